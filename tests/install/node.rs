@@ -1,0 +1,113 @@
+//! A node to install on, and stand-in drivers.
+
+use assert_cmd::Command;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// What the bash script answers to `init`.
+pub const SCRIPT: &str = r#"echo '{"status": "Success"}'"#;
+/// This driver as far as the installer can see it: it reads the config beside it.
+pub const OURS: &str = r#"grep -q '^attach = false' "${0%/*}/config.toml" 2>/dev/null && a=false || a=true
+echo '{"status":"Success","capabilities":{"attach":'$a',"fsGroup":true}}'"#;
+
+/// A place to install to, and the drivers that go there.
+pub struct Node {
+    top: TempDir,
+}
+
+impl Node {
+    pub fn new() -> Self {
+        Self {
+            top: TempDir::new().unwrap(),
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.top.path().join(name)
+    }
+
+    pub fn plugins(&self) -> PathBuf {
+        self.path("exec")
+    }
+
+    pub fn dir(&self) -> PathBuf {
+        self.path("exec/kubernetes.io~lvm")
+    }
+
+    pub fn exe(&self) -> PathBuf {
+        self.dir().join("lvm")
+    }
+
+    pub fn config(&self) -> PathBuf {
+        self.dir().join("config.toml")
+    }
+
+    /// A stand-in driver: `init` runs `body`, and `name` makes it unlike the others.
+    pub fn driver(&self, name: &str, body: &str) -> PathBuf {
+        let file = self.path(name);
+        write_executable(
+            &file,
+            &format!("#!/bin/sh\n# {name}\n[ \"$1\" = init ] || exit 1\n{body}\n"),
+        );
+        file
+    }
+
+    /// A node that runs the bash script already.
+    pub fn with_script() -> Self {
+        let node = Self::new();
+        fs::create_dir_all(node.dir()).unwrap();
+        fs::copy(node.driver("script", SCRIPT), node.exe()).unwrap();
+        node
+    }
+
+    pub fn command(&self) -> Command {
+        let mut command = Command::new("timeout");
+        command
+            .args(["60", "bash"])
+            .arg(installer())
+            .arg("--plugin-dir")
+            .arg(self.plugins());
+        command
+    }
+
+    pub fn install(&self, driver: &Path, more: &[&str]) -> assert_cmd::assert::Assert {
+        self.command()
+            .arg("--binary")
+            .arg(driver)
+            .args(more)
+            .assert()
+    }
+
+    pub fn undo(&self) -> assert_cmd::assert::Assert {
+        self.command().arg("--undo").assert()
+    }
+
+    /// Names in the plugin directory and below it that an install or undo left behind.
+    pub fn leftovers(&self) -> Vec<String> {
+        let names = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten();
+        names(self.plugins())
+            .chain(names(self.dir()))
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .filter(|name| name.contains(".new") || name.ends_with(".undoing"))
+            .collect()
+    }
+}
+
+pub fn installer() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("install/install.sh")
+}
+
+pub fn write_executable(file: &Path, text: &str) {
+    fs::write(file, text).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+pub fn says(text: &str) -> predicates::str::ContainsPredicate {
+    predicates::str::contains(text)
+}
+
+pub fn same(one: &Path, other: &Path) -> bool {
+    fs::read(one).unwrap() == fs::read(other).unwrap()
+}
