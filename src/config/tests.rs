@@ -1,0 +1,223 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const EXAMPLE: &str = include_str!("../../examples/config.toml");
+
+fn parsed(text: &str) -> Config {
+    Config::parse(text, "config.toml").unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn vg(name: &str) -> VgName {
+    VgName::parse(name).unwrap()
+}
+
+/// The example with every setting and table that is commented out put in force. Prose has a space
+/// after its "#", settings have none.
+fn uncommented() -> String {
+    let lines = EXAMPLE.lines().map(|line| match line.strip_prefix('#') {
+        Some(rest) if !rest.is_empty() && !rest.starts_with(' ') => rest,
+        _ => line,
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn no_key_at_all_is_the_default() {
+    assert_eq!(parsed(""), Config::default());
+    assert_eq!(parsed("[limits]\n[filesystem.xfs]\n"), Config::default());
+    assert_eq!(Loaded::default().config, Config::default());
+}
+
+#[test]
+fn the_example_as_it_is_changes_nothing() {
+    assert_eq!(parsed(EXAMPLE), Config::default());
+}
+
+#[test]
+fn the_example_shows_the_defaults_and_one_group() {
+    let text = uncommented();
+    let config = parsed(&text);
+    let group = config.volume_groups.get(&vg("data")).unwrap();
+    assert!(group.create && group.max_size > Some(group.reserve));
+    assert_eq!(group.lvcreate_options.len(), 4);
+    let rest = Config {
+        volume_groups: BTreeMap::new(),
+        ..config.clone()
+    };
+    assert_eq!(rest, Config::default());
+    for (_, keys) in file::KEYS {
+        for key in keys {
+            let shown = EXAMPLE
+                .lines()
+                .any(|l| l.starts_with(&format!("#{key} = ")));
+            assert!(shown, "{key} is not in the example");
+        }
+    }
+}
+
+#[test]
+fn reads_every_key() {
+    let config = parsed(
+        r#"
+        attach = false
+        selinux_relabel = false
+        supports_metrics = true
+        fs_group = false
+        requires_fs_resize = false
+        node_name = "node-1.example"
+        kubelet_dirs = ["/data/kubelet", "/var/lib/kubelet"]
+        default_fs = "xfs"
+        tool_dirs = ["/opt/lvm/sbin"]
+        deactivate = true
+        stale_backups = "ignore"
+        thin_pool_limit = 80
+        log = "/var/log/lvm.log"
+        limits = { query = 1, activate = 2, make = 3, check = 4, mount = 5, resize = 6, lock = 86_400 }
+        filesystem.ext4 = { mkfs_options = ["-I", "256"], mount_options = "noatime" }
+        [volume_group."my.group"]
+        thin_pool = "pool0"
+        create = true
+        max_size = "2g"
+        reserve = "1g"
+        lvcreate_options = ["--stripes=2", "-I", "64k"]
+        filesystem.ext4 = { mkfs_options = ["-i", "65536"], mount_options = "nodev" }
+        "#,
+    );
+    let seconds = Duration::from_secs;
+    let ext4 = |mkfs: [&str; 2], mount| {
+        let of_fs = FsConfig {
+            mkfs_options: mkfs.map(str::to_owned).to_vec(),
+            mount_options: MountOptions::parse(mount).unwrap(),
+        };
+        BTreeMap::from([(FsType::Ext4, of_fs)])
+    };
+    let group = VolumeGroup {
+        thin_pool: Some(LvName::parse("pool0").unwrap()),
+        create: true,
+        max_size: Some(Bytes::new(2 << 30)),
+        reserve: Bytes::new(1 << 30),
+        lvcreate_options: ["--stripes=2", "-I", "64k"].map(str::to_owned).to_vec(),
+        filesystems: ext4(["-i", "65536"], "nodev"),
+    };
+    let want = Config {
+        file: "config.toml".to_owned(),
+        attach: false,
+        selinux_relabel: false,
+        supports_metrics: true,
+        fs_group: false,
+        requires_fs_resize: false,
+        node_name: Some("node-1.example".to_owned()),
+        kubelet_dirs: vec!["/data/kubelet".into(), "/var/lib/kubelet".into()],
+        default_fs: FsType::Xfs,
+        tool_dirs: vec!["/opt/lvm/sbin".into()],
+        deactivate: true,
+        stale_backups: StaleBackups::Ignore,
+        thin_pool_limit: 80,
+        log: LogTarget::File("/var/log/lvm.log".into()),
+        limits: Limits {
+            query: seconds(1),
+            activate: seconds(2),
+            make: seconds(3),
+            check: seconds(4),
+            mount: seconds(5),
+            resize: seconds(6),
+            lock: seconds(86_400),
+        },
+        filesystems: ext4(["-I", "256"], "noatime"),
+        volume_groups: BTreeMap::from([(vg("my.group"), group)]),
+    };
+    assert_eq!(config, want);
+
+    let (ours, other) = (vg("my.group"), vg("other"));
+    let both = ["-I", "256", "-i", "65536"];
+    assert_eq!(config.mkfs_options(&ours, FsType::Ext4), both);
+    assert_eq!(config.mkfs_options(&other, FsType::Ext4), both[..2]);
+    assert!(config.mkfs_options(&ours, FsType::Xfs).is_empty());
+    let joined = |vg, fs| config.mount_options(vg, fs).joined();
+    assert_eq!(
+        joined(&ours, FsType::Ext4).as_deref(),
+        Some("noatime,nodev")
+    );
+    assert_eq!(joined(&other, FsType::Ext4).as_deref(), Some("noatime"));
+    assert_eq!(joined(&ours, FsType::Xfs), None);
+}
+
+#[test]
+fn once_a_group_is_named_the_others_are_refused() {
+    let any = Config::default();
+    assert_eq!(any.policy(&vg("data")).unwrap(), None);
+
+    let config = Config::parse("[volume_group.data]\n", "/etc/lvm.toml").unwrap();
+    let policy = config.policy(&vg("data")).unwrap();
+    assert_eq!(policy, Some(&VolumeGroup::default()));
+    let error = config.policy(&vg("my.root")).unwrap_err().to_string();
+    let want = "the volume group my.root is not one that this node's config allows \
+                (/etc/lvm.toml); add a [volume_group.\"my.root\"] table";
+    assert_eq!(error, want);
+}
+
+#[test]
+fn a_config_with_a_problem_is_the_defaults_to_those_who_go_on() {
+    let good: Loaded = Config::parse("attach = false", "f").into();
+    assert!(!good.or_default().attach && !good.require().unwrap().attach);
+
+    let bad: Loaded = Config::parse("attach = false\nx = 1", "f").into();
+    assert_eq!(*bad.or_default(), Config::default());
+    let error = bad.require().unwrap_err().to_string();
+    assert_eq!(Some(&error), bad.problem.as_ref());
+    assert!(error.starts_with("f, line 2, x: "), "{error}");
+}
+
+#[test]
+fn the_environment_names_another_file() {
+    let exe = Path::new("/exec/example.com~lvm/lvm");
+    let cases = [
+        (None, "/exec/example.com~lvm/config.toml"),
+        (Some(""), "/exec/example.com~lvm/config.toml"),
+        (Some("/etc/lvm.toml"), "/etc/lvm.toml"),
+    ];
+    for (env, want) in cases {
+        assert_eq!(
+            config_path(exe, env.map(OsStr::new)),
+            Path::new(want),
+            "{env:?}"
+        );
+    }
+}
+
+#[test]
+fn bytes_must_be_text() {
+    let error = Config::from_bytes(b"attach = true\nlog = \"\xff\"\n", "f").unwrap_err();
+    assert_eq!(error, "f, line 2: this is not valid UTF-8 text");
+    let with_mark = Config::from_bytes(b"\xef\xbb\xbfattach = false\r\n", "f");
+    assert!(
+        !with_mark.unwrap().attach,
+        "an editor's byte order mark and line ends"
+    );
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_a_config_or_one_line(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Err(error) = Config::from_bytes(&bytes, "f") {
+            prop_assert!(error.starts_with("f, line ") && !error.contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn any_arrangement_of_the_file_is_a_config_or_one_line(
+        parts in proptest::collection::vec(
+            prop_oneof![
+                proptest::sample::select(EXAMPLE.split_inclusive([' ', '.', '[', ']', '"', '#']).collect::<Vec<_>>()).prop_map(str::to_owned),
+                "[\\[\\]{}=.\"'\\n\\\\0-9a-z_-]{1,8}",
+                ".{0,4}",
+            ],
+            0..30,
+        )
+    ) {
+        if let Err(error) = Config::parse(&parts.concat(), "f") {
+            prop_assert!(error.starts_with("f, ") && !error.contains('\n'), "{error}");
+        }
+    }
+}
