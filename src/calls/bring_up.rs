@@ -1,0 +1,244 @@
+//! From the options of a volume to its device: what every call-out that brings a volume up needs.
+
+use std::path::Path;
+
+use anyhow::{Error, Result, anyhow, bail};
+
+use crate::config::{Config, VolumeGroup};
+use crate::device::{Device, volume_of};
+use crate::host::Host;
+use crate::lock;
+use crate::lvm::{self, Found, Tags, Volume};
+use crate::names::LvId;
+use crate::options::Options;
+use crate::size::Bytes;
+
+/// Why a volume has no device on this host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// LVM knows no such volume group here.
+    Group,
+    /// The group has no such volume.
+    Volume,
+}
+
+impl Missing {
+    /// The failure, with what to do about it.
+    #[must_use]
+    pub fn error(self, options: &Options) -> Error {
+        let id = &options.id;
+        match self {
+            Self::Group => anyhow!(
+                "this node has no volume group {}: check the volume's `volumegroup`, whether its \
+                 disks are here (`vgs`, `pvs`), and that the pod runs on the node that has them",
+                id.vg()
+            ),
+            Self::Volume => anyhow!(
+                "there is no logical volume {id}: check `volumeID` (`lvs {}`), or create it with \
+                 `lvcreate --name {} --size {} {}`",
+                id.vg(),
+                id.lv(),
+                options
+                    .size
+                    .map_or_else(|| "SIZE".to_owned(), |s| format!("{}b", s.get())),
+                id.vg()
+            ),
+        }
+    }
+}
+
+/// The device of the volume, made active if it is not, and created if the config allows that.
+///
+/// An active volume is found in the kernel's own tables, without a process.
+///
+/// # Errors
+/// When the volume may not be used or cannot be activated.
+pub fn ensure_active(
+    host: &Host,
+    config: &Config,
+    options: &Options,
+) -> Result<Result<Device, Missing>> {
+    let id = &options.id;
+    let policy = config.policy(id.vg())?;
+    if let Some(device) = Device::find(host.kernel, id)? {
+        return Ok(Ok(device));
+    }
+    let volume = match lvm::find(host, id, config.limits.query)? {
+        Found::NoGroup => return Ok(Err(Missing::Group)),
+        Found::NoVolume => {
+            let Some(policy) = policy.filter(|policy| policy.create) else {
+                return Ok(Err(Missing::Volume));
+            };
+            create(host, config, policy, options)?
+        }
+        Found::Volume(volume) => *volume,
+    };
+    require_usable(&volume)?;
+    lvm::activate(host, &config.limits, id)?;
+    match Device::find(host.kernel, id)? {
+        Some(device) => Ok(Ok(device)),
+        None => bail!(
+            "LVM activated {id}, but {} is missing; make it with `vgmknodes {}`, and see that \
+             udevd runs and that the driver sees the host's /dev",
+            id.device().display(),
+            id.vg()
+        ),
+    }
+}
+
+/// Fails for a volume that no filesystem can be on, or not all of it.
+///
+/// # Errors
+/// The reason.
+pub fn require_usable(volume: &Volume) -> Result<()> {
+    let id = &volume.id;
+    if volume.layout.contains("pool") {
+        bail!(
+            "{id} is a pool that holds other volumes, not a volume for a filesystem; name one of those"
+        );
+    }
+    // RAID goes on without a disk, and LVM itself refuses when too many are missing.
+    if volume.health.contains("partial") && !volume.layout.contains("raid") {
+        bail!(
+            "{id} is partial: a disk of it is missing, see `lvs -a -o +devices {id}` and `pvs`; \
+             bring the disk back, or restore the volume from a backup"
+        );
+    }
+    Ok(())
+}
+
+fn create(host: &Host, config: &Config, policy: &VolumeGroup, options: &Options) -> Result<Volume> {
+    let id = &options.id;
+    let Some(size) = options.size else {
+        bail!("there is no logical volume {id}, and none is made without the option `size`");
+    };
+    require_max_size(config, id, size)?;
+    // Under a lock of the name: the volume has no UUID yet. Another call may have just made it.
+    let _lock = lock::hold_name(host.kernel, &id.dm_name(), config.limits.lock)?;
+    let look = || lvm::find(host, id, config.limits.query);
+    if let Found::Volume(volume) = look()? {
+        return Ok(*volume);
+    }
+    let pool = options.thin_pool.as_ref().or(policy.thin_pool.as_ref());
+    if pool.is_none() {
+        require_reserve(host, config, policy, id, size)?;
+    }
+    lvm::create(host, &config.limits, id, size, pool, policy)?;
+    match look()? {
+        Found::Volume(volume) => Ok(*volume),
+        Found::NoVolume | Found::NoGroup => bail!("{id} was created, but LVM does not show it"),
+    }
+}
+
+/// Fails if the config allows no volume of this size.
+///
+/// # Errors
+/// The reason.
+pub fn require_max_size(config: &Config, id: &LvId, size: Bytes) -> Result<()> {
+    let largest = config.policy(id.vg())?.and_then(|policy| policy.max_size);
+    match largest.filter(|largest| size > *largest) {
+        Some(largest) => bail!(
+            "{size} is asked for {id}, but the node's config allows at most {largest} for a volume \
+             in {} (`max_size`)",
+            id.vg()
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Fails if growing or making a volume by `more` would use up what the config keeps free.
+///
+/// # Errors
+/// The reason.
+pub fn require_reserve(
+    host: &Host,
+    config: &Config,
+    policy: &VolumeGroup,
+    id: &LvId,
+    more: Bytes,
+) -> Result<()> {
+    let reserve = policy.reserve;
+    if reserve.get() == 0 {
+        return Ok(());
+    }
+    let Some(group) = lvm::find_group(host, id.vg(), config.limits.query)? else {
+        return Err(anyhow!("the volume group {} has just gone", id.vg()));
+    };
+    if group.free.get().saturating_sub(more.get()) < reserve.get() {
+        bail!(
+            "{more} more for {id} would leave less than {reserve} of the {} that are free in {}, \
+             and the node's config keeps that (`reserve`)",
+            group.free,
+            id.vg()
+        );
+    }
+    Ok(())
+}
+
+/// Fails if the device that kubelet hands on is not this volume's: two volumes share a name.
+///
+/// # Errors
+/// Which volume is meant and which was handed on.
+pub fn require_same(host: &Host, word: &str, device: &Device, options: &Options) -> Result<()> {
+    if word.is_empty() {
+        return Ok(());
+    }
+    let number = host.kernel.device_number(Path::new(word))?;
+    let is_same = match number {
+        Some(number) => number == device.number,
+        None => LvId::from_device(word).as_ref() == Some(&device.id),
+    };
+    if is_same {
+        return Ok(());
+    }
+    let other = number
+        .and_then(|number| volume_of(host.kernel, number))
+        .map(|other| other.id)
+        .or_else(|| LvId::from_device(word))
+        .map_or_else(|| word.to_owned(), |id| format!("{word} ({id})"));
+    bail!(
+        "the device handed on is {other}, but the options name {}. {}",
+        device.id,
+        same_name_advice(options.volume_name.as_deref())
+    )
+}
+
+/// What to do when two volumes of one name meet on a node.
+#[must_use]
+pub fn same_name_advice(name: Option<&str>) -> String {
+    let called = name.map_or_else(String::new, |name| format!(" {name:?}"));
+    format!(
+        "With attach = true kubelet keeps one mount for each volume name, and two different \
+         logical volumes are called{called} on this node: give the volumes of the two pods \
+         different names, use PersistentVolumes, or set attach = false on the node"
+    )
+}
+
+/// Notes kubelet's name of the volume on the volume itself. `detach` gets that name and nothing
+/// else, and needs it only when it is to deactivate. What fails here is only logged.
+pub fn note_name(host: &Host, config: &Config, options: &Options, device: &Device) {
+    if !config.deactivate {
+        return;
+    }
+    let Some(name) = &options.volume_name else {
+        return;
+    };
+    let note = || -> Result<()> {
+        let Some(tag) = lvm::volume_tag(name) else {
+            bail!("the name {name:?} fits no tag");
+        };
+        match lvm::find(host, &device.id, config.limits.query)? {
+            Found::Volume(volume) if !volume.record.names.contains(name) => {
+                let tags = Tags {
+                    add: vec![tag],
+                    remove: Vec::new(),
+                };
+                lvm::retag(host, &config.limits, &device.id, &tags, None)
+            }
+            _ => Ok(()),
+        }
+    };
+    if let Err(error) = note() {
+        host.log.about("unnoted", &format!("{error:#}"));
+    }
+}

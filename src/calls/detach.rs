@@ -1,0 +1,52 @@
+use anyhow::Result;
+
+use super::is_here;
+use crate::config::{Config, Loaded};
+use crate::device::{self, Device};
+use crate::host::Host;
+use crate::lvm;
+use crate::mount::Table;
+use crate::names::LvId;
+use crate::reply::Reply;
+
+/// `detach <volume name> <node>`: deactivates the volume if the config asks for that and nothing
+/// uses it. Anything that cannot be found is detached already.
+pub fn run(host: &Host, config: &Loaded, volume: &str, node: Option<&str>) -> Result<Reply> {
+    let config_here = config.or_default();
+    if !config_here.deactivate || !is_here(host, config, node) || !host.tools.has("lvchange") {
+        return Ok(Reply::success());
+    }
+    for id in volumes_named(host, config_here, volume) {
+        if let Some(device) = Device::find(host.kernel, &id)? {
+            deactivate_if_unused(host, config_here, &device)?;
+        }
+    }
+    Ok(Reply::success())
+}
+
+/// kubelet gives the name of the volume, older ones gave the device, and a person may give either.
+fn volumes_named(host: &Host, config: &Config, volume: &str) -> Vec<LvId> {
+    if let Some(id) = LvId::from_device(volume) {
+        return vec![id];
+    }
+    let Some(tag) = lvm::volume_tag(volume) else {
+        return Vec::new();
+    };
+    let found = lvm::tagged(host, &tag, config.limits.query).unwrap_or_default();
+    found.into_iter().map(|volume| volume.id).collect()
+}
+
+/// Deactivates a volume that is neither mounted nor otherwise in use.
+///
+/// # Errors
+/// LVM's, when it refuses.
+pub fn deactivate_if_unused(host: &Host, config: &Config, device: &Device) -> Result<()> {
+    let mounted = !Table::read(host.kernel)?
+        .of_device(host.kernel, device)
+        .is_empty();
+    let held = !device.holders(host.kernel).unwrap_or_default().is_empty();
+    if mounted || held || device::is_swap(host.kernel, device.number) {
+        return Ok(());
+    }
+    lvm::deactivate(host, &config.limits, &device.id)
+}

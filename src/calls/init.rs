@@ -1,0 +1,15 @@
+use crate::config::Loaded;
+use crate::reply::Reply;
+
+/// `init`: says what the driver can do. It runs under a lock of kubelet that every volume of the
+/// node waits for, so it starts nothing; and a config that cannot be read is only said, since a
+/// failure here would unload the driver while volumes are mounted.
+pub fn run(config: &Loaded) -> Reply {
+    let reply = Reply::success().with_capabilities(config.or_default().into());
+    match &config.problem {
+        None => reply,
+        Some(problem) => reply.with_message(&format!(
+            "{problem}; going on with the defaults, but no volume is brought up until it is mended"
+        )),
+    }
+}

@@ -1,0 +1,26 @@
+use anyhow::Result;
+
+use super::is_here;
+use crate::config::Loaded;
+use crate::device::Device;
+use crate::host::Host;
+use crate::lvm::{Found, find};
+use crate::options::Options;
+use crate::reply::Reply;
+
+/// `isattached <options> <node>`: whether the volume is active, as far as this host can know.
+///
+/// The controller asks every minute, and attaches again what is said to be gone. A host that is
+/// not the node cannot know, and says yes.
+pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Result<Reply> {
+    let attached = !is_here(host, config, Some(node))
+        || Device::find(host.kernel, &options.id)?.is_some()
+        || !host.tools.has("lvs")
+        || is_of_unknown_group(host, config, options)?;
+    Ok(Reply::success().with_attached(attached))
+}
+
+fn is_of_unknown_group(host: &Host, config: &Loaded, options: &Options) -> Result<bool> {
+    let limit = config.or_default().limits.query;
+    Ok(find(host, &options.id, limit)? == Found::NoGroup)
+}

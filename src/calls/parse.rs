@@ -1,0 +1,261 @@
+//! argv into a call-out. The forms of Kubernetes 1.2 to 1.5 are told apart by their number of
+//! arguments. Source: kubelet's `pkg/volume/flexvolume/driver-call.go` and the callers of it.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::options::{Options, holds_secret};
+use crate::size::Bytes;
+
+/// The call-outs that this driver has, as kubelet writes them.
+pub const NAMES: [&str; 11] = [
+    "init",
+    "attach",
+    "detach",
+    "waitforattach",
+    "isattached",
+    "mountdevice",
+    "unmountdevice",
+    "mount",
+    "unmount",
+    "expandfs",
+    "expandvolume",
+];
+
+/// A call-out with its arguments, all of them checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)] // the fields are named as in the call-out's own description
+pub enum CallOut {
+    /// `init`
+    Init,
+    /// `attach <options> <node>`; before 1.6 `attach <options>`
+    Attach {
+        options: Options,
+        node: Option<String>,
+    },
+    /// `waitforattach <device> <options>`
+    WaitForAttach { device: String, options: Options },
+    /// `isattached <options> <node>`; older: `isattached <node> <options>`
+    IsAttached { options: Options, node: String },
+    /// `mountdevice <global dir> <device> <options>`
+    MountDevice {
+        dir: PathBuf,
+        device: String,
+        options: Options,
+    },
+    /// `mount <dir> <options>`; before 1.6 `mount <dir> <device> <options>`
+    Mount {
+        dir: PathBuf,
+        device: String,
+        options: Options,
+    },
+    /// `unmount <dir>`
+    Unmount { dir: PathBuf },
+    /// `unmountdevice <global dir>`
+    UnmountDevice { dir: PathBuf },
+    /// `detach <volume name> <node>`; before 1.6 `detach <device>`
+    Detach {
+        volume: String,
+        node: Option<String>,
+    },
+    /// `expandfs <options> <device> <dir> <new size> <old size>`
+    ExpandFs {
+        options: Options,
+        dir: PathBuf,
+        size: Bytes,
+    },
+    /// `expandvolume <options> <global dir> <new size> <old size>`
+    ExpandVolume {
+        options: Options,
+        dir: PathBuf,
+        size: Bytes,
+    },
+    /// A word that is no call-out of this driver
+    NotSupported(String),
+}
+
+impl CallOut {
+    /// Parses what follows the executable's name.
+    ///
+    /// # Errors
+    /// What is wrong with it. Nothing of a value is repeated that could be a secret.
+    pub fn parse(args: &[OsString]) -> Result<Self> {
+        let mut words = Vec::with_capacity(args.len());
+        for (n, arg) in args.iter().enumerate() {
+            let word = arg
+                .to_str()
+                .with_context(|| format!("argument {n} of the call is not valid UTF-8"))?;
+            words.push(word);
+        }
+        let Some((name, words)) = words.split_first() else {
+            bail!("no call-out given; see `lvm --help`");
+        };
+        let call = match (*name, words) {
+            ("init", []) => Self::Init,
+            ("attach", [json]) => Self::Attach {
+                options: options(json)?,
+                node: None,
+            },
+            ("attach", [json, node]) => Self::Attach {
+                options: options(json)?,
+                node: Some((*node).to_owned()),
+            },
+            ("waitforattach", [device, json]) => Self::WaitForAttach {
+                device: device_word(device)?,
+                options: options(json)?,
+            },
+            ("isattached", [node, json]) if is_json(json) && !is_json(node) => Self::IsAttached {
+                options: options(json)?,
+                node: (*node).to_owned(),
+            },
+            ("isattached", [json, node]) => Self::IsAttached {
+                options: options(json)?,
+                node: (*node).to_owned(),
+            },
+            ("mountdevice", [dir, device, json]) => Self::MountDevice {
+                dir: directory(dir)?,
+                device: device_word(device)?,
+                options: options(json)?,
+            },
+            ("mount", [dir, json]) => Self::Mount {
+                dir: directory(dir)?,
+                device: String::new(),
+                options: options(json)?,
+            },
+            ("mount", [dir, device, json]) => Self::Mount {
+                dir: directory(dir)?,
+                device: device_word(device)?,
+                options: options(json)?,
+            },
+            ("unmount", [dir]) => Self::Unmount {
+                dir: directory(dir)?,
+            },
+            ("unmountdevice", [dir]) => Self::UnmountDevice {
+                dir: directory(dir)?,
+            },
+            ("detach", [volume]) => Self::Detach {
+                volume: (*volume).to_owned(),
+                node: None,
+            },
+            ("detach", [volume, node]) => Self::Detach {
+                volume: (*volume).to_owned(),
+                node: Some((*node).to_owned()),
+            },
+            ("expandfs", [json, device, dir, new, _old]) => {
+                device_word(device)?;
+                Self::ExpandFs {
+                    options: options(json)?,
+                    dir: directory(dir)?,
+                    size: size(new)?,
+                }
+            }
+            ("expandvolume", [json, dir, new, _old]) => Self::ExpandVolume {
+                options: options(json)?,
+                dir: directory(dir)?,
+                size: size(new)?,
+            },
+            (known, words) if NAMES.contains(&known) => bail!(
+                "{known} takes {}, but {} arguments came",
+                usage(known),
+                words.len()
+            ),
+            (unknown, _) => Self::NotSupported(shown(unknown)),
+        };
+        Ok(call)
+    }
+
+    /// The options of the volume, if the call carries them.
+    #[must_use]
+    pub fn options(&self) -> Option<&Options> {
+        match self {
+            Self::Attach { options, .. }
+            | Self::WaitForAttach { options, .. }
+            | Self::IsAttached { options, .. }
+            | Self::MountDevice { options, .. }
+            | Self::Mount { options, .. }
+            | Self::ExpandFs { options, .. }
+            | Self::ExpandVolume { options, .. } => Some(options),
+            Self::Init
+            | Self::Unmount { .. }
+            | Self::UnmountDevice { .. }
+            | Self::Detach { .. }
+            | Self::NotSupported(_) => None,
+        }
+    }
+}
+
+/// The arguments of a call-out, for messages and the help.
+#[must_use]
+pub fn usage(name: &str) -> &'static str {
+    match name {
+        "attach" | "isattached" => "<options> <node>",
+        "detach" => "<volume name> <node>",
+        "waitforattach" => "<device> <options>",
+        "mountdevice" => "<directory> <device> <options>",
+        "mount" => "<directory> <options>",
+        "unmount" | "unmountdevice" => "<directory>",
+        "expandfs" => "<options> <device> <directory> <new size> <old size>",
+        "expandvolume" => "<options> <directory> <new size> <old size>",
+        _ => "no arguments",
+    }
+}
+
+fn is_json(word: &str) -> bool {
+    word.trim_start().starts_with('{')
+}
+
+fn options(json: &str) -> Result<Options> {
+    Options::parse(json).context("reading the volume's options")
+}
+
+fn size(word: &str) -> Result<Bytes> {
+    Bytes::parse_decimal(word).context("reading the new size")
+}
+
+/// A directory that kubelet names: absolute, and only going down.
+fn directory(word: &str) -> Result<PathBuf> {
+    const LONGEST: usize = 4095; // PATH_MAX less its NUL
+    let shown = shown(word);
+    let path = Path::new(word);
+    let goes_down = path.is_absolute()
+        && path
+            .components()
+            .all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
+        && !word.split('/').any(|part| part == ".");
+    if !goes_down || word.len() > LONGEST || word.contains(char::is_control) {
+        bail!(
+            "{shown:?} is no directory to mount on: it must be an absolute path without `.`, `..` \
+             or control characters"
+        );
+    }
+    if path.parent().is_none() {
+        bail!("/ is no directory to mount on");
+    }
+    // Without a slash at its end: mountinfo never has one.
+    Ok(path.components().collect())
+}
+
+/// A device that kubelet hands on from `attach`, or nothing.
+fn device_word(word: &str) -> Result<String> {
+    let is_path = word.starts_with("/dev/")
+        && word.len() <= 4095
+        && !word.contains(char::is_control)
+        && !word.split('/').any(|part| part == "..");
+    if word.is_empty() || is_path {
+        return Ok(word.to_owned());
+    }
+    bail!(
+        "{:?} is no device: it must be a path below /dev, or empty",
+        shown(word)
+    )
+}
+
+/// The beginning of a word for a message, unless options with a secret came in its place.
+fn shown(word: &str) -> String {
+    if holds_secret(word) {
+        return "(options)".to_owned();
+    }
+    word.chars().take(80).collect()
+}

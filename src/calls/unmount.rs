@@ -1,0 +1,97 @@
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use super::detach::deactivate_if_unused;
+use crate::config::{Config, Loaded};
+use crate::device::{Device, volume_of};
+use crate::host::Host;
+use crate::lock;
+use crate::mount::{Place, Row, Table, ensure_unmounted, mounted_at};
+use crate::names::FsType;
+use crate::reply::Reply;
+
+/// `unmount <dir>` and `unmountdevice <global dir>`: takes off what is mounted there. Nothing
+/// mounted, or no such directory, is success. Never lazy, never forced, and nothing in the
+/// directory is touched.
+///
+/// Without attach mode nobody calls `unmountdevice` and `detach`: there the last `unmount` of a
+/// volume also does their work.
+pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
+    let config = config.or_default();
+    let place = Place::of(dir);
+    let mut device = None;
+    if let Some(id) = mounted_at(host.kernel, dir)? {
+        let table = Table::read(host.kernel)?;
+        if let Some(row) = table.by_id(id) {
+            require_a_volume(row, &place, dir)?;
+            device = volume_of(host.kernel, row.block_device(host.kernel));
+            host.log.about("source", &row.source.to_string_lossy());
+            if let Some(device) = &device {
+                require_not_stuck(host, device, &table)?;
+            }
+        }
+        ensure_unmounted(host.kernel, dir)?;
+    }
+    if config.attach {
+        return Ok(Reply::success());
+    }
+    if let Place::Pod { global } = &place {
+        let cleared = clear_global(host, config, global)?;
+        device = device.or(cleared);
+    }
+    if let Some(device) = device.filter(|_| config.deactivate) {
+        let _lock = lock::hold(host.kernel, &device, config.limits.lock)?;
+        deactivate_if_unused(host, config, &device)?;
+    }
+    Ok(Reply::success())
+}
+
+/// Outside kubelet's directories, only filesystems that a volume of this driver could hold are
+/// taken off.
+fn require_a_volume(row: &Row, place: &Place, dir: &Path) -> Result<()> {
+    if *place == Place::Other && FsType::parse(&row.fs_type).is_err() {
+        bail!(
+            "{} holds {} ({}), which is no volume of this driver; use umount(8)",
+            dir.display(),
+            row.source.display(),
+            row.fs_type
+        );
+    }
+    Ok(())
+}
+
+/// The last unmount writes everything back, and would wait for ever for a suspended device.
+fn require_not_stuck(host: &Host, device: &Device, table: &Table) -> Result<()> {
+    if table.of_device(host.kernel, device).len() > 1 {
+        return Ok(());
+    }
+    device.require_not_suspended(host.kernel)
+}
+
+/// Takes off the global mount that was made before the node's mode was changed, if no pod uses it
+/// any more.
+fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<Device>> {
+    let Some(id) = mounted_at(host.kernel, global)? else {
+        return Ok(None);
+    };
+    let table = Table::read(host.kernel)?;
+    let Some(device) = table
+        .by_id(id)
+        .and_then(|row| volume_of(host.kernel, row.block_device(host.kernel)))
+    else {
+        return Ok(None);
+    };
+    // Under the lock: another pod's `mount` may be about to bind from it.
+    let _lock = lock::hold(host.kernel, &device, config.limits.lock)?;
+    let is_used = Table::read(host.kernel)?
+        .of_device(host.kernel, &device)
+        .iter()
+        .any(|row| row.mount_point != global);
+    if !is_used {
+        ensure_unmounted(host.kernel, global)?;
+        // kubelet removes it on its own after a restart; not being able to does no harm.
+        let _ = host.kernel.remove_dir(global);
+    }
+    Ok(Some(device))
+}

@@ -1,0 +1,142 @@
+//! An active logical volume's device, as the kernel's own tables show it: no process is started.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::host::{DeviceNumber, Kernel};
+use crate::names::LvId;
+use crate::size::Bytes;
+
+/// The device of an active logical volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// The volume.
+    pub id: LvId,
+    /// `/dev/mapper/…`.
+    pub path: PathBuf,
+    /// Its number.
+    pub number: DeviceNumber,
+    /// The LV's UUID, as device-mapper has it: 32 characters without hyphens.
+    pub lv_uuid: String,
+}
+
+impl Device {
+    /// The device of `id`, if that volume is active on this host.
+    ///
+    /// # Errors
+    /// When `/dev/mapper` holds something of that name which is not LVM's.
+    pub fn find(kernel: &dyn Kernel, id: &LvId) -> Result<Option<Self>> {
+        let path = id.device();
+        let number = kernel
+            .device_number(&path)
+            .with_context(|| format!("looking at {}", path.display()))?;
+        let Some(number) = number else {
+            return Ok(None);
+        };
+        let name = sysfs(kernel, number, "dm/name").unwrap_or_default();
+        let uuid = sysfs(kernel, number, "dm/uuid").unwrap_or_default();
+        // LVM's own devices: "LVM-", the VG's UUID, the LV's UUID, and nothing after it. Hidden
+        // layers (a pool's data, a snapshot's store) have a suffix.
+        // Source: lvm2 lib/activate/dev_manager.c, build_dm_uuid.
+        let lv_uuid = uuid
+            .strip_prefix("LVM-")
+            .filter(|uuids| uuids.len() == 64)
+            .and_then(|uuids| uuids.get(32..));
+        match lv_uuid {
+            Some(lv_uuid) if name == id.dm_name() => Ok(Some(Self {
+                id: id.clone(),
+                path,
+                number,
+                lv_uuid: lv_uuid.to_owned(),
+            })),
+            _ => bail!(
+                "{} is device {number}, which device-mapper calls {name:?} with UUID {uuid:?}: \
+                 that is not the logical volume {id}; see `dmsetup info` and `ls -l /dev/mapper`",
+                path.display()
+            ),
+        }
+    }
+
+    /// Its size in bytes.
+    ///
+    /// # Errors
+    /// When the device has gone.
+    pub fn size(&self, kernel: &dyn Kernel) -> Result<Bytes> {
+        let sectors: u64 = sysfs(kernel, self.number, "size")
+            .ok()
+            .and_then(|size| size.parse().ok())
+            .with_context(|| format!("reading the size of {} in /sys", self.path.display()))?;
+        // The unit of /sys/block/*/size is 512 bytes whatever the device's sectors are.
+        Ok(Bytes::new(sectors.saturating_mul(512)))
+    }
+
+    /// Whether the kernel refuses writes to it.
+    #[must_use]
+    pub fn is_read_only(&self, kernel: &dyn Kernel) -> bool {
+        sysfs(kernel, self.number, "ro").is_ok_and(|ro| ro != "0")
+    }
+
+    /// Fails if every read and write of it would wait for ever.
+    ///
+    /// # Errors
+    /// When it is suspended.
+    pub fn require_not_suspended(&self, kernel: &dyn Kernel) -> Result<()> {
+        match sysfs(kernel, self.number, "dm/suspended").as_deref() {
+            Ok("1") => bail!(
+                "{} is suspended, so every access to it would wait; if no LVM command is at work \
+                 on it, run `dmsetup resume {}`",
+                self.path.display(),
+                self.id.dm_name()
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// The devices built on top of it (LUKS, md, another volume group), by kernel name.
+    ///
+    /// # Errors
+    /// When /sys cannot be read.
+    pub fn holders(&self, kernel: &dyn Kernel) -> io::Result<Vec<String>> {
+        kernel.list(&sysfs_path(self.number, "holders"))
+    }
+
+    /// Whether the kernel still has it, and it is still the same volume.
+    #[must_use]
+    pub fn is_still_there(&self, kernel: &dyn Kernel) -> bool {
+        Self::find(kernel, &self.id).is_ok_and(|now| now.as_ref() == Some(self))
+    }
+}
+
+/// The active logical volume whose device has this number.
+#[must_use]
+pub fn volume_of(kernel: &dyn Kernel, number: DeviceNumber) -> Option<Device> {
+    let name = sysfs(kernel, number, "dm/name").ok()?;
+    let id = LvId::from_dm_name(&name)?;
+    Device::find(kernel, &id)
+        .ok()
+        .flatten()
+        .filter(|device| device.number == number)
+}
+
+/// Whether the host swaps on the device with this number.
+#[must_use]
+pub fn is_swap(kernel: &dyn Kernel, number: DeviceNumber) -> bool {
+    // Columns: Filename Type Size Used Priority, below a line of titles; see proc(5).
+    let swaps = kernel.read(Path::new("/proc/swaps")).unwrap_or_default();
+    swaps
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().next())
+        .any(|path| matches!(kernel.device_number(Path::new(path)), Ok(Some(n)) if n == number))
+}
+
+fn sysfs_path(number: DeviceNumber, entry: &str) -> PathBuf {
+    PathBuf::from(format!("/sys/dev/block/{number}/{entry}"))
+}
+
+fn sysfs(kernel: &dyn Kernel, number: DeviceNumber, entry: &str) -> io::Result<String> {
+    let text = kernel.read(&sysfs_path(number, entry))?;
+    Ok(text.trim_end().to_owned())
+}

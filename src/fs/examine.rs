@@ -1,0 +1,281 @@
+//! Looks at a device that blkid says nothing about: can all of it be read that matters, and does a
+//! copy of a superblock say that it held a filesystem?
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::backups::{self, PAGE};
+use super::superblock::{Family, ReadAt, Superblock};
+
+/// How much of a device's head and of its tail is read completely.
+///
+/// This holds everything that libblkid looks at on its own account (`libblkid/src/superblocks/*.c`,
+/// `partitions/*.c`). The farthest are, at the head: LUKS2's second header (4 MiB), VMFS (2 MiB),
+/// UDF's anchor (1 MiB), ZFS labels (512 KiB), btrfs (64 KiB). At the tail: Promise RAID (3087
+/// sectors), ZFS labels (512 KiB and what rounds to 256 KiB), md 0.90 (128 KiB), DDF (257 sectors),
+/// GPT (a sector). What it reads beyond that, it reads because something nearer told it to.
+const END: u64 = 8 << 20;
+
+/// How much is read at once.
+const CHUNK: u64 = 1 << 20;
+
+/// A sector: no superblock begins at anything less.
+const SECTOR: usize = 512;
+
+/// What was seen on a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Examination {
+    /// The first place that could not be read. Nothing was looked at after it.
+    pub unreadable: Option<Unreadable>,
+    /// What is left of filesystems and partition tables, one entry for each of them.
+    pub remains: Vec<Remains>,
+    /// Whether each byte that was read is zero.
+    pub all_zero: bool,
+}
+
+/// A place that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreadable {
+    /// In bytes from the beginning, accurate to 4 KiB.
+    pub offset: u64,
+    /// What the kernel said.
+    pub error: String,
+}
+
+/// What a removed beginning has left behind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remains {
+    /// Of what.
+    pub kind: Kind,
+    /// Where, in bytes from the beginning.
+    pub offset: u64,
+    /// The filesystem's UUID.
+    pub uuid: Option<String>,
+    /// When it was written, in seconds since the epoch.
+    pub written: Option<u64>,
+}
+
+/// What remains can be of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// A backup superblock of ext2, ext3 or ext4, written when this volume already existed.
+    Ext,
+    /// A secondary superblock of an xfs of this volume's size.
+    Xfs,
+    /// A mirror of the superblock of a btrfs of this volume's size.
+    Btrfs,
+    /// The second header of a GUID partition table of this volume's size.
+    Gpt,
+}
+
+impl Kind {
+    /// Whether it carries a time, so that it can be told from what a removed volume has left.
+    #[must_use]
+    pub fn has_time(self) -> bool {
+        self == Self::Ext
+    }
+}
+
+impl fmt::Display for Remains {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            Kind::Ext => "an ext backup superblock",
+            Kind::Xfs => "an xfs secondary superblock",
+            Kind::Btrfs => "a btrfs superblock mirror",
+            Kind::Gpt => "a backup GPT header",
+        };
+        write!(f, "{what} at byte {}", self.offset)?;
+        let uuid = self.uuid.iter().map(|uuid| format!("UUID {uuid}"));
+        let written = self.written.map(|time| format!("written {}", utc(time)));
+        let details: Vec<_> = uuid.chain(written).collect();
+        if details.is_empty() {
+            return Ok(());
+        }
+        write!(f, " ({})", details.join(", "))
+    }
+}
+
+/// Reads the head, the tail and every usual place of a backup superblock of `device`, which has
+/// `size` bytes and was made at `lv_time` (seconds since the epoch; 0: nobody knows).
+///
+/// What counts as remains:
+/// - an ext backup that was made or rewritten at `lv_time` or later. An older one is what a removed
+///   volume has left in the same place. All of this rests on the node's clock: if it was set back
+///   between lvcreate and mkfs, or if an older filesystem was copied onto the volume block by
+///   block, its backups look too old;
+/// - an xfs or btrfs copy, or a GPT header, that is in its right place and fits `size`. These have
+///   no time, and a removed volume of the same size in the same place leaves the same.
+#[must_use]
+pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64) -> Examination {
+    let mut seen = Examination {
+        unreadable: None,
+        remains: Vec::new(),
+        all_zero: true,
+    };
+    device.forget_cache();
+    let head = 0..size.min(END);
+    // From a whole page on, lest a superblock be cut in two.
+    let tail_start = size.saturating_sub(END);
+    let tail = head.end.max(tail_start.saturating_sub(tail_start % PAGE))..size;
+    let between = head.end..tail.start;
+    let mut ranges = vec![head, tail];
+    ranges.extend(backups::places(size, &between));
+    for range in ranges {
+        if let Err(unreadable) = look(device, range, (size, lv_time), &mut seen) {
+            seen.unreadable = Some(unreadable);
+            break;
+        }
+    }
+    seen
+}
+
+fn look(
+    device: &impl ReadAt,
+    range: Range<u64>,
+    of: (u64, u64),
+    seen: &mut Examination,
+) -> Result<(), Unreadable> {
+    let mut start = range.start;
+    while start < range.end {
+        let end = range.end.min(start.saturating_add(CHUNK));
+        let length = usize::try_from(end.saturating_sub(start)).unwrap_or(0);
+        let mut chunk = vec![0; length];
+        read(device, &mut chunk, start)?;
+        seen.take(&chunk, start, of);
+        start = end;
+    }
+    Ok(())
+}
+
+/// Fills `into` from `offset`, or says which page is the first that cannot be read.
+fn read(device: &impl ReadAt, into: &mut [u8], offset: u64) -> Result<(), Unreadable> {
+    let Err((failed, error)) = read_exact(device, into, offset) else {
+        return Ok(());
+    };
+    // The error was for all that was asked for. Page by page, it is for one page.
+    let mut at = offset;
+    for page in into.chunks_mut(4096) {
+        if let Err((offset, error)) = read_exact(device, page, at) {
+            return Err(Unreadable {
+                offset,
+                error: error.to_string(),
+            });
+        }
+        at = at.saturating_add(PAGE);
+    }
+    // It can be read after all, the second time. A disk that does that is not to be trusted.
+    Err(Unreadable {
+        offset: failed,
+        error: error.to_string(),
+    })
+}
+
+fn read_exact(
+    device: &impl ReadAt,
+    mut into: &mut [u8],
+    mut offset: u64,
+) -> Result<(), (u64, io::Error)> {
+    while !into.is_empty() {
+        match device.read_at(into, offset) {
+            Ok(0) => {
+                let error = io::Error::new(ErrorKind::UnexpectedEof, "the device ends here");
+                return Err((offset, error));
+            }
+            Ok(length) => {
+                into = into.get_mut(length..).unwrap_or_default();
+                offset = offset.saturating_add(length as u64);
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err((offset, e)),
+        }
+    }
+    Ok(())
+}
+
+impl Examination {
+    fn take(&mut self, chunk: &[u8], start: u64, (size, lv_time): (u64, u64)) {
+        const ZERO: [u8; SECTOR] = [0; SECTOR];
+        for (index, sector) in chunk.chunks(SECTOR).enumerate() {
+            if ZERO.starts_with(sector) {
+                continue;
+            }
+            self.all_zero = false;
+            let at = index.saturating_mul(SECTOR);
+            let bytes = chunk.get(at..).unwrap_or_default();
+            let offset = start.saturating_add(at as u64);
+            let found = filesystem(bytes, offset, size, lv_time)
+                .or_else(|| partition_table(bytes, offset, size));
+            if let Some(found) = found {
+                self.remember(found);
+            }
+        }
+    }
+
+    fn remember(&mut self, found: Remains) {
+        let is_known = |known: &Remains| known.kind == found.kind && known.uuid == found.uuid;
+        if !self.remains.iter().any(is_known) {
+            self.remains.push(found);
+        }
+    }
+}
+
+fn filesystem(bytes: &[u8], offset: u64, size: u64, lv_time: u64) -> Option<Remains> {
+    let found = Superblock::parse(bytes, offset)?;
+    if found.is_primary(offset) {
+        // That is for blkid to judge, with its checksums.
+        return None;
+    }
+    let (kind, counts) = match found.family {
+        // Whatever its size: the volume may have been extended or reduced since.
+        Family::Ext => (
+            Kind::Ext,
+            found.newest_time.is_none_or(|time| time >= lv_time),
+        ),
+        Family::Xfs => (Kind::Xfs, found.fits(size)),
+        Family::Btrfs => (Kind::Btrfs, found.fits(size) && !found.in_progress),
+    };
+    counts.then_some(Remains {
+        kind,
+        offset,
+        uuid: Some(found.uuid),
+        written: found.newest_time,
+    })
+}
+
+/// The second header of a GPT is the device's last sector, and names its own (UEFI specification,
+/// "GPT Header"). blkid wants to see the first sector of the device too, so it may have missed it.
+fn partition_table(bytes: &[u8], offset: u64, size: u64) -> Option<Remains> {
+    let number = u64::from_le_bytes(*bytes.get(24..)?.first_chunk()?);
+    let sector = size.checked_sub(offset)?;
+    let is_there = bytes.starts_with(b"EFI PART")
+        && [512, 4096].contains(&sector)
+        && number.checked_mul(sector) == Some(offset);
+    is_there.then_some(Remains {
+        kind: Kind::Gpt,
+        offset,
+        uuid: None,
+        written: None,
+    })
+}
+
+/// A time as people write it, without depending on the node's zone.
+fn utc(seconds: u64) -> String {
+    const MONTHS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let (hour, minute) = (seconds % 86_400 / 3600, seconds % 3600 / 60);
+    let mut days = seconds / 86_400;
+    for year in 1970_u64.. {
+        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        for (month, length) in (1..).zip(MONTHS) {
+            let length = length.saturating_add(u64::from(is_leap && month == 2));
+            let Some(later) = days.checked_sub(length) else {
+                let day = days.saturating_add(1);
+                return format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC");
+            };
+            days = later;
+        }
+    }
+    format!("{seconds} seconds after 1970")
+}

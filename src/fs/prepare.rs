@@ -1,0 +1,167 @@
+//! Decides what may be done with the content of a volume. This is the file to read when data is at
+//! stake: mkfs is reached from here only, and every doubt is an error.
+
+use anyhow::{Context, Result, bail};
+use nix::libc::EBUSY;
+
+use super::examine::Examination;
+use super::make;
+use super::probe::{Content, probe};
+use super::superblock::{self, Superblock};
+use crate::config::{Config, StaleBackups};
+use crate::device::Device;
+use crate::host::{Host, Lock};
+use crate::lvm::Volume;
+use crate::names::FsType;
+use crate::size::Bytes;
+
+/// All that the decision is about.
+pub struct Subject<'a> {
+    /// Tools and kernel.
+    pub host: &'a Host<'a>,
+    /// The node's config.
+    pub config: &'a Config,
+    /// The volume's device.
+    pub device: &'a Device,
+    /// What LVM says of the volume, its record among it.
+    pub volume: &'a Volume,
+    /// The volume's lock: nothing here is done without it.
+    pub lock: &'a Lock,
+    /// The type that was asked for; None: whatever is there, else the configured default.
+    pub wanted: Option<FsType>,
+    /// Whether nothing may be written.
+    pub read_only: bool,
+}
+
+/// A filesystem that can be mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ready {
+    /// Its type.
+    pub fs: FsType,
+    /// Its UUID.
+    pub uuid: String,
+    /// What it covers.
+    pub size: Bytes,
+    /// Whether the volume's tags already say that it is there.
+    pub recorded: bool,
+}
+
+/// Finds the filesystem of a volume, or makes it if the volume is blank beyond doubt.
+///
+/// # Errors
+/// Whatever speaks against mounting the volume, with what to do about it.
+pub fn prepare(subject: &Subject) -> Result<Ready> {
+    let device = subject.device;
+    // Exclusive: neither mounted nor swap nor part of another device, and it stays so.
+    let claim = match subject.host.kernel.open_device(&device.path, true) {
+        Ok(file) => file,
+        Err(e) if e.raw_os_error() == Some(EBUSY) => bail!(
+            "{} is in use by something else on this host (`lsblk {0}`, `dmsetup ls --tree`)",
+            device.path.display()
+        ),
+        Err(e) => return Err(e).with_context(|| format!("opening {}", device.path.display())),
+    };
+    let content = probe(subject.host, &subject.config.limits, device)?;
+    match content {
+        Content::Nothing => make::from_blank(subject, claim),
+        Content::Filesystem { fs, uuid } => {
+            let found = superblock::read_primary(&claim)
+                .with_context(|| format!("reading the superblock of {}", device.path.display()))?;
+            let found = found.with_context(|| {
+                format!(
+                    "blkid finds {fs} on {}, but no valid superblock is there; left as it is. \
+                     Try the filesystem's own check by hand",
+                    device.id
+                )
+            })?;
+            if make::was_cut_short(subject, fs, &found)? {
+                return make::again(subject, claim, fs);
+            }
+            accept(subject, fs, uuid, &found)
+        }
+        other => bail!(
+            "{} holds {other}, not {}; it is left as it is. If that is really to be given up, \
+             remove it by hand (`wipefs --all {}`)",
+            device.id,
+            subject
+                .wanted
+                .map_or("a filesystem of this driver".to_owned(), |fs| fs
+                    .to_string()),
+            device.path.display()
+        ),
+    }
+}
+
+/// Takes the filesystem that is there, if it is the one that was asked for and the one that this
+/// volume is known to hold.
+fn accept(subject: &Subject, fs: FsType, uuid: String, found: &Superblock) -> Result<Ready> {
+    let id = &subject.device.id;
+    if let Some(wanted) = subject.wanted.filter(|wanted| *wanted != fs) {
+        bail!(
+            "{id} holds {fs}, not {wanted}; it is left as it is. Set fsType to {fs}, or name \
+             another volume"
+        );
+    }
+    let recorded = subject.volume.record.made.as_ref();
+    if let Some(made) = recorded.filter(|made| made.uuid != uuid) {
+        bail!(
+            "{id} should hold {} {} by its tag, but holds {fs} {uuid}: its content was replaced, \
+             restored or swapped. If this is the right content, run `lvm adopt {id}`",
+            made.fs,
+            made.uuid
+        );
+    }
+    Ok(Ready {
+        fs,
+        uuid,
+        size: Bytes::new(found.size),
+        recorded: recorded.is_some(),
+    })
+}
+
+/// Says no to mkfs unless the whole examination of the device allows it.
+///
+/// # Errors
+/// The reason.
+pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()> {
+    let id = &subject.device.id;
+    let record = &subject.volume.record;
+    if let Some(bad) = &seen.unreadable {
+        bail!(
+            "{id} cannot be read at byte {} ({}), so nobody can tell whether it is blank; nothing \
+             was written. Mend the disk below it (`dmesg`, `pvs`, `lvs -a -o +devices {id}`)",
+            bad.offset,
+            bad.error
+        );
+    }
+    if record.may_format {
+        return Ok(());
+    }
+    if let Some(made) = &record.made {
+        bail!(
+            "{id} held {} {} by its tag, but nothing can be found on it now; it is not formatted. \
+             Restore it, or if its data may go run `lvm allow-format {id}`",
+            made.fs,
+            made.uuid
+        );
+    }
+    // A mkfs that was cut short leaves backups of its own.
+    if record.making.is_some() {
+        return Ok(());
+    }
+    // What has no time on it cannot be told from the remains of a removed volume; but a volume
+    // that the driver made has only ever had such remains.
+    let settled = record.created || subject.config.stale_backups == StaleBackups::Ignore;
+    let counts = seen
+        .remains
+        .iter()
+        .find(|remains| remains.kind.has_time() || !settled);
+    if let Some(remains) = counts {
+        bail!(
+            "{id} looks blank at its beginning, but {remains} says that it held data; it is not \
+             formatted. Repair or restore it (for ext: `e2fsck -b`), or if its data may go run \
+             `lvm allow-format {id}`"
+        );
+    }
+    Ok(())
+}

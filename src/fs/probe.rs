@@ -1,0 +1,159 @@
+use std::fmt;
+
+use anyhow::{Context, Result};
+
+use crate::config::Limits;
+use crate::device::Device;
+use crate::host::{Command, Host, Output};
+use crate::names::FsType;
+
+/// blkid(8): "the specified token was not found, or no identification", which it also answers for
+/// a device that it cannot read. Only reading it ourselves tells the two apart.
+const NOTHING: i32 = 2;
+/// blkid(8): "ambivalent low-level probing result".
+const AMBIVALENT: i32 = 8;
+
+/// What is on a device, in blkid's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// blkid knows of nothing; the device may also be unreadable.
+    Nothing,
+    /// A filesystem that this driver mounts.
+    Filesystem {
+        /// Its type.
+        fs: FsType,
+        /// Its UUID, as blkid prints it.
+        uuid: String,
+    },
+    /// Something else: LUKS, a partition table, a RAID member, an unknown filesystem.
+    Other(String),
+    /// Several things at once.
+    Ambivalent(Vec<String>),
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => write!(f, "nothing that blkid knows"),
+            Self::Filesystem { fs, uuid } => write!(f, "{fs} {uuid}"),
+            Self::Other(what) => write!(f, "{what}"),
+            Self::Ambivalent(what) if what.is_empty() => write!(f, "several signatures at once"),
+            Self::Ambivalent(what) => {
+                write!(f, "several signatures at once ({})", what.join(", "))
+            }
+        }
+    }
+}
+
+/// Asks blkid what is on `device`: probing it now, all kinds of content, no cache.
+///
+/// # Errors
+/// blkid's, other than its words for "nothing" and "ambivalent".
+pub fn probe(host: &Host, limits: &Limits, device: &Device) -> Result<Content> {
+    let command = probing(limits)
+        .accept(&[0, NOTHING, AMBIVALENT])
+        .operand(&device.path);
+    let output = host
+        .run(&command)
+        .with_context(|| format!("probing {}", device.id))?;
+    Ok(match output.code {
+        NOTHING => Content::Nothing,
+        AMBIVALENT => Content::Ambivalent(each_alone(host, limits, device)),
+        _ => parse(&output),
+    })
+}
+
+fn probing(limits: &Limits) -> Command {
+    Command::reads("blkid", limits.query).args(["--probe", "--output", "export"])
+}
+
+/// Names what blkid finds when it looks for one kind at a time. Only for the message.
+fn each_alone(host: &Host, limits: &Limits, device: &Device) -> Vec<String> {
+    const KINDS: [&str; 12] = [
+        "ext2,ext3,ext4",
+        "xfs",
+        "btrfs",
+        "swap",
+        "crypto_LUKS",
+        "LVM2_member",
+        "linux_raid_member",
+        "zfs_member",
+        "bcache",
+        "vfat,exfat,ntfs",
+        "iso9660,udf",
+        "f2fs,gfs2,ocfs2,jfs,reiserfs",
+    ];
+    KINDS
+        .iter()
+        .filter_map(|kinds| {
+            let command = probing(limits)
+                .args(["--match-types", kinds])
+                .operand(&device.path);
+            let output = host.run(&command).ok()?;
+            value(&output.stdout, "TYPE")
+        })
+        .collect()
+}
+
+fn value(export: &[u8], key: &str) -> Option<String> {
+    String::from_utf8_lossy(export)
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .find(|(name, _)| *name == key)
+        .map(|(_, value)| value.to_owned())
+}
+
+fn parse(output: &Output) -> Content {
+    let value = |key| value(&output.stdout, key);
+    match (value("TYPE"), value("PTTYPE")) {
+        (Some(kind), _) => match FsType::parse(&kind) {
+            Ok(fs) => Content::Filesystem {
+                fs,
+                uuid: value("UUID").unwrap_or_default(),
+            },
+            Err(_) => Content::Other(kind),
+        },
+        (None, Some(table)) => Content::Other(format!("a partition table ({table})")),
+        // blkid found something that it has no type for: that is not nothing.
+        (None, None) => Content::Other("something that blkid cannot name".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_blkid_prints() {
+        let cases = [
+            (
+                "filesystem",
+                "DEVNAME=/dev/x\nUUID=0b1c\nBLOCK_SIZE=1024\nTYPE=ext4\n",
+                "ext4 0b1c",
+            ),
+            (
+                "other",
+                "DEVNAME=/dev/x\nUUID=1\nTYPE=crypto_LUKS\n",
+                "crypto_LUKS",
+            ),
+            (
+                "label that looks like a key",
+                "LABEL=TYPE=xfs\nTYPE=swap\n",
+                "swap",
+            ),
+            ("table", "PTUUID=1\nPTTYPE=gpt\n", "a partition table (gpt)"),
+            (
+                "neither",
+                "DEVNAME=/dev/x\n",
+                "something that blkid cannot name",
+            ),
+        ];
+        for (name, stdout, want) in cases {
+            let output = Output {
+                stdout: stdout.into(),
+                ..Output::default()
+            };
+            assert_eq!(parse(&output).to_string(), want, "{name}");
+        }
+    }
+}

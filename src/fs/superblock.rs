@@ -1,0 +1,330 @@
+//! Reads superblocks of the filesystems that this driver makes: the primary one and its backups.
+//!
+//! Layouts: the kernel's `Documentation/filesystems/ext4/super.rst`, `fs/xfs/libxfs/xfs_format.h`
+//! (big-endian) and `include/uapi/linux/btrfs_tree.h`.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+
+use crate::names::FsType;
+
+/// Where bytes are read from: a device, or a test's idea of one.
+pub trait ReadAt {
+    /// Reads some bytes at `offset`, as pread(2) does: 0 of them means that nothing is there.
+    ///
+    /// # Errors
+    /// The device's.
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// Asks that what is read next comes from the device and not from a cache.
+    fn forget_cache(&self) {}
+}
+
+impl ReadAt for File {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, into, offset)
+    }
+
+    fn forget_cache(&self) {
+        // A length of 0 means to the end. It is advice: where it is refused, a cached page answers,
+        // and those bytes were once read from the device.
+        let _ = posix_fadvise(self, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
+    }
+}
+
+/// The filesystems that share a superblock layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// ext2, ext3 and ext4.
+    Ext,
+    /// xfs.
+    Xfs,
+    /// btrfs.
+    Btrfs,
+}
+
+impl Family {
+    /// The family of a filesystem type.
+    #[must_use]
+    pub fn of(fs: FsType) -> Self {
+        match fs {
+            FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => Self::Ext,
+            FsType::Xfs => Self::Xfs,
+            FsType::Btrfs => Self::Btrfs,
+        }
+    }
+}
+
+/// What a superblock says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Superblock {
+    /// Whose it is.
+    pub family: Family,
+    /// The filesystem's UUID, in lower case with hyphens, as blkid prints it.
+    pub uuid: String,
+    /// What the filesystem covers of this device, in bytes.
+    pub size: u64,
+    /// Its block size in bytes (btrfs: sector size).
+    pub block_size: u64,
+    /// Whether nobody has ever mounted it. Only ext records that: false means "maybe".
+    pub never_mounted: bool,
+    /// When it was made or last written, whichever is later, in seconds since the epoch. xfs and
+    /// btrfs have no time in their superblocks.
+    pub newest_time: Option<u64>,
+    /// Whether it asks to be repaired.
+    pub has_errors: bool,
+    /// Whether its mkfs has not come to its end.
+    pub in_progress: bool,
+}
+
+/// Where the primary superblocks are: ext, xfs, btrfs.
+const PRIMARY: [u64; 3] = [1024, 0, 64 << 10];
+
+/// As many bytes as any of the superblocks' fields below reach: ext's `s_mkfs_time_hi` is the last.
+const LONGEST: usize = 1024;
+
+/// The primary superblock of the filesystem on `device`. None: there is no valid one.
+///
+/// # Errors
+/// The device's; a device that ends before the superblock is no error.
+pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
+    for offset in PRIMARY {
+        let mut bytes = [0; LONGEST];
+        let length = read_up_to(device, &mut bytes, offset)?;
+        let bytes = bytes.get(..length).unwrap_or_default();
+        let found = Superblock::parse(bytes, offset).filter(|_| length == LONGEST);
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+fn read_up_to(device: &impl ReadAt, into: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0_usize;
+    while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
+        match device.read_at(rest, offset.saturating_add(done as u64)) {
+            Ok(0) => break,
+            Ok(length) => done = done.saturating_add(length),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(done)
+}
+
+impl Superblock {
+    /// Reads the superblock in `bytes`, which lie at `offset` of the device. None: it is none, or
+    /// by its own geometry no copy of it belongs to this place.
+    #[must_use]
+    pub fn parse(bytes: &[u8], offset: u64) -> Option<Self> {
+        let fields = Fields(bytes);
+        ext(&fields, offset)
+            .or_else(|| xfs(&fields, offset))
+            .or_else(|| btrfs(&fields, offset))
+    }
+
+    /// Whether `offset` is where the primary superblock of this family is.
+    #[must_use]
+    pub fn is_primary(&self, offset: u64) -> bool {
+        let [ext, xfs, btrfs] = PRIMARY;
+        offset
+            == match self.family {
+                Family::Ext => ext,
+                Family::Xfs => xfs,
+                Family::Btrfs => btrfs,
+            }
+    }
+
+    /// Whether the filesystem is as large as a device of `device_size` bytes would have made it.
+    #[must_use]
+    pub fn fits(&self, device_size: u64) -> bool {
+        let left_over = match self.family {
+            // mke2fs drops a last group that could hold next to nothing but its own tables.
+            Family::Ext => 8 << 20,
+            // mkfs.xfs drops a last allocation group of less than XFS_AG_MIN_BYTES.
+            Family::Xfs => 16 << 20,
+            // btrfs rounds to whole sectors, of at most a page of 64 KiB.
+            Family::Btrfs => 64 << 10,
+        };
+        device_size
+            .checked_sub(self.size)
+            .is_some_and(|rest| rest < left_over)
+    }
+}
+
+fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
+    const INCOMPAT_JOURNAL_DEV: u32 = 0x8;
+    const INCOMPAT_64BIT: u32 = 0x80;
+    const STATE_HAS_ERRORS: u16 = 0x2;
+
+    if fields.le16(0x38)? != 0xEF53 {
+        return None;
+    }
+    let log_block_size = fields.le32(0x18)?;
+    let incompat = fields.le32(0x60)?;
+    if log_block_size > 6 || incompat & INCOMPAT_JOURNAL_DEV != 0 {
+        return None;
+    }
+    let block_size = 1024_u64 << log_block_size;
+    let mut blocks = u64::from(fields.le32(0x4)?);
+    if incompat & INCOMPAT_64BIT != 0 {
+        blocks |= u64::from(fields.le32(0x150)?) << 32;
+    }
+    let first_block = u64::from(fields.le32(0x14)?);
+    let blocks_per_group = u64::from(fields.le32(0x20)?);
+    if first_block > 1 || blocks <= first_block || blocks_per_group == 0 {
+        return None;
+    }
+    let [primary, ..] = PRIMARY;
+    if offset != primary {
+        // A backup is the first block of its group, and names the group.
+        let block = whole(offset, block_size)?;
+        let group = whole(block.checked_sub(first_block)?, blocks_per_group)?;
+        // 16 bits: e2fsprogs writes the largest number for every group that has a larger one.
+        // Kernels before 5.18 leave 0 in the backups that they rewrite when they grow it.
+        let named = fields.le16(0x5A)?;
+        let is_named = named == 0 || named == u16::try_from(group).unwrap_or(u16::MAX);
+        if group == 0 || block >= blocks || !is_named {
+            return None;
+        }
+    }
+    // 32 bits, and 8 more for the time after 2106.
+    let time = |low: usize, high: usize| -> Option<u64> {
+        Some(u64::from(fields.le32(low)?) | u64::from(fields.byte(high)?) << 32)
+    };
+    let made = time(0x108, 0x276)?;
+    let written = time(0x30, 0x274)?;
+    let mounted = time(0x2C, 0x275)?;
+    Some(Superblock {
+        family: Family::Ext,
+        uuid: fields.uuid(0x68)?,
+        size: blocks.checked_mul(block_size)?,
+        block_size,
+        never_mounted: mounted == 0 && fields.le16(0x34)? == 0,
+        // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, `s_wtime` with them.
+        newest_time: Some(made.max(written).max(mounted)),
+        has_errors: fields.le16(0x3A)? & STATE_HAS_ERRORS != 0,
+        in_progress: false,
+    })
+}
+
+fn xfs(fields: &Fields, offset: u64) -> Option<Superblock> {
+    const INCOMPAT_NEEDS_REPAIR: u32 = 0x10;
+
+    if fields.array(0)? != *b"XFSB" {
+        return None;
+    }
+    let block_size = u64::from(fields.be32(4)?);
+    let blocks = fields.be64(8)?;
+    let group_blocks = u64::from(fields.be32(84)?);
+    let groups = u64::from(fields.be32(88)?);
+    let whole_groups = group_blocks.checked_mul(groups.checked_sub(1)?)?;
+    let is_sane = block_size.is_power_of_two()
+        && (512..=65_536).contains(&block_size)
+        && blocks > whole_groups
+        && blocks.checked_sub(whole_groups)? <= group_blocks;
+    if !is_sane {
+        return None;
+    }
+    // Every allocation group begins with a copy.
+    let group_size = group_blocks.checked_mul(block_size)?;
+    if whole(offset, group_size)? >= groups {
+        return None;
+    }
+    let is_version_5 = fields.be16(100)? & 0xF == 5;
+    Some(Superblock {
+        family: Family::Xfs,
+        uuid: fields.uuid(32)?,
+        size: blocks.checked_mul(block_size)?,
+        block_size,
+        never_mounted: false,
+        newest_time: None,
+        has_errors: is_version_5 && fields.be32(216)? & INCOMPAT_NEEDS_REPAIR != 0,
+        in_progress: fields.byte(126)? != 0,
+    })
+}
+
+fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
+    const FLAG_ERROR: u64 = 1 << 2;
+
+    // mkfs.btrfs writes the second one while it is at work (BTRFS_MAGIC_TEMPORARY).
+    let in_progress = match &fields.array(0x40)? {
+        b"_BHRfS_M" => false,
+        b"!BHRfS_M" => true,
+        _ => return None,
+    };
+    let block_size = u64::from(fields.le32(0x90)?);
+    // `dev_item.total_bytes`: the share of this device. A superblock names its own place.
+    let size = fields.le64(0xD1)?;
+    if fields.le64(0x30)? != offset || !block_size.is_power_of_two() || size == 0 {
+        return None;
+    }
+    Some(Superblock {
+        family: Family::Btrfs,
+        uuid: fields.uuid(0x20)?,
+        size,
+        block_size,
+        never_mounted: false,
+        newest_time: None,
+        has_errors: fields.le64(0x38)? & FLAG_ERROR != 0,
+        in_progress,
+    })
+}
+
+/// How many of `part` make up `all`. None: no whole number of them.
+fn whole(all: u64, part: u64) -> Option<u64> {
+    all.is_multiple_of(part).then(|| all.checked_div(part))?
+}
+
+/// Numbers in a superblock, by their byte offset.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn array<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+        self.0.get(at..)?.first_chunk().copied()
+    }
+
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.0.get(at).copied()
+    }
+
+    fn le16(&self, at: usize) -> Option<u16> {
+        self.array(at).map(u16::from_le_bytes)
+    }
+
+    fn le32(&self, at: usize) -> Option<u32> {
+        self.array(at).map(u32::from_le_bytes)
+    }
+
+    fn le64(&self, at: usize) -> Option<u64> {
+        self.array(at).map(u64::from_le_bytes)
+    }
+
+    fn be16(&self, at: usize) -> Option<u16> {
+        self.array(at).map(u16::from_be_bytes)
+    }
+
+    fn be32(&self, at: usize) -> Option<u32> {
+        self.array(at).map(u32::from_be_bytes)
+    }
+
+    fn be64(&self, at: usize) -> Option<u64> {
+        self.array(at).map(u64::from_be_bytes)
+    }
+
+    fn uuid(&self, at: usize) -> Option<String> {
+        let hex = format!("{:032x}", u128::from_be_bytes(self.array(at)?));
+        let parts = [
+            hex.get(..8)?,
+            hex.get(8..12)?,
+            hex.get(12..16)?,
+            hex.get(16..20)?,
+            hex.get(20..)?,
+        ];
+        Some(parts.join("-"))
+    }
+}

@@ -1,0 +1,141 @@
+//! Who stands in the way: the processes behind a held lock or a busy mount, for messages.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::host::Kernel;
+
+/// A process and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// Its name, `/proc/PID/comm`.
+    pub command: String,
+    /// What it holds: "open file /…", "working directory /…".
+    pub what: String,
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (pid {}, {})", self.command, self.pid, self.what)
+    }
+}
+
+/// A list of processes for a message, cut after the fifth.
+#[must_use]
+pub fn name_them(processes: &[Process]) -> String {
+    const MOST: usize = 5;
+    let mut names: Vec<String> = processes
+        .iter()
+        .take(MOST)
+        .map(ToString::to_string)
+        .collect();
+    if processes.len() > MOST {
+        names.push(format!("{} more", processes.len().saturating_sub(MOST)));
+    }
+    names.join(", ")
+}
+
+/// The processes that have `file` open.
+#[must_use]
+pub fn of_file(kernel: &dyn Kernel, file: &Path) -> Vec<Process> {
+    search(kernel, |pid_dir| {
+        open_files(kernel, pid_dir)
+            .into_iter()
+            .find(|open| open.target == file)
+            .map(|_| "holds the lock".to_owned())
+    })
+}
+
+/// The processes that have a lock file of LVM open: whoever an LVM command waits for.
+#[must_use]
+pub fn of_lvm_lock(kernel: &dyn Kernel) -> Vec<Process> {
+    search(kernel, |pid_dir| {
+        open_files(kernel, pid_dir)
+            .into_iter()
+            .find(|open| open.target.starts_with("/run/lock/lvm"))
+            .map(|open| format!("has {} open", open.target.display()))
+    })
+}
+
+/// The processes that keep the mount with this id, at this path, busy.
+///
+/// A file on it is known by the mount's id, which no other mount of the same filesystem shares;
+/// working directories and executables only by their path.
+#[must_use]
+pub fn of_mount(kernel: &dyn Kernel, mount_id: u64, mount_point: &Path) -> Vec<Process> {
+    search(kernel, |pid_dir| {
+        let path_link = |name: &str, words: &str| {
+            let target = kernel.link(&pid_dir.join(name)).ok()?;
+            target
+                .starts_with(mount_point)
+                .then(|| format!("{words} {}", target.display()))
+        };
+        path_link("cwd", "working directory")
+            .or_else(|| path_link("root", "root directory"))
+            .or_else(|| path_link("exe", "executable"))
+            .or_else(|| {
+                open_files(kernel, pid_dir)
+                    .into_iter()
+                    .find(|open| open.mount_id(kernel) == Some(mount_id))
+                    .map(|open| format!("open file {}", open.target.display()))
+            })
+            .or_else(|| mapped_file(kernel, pid_dir, mount_point))
+    })
+}
+
+struct OpenFile {
+    target: PathBuf,
+    info: PathBuf,
+}
+
+impl OpenFile {
+    fn mount_id(&self, kernel: &dyn Kernel) -> Option<u64> {
+        let info = kernel.read(&self.info).ok()?;
+        let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
+        id.trim().parse().ok()
+    }
+}
+
+fn open_files(kernel: &dyn Kernel, pid_dir: &Path) -> Vec<OpenFile> {
+    let dir = pid_dir.join("fd");
+    let names = kernel.list(&dir).unwrap_or_default();
+    names
+        .iter()
+        .filter_map(|name| {
+            Some(OpenFile {
+                target: kernel.link(&dir.join(name)).ok()?,
+                info: pid_dir.join("fdinfo").join(name),
+            })
+        })
+        .collect()
+}
+
+fn mapped_file(kernel: &dyn Kernel, pid_dir: &Path, mount_point: &Path) -> Option<String> {
+    let maps = kernel.read(&pid_dir.join("maps")).ok()?;
+    // Columns: address perms offset dev inode pathname; see proc(5).
+    maps.lines()
+        .filter_map(|line| line.find('/').and_then(|at| line.get(at..)))
+        .find(|path| Path::new(path).starts_with(mount_point))
+        .map(|path| format!("mapped file {path}"))
+}
+
+fn search(kernel: &dyn Kernel, held_by: impl Fn(&Path) -> Option<String>) -> Vec<Process> {
+    let own = std::process::id();
+    let pids = kernel.list(Path::new("/proc")).unwrap_or_default();
+    pids.iter()
+        .filter_map(|name| name.parse::<u32>().ok())
+        .filter(|pid| *pid != own)
+        .filter_map(|pid| {
+            let pid_dir = PathBuf::from(format!("/proc/{pid}"));
+            let what = held_by(&pid_dir)?;
+            let command = kernel.read(&pid_dir.join("comm")).unwrap_or_default();
+            Some(Process {
+                pid,
+                command: command.trim_end().to_owned(),
+                what,
+            })
+        })
+        .collect()
+}

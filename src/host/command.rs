@@ -1,0 +1,341 @@
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is run: a tool of the host, or a helper that is this executable itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// A tool, looked for by name in the configured directories.
+    Tool(&'static str),
+    /// This executable, for work that may hang in the kernel and so must not be done in-process.
+    Myself,
+}
+
+/// Whether a tool changes anything, which decides how it is stopped at its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Only reads: it is killed.
+    Reads,
+    /// Changes a volume: it is asked to stop first, so that it can leave things whole.
+    Writes,
+}
+
+/// One run of one tool: an argv, never a shell line.
+#[derive(Debug, Clone)]
+pub struct Command {
+    program: Program,
+    args: Vec<OsString>,
+    limit: Duration,
+    effect: Effect,
+    accepted: &'static [i32],
+    stdin: Option<Arc<File>>,
+    has_operands: bool,
+}
+
+impl Command {
+    /// A tool that only reads, and may take `limit`.
+    #[must_use]
+    pub fn reads(tool: &'static str, limit: Duration) -> Self {
+        Self::new(Program::Tool(tool), limit, Effect::Reads)
+    }
+
+    /// A tool that changes something, and may take `limit`.
+    #[must_use]
+    pub fn writes(tool: &'static str, limit: Duration) -> Self {
+        Self::new(Program::Tool(tool), limit, Effect::Writes)
+    }
+
+    /// This executable again, for something that only reads.
+    #[must_use]
+    pub fn myself(limit: Duration) -> Self {
+        Self::new(Program::Myself, limit, Effect::Reads)
+    }
+
+    fn new(program: Program, limit: Duration, effect: Effect) -> Self {
+        Self {
+            program,
+            args: Vec::new(),
+            limit,
+            effect,
+            accepted: &[0],
+            stdin: None,
+            has_operands: false,
+        }
+    }
+
+    /// Adds options. They come from the driver or its config, never from a pod.
+    #[must_use]
+    pub fn args<I: IntoIterator<Item: Into<OsString>>>(mut self, args: I) -> Self {
+        debug_assert!(!self.has_operands, "an option after an operand");
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds an operand. The first one is preceded by `--`, so that none is read as an option.
+    #[must_use]
+    pub fn operand(mut self, operand: impl Into<OsString>) -> Self {
+        if !self.has_operands {
+            self.args.push("--".into());
+            self.has_operands = true;
+        }
+        self.args.push(operand.into());
+        self
+    }
+
+    /// Takes these exit codes for success, instead of 0 alone.
+    #[must_use]
+    pub fn accept(mut self, codes: &'static [i32]) -> Self {
+        self.accepted = codes;
+        self
+    }
+
+    /// Gives the tool this open file as its standard input (otherwise /dev/null).
+    ///
+    /// A lock file goes along this way: the lock then lasts as long as the tool, even when the
+    /// driver is killed. The file is empty, so the tool reads the same as from /dev/null.
+    #[must_use]
+    pub fn stdin(mut self, file: Arc<File>) -> Self {
+        self.stdin = Some(file);
+        self
+    }
+
+    /// What to run.
+    #[must_use]
+    pub fn program(&self) -> Program {
+        self.program
+    }
+
+    /// The name for messages and the log.
+    #[must_use]
+    pub fn tool_name(&self) -> &'static str {
+        match self.program {
+            Program::Tool(tool) => tool,
+            Program::Myself => "examine",
+        }
+    }
+
+    /// The arguments after the program's name.
+    #[must_use]
+    pub fn arguments(&self) -> &[OsString] {
+        &self.args
+    }
+
+    /// How long it may take.
+    #[must_use]
+    pub fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Whether it changes anything.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    /// Whether this exit code is one of the accepted.
+    #[must_use]
+    pub fn accepts(&self, code: i32) -> bool {
+        self.accepted.contains(&code)
+    }
+
+    /// The standard input, if one was given.
+    #[must_use]
+    pub fn stdin_file(&self) -> Option<&File> {
+        self.stdin.as_deref()
+    }
+
+    /// The command line, for people.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut line = self.tool_name().to_owned();
+        for arg in &self.args {
+            line.push(' ');
+            line.push_str(&arg.as_os_str().to_string_lossy());
+        }
+        line
+    }
+
+    /// Whether an argument is exactly this. For tests that look at what would run.
+    #[must_use]
+    pub fn has_arg(&self, arg: &str) -> bool {
+        self.args.iter().any(|a| a == OsStr::new(arg))
+    }
+}
+
+/// What a tool that succeeded left.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Output {
+    /// Its exit code, one of the accepted.
+    pub code: i32,
+    /// All of its standard output.
+    pub stdout: Vec<u8>,
+    /// The last 1 KiB of its standard error, on one line.
+    pub stderr: String,
+}
+
+/// Why a tool did not succeed.
+#[derive(Debug)]
+pub enum ToolError {
+    /// No executable of this name in the tool directories.
+    Missing {
+        /// Its name.
+        tool: &'static str,
+        /// Where it was looked for.
+        directories: String,
+    },
+    /// The kernel refused to start it, or to let it be watched.
+    Spawn {
+        /// Its name.
+        tool: &'static str,
+        /// The kernel's reason.
+        source: io::Error,
+    },
+    /// It ran and reported failure.
+    Failed {
+        /// Its command line.
+        line: String,
+        /// Its exit code; 128 + N when signal N ended it, as a shell says.
+        code: i32,
+        /// The last 1 KiB of its standard error, on one line.
+        stderr: String,
+    },
+    /// It outlived its limit and was stopped.
+    TimedOut {
+        /// Its command line.
+        line: String,
+        /// The limit.
+        limit: Duration,
+        /// Whether it changes something.
+        effect: Effect,
+        /// The process that would not die even of SIGKILL, if so.
+        stuck: Option<u32>,
+    },
+    /// The driver was asked to stop while it ran.
+    Stopped {
+        /// Its command line.
+        line: String,
+        /// Whether it changes something.
+        effect: Effect,
+    },
+    /// It printed more than any answer can hold.
+    Flooded {
+        /// Its command line.
+        line: String,
+    },
+    /// Its answer was not what its manual promises.
+    Unintelligible {
+        /// Its command line.
+        line: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unfinished = |effect: &Effect| match effect {
+            Effect::Reads => "",
+            Effect::Writes => "; the step may be unfinished",
+        };
+        match self {
+            Self::Missing { tool, directories } => write!(
+                f,
+                "{tool} is not installed on this node (looked in {directories}); install it, or \
+                 name its directory in `tool_dirs` of config.toml"
+            ),
+            Self::Spawn { tool, .. } => write!(f, "starting {tool}"),
+            Self::Failed { line, code, stderr } if stderr.is_empty() => {
+                write!(f, "`{line}` failed with exit code {code}")
+            }
+            Self::Failed { line, code, stderr } => {
+                write!(f, "`{line}` failed with exit code {code}: {stderr}")
+            }
+            Self::TimedOut {
+                line,
+                limit,
+                effect,
+                stuck,
+            } => {
+                write!(
+                    f,
+                    "`{line}` did not end within {} s and was stopped{}",
+                    limit.as_secs(),
+                    unfinished(effect)
+                )?;
+                match stuck {
+                    Some(pid) => write!(
+                        f,
+                        "; process {pid} does not even die of SIGKILL, so it waits in the kernel \
+                         for a device: see `cat /proc/{pid}/stack` and the kernel's log"
+                    ),
+                    None => Ok(()),
+                }
+            }
+            Self::Stopped { line, effect } => write!(
+                f,
+                "`{line}` was stopped because the driver was told to stop{}",
+                unfinished(effect)
+            ),
+            Self::Flooded { line } => write!(
+                f,
+                "`{line}` printed more than 16 MiB and was stopped; run it by hand to see why"
+            ),
+            Self::Unintelligible { line, reason } => write!(
+                f,
+                "`{line}` answered something unexpected ({reason}); run it by hand to see it"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ToolError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Spawn { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operands_follow_a_double_dash_once() {
+        let command = Command::reads("lvs", Duration::from_secs(1))
+            .args(["--units", "b"])
+            .operand("-vg/x")
+            .operand("y");
+        assert_eq!(command.line(), "lvs --units b -- -vg/x y");
+    }
+
+    #[test]
+    fn an_error_says_its_cause_once() {
+        let error = anyhow::Error::new(ToolError::Spawn {
+            tool: "lvs",
+            source: io::Error::from_raw_os_error(13),
+        });
+        assert_eq!(
+            format!("{error:#}"),
+            "starting lvs: Permission denied (os error 13)"
+        );
+    }
+
+    #[test]
+    fn a_stopped_writer_is_said_to_be_unfinished() {
+        let error = ToolError::TimedOut {
+            line: "mkfs.ext4 /dev/x".into(),
+            limit: Duration::from_secs(9),
+            effect: Effect::Writes,
+            stuck: None,
+        };
+        assert_eq!(
+            error.to_string(),
+            "`mkfs.ext4 /dev/x` did not end within 9 s and was stopped; the step may be unfinished"
+        );
+    }
+}

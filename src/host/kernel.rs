@@ -1,0 +1,302 @@
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::fcntl::OFlag;
+use nix::libc::ESTALE;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::{major, minor};
+
+use super::Signals;
+
+/// A device's number, as in `/sys/dev/block/MAJOR:MINOR` and mountinfo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DeviceNumber {
+    /// The driver's part.
+    pub major: u64,
+    /// The device's part.
+    pub minor: u64,
+}
+
+impl fmt::Display for DeviceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// Who owns a file and who may write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// Its user.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// The permission bits.
+    pub mode: u32,
+}
+
+/// A lock that is held. It ends when this and every child that got [`Lock::file`] are gone.
+#[derive(Debug)]
+pub struct Lock {
+    held: Arc<File>,
+}
+
+impl Lock {
+    /// The lock file, to be handed to a writer as its standard input.
+    #[must_use]
+    pub fn file(&self) -> Arc<File> {
+        Arc::clone(&self.held)
+    }
+
+    /// A lock that locks nothing, for tests with a fake kernel.
+    #[must_use]
+    pub fn of(file: File) -> Self {
+        Self {
+            held: Arc::new(file),
+        }
+    }
+}
+
+/// The few system calls that the driver makes itself.
+///
+/// # Errors
+/// Every method returns the kernel's error, without a path: the caller knows what it wanted.
+#[allow(clippy::missing_errors_doc)]
+pub trait Kernel {
+    /// The host's name, uname(2) `nodename`.
+    fn host_name(&self) -> String;
+
+    /// Reads a small file of /proc, /sys or the driver's own directory.
+    fn read(&self, path: &Path) -> io::Result<String>;
+
+    /// Reads a file whose bytes count as they are.
+    fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// Who owns a file and who may write it.
+    fn owner(&self, path: &Path) -> io::Result<Owner>;
+
+    /// The names in a directory, sorted.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Where a symbolic link points, as readlink(2) says.
+    fn link(&self, path: &Path) -> io::Result<PathBuf>;
+
+    /// The number of the block device at `path`. None: there is nothing, or no block device.
+    fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>>;
+
+    /// The id of the mount that `path` is on (first column of mountinfo). Never asks the mounted
+    /// filesystem, so that a dead one answers too.
+    fn mount_id(&self, path: &Path) -> io::Result<u64>;
+
+    /// Whether `path` is a directory, not following a link in its last part.
+    fn is_dir(&self, path: &Path) -> io::Result<bool>;
+
+    /// Opens a block device for reading; exclusively, it fails with EBUSY while anything else
+    /// (a mount, swap, another device) has claimed it.
+    fn open_device(&self, path: &Path, exclusive: bool) -> io::Result<File>;
+
+    /// Makes one directory with mode 0750, as kubelet does.
+    fn make_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// rmdir(2).
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the mount with this id, which is at `from`, appear at `to` too. ESTALE: `from` is
+    /// another mount by now, or none.
+    fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()>;
+
+    /// Sets the flags of this one mount, `MS_RDONLY` among them, and not of its filesystem.
+    fn set_mount_flags(&self, at: &Path, flags: MsFlags) -> io::Result<()>;
+
+    /// umount2(2), neither lazy nor forced, not following a link.
+    fn unmount(&self, at: &Path) -> io::Result<()>;
+
+    /// Takes the flock(2) on `path`, made if missing together with its directory. None: it is held.
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>>;
+
+    /// Waits, at most this long. Returns whether the driver has been told to stop.
+    fn pause(&self, most: Duration) -> bool;
+}
+
+/// The kernel of this machine.
+#[derive(Clone, Copy)]
+pub struct LinuxKernel<'a> {
+    signals: &'a Signals,
+}
+
+impl<'a> LinuxKernel<'a> {
+    /// A kernel whose waiting ends when one of `signals` comes.
+    #[must_use]
+    pub fn new(signals: &'a Signals) -> Self {
+        Self { signals }
+    }
+}
+
+impl Kernel for LinuxKernel<'_> {
+    fn host_name(&self) -> String {
+        nix::unistd::gethostname()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    }
+
+    fn read(&self, path: &Path) -> io::Result<String> {
+        // Lossy: a mount point may be named in bytes that are no UTF-8, and must not hide others.
+        fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(path)
+    }
+
+    fn owner(&self, path: &Path) -> io::Result<Owner> {
+        let metadata = fs::metadata(path)?;
+        Ok(Owner {
+            uid: metadata.uid(),
+            gid: metadata.gid(),
+            mode: metadata.permissions().mode() & 0o7777,
+        })
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = fs::read_dir(dir)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<io::Result<Vec<_>>>()?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn link(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::read_link(path)
+    }
+
+    fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>> {
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.file_type().is_block_device() => {
+                let number = metadata.rdev();
+                Ok(Some(DeviceNumber {
+                    major: major(number),
+                    minor: minor(number),
+                }))
+            }
+            Ok(_) => Ok(None),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn mount_id(&self, path: &Path) -> io::Result<u64> {
+        mount_id_of(&open_path(path)?)
+    }
+
+    fn is_dir(&self, path: &Path) -> io::Result<bool> {
+        match fs::symlink_metadata(path) {
+            Ok(metadata) => Ok(metadata.is_dir()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn open_device(&self, path: &Path, exclusive: bool) -> io::Result<File> {
+        let flags = if exclusive {
+            OFlag::O_EXCL
+        } else {
+            OFlag::empty()
+        };
+        OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits())
+            .open(path)
+    }
+
+    fn make_dir(&self, path: &Path) -> io::Result<()> {
+        DirBuilder::new().mode(0o750).create(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
+    fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()> {
+        // Opened first and looked at then: if `from` were unmounted just before mount(2) read the
+        // path, the host's own directory below it would be bound.
+        let source = open_path(from)?;
+        if mount_id_of(&source)? != mount_id {
+            return Err(io::Error::from_raw_os_error(ESTALE));
+        }
+        let source = format!("/proc/self/fd/{}", source.as_raw_fd());
+        let none = None::<&str>;
+        Ok(mount(
+            Some(source.as_str()),
+            to,
+            none,
+            MsFlags::MS_BIND,
+            none,
+        )?)
+    }
+
+    fn set_mount_flags(&self, at: &Path, flags: MsFlags) -> io::Result<()> {
+        let none = None::<&str>;
+        let flags = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
+        Ok(mount(none, at, none, flags, none)?)
+    }
+
+    fn unmount(&self, at: &Path) -> io::Result<()> {
+        Ok(umount2(at, MntFlags::UMOUNT_NOFOLLOW)?)
+    }
+
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
+        if let Some(dir) = path.parent() {
+            match DirBuilder::new().mode(0o700).create(dir) {
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+                _ => {}
+            }
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
+            .open(path)?;
+        // std's lock is flock(2), and closing the last descriptor is what unlocks: a child that
+        // still works under the lock keeps it.
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock::of(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) => Err(e),
+        }
+    }
+
+    fn pause(&self, most: Duration) -> bool {
+        let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
+        let _ = poll(
+            &mut [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)],
+            timeout,
+        );
+        self.signals.drain();
+        self.signals.stopping()
+    }
+}
+
+/// Opens a path only to know where it is: the filesystem itself is not asked.
+fn open_path(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlag::O_PATH | OFlag::O_NOFOLLOW).bits())
+        .open(path)
+}
+
+/// Source: proc(5), `/proc/pid/fdinfo`, since Linux 3.15.
+fn mount_id_of(file: &File) -> io::Result<u64> {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+    info.lines()
+        .find_map(|line| line.strip_prefix("mnt_id:"))
+        .and_then(|id| id.trim().parse().ok())
+        .ok_or_else(|| io::Error::other("no mnt_id in /proc/self/fdinfo"))
+}

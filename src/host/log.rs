@@ -1,0 +1,123 @@
+use std::cell::{Cell, RefCell};
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::OFlag;
+
+use crate::config::LogTarget;
+
+/// How a call ended, for the log's priority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// syslog's "info".
+    Success,
+    /// syslog's "err".
+    Failure,
+}
+
+/// Collects what one call does and writes it as one line at the end.
+///
+/// The log never makes a call fail or wait: what cannot be written at once is dropped.
+pub struct Log {
+    started: Instant,
+    subject: RefCell<String>,
+    steps: RefCell<String>,
+    count: Cell<usize>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            started: Instant::now(),
+            subject: RefCell::default(),
+            steps: RefCell::default(),
+            count: Cell::new(0),
+        }
+    }
+}
+
+impl Log {
+    /// Adds `key=value` to what the call is about: the volume, the pod, an ignored option.
+    pub fn about(&self, key: &str, value: &str) {
+        let value: String = value
+            .chars()
+            .take(256)
+            .map(|c| if c.is_control() || c == '"' { '?' } else { c })
+            .collect();
+        let quote = if value.contains(' ') { "\"" } else { "" };
+        let _ = write!(self.subject.borrow_mut(), " {key}={quote}{value}{quote}");
+    }
+
+    /// Adds one step with its duration.
+    pub fn step(&self, name: &str, took: Duration, ok: bool) {
+        let mut steps = self.steps.borrow_mut();
+        if self.count.get() > 0 {
+            steps.push(',');
+        }
+        self.count.set(self.count.get().saturating_add(1));
+        let mark = if ok { "" } else { "!" };
+        let _ = write!(steps, "{name}{mark}:{}ms", took.as_millis());
+    }
+
+    /// Writes the line.
+    pub fn write(&self, target: &LogTarget, call: &str, outcome: Outcome, message: &str) {
+        let mut line = format!("call={call}{}", self.subject.borrow());
+        let steps = self.steps.borrow();
+        if !steps.is_empty() {
+            let _ = write!(line, " steps={steps}");
+        }
+        let word = match outcome {
+            Outcome::Success => "ok",
+            Outcome::Failure => "failed",
+        };
+        let took = self.started.elapsed().as_millis();
+        let _ = write!(line, " took={took}ms outcome={word}");
+        if !message.is_empty() {
+            let _ = write!(line, " message={message:?}");
+        }
+        match target {
+            LogTarget::None => {}
+            LogTarget::Syslog => send_to_syslog(outcome, &line),
+            LogTarget::File(path) => {
+                // O_NONBLOCK: a FIFO without a reader must not hold up the call.
+                let file = OpenOptions::new()
+                    .append(true)
+                    .create(true)
+                    .mode(0o600)
+                    .custom_flags(OFlag::O_NONBLOCK.bits() | OFlag::O_NOFOLLOW.bits())
+                    .open(path);
+                if let Ok(mut file) = file {
+                    let _ = file.write_all(format!("{} {line}\n", seconds()).as_bytes());
+                }
+            }
+        }
+    }
+}
+
+fn seconds() -> u64 {
+    std::time::SystemTime::UNIX_EPOCH
+        .elapsed()
+        .map_or(0, |since| since.as_secs())
+}
+
+/// Sends one datagram in the form that syslog(3) uses; journald reads the same socket.
+fn send_to_syslog(outcome: Outcome, line: &str) {
+    const DAEMON: u8 = 3 << 3;
+    let severity = match outcome {
+        Outcome::Success => 6,
+        Outcome::Failure => 3,
+    };
+    let Ok(socket) = UnixDatagram::unbound() else {
+        return;
+    };
+    // A full socket drops the line instead of holding up the call.
+    if socket.set_nonblocking(true).is_ok() {
+        let pid = std::process::id();
+        let packet = format!("<{}>flexvolume-lvm[{pid}]: {line}", DAEMON | severity);
+        let _ = socket.send_to(packet.as_bytes(), "/dev/log");
+    }
+}

@@ -1,0 +1,65 @@
+//! The only I/O of the driver: running a tool, the few system calls, the log.
+//!
+//! There is one seam for tools ([`Tools`]) and one for the kernel ([`Kernel`]), so that tests can
+//! record what would run and refuse it.
+
+mod command;
+mod kernel;
+mod log;
+mod process;
+mod signals;
+
+pub use command::{Command, Effect, Output, Program, ToolError};
+pub use kernel::{DeviceNumber, Kernel, LinuxKernel, Lock, Owner};
+pub use log::{Log, Outcome};
+pub use process::Processes;
+pub use signals::Signals;
+
+use std::time::Instant;
+
+/// Starts tools and waits for them.
+pub trait Tools {
+    /// Runs a tool to its end.
+    ///
+    /// # Errors
+    /// When it is missing, cannot start, exits with a code that [`Command`] does not accept,
+    /// outlives its limit, or the driver is asked to stop meanwhile.
+    fn run(&self, command: &Command) -> Result<Output, ToolError>;
+
+    /// Whether a tool of this name is in the tool directories.
+    fn has(&self, tool: &str) -> bool;
+}
+
+/// What a call-out has to work with: the tools and the kernel of this machine, and the log.
+pub struct Host<'a> {
+    /// Runs tools.
+    pub tools: &'a dyn Tools,
+    /// Makes system calls.
+    pub kernel: &'a dyn Kernel,
+    /// Collects what the call does, for its one line in the log.
+    pub log: Log,
+}
+
+impl<'a> Host<'a> {
+    /// A host with an empty log.
+    #[must_use]
+    pub fn new(tools: &'a dyn Tools, kernel: &'a dyn Kernel) -> Self {
+        Self {
+            tools,
+            kernel,
+            log: Log::default(),
+        }
+    }
+
+    /// Runs a tool and notes it, with its duration, as a step of this call.
+    ///
+    /// # Errors
+    /// As [`Tools::run`].
+    pub fn run(&self, command: &Command) -> Result<Output, ToolError> {
+        let started = Instant::now();
+        let result = self.tools.run(command);
+        self.log
+            .step(command.tool_name(), started.elapsed(), result.is_ok());
+        result
+    }
+}

@@ -1,0 +1,316 @@
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use super::{Command, Effect, Output, Program, Signals, ToolError, Tools};
+
+/// More than any report: 10,000 logical volumes take about 4 MiB.
+const MOST_STDOUT: usize = 16 << 20;
+/// What is kept of standard error, from its end.
+const MOST_STDERR: usize = 1024;
+/// How long a writer may take to obey SIGTERM at its own limit.
+const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
+/// The same when the driver itself is told to stop: kubelet waits 10 s, people less.
+const GRACE_AT_STOP: Duration = Duration::from_secs(2);
+/// How long a SIGKILL may take before the process counts as stuck in the kernel.
+const GRACE_AT_KILL: Duration = Duration::from_secs(1);
+
+/// Runs real child processes: each in a process group of its own, with both pipes drained and a
+/// deadline.
+pub struct Processes<'a> {
+    signals: &'a Signals,
+    directories: Vec<PathBuf>,
+}
+
+impl<'a> Processes<'a> {
+    /// Looks for tools in `directories`, in this order, and nowhere else.
+    #[must_use]
+    pub fn new(signals: &'a Signals, directories: Vec<PathBuf>) -> Self {
+        Self {
+            signals,
+            directories,
+        }
+    }
+
+    fn find(&self, tool: &str) -> Option<PathBuf> {
+        self.directories
+            .iter()
+            .find_map(|dir| which::which_in(dir.join(tool), None::<&str>, "/").ok())
+    }
+
+    fn search_path(&self) -> OsString {
+        std::env::join_paths(&self.directories).unwrap_or_default()
+    }
+
+    fn spawn(&self, command: &Command) -> Result<Child, ToolError> {
+        let tool = command.tool_name();
+        let spawn_error = |source| ToolError::Spawn { tool, source };
+        let path = match command.program() {
+            Program::Myself => PathBuf::from("/proc/self/exe"),
+            Program::Tool(tool) => self.find(tool).ok_or_else(|| ToolError::Missing {
+                tool,
+                directories: self.search_path().to_string_lossy().into_owned(),
+            })?,
+        };
+        let stdin = match command.stdin_file() {
+            Some(file) => Stdio::from(file.try_clone().map_err(spawn_error)?),
+            None => Stdio::null(),
+        };
+        start(&path, command)
+            .env("PATH", self.search_path())
+            .stdin(stdin)
+            .spawn()
+            .map_err(spawn_error)
+    }
+}
+
+/// The one place that makes a child process.
+#[allow(clippy::disallowed_methods)]
+fn start(path: &Path, command: &Command) -> std::process::Command {
+    let mut child = std::process::Command::new(path);
+    child
+        .args(command.arguments())
+        // The words of messages are compared; and LVM would warn on stderr of the descriptors
+        // that kubelet leaks to us.
+        .env("LC_ALL", "C")
+        .env("LVM_SUPPRESS_FD_WARNINGS", "1")
+        .current_dir("/")
+        .process_group(0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    child
+}
+
+impl Tools for Processes<'_> {
+    fn has(&self, tool: &str) -> bool {
+        self.find(tool).is_some()
+    }
+
+    fn run(&self, command: &Command) -> Result<Output, ToolError> {
+        let line = || command.line();
+        if self.signals.stopping() {
+            return Err(ToolError::Stopped {
+                line: line(),
+                effect: Effect::Reads,
+            });
+        }
+        let spawn_error = |source| ToolError::Spawn {
+            tool: command.tool_name(),
+            source,
+        };
+        let mut watched = Watched::new(self.spawn(command)?, self.signals).map_err(spawn_error)?;
+        let end = watched
+            .wait(Instant::now().checked_add(command.limit()), Watch::Stop)
+            .map_err(spawn_error)?;
+        let status = match end {
+            End::Exited(status) => status,
+            End::Deadline => {
+                let stuck = watched.stop(command.effect(), GRACE_AT_LIMIT);
+                return Err(ToolError::TimedOut {
+                    line: line(),
+                    limit: command.limit(),
+                    effect: command.effect(),
+                    stuck,
+                });
+            }
+            End::Stopping => {
+                watched.stop(command.effect(), GRACE_AT_STOP);
+                return Err(ToolError::Stopped {
+                    line: line(),
+                    effect: command.effect(),
+                });
+            }
+            End::Flooded => {
+                watched.stop(command.effect(), GRACE_AT_LIMIT);
+                return Err(ToolError::Flooded { line: line() });
+            }
+        };
+        let code = status
+            .code()
+            .or_else(|| status.signal().map(|signal| signal.saturating_add(128)))
+            .unwrap_or(-1);
+        let stderr = one_line(&watched.stderr);
+        if command.accepts(code) {
+            Ok(Output {
+                code,
+                stdout: watched.stdout,
+                stderr,
+            })
+        } else {
+            Err(ToolError::Failed {
+                line: line(),
+                code,
+                stderr,
+            })
+        }
+    }
+}
+
+/// Why waiting for a child ended.
+enum End {
+    Exited(ExitStatus),
+    Deadline,
+    Stopping,
+    Flooded,
+}
+
+/// Whether waiting ends when the driver is told to stop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Watch {
+    Stop,
+    ExitOnly,
+}
+
+struct Watched<'a> {
+    child: Child,
+    signals: &'a Signals,
+    out_open: Cell<bool>,
+    err_open: Cell<bool>,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl<'a> Watched<'a> {
+    fn new(child: Child, signals: &'a Signals) -> io::Result<Self> {
+        let watched = Self {
+            child,
+            signals,
+            out_open: Cell::new(true),
+            err_open: Cell::new(true),
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+        };
+        for fd in [watched.out_fd(), watched.err_fd()].into_iter().flatten() {
+            fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        }
+        Ok(watched)
+    }
+
+    fn out_fd(&self) -> Option<BorrowedFd<'_>> {
+        let pipe = self.child.stdout.as_ref().filter(|_| self.out_open.get())?;
+        Some(pipe.as_fd())
+    }
+
+    fn err_fd(&self) -> Option<BorrowedFd<'_>> {
+        let pipe = self.child.stderr.as_ref().filter(|_| self.err_open.get())?;
+        Some(pipe.as_fd())
+    }
+
+    /// Waits until the child exits, the deadline passes (none: for ever) or a stop is asked for.
+    ///
+    /// A child's own children may keep the pipes open: what counts is that the child has exited.
+    fn wait(&mut self, deadline: Option<Instant>, watch: Watch) -> io::Result<End> {
+        loop {
+            if !self.read_pipes()? {
+                return Ok(End::Flooded);
+            }
+            if let Some(status) = self.child.try_wait()? {
+                // Anything it wrote just before it exited is in the pipes by now.
+                self.read_pipes()?;
+                return Ok(End::Exited(status));
+            }
+            if watch == Watch::Stop && self.signals.stopping() {
+                return Ok(End::Stopping);
+            }
+            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(End::Deadline);
+            }
+            self.poll(left)?;
+        }
+    }
+
+    fn poll(&self, left: Option<Duration>) -> io::Result<()> {
+        let timeout = left.map_or(PollTimeout::NONE, |left| {
+            // Rounded up, so that the last millisecond is slept and not spun.
+            let millis = left.as_millis().saturating_add(1);
+            PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
+        });
+        let mut fds: Vec<PollFd> = [Some(self.signals.as_fd()), self.out_fd(), self.err_fd()]
+            .into_iter()
+            .flatten()
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+            .collect();
+        match poll(&mut fds, timeout) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {
+                self.signals.drain();
+                Ok(())
+            }
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Takes what both pipes hold. `false`: standard output is longer than any answer.
+    fn read_pipes(&mut self) -> io::Result<bool> {
+        if let Some(pipe) = self.child.stdout.as_mut().filter(|_| self.out_open.get()) {
+            let open = read_available(pipe, &mut self.stdout, MOST_STDOUT)?;
+            self.out_open.set(open);
+            if self.stdout.len() > MOST_STDOUT {
+                return Ok(false);
+            }
+        }
+        if let Some(pipe) = self.child.stderr.as_mut().filter(|_| self.err_open.get()) {
+            let open = read_available(pipe, &mut self.stderr, MOST_STDERR.saturating_mul(2))?;
+            self.err_open.set(open);
+            let surplus = self.stderr.len().saturating_sub(MOST_STDERR);
+            self.stderr.drain(..surplus);
+        }
+        Ok(true)
+    }
+
+    /// Ends the child and all of its group. Returns its pid if it does not even die of SIGKILL.
+    fn stop(&mut self, effect: Effect, grace: Duration) -> Option<u32> {
+        let steps = [(Signal::SIGTERM, grace), (Signal::SIGKILL, GRACE_AT_KILL)];
+        let skip = usize::from(effect == Effect::Reads);
+        for (signal, grace) in steps.into_iter().skip(skip) {
+            let pid = i32::try_from(self.child.id()).ok()?;
+            // ESRCH: it has just gone.
+            let _ = killpg(Pid::from_raw(pid), signal);
+            let deadline = Instant::now().checked_add(grace);
+            loop {
+                match self.wait(deadline, Watch::ExitOnly) {
+                    Ok(End::Exited(_)) | Err(_) => return None,
+                    Ok(End::Deadline | End::Stopping) => break,
+                    // It still prints: throw that away and go on waiting.
+                    Ok(End::Flooded) => self.stdout.clear(),
+                }
+            }
+        }
+        Some(self.child.id())
+    }
+}
+
+/// Reads until nothing is left or `most` bytes are held. `false`: the other end is closed.
+fn read_available(pipe: &mut impl Read, into: &mut Vec<u8>, most: usize) -> io::Result<bool> {
+    let mut chunk = [0; 8192];
+    while into.len() <= most {
+        match pipe.read(&mut chunk) {
+            Ok(0) => return Ok(false),
+            Ok(n) => into.extend_from_slice(chunk.get(..n).unwrap_or_default()),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(true)
+}
+
+/// Folds a tool's complaint into one line.
+fn one_line(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes)
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
+}

@@ -1,0 +1,74 @@
+//! One lock per logical volume, so that calls for the same volume go one after the other.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Error, Result, bail};
+
+use crate::device::Device;
+use crate::holders;
+use crate::host::{Kernel, Lock};
+use crate::load::require_roots;
+
+/// Where the lock files are. /run is emptied by a reboot, as locks should be.
+pub const LOCK_DIR: &str = "/run/flexvolume-lvm";
+
+/// The lock of a volume: `<LV UUID>.lock`. By UUID, because a name can come back as another volume.
+#[must_use]
+pub fn path_of(device: &Device) -> PathBuf {
+    Path::new(LOCK_DIR).join(format!("{}.lock", device.lv_uuid))
+}
+
+/// Takes the lock of `device`, waiting at most `limit` for whoever has it.
+///
+/// # Errors
+/// When it is still held then, naming the holders; or the driver is told to stop.
+pub fn hold(kernel: &dyn Kernel, device: &Device, limit: Duration) -> Result<Lock> {
+    hold_file(kernel, &path_of(device), limit).with_context(|| format!("locking {}", device.id))
+}
+
+/// Takes the lock for making a volume that does not exist yet, and so has no UUID.
+///
+/// # Errors
+/// As [`hold`].
+pub fn hold_name(kernel: &dyn Kernel, dm_name: &str, limit: Duration) -> Result<Lock> {
+    let path = Path::new(LOCK_DIR).join(format!("create-{dm_name}.lock"));
+    hold_file(kernel, &path, limit).with_context(|| format!("locking the name {dm_name}"))
+}
+
+fn hold_file(kernel: &dyn Kernel, path: &Path, limit: Duration) -> Result<Lock> {
+    // flock(2) cannot wait with a limit and be woken by a signal, so it is asked again, less and
+    // less often.
+    let started = Instant::now();
+    let mut pause = Duration::from_millis(5);
+    loop {
+        let lock = kernel
+            .try_lock(path)
+            .with_context(|| format!("opening the lock file {}", path.display()))?;
+        if let Some(lock) = lock {
+            // Whoever could write the directory could put another file in the lock's place.
+            require_roots(kernel, Path::new(LOCK_DIR)).map_err(Error::msg)?;
+            return Ok(lock);
+        }
+        if started.elapsed() >= limit {
+            let holders = holders::of_file(kernel, path);
+            bail!(
+                "{} has been held for {} s by {}; wait for it to end, or find out why it hangs",
+                path.display(),
+                limit.as_secs(),
+                if holders.is_empty() {
+                    "a process that has just gone".to_owned()
+                } else {
+                    holders::name_them(&holders)
+                }
+            );
+        }
+        if kernel.pause(pause) {
+            bail!(
+                "the driver was told to stop while it waited for {}",
+                path.display()
+            );
+        }
+        pause = pause.saturating_mul(2).min(Duration::from_millis(250));
+    }
+}

@@ -1,0 +1,149 @@
+//! lvchange(8), lvcreate(8), lvextend(8).
+
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+
+use super::record::CREATED;
+use super::report::Volume;
+use crate::config::{Limits, VolumeGroup};
+use crate::holders;
+use crate::host::{Command, Host, Lock, ToolError};
+use crate::names::{LvId, LvName};
+use crate::size::Bytes;
+
+/// Runs a changing LVM command. If it had to be stopped, the error also says what LVM commands
+/// wait for.
+fn run(host: &Host, command: &Command) -> Result<()> {
+    let Err(error) = host.run(command) else {
+        return Ok(());
+    };
+    if matches!(error, ToolError::TimedOut { .. }) {
+        let holders = holders::of_lvm_lock(host.kernel);
+        if !holders.is_empty() {
+            let names = holders::name_them(&holders);
+            return Err(error).with_context(|| format!("LVM is locked by {names}"));
+        }
+        return Err(error).context(
+            "LVM waits for udev or for a device: check that udevd runs \
+             (`udevadm settle`, `dmsetup udevcookies`) and that every disk answers (`pvs`)",
+        );
+    }
+    Err(error.into())
+}
+
+/// Activates a volume on this host, also one that is marked to be left out at boot, as thin
+/// snapshots are.
+///
+/// # Errors
+/// LVM's reason, e.g. a missing disk.
+pub fn activate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
+    let command = Command::writes("lvchange", limits.activate)
+        .args(["--activate", "y", "--ignoreactivationskip"])
+        .operand(id.to_string());
+    run(host, &command).with_context(|| format!("activating {id}"))
+}
+
+/// Deactivates a volume. LVM refuses while it is open.
+///
+/// # Errors
+/// LVM's reason.
+pub fn deactivate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
+    let command = Command::writes("lvchange", limits.activate)
+        .args(["--activate", "n"])
+        .operand(id.to_string());
+    run(host, &command).with_context(|| format!("deactivating {id}"))
+}
+
+/// A change of tags that LVM writes in one go: all of it is there afterwards, or nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tags {
+    /// Tags to set.
+    pub add: Vec<String>,
+    /// Tags to take away.
+    pub remove: Vec<String>,
+}
+
+/// Changes the tags of a volume.
+///
+/// # Errors
+/// LVM's, e.g. when the group cannot be written because a disk is missing.
+pub fn retag(
+    host: &Host,
+    limits: &Limits,
+    id: &LvId,
+    tags: &Tags,
+    lock: Option<&Lock>,
+) -> Result<()> {
+    if tags.add.is_empty() && tags.remove.is_empty() {
+        return Ok(());
+    }
+    let mut command = Command::writes("lvchange", limits.activate);
+    if let Some(lock) = lock {
+        command = command.stdin(Arc::clone(&lock.file()));
+    }
+    for tag in &tags.remove {
+        command = command.args(["--deltag", tag]);
+    }
+    for tag in &tags.add {
+        command = command.args(["--addtag", tag]);
+    }
+    run(host, &command.operand(id.to_string())).with_context(|| format!("tagging {id}"))
+}
+
+/// Makes a volume of at least `size`, in `pool` if one is given. Signatures that a removed volume
+/// left in its place are wiped, as only a volume that was made just now allows.
+///
+/// # Errors
+/// LVM's, e.g. no space.
+pub fn create(
+    host: &Host,
+    limits: &Limits,
+    id: &LvId,
+    size: Bytes,
+    pool: Option<&LvName>,
+    policy: &VolumeGroup,
+) -> Result<()> {
+    let bytes = format!("{}b", size.get());
+    let mut command = Command::writes("lvcreate", limits.make).args([
+        "--yes",
+        "--addtag",
+        CREATED,
+        "--name",
+        id.lv().as_str(),
+    ]);
+    command = match pool {
+        // A thin volume reads as zeroes until it is written: nothing can be left in it.
+        Some(pool) => command.args(["--virtualsize", &bytes, "--thinpool", pool.as_str()]),
+        None => command.args(["--size", &bytes, "--wipesignatures", "y", "--zero", "y"]),
+    };
+    let command = command
+        .args(&policy.lvcreate_options)
+        .operand(id.vg().as_str());
+    run(host, &command).with_context(|| format!("creating {id} with {size}"))
+}
+
+/// Makes a volume at least `size` large; one that already is stays as it is.
+///
+/// # Errors
+/// When there is no space, or LVM's reason.
+pub fn extend(host: &Host, limits: &Limits, volume: &Volume, size: Bytes) -> Result<()> {
+    if volume.size >= size {
+        return Ok(());
+    }
+    let Some(rounded) = size.round_up(volume.extent) else {
+        bail!("{size} is more than LVM can count");
+    };
+    let command = Command::writes("lvextend", limits.resize)
+        .args(["--size".to_owned(), format!("{}b", rounded.get())])
+        .operand(volume.id.to_string());
+    run(host, &command).with_context(|| {
+        format!(
+            "growing {} from {} to {rounded} ({} free in {})",
+            volume.id,
+            volume.size,
+            volume.free,
+            volume.id.vg()
+        )
+    })
+}

@@ -1,0 +1,9 @@
+//! What LVM says of a volume, and asking LVM to change it.
+
+mod change;
+mod record;
+mod report;
+
+pub use change::{Tags, activate, create, deactivate, extend, retag};
+pub use record::{MAY_FORMAT, Made, Record, made_tag, making_tag, volume_tag};
+pub use report::{Found, Group, Report, Volume, all_volumes, find, find_group, tagged};

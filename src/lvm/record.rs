@@ -1,0 +1,136 @@
+//! The driver's memory: tags on the logical volume itself, which survive reboots, moves to
+//! another node and the loss of every other state. Tags: lvm(8) "TAGS".
+
+use crate::names::FsType;
+
+const PREFIX: &str = "flexvolume.";
+const MAKING: &str = "flexvolume.making=";
+const MADE: &str = "flexvolume.fs=";
+const VOLUME: &str = "flexvolume.volume=";
+/// The operator's word that a volume may be formatted although its record or remains on it say
+/// that it held a filesystem. The next mkfs takes it away.
+pub const MAY_FORMAT: &str = "flexvolume.mayformat";
+/// Says that the driver made the volume itself, so that nothing older can be on it but what a
+/// removed volume left behind.
+pub const CREATED: &str = "flexvolume.created";
+
+/// The filesystem that a volume is known to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// Its type, as the tag has it.
+    pub fs: String,
+    /// Its UUID.
+    pub uuid: String,
+}
+
+/// What the tags of a volume say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Record {
+    /// `flexvolume.fs=<type>:<uuid>`: it holds this filesystem.
+    pub made: Option<Made>,
+    /// `flexvolume.making=<type>`: mkfs was started and not seen to end.
+    pub making: Option<String>,
+    /// The operator's word to format it.
+    pub may_format: bool,
+    /// The driver made this volume.
+    pub created: bool,
+    /// The names that kubelet has for it, noted only when detach is to deactivate it.
+    pub names: Vec<String>,
+    /// All tags of the driver, as they stand.
+    pub tags: Vec<String>,
+}
+
+impl Record {
+    /// Reads the tags of a volume, those of others left out.
+    #[must_use]
+    pub fn parse<'a>(tags: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut record = Self::default();
+        for tag in tags.into_iter().filter(|tag| tag.starts_with(PREFIX)) {
+            record.tags.push(tag.to_owned());
+            if let Some(fs) = tag.strip_prefix(MAKING) {
+                record.making = Some(fs.to_owned());
+            } else if let Some(value) = tag.strip_prefix(MADE) {
+                let (fs, uuid) = value.split_once(':').unwrap_or((value, ""));
+                record.made = Some(Made {
+                    fs: fs.to_owned(),
+                    uuid: uuid.to_owned(),
+                });
+            } else if let Some(name) = tag.strip_prefix(VOLUME) {
+                record.names.push(name.to_owned());
+            } else if tag == MAY_FORMAT {
+                record.may_format = true;
+            } else if tag == CREATED {
+                record.created = true;
+            }
+        }
+        record
+    }
+
+    /// The tags that say which filesystem the volume holds, or is getting.
+    pub fn content_tags(&self) -> impl Iterator<Item = &str> {
+        self.tags
+            .iter()
+            .map(String::as_str)
+            .filter(|tag| tag.starts_with(MADE) || tag.starts_with(MAKING) || *tag == MAY_FORMAT)
+    }
+}
+
+/// The tag that is set before mkfs.
+#[must_use]
+pub fn making_tag(fs: FsType) -> String {
+    format!("{MAKING}{fs}")
+}
+
+/// The tag that is set after mkfs, or when a filesystem is adopted.
+#[must_use]
+pub fn made_tag(fs: FsType, uuid: &str) -> String {
+    format!("{MADE}{fs}:{uuid}")
+}
+
+/// The tag that holds kubelet's name for a volume. None: the name does not fit into a tag.
+///
+/// Source: lvm(8) "TAGS": letters, digits and `_+.-/=!:&#`, at most 1024 characters.
+#[must_use]
+pub fn volume_tag(name: &str) -> Option<String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_+.-".contains(c);
+    (!name.is_empty() && name.len() <= 253 && name.chars().all(fits))
+        .then(|| format!("{VOLUME}{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_its_own_tags_and_no_others() {
+        let record = Record::parse([
+            "backup",
+            "flexvolume.fs=ext4:0b1c",
+            "flexvolume.volume=data",
+            "flexvolumes",
+        ]);
+        let made = record.made.clone().unwrap();
+        assert_eq!((made.fs.as_str(), made.uuid.as_str()), ("ext4", "0b1c"));
+        assert_eq!(record.names, ["data"]);
+        assert_eq!(record.tags.len(), 2);
+        assert!(record.making.is_none() && !record.may_format && !record.created);
+        assert_eq!(
+            record.content_tags().collect::<Vec<_>>(),
+            ["flexvolume.fs=ext4:0b1c"]
+        );
+    }
+
+    #[test]
+    fn a_tag_without_a_uuid_still_says_that_there_was_a_filesystem() {
+        let record = Record::parse(["flexvolume.fs=xfs"]);
+        assert_eq!(record.made.unwrap().uuid, "");
+    }
+
+    #[test]
+    fn a_name_that_fits_no_tag_is_not_forced_into_one() {
+        assert_eq!(volume_tag("pv-1.a").unwrap(), "flexvolume.volume=pv-1.a");
+        for name in ["", "a b", "a,b", "ä", "@x", "a\"b"] {
+            assert_eq!(volume_tag(name), None, "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! lvs(8) and vgs(8), in JSON.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::record::Record;
+use crate::host::{Command, Host, ToolError};
+use crate::names::{LvId, LvName, VgName};
+use crate::size::Bytes;
+
+/// LVM's code for "the command failed", which an unknown name is too. Source: lvm(8) is silent;
+/// lvm2 lib/commands/errors.h, `ECMD_FAILED`.
+const FAILED: i32 = 5;
+
+/// What LVM knows of one logical volume.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Volume {
+    /// Its name.
+    pub id: LvId,
+    /// Its UUID, with LVM's hyphens.
+    pub uuid: String,
+    /// Its size.
+    pub size: Bytes,
+    /// When it was made (`lv_time`), in seconds since the epoch. 0: LVM does not know.
+    pub created: u64,
+    /// The driver's tags.
+    pub record: Record,
+    /// Whether it is active on this host.
+    pub active: bool,
+    /// Whether it may be written (`lv_permissions`).
+    pub writable: bool,
+    /// `lv_health_status`: empty if it is well; "partial", "refresh needed", …
+    pub health: String,
+    /// Whether something has its device open.
+    pub open: bool,
+    /// What kind it is (`lv_layout`): "linear", "thin,sparse", "raid,raid1", …
+    pub layout: String,
+    /// What it is for (`lv_role`): "public" unless it is a part of another.
+    pub role: String,
+    /// Its thin pool.
+    pub pool: Option<LvName>,
+    /// How full it is, in percent: of a pool, its data.
+    pub data_percent: Option<f64>,
+    /// How full a pool's metadata is, in percent.
+    pub metadata_percent: Option<f64>,
+    /// The extent size of its group.
+    pub extent: NonZeroU64,
+    /// What is free in its group.
+    pub free: Bytes,
+}
+
+/// What LVM knows of one volume group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size: Bytes,
+    /// What is free in it.
+    pub free: Bytes,
+    /// How many of its disks are missing.
+    pub missing: u64,
+    /// Whether it is shared between hosts (lvmlockd).
+    pub shared: bool,
+}
+
+/// The answer to the question for one volume.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// There it is.
+    Volume(Box<Volume>),
+    /// LVM says that the group has no such volume.
+    NoVolume,
+    /// LVM says that there is no such group.
+    NoGroup,
+}
+
+/// One of LVM's JSON reports.
+#[derive(Debug, Deserialize)]
+pub struct Report {
+    report: Vec<BTreeMap<String, serde_json::Value>>,
+}
+
+type Fields = BTreeMap<String, String>;
+
+impl Report {
+    /// Parses what `--reportformat json` prints.
+    ///
+    /// # Errors
+    /// serde's, when it is no such report.
+    pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(json)
+    }
+
+    /// The rows of one kind (`lv`, `vg`), every field a string.
+    fn rows(self, kind: &str) -> Result<Vec<Fields>, serde_json::Error> {
+        let mut rows = Vec::new();
+        for mut part in self.report {
+            if let Some(found) = part.remove(kind) {
+                rows.extend(serde_json::from_value::<Vec<Fields>>(found)?);
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The volumes in it.
+    ///
+    /// # Errors
+    /// What is missing or no number.
+    pub fn volumes(self) -> Result<Vec<Volume>, String> {
+        let rows = self.rows("lv").map_err(|e| e.to_string())?;
+        rows.iter().map(volume).collect()
+    }
+
+    fn groups(self) -> Result<Vec<Group>, String> {
+        let rows = self.rows("vg").map_err(|e| e.to_string())?;
+        rows.iter().map(group).collect()
+    }
+}
+
+fn text<'a>(row: &'a Fields, field: &str) -> Result<&'a str, String> {
+    row.get(field)
+        .map(String::as_str)
+        .ok_or_else(|| format!("no field {field}"))
+}
+
+fn number(row: &Fields, field: &str) -> Result<u64, String> {
+    let value = text(row, field)?;
+    value
+        .parse()
+        .map_err(|_| format!("{field} is {value:?}, no number"))
+}
+
+fn percent(row: &Fields, field: &str) -> Option<f64> {
+    row.get(field)?.parse().ok()
+}
+
+fn volume(row: &Fields) -> Result<Volume, String> {
+    let name = |e: crate::names::NameError| e.to_string();
+    let vg = VgName::parse(text(row, "vg_name")?).map_err(name)?;
+    let lv = LvName::parse(text(row, "lv_name")?).map_err(name)?;
+    let pool = match text(row, "pool_lv")? {
+        "" => None,
+        pool => Some(LvName::parse(pool).map_err(name)?),
+    };
+    Ok(Volume {
+        id: LvId::new(vg, lv).map_err(name)?,
+        uuid: text(row, "lv_uuid")?.to_owned(),
+        size: Bytes::new(number(row, "lv_size")?),
+        // A volume whose metadata was made by hand may have no time at all.
+        created: number(row, "lv_time").unwrap_or(0),
+        record: Record::parse(text(row, "lv_tags")?.split(',')),
+        active: text(row, "lv_active")? == "active",
+        writable: text(row, "lv_permissions")? == "writeable",
+        health: text(row, "lv_health_status")?.to_owned(),
+        open: text(row, "lv_device_open")? == "open",
+        layout: text(row, "lv_layout")?.to_owned(),
+        role: text(row, "lv_role")?.to_owned(),
+        pool,
+        data_percent: percent(row, "data_percent"),
+        metadata_percent: percent(row, "metadata_percent"),
+        extent: NonZeroU64::new(number(row, "vg_extent_size")?).ok_or("an extent size of 0")?,
+        free: Bytes::new(number(row, "vg_free")?),
+    })
+}
+
+fn group(row: &Fields) -> Result<Group, String> {
+    Ok(Group {
+        name: text(row, "vg_name")?.to_owned(),
+        size: Bytes::new(number(row, "vg_size")?),
+        free: Bytes::new(number(row, "vg_free")?),
+        missing: number(row, "vg_missing_pv_count")?,
+        shared: text(row, "vg_shared")? == "shared",
+    })
+}
+
+const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,lv_permissions,\
+    lv_health_status,lv_device_open,lv_layout,lv_role,pool_lv,data_percent,metadata_percent,\
+    vg_extent_size,vg_free";
+const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count,vg_shared";
+
+fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command {
+    Command::reads(tool, limit).args([
+        "--reportformat",
+        "json",
+        "--units",
+        "b",
+        "--nosuffix",
+        "--config",
+        r#"report/time_format="%s""#,
+        "--options",
+        fields,
+    ])
+}
+
+fn read<T>(
+    host: &Host,
+    command: &Command,
+    parse: impl FnOnce(Report) -> Result<T, String>,
+) -> Result<T, ToolError> {
+    let output = host.run(command)?;
+    Report::parse(&output.stdout)
+        .map_err(|e| e.to_string())
+        .and_then(parse)
+        .map_err(|reason| ToolError::Unintelligible {
+            line: command.line(),
+            reason,
+        })
+}
+
+/// Asks LVM for one volume, by name.
+///
+/// "There is none" is only what LVM says in so many words. Any other failure is an error: a
+/// volume that cannot be seen just now must never count as absent.
+///
+/// # Errors
+/// lvs(8)'s.
+pub fn find(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError> {
+    let command = ask("lvs", LV_FIELDS, limit).operand(id.to_string());
+    match read(host, &command, Report::volumes) {
+        Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
+            Some(volume) => Ok(Found::Volume(Box::new(volume))),
+            None => Err(ToolError::Unintelligible {
+                line: command.line(),
+                reason: "no line for it".to_owned(),
+            }),
+        },
+        Err(ToolError::Failed { line, code, stderr }) if code == FAILED => {
+            if stderr.contains(&format!("Failed to find logical volume \"{id}\"")) {
+                Ok(Found::NoVolume)
+            } else if stderr.contains(&format!("Volume group \"{}\" not found", id.vg())) {
+                Ok(Found::NoGroup)
+            } else {
+                Err(ToolError::Failed { line, code, stderr })
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The volumes that carry a tag.
+///
+/// # Errors
+/// lvs(8)'s.
+pub fn tagged(host: &Host, tag: &str, limit: Duration) -> Result<Vec<Volume>, ToolError> {
+    let command = ask("lvs", LV_FIELDS, limit).operand(format!("@{tag}"));
+    read(host, &command, Report::volumes)
+}
+
+/// All visible volumes of all groups.
+///
+/// # Errors
+/// lvs(8)'s.
+pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>, ToolError> {
+    read(host, &ask("lvs", LV_FIELDS, limit), Report::volumes)
+}
+
+/// One volume group. None: LVM says that there is no such group.
+///
+/// # Errors
+/// vgs(8)'s.
+pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Group>, ToolError> {
+    let command = ask("vgs", VG_FIELDS, limit).operand(vg.to_string());
+    match read(host, &command, Report::groups) {
+        Ok(groups) => Ok(groups.into_iter().find(|group| group.name == vg.as_str())),
+        Err(ToolError::Failed { code, stderr, .. })
+            if code == FAILED && stderr.contains(&format!("Volume group \"{vg}\" not found")) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = r#"{"report":[{"lv":[{"vg_name":"vg","lv_name":"data-1",
+        "lv_uuid":"a-b","lv_size":"67108864","lv_time":"1700000000",
+        "lv_tags":"flexvolume.fs=ext4:u,other","lv_active":"active",
+        "lv_permissions":"writeable","lv_health_status":"","lv_device_open":"",
+        "lv_layout":"thin,sparse","lv_role":"public","pool_lv":"pool","data_percent":"12.50",
+        "metadata_percent":"","vg_extent_size":"4194304","vg_free":"0"}]}]}"#;
+
+    #[test]
+    fn reads_what_lvs_prints() {
+        let volumes = Report::parse(ONE.as_bytes()).unwrap().volumes().unwrap();
+        let [volume] = volumes.as_slice() else {
+            panic!("{volumes:?}")
+        };
+        assert_eq!(volume.id.to_string(), "vg/data-1");
+        assert_eq!(volume.size, Bytes::new(64 << 20));
+        assert_eq!(volume.created, 1_700_000_000);
+        assert_eq!(volume.record.made.as_ref().unwrap().uuid, "u");
+        assert_eq!(volume.pool.as_ref().unwrap().as_str(), "pool");
+        assert_eq!(volume.data_percent, Some(12.5));
+        assert_eq!(volume.metadata_percent, None);
+        assert!(volume.active && volume.writable && !volume.open);
+    }
+
+    #[test]
+    fn a_report_that_lacks_something_is_refused_with_what_it_lacks() {
+        let cases = [
+            ("size", ONE.replace("lv_size", "x"), "no field lv_size"),
+            (
+                "number",
+                ONE.replace("67108864", "64m"),
+                "lv_size is \"64m\", no number",
+            ),
+            ("extent", ONE.replace("4194304", "0"), "an extent size of 0"),
+        ];
+        for (name, json, want) in cases {
+            let error = Report::parse(json.as_bytes()).unwrap().volumes();
+            assert_eq!(error.unwrap_err(), want, "{name}");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Error, Result, anyhow, bail};
+use nix::libc::{EBUSY, EINVAL};
+use nix::mount::MsFlags;
+
+use super::table::{Row, Table, mounted_at};
+use crate::config::Limits;
+use crate::device::Device;
+use crate::holders;
+use crate::host::{Command, Host, Kernel, Lock};
+use crate::names::FsType;
+use crate::options::MountOptions;
+
+/// More mounts than this on one directory are no accident that unmounting could mend.
+const MOST_STACKED: usize = 64;
+
+/// How often, and after which time, a busy mount is tried again: another call that binds from it,
+/// or a container that has just ended, holds it for a moment.
+const PATIENCE: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Mounts a device with mount(8), which knows every filesystem's options.
+///
+/// Whatever mount(8) left when it failed or was stopped is undone.
+///
+/// # Errors
+/// mount(8)'s own words.
+#[allow(clippy::too_many_arguments)] // each is one word of mount(8)'s own command line
+pub fn mount_device(
+    host: &Host,
+    limits: &Limits,
+    device: &Device,
+    fs: FsType,
+    options: &MountOptions,
+    read_only: bool,
+    dir: &Path,
+    lock: &Lock,
+) -> Result<()> {
+    let mut command = Command::writes("mount", limits.mount)
+        .stdin(Arc::clone(&lock.file()))
+        .args(["-t", fs.as_str()])
+        // Said outright: mount(8) left to itself mounts read-only what cannot be written.
+        .args([if read_only { "--read-only" } else { "--rw" }]);
+    if let Some(options) = options.joined() {
+        command = command.args(["-o".to_owned(), options]);
+    }
+    let command = command.operand(&device.path).operand(dir);
+    match host.run(&command) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(after_undo(error.into(), undo_mount(host.kernel, dir)))
+            .with_context(|| format!("mounting {} on {}", device.id, dir.display())),
+    }
+}
+
+/// Shows the mount `from` at `dir` too, read-only if asked. A failure leaves no mount.
+///
+/// # Errors
+/// The kernel's.
+pub fn bind(kernel: &dyn Kernel, from: &Row, dir: &Path, read_only: bool) -> Result<()> {
+    let binding = || {
+        format!(
+            "binding {} to {}",
+            from.mount_point.display(),
+            dir.display()
+        )
+    };
+    kernel
+        .bind(&from.mount_point, from.id, dir)
+        .with_context(binding)?;
+    if read_only && !from.is_read_only() {
+        make_read_only(kernel, from, dir)
+            .map_err(|error| after_undo(error, undo_mount(kernel, dir)))?;
+    }
+    Ok(())
+}
+
+/// Makes the mount at `dir` read-only, and not the filesystem, which others may write. `like` is
+/// the mount whose other flags it keeps.
+///
+/// # Errors
+/// The kernel's.
+pub fn make_read_only(kernel: &dyn Kernel, like: &Row, dir: &Path) -> Result<()> {
+    // The flags are replaced as a whole, so those that it has are given again.
+    let flags = flags_of(&like.options) | MsFlags::MS_RDONLY;
+    kernel
+        .set_mount_flags(dir, flags)
+        .with_context(|| format!("making {} read-only", dir.display()))
+}
+
+fn flags_of(options: &str) -> MsFlags {
+    options.split(',').fold(MsFlags::empty(), |flags, option| {
+        flags
+            | match option {
+                "nosuid" => MsFlags::MS_NOSUID,
+                "nodev" => MsFlags::MS_NODEV,
+                "noexec" => MsFlags::MS_NOEXEC,
+                "noatime" => MsFlags::MS_NOATIME,
+                "nodiratime" => MsFlags::MS_NODIRATIME,
+                "relatime" => MsFlags::MS_RELATIME,
+                _ => MsFlags::empty(),
+            }
+    })
+}
+
+/// Unmounts `dir` until nothing is mounted there, and says what was. A directory that is missing
+/// or no mount point is success: kubelet calls for those too.
+///
+/// # Errors
+/// When it is busy, naming by what.
+pub fn ensure_unmounted(kernel: &dyn Kernel, dir: &Path) -> Result<()> {
+    let mut patience = PATIENCE;
+    for _ in 0..MOST_STACKED {
+        let Some(id) = mounted_at(kernel, dir)? else {
+            return Ok(());
+        };
+        match kernel.unmount(dir) {
+            Ok(()) => {}
+            // Somebody else has just done it.
+            Err(e) if matches!(e.raw_os_error(), Some(EINVAL)) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) if e.raw_os_error() == Some(EBUSY) => match patience.checked_sub(1) {
+                Some(left) if !kernel.pause(PAUSE) => patience = left,
+                _ => bail!(busy(kernel, dir, id)),
+            },
+            Err(e) => return Err(e).with_context(|| format!("unmounting {}", dir.display())),
+        }
+    }
+    bail!(
+        "{} has still a mount after {MOST_STACKED} were taken off; see `findmnt {0}`",
+        dir.display()
+    )
+}
+
+fn busy(kernel: &dyn Kernel, dir: &Path, id: u64) -> String {
+    let processes = holders::of_mount(kernel, id, dir);
+    let table = Table::read(kernel).unwrap_or_default();
+    let on_top: Vec<String> = table
+        .on_top_of(id)
+        .map(|row| row.mount_point.display().to_string())
+        .collect();
+    let dir = dir.display();
+    if !processes.is_empty() {
+        format!(
+            "{dir} is in use by {}; it is unmounted when they have ended",
+            holders::name_them(&processes)
+        )
+    } else if !on_top.is_empty() {
+        format!(
+            "{dir} has other mounts on it ({}); unmount those first",
+            on_top.join(", ")
+        )
+    } else {
+        format!(
+            "{dir} is in use by the kernel or by a process that cannot be seen from here (a loop \
+             device, a swap file, an NFS export, another PID namespace); see `fuser -vm {dir}` and \
+             `losetup -a` on the host"
+        )
+    }
+}
+
+/// Takes back a mount that a call has just made.
+///
+/// # Errors
+/// As [`ensure_unmounted`].
+pub fn undo_mount(kernel: &dyn Kernel, dir: &Path) -> Result<()> {
+    ensure_unmounted(kernel, dir)
+}
+
+/// The error, with what went wrong while its consequences were undone added to it.
+#[must_use]
+pub fn after_undo(error: Error, undo: Result<()>) -> Error {
+    match undo {
+        Ok(()) => error,
+        Err(second) => anyhow!("{error:#}; and undoing it failed too: {second:#}"),
+    }
+}
+
+/// Directories that a call has made, and takes back if it fails.
+#[derive(Debug, Default)]
+pub struct MadeDirs(Vec<PathBuf>);
+
+impl MadeDirs {
+    /// Removes them again, innermost first.
+    ///
+    /// # Errors
+    /// When one cannot be removed; rmdir(2) never removes anything but an empty directory.
+    pub fn undo(self, kernel: &dyn Kernel) -> Result<()> {
+        for dir in self.0.iter().rev() {
+            kernel
+                .remove_dir(dir)
+                .with_context(|| format!("removing {}", dir.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes `dir` and its missing parents. kubelet makes it itself since 1.6.
+///
+/// # Errors
+/// When it cannot be made, or something else than a directory is there; nothing is left then.
+pub fn make_dirs(kernel: &dyn Kernel, dir: &Path) -> Result<MadeDirs> {
+    let mut missing = Vec::new();
+    let mut next = Some(dir);
+    while let Some(path) = next {
+        if kernel.mount_id(path).is_ok() {
+            break;
+        }
+        missing.push(path);
+        next = path.parent();
+    }
+    let mut made = MadeDirs::default();
+    for path in missing.into_iter().rev() {
+        match kernel.make_dir(path) {
+            Ok(()) => made.0.push(path.to_owned()),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => {
+                let error = Error::from(e).context(format!("making {}", path.display()));
+                return Err(after_undo(error, made.undo(kernel)));
+            }
+        }
+    }
+    // A link would let the mount land somewhere else than kubelet thinks.
+    if !kernel.is_dir(dir).unwrap_or(true) {
+        let error = anyhow!("{} is not a directory; remove it", dir.display());
+        return Err(after_undo(error, made.undo(kernel)));
+    }
+    Ok(made)
+}

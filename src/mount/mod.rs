@@ -1,0 +1,12 @@
+//! What is mounted where, and making it so.
+
+mod change;
+mod places;
+mod table;
+
+pub use change::{
+    MadeDirs, after_undo, bind, ensure_unmounted, make_dirs, make_read_only, mount_device,
+    undo_mount,
+};
+pub use places::{Place, is_kubelets};
+pub use table::{Row, Table, mounted_at};

@@ -1,0 +1,100 @@
+use std::path::{Component, Path, PathBuf};
+
+/// What a directory is to kubelet. Source: kubelet's `pkg/volume/flexvolume/util.go` and
+/// `pkg/volume/util`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// `<root>/plugins/kubernetes.io/flexvolume/<vendor>/<driver>/mounts/<name>`: one for all pods
+    /// of this node.
+    Global,
+    /// `<root>/pods/<uid>/volumes/<vendor>~<driver>/<name>`: one for each pod.
+    Pod {
+        /// Where kubelet would have put the global mount of the same volume.
+        global: PathBuf,
+    },
+    /// `<root>/pods/<uid>/volume-subpaths/…`: kubelet's own bind mounts.
+    SubPath,
+    /// Somewhere else: a person at a shell, or the host itself.
+    Other,
+}
+
+impl Place {
+    /// Tells by the shape of the path; kubelet's root directory may be anywhere.
+    #[must_use]
+    pub fn of(path: &Path) -> Self {
+        let parts: Vec<&str> = path
+            .components()
+            .filter_map(|part| match part {
+                Component::Normal(name) => name.to_str(),
+                _ => None,
+            })
+            .collect();
+        match parts.as_slice() {
+            [
+                ..,
+                "plugins",
+                "kubernetes.io",
+                "flexvolume",
+                _,
+                _,
+                "mounts",
+                _,
+            ] => Self::Global,
+            [root @ .., "pods", _, "volumes", plugin, name] => match plugin.split_once('~') {
+                Some((vendor, driver)) => {
+                    let mut global = PathBuf::from("/");
+                    global.extend(root);
+                    global.extend(["plugins", "kubernetes.io", "flexvolume"]);
+                    global.extend([vendor, driver, "mounts", name]);
+                    Self::Pod { global }
+                }
+                None => Self::Other,
+            },
+            _ if parts
+                .windows(3)
+                .any(|part| matches!(part, ["pods", _, "volume-subpaths"])) =>
+            {
+                Self::SubPath
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Whether a mount there is one of kubelet's, and not the host's own use of a volume.
+#[must_use]
+pub fn is_kubelets(path: &Path, kubelet_dirs: &[PathBuf]) -> bool {
+    Place::of(path) != Place::Other || kubelet_dirs.iter().any(|dir| path.starts_with(dir))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_kubelets_directories_by_their_shape() {
+        let global = "/k/plugins/kubernetes.io/flexvolume/example.com/lvm/mounts/data";
+        let pod = Place::Pod {
+            global: PathBuf::from(global),
+        };
+        let cases = [
+            (global, Place::Global),
+            ("/k/pods/1-2/volumes/example.com~lvm/data", pod),
+            ("/k/pods/1-2/volumes/kubernetes.io-empty/data", Place::Other),
+            ("/k/pods/1-2/volume-subpaths/data/c/0", Place::SubPath),
+            ("/k/pods/1-2/volumes/example.com~lvm", Place::Other),
+            ("/mnt", Place::Other),
+            ("/", Place::Other),
+        ];
+        for (path, want) in cases {
+            assert_eq!(Place::of(Path::new(path)), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_directory_beside_kubelets_is_the_hosts() {
+        let dirs = [PathBuf::from("/var/lib/kubelet")];
+        assert!(is_kubelets(Path::new("/var/lib/kubelet/x"), &dirs));
+        assert!(!is_kubelets(Path::new("/var/lib/kubelet-old/x"), &dirs));
+    }
+}

@@ -1,0 +1,86 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The filesystems that this driver makes, checks, mounts and grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "&'static str")]
+#[allow(missing_docs)] // their names say it
+pub enum FsType {
+    Ext2,
+    Ext3,
+    Ext4,
+    Xfs,
+    Btrfs,
+}
+
+/// A filesystem type that is none of this driver's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownFs(String);
+
+impl fmt::Display for UnknownFs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = FsType::ALL.map(FsType::as_str).join(", ");
+        let shown: String = self.0.chars().take(64).collect();
+        write!(
+            f,
+            "{shown:?} is no filesystem of this driver; it knows {known}"
+        )
+    }
+}
+
+impl std::error::Error for UnknownFs {}
+
+impl FsType {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Ext2, Self::Ext3, Self::Ext4, Self::Xfs, Self::Btrfs];
+
+    /// Takes a name as mkfs(8), blkid(8) and kubelet's `fsType` write it.
+    ///
+    /// # Errors
+    /// When it is none of those that the driver knows; the message lists them.
+    pub fn parse(name: &str) -> Result<Self, UnknownFs> {
+        Self::ALL
+            .into_iter()
+            .find(|fs| fs.as_str() == name)
+            .ok_or_else(|| UnknownFs(name.to_owned()))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ext2 => "ext2",
+            Self::Ext3 => "ext3",
+            Self::Ext4 => "ext4",
+            Self::Xfs => "xfs",
+            Self::Btrfs => "btrfs",
+        }
+    }
+
+    /// Whether it is one of the ext family, which share their tools and their superblock.
+    #[must_use]
+    pub fn is_ext(self) -> bool {
+        matches!(self, Self::Ext2 | Self::Ext3 | Self::Ext4)
+    }
+}
+
+impl fmt::Display for FsType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl TryFrom<String> for FsType {
+    type Error = UnknownFs;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        Self::parse(&name)
+    }
+}
+
+impl From<FsType> for &'static str {
+    fn from(fs: FsType) -> Self {
+        fs.as_str()
+    }
+}

@@ -1,0 +1,236 @@
+//! The options of a volume, as kubelet passes them: those of the manifest and its own.
+
+mod flat;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+
+use anyhow::{Context, Result, bail};
+
+pub use crate::mountoptions::MountOptions;
+use crate::names::{FsType, LvId, LvName, VgName};
+use crate::size::Bytes;
+
+/// How kubelet's own keys begin.
+const KUBELET: &str = "kubernetes.io/";
+/// How the keys of a volume's secret begin.
+const SECRET: &str = "kubernetes.io/secret/";
+
+const GROUP: &str = "volumegroup";
+const VOLUME: &str = "volumeID";
+const SIZE: &str = "size";
+const POOL: &str = "thinpool";
+const MOUNT: &str = "mountoptions";
+/// The options that a manifest may set.
+const KNOWN: [&str; 5] = [GROUP, VOLUME, SIZE, POOL, MOUNT];
+
+/// kubelet's keys that say nothing about the volume. Source: kubelet's
+/// `pkg/volume/flexvolume/driver-call.go`.
+const OF_NO_USE: [&str; 4] = [
+    "kubernetes.io/pod.uid",
+    "kubernetes.io/serviceAccount.name",
+    "kubernetes.io/mounterArgs.FsGroup",
+    "kubernetes.io/fsGroup",
+];
+
+/// The longest name of an object in Kubernetes (a DNS subdomain, RFC 1123).
+const LONGEST_NAME: usize = 253;
+/// So many unknown options are named in the log.
+const MOST_IGNORED: usize = 16;
+
+/// The options of one volume, all of them checked, secrets gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// `volumegroup` and `volumeID`.
+    pub id: LvId,
+    /// `fsType` of the manifest. None: not said.
+    pub fs: Option<FsType>,
+    /// `readOnly` of the manifest, or `ro` among the mount options.
+    pub read_only: bool,
+    /// `size`, for a volume that is to be created.
+    pub size: Option<Bytes>,
+    /// `thinpool`.
+    pub thin_pool: Option<LvName>,
+    /// `mountoptions`; they hold `ro` if, and only if, `read_only` is true.
+    pub mount_options: MountOptions,
+    /// The name of the `PersistentVolume`, or of the volume in its pod.
+    pub volume_name: Option<String>,
+    /// The pod, as `namespace/name`. Only for the log.
+    pub pod: Option<String>,
+    /// Names of options that nobody knows. Only for the log.
+    pub ignored: Vec<String>,
+}
+
+impl Options {
+    /// Parses the JSON that kubelet passes. A manifest's options replace kubelet's of the same
+    /// name, so these are trusted no more.
+    ///
+    /// # Errors
+    /// Which option is wrong, and what it has to be. No value of an unknown option or of a secret
+    /// is repeated.
+    pub fn parse(json: &str) -> Result<Self> {
+        let mut pairs = flat::parse(json)?;
+        refuse_near_misses(&pairs)?;
+        let mut take = |name: &str| pairs.remove(name);
+
+        let group = take(GROUP);
+        let volume = take(VOLUME);
+        let id = volume_id(group.as_deref(), volume.as_deref())?;
+        let fs = match take("kubernetes.io/fsType").as_deref() {
+            None | Some("") => None,
+            Some(name) => Some(FsType::parse(name).context("reading fsType")?),
+        };
+        let said_read_only = match take("kubernetes.io/readwrite").as_deref() {
+            None | Some("" | "rw") => false,
+            Some("ro") => true,
+            Some(other) => bail!(
+                "option kubernetes.io/readwrite is {}, and must be ro or rw",
+                shown(other)
+            ),
+        };
+        let size = take(SIZE).as_deref().map(size).transpose()?;
+        let thin_pool = take(POOL).as_deref().map(pool).transpose()?;
+        let mount_options = MountOptions::parse(&take(MOUNT).unwrap_or_default())
+            .with_context(|| format!("reading option {MOUNT}"))?;
+        if said_read_only && mount_options.is_read_write() {
+            bail!("option {MOUNT} holds rw, and the volume is readOnly; leave one out");
+        }
+        let read_only = said_read_only || mount_options.is_read_only();
+        let mount_options = if said_read_only {
+            mount_options.and(&MountOptions::read_only())
+        } else {
+            mount_options
+        };
+        let mut name = |key: &str| object_name(key, take(key));
+        let volume_name = name("kubernetes.io/pvOrVolumeName")?;
+        let pod = match (
+            name("kubernetes.io/pod.namespace")?,
+            name("kubernetes.io/pod.name")?,
+        ) {
+            (Some(namespace), Some(pod)) => Some(format!("{namespace}/{pod}")),
+            (_, pod) => pod,
+        };
+        let ignored = pairs
+            .keys()
+            .filter(|key| !OF_NO_USE.contains(&key.as_str()))
+            .take(MOST_IGNORED)
+            .map(|key| cut(key))
+            .collect();
+        Ok(Self {
+            id,
+            fs,
+            read_only,
+            size,
+            thin_pool,
+            mount_options,
+            volume_name,
+            pod,
+            ignored,
+        })
+    }
+}
+
+/// Whether an argument of the call holds a secret, or a part of one: kubelet logs the arguments of
+/// a call that exits with another code than 0.
+#[must_use]
+pub fn holds_secret(argument: impl AsRef<OsStr>) -> bool {
+    let argument = argument.as_ref();
+    let raw = argument.as_encoded_bytes();
+    raw.windows(SECRET.len()).any(|part| part == SECRET.as_bytes())
+        // The key may be written with escapes.
+        || argument.to_str().is_some_and(flat::has_secret_key)
+}
+
+/// At most 64 characters of a text, in quotes and with escapes.
+fn shown(text: &str) -> String {
+    format!("{:?}", cut(text))
+}
+
+fn cut(text: &str) -> String {
+    const SHOWN: usize = 64;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// An option that is nearly a known one was meant to be that: left out in silence, it would leave
+/// the volume without what it asks for.
+fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
+    for name in pairs.keys() {
+        if let Some(meant) = near_miss(name) {
+            bail!("unknown option {}; did you mean {meant}?", shown(name));
+        }
+    }
+    Ok(())
+}
+
+fn near_miss(name: &str) -> Option<&'static str> {
+    const LONGEST: usize = 32;
+    if KNOWN.contains(&name) || name.starts_with(KUBELET) || name.len() > LONGEST {
+        return None;
+    }
+    let plain = |name: &str| name.to_lowercase().replace(['-', '_', '.'], "");
+    let name = plain(name);
+    let distance = |known: &str| {
+        let known = plain(known);
+        let most = if known.len() <= 4 { 1 } else { 2 };
+        Some(strsim::damerau_levenshtein(&name, &known)).filter(|distance| *distance <= most)
+    };
+    KNOWN
+        .into_iter()
+        .filter_map(|known| Some((distance(known)?, known)))
+        .min()
+        .map(|(_, known)| known)
+}
+
+fn volume_id(group: Option<&str>, volume: Option<&str>) -> Result<LvId> {
+    let Some(group) = group.filter(|group| !group.is_empty()) else {
+        bail!("option {GROUP} is missing: it names the volume's group, as `vgs` shows it");
+    };
+    let Some(volume) = volume.filter(|volume| !volume.is_empty()) else {
+        bail!("option {VOLUME} is missing: it names the logical volume, as `lvs` shows it");
+    };
+    // People know volumes by their device or as VG/LV.
+    let whole = LvId::from_device(volume).or_else(|| LvId::parse(volume).ok());
+    if let Some(id) = whole {
+        bail!(
+            "option {VOLUME} is {}, and must be the logical volume's name alone: set {VOLUME} to \
+             {:?} and {GROUP} to {:?}",
+            shown(volume),
+            id.lv().as_str(),
+            id.vg().as_str()
+        );
+    }
+    let vg = VgName::parse(group).with_context(|| format!("reading option {GROUP}"))?;
+    let lv = LvName::parse(volume).with_context(|| format!("reading option {VOLUME}"))?;
+    LvId::new(vg, lv).with_context(|| format!("reading options {GROUP} and {VOLUME}"))
+}
+
+fn size(text: &str) -> Result<Bytes> {
+    let size = Bytes::parse_lvm(text).with_context(|| format!("reading option {SIZE}"))?;
+    if size == Bytes::default() {
+        bail!("option {SIZE} is 0; leave it out or give the size of the volume");
+    }
+    Ok(size)
+}
+
+fn pool(text: &str) -> Result<LvName> {
+    LvName::parse(text).with_context(|| format!("reading option {POOL}"))
+}
+
+fn object_name(key: &str, value: Option<String>) -> Result<Option<String>> {
+    let Some(value) = value.filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    if value.len() > LONGEST_NAME || value.contains(|c: char| c.is_control() || c == '/') {
+        bail!(
+            "option {key} is {}, and must be a name of at most {LONGEST_NAME} characters without \
+             slashes and control characters",
+            shown(&value)
+        );
+    }
+    Ok(Some(value))
+}

@@ -1,0 +1,277 @@
+use super::*;
+
+/// The options that every volume needs, and more behind them.
+fn with(more: &str) -> String {
+    let comma = if more.is_empty() { "" } else { "," };
+    format!(r#"{{"volumegroup":"vg","volumeID":"data"{comma}{more}}}"#)
+}
+
+fn error(json: &str) -> String {
+    format!("{:#}", Options::parse(json).unwrap_err())
+}
+
+#[test]
+fn reads_all_that_kubelet_sends() {
+    let options = Options::parse(
+        r#" {"volumegroup":"my-vg","volumeID":"data","size":"1.5g","thinpool":"pool0",
+        "mountoptions":"noatime","kubernetes.io/fsType":"xfs","kubernetes.io/readwrite":"rw",
+        "kubernetes.io/pvOrVolumeName":"pv-1","kubernetes.io/pod.name":"web-0",
+        "kubernetes.io/pod.namespace":"shop","kubernetes.io/pod.uid":"u",
+        "kubernetes.io/serviceAccount.name":"default","kubernetes.io/mounterArgs.FsGroup":"100",
+        "kubernetes.io/secret/password":"aHVudGVyMg==","color":"blue \u0026 gr\u00fcn"} "#,
+    )
+    .unwrap();
+    let want = Options {
+        id: LvId::parse("my-vg/data").unwrap(),
+        fs: Some(FsType::Xfs),
+        read_only: false,
+        size: Some(Bytes::new(3 << 29)),
+        thin_pool: Some(LvName::parse("pool0").unwrap()),
+        mount_options: MountOptions::parse("noatime").unwrap(),
+        volume_name: Some("pv-1".to_owned()),
+        pod: Some("shop/web-0".to_owned()),
+        ignored: vec!["color".to_owned()],
+    };
+    assert_eq!(options, want);
+}
+
+#[test]
+fn what_is_not_said_is_none() {
+    let empty = r#""kubernetes.io/fsType":"","kubernetes.io/readwrite":"","mountoptions":"",
+        "kubernetes.io/pvOrVolumeName":"""#;
+    for more in ["", empty] {
+        let options = Options::parse(&with(more)).unwrap();
+        assert_eq!(options.id.to_string(), "vg/data");
+        assert_eq!(
+            (options.fs, options.size, options.thin_pool),
+            (None, None, None)
+        );
+        assert_eq!((options.volume_name, options.pod), (None, None));
+        assert_eq!(options.mount_options, MountOptions::default());
+        assert!(!options.read_only && options.ignored.is_empty());
+    }
+}
+
+#[test]
+fn read_only_is_said_in_either_way_and_never_taken_back() {
+    let cases = [
+        (r#""kubernetes.io/readwrite":"ro""#, Some("ro")),
+        (r#""mountoptions":"ro,noatime""#, Some("ro,noatime")),
+        (
+            r#""kubernetes.io/readwrite":"rw","mountoptions":"ro""#,
+            Some("ro"),
+        ),
+        (
+            r#""kubernetes.io/readwrite":"ro","mountoptions":"noatime""#,
+            Some("noatime,ro"),
+        ),
+        (
+            r#""kubernetes.io/readwrite":"ro","mountoptions":"noatime,rw""#,
+            None,
+        ),
+        (r#""mountoptions":"ro,rw""#, None),
+    ];
+    for (more, want) in cases {
+        let options = Options::parse(&with(more)).ok();
+        let joined = options
+            .as_ref()
+            .and_then(|options| options.mount_options.joined());
+        assert_eq!(joined.as_deref(), want, "{more}");
+        assert!(options.is_none_or(|options| options.read_only), "{more}");
+    }
+}
+
+#[test]
+fn an_error_names_the_option_and_what_to_do() {
+    let cases = [
+        (
+            "{}".to_owned(),
+            "option volumegroup is missing: it names the volume's group, as `vgs` shows it",
+        ),
+        (
+            r#"{"volumegroup":"","volumeID":"x"}"#.to_owned(),
+            "option volumegroup is missing: it names the volume's group, as `vgs` shows it",
+        ),
+        (
+            r#"{"volumegroup":"vg"}"#.to_owned(),
+            "option volumeID is missing: it names the logical volume, as `lvs` shows it",
+        ),
+        (
+            r#"{"volumegroup":"vg","volumeID":"vg/data"}"#.to_owned(),
+            r#"option volumeID is "vg/data", and must be the logical volume's name alone: set volumeID to "data" and volumegroup to "vg""#,
+        ),
+        (
+            r#"{"volumegroup":"vg","volumeID":"/dev/vg/data"}"#.to_owned(),
+            r#"option volumeID is "/dev/vg/data", and must be the logical volume's name alone: set volumeID to "data" and volumegroup to "vg""#,
+        ),
+        (
+            r#"{"volumegroup":"--all","volumeID":"x"}"#.to_owned(),
+            r#"reading option volumegroup: "--all" is no name for a volume group: it begins with a hyphen"#,
+        ),
+        (
+            with(r#""size":100"#),
+            r#"option "size" is a number, and every option is a string: put its value in double quotes"#,
+        ),
+        (
+            with(r#""size":-1.5e3"#),
+            r#"option "size" is a number, and every option is a string: put its value in double quotes"#,
+        ),
+        (
+            with(r#""color":true"#),
+            r#"option "color" is true or false, and every option is a string: put its value in double quotes"#,
+        ),
+        (
+            with(r#""color":null"#),
+            r#"option "color" is null, and every option is a string: put its value in double quotes"#,
+        ),
+        (
+            with(r#""color":["hunter2"]"#),
+            r#"option "color" is a list, and every option is a string: put its value in double quotes"#,
+        ),
+        (
+            with(r#""color":{"a":{}}"#),
+            r#"option "color" is an object, and every option is a string: put its value in double quotes"#,
+        ),
+        (
+            with(r#""volumeID":"other""#),
+            r#"option "volumeID" is given twice; leave one out"#,
+        ),
+        (
+            with(r#""color":"","color":"""#),
+            r#"option "color" is given twice; leave one out"#,
+        ),
+        (
+            with(r#""size":"0""#),
+            "option size is 0; leave it out or give the size of the volume",
+        ),
+        (
+            with(r#""thinpool":"""#),
+            r#"reading option thinpool: "" is no name for a logical volume: it is empty"#,
+        ),
+        (
+            with(r#""kubernetes.io/fsType":"zfs""#),
+            r#"reading fsType: "zfs" is no filesystem of this driver; it knows ext2, ext3, ext4, xfs, btrfs"#,
+        ),
+        (
+            with(r#""kubernetes.io/readwrite":"RO""#),
+            r#"option kubernetes.io/readwrite is "RO", and must be ro or rw"#,
+        ),
+        (
+            with(r#""kubernetes.io/pvOrVolumeName":"a/b""#),
+            r#"option kubernetes.io/pvOrVolumeName is "a/b", and must be a name of at most 253 characters without slashes and control characters"#,
+        ),
+        (
+            with(r#""mountoptions":"bind""#),
+            r#"reading option mountoptions: mount option "bind" is refused: it asks for another operation than mounting the volume; leave it out"#,
+        ),
+        (
+            "[]".to_owned(),
+            r#"the options are no JSON object; they must be one object of strings, such as {"volumegroup":"vg","volumeID":"data"}"#,
+        ),
+        (
+            with("") + "x",
+            r#"the options are not valid JSON (trailing characters at line 1 column 39); they must be one object of strings, such as {"volumegroup":"vg","volumeID":"data"}"#,
+        ),
+    ];
+    for (json, want) in cases {
+        assert_eq!(error(&json), want, "{json}");
+    }
+}
+
+#[test]
+fn an_option_that_is_nearly_a_known_one_is_no_surprise_later() {
+    let cases = [
+        ("volumeGroup", Some("volumegroup")),
+        ("volume-group", Some("volumegroup")),
+        ("VOLUME_ID", Some("volumeID")),
+        ("volumeid", Some("volumeID")),
+        ("volumID", Some("volumeID")),
+        ("sizes", Some("size")),
+        ("szie", Some("size")),
+        ("thin_pool", Some("thinpool")),
+        ("mount.options", Some("mountoptions")),
+        ("mountOption", Some("mountoptions")),
+        ("side-car", None),
+        ("type", None),
+        ("color", None),
+        ("", None),
+        ("volumename", None),
+        ("kubernetes.io/volumeid", None),
+    ];
+    for (name, want) in cases {
+        assert_eq!(near_miss(name), want, "{name}");
+        let parsed = Options::parse(&with(&format!(r#""{name}":"hunter2""#)));
+        match want {
+            None => assert_eq!(parsed.unwrap().ignored, [name]),
+            Some(known) => assert_eq!(
+                parsed.unwrap_err().to_string(),
+                format!("unknown option {name:?}; did you mean {known}?")
+            ),
+        }
+    }
+}
+
+#[test]
+fn a_secret_is_in_no_value_and_in_no_error() {
+    let jsons = [
+        r#""kubernetes.io/secret/p":"hunter2""#,
+        r#""kubernetes.io\/secret\/p":"hunter2","size":1"#,
+        r#""kubernetes.io/secret/hunter2":"hunter2","size":"x""#,
+        r#""kubernetes.io/secret/p":hunter2"#,
+        r#""kubernetes.io/secret/p":"hunter2"#,
+        r#""kubernetes.io/secret/p":["hunter2"],"a":1"#,
+        r#""color":"hunter2","color":"hunter2""#,
+        r#""color":"hunter2\x""#,
+        r#""color":"hunter2""hunter2""#,
+        r#""volumeId":"hunter2""#,
+    ];
+    for json in jsons {
+        let parsed = format!("{:?}", Options::parse(&with(json)));
+        assert!(!parsed.contains("hunter2"), "{parsed}");
+    }
+    for json in [r#""hunter2""#, "hunter2", r#"["hunter2"]"#] {
+        assert!(!error(json).contains("hunter2"), "{json}");
+    }
+}
+
+#[test]
+fn sees_a_secret_in_an_argument_however_it_is_written() {
+    let cases = [
+        (r#"{"kubernetes.io/secret/p":"x"}"#, true),
+        (r#"{"kubernetes.io\/secret\/p":"x"}"#, true),
+        (
+            r#"{"a":[1,{"b":2}],"\u006bubernetes.io/secret/p":"x""#,
+            true,
+        ),
+        ("garbage kubernetes.io/secret/p", true),
+        (r#"{"kubernetes.io/fsType":"x"}"#, false),
+        (r#"{"kubernetes.io/secret":"x"}"#, false),
+        ("", false),
+    ];
+    for (argument, want) in cases {
+        assert_eq!(holds_secret(argument), want, "{argument}");
+    }
+}
+
+#[test]
+fn size_and_depth_have_an_end() {
+    let long = "x".repeat(70_000);
+    let deep = "[".repeat(50_000);
+    let many = (0..20_000)
+        .map(|n| format!(r#""option{n}":"""#))
+        .collect::<Vec<_>>()
+        .join(",");
+    let cases = [
+        (format!(r#""color":"{long}""#), "larger than 64 KiB"),
+        (format!(r#""{long}":"""#), "larger than 64 KiB"),
+        (many, "larger than 64 KiB"),
+        (format!(r#""color":{deep}"#), "not valid JSON"),
+        (format!(r#""volumeId":"{long}""#), "larger than 64 KiB"),
+    ];
+    for (more, want) in cases {
+        let error = error(&with(&more));
+        assert!(error.contains(want) && error.len() < 1024, "{error}");
+    }
+    let secret = format!(r#""kubernetes.io/secret/p":"{long}""#);
+    assert!(Options::parse(&with(&secret)).is_ok());
+}

@@ -1,0 +1,293 @@
+//! Sizes in bytes, as kubelet writes them and as LVM's users do.
+
+use std::fmt;
+use std::num::NonZeroU64;
+
+use serde::Deserialize;
+
+/// More digits than this after the point could not all matter.
+const MOST_DECIMALS: u32 = 18;
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Bytes(u64);
+
+/// Why a text is no size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SizeError {
+    text: String,
+    problem: &'static str,
+}
+
+impl fmt::Display for SizeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is no size: {}", self.text, self.problem)
+    }
+}
+
+impl std::error::Error for SizeError {}
+
+impl Bytes {
+    /// So many bytes.
+    #[must_use]
+    pub const fn new(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// Parses what kubelet writes: decimal digits, nothing else.
+    ///
+    /// # Errors
+    /// When it is something else, or more than 64 bits hold.
+    pub fn parse_decimal(text: &str) -> Result<Self, SizeError> {
+        // `u64::from_str` takes a sign, too.
+        if text.is_empty() || !is_digits(text) {
+            return Err(error(text, "it must be a number of bytes, in digits only"));
+        }
+        text.parse()
+            .map(Self)
+            .map_err(|_| error(text, "it is more than 64 bits hold"))
+    }
+
+    /// Parses what LVM's users write: a number, decimals allowed, and a unit; without one, MiB.
+    /// What is left of a byte is rounded up: nobody gets less than was asked for.
+    ///
+    /// Source: lvcreate(8) `--size` and "SIZE".
+    ///
+    /// # Errors
+    /// When it is none, or more than 64 bits hold.
+    pub fn parse_lvm(text: &str) -> Result<Self, SizeError> {
+        const FORM: &str = "write a number and a unit (b s k m g t p e, or KiB MiB GiB …), such as \
+            512m, 1.5g or 10GiB; without a unit it is MiB";
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        let end = text.find(|c| !is_number(c)).unwrap_or(text.len());
+        let (number, unit) = text.split_at_checked(end).unwrap_or((text, ""));
+        // `.5g` and `5.g` are numbers for LVM, too.
+        let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
+        let is_number =
+            is_digits(whole) && is_digits(decimals) && !(whole.is_empty() && decimals.is_empty());
+        let Some(shift) = shift(unit).filter(|_| is_number) else {
+            return Err(error(text, FORM));
+        };
+        scaled(whole, decimals, shift).map(Self).ok_or_else(|| {
+            error(
+                text,
+                "it is more than 64 bits hold, or more exact than a byte",
+            )
+        })
+    }
+
+    /// Rounds up to whole multiples of `unit`, as LVM does to extents. None: 64 bits do not hold
+    /// that.
+    #[must_use]
+    pub fn round_up(self, unit: NonZeroU64) -> Option<Self> {
+        self.0.checked_next_multiple_of(unit.get()).map(Self)
+    }
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn error(text: &str, problem: &'static str) -> SizeError {
+    SizeError {
+        text: text.chars().take(64).collect(),
+        problem,
+    }
+}
+
+/// The power of two that a unit stands for. LVM counts in powers of 1024 whatever the unit's case,
+/// and so `GB` is GiB: lvcreate(8) "SIZE". What else LVM overlooks behind the letter is refused.
+fn shift(unit: &str) -> Option<u32> {
+    let unit = unit.to_ascii_lowercase();
+    let shift = match unit.chars().next() {
+        None => return Some(20),
+        Some('b') => 0,
+        Some('s') => 9,
+        Some('k') => 10,
+        Some('m') => 20,
+        Some('g') => 30,
+        Some('t') => 40,
+        Some('p') => 50,
+        Some('e') => 60,
+        Some(_) => return None,
+    };
+    let is_written_so = match unit.get(1..) {
+        Some("") => true,
+        Some("b" | "i" | "ib") => shift >= 10,
+        _ => false,
+    };
+    is_written_so.then_some(shift)
+}
+
+/// `whole.decimals` × 2^`shift`, rounded up. Exact: no floating point is near.
+fn scaled(whole: &str, decimals: &str, shift: u32) -> Option<u64> {
+    let unit = 1_u128.checked_shl(shift)?;
+    let whole = match whole {
+        "" => 0,
+        whole => u128::from(whole.parse::<u64>().ok()?).checked_mul(unit)?,
+    };
+    let decimals = decimals.trim_end_matches('0');
+    let digits = u32::try_from(decimals.len()).ok()?;
+    if digits > MOST_DECIMALS {
+        return None;
+    }
+    let part = match decimals {
+        "" => 0,
+        // Below 10^18 × 2^60, which 120 bits hold.
+        decimals => u128::from(decimals.parse::<u64>().ok()?)
+            .checked_mul(unit)?
+            .div_ceil(10_u128.checked_pow(digits)?),
+    };
+    u64::try_from(whole.checked_add(part)?).ok()
+}
+
+impl TryFrom<String> for Bytes {
+    type Error = SizeError;
+
+    /// For the config, which is written by LVM's users.
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse_lvm(&text)
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// In the largest unit that leaves nothing over: never rounded.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        let mut value = self.0;
+        let mut name = if value == 1 { "byte" } else { "bytes" };
+        for larger in NAMES {
+            if value == 0 || !value.is_multiple_of(1024) {
+                break;
+            }
+            (value, name) = (value / 1024, larger);
+        }
+        f.pad(&format!("{value} {name}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_what_kubelet_sends_and_nothing_else() {
+        let cases = [
+            ("plain", "1073741824", Some(1_073_741_824)),
+            ("zero", "0", Some(0)),
+            ("largest", "18446744073709551615", Some(u64::MAX)),
+            ("one more than fits", "18446744073709551616", None),
+            ("sign", "+1", None),
+            ("negative", "-1", None),
+            ("empty", "", None),
+            ("unit", "1Gi", None),
+            ("decimals", "1.0", None),
+            ("space", " 1", None),
+            ("other digits", "١", None),
+        ];
+        for (name, input, want) in cases {
+            let got = Bytes::parse_decimal(input).ok().map(Bytes::get);
+            assert_eq!(got, want, "{name}: {input:?}");
+        }
+    }
+
+    #[test]
+    fn parses_what_lvm_users_write() {
+        let cases = [
+            ("MiB without a unit", "100", Some(100 << 20)),
+            ("bytes", "100b", Some(100)),
+            ("sectors", "3s", Some(3 * 512)),
+            ("either case", "3S", Some(3 * 512)),
+            ("k", "2k", Some(2 << 10)),
+            ("m", "2M", Some(2 << 20)),
+            ("g", "2g", Some(2 << 30)),
+            ("t", "2T", Some(2 << 40)),
+            ("p", "2p", Some(2 << 50)),
+            ("e", "15E", Some(15 << 60)),
+            ("kubernetes", "10Gi", Some(10 << 30)),
+            ("in full", "10GiB", Some(10 << 30)),
+            ("decimals", "1.5g", Some(3 << 29)),
+            (
+                "zeros after the point",
+                "1.50000000000000000000000g",
+                Some(3 << 29),
+            ),
+            ("part of a byte", "1.3k", Some(1332)),
+            ("zero", "0", Some(0)),
+            ("largest", "18446744073709551615b", Some(u64::MAX)),
+            ("one more than fits", "18446744073709551616b", None),
+            ("too large by its unit", "16e", None),
+            ("too large by its decimals", "15.9999999999999999999e", None),
+            (
+                "just fits",
+                "15.99999999999999e",
+                Some(18_446_744_073_709_540_087),
+            ),
+            ("as LVM reads it", "10GB", Some(10 << 30)),
+            ("no whole part", ".5g", Some(1 << 29)),
+            ("no decimals", "5.g", Some(5 << 30)),
+            ("more than a unit", "10GBs", None),
+            ("unit of its own", "10gibibytes", None),
+            ("bytes in full", "10bib", None),
+            ("bytes with i", "10bi", None),
+            ("sectors with i", "10si", None),
+            ("neither", ".g", None),
+            ("two points", "1.2.3g", None),
+            ("comma", "1,5g", None),
+            ("space", "10 g", None),
+            ("sign", "+10g", None),
+            ("negative", "-10g", None),
+            ("percent", "100%FREE", None),
+            ("unit alone", "g", None),
+            ("exponent", "1e3", None),
+            ("hexadecimal", "0x10", None),
+            ("empty", "", None),
+        ];
+        for (name, input, want) in cases {
+            let got = Bytes::parse_lvm(input).ok().map(Bytes::get);
+            assert_eq!(got, want, "{name}: {input:?}");
+        }
+    }
+
+    #[test]
+    fn prints_the_exact_number_in_the_largest_unit() {
+        let cases = [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1023, "1023 bytes"),
+            (1024, "1 KiB"),
+            (1025, "1025 bytes"),
+            (10 << 30, "10 GiB"),
+            (3 << 29, "1536 MiB"),
+            (1 << 63, "8 EiB"),
+            (u64::MAX, "18446744073709551615 bytes"),
+        ];
+        for (bytes, want) in cases {
+            assert_eq!(Bytes::new(bytes).to_string(), want);
+        }
+    }
+
+    #[test]
+    fn rounds_up_and_never_down() {
+        let cases = [
+            (0, 4 << 20, Some(0)),
+            (1, 4 << 20, Some(4 << 20)),
+            (4 << 20, 4 << 20, Some(4 << 20)),
+            ((4 << 20) + 1, 4 << 20, Some(8 << 20)),
+            (u64::MAX, 1, Some(u64::MAX)),
+            (u64::MAX, 2, None),
+        ];
+        for (bytes, unit, want) in cases {
+            let unit = NonZeroU64::new(unit).unwrap();
+            let got = Bytes::new(bytes).round_up(unit).map(Bytes::get);
+            assert_eq!(got, want, "{bytes} {unit}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! `lvm doctor`: what is wrong with this node, and what to do about it.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::{columns, printed};
+use crate::cli::Printed;
+use crate::config::{Config, Loaded};
+use crate::device::Device;
+use crate::host::Host;
+use crate::load::require_roots;
+use crate::lock::LOCK_DIR;
+use crate::lvm::{self, Volume};
+use crate::mount::{Table, is_kubelets};
+
+/// How a check went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Ok,
+    Warning,
+    Failed,
+}
+
+#[derive(Serialize)]
+struct Check {
+    #[serde(rename = "check")]
+    about: String,
+    verdict: Verdict,
+    finding: String,
+}
+
+#[derive(Default)]
+struct Checks(Vec<Check>);
+
+impl Checks {
+    fn add(&mut self, about: impl Into<String>, verdict: Verdict, finding: impl Into<String>) {
+        self.0.push(Check {
+            about: about.into(),
+            verdict,
+            finding: finding.into(),
+        });
+    }
+}
+
+/// The tools without which nothing works, and those that only some filesystems need.
+const NEEDED: [&str; 8] = [
+    "lvs", "vgs", "lvchange", "lvcreate", "lvextend", "blkid", "mount", "e2fsck",
+];
+const FOR_SOME: [(&str, &str); 8] = [
+    ("mkfs.ext2", "ext2"),
+    ("mkfs.ext3", "ext3"),
+    ("mkfs.ext4", "ext4"),
+    ("resize2fs", "growing ext"),
+    ("mkfs.xfs", "xfs"),
+    ("xfs_growfs", "growing xfs"),
+    ("mkfs.btrfs", "btrfs"),
+    ("btrfs", "growing btrfs"),
+];
+
+/// Checks the node. The exit code is 1 if something would keep volumes from working.
+pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
+    let mut checks = Checks::default();
+    let settings = config.or_default();
+    match &config.problem {
+        None => checks.add("config", Verdict::Ok, settings_in_short(settings)),
+        Some(problem) => checks.add("config", Verdict::Failed, problem),
+    }
+    look_at_host(&mut checks, host);
+    look_for_tools(&mut checks, host);
+    if host.tools.has("lvs") {
+        look_at_lvm(&mut checks, host, settings);
+    }
+    look_at_mounts(&mut checks, host, settings)?;
+
+    let rows: Vec<Vec<String>> = checks
+        .0
+        .iter()
+        .map(|check| {
+            let word = match check.verdict {
+                Verdict::Ok => "ok",
+                Verdict::Warning => "WARNING",
+                Verdict::Failed => "FAILED",
+            };
+            vec![word.to_owned(), check.about.clone(), check.finding.clone()]
+        })
+        .collect();
+    let failed = checks.0.iter().any(|c| c.verdict == Verdict::Failed);
+    let mut report = printed(&checks.0, columns(&rows), json)?;
+    report.code = u8::from(failed);
+    Ok(report)
+}
+
+fn settings_in_short(config: &Config) -> String {
+    format!(
+        "attach = {}, default_fs = {}, deactivate = {}",
+        config.attach, config.default_fs, config.deactivate
+    )
+}
+
+fn look_at_host(checks: &mut Checks, host: &Host) {
+    if nix::unistd::geteuid().is_root() {
+        checks.add("user", Verdict::Ok, "root");
+    } else {
+        checks.add(
+            "user",
+            Verdict::Failed,
+            "not root: LVM and mounting need it; use sudo",
+        );
+    }
+    // The control node is a character device, so only that it is there can be asked.
+    if host
+        .kernel
+        .mount_id(Path::new("/dev/mapper/control"))
+        .is_ok()
+    {
+        checks.add("device-mapper", Verdict::Ok, "/dev/mapper/control is there");
+    } else {
+        checks.add(
+            "device-mapper",
+            Verdict::Failed,
+            "no /dev/mapper/control: load the kernel module dm_mod (`modprobe dm_mod`)",
+        );
+    }
+    if host.kernel.mount_id(Path::new("/run/udev/control")).is_ok() {
+        checks.add("udev", Verdict::Ok, "udevd's socket is there");
+    } else {
+        checks.add(
+            "udev",
+            Verdict::Warning,
+            "no /run/udev/control: without udevd, LVM makes its device nodes itself or waits for \
+             ever; start systemd-udevd",
+        );
+    }
+    match require_roots(host.kernel, Path::new(LOCK_DIR)) {
+        Err(problem) if host.kernel.mount_id(Path::new(LOCK_DIR)).is_ok() => {
+            checks.add("locks", Verdict::Failed, problem);
+        }
+        _ => checks.add("locks", Verdict::Ok, LOCK_DIR),
+    }
+}
+
+fn look_for_tools(checks: &mut Checks, host: &Host) {
+    let missing: Vec<&str> = NEEDED.into_iter().filter(|t| !host.tools.has(t)).collect();
+    if missing.is_empty() {
+        checks.add("tools", Verdict::Ok, NEEDED.join(", "));
+    } else {
+        checks.add(
+            "tools",
+            Verdict::Failed,
+            format!(
+                "{} not found in tool_dirs: install lvm2, util-linux and e2fsprogs",
+                missing.join(", ")
+            ),
+        );
+    }
+    for (tool, what) in FOR_SOME {
+        if !host.tools.has(tool) {
+            checks.add(
+                "tools",
+                Verdict::Warning,
+                format!("no {tool}: {what} cannot be done"),
+            );
+        }
+    }
+}
+
+fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Config) {
+    let volumes = match lvm::all_volumes(host, config.limits.query) {
+        Ok(volumes) => volumes,
+        Err(error) => {
+            checks.add("lvm", Verdict::Failed, error.to_string());
+            return;
+        }
+    };
+    checks.add(
+        "lvm",
+        Verdict::Ok,
+        format!("{} logical volumes", volumes.len()),
+    );
+    for volume in &volumes {
+        look_at_volume(checks, host, config, volume);
+    }
+}
+
+fn look_at_volume(checks: &mut Checks, host: &Host, config: &Config, volume: &Volume) {
+    let id = &volume.id;
+    let mut warn = |finding: String| checks.add(id.to_string(), Verdict::Warning, finding);
+    if !volume.health.is_empty() {
+        warn(format!(
+            "LVM says {:?}; see `lvs -a -o +devices {id}`",
+            volume.health
+        ));
+    }
+    if let Some(fs) = &volume.record.making {
+        warn(format!(
+            "mkfs.{fs} was not seen to end; the next mount sees to it"
+        ));
+    }
+    if volume.record.may_format {
+        warn("the next mount may format it, as an operator allowed".to_owned());
+    }
+    let limit = f64::from(config.thin_pool_limit);
+    for (what, percent) in [
+        ("data", volume.data_percent),
+        ("metadata", volume.metadata_percent),
+    ] {
+        let is_pool = volume.layout.contains("pool");
+        if let Some(percent) = percent.filter(|p| is_pool && *p >= limit) {
+            warn(format!(
+                "its {what} is {percent:.1} % full (limit {limit} %): nothing new is written; \
+                 extend it"
+            ));
+        }
+    }
+    match Device::find(host.kernel, id) {
+        Ok(Some(device)) => {
+            if let Err(error) = device.require_not_suspended(host.kernel) {
+                checks.add(id.to_string(), Verdict::Failed, error.to_string());
+            }
+        }
+        Ok(None) if volume.active => checks.add(
+            id.to_string(),
+            Verdict::Failed,
+            format!(
+                "active, but {} is missing; run `vgmknodes`",
+                id.device().display()
+            ),
+        ),
+        Ok(None) => {}
+        Err(error) => checks.add(id.to_string(), Verdict::Failed, format!("{error:#}")),
+    }
+}
+
+/// Mounts in kubelet's directories whose device the kernel has no more.
+fn look_at_mounts(checks: &mut Checks, host: &Host, config: &Config) -> Result<()> {
+    let table = Table::read(host.kernel)?;
+    let mut count: usize = 0;
+    for row in table.rows() {
+        let from_device = row.source.starts_with("/dev/mapper");
+        if !from_device || !is_kubelets(&row.mount_point, &config.kubelet_dirs) {
+            continue;
+        }
+        count = count.saturating_add(1);
+        if !matches!(host.kernel.device_number(&row.source), Ok(Some(_))) {
+            checks.add(
+                "mounts",
+                Verdict::Failed,
+                format!(
+                    "{} is mounted from {}, which has gone; end its pod, or unmount it",
+                    row.mount_point.display(),
+                    row.source.display()
+                ),
+            );
+        }
+    }
+    checks.add(
+        "mounts",
+        Verdict::Ok,
+        format!("{count} in kubelet's directories"),
+    );
+    Ok(())
+}

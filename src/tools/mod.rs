@@ -1,0 +1,123 @@
+//! The commands for people, one file each. They print text, or JSON with `--json`.
+
+mod doctor;
+mod status;
+mod word;
+
+use std::fmt::Write;
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+
+use crate::cli::Printed;
+use crate::config::Loaded;
+use crate::host::Host;
+use crate::names::LvId;
+
+/// A command for people.
+#[derive(Debug, Subcommand)]
+pub enum Tool {
+    /// Show what LVM, the kernel and the driver know of one volume, or of all
+    Status {
+        /// The volume, as VG/LV or /dev/VG/LV
+        volume: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check this node: tools, LVM, udev, config, installation, volumes that need help
+    Doctor {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Accept the filesystem that is on a volume now as the right one
+    ///
+    /// For a volume that the driver refuses because its content was restored, swapped or replaced.
+    Adopt {
+        /// The volume, as VG/LV or /dev/VG/LV
+        volume: String,
+    },
+    /// Allow the next mount to format a volume on which nothing can be found
+    ///
+    /// For a volume that the driver refuses because its record, or remains on it, say that it held
+    /// data. What is on it is given up. A volume that still holds something is refused here too.
+    AllowFormat {
+        /// The volume, as VG/LV or /dev/VG/LV
+        volume: String,
+    },
+}
+
+/// Runs a command for people.
+///
+/// # Errors
+/// Why it could not.
+pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
+    match tool {
+        Tool::Status { volume: None, json } => status::all(host, config, *json),
+        Tool::Status {
+            volume: Some(volume),
+            json,
+        } => status::one(host, config, &named(volume)?, *json),
+        Tool::Doctor { json } => doctor::run(host, config, *json),
+        Tool::Adopt { volume } => word::adopt(host, config, &named(volume)?),
+        Tool::AllowFormat { volume } => word::allow_format(host, config, &named(volume)?),
+    }
+}
+
+fn named(volume: &str) -> Result<LvId> {
+    match LvId::from_device(volume) {
+        Some(id) => Ok(id),
+        None => LvId::parse(volume).context("reading the volume's name"),
+    }
+}
+
+/// A report as text or as JSON.
+fn printed(report: &impl serde::Serialize, text: String, json: bool) -> Result<Printed> {
+    let stdout = if json {
+        let json = serde_json::to_string_pretty(report).context("writing the report")?;
+        format!("{json}\n")
+    } else {
+        text
+    };
+    Ok(Printed {
+        stdout,
+        ..Printed::default()
+    })
+}
+
+/// Rows as aligned columns, two spaces between them.
+fn columns(rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows {
+        for (n, cell) in row.iter().enumerate() {
+            let width = cell.chars().count();
+            match widths.get_mut(n) {
+                Some(widest) => *widest = width.max(*widest),
+                None => widths.push(width),
+            }
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "{cell:<width$}  ");
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        let text = columns(&[row(["A", "B"]), row(["long", ""]), row(["x", "y"])]);
+        assert_eq!(text, "A     B\nlong\nx     y\n");
+    }
+}
