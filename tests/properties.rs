@@ -1,0 +1,228 @@
+//! What holds for any input, of all that is parsed without asking anybody.
+
+#![allow(clippy::arithmetic_side_effects)] // the reference of a test may overflow: it would fail
+
+use std::collections::BTreeMap;
+
+use flexvolume_lvm::mountoptions::MountOptions;
+use flexvolume_lvm::names::{FsType, LvId, LvName, VgName, same_host};
+use flexvolume_lvm::options::{Options, holds_secret};
+use flexvolume_lvm::size::Bytes;
+use proptest::prelude::*;
+
+/// Names that LVM takes, hyphens and dots among them more often than people write them.
+const NAME: &str = "[a-z+_.A-Z0-9][-a-z+_.]{0,40}";
+
+/// Any text, often with what means something in one of the syntaxes.
+fn any_text() -> impl Strategy<Value = String> {
+    let telling = proptest::sample::select(vec![
+        "-",
+        "--",
+        "/",
+        "/dev/",
+        "mapper/",
+        "vg",
+        ".",
+        "..",
+        ",",
+        "=",
+        "ro",
+        "rw",
+        "bind",
+        "x-",
+        "1",
+        "0.5",
+        "18446744073709551616",
+        "g",
+        "KiB",
+        "\"",
+        "{",
+        "}",
+        "[",
+        ":",
+        "\\u00",
+        "\\",
+        "volumegroup",
+        "volumeID",
+        "kubernetes.io/",
+        "secret/",
+        "\0",
+        "\n",
+        "ä",
+    ]);
+    prop_oneof![
+        any::<String>(),
+        proptest::collection::vec(telling, 0..12).prop_map(|parts| parts.concat()),
+    ]
+}
+
+fn volume() -> impl Strategy<Value = LvId> {
+    (NAME, NAME).prop_filter_map("names that LVM refuses", |(vg, lv)| {
+        LvId::new(VgName::parse(&vg).ok()?, LvName::parse(&lv).ok()?).ok()
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_volume_is_found_again_by_each_of_its_names(id in volume()) {
+        let dm_name = id.dm_name();
+        prop_assert!(dm_name.len() <= 127);
+        let found = [
+            LvId::from_dm_name(&dm_name),
+            LvId::from_device(id.device().to_str().unwrap()),
+            LvId::parse(&id.to_string()).ok(),
+        ];
+        for found in found {
+            prop_assert_eq!(found.as_ref(), Some(&id));
+        }
+        if id.vg().as_str() != "mapper" {
+            let found = LvId::from_device(&format!("/dev/{id}"));
+            prop_assert_eq!(found.as_ref(), Some(&id));
+        }
+    }
+
+    #[test]
+    fn two_volumes_never_have_one_device(a in volume(), b in volume()) {
+        prop_assert_eq!(a == b, a.dm_name() == b.dm_name());
+    }
+
+    #[test]
+    fn a_name_that_was_taken_is_a_safe_operand(text in any_text()) {
+        for name in [
+            VgName::parse(&text).map(String::from),
+            LvName::parse(&text).map(String::from),
+        ].into_iter().flatten() {
+            prop_assert!(!name.starts_with('-') && !name.is_empty() && name != "..");
+            prop_assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b"+_.-".contains(&b)));
+        }
+    }
+
+    #[test]
+    fn nothing_makes_a_parser_panic(text in any_text()) {
+        let _ = VgName::parse(&text);
+        let _ = LvName::parse(&text);
+        let _ = LvId::parse(&text);
+        let _ = LvId::from_dm_name(&text);
+        let _ = LvId::from_device(&text);
+        let _ = FsType::parse(&text);
+        let _ = Bytes::parse_decimal(&text);
+        let _ = Bytes::parse_lvm(&text);
+        let _ = MountOptions::parse(&text);
+        let _ = Options::parse(&text);
+        let _ = Options::parse(&format!("{{{text}}}"));
+        let _ = holds_secret(&text);
+        let _ = same_host(&text, "node");
+    }
+
+    #[test]
+    fn hosts_are_the_same_both_ways(a in "[a-bA-B.]{0,6}", b in "[a-bA-B.]{0,6}") {
+        prop_assert_eq!(same_host(&a, &b), same_host(&b, &a));
+    }
+
+    #[test]
+    fn a_size_is_what_integers_say(
+        whole in 0_u64..1 << 24,
+        decimals in "[0-9]{0,9}",
+        unit in proptest::sample::select(vec![
+            ("b", 0), ("s", 9), ("k", 10), ("", 20), ("m", 20), ("Gi", 30), ("TiB", 40), ("P", 50),
+        ]),
+    ) {
+        let (unit, shift) = unit;
+        let text = match decimals.as_str() {
+            "" => format!("{whole}{unit}"),
+            decimals => format!("{whole}.{decimals}{unit}"),
+        };
+        // As a whole number of 10^-9 units, then rounded up to bytes.
+        let nano: u128 = format!("{whole}{decimals:0<9}").parse().unwrap();
+        let want = (nano << shift).div_ceil(1_000_000_000);
+        let got = Bytes::parse_lvm(&text).ok().map(Bytes::get);
+        prop_assert_eq!(got, u64::try_from(want).ok(), "{}", text);
+    }
+
+    #[test]
+    fn a_printed_size_is_read_as_the_same_size(bytes: u64, shift in 0_u32..64) {
+        let bytes = Bytes::new(bytes >> shift << (shift / 2));
+        let printed = bytes.to_string();
+        let (number, unit) = printed.split_once(' ').unwrap();
+        let unit = if unit.starts_with("byte") { "b" } else { unit };
+        prop_assert_eq!(Bytes::parse_lvm(&format!("{number}{unit}")), Ok(bytes));
+        prop_assert_eq!(Bytes::parse_decimal(&bytes.get().to_string()), Ok(bytes));
+    }
+
+    #[test]
+    fn rounding_up_adds_less_than_a_unit(bytes: u64, unit in 1_u64..=u64::MAX) {
+        let rounded = Bytes::new(bytes).round_up(unit.try_into().unwrap());
+        if let Some(rounded) = rounded.map(Bytes::get) {
+            prop_assert!(rounded >= bytes && rounded - bytes < unit && rounded % unit == 0);
+        } else {
+            prop_assert!(u128::from(bytes).div_ceil(unit.into()) * u128::from(unit) > u64::MAX.into());
+        }
+    }
+
+    #[test]
+    fn mount_options_that_were_taken_are_one_word_and_are_taken_again(text in any_text()) {
+        if let Ok(options) = MountOptions::parse(&text) {
+            let joined = options.joined().unwrap_or_default();
+            prop_assert!(joined.bytes().all(|b| b.is_ascii_graphic()));
+            prop_assert!(!options.as_slice().iter().any(|option| option.contains(',')));
+            prop_assert_eq!(MountOptions::parse(&joined).unwrap(), options);
+        }
+    }
+
+    #[test]
+    fn read_only_is_never_taken_back(
+        a in "(ro|rw|noatime|discard)?(,noatime)?",
+        b in "(ro|rw|noatime|discard)?(,noatime)?",
+    ) {
+        let [a, b] = [a, b].map(|text| MountOptions::parse(&text).unwrap());
+        let both = a.and(&b);
+        prop_assert_eq!(both.is_read_only(), a.is_read_only() || b.is_read_only());
+        prop_assert!(!(both.is_read_only() && both.is_read_write()));
+    }
+
+    #[test]
+    fn options_arrive_as_they_were_sent(
+        id in volume(),
+        fs in proptest::option::of(proptest::sample::select(FsType::ALL.to_vec())),
+        read_only: bool,
+        size in proptest::option::of(1_u64..),
+        pool in proptest::option::of("[a-z]{1,8}"),
+        name in proptest::option::of("[a-z0-9]{1,8}"),
+        unknown in any::<String>(),
+        secret in "[a-z]{16}",
+    ) {
+        let pairs = BTreeMap::from([
+            ("volumegroup", Some(id.vg().to_string())),
+            ("volumeID", Some(id.lv().to_string())),
+            ("size", size.map(|size| format!("{size}b"))),
+            ("thinpool", pool.clone()),
+            ("kubernetes.io/fsType", fs.map(|fs| fs.to_string())),
+            ("kubernetes.io/readwrite", Some(if read_only { "ro" } else { "rw" }.to_owned())),
+            ("kubernetes.io/pvOrVolumeName", name.clone()),
+            ("example.com/unknown", Some(unknown)),
+            ("kubernetes.io/secret/password", Some(secret.clone())),
+        ]);
+        let pairs: BTreeMap<_, _> = pairs.into_iter().filter_map(|(k, v)| Some((k, v?))).collect();
+        let json = serde_json::to_string(&pairs).unwrap();
+        let options = Options::parse(&json).unwrap();
+        let printed = format!("{options:?}");
+        prop_assert!(!printed.contains(&secret));
+        prop_assert!(holds_secret(&json));
+        prop_assert_eq!(options.id, id);
+        prop_assert_eq!(options.fs, fs);
+        prop_assert_eq!(options.read_only, read_only);
+        prop_assert_eq!(options.mount_options.is_read_only(), read_only);
+        prop_assert_eq!(options.size.map(Bytes::get), size);
+        prop_assert_eq!(options.thin_pool.map(String::from), pool);
+        prop_assert_eq!(options.volume_name, name);
+        prop_assert_eq!(options.ignored, ["example.com/unknown"]);
+    }
+
+    #[test]
+    fn json_that_breaks_off_is_an_error_without_its_secret(cut in 0_usize..200) {
+        let json = r#"{"kubernetes.io/secret/password":"hunter2","color":"hunter2","volumegroup":"vg","volumeID":"data","size":"1g"}"#;
+        let cut = cut % json.len();
+        let error = format!("{:#}", Options::parse(&json[..cut]).unwrap_err());
+        prop_assert!(!error.contains("hunter2"), "{}", error);
+    }
+}
