@@ -155,9 +155,10 @@ fn read(device: &impl ReadAt, into: &mut [u8], offset: u64) -> Result<(), Unread
     let Err((failed, error)) = read_exact(device, into, offset) else {
         return Ok(());
     };
-    // The error was for all that was asked for. Page by page, it is for one page.
-    let mut at = offset;
-    for page in into.chunks_mut(4096) {
+    // The error was for all that was left to read. Page by page, it is for one page.
+    let good = usize::try_from(failed.saturating_sub(offset)).unwrap_or(usize::MAX);
+    let mut at = failed;
+    for page in into.get_mut(good..).unwrap_or_default().chunks_mut(4096) {
         if let Err((offset, error)) = read_exact(device, page, at) {
             return Err(Unreadable {
                 offset,

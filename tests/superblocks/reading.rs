@@ -1,0 +1,182 @@
+//! What is read of a device, and what is made of it when that fails.
+
+use std::cell::RefCell;
+use std::io::{self, ErrorKind};
+
+use flexvolume_lvm::fs::examine::{Examination, Kind, Remains, examine};
+use flexvolume_lvm::fs::superblock::{ReadAt, read_primary};
+
+use crate::{GIB, MIB, TIB, UUID};
+
+/// A blank device that notes what is read, and cannot read some bytes.
+#[derive(Default)]
+struct Broken {
+    size: u64,
+    bad: Option<u64>,
+    /// The read of bad bytes returns the good ones before them, as the kernel does.
+    short: bool,
+    /// How often reading them fails, before it goes well.
+    times: RefCell<Option<u32>>,
+    error: Option<ErrorKind>,
+    reads: RefCell<Vec<(u64, u64)>>,
+}
+
+impl ReadAt for Broken {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let end = self.size.min(offset + into.len() as u64);
+        let length = end.saturating_sub(offset);
+        self.reads.borrow_mut().push((offset, length));
+        if let Some(bad) = self.bad.filter(|bad| (offset..end).contains(bad)) {
+            let left = &mut *self.times.borrow_mut();
+            let fails = left.is_none_or(|left| left > 0);
+            *left = left.map(|left| left.saturating_sub(1));
+            let before = (bad - offset) / 4096 * 4096;
+            if fails && self.short && before > 0 {
+                return Ok(usize::try_from(before).unwrap());
+            } else if fails {
+                return Err(self
+                    .error
+                    .map_or(io::Error::from_raw_os_error(5), io::Error::from));
+            }
+        }
+        into[..usize::try_from(length).unwrap()].fill(0);
+        Ok(usize::try_from(length).unwrap())
+    }
+}
+
+#[test]
+fn a_sector_that_cannot_be_read_is_named_wherever_it_is_looked_at() {
+    for size in [512, 100 * 1024, 17 * MIB, 2 * GIB, 3 * TIB] {
+        let whole = Broken {
+            size,
+            ..Broken::default()
+        };
+        assert_eq!(examine(&whole, size, 0).unreadable, None);
+        let reads = whole.reads.take();
+        // The first and the last sector of every read at the ends, and of some between.
+        let ends = reads.len().min(16);
+        let (ends, between) = reads.split_at(ends);
+        let sample = between.iter().step_by(1 + between.len() / 12);
+        for (offset, length) in ends.iter().chain(sample).copied() {
+            for (bad, short) in [
+                (offset, false),
+                (offset + length - 1, false),
+                (offset + length - 1, true),
+            ] {
+                let broken = Broken {
+                    size,
+                    bad: Some(bad),
+                    short,
+                    ..Broken::default()
+                };
+                let found = examine(&broken, size, 0).unreadable;
+                let found = found.unwrap_or_else(|| panic!("{size}: {bad} went unnoticed"));
+                assert_eq!(found.offset, bad / 4096 * 4096, "{size}: {bad}");
+                assert!(found.error.contains("os error 5"), "{}", found.error);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_byte_of_both_ends_is_read() {
+    for size in [
+        1,
+        512,
+        100 * 1024,
+        8 * MIB + 1,
+        16 * MIB - 512,
+        17 * MIB + 512,
+        TIB,
+    ] {
+        let device = Broken {
+            size,
+            ..Broken::default()
+        };
+        let _ = examine(&device, size, 0);
+        let mut reads = device.reads.take();
+        reads.sort_unstable();
+        for end in [0..size.min(8 * MIB), size.saturating_sub(8 * MIB)..size] {
+            let mut at = end.start;
+            for (offset, length) in &reads {
+                if *offset <= at {
+                    at = at.max(offset + length);
+                }
+            }
+            assert!(at >= end.end, "{size}: read to {at} of {end:?}");
+        }
+    }
+}
+
+#[test]
+fn doubtful_reads_are_errors_and_interrupted_ones_are_repeated() {
+    let size = 40 * MIB;
+    let bad = 20 * MIB;
+    let case = |times, error| {
+        let times = RefCell::new(times);
+        let device = Broken {
+            size,
+            bad: Some(bad),
+            times,
+            error,
+            ..Broken::default()
+        };
+        examine(&device, size, 0).unreadable
+    };
+    assert_eq!(case(Some(1), Some(ErrorKind::Interrupted)), None);
+    let second_try = case(Some(1), None).expect("a read that failed once");
+    assert!(second_try.offset <= bad, "{second_try:?}");
+
+    // The device is shorter than the kernel said.
+    let device = Broken {
+        size,
+        ..Broken::default()
+    };
+    let found = examine(&device, size + 4 * MIB, 0).unreadable.unwrap();
+    assert_eq!(found.offset, size);
+
+    // A primary superblock that cannot be read is not the same as none.
+    for bad in [0, 1024, 65_536 + 100] {
+        let device = Broken {
+            size,
+            bad: Some(bad),
+            ..Broken::default()
+        };
+        assert!(read_primary(&device).is_err(), "{bad}");
+    }
+    assert_eq!(
+        read_primary(&Broken {
+            size: 512,
+            ..Broken::default()
+        })
+        .unwrap(),
+        None
+    );
+}
+
+#[test]
+fn what_remains_is_said_in_words_and_survives_the_way_through_a_child() {
+    let mut seen = examine(
+        &Broken {
+            size: MIB,
+            ..Broken::default()
+        },
+        MIB,
+        0,
+    );
+    seen.remains.push(Remains {
+        kind: Kind::Ext,
+        offset: 134_217_728,
+        uuid: Some(UUID.to_owned()),
+        written: Some(1_709_210_096),
+    });
+    let json = serde_json::to_string(&seen).unwrap();
+    let read: Examination = serde_json::from_str(&json).unwrap();
+    assert_eq!(read, seen);
+    assert_eq!(
+        read.remains[0].to_string(),
+        format!(
+            "an ext backup superblock at byte 134217728 (UUID {UUID}, written 2024-02-29 12:34 UTC)"
+        )
+    );
+}
