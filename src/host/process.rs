@@ -139,7 +139,7 @@ impl Tools for Processes<'_> {
             .code()
             .or_else(|| status.signal().map(|signal| signal.saturating_add(128)))
             .unwrap_or(-1);
-        let stderr = one_line(&watched.stderr);
+        let stderr = watched.complaint();
         if command.accepts(code) {
             Ok(Output {
                 code,
@@ -266,6 +266,15 @@ impl<'a> Watched<'a> {
             self.stderr.drain(..surplus);
         }
         Ok(true)
+    }
+
+    /// What it had to say, on one line. e2fsck complains on standard output.
+    fn complaint(&self) -> String {
+        if !self.stderr.is_empty() {
+            return one_line(&self.stderr);
+        }
+        let tail = self.stdout.len().saturating_sub(MOST_STDERR);
+        one_line(self.stdout.get(tail..).unwrap_or_default())
     }
 
     /// Ends the child and all of its group. Returns its pid if it does not even die of SIGKILL.

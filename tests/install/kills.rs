@@ -1,6 +1,6 @@
 //! The installer, killed before each of its steps in turn.
 
-use crate::node::{same, says, write_executable, Node, OURS};
+use crate::node::{Node, OURS, same, says, write_executable};
 use std::fs;
 
 /// Puts stand-ins for the tools before PATH; the one that is called `at`-th kills the whole

@@ -5,10 +5,10 @@ mod kills;
 mod node;
 
 use assert_cmd::Command;
-use node::{installer, same, says, Node, OURS, SCRIPT};
+use node::{Node, OURS, SCRIPT, installer, same, says};
 use predicates::prelude::*;
 use std::fs;
-use std::os::unix::fs::{symlink, PermissionsExt};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 #[test]
@@ -23,9 +23,11 @@ fn a_new_node_gets_the_driver_and_attach_false_and_undo_takes_it_off() {
         fs::metadata(node.exe()).unwrap().permissions().mode() & 0o7777,
         0o755
     );
-    assert!(fs::read_to_string(node.config())
-        .unwrap()
-        .contains("\nattach = false\n"));
+    assert!(
+        fs::read_to_string(node.config())
+            .unwrap()
+            .contains("\nattach = false\n")
+    );
     assert!(node.leftovers().is_empty(), "{:?}", node.leftovers());
 
     node.undo()
