@@ -1,0 +1,136 @@
+# shellcheck shell=bash
+# Sourced by tests/run.sh and examples/quickstart.sh: installs what is missing, and boots a guest
+# kernel on this machine's own files. Nothing that the guest does stays here, except what it
+# writes into the one directory that it shares.
+
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/flexvolume-lvm
+# Pinned: another version may have other options, or not hand the exit status through.
+VNG_VERSION=1.42
+
+say() { printf '\n== %s\n' "$*"; }
+
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo > /dev/null; then
+        sudo "$@"
+    else
+        die "needs root for: $*"
+    fi
+}
+
+# need COMMAND:PACKAGE… installs the Debian packages whose command is not here.
+need() {
+    local pair missing=() packages=()
+    for pair in "$@"; do
+        # Administrators' tools are often not in the PATH of others.
+        if ! PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" > /dev/null; then
+            missing+=("${pair%%:*}")
+            packages+=("${pair#*:}")
+        fi
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    command -v apt-get > /dev/null ||
+        die "missing here: ${missing[*]} (Debian's packages: ${packages[*]}); install these and try again"
+    install_packages "${packages[@]}"
+}
+
+install_packages() {
+    say "installing with apt: $*"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+}
+
+need_rust() {
+    need cc:gcc
+    command -v cargo > /dev/null ||
+        die "missing here: cargo; install Rust 1.89 or newer (rustup does that) and try again"
+}
+
+# Everything that the guest needs: it sees this machine's files, so that is installed here.
+need_guest() {
+    need lvs:lvm2 thin_check:thin-provisioning-tools mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs \
+        mkfs.btrfs:btrfs-progs udevadm:udev lsblk:util-linux modprobe:kmod busybox:busybox-static
+    # shellcheck disable=SC2015 # both halves are tests
+    [ "$(uname -m)" = x86_64 ] && need qemu-system-x86_64:qemu-system-x86 ||
+        die "the guest has been tried on x86_64 only, this is $(uname -m)"
+    KERNEL=$(newest_kernel)
+    if [ -z "$KERNEL" ] && command -v apt-get > /dev/null; then
+        install_packages "$(. /etc/os-release && [ "$ID" = ubuntu ] &&
+            echo linux-image-generic || echo linux-image-amd64)"
+        KERNEL=$(newest_kernel)
+    fi
+    [ -n "$KERNEL" ] || die "missing here: a kernel in /boot with device-mapper modules in /lib/modules"
+    need_vng
+}
+
+# The newest kernel that has its modules here. It is only ever booted as a guest.
+newest_kernel() {
+    local kernel
+    for kernel in $(printf '%s\n' /boot/vmlinuz-* | sort --version-sort --reverse); do
+        if find "/lib/modules/${kernel#/boot/vmlinuz-}/" -name 'dm-thin-pool.ko*' 2> /dev/null |
+            grep -q .; then
+            echo "$kernel"
+            return
+        fi
+    done
+}
+
+need_vng() {
+    VENV=$CACHE/venv-$VNG_VERSION
+    [ ! -x "$VENV/bin/vng" ] || return 0
+    say "installing virtme-ng $VNG_VERSION into $VENV"
+    python3 -c 'import venv, ensurepip' 2> /dev/null || need python3-venv:python3-venv
+    mkdir -p "$CACHE"
+    rm -rf "$VENV"
+    python3 -m venv "$VENV"
+    "$VENV/bin/pip" install --quiet --disable-pip-version-check "virtme-ng==$VNG_VERSION"
+}
+
+vng() {
+    # A long-gone host variable must not get into the guest; vng finds its own parts in PATH.
+    as_root env PATH="$VENV/bin:$PATH" vng --run "$KERNEL" --memory 3G --cpus 2 --user root \
+        --force-9p "$@"
+}
+
+# Sets ACCEL. /dev/kvm may be there and not work: only a guest that came up in it proves it.
+choose_acceleration() {
+    local answer
+    ACCEL=(--disable-kvm)
+    [ -e /dev/kvm ] || return 0
+    answer=$CACHE/kvm-$(uname -r)-${KERNEL##*/}
+    if [ ! -e "$answer" ]; then
+        say "trying whether KVM works here"
+        if timeout --kill-after=5 60 "${BASH:-bash}" -c "$(declare -f as_root vng)
+            VENV=$VENV KERNEL=$KERNEL; vng -- 'echo the guest is up' < /dev/null | cat" \
+            2> /dev/null | grep -q 'the guest is up'; then
+            echo yes > "$answer"
+        else
+            echo no > "$answer"
+        fi
+    fi
+    if [ "$(cat "$answer")" = yes ]; then
+        ACCEL=()
+    else
+        echo "KVM does not work here (remembered in $answer): the guest is emulated, which is slower"
+    fi
+}
+
+# boot DIR SECONDS COMMAND [OPTION OF VNG…]: runs COMMAND in a guest that shares DIR, prints what
+# it prints, and ends with its status. The kernel's messages are in DIR/console.
+boot() {
+    local dir=$1 seconds=$2 command=$3 status=0
+    shift 3
+    # The pipes are needed: qemu opens what it writes to anew, and would overwrite a file.
+    timeout --kill-after=10 "$seconds" "${BASH:-bash}" -c "$(declare -f as_root die vng)
+        VENV=$VENV KERNEL=$KERNEL; vng \"\$@\" < /dev/null" boot \
+        --verbose --append loglevel=5 "${ACCEL[@]}" --rwdir "$dir" "$@" -- "exec 2>&1; $command" \
+        2> >(cat > "$dir/console") | cat || status=$?
+    [ "$status" != 124 ] || echo "the guest did not end within $seconds seconds, and was stopped"
+    return "$status"
+}

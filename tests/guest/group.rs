@@ -1,0 +1,145 @@
+//! A volume group for one case.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::run;
+use crate::snapshot::mounts;
+
+/// A volume group on a loop device over a sparse file in memory. It goes with the value, with
+/// whatever is still mounted from it.
+pub struct Group {
+    pub name: String,
+    file: PathBuf,
+    disk: String,
+}
+
+impl Group {
+    /// A group of 2 GiB, which takes memory only for what is written.
+    pub fn new(name: &str) -> Self {
+        Self::of_size(name, 2 << 30)
+    }
+
+    pub fn of_size(name: &str, bytes: u64) -> Self {
+        let file = PathBuf::from(format!("/run/{name}.disk"));
+        fs::File::create(&file).unwrap().set_len(bytes).unwrap();
+        let disk = run("losetup", &["--find", "--show", file.to_str().unwrap()]);
+        run("vgcreate", &["-q", name, &disk]);
+        Self {
+            name: name.to_owned(),
+            file,
+            disk,
+        }
+    }
+
+    /// Makes a linear volume, active and blank.
+    pub fn linear(&self, lv: &str, size: &str) {
+        run(
+            "lvcreate",
+            &["-qq", "-y", "-W", "y", "-n", lv, "-L", size, &self.name],
+        );
+    }
+
+    /// Makes a thin pool of 600 MiB.
+    pub fn pool(&self) {
+        let args = [
+            "-qq",
+            "-y",
+            "--type",
+            "thin-pool",
+            "-Z",
+            "n",
+            "-n",
+            "pool",
+            "-L",
+            "600m",
+        ];
+        run("lvcreate", &[&args[..], &[&self.name]].concat());
+    }
+
+    /// Makes a thin volume in the pool.
+    pub fn thin(&self, lv: &str, size: &str) {
+        let pool = format!("{}/pool", self.name);
+        run(
+            "lvcreate",
+            &["-qq", "-y", "-n", lv, "-V", size, "--thinpool", &pool],
+        );
+    }
+
+    /// Runs an LVM command on one volume.
+    pub fn lv(&self, command: &str, args: &[&str], lv: &str) {
+        run(command, &[&["-qq", "-y"], args, &[&self.path(lv)]].concat());
+    }
+
+    /// `<group>/<volume>`, as LVM writes it.
+    pub fn path(&self, lv: &str) -> String {
+        format!("{}/{lv}", self.name)
+    }
+
+    fn field(&self, field: &str, lv: &str) -> String {
+        let args = ["--noheadings", "--nosuffix", "--units", "b", "-o", field];
+        run("lvs", &[&args[..], &[&self.path(lv)]].concat())
+    }
+
+    /// The volume's size in bytes.
+    pub fn size(&self, lv: &str) -> u64 {
+        self.field("lv_size", lv).parse().unwrap()
+    }
+
+    /// The volume's tags, separated by commas.
+    pub fn tags(&self, lv: &str) -> String {
+        self.field("lv_tags", lv)
+    }
+
+    /// The one tag that says what the driver made: `flexvolume.fs=<fs>:<uuid of the filesystem>`.
+    pub fn assert_recorded(&self, lv: &str, fs: &str) {
+        let uuid = run(
+            "blkid",
+            &["-p", "-o", "value", "-s", "UUID", &device(&self.name, lv)],
+        );
+        assert_eq!(self.tags(lv), format!("flexvolume.fs={fs}:{uuid}"));
+    }
+
+    pub fn is_active(&self, lv: &str) -> bool {
+        fs::exists(device(&self.name, lv)).unwrap()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let prefix = device(&self.name, "");
+        for mount in mounts()
+            .iter()
+            .rev()
+            .filter(|m| m.source.starts_with(&prefix))
+        {
+            lenient("umount", &["--lazy", &mount.point]);
+        }
+        lenient("vgchange", &["-qq", "-an", &self.name]);
+        // Quicker than to remove all volumes: without its disk the group is gone as well.
+        lenient("losetup", &["--detach", &self.disk]);
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+/// The device that a volume must have: device-mapper doubles the hyphens of both names.
+pub fn device(vg: &str, lv: &str) -> String {
+    format!(
+        "/dev/mapper/{}-{}",
+        vg.replace('-', "--"),
+        lv.replace('-', "--")
+    )
+}
+
+/// Cleaning up after a case that may have failed must not hide why it failed.
+fn lenient(tool: &str, args: &[&str]) {
+    let output = assert_cmd::Command::new(tool)
+        .args(args)
+        .env("LVM_SUPPRESS_FD_WARNINGS", "1")
+        .output()
+        .unwrap();
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        println!("cleaning up: {tool} {args:?}: {stderr}");
+    }
+}

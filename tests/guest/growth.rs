@@ -1,0 +1,125 @@
+//! Growth of a mounted volume, and of one that was grown behind the driver's back.
+
+use crate::group::Group;
+use crate::node::{BOTH_MODES, Mode, Node, text};
+use crate::volume::Volume;
+use crate::{filesystem_size, read, write_synced};
+
+const MIB: u64 = 1 << 20;
+
+fn grows_online(fs: &str, size: &str, asked: u64, grown: u64) {
+    for mode in BOTH_MODES {
+        let node = Node::new(mode);
+        let group = Group::new("growing");
+        group.linear("data", size);
+        let volume = Volume::new(&group, "data").fs(fs);
+        let dir = node.up("pod", &volume);
+        write_synced(&dir.join("page"), "kept");
+        let before = filesystem_size(&dir);
+        let tags = group.tags("data");
+
+        let reply = node.grow("pod", &volume, asked);
+        assert_eq!(reply.status, "Success", "{reply:?}");
+        assert_eq!(group.size("data"), grown, "rounded up to whole extents");
+        let after = filesystem_size(&dir);
+        assert!(
+            after > before && after > grown - grown / 4,
+            "{before} to {after}"
+        );
+
+        // kubelet repeats the call, and a smaller size must not shrink anything.
+        for again in [asked, MIB] {
+            let reply = node.grow("pod", &volume, again);
+            assert_eq!(reply.status, "Success", "{reply:?}");
+            assert_eq!((group.size("data"), filesystem_size(&dir)), (grown, after));
+        }
+        assert_eq!(read(&dir.join("page")), "kept");
+        assert_eq!(group.tags("data"), tags);
+        node.down("pod", &volume);
+        node.down_globally(&volume);
+    }
+}
+
+#[test]
+fn ext4_grows_while_it_is_mounted() {
+    grows_online("ext4", "32m", 62 * MIB + 1, 64 * MIB);
+}
+
+#[test]
+fn xfs_grows_while_it_is_mounted() {
+    grows_online("xfs", "300m", 500 * MIB, 500 * MIB);
+}
+
+#[test]
+fn btrfs_grows_while_it_is_mounted() {
+    grows_online("btrfs", "128m", 257 * MIB, 260 * MIB);
+}
+
+#[test]
+fn a_thin_volume_grows_while_it_is_mounted() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("thinly");
+    group.pool();
+    group.thin("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let dir = node.up("pod", &volume);
+    let before = filesystem_size(&dir);
+    assert_eq!(node.grow("pod", &volume, 64 * MIB).status, "Success");
+    assert!(filesystem_size(&dir) > before + 16 * MIB);
+}
+
+#[test]
+fn growth_may_name_the_global_or_the_pods_directory_and_any_or_no_device() {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("named");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let pod = node.up("pod", &volume);
+    let global = node.global_dir(&volume);
+    let (json, device) = (volume.json(), volume.device());
+    let mut last = filesystem_size(&pod);
+    for (mib, call) in [
+        (40, ["expandfs", &json, "", text(&global)].as_slice()),
+        (48, &["expandfs", &json, "", text(&pod)]),
+        (56, &["expandfs", &json, &device, text(&pod)]),
+        (64, &["expandvolume", &json, text(&global)]),
+    ] {
+        let new = (mib * MIB).to_string();
+        node.done(&[call, &[&new, "0"]].concat());
+        assert_eq!(group.size("data"), mib * MIB, "{call:?}");
+        let now = filesystem_size(&pod);
+        assert!(now > last, "{call:?}: {last} to {now}");
+        last = now;
+    }
+}
+
+#[test]
+fn growth_that_the_group_has_no_room_for_changes_nothing() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::of_size("cramped", 64 * MIB);
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let dir = node.up("pod", &volume);
+    let new = (1024 * MIB).to_string();
+    let args = ["expandfs", &volume.json(), "", text(&dir), &new, "0"];
+    node.fails(&args, &["cramped"]);
+}
+
+#[test]
+fn a_volume_that_was_grown_by_hand_is_full_size_at_the_next_mount() {
+    for (fs, size) in [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")] {
+        let node = Node::new(Mode::MountOnly);
+        let group = Group::new("byhand");
+        group.linear("data", size);
+        let volume = Volume::new(&group, "data").fs(fs);
+        let dir = node.up("pod", &volume);
+        write_synced(&dir.join("page"), "kept");
+        let before = filesystem_size(&dir);
+        node.down("pod", &volume);
+        group.lv("lvextend", &["-L", "+128m"], "data");
+        let dir = node.up("pod", &volume);
+        let after = filesystem_size(&dir);
+        assert!(after > before + 100 * MIB, "{fs}: {before} to {after}");
+        assert_eq!(read(&dir.join("page")), "kept");
+    }
+}

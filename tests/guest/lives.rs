@@ -1,0 +1,185 @@
+//! The whole life of a volume, twice in a row: kubelet brings it up, a pod writes, it goes down,
+//! and the next pod finds what was written.
+
+use crate::group::Group;
+use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
+use crate::snapshot::mounts;
+use crate::volume::Volume;
+use crate::{read, write_synced};
+
+fn live_twice(node: &Node, group: &Group, lv: &str, fs: &str) {
+    let volume = Volume::new(group, lv).fs(fs);
+    let before = mounts();
+
+    let dir = node.up("first", &volume);
+    write_synced(&dir.join("page"), "kept");
+    node.down("first", &volume);
+    node.down_globally(&volume);
+    assert_eq!(mounts(), before);
+    group.assert_recorded(lv, fs);
+    let tags = group.tags(lv);
+
+    let dir = node.up("second", &volume);
+    assert_eq!(read(&dir.join("page")), "kept");
+    write_synced(&dir.join("page"), "changed");
+    node.down("second", &volume);
+    node.down_globally(&volume);
+    assert_eq!(mounts(), before);
+    assert_eq!(group.tags(lv), tags, "made once, not again");
+}
+
+fn live_on_linear_and_thin(mode: Mode, fs: &str, size: &str) {
+    let node = Node::new(mode);
+    let group = Group::new("lives");
+    group.linear("linear", size);
+    group.pool();
+    group.thin("thin", size);
+    live_twice(&node, &group, "linear", fs);
+    live_twice(&node, &group, "thin", fs);
+}
+
+#[test]
+fn ext4_lives_in_attach_mode() {
+    live_on_linear_and_thin(Mode::Attach, "ext4", "32m");
+}
+
+#[test]
+fn ext4_lives_in_mount_only_mode() {
+    live_on_linear_and_thin(Mode::MountOnly, "ext4", "32m");
+}
+
+#[test]
+fn xfs_lives_in_attach_mode() {
+    live_on_linear_and_thin(Mode::Attach, "xfs", "300m");
+}
+
+#[test]
+fn xfs_lives_in_mount_only_mode() {
+    live_on_linear_and_thin(Mode::MountOnly, "xfs", "300m");
+}
+
+#[test]
+fn btrfs_lives_in_attach_mode() {
+    live_on_linear_and_thin(Mode::Attach, "btrfs", "128m");
+}
+
+#[test]
+fn btrfs_lives_in_mount_only_mode() {
+    live_on_linear_and_thin(Mode::MountOnly, "btrfs", "128m");
+}
+
+#[test]
+fn ext2_and_ext3_live_too() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("older");
+    for fs in ["ext2", "ext3"] {
+        group.linear(fs, "32m");
+        live_twice(&node, &group, fs, fs);
+    }
+}
+
+#[test]
+fn an_absent_or_empty_fs_type_means_the_configured_one() {
+    let node = Node::with_config(Mode::MountOnly, "default_fs = \"ext3\"");
+    let group = Group::new("defaults");
+    group.linear("empty", "32m");
+    let volume = Volume::new(&group, "empty").fs("");
+    node.up("pod", &volume);
+    group.assert_recorded("empty", "ext3");
+    node.down("pod", &volume);
+}
+
+#[test]
+fn names_may_hold_hyphens_dots_plus_and_underscore_signs() {
+    for mode in BOTH_MODES {
+        let node = Node::new(mode);
+        let group = Group::new("vg-1.a+b_c");
+        let lv = "data--1.x+y_z-";
+        group.linear(lv, "32m");
+        live_twice(&node, &group, lv, "ext4");
+    }
+}
+
+#[test]
+fn names_that_differ_only_in_where_the_group_ends_are_two_volumes() {
+    let node = Node::new(Mode::Attach);
+    let (short, long) = (Group::new("a"), Group::new("a-b"));
+    short.linear("b-c", "32m");
+    long.linear("c", "32m");
+    let (one, other) = (Volume::new(&short, "b-c"), Volume::new(&long, "c"));
+    write_synced(&node.up("pod", &one).join("which"), "a/b-c");
+    write_synced(&node.up("pod", &other).join("which"), "a-b/c");
+    for volume in [one, other] {
+        node.down("pod", &volume);
+        node.down_globally(&volume);
+    }
+    let (one, other) = (Volume::new(&short, "b-c"), Volume::new(&long, "c"));
+    assert_eq!(read(&node.up("next", &one).join("which")), "a/b-c");
+    assert_eq!(read(&node.up("next", &other).join("which")), "a-b/c");
+}
+
+#[test]
+fn without_a_config_file_everything_is_done_as_the_script_did_it() {
+    let node = Node::without_config();
+    let group = Group::new("plain");
+    group.linear("data", "32m");
+    live_twice(&node, &group, "data", "ext4");
+}
+
+#[test]
+fn a_volume_that_was_deactivated_in_between_comes_up_again() {
+    for mode in BOTH_MODES {
+        let node = Node::new(mode);
+        let group = Group::new("sleeping");
+        group.linear("data", "32m");
+        let volume = Volume::new(&group, "data");
+        write_synced(&node.up("first", &volume).join("page"), "kept");
+        node.down("first", &volume);
+        node.down_globally(&volume);
+        group.lv("lvchange", &["-an"], "data");
+        assert!(!group.is_active("data"));
+        assert_eq!(read(&node.up("second", &volume).join("page")), "kept");
+    }
+}
+
+#[test]
+fn a_volume_that_is_not_there_fails_and_leaves_nothing() {
+    for mode in BOTH_MODES {
+        let node = Node::new(mode);
+        let group = Group::new("lacking");
+        group.linear("other", "32m");
+        let volume = Volume::new(&group, "data");
+        let dir = precreated(node.pod_dir("pod", &volume));
+        let args = ["mount", text(&dir), &volume.json()];
+        node.fails(&args, &["lacking/data", "lvcreate"]);
+        let volume = Volume::of("nosuch", "data");
+        node.fails(&["mount", text(&dir), &volume.json()], &["nosuch"]);
+    }
+}
+
+#[test]
+fn many_mounts_at_once_make_one_filesystem() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("crowd");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let pods: Vec<_> = (0..12).map(|n| format!("pod{n}")).collect();
+    let before = mounts();
+    std::thread::scope(|scope| {
+        for pod in &pods {
+            scope.spawn(|| node.up(pod, &volume));
+        }
+    });
+    group.assert_recorded("data", "ext4");
+    let first = node.pod_dir("pod0", &volume);
+    write_synced(&first.join("page"), "shared");
+    for pod in &pods {
+        assert_eq!(read(&node.pod_dir(pod, &volume).join("page")), "shared");
+    }
+    std::thread::scope(|scope| {
+        for pod in &pods {
+            scope.spawn(|| node.down(pod, &volume));
+        }
+    });
+    assert_eq!(mounts(), before);
+}

@@ -1,0 +1,63 @@
+//! The driver on real LVM. Everything here needs root and device-mapper and makes volume groups,
+//! so it runs inside a guest kernel: `tests/run.sh guest [CASE…]` boots one and runs this in it.
+//!
+//! A case gets a volume group of its own on a loop device, a node of its own with the driver
+//! installed, and calls the driver as kubelet does.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+mod group;
+mod node;
+mod snapshot;
+mod volume;
+
+mod call_outs;
+mod content;
+mod growth;
+mod lives;
+mod old_kubelets;
+mod pods;
+mod read_only;
+mod reboot;
+
+use std::path::Path;
+
+/// Runs a tool of the host, which must succeed, and returns what it printed, without the ends.
+fn run(tool: &str, args: &[&str]) -> String {
+    let output = assert_cmd::Command::new(tool)
+        .args(args)
+        .env("LVM_SUPPRESS_FD_WARNINGS", "1")
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{tool} {args:?}: {}: {stdout}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    stdout.trim().to_owned()
+}
+
+/// Writes a file and waits until it is on the disk.
+fn write_synced(file: &Path, text: &str) {
+    let write = || {
+        std::fs::write(file, text)?;
+        std::fs::File::open(file)?.sync_all()
+    };
+    write().unwrap_or_else(|e| panic!("writing {}: {e}", file.display()));
+}
+
+fn read(file: &Path) -> String {
+    std::fs::read_to_string(file).unwrap_or_else(|e| panic!("reading {}: {e}", file.display()))
+}
+
+/// How large the filesystem at `dir` is, in bytes.
+fn filesystem_size(dir: &Path) -> u64 {
+    let stat = nix::sys::statvfs::statvfs(dir).unwrap();
+    stat.blocks() * stat.fragment_size()
+}

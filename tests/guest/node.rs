@@ -1,0 +1,236 @@
+//! A node with the driver installed, and kubelet's part in calling it.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::snapshot::{Snapshot, mount_at};
+use crate::volume::Volume;
+
+/// Which call-outs kubelet makes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mode {
+    /// All, from `attach` to `detach`.
+    Attach,
+    /// `mount` and `unmount` only.
+    MountOnly,
+}
+
+pub const BOTH_MODES: [Mode; 2] = [Mode::Attach, Mode::MountOnly];
+
+/// A reply of the driver, which was one JSON document and nothing else.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reply {
+    pub status: String,
+    #[serde(default)]
+    pub message: String,
+    pub device: Option<String>,
+    pub attached: Option<bool>,
+    pub capabilities: Option<serde_json::Value>,
+}
+
+/// A node. Its kubelet's directory is its own, so that cases do not meet.
+pub struct Node {
+    pub mode: Mode,
+    top: PathBuf,
+    kubelet: PathBuf,
+}
+
+impl Node {
+    pub fn new(mode: Mode) -> Self {
+        Self::with_config(mode, "")
+    }
+
+    /// A node whose config file holds these lines too.
+    pub fn with_config(mode: Mode, lines: &str) -> Self {
+        static NODES: AtomicU32 = AtomicU32::new(0);
+        let number = NODES.fetch_add(1, Ordering::Relaxed);
+        let top = PathBuf::from(format!("/run/node{number}"));
+        let kubelet = top.join("kubelet");
+        let mut node = Self { mode, top, kubelet };
+        fs::create_dir_all(node.exe().parent().unwrap()).unwrap();
+        fs::create_dir_all(&node.kubelet).unwrap();
+        fs::copy(driver(), node.exe()).unwrap();
+        fs::set_permissions(node.exe(), fs::Permissions::from_mode(0o755)).unwrap();
+        node.configure(mode, lines);
+        node
+    }
+
+    /// A node as the bash script left it: no config file, and kubelet's usual directory.
+    pub fn without_config() -> Self {
+        let mut node = Self::new(Mode::Attach);
+        fs::remove_file(node.exe().with_file_name("config.toml")).unwrap();
+        node.kubelet = PathBuf::from("/var/lib/kubelet");
+        node
+    }
+
+    /// Writes the config file anew.
+    pub fn configure(&mut self, mode: Mode, lines: &str) {
+        self.mode = mode;
+        let text = format!(
+            "attach = {}\nkubelet_dirs = [{:?}]\n{lines}\n",
+            mode == Mode::Attach,
+            self.kubelet
+        );
+        fs::write(self.exe().with_file_name("config.toml"), text).unwrap();
+    }
+
+    fn exe(&self) -> PathBuf {
+        self.top.join("exec/kubernetes.io~lvm/lvm")
+    }
+
+    /// Where kubelet has the one mount of the volume for the whole node.
+    pub fn global_dir(&self, volume: &Volume) -> PathBuf {
+        self.kubelet
+            .join("plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts")
+            .join(&volume.name)
+    }
+
+    /// Where the pod's container finds the volume.
+    pub fn pod_dir(&self, pod: &str, volume: &Volume) -> PathBuf {
+        self.kubelet
+            .join(format!("pods/{pod}/volumes/kubernetes.io~lvm"))
+            .join(&volume.name)
+    }
+
+    /// Calls the driver, which must answer with one JSON document, nothing on standard error, and
+    /// the exit status that goes with the answer.
+    pub fn call(&self, args: &[&str]) -> Reply {
+        let output = assert_cmd::Command::new(self.exe())
+            .args(args)
+            .timeout(Duration::from_secs(120))
+            .output()
+            .unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(stderr, "", "{args:?} answered {stdout}");
+        let line = stdout.strip_suffix('\n');
+        let line = line.unwrap_or_else(|| panic!("{args:?}: no newline ends {stdout:?}"));
+        assert!(!line.contains('\n'), "{args:?}: {line:?}");
+        let reply: Reply = serde_json::from_str(line)
+            .unwrap_or_else(|e| panic!("{args:?} answered {line:?}: {e}"));
+        let code = match reply.status.as_str() {
+            "Success" | "Not supported" => 0,
+            "Failure" => 1,
+            _ => panic!("{args:?}: {reply:?}"),
+        };
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {reply:?}");
+        reply
+    }
+
+    /// Runs a command for people, which must succeed.
+    pub fn by_hand(&self, args: &[&str]) {
+        let mut command = assert_cmd::Command::new(self.exe());
+        command.args(args).assert().success();
+    }
+
+    /// Calls the driver and expects success.
+    pub fn done(&self, args: &[&str]) -> Reply {
+        let reply = self.call(args);
+        assert_eq!(reply.status, "Success", "{args:?}: {reply:?}");
+        reply
+    }
+
+    /// Calls the driver and expects a failure that has changed nothing, and says why in these
+    /// words.
+    pub fn fails(&self, args: &[&str], words: &[&str]) -> Reply {
+        let before = Snapshot::take(&self.kubelet);
+        let reply = self.call(args);
+        assert_eq!(reply.status, "Failure", "{args:?}: {reply:?}");
+        for word in words {
+            assert!(reply.message.contains(word), "no {word:?} in {reply:?}");
+        }
+        assert_eq!(Snapshot::take(&self.kubelet), before, "{reply:?}");
+        reply
+    }
+
+    /// Brings the volume up for a pod, as kubelet does in this node's mode.
+    pub fn up(&self, pod: &str, volume: &Volume) -> PathBuf {
+        if self.mode == Mode::Attach {
+            self.up_globally(volume);
+        }
+        let dir = precreated(self.pod_dir(pod, volume));
+        if mount_at(&dir).is_none() {
+            self.done(&["mount", text(&dir), &volume.json_for(pod)]);
+        }
+        let mount = mount_at(&dir).unwrap_or_else(|| panic!("nothing on {}", dir.display()));
+        assert_eq!(mount.source, volume.device());
+        dir
+    }
+
+    /// What comes before the first pod's mount where volumes are attached.
+    pub fn up_globally(&self, volume: &Volume) -> PathBuf {
+        let json = volume.json();
+        let device = self.done(&["attach", &json, &host_name()]).device;
+        let device = device.as_deref().unwrap_or("");
+        let waited = self.done(&["waitforattach", device, &json]).device;
+        assert_eq!(waited.as_deref(), Some(device));
+        assert_eq!(device, volume.device());
+        let dir = precreated(self.global_dir(volume));
+        if mount_at(&dir).is_none() {
+            self.done(&["mountdevice", text(&dir), device, &json]);
+        }
+        assert_eq!(mount_at(&dir).unwrap().source, device);
+        dir
+    }
+
+    /// Takes the volume from a pod.
+    pub fn down(&self, pod: &str, volume: &Volume) {
+        let dir = self.pod_dir(pod, volume);
+        self.done(&["unmount", text(&dir)]);
+        gone(&dir);
+    }
+
+    /// What follows after the last pod where volumes are attached.
+    pub fn down_globally(&self, volume: &Volume) {
+        if self.mode == Mode::Attach {
+            let dir = self.global_dir(volume);
+            self.done(&["unmountdevice", text(&dir)]);
+            gone(&dir);
+            self.done(&["detach", &volume.name, &host_name()]);
+        }
+    }
+
+    /// Grows the volume, as kubelet does in this node's mode.
+    pub fn grow(&self, pod: &str, volume: &Volume, bytes: u64) -> Reply {
+        let (device, dir) = match self.mode {
+            Mode::Attach => (volume.device(), self.global_dir(volume)),
+            Mode::MountOnly => (String::new(), self.pod_dir(pod, volume)),
+        };
+        let (json, new) = (volume.json(), bytes.to_string());
+        self.call(&["expandfs", &json, &device, text(&dir), &new, "0"])
+    }
+}
+
+/// The driver under test.
+fn driver() -> PathBuf {
+    std::env::var_os("FLEXVOLUME_LVM_DRIVER")
+        .expect("tests/run.sh guest sets FLEXVOLUME_LVM_DRIVER")
+        .into()
+}
+
+pub fn host_name() -> String {
+    nix::unistd::gethostname().unwrap().into_string().unwrap()
+}
+
+/// A directory as kubelet makes it before a call.
+pub fn precreated(dir: PathBuf) -> PathBuf {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(0o750).create(&dir).unwrap();
+    dir
+}
+
+/// kubelet removes the directory itself, and only if nothing is in it.
+fn gone(dir: &Path) {
+    assert_eq!(mount_at(dir), None);
+    fs::remove_dir(dir).unwrap_or_else(|e| panic!("removing {}: {e}", dir.display()));
+}
+
+pub fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}

@@ -1,0 +1,177 @@
+//! More than one pod, a pod that is still busy, and a node that changes its mode.
+
+use std::fs::File;
+
+use crate::group::Group;
+use crate::node::{BOTH_MODES, Mode, Node, host_name, precreated, text};
+use crate::snapshot::{mount_at, mounts};
+use crate::volume::Volume;
+use crate::{read, write_synced};
+
+#[test]
+fn two_pods_share_a_volume_until_the_last_one_goes() {
+    for mode in BOTH_MODES {
+        let node = Node::new(mode);
+        let group = Group::new("shared");
+        group.linear("data", "32m");
+        let volume = Volume::new(&group, "data");
+        let before = mounts();
+
+        let one = node.up("one", &volume);
+        let two = node.up("two", &volume);
+        write_synced(&one.join("page"), "from one");
+        assert_eq!(read(&two.join("page")), "from one");
+        node.down("one", &volume);
+        write_synced(&two.join("page"), "from two");
+        let again = node.up("one", &volume);
+        assert_eq!(read(&again.join("page")), "from two");
+        node.down("two", &volume);
+        node.down("one", &volume);
+        node.down_globally(&volume);
+        assert_eq!(mounts(), before, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_mount_that_stands_is_left_as_it_is() {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("standing");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let pod = node.up("pod", &volume);
+    let global = node.global_dir(&volume);
+    let before = mounts();
+    node.done(&[
+        "mountdevice",
+        text(&global),
+        &volume.device(),
+        &volume.json(),
+    ]);
+    node.done(&["mount", text(&pod), &volume.json()]);
+    node.done(&["attach", &volume.json(), &host_name()]);
+    assert_eq!(mounts(), before);
+}
+
+#[test]
+fn a_busy_volume_stays_mounted_and_the_message_names_who_holds_it() {
+    for mode in BOTH_MODES {
+        let node = Node::new(mode);
+        let group = Group::new("busy");
+        group.linear("data", "32m");
+        let volume = Volume::new(&group, "data");
+        let dir = node.up("pod", &volume);
+        write_synced(&dir.join("page"), "kept");
+
+        let open = File::open(dir.join("page")).unwrap();
+        let pid = format!("{}", std::process::id());
+        node.fails(&["unmount", text(&dir)], &[&pid, "page"]);
+        assert_eq!(read(&dir.join("page")), "kept");
+        drop(open);
+        node.down("pod", &volume);
+        node.down_globally(&volume);
+    }
+}
+
+#[test]
+fn a_global_mount_that_a_pod_still_uses_is_not_unmounted() {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("inuse");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let dir = node.up("pod", &volume);
+    let global = node.global_dir(&volume);
+    let open = File::open(global.join("lost+found")).unwrap();
+    node.fails(&["unmountdevice", text(&global)], &["lost+found"]);
+    drop(open);
+    write_synced(&dir.join("page"), "still there");
+    node.down("pod", &volume);
+    node.down_globally(&volume);
+}
+
+#[test]
+fn unmounting_what_is_not_mounted_or_not_there_succeeds_and_removes_nothing() {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("unmounted");
+    let volume = Volume::new(&group, "data");
+    let pod = precreated(node.pod_dir("pod", &volume));
+    std::fs::write(pod.join("file"), "a pod that wrote without its volume").unwrap();
+    let global = node.global_dir(&volume);
+    for call in ["unmount", "unmountdevice"] {
+        node.done(&[call, text(&pod)]);
+        node.done(&[call, text(&global)]);
+    }
+    assert!(pod.join("file").exists() && !global.exists());
+}
+
+#[test]
+fn a_node_may_leave_attach_mode_with_pods_running() {
+    let mut node = Node::new(Mode::Attach);
+    let group = Group::new("leaving");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let before = mounts();
+    let one = node.up("one", &volume);
+    node.up("two", &volume);
+    write_synced(&one.join("page"), "kept");
+
+    node.configure(Mode::MountOnly, "");
+    node.up("three", &volume);
+    node.down("one", &volume);
+    assert!(
+        mount_at(&node.global_dir(&volume)).is_some(),
+        "two and three use it"
+    );
+    node.down("two", &volume);
+    node.down("three", &volume);
+    assert_eq!(
+        mounts(),
+        before,
+        "kubelet never calls unmountdevice in this mode"
+    );
+
+    assert_eq!(read(&node.up("four", &volume).join("page")), "kept");
+    node.down("four", &volume);
+    assert_eq!(mounts(), before);
+}
+
+#[test]
+fn a_node_may_enter_attach_mode_with_pods_running() {
+    let mut node = Node::new(Mode::MountOnly);
+    let group = Group::new("entering");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let before = mounts();
+    let one = node.up("one", &volume);
+    write_synced(&one.join("page"), "kept");
+
+    node.configure(Mode::Attach, "");
+    assert_eq!(read(&node.up("two", &volume).join("page")), "kept");
+    node.down("one", &volume);
+    node.down("two", &volume);
+    node.down_globally(&volume);
+    assert_eq!(mounts(), before);
+}
+
+#[test]
+fn two_volumes_of_one_name_do_not_get_each_others_data() {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("namesakes");
+    group.linear("data", "32m");
+    group.linear("other", "32m");
+    let volume = Volume::new(&group, "data");
+    node.up("one", &volume);
+
+    let mut namesake = Volume::new(&group, "other");
+    namesake.name.clone_from(&volume.name);
+    let namesake = namesake.with("kubernetes.io/pvOrVolumeName", &volume.name);
+    let words = ["namesakes/data", "namesakes/other"];
+    let json = namesake.json();
+    node.fails(&["waitforattach", &volume.device(), &json], &words);
+    let global = node.global_dir(&namesake);
+    node.fails(
+        &["mountdevice", text(&global), &namesake.device(), &json],
+        &words,
+    );
+    let pod = precreated(node.pod_dir("two", &namesake));
+    node.fails(&["mount", text(&pod), &json], &words);
+}

@@ -1,0 +1,119 @@
+//! Volumes that are only read.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crate::group::Group;
+use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
+use crate::snapshot::mount_at;
+use crate::volume::Volume;
+use crate::{read, run, write_synced};
+
+fn assert_read_only(dir: &Path) {
+    let error = fs::write(dir.join("page"), "changed").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ReadOnlyFilesystem);
+}
+
+#[test]
+fn a_read_only_volume_is_mounted_read_only() {
+    for (fs, size) in [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")] {
+        for mode in BOTH_MODES {
+            let node = Node::new(mode);
+            let group = Group::new("readonly");
+            group.linear("data", size);
+            let volume = Volume::new(&group, "data").fs(fs);
+            write_synced(&node.up("writer", &volume).join("page"), "kept");
+            node.down("writer", &volume);
+            node.down_globally(&volume);
+
+            let volume = volume.read_only();
+            let dir = node.up("reader", &volume);
+            assert_eq!(read(&dir.join("page")), "kept");
+            assert_read_only(&dir);
+            node.down("reader", &volume);
+            node.down_globally(&volume);
+        }
+    }
+}
+
+#[test]
+fn a_reader_beside_a_writer_cannot_write() {
+    for mode in BOTH_MODES {
+        let node = Node::new(mode);
+        let group = Group::new("beside");
+        group.linear("data", "32m");
+        let volume = Volume::new(&group, "data");
+        let writer = node.up("writer", &volume);
+        let reader = node.up("reader", &volume.clone().read_only());
+        write_synced(&writer.join("page"), "seen");
+        assert_eq!(read(&reader.join("page")), "seen");
+        assert_read_only(&reader);
+        node.down("reader", &volume);
+        write_synced(&writer.join("page"), "still written");
+        node.down("writer", &volume);
+        node.down_globally(&volume);
+    }
+}
+
+#[test]
+fn a_writer_beside_a_reader_is_told_why_it_cannot_be() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("late");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    node.up("first", &volume);
+    node.down("first", &volume);
+    node.up("reader", &volume.clone().read_only());
+    let dir = precreated(node.pod_dir("writer", &volume));
+    node.fails(&["mount", text(&dir), &volume.json()], &["read-only"]);
+}
+
+#[test]
+fn a_blank_volume_that_is_only_read_is_not_formatted() {
+    for mode in BOTH_MODES {
+        let node = Node::new(mode);
+        let group = Group::new("blank");
+        group.linear("data", "32m");
+        let before = run("sha256sum", &[&Volume::new(&group, "data").device()]);
+        let volume = Volume::new(&group, "data").read_only();
+        let dir = precreated(node.pod_dir("pod", &volume));
+        node.fails(&["mount", text(&dir), &volume.json()], &["read-only"]);
+        let global = precreated(node.global_dir(&volume));
+        let args = [
+            "mountdevice",
+            text(&global),
+            &volume.device(),
+            &volume.json(),
+        ];
+        node.fails(&args, &["read-only"]);
+        assert_eq!(run("sha256sum", &[&volume.device()]), before);
+    }
+}
+
+#[test]
+fn mount_options_are_given_to_the_filesystem() {
+    let lines = "[filesystem.ext4]\nmount_options = \"noatime\"\n";
+    let node = Node::with_config(Mode::MountOnly, lines);
+    let group = Group::new("options");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data").with("mountoptions", "nodev,data=journal");
+    let dir = node.up("pod", &volume);
+    let options = mount_at(&dir).unwrap().options;
+    for option in ["noatime", "nodev", "data=journal"] {
+        let mut all = options.split([',', ' ']);
+        assert!(all.any(|one| one == option), "{option} in {options}");
+    }
+    node.down("pod", &volume);
+
+    for (bad, word) in [
+        ("nosuchoption", "nosuchoption"),
+        ("bind", "bind"),
+        ("remount", "remount"),
+        ("noatime,loop", "loop"),
+    ] {
+        let volume = volume.clone().with("mountoptions", bad);
+        let dir = precreated(node.pod_dir("pod", &volume));
+        node.fails(&["mount", text(&dir), &volume.json()], &[word]);
+    }
+}

@@ -1,0 +1,70 @@
+//! What a failed call must leave as it was.
+
+use std::fs;
+use std::path::Path;
+
+use crate::run;
+
+/// One mount of this machine.
+#[derive(Debug, PartialEq)]
+pub struct Mount {
+    pub point: String,
+    pub source: String,
+    /// The options of this mount and those of its filesystem.
+    pub options: String,
+}
+
+/// All mounts, oldest first.
+pub fn mounts() -> Vec<Mount> {
+    let parse = |line: &str| {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let mount: Vec<_> = mount.split(' ').collect();
+        let filesystem: Vec<_> = filesystem.split(' ').collect();
+        Some(Mount {
+            point: (*mount.get(4)?).to_owned(),
+            source: (*filesystem.get(1)?).to_owned(),
+            options: format!("{} {}", mount.get(5)?, filesystem.get(2)?),
+        })
+    };
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    text.lines().filter_map(parse).collect()
+}
+
+/// The mount on exactly this directory.
+pub fn mount_at(dir: &Path) -> Option<Mount> {
+    let is_here = |mount: &Mount| Path::new(&mount.point) == dir;
+    mounts().into_iter().rfind(is_here)
+}
+
+/// The mounts, the directories below `top`, and all logical volumes with their sizes and tags.
+#[derive(Debug, PartialEq)]
+pub struct Snapshot {
+    mounts: Vec<Mount>,
+    dirs: Vec<String>,
+    volumes: String,
+}
+
+impl Snapshot {
+    pub fn take(top: &Path) -> Self {
+        let mut dirs = Vec::new();
+        list(top, &mut dirs);
+        let fields = "vg_name,lv_name,lv_size,lv_tags";
+        Self {
+            mounts: mounts(),
+            dirs,
+            volumes: run("lvs", &["--noheadings", "--units", "b", "-o", fields]),
+        }
+    }
+}
+
+fn list(dir: &Path, names: &mut Vec<String>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        names.push(path.display().to_string());
+        // What is in a volume is not ours to compare.
+        if path.is_dir() && mount_at(&path).is_none() {
+            list(&path, names);
+        }
+    }
+    names.sort();
+}

@@ -1,0 +1,68 @@
+//! A volume as a pod's manifest names it, and the options that kubelet makes of that.
+
+use std::collections::BTreeMap;
+
+use crate::group::{Group, device};
+
+#[derive(Clone)]
+pub struct Volume {
+    /// What the pod or the PersistentVolume calls it.
+    pub name: String,
+    vg: String,
+    lv: String,
+    options: BTreeMap<String, String>,
+}
+
+impl Volume {
+    /// An ext4 volume for writing.
+    pub fn new(group: &Group, lv: &str) -> Self {
+        Self::of(&group.name, lv)
+    }
+
+    pub fn of(vg: &str, lv: &str) -> Self {
+        let volume = Self {
+            name: format!("{lv}-of-pod"),
+            vg: vg.to_owned(),
+            lv: lv.to_owned(),
+            options: BTreeMap::new(),
+        };
+        volume
+            .with("volumegroup", vg)
+            .with("volumeID", lv)
+            .with("size", "64m")
+            .with("kubernetes.io/fsType", "ext4")
+            .with("kubernetes.io/readwrite", "rw")
+            .with("kubernetes.io/pvOrVolumeName", &format!("{lv}-of-pod"))
+    }
+
+    pub fn with(mut self, key: &str, value: &str) -> Self {
+        self.options.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    pub fn fs(self, fs: &str) -> Self {
+        self.with("kubernetes.io/fsType", fs)
+    }
+
+    pub fn read_only(self) -> Self {
+        self.with("kubernetes.io/readwrite", "ro")
+    }
+
+    pub fn device(&self) -> String {
+        device(&self.vg, &self.lv)
+    }
+
+    pub fn json(&self) -> String {
+        serde_json::to_string(&self.options).unwrap()
+    }
+
+    /// The options of `mount`, which also name the pod.
+    pub fn json_for(&self, pod: &str) -> String {
+        self.clone()
+            .with("kubernetes.io/pod.name", pod)
+            .with("kubernetes.io/pod.namespace", "default")
+            .with("kubernetes.io/pod.uid", pod)
+            .with("kubernetes.io/serviceAccount.name", "default")
+            .json()
+    }
+}

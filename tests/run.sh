@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# All tests, or some of them:
+#
+#   tests/run.sh                 everything
+#   tests/run.sh unit            what needs neither a machine nor the executable
+#   tests/run.sh cli             the executable's replies, on this machine
+#   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
+#
+# What is missing is installed with apt on Debian and Ubuntu. The last lines say how many tests ran
+# and how many of them passed, as the test runners themselves counted them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=tests/boot.sh
+. tests/boot.sh
+
+LARGEST=2500000 # bytes of the executable
+GUEST_LIMIT=1500 # seconds for one boot with all that runs in it
+
+# Run by whom it may be, the output looks the same, and cargo finds what it built before.
+export CARGO_TERM_COLOR=never
+unset CARGO_BUILD_TARGET
+DIR=$(mktemp -d "${TMPDIR:-/tmp}/flexvolume-lvm.XXXXXX")
+trap 'as_root rm -rf "$DIR"' EXIT
+FAILED=()
+COUNTS=()
+
+# step NAME COMMAND…: runs it, and goes on if it fails: one run shows all that is wrong.
+step() {
+    local name=$1
+    shift
+    say "$name: $*"
+    "$@" || FAILED+=("$name")
+}
+
+# count NAME LOG: adds up the results that libtest printed. A runner without any has not run.
+count() {
+    local ran passed
+    read -r ran passed < <(awk '/^test result: / { passed += $4; failed += $6; results++ }
+        END { print (results ? passed + failed : "none"), passed + 0 }' "$2")
+    if [ "$ran" = none ] || [ "$ran" = 0 ]; then
+        FAILED+=("$1: no test ran")
+        ran=0
+    elif [ "$ran" != "$passed" ]; then
+        FAILED+=("$1: $((ran - passed)) tests failed")
+    fi
+    COUNTS+=("$1 $ran $passed")
+}
+
+lint() {
+    step format cargo fmt --check
+    step clippy cargo clippy --quiet --all-targets -- -D warnings
+}
+
+# host NAME ARGUMENT OF CARGO TEST…
+host() {
+    local name=$1
+    shift
+    step "$name" logged "$DIR/$name.log" cargo test --quiet "$@"
+    count "$name" "$DIR/$name.log"
+}
+
+# logged LOG COMMAND…: runs it, and keeps what it prints.
+logged() {
+    local log=$1
+    shift
+    "$@" 2>&1 | tee "$log"
+}
+
+# Prints the path of what cargo has just built.
+artifact() {
+    cargo build --quiet --message-format=json-render-diagnostics "$@" |
+        sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+}
+
+build() {
+    DRIVER=$(artifact --release --bin lvm)
+    [ -n "$DRIVER" ] || die "the driver did not build"
+}
+
+one_static_executable() {
+    local size linked
+    size=$(stat -c %s "$DRIVER")
+    linked=$(ldd "$DRIVER" 2>&1 || true)
+    echo "$DRIVER: $size bytes,$linked"
+    [ "$size" -lt "$LARGEST" ] && [[ $linked == *"statically linked"* ]]
+}
+
+# in_guest LOG ARGUMENT OF LIBTEST…: boots a guest on the disk and runs cases in it.
+in_guest() {
+    local log=$1 command
+    shift
+    command="modprobe -a loop dm-mod; cd /run
+        export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$DIR/again
+        $DIR/guest --test-threads=1 $(printf ' %q' "$@")"
+    if ! boot "$DIR" "$GUEST_LIMIT" "$command" \
+        --qemu-opts="-drive file=$DIR/disk,if=virtio,format=raw" | tee "$log"; then
+        # libtest has said what failed in the cases; the kernel may know why.
+        say "the guest's console"
+        cat "$DIR/console"
+        return 1
+    fi
+}
+
+guest() {
+    need_guest
+    choose_acceleration
+    local tests
+    tests=$(artifact --test guest)
+    [ -n "$tests" ] || die "the tests for the guest did not build"
+    install "$tests" "$DIR/guest"
+    install "$DRIVER" "$DIR/lvm"
+    truncate -s 4G "$DIR/disk"
+    step guest in_guest "$DIR/guest.log" --skip after_the_reboot "$@"
+    if [ -e "$DIR/again" ]; then
+        step "guest after a power-off" in_guest "$DIR/guest2.log" after_the_reboot
+        cat "$DIR/guest2.log" >> "$DIR/guest.log"
+    fi
+    count guest "$DIR/guest.log"
+}
+
+verdict() {
+    local name ran passed all=0 good=0 problem
+    say result
+    for problem in "${FAILED[@]}"; do
+        echo "FAILED $problem"
+    done
+    while read -r name ran passed; do
+        [ -n "$name" ] || continue
+        printf '%-6s %4d tests ran, %4d passed\n' "$name" "$ran" "$passed"
+        all=$((all + ran)) good=$((good + passed))
+    done < <(printf '%s\n' "${COUNTS[@]}")
+    printf '%-6s %4d tests ran, %4d passed\n' total "$all" "$good"
+    [ ${#FAILED[@]} = 0 ]
+}
+
+need_rust
+what=${1:-all}
+[ $# = 0 ] || shift
+case $what in
+    all)
+        lint
+        host host
+        build
+        step executable one_static_executable
+        guest
+        ;;
+    unit) host unit --lib --bins "$@" ;;
+    cli) host cli --test cli "$@" ;;
+    guest)
+        build
+        guest "$@"
+        ;;
+    *)
+        sed -n '2,10s/^# \{0,1\}//p' "$0"
+        exit 2
+        ;;
+esac
+verdict
