@@ -30,7 +30,8 @@ impl Missing {
         match self {
             Self::Group => anyhow!(
                 "this node has no volume group {}: check the volume's `volumegroup`, whether its \
-                 disks are here (`vgs`, `pvs`), and that the pod runs on the node that has them",
+                 disks are here and visible to LVM (`pvs -a`, `lvmdevices`, `filter` in lvm.conf), \
+                 and that the pod runs on the node that has them",
                 id.vg()
             ),
             Self::Volume => anyhow!(

@@ -4,6 +4,7 @@ use super::is_here;
 use crate::config::{Config, Loaded};
 use crate::device::{self, Device};
 use crate::host::Host;
+use crate::lock;
 use crate::lvm;
 use crate::mount::Table;
 use crate::names::LvId;
@@ -18,6 +19,7 @@ pub fn run(host: &Host, config: &Loaded, volume: &str, node: Option<&str>) -> Re
     }
     for id in volumes_named(host, config_here, volume) {
         if let Some(device) = Device::find(host.kernel, &id)? {
+            let _lock = lock::hold(host.kernel, &device, config_here.limits.lock)?;
             deactivate_if_unused(host, config_here, &device)?;
         }
     }
@@ -36,7 +38,7 @@ fn volumes_named(host: &Host, config: &Config, volume: &str) -> Vec<LvId> {
     found.into_iter().map(|volume| volume.id).collect()
 }
 
-/// Deactivates a volume that is neither mounted nor otherwise in use.
+/// Deactivates a volume, whose lock the caller holds, that is neither mounted nor otherwise in use.
 ///
 /// # Errors
 /// LVM's, when it refuses.

@@ -11,8 +11,8 @@ use crate::fs::{Ready, Subject, check, grow_if_smaller, prepare};
 use crate::host::{Host, Lock};
 use crate::lvm::{self, Found, Tags, Volume};
 use crate::mount::mount_device;
-use crate::names::LvId;
-use crate::options::Options;
+use crate::names::{FsType, LvId};
+use crate::options::{MountOptions, Options};
 
 /// All that the first mount works on.
 pub struct FirstMount<'a> {
@@ -72,6 +72,7 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
     }
     let mount_options = config
         .mount_options(device.id.vg(), ready.fs)
+        .and(&for_a_clone(&volume, ready.fs)?)
         .and(&options.mount_options);
     mount_device(
         host,
@@ -160,6 +161,17 @@ fn require_room(host: &Host, config: &Config, volume: &Volume) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Only a snapshot may share
+/// one: for any other volume it would hide a mix-up.
+fn for_a_clone(volume: &Volume, fs: FsType) -> Result<MountOptions> {
+    let is_snapshot = volume.role.contains("snapshot");
+    MountOptions::parse(if is_snapshot && fs == FsType::Xfs {
+        "nouuid"
+    } else {
+        ""
+    })
 }
 
 /// Records a filesystem that the driver did not make itself, or whose making it did not see end.

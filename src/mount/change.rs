@@ -51,8 +51,15 @@ pub fn mount_device(
     let command = command.operand(&device.path).operand(dir);
     match host.run(&command) {
         Ok(_) => Ok(()),
-        Err(error) => Err(after_undo(error.into(), undo_mount(host.kernel, dir)))
-            .with_context(|| format!("mounting {} on {}", device.id, dir.display())),
+        Err(error) => {
+            Err(after_undo(error.into(), undo_mount(host.kernel, dir))).with_context(|| {
+                format!(
+                    "mounting {} on {} (see also `dmesg`)",
+                    device.id,
+                    dir.display()
+                )
+            })
+        }
     }
 }
 
