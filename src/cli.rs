@@ -102,20 +102,24 @@ fn is_for_people(word: &OsStr) -> bool {
 }
 
 fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
+    let reply = guarded(|| with_host(args, |host, config| Ok(run(words, host, config))));
+    Printed {
+        stdout: format!("{}\n", reply.to_json()),
+        stderr: String::new(),
+        code: exit_code(&reply, words),
+    }
+}
+
+/// The reply, whatever happens on the way to it: a panic is a failure too.
+fn guarded(answer: impl FnOnce() -> Result<Reply>) -> Reply {
     // The default hook would write to standard error, which kubelet reads as part of the reply.
     std::panic::set_hook(Box::new(|_| {}));
-    let answer = || with_host(args, |host, config| Ok(run(words, host, config)));
-    let reply = match catch_unwind(AssertUnwindSafe(answer)) {
+    match catch_unwind(AssertUnwindSafe(answer)) {
         Ok(result) => result.into(),
         Err(_) => Reply::failure(&anyhow::anyhow!(
             "the driver met a state that it has no words for and stopped; that is a bug: please \
              report the call, and run it again by hand with `strace -f`"
         )),
-    };
-    Printed {
-        stdout: format!("{}\n", reply.to_json()),
-        stderr: String::new(),
-        code: exit_code(&reply, words),
     }
 }
 
@@ -173,5 +177,27 @@ fn executable(args: &[OsString]) -> Result<PathBuf> {
         // An upgrade has just put another file in its place.
         Some(called) if !exe.exists() => Ok(called.to_owned()),
         _ => Ok(exe),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reply::Status;
+
+    #[test]
+    fn a_panic_is_a_failure_with_a_message() {
+        let reply = guarded(|| panic!("not for kubelet"));
+        let _ = std::panic::take_hook();
+        assert_eq!(reply.status, Status::Failure);
+        let message = reply.message.unwrap_or_default();
+        assert!(message.contains("that is a bug") && !message.contains("not for kubelet"));
+    }
+
+    #[test]
+    fn no_command_for_people_has_the_name_of_a_call_out() {
+        for name in calls::NAMES {
+            assert!(!is_for_people(OsStr::new(name)), "{name}");
+        }
     }
 }
