@@ -68,7 +68,9 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
                 device.id
             );
         }
-        check(host, limits, device, ready.fs, lock)?;
+        if !ready.fresh {
+            check(host, limits, device, ready.fs, lock)?;
+        }
     }
     let mount_options = config
         .mount_options(device.id.vg(), ready.fs)

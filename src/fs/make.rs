@@ -182,6 +182,7 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
         uuid: made.uuid,
         size: Bytes::new(made.size),
         recorded: true,
+        fresh: true,
     })
 }
 

@@ -44,6 +44,8 @@ pub struct Ready {
     pub size: Bytes,
     /// Whether the volume's tags already say that it is there.
     pub recorded: bool,
+    /// Whether it was made just now, so that there is nothing to check yet.
+    pub fresh: bool,
 }
 
 /// Finds the filesystem of a volume, or makes it if the volume is blank beyond doubt.
@@ -116,6 +118,7 @@ fn accept(subject: &Subject, fs: FsType, uuid: String, found: &Superblock) -> Re
         uuid,
         size: Bytes::new(found.size),
         recorded: recorded.is_some(),
+        fresh: false,
     })
 }
 
