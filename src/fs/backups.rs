@@ -163,6 +163,7 @@ mod tests {
             ("ext, 4 KiB blocks, group 3^10", 59_049 * 128 * MIB),
             ("ext, 64 KiB blocks, group 1", 65_528 * 64 * KIB),
             ("ext, clusters of 64 KiB, group 1", 2 * GIB),
+            ("ext, clusters of 64 KiB, group 3", 6 * GIB),
             ("ext, last group", 16 * TIB - 128 * MIB),
             ("xfs, 4 groups", 4 * TIB),
             ("xfs, largest groups", TIB - 4 * KIB),

@@ -200,8 +200,8 @@ fn xfs_is_seen_by_its_secondary_superblocks() {
             ("-d su=64k,sw=4", 500 * GIB),
             ("-d su=64k,sw=4", 4 * TIB),
             ("-d su=64k,sw=4", 100 * TIB),
-            ("-d su=1m,sw=3", 50 * GIB),
-            ("-d su=512k,sw=8", 7 * TIB),
+            ("-d su=1m,sw=4", 50 * GIB),
+            ("-d su=512k,sw=2", 60 * GIB),
         ]);
     for (options, size) in cases {
         // The log does not matter, and a large one takes memory.

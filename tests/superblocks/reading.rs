@@ -135,6 +135,14 @@ fn doubtful_reads_are_errors_and_interrupted_ones_are_repeated() {
     let found = examine(&device, size + 4 * MIB, 0).unreadable.unwrap();
     assert_eq!(found.offset, size);
 
+    let interrupted = Broken {
+        size,
+        bad: Some(0),
+        times: RefCell::new(Some(1)),
+        error: Some(ErrorKind::Interrupted),
+        ..Broken::default()
+    };
+    assert_eq!(read_primary(&interrupted).unwrap(), None);
     // A primary superblock that cannot be read is not the same as none.
     for bad in [0, 1024, 65_536 + 100] {
         let device = Broken {
