@@ -6,6 +6,7 @@
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/flexvolume-lvm
 # Pinned: another version may have other options, or not hand the exit status through.
 VNG_VERSION=1.42
+CARGO_FUZZ_VERSION=0.13.2
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -50,6 +51,16 @@ need_rust() {
     need cc:gcc
     command -v cargo > /dev/null ||
         die "missing here: cargo; install Rust 1.89 or newer (rustup does that) and try again"
+}
+
+need_cargo_fuzz() {
+    CARGO_FUZZ=$CACHE/cargo-fuzz-$CARGO_FUZZ_VERSION
+    need c++:g++
+    [ ! -x "$CARGO_FUZZ/bin/cargo-fuzz" ] || return 0
+    say "installing cargo-fuzz $CARGO_FUZZ_VERSION into $CARGO_FUZZ"
+    # Not with this checkout's settings, nor into its target directory.
+    (cd / && env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$CARGO_FUZZ" \
+        cargo-fuzz --version "$CARGO_FUZZ_VERSION")
 }
 
 # Everything that the guest needs: it sees this machine's files, so that is installed here.

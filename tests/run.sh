@@ -4,6 +4,7 @@
 #   tests/run.sh                 everything
 #   tests/run.sh unit            what needs neither a machine nor the executable
 #   tests/run.sh cli             the executable's replies, on this machine
+#   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
 #
 # What is missing is installed with apt on Debian and Ubuntu. The last lines say how many tests ran
@@ -14,6 +15,7 @@ cd "$(dirname "$0")/.."
 . tests/boot.sh
 
 LARGEST=2500000 # bytes of the executable
+FUZZ_SECONDS=${FUZZ_SECONDS:-20} # for each parser
 GUEST_LIMIT=1500 # seconds for one boot with all that runs in it
 
 # Run by whom it may be, the output looks the same, and cargo finds what it built before.
@@ -85,6 +87,32 @@ one_static_executable() {
     [ "$size" -lt "$LARGEST" ] && [[ $linked == *"statically linked"* ]]
 }
 
+# fuzz [TARGET…]: what was found before is in the cache, and is tried again first. An input that
+# breaks a parser is left in tests/fuzz/artifacts.
+fuzz() {
+    local target passed=0 path=$PATH
+    [ $# -gt 0 ] || set -- options lvm_report mountinfo config
+    need_cargo_fuzz
+    PATH=$CARGO_FUZZ/bin:$PATH
+    step "format of the fuzz targets" cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
+    for target in "$@"; do
+        mkdir -p "$CACHE/fuzz/$target"
+        say "fuzz $target"
+        # No sanitizer: that needs a nightly compiler, and there is no unsafe code to look at.
+        if cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none "$target" \
+            "$CACHE/fuzz/$target" "tests/fuzz/seeds/$target" -- -max_total_time="$FUZZ_SECONDS" \
+            -timeout=10 -max_len=8192 -print_final_stats=1 > "$DIR/fuzz.log" 2>&1; then
+            grep -E '^stat::(number_of_executed|average_exec|new_units)' "$DIR/fuzz.log"
+            passed=$((passed + 1))
+        else
+            grep -vE '^(#|\s*NEW_FUNC|INFO)' "$DIR/fuzz.log" | tail -n 60
+            FAILED+=("fuzz $target")
+        fi
+    done
+    PATH=$path
+    COUNTS+=("fuzz $# $passed")
+}
+
 # in_guest LOG ARGUMENT OF LIBTEST…: boots a guest on the disk and runs cases in it.
 in_guest() {
     local log=$1 command
@@ -142,16 +170,18 @@ case $what in
         host host
         build
         step executable one_static_executable
+        fuzz
         guest
         ;;
     unit) host unit --lib --bins "$@" ;;
     cli) host cli --test cli "$@" ;;
+    fuzz) fuzz "$@" ;;
     guest)
         build
         guest "$@"
         ;;
     *)
-        sed -n '2,10s/^# \{0,1\}//p' "$0"
+        sed -n '2,11s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
 esac

@@ -146,7 +146,8 @@ impl Table {
     #[must_use]
     pub fn parse(text: &str) -> Self {
         Self {
-            rows: text.lines().filter_map(Row::parse).collect(),
+            // Not lines(): a carriage return may end a name, and the kernel writes it as it is.
+            rows: text.split('\n').filter_map(Row::parse).collect(),
         }
     }
 
@@ -273,6 +274,12 @@ mod tests {
             let got = table.rows().first().map(|row| row.mount_point.as_path());
             assert_eq!(got, want.map(Path::new), "{name}: {line:?}");
         }
+    }
+
+    #[test]
+    fn a_carriage_return_belongs_to_the_row() {
+        let table = Table::parse("1 2 0:3 / /a ro - tmpfs none rw\r\n");
+        assert_eq!(table.by_id(1).unwrap().super_options, "rw\r");
     }
 
     #[test]

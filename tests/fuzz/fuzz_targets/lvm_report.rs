@@ -1,0 +1,30 @@
+//! What lvs prints. The tags in it may have been set by anybody who may change the volume group.
+#![no_main]
+
+use flexvolume_lvm::lvm::{Record, Report};
+use flexvolume_lvm::names::LvId;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|report: &[u8]| {
+    let volumes = match Report::parse(report).map(Report::volumes) {
+        Ok(Ok(volumes)) => volumes,
+        Ok(Err(reason)) => return assert!(!reason.is_empty()),
+        Err(_) => return,
+    };
+    for volume in volumes {
+        let id = &volume.id;
+        assert_eq!(LvId::parse(&id.to_string()).as_ref(), Ok(id));
+        assert_eq!(LvId::from_dm_name(&id.dm_name()).as_ref(), Some(id));
+        let record = &volume.record;
+        assert_eq!(
+            &Record::parse(record.tags.iter().map(String::as_str)),
+            record
+        );
+        // These become operands of --deltag.
+        assert!(
+            record
+                .content_tags()
+                .all(|tag| tag.starts_with("flexvolume."))
+        );
+    }
+});
