@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::host::Kernel;
+use crate::names::VgName;
 
 /// A process and what it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,25 +38,32 @@ pub fn name_them(processes: &[Process]) -> String {
     names.join(", ")
 }
 
-/// The processes that have `file` open.
+/// The processes that hold the lock on `file`, and not those that wait for it.
 #[must_use]
 pub fn of_file(kernel: &dyn Kernel, file: &Path) -> Vec<Process> {
     search(kernel, |pid_dir| {
         open_files(kernel, pid_dir)
             .into_iter()
-            .find(|open| open.target == file)
+            .find(|open| open.target == file && open.is_locked(kernel))
             .map(|_| "holds the lock".to_owned())
     })
 }
 
-/// The processes that have a lock file of LVM open: whoever an LVM command waits for.
+/// The processes that hold a lock of LVM which a command on this volume group waits for; without
+/// one, on any.
 #[must_use]
-pub fn of_lvm_lock(kernel: &dyn Kernel) -> Vec<Process> {
+pub fn of_lvm_lock(kernel: &dyn Kernel, vg: Option<&VgName>) -> Vec<Process> {
+    // Source: lvm2 lib/locking/file_locking.c: V_<group>, and P_global for all.
+    let dir = Path::new("/run/lock/lvm");
+    let counts = |target: &Path| match vg {
+        Some(vg) => target == dir.join(format!("V_{vg}")) || target == dir.join("P_global"),
+        None => target.starts_with(dir),
+    };
     search(kernel, |pid_dir| {
         open_files(kernel, pid_dir)
             .into_iter()
-            .find(|open| open.target.starts_with("/run/lock/lvm"))
-            .map(|open| format!("has {} open", open.target.display()))
+            .find(|open| counts(&open.target) && open.is_locked(kernel))
+            .map(|open| format!("holds {}", open.target.display()))
     })
 }
 
@@ -95,6 +103,13 @@ impl OpenFile {
         let info = kernel.read(&self.info).ok()?;
         let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
         id.trim().parse().ok()
+    }
+
+    /// Whether the file is locked through this descriptor, whichever process locked it. Source:
+    /// proc(5), `/proc/pid/fdinfo`, since Linux 4.1.
+    fn is_locked(&self, kernel: &dyn Kernel) -> bool {
+        let info = kernel.read(&self.info).unwrap_or_default();
+        info.lines().any(|line| line.starts_with("lock:"))
     }
 }
 

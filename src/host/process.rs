@@ -290,7 +290,9 @@ impl<'a> Watched<'a> {
                 match self.wait(deadline, Watch::ExitOnly) {
                     Ok(End::Exited(_)) | Err(_) => return None,
                     Ok(End::Deadline | End::Stopping) => break,
-                    // It still prints: throw that away and go on waiting.
+                    // It still prints: throw that away and go on waiting. What prints without a
+                    // pause would otherwise never let anybody look at the clock.
+                    Ok(End::Flooded) if deadline.is_some_and(|d| Instant::now() >= d) => break,
                     Ok(End::Flooded) => self.stdout.clear(),
                 }
             }

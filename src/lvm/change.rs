@@ -6,30 +6,17 @@ use anyhow::{Context, Result, bail};
 
 use super::record::CREATED;
 use super::report::Volume;
+use super::wait::explain;
 use crate::config::{Limits, VolumeGroup};
-use crate::holders;
-use crate::host::{Command, Host, Lock, ToolError};
-use crate::names::{LvId, LvName};
+use crate::host::{Command, Host, Lock};
+use crate::names::{LvId, LvName, VgName};
 use crate::size::Bytes;
 
-/// Runs a changing LVM command. If it had to be stopped, the error also says what LVM commands
-/// wait for.
-fn run(host: &Host, command: &Command) -> Result<()> {
-    let Err(error) = host.run(command) else {
-        return Ok(());
-    };
-    if matches!(error, ToolError::TimedOut { .. }) {
-        let holders = holders::of_lvm_lock(host.kernel);
-        if !holders.is_empty() {
-            let names = holders::name_them(&holders);
-            return Err(error).with_context(|| format!("LVM is locked by {names}"));
-        }
-        return Err(error).context(
-            "LVM waits for udev or for a device: check that udevd runs \
-             (`udevadm settle`, `dmsetup udevcookies`) and that every disk answers (`pvs`)",
-        );
-    }
-    Err(error.into())
+/// Runs a changing LVM command.
+fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
+    let done = host.run(command);
+    done.map(drop)
+        .map_err(|error| explain(host, Some(vg), error))
 }
 
 /// Activates a volume on this host, also one that is marked to be left out at boot, as thin
@@ -41,7 +28,7 @@ pub fn activate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
     let command = Command::writes("lvchange", limits.activate)
         .args(["--activate", "y", "--ignoreactivationskip"])
         .operand(id.to_string());
-    run(host, &command).with_context(|| format!("activating {id}"))
+    run(host, &command, id.vg()).with_context(|| format!("activating {id}"))
 }
 
 /// Deactivates a volume. LVM refuses while it is open.
@@ -52,7 +39,7 @@ pub fn deactivate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
     let command = Command::writes("lvchange", limits.activate)
         .args(["--activate", "n"])
         .operand(id.to_string());
-    run(host, &command).with_context(|| format!("deactivating {id}"))
+    run(host, &command, id.vg()).with_context(|| format!("deactivating {id}"))
 }
 
 /// A change of tags that LVM writes in one go: all of it is there afterwards, or nothing.
@@ -88,7 +75,7 @@ pub fn retag(
     for tag in &tags.add {
         command = command.args(["--addtag", tag]);
     }
-    run(host, &command.operand(id.to_string())).with_context(|| format!("tagging {id}"))
+    run(host, &command.operand(id.to_string()), id.vg()).with_context(|| format!("tagging {id}"))
 }
 
 /// Makes a volume of at least `size`, in `pool` if one is given. Signatures that a removed volume
@@ -120,7 +107,7 @@ pub fn create(
     let command = command
         .args(&policy.lvcreate_options)
         .operand(id.vg().as_str());
-    run(host, &command).with_context(|| format!("creating {id} with {size}"))
+    run(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
 }
 
 /// Makes a volume at least `size` large; one that already is stays as it is.
@@ -137,7 +124,7 @@ pub fn extend(host: &Host, limits: &Limits, volume: &Volume, size: Bytes) -> Res
     let command = Command::writes("lvextend", limits.resize)
         .args(["--size".to_owned(), format!("{}b", rounded.get())])
         .operand(volume.id.to_string());
-    run(host, &command).with_context(|| {
+    run(host, &command, volume.id.vg()).with_context(|| {
         format!(
             "growing {} from {} to {rounded} ({} free in {})",
             volume.id,

@@ -3,6 +3,7 @@
 mod change;
 mod record;
 mod report;
+mod wait;
 
 pub use change::{Tags, activate, create, deactivate, extend, retag};
 pub use record::{MAY_FORMAT, Made, Record, made_tag, making_tag, volume_tag};

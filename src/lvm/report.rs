@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::record::Record;
+use super::wait::explain;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, LvName, VgName};
 use crate::size::Bytes;
@@ -229,7 +231,13 @@ fn read<T>(
 ///
 /// # Errors
 /// lvs(8)'s.
-pub fn find(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError> {
+pub fn find(host: &Host, id: &LvId, limit: Duration) -> Result<Found> {
+    look_for(host, id, limit)
+        .map_err(|error| explain(host, Some(id.vg()), error))
+        .with_context(|| format!("asking LVM for {id}"))
+}
+
+fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError> {
     let command = ask("lvs", LV_FIELDS, limit).operand(id.to_string());
     match read(host, &command, Report::volumes) {
         Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
@@ -256,24 +264,28 @@ pub fn find(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError>
 ///
 /// # Errors
 /// lvs(8)'s.
-pub fn tagged(host: &Host, tag: &str, limit: Duration) -> Result<Vec<Volume>, ToolError> {
+pub fn tagged(host: &Host, tag: &str, limit: Duration) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, limit).operand(format!("@{tag}"));
     read(host, &command, Report::volumes)
+        .map_err(|error| explain(host, None, error))
+        .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
 }
 
 /// All visible volumes of all groups.
 ///
 /// # Errors
 /// lvs(8)'s.
-pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>, ToolError> {
+pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>> {
     read(host, &ask("lvs", LV_FIELDS, limit), Report::volumes)
+        .map_err(|error| explain(host, None, error))
+        .context("asking LVM for all volumes")
 }
 
 /// One volume group. None: LVM says that there is no such group.
 ///
 /// # Errors
 /// vgs(8)'s.
-pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Group>, ToolError> {
+pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Group>> {
     let command = ask("vgs", VG_FIELDS, limit).operand(vg.to_string());
     match read(host, &command, Report::groups) {
         Ok(groups) => Ok(groups.into_iter().find(|group| group.name == vg.as_str())),
@@ -282,7 +294,8 @@ pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Gr
         {
             Ok(None)
         }
-        Err(error) => Err(error),
+        Err(error) => Err(explain(host, Some(vg), error))
+            .with_context(|| format!("asking LVM for the group {vg}")),
     }
 }
 

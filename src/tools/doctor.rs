@@ -171,7 +171,7 @@ fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Config) {
     let volumes = match lvm::all_volumes(host, config.limits.query) {
         Ok(volumes) => volumes,
         Err(error) => {
-            checks.add("lvm", Verdict::Failed, error.to_string());
+            checks.add("lvm", Verdict::Failed, format!("{error:#}"));
             return;
         }
     };
