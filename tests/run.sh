@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 
 LARGEST=2500000 # bytes of the executable
 FUZZ_SECONDS=${FUZZ_SECONDS:-20} # for each parser
-GUEST_LIMIT=1500 # seconds for one boot with all that runs in it
+GUEST_LIMIT=${GUEST_LIMIT:-2400} # seconds for one boot with all that runs in it
 
 # Run by whom it may be, the output looks the same, and cargo finds what it built before.
 export CARGO_TERM_COLOR=never

@@ -6,15 +6,10 @@ use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
 use crate::volume::Volume;
 use crate::{read, run, write_synced};
 
-/// The volume's bytes, as one number.
-fn fingerprint(volume: &Volume) -> String {
-    run("sha256sum", &[&volume.device()])
-}
-
 /// Neither `mount` nor `mountdevice` takes the volume, nothing is written to it, and the message
 /// holds these words.
 fn is_refused(node: &Node, volume: &Volume, words: &[&str]) {
-    let before = fingerprint(volume);
+    let before = volume.sectors_written();
     let pod = precreated(node.pod_dir("refused", volume));
     node.fails(&["mount", text(&pod), &volume.json()], words);
     let global = precreated(node.global_dir(volume));
@@ -25,7 +20,7 @@ fn is_refused(node: &Node, volume: &Volume, words: &[&str]) {
         &volume.json(),
     ];
     node.fails(&args, words);
-    assert_eq!(fingerprint(volume), before, "{words:?}");
+    assert_eq!(volume.sectors_written(), before, "{words:?}");
 }
 
 #[test]
@@ -92,21 +87,22 @@ fn which(tool: &str) -> bool {
 
 #[test]
 fn a_volume_that_lost_its_filesystem_is_never_formatted_again() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("wiped");
     for (fs, size) in [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")] {
-        let node = Node::new(Mode::MountOnly);
-        let group = Group::new("wiped");
-        group.linear("data", size);
-        let volume = Volume::new(&group, "data").fs(fs);
+        group.linear(fs, size);
+        let volume = Volume::new(&group, fs).fs(fs);
+        let advice = format!("lvm allow-format wiped/{fs}");
         node.up("pod", &volume);
         node.down("pod", &volume);
-        let tags = group.tags("data");
+        let tags = group.tags(fs);
         run("wipefs", &["-q", "--all", &volume.device()]);
-        is_refused(&node, &volume, &[fs, "lvm allow-format wiped/data"]);
-        assert_eq!(group.tags("data"), tags);
+        is_refused(&node, &volume, &[fs, &advice]);
+        assert_eq!(group.tags(fs), tags);
 
         // Its backups speak too, when the tags are gone.
-        group.lv("lvchange", &["--deltag", &tags], "data");
-        is_refused(&node, &volume, &["lvm allow-format wiped/data"]);
+        group.lv("lvchange", &["--deltag", &tags], fs);
+        is_refused(&node, &volume, &[&advice]);
     }
 }
 
@@ -130,19 +126,19 @@ fn the_remains_of_a_removed_volume_do_not_matter() {
 
 #[test]
 fn a_filesystem_that_somebody_else_made_is_adopted_with_its_data() {
+    let group = Group::new("adopted");
     for mode in BOTH_MODES {
-        let node = Node::new(mode);
-        let group = Group::new("adopted");
-        group.linear("data", "32m");
-        let volume = Volume::new(&group, "data");
+        let (node, lv) = (Node::new(mode), mode.lv());
+        group.linear(lv, "32m");
+        let volume = Volume::new(&group, lv);
         run("mkfs.ext4", &["-q", &volume.device()]);
         let uuid = run(
             "blkid",
             &["-p", "-o", "value", "-s", "UUID", &volume.device()],
         );
         write_synced(&node.up("pod", &volume).join("page"), "ours now");
-        group.assert_recorded("data", "ext4");
-        assert!(group.tags("data").ends_with(&uuid), "not made anew");
+        group.assert_recorded(lv, "ext4");
+        assert!(group.tags(lv).ends_with(&uuid), "not made anew");
         node.down("pod", &volume);
         node.down_globally(&volume);
     }

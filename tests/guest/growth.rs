@@ -8,19 +8,19 @@ use crate::{filesystem_size, read, write_synced};
 const MIB: u64 = 1 << 20;
 
 fn grows_online(fs: &str, size: &str, asked: u64, grown: u64) {
+    let group = Group::new("growing");
     for mode in BOTH_MODES {
-        let node = Node::new(mode);
-        let group = Group::new("growing");
-        group.linear("data", size);
-        let volume = Volume::new(&group, "data").fs(fs);
+        let (node, lv) = (Node::new(mode), mode.lv());
+        group.linear(lv, size);
+        let volume = Volume::new(&group, lv).fs(fs);
         let dir = node.up("pod", &volume);
         write_synced(&dir.join("page"), "kept");
         let before = filesystem_size(&dir);
-        let tags = group.tags("data");
+        let tags = group.tags(lv);
 
         let reply = node.grow("pod", &volume, asked);
         assert_eq!(reply.status, "Success", "{reply:?}");
-        assert_eq!(group.size("data"), grown, "rounded up to whole extents");
+        assert_eq!(group.size(lv), grown, "rounded up to whole extents");
         let after = filesystem_size(&dir);
         assert!(
             after > before && after > grown - grown / 4,
@@ -31,10 +31,10 @@ fn grows_online(fs: &str, size: &str, asked: u64, grown: u64) {
         for again in [asked, MIB] {
             let reply = node.grow("pod", &volume, again);
             assert_eq!(reply.status, "Success", "{reply:?}");
-            assert_eq!((group.size("data"), filesystem_size(&dir)), (grown, after));
+            assert_eq!((group.size(lv), filesystem_size(&dir)), (grown, after));
         }
         assert_eq!(read(&dir.join("page")), "kept");
-        assert_eq!(group.tags("data"), tags);
+        assert_eq!(group.tags(lv), tags);
         node.down("pod", &volume);
         node.down_globally(&volume);
     }
@@ -107,16 +107,16 @@ fn growth_that_the_group_has_no_room_for_changes_nothing() {
 
 #[test]
 fn a_volume_that_was_grown_by_hand_is_full_size_at_the_next_mount() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("byhand");
     for (fs, size) in [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")] {
-        let node = Node::new(Mode::MountOnly);
-        let group = Group::new("byhand");
-        group.linear("data", size);
-        let volume = Volume::new(&group, "data").fs(fs);
+        group.linear(fs, size);
+        let volume = Volume::new(&group, fs).fs(fs);
         let dir = node.up("pod", &volume);
         write_synced(&dir.join("page"), "kept");
         let before = filesystem_size(&dir);
         node.down("pod", &volume);
-        group.lv("lvextend", &["-L", "+128m"], "data");
+        group.lv("lvextend", &["-L", "+128m"], fs);
         let dir = node.up("pod", &volume);
         let after = filesystem_size(&dir);
         assert!(after > before + 100 * MIB, "{fs}: {before} to {after}");

@@ -28,44 +28,32 @@ fn live_twice(node: &Node, group: &Group, lv: &str, fs: &str) {
     assert_eq!(group.tags(lv), tags, "made once, not again");
 }
 
-fn live_on_linear_and_thin(mode: Mode, fs: &str, size: &str) {
-    let node = Node::new(mode);
+fn live_on_linear_and_thin(fs: &str, size: &str) {
     let group = Group::new("lives");
-    group.linear("linear", size);
     group.pool();
-    group.thin("thin", size);
-    live_twice(&node, &group, "linear", fs);
-    live_twice(&node, &group, "thin", fs);
+    for mode in BOTH_MODES {
+        let node = Node::new(mode);
+        let (linear, thin) = (mode.lv(), format!("{}-thin", mode.lv()));
+        group.linear(linear, size);
+        live_twice(&node, &group, linear, fs);
+        group.thin(&thin, size);
+        live_twice(&node, &group, &thin, fs);
+    }
 }
 
 #[test]
-fn ext4_lives_in_attach_mode() {
-    live_on_linear_and_thin(Mode::Attach, "ext4", "32m");
+fn ext4_lives_in_both_modes_on_linear_and_thin_volumes() {
+    live_on_linear_and_thin("ext4", "32m");
 }
 
 #[test]
-fn ext4_lives_in_mount_only_mode() {
-    live_on_linear_and_thin(Mode::MountOnly, "ext4", "32m");
+fn xfs_lives_in_both_modes_on_linear_and_thin_volumes() {
+    live_on_linear_and_thin("xfs", "300m");
 }
 
 #[test]
-fn xfs_lives_in_attach_mode() {
-    live_on_linear_and_thin(Mode::Attach, "xfs", "300m");
-}
-
-#[test]
-fn xfs_lives_in_mount_only_mode() {
-    live_on_linear_and_thin(Mode::MountOnly, "xfs", "300m");
-}
-
-#[test]
-fn btrfs_lives_in_attach_mode() {
-    live_on_linear_and_thin(Mode::Attach, "btrfs", "128m");
-}
-
-#[test]
-fn btrfs_lives_in_mount_only_mode() {
-    live_on_linear_and_thin(Mode::MountOnly, "btrfs", "128m");
+fn btrfs_lives_in_both_modes_on_linear_and_thin_volumes() {
+    live_on_linear_and_thin("btrfs", "128m");
 }
 
 #[test]
@@ -91,12 +79,11 @@ fn an_absent_or_empty_fs_type_means_the_configured_one() {
 
 #[test]
 fn names_may_hold_hyphens_dots_plus_and_underscore_signs() {
+    let group = Group::new("vg-1.a+b_c");
     for mode in BOTH_MODES {
-        let node = Node::new(mode);
-        let group = Group::new("vg-1.a+b_c");
-        let lv = "data--1.x+y_z-";
-        group.linear(lv, "32m");
-        live_twice(&node, &group, lv, "ext4");
+        let lv = format!("data--1.x+y_z-{}-", mode.lv());
+        group.linear(&lv, "32m");
+        live_twice(&Node::new(mode), &group, &lv, "ext4");
     }
 }
 
@@ -128,26 +115,26 @@ fn without_a_config_file_everything_is_done_as_the_script_did_it() {
 
 #[test]
 fn a_volume_that_was_deactivated_in_between_comes_up_again() {
+    let group = Group::new("sleeping");
     for mode in BOTH_MODES {
-        let node = Node::new(mode);
-        let group = Group::new("sleeping");
-        group.linear("data", "32m");
-        let volume = Volume::new(&group, "data");
+        let (node, lv) = (Node::new(mode), mode.lv());
+        group.linear(lv, "32m");
+        let volume = Volume::new(&group, lv);
         write_synced(&node.up("first", &volume).join("page"), "kept");
         node.down("first", &volume);
         node.down_globally(&volume);
-        group.lv("lvchange", &["-an"], "data");
-        assert!(!group.is_active("data"));
+        group.lv("lvchange", &["-an"], lv);
+        assert!(!group.is_active(lv));
         assert_eq!(read(&node.up("second", &volume).join("page")), "kept");
     }
 }
 
 #[test]
 fn a_volume_that_is_not_there_fails_and_leaves_nothing() {
+    let group = Group::new("lacking");
+    group.linear("other", "32m");
     for mode in BOTH_MODES {
         let node = Node::new(mode);
-        let group = Group::new("lacking");
-        group.linear("other", "32m");
         let volume = Volume::new(&group, "data");
         let dir = precreated(node.pod_dir("pod", &volume));
         let args = ["mount", text(&dir), &volume.json()];

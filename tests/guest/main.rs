@@ -5,7 +5,10 @@
 //! installed, and calls the driver as kubelet does.
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
     clippy::indexing_slicing,
     clippy::arithmetic_side_effects
 )]

@@ -20,6 +20,16 @@ pub enum Mode {
     MountOnly,
 }
 
+impl Mode {
+    /// A name for the volume of a case that is the same in both modes.
+    pub fn lv(self) -> &'static str {
+        match self {
+            Self::Attach => "attached",
+            Self::MountOnly => "mounted",
+        }
+    }
+}
+
 pub const BOTH_MODES: [Mode; 2] = [Mode::Attach, Mode::MountOnly];
 
 /// A reply of the driver, which was one JSON document and nothing else.
@@ -73,9 +83,9 @@ impl Node {
     pub fn configure(&mut self, mode: Mode, lines: &str) {
         self.mode = mode;
         let text = format!(
-            "attach = {}\nkubelet_dirs = [{:?}]\n{lines}\n",
+            "attach = {}\nkubelet_dirs = ['{}']\n{lines}\n",
             mode == Mode::Attach,
-            self.kubelet
+            self.kubelet.display()
         );
         fs::write(self.exe().with_file_name("config.toml"), text).unwrap();
     }

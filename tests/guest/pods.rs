@@ -10,11 +10,11 @@ use crate::{read, write_synced};
 
 #[test]
 fn two_pods_share_a_volume_until_the_last_one_goes() {
+    let group = Group::new("shared");
     for mode in BOTH_MODES {
-        let node = Node::new(mode);
-        let group = Group::new("shared");
-        group.linear("data", "32m");
-        let volume = Volume::new(&group, "data");
+        let (node, lv) = (Node::new(mode), mode.lv());
+        group.linear(lv, "32m");
+        let volume = Volume::new(&group, lv);
         let before = mounts();
 
         let one = node.up("one", &volume);
@@ -54,11 +54,11 @@ fn a_mount_that_stands_is_left_as_it_is() {
 
 #[test]
 fn a_busy_volume_stays_mounted_and_the_message_names_who_holds_it() {
+    let group = Group::new("busy");
     for mode in BOTH_MODES {
-        let node = Node::new(mode);
-        let group = Group::new("busy");
-        group.linear("data", "32m");
-        let volume = Volume::new(&group, "data");
+        let (node, lv) = (Node::new(mode), mode.lv());
+        group.linear(lv, "32m");
+        let volume = Volume::new(&group, lv);
         let dir = node.up("pod", &volume);
         write_synced(&dir.join("page"), "kept");
 

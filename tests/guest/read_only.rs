@@ -8,7 +8,7 @@ use crate::group::Group;
 use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
 use crate::snapshot::mount_at;
 use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::{read, write_synced};
 
 fn assert_read_only(dir: &Path) {
     let error = fs::write(dir.join("page"), "changed").unwrap_err();
@@ -17,12 +17,12 @@ fn assert_read_only(dir: &Path) {
 
 #[test]
 fn a_read_only_volume_is_mounted_read_only() {
+    let group = Group::new("readonly");
     for (fs, size) in [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")] {
         for mode in BOTH_MODES {
-            let node = Node::new(mode);
-            let group = Group::new("readonly");
-            group.linear("data", size);
-            let volume = Volume::new(&group, "data").fs(fs);
+            let (node, lv) = (Node::new(mode), format!("{fs}-{}", mode.lv()));
+            group.linear(&lv, size);
+            let volume = Volume::new(&group, &lv).fs(fs);
             write_synced(&node.up("writer", &volume).join("page"), "kept");
             node.down("writer", &volume);
             node.down_globally(&volume);
@@ -39,11 +39,11 @@ fn a_read_only_volume_is_mounted_read_only() {
 
 #[test]
 fn a_reader_beside_a_writer_cannot_write() {
+    let group = Group::new("beside");
     for mode in BOTH_MODES {
-        let node = Node::new(mode);
-        let group = Group::new("beside");
-        group.linear("data", "32m");
-        let volume = Volume::new(&group, "data");
+        let (node, lv) = (Node::new(mode), mode.lv());
+        group.linear(lv, "32m");
+        let volume = Volume::new(&group, lv);
         let writer = node.up("writer", &volume);
         let reader = node.up("reader", &volume.clone().read_only());
         write_synced(&writer.join("page"), "seen");
@@ -71,12 +71,12 @@ fn a_writer_beside_a_reader_is_told_why_it_cannot_be() {
 
 #[test]
 fn a_blank_volume_that_is_only_read_is_not_formatted() {
+    let group = Group::new("blank");
     for mode in BOTH_MODES {
-        let node = Node::new(mode);
-        let group = Group::new("blank");
-        group.linear("data", "32m");
-        let before = run("sha256sum", &[&Volume::new(&group, "data").device()]);
-        let volume = Volume::new(&group, "data").read_only();
+        let (node, lv) = (Node::new(mode), mode.lv());
+        group.linear(lv, "32m");
+        let volume = Volume::new(&group, lv).read_only();
+        let before = volume.sectors_written();
         let dir = precreated(node.pod_dir("pod", &volume));
         node.fails(&["mount", text(&dir), &volume.json()], &["read-only"]);
         let global = precreated(node.global_dir(&volume));
@@ -87,7 +87,7 @@ fn a_blank_volume_that_is_only_read_is_not_formatted() {
             &volume.json(),
         ];
         node.fails(&args, &["read-only"]);
-        assert_eq!(run("sha256sum", &[&volume.device()]), before);
+        assert_eq!(volume.sectors_written(), before);
     }
 }
 
