@@ -2,16 +2,19 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is run: a tool of the host, or a helper that is this executable itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What is run: a tool of the host, this executable, or a driver that is to be installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     /// A tool, looked for by name in the configured directories.
     Tool(&'static str),
     /// This executable, for work that may hang in the kernel and so must not be done in-process.
     Myself,
+    /// A driver's executable, called as kubelet calls it, with the config that is beside it.
+    Driver(PathBuf),
 }
 
 /// Whether a tool changes anything, which decides how it is stopped at its limit.
@@ -52,6 +55,12 @@ impl Command {
     #[must_use]
     pub fn myself(limit: Duration) -> Self {
         Self::new(Program::Myself, limit, Effect::Reads)
+    }
+
+    /// A driver's executable, for a call-out that only reads.
+    #[must_use]
+    pub fn driver(path: impl Into<PathBuf>, limit: Duration) -> Self {
+        Self::new(Program::Driver(path.into()), limit, Effect::Reads)
     }
 
     fn new(program: Program, limit: Duration, effect: Effect) -> Self {
@@ -104,8 +113,8 @@ impl Command {
 
     /// What to run.
     #[must_use]
-    pub fn program(&self) -> Program {
-        self.program
+    pub fn program(&self) -> &Program {
+        &self.program
     }
 
     /// The name for messages and the log.
@@ -114,6 +123,7 @@ impl Command {
         match self.program {
             Program::Tool(tool) => tool,
             Program::Myself => "examine",
+            Program::Driver(_) => "driver",
         }
     }
 

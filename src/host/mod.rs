@@ -4,6 +4,7 @@
 //! record what would run and refuse it.
 
 mod command;
+pub mod files;
 mod kernel;
 mod log;
 mod process;

@@ -12,6 +12,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use crate::config::FILE_VARIABLE;
+
 use super::{Command, Effect, Output, Program, Signals, ToolError, Tools};
 
 /// More than any report: 10,000 logical volumes take about 4 MiB.
@@ -57,6 +59,7 @@ impl<'a> Processes<'a> {
         let spawn_error = |source| ToolError::Spawn { tool, source };
         let path = match command.program() {
             Program::Myself => PathBuf::from("/proc/self/exe"),
+            Program::Driver(path) => path.clone(),
             Program::Tool(tool) => self.find(tool).ok_or_else(|| ToolError::Missing {
                 tool,
                 directories: self.search_path().to_string_lossy().into_owned(),
@@ -66,7 +69,12 @@ impl<'a> Processes<'a> {
             Some(file) => Stdio::from(file.try_clone().map_err(spawn_error)?),
             None => Stdio::null(),
         };
-        start(&path, command)
+        let mut child = start(&path, command);
+        if matches!(command.program(), Program::Driver(_)) {
+            // What counts is the config beside it, not the one of whoever asks.
+            child.env_remove(FILE_VARIABLE);
+        }
+        child
             .env("PATH", self.search_path())
             .stdin(stdin)
             .spawn()
@@ -139,18 +147,17 @@ impl Tools for Processes<'_> {
             .code()
             .or_else(|| status.signal().map(|signal| signal.saturating_add(128)))
             .unwrap_or(-1);
-        let stderr = watched.complaint();
         if command.accepts(code) {
             Ok(Output {
                 code,
+                stderr: one_line(&watched.stderr),
                 stdout: watched.stdout,
-                stderr,
             })
         } else {
             Err(ToolError::Failed {
                 line: line(),
                 code,
-                stderr,
+                stderr: watched.complaint(),
             })
         }
     }

@@ -5,6 +5,7 @@
 //! few more reserved parts than its manual page lists.
 
 mod fs_type;
+pub mod plugin;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub use fs_type::{FsType, UnknownFs};
+pub use plugin::Plugin;
 
 /// `NAME_LEN` less its NUL, and the same for a name in device-mapper (`DM_NAME_LEN`).
 const LONGEST: usize = 127;

@@ -1,6 +1,7 @@
 //! The commands for people, one file each. They print text, or JSON with `--json`.
 
 mod doctor;
+mod install;
 mod status;
 mod word;
 
@@ -46,6 +47,17 @@ pub enum Tool {
         /// The volume, as VG/LV or /dev/VG/LV
         volume: String,
     },
+    /// Put this executable where kubelet looks for it, or upgrade what is there
+    ///
+    /// kubelet never sees half of it, and an existing config.toml is never changed. Running it
+    /// again, also after it was killed half-way, is safe.
+    #[command(args_override_self = true)]
+    Install(install::Install),
+    /// Take the driver off this node
+    ///
+    /// Refused while volumes of it are mounted. An edited config.toml is kept beside its directory.
+    #[command(args_override_self = true)]
+    Uninstall(install::Where),
 }
 
 /// Runs a command for people.
@@ -62,6 +74,8 @@ pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
         Tool::Doctor { json } => doctor::run(host, config, *json),
         Tool::Adopt { volume } => word::adopt(host, config, &named(volume)?),
         Tool::AllowFormat { volume } => word::allow_format(host, config, &named(volume)?),
+        Tool::Install(options) => install::install(host, options),
+        Tool::Uninstall(place) => install::uninstall(host, place),
     }
 }
 

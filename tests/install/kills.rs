@@ -1,54 +1,66 @@
 //! The installer, killed before each of its steps in turn.
 
-use crate::node::{Node, OURS, same, says, write_executable};
+use crate::node::{Node, OURS, same, says};
+use std::collections::BTreeMap;
 use std::fs;
+use std::process::{Command, Output};
 
-/// Puts stand-ins for the tools before PATH; the one that is called `at`-th kills the whole
-/// run instead of doing its work.
-fn run_killed(node: &Node, at: usize, args: &[&str]) -> bool {
-    let tools = node.path("tools");
-    fs::create_dir_all(&tools).unwrap();
-    let shim = "#!/bin/bash\nread -r n <\"${0%/*}/count\"\necho $((n + 1)) >\"${0%/*}/count\"\n\
-                ((n + 1 != KILL_AT)) || kill -9 0\n\
-                PATH=${PATH#*:} exec \"${0##*/}\" \"$@\"\n";
-    for tool in "chmod cp env ln mkdir mv rm rmdir sha256sum stat sync".split(' ') {
-        write_executable(&tools.join(tool), shim);
-    }
-    fs::write(tools.join("count"), "0\n").unwrap();
-    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
-    let output = node
-        .command()
+/// The system calls of the installer that change something.
+const CHANGES: &str = "mkdir,write,fchmod,fsync,rename,linkat,unlink,rmdir,clone3,flock";
+
+/// Runs the executable under strace(1).
+fn traced(node: &Node, args: &[String], options: &[&str]) -> Output {
+    let trace = format!("trace={CHANGES}");
+    Command::new("timeout")
+        .args(["60", "strace", "-qq", "-e", &trace])
+        .args(options)
+        .args(node.argv("install"))
         .args(args)
-        .env("PATH", path)
-        .env("KILL_AT", at.to_string())
         .output()
-        .unwrap();
-    assert!(
-        output.status.code() != Some(1),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    !output.status.success()
+        .unwrap()
 }
 
-/// Kills a run before each tool it calls, in turn, until one gets through. `check` sees what
-/// each kill left behind.
-fn kill_everywhere(args: &[&str], make: impl Fn() -> Node, check: impl Fn(&Node, usize)) {
-    for at in 1..200 {
-        let node = make();
-        let driver = node.path("b");
-        let mut all = args.to_vec();
-        if !args.contains(&"--undo") {
-            all.extend(["--binary", driver.to_str().unwrap()]);
-        }
-        let killed = run_killed(&node, at, &all);
-        check(&node, at);
-        if !killed {
-            assert!(at > 3, "only {at} tools were called");
-            return;
+/// How often a whole run makes each of these calls.
+fn calls(node: &Node, args: &[String]) -> BTreeMap<String, usize> {
+    let log = node.path("trace");
+    let output = traced(node, args, &["-o", log.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "is strace installed? {text}");
+    let mut calls = BTreeMap::new();
+    for line in fs::read_to_string(log).unwrap().lines() {
+        if let Some((name, _)) = line.split_once('(') {
+            *calls.entry(name.to_owned()).or_default() += 1;
         }
     }
-    panic!("it never got through");
+    calls
+}
+
+/// Kills a run before each of these calls, in turn. `check` sees what each kill left behind.
+fn kill_everywhere(args: &[&str], make: impl Fn() -> Node, check: impl Fn(&Node, &str)) {
+    let undo = args.contains(&"--undo");
+    let all = |node: &Node| {
+        let mut all: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        if !undo {
+            all.push(format!("--binary={}", node.path("b").display()));
+        }
+        all
+    };
+    let whole = make();
+    let mut points = 0;
+    for (call, times) in calls(&whole, &all(&whole)) {
+        for n in 1..=times {
+            let node = make();
+            let inject = format!("inject={call}:signal=SIGKILL:when={n}");
+            let output = traced(&node, &all(&node), &["-o", "/dev/null", "-e", &inject]);
+            let at = format!("killed before {call} {n}");
+            assert!(!output.status.success(), "not {at}");
+            assert_ne!(output.status.code(), Some(1), "{at}");
+            check(&node, &at);
+            points += 1;
+        }
+    }
+    println!("{points} kill points of {args:?}");
+    assert!(points > 6, "only {points} calls");
 }
 
 #[test]
@@ -60,19 +72,15 @@ fn a_first_install_killed_anywhere_is_all_or_nothing() {
     };
     kill_everywhere(&[], make, |node, at| {
         if node.dir().exists() {
-            assert!(same(&node.exe(), &node.path("b")), "kill {at}");
-            assert!(node.config().exists(), "kill {at}");
+            assert!(same(&node.exe(), &node.path("b")), "{at}");
+            assert!(node.config().exists(), "{at}");
         }
         node.install(&node.path("b"), &[])
             .success()
             .stdout(says("attach = false"));
-        assert!(
-            node.leftovers().is_empty(),
-            "kill {at}: {:?}",
-            node.leftovers()
-        );
+        assert!(node.leftovers().is_empty(), "{at}: {:?}", node.leftovers());
         node.undo().success();
-        assert!(!node.dir().exists(), "kill {at}");
+        assert!(!node.dir().exists(), "{at}");
     });
 }
 
@@ -84,31 +92,23 @@ fn an_upgrade_killed_anywhere_leaves_one_driver_whole_and_can_be_finished_or_und
             node.driver("b", OURS);
             node
         };
-        let whole = |node: &Node, at: usize| {
+        let whole = |node: &Node, at: &str| {
             let old = same(&node.exe(), &node.path("script"));
-            assert!(old || same(&node.exe(), &node.path("b")), "kill {at}");
+            assert!(old || same(&node.exe(), &node.path("b")), "{at}");
         };
         kill_everywhere(args, make, |node, at| {
             whole(node, at);
             node.install(&node.path("b"), args).success();
-            assert!(same(&node.exe(), &node.path("b")), "kill {at}");
-            assert_eq!(node.config().exists(), !args.is_empty(), "kill {at}");
-            assert!(
-                node.leftovers().is_empty(),
-                "kill {at}: {:?}",
-                node.leftovers()
-            );
+            assert!(same(&node.exe(), &node.path("b")), "{at}");
+            assert_eq!(node.config().exists(), !args.is_empty(), "{at}");
+            assert!(node.leftovers().is_empty(), "{at}: {:?}", node.leftovers());
         });
         kill_everywhere(args, make, |node, at| {
             whole(node, at);
             node.undo().success();
-            assert!(same(&node.exe(), &node.path("script")), "kill {at}");
-            assert!(!node.config().exists(), "kill {at}");
-            assert!(
-                node.leftovers().is_empty(),
-                "kill {at}: {:?}",
-                node.leftovers()
-            );
+            assert!(same(&node.exe(), &node.path("script")), "{at}");
+            assert!(!node.config().exists(), "{at}");
+            assert!(node.leftovers().is_empty(), "{at}: {:?}", node.leftovers());
         });
     }
 }
@@ -123,15 +123,11 @@ fn an_undo_killed_anywhere_can_be_finished() {
     };
     kill_everywhere(&["--undo"], upgraded, |node, at| {
         let old = same(&node.exe(), &node.path("script"));
-        assert!(old || same(&node.exe(), &node.path("b")), "kill {at}");
+        assert!(old || same(&node.exe(), &node.path("b")), "{at}");
         node.undo().success();
-        assert!(same(&node.exe(), &node.path("script")), "kill {at}");
-        assert!(!node.config().exists(), "kill {at}");
-        assert!(
-            node.leftovers().is_empty(),
-            "kill {at}: {:?}",
-            node.leftovers()
-        );
+        assert!(same(&node.exe(), &node.path("script")), "{at}");
+        assert!(!node.config().exists(), "{at}");
+        assert!(node.leftovers().is_empty(), "{at}: {:?}", node.leftovers());
     });
 
     let new = || {
@@ -141,18 +137,14 @@ fn an_undo_killed_anywhere_can_be_finished() {
     };
     kill_everywhere(&["--undo"], new, |node, at| {
         node.undo().success();
-        assert!(!node.dir().exists(), "kill {at}");
+        assert!(!node.dir().exists(), "{at}");
     });
     kill_everywhere(&["--undo"], new, |node, at| {
         node.install(&node.path("b"), &[])
             .success()
             .stdout(says("attach = false"));
-        assert!(
-            node.leftovers().is_empty(),
-            "kill {at}: {:?}",
-            node.leftovers()
-        );
+        assert!(node.leftovers().is_empty(), "{at}: {:?}", node.leftovers());
         node.undo().success();
-        assert!(!node.dir().exists(), "kill {at}");
+        assert!(!node.dir().exists(), "{at}");
     });
 }

@@ -1,11 +1,21 @@
-//! `install/install.sh`, run for real in temporary directories, mostly with stand-in drivers.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::arithmetic_side_effects)]
+//! `lvm install` and `lvm uninstall`, run for real in temporary directories, mostly with stand-in drivers.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::arithmetic_side_effects,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr
+)]
 
+mod follow;
 mod kills;
 mod node;
+mod removal;
+mod wrong;
 
 use assert_cmd::Command;
-use node::{Node, OURS, SCRIPT, installer, same, says};
+use node::{Node, OURS, SCRIPT, driver, file, same, says};
 use predicates::prelude::*;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -32,7 +42,7 @@ fn a_new_node_gets_the_driver_and_attach_false_and_undo_takes_it_off() {
 
     node.undo()
         .success()
-        .stdout(says("there was no driver before"));
+        .stdout(says("removed"));
     assert!(!node.dir().exists());
     assert_eq!(fs::read_dir(node.plugins()).unwrap().count(), 0);
     node.undo().success().stdout(says("nothing"));
@@ -41,7 +51,7 @@ fn a_new_node_gets_the_driver_and_attach_false_and_undo_takes_it_off() {
 #[test]
 fn the_driver_of_this_build_installs() {
     let node = Node::new();
-    let driver = assert_cmd::cargo::cargo_bin!("lvm");
+    let driver = &driver();
     node.install(driver, &["--vendor", "example.com", "--driver", "disk"])
         .success()
         .stdout(says("init says Success, attach = false").and(says("warning").not()));
@@ -148,139 +158,44 @@ fn the_mode_can_be_changed_where_there_is_no_config_and_is_refused_where_there_i
 }
 
 #[test]
-fn an_edited_config_outlives_the_driver() {
+fn the_config_of_a_new_node_explains_every_key() {
     let node = Node::new();
-    node.install(&node.driver("a", OURS), &[]).success();
-    fs::write(node.config(), "attach = false\n# mine\n").unwrap();
-    node.undo().success().stdout(says("because it was edited"));
-    assert!(!node.dir().exists());
-    let kept = node.path("exec/.kubernetes.io~lvm.config.toml");
-    assert!(fs::read_to_string(kept).unwrap().contains("# mine"));
+    node.install(&driver(), &[]).success();
+    let example = fs::read_to_string(file("examples/config.toml")).unwrap();
+    let config = fs::read_to_string(node.config()).unwrap();
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    let changed: Vec<_> = lines(&example)
+        .into_iter()
+        .zip(lines(&config))
+        .filter(|(one, other)| one != other)
+        .collect();
+    assert_eq!(
+        changed,
+        [("#attach = true".to_owned(), "attach = false".to_owned())]
+    );
 }
 
 #[test]
-fn undo_leaves_a_directory_that_holds_other_files() {
+fn the_shell_script_installs_what_this_checkout_built() {
     let node = Node::new();
-    node.install(&node.driver("a", OURS), &[]).success();
-    fs::write(node.dir().join("notes"), "").unwrap();
-    node.undo().code(1).stderr(says("notes was not put there"));
-    assert!(node.exe().exists() && node.config().exists());
-}
-
-#[test]
-fn undo_is_refused_while_volumes_are_mounted() {
-    for place in [
-        "pods/1234/volumes/kubernetes.io~lvm/data",
-        "plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data",
-    ] {
-        let node = Node::new();
-        node.install(&node.driver("a", OURS), &[]).success();
-        let target = node.path(place);
-        fs::create_dir_all(&target).unwrap();
-        let script = format!(
-            "mount -t tmpfs none '{}' || exit 77; exec bash '{}' --undo --plugin-dir '{}'",
-            target.display(),
-            installer().display(),
-            node.plugins().display()
-        );
-        let output = Command::new("unshare")
-            .args(["-rm", "bash", "-c", &script])
-            .output()
-            .unwrap();
-        let text = String::from_utf8(output.stderr).unwrap();
-        // Containers often forbid unshare or the mount.
-        if output.status.code() == Some(77) || text.starts_with("unshare:") {
-            eprintln!("not tested here: {text}");
-        } else {
-            assert_eq!(output.status.code(), Some(1), "{text}");
-            assert!(
-                text.contains("are mounted; delete their pods first"),
-                "{text}"
-            );
-        }
-        assert!(node.exe().exists());
-    }
-}
-
-#[test]
-fn a_driver_that_does_not_answer_is_not_installed() {
-    let noisy = format!("echo 'warning: noise' >&2; {SCRIPT}");
-    // Right under its dot name, wrong under its own: only the check at the end can see it.
-    let late = format!("case $0 in */.lvm.new) {SCRIPT};; *) exit 3;; esac");
-    for (name, body) in [
-        ("fails", "exit 1"),
-        ("says nothing", "exit 0"),
-        ("says Failure", r#"echo '{"status":"Failure"}'"#),
-        ("noise on stderr", &noisy),
-        (
-            "succeeds with exit 1",
-            r#"echo '{"status":"Success"}'; exit 1"#,
-        ),
-        ("goes wrong at the end", &late),
-    ] {
-        let node = Node::new();
-        node.install(&node.driver("bad", body), &[])
-            .code(1)
-            .stderr(says("Success"));
-        assert!(!node.dir().exists(), "{name}");
-        assert_eq!(fs::read_dir(node.plugins()).unwrap().count(), 0, "{name}");
-
-        let node = Node::with_script();
-        node.install(&node.driver("bad", body), &["--attach", "false"])
-            .code(1);
-        assert!(same(&node.exe(), &node.path("script")), "{name}");
-        assert!(!node.config().exists(), "{name}");
-        assert!(
-            node.leftovers().is_empty(),
-            "{name}: {:?}",
-            node.leftovers()
-        );
-    }
-}
-
-#[test]
-fn wrong_options_change_nothing() {
-    let long = "a".repeat(64);
-    let node = Node::new();
-    for (args, code, message) in [
-        (&["--vendor", "a~b"][..], 2, "not a DNS name"),
-        (&["--vendor", "a/b"], 2, "not a DNS name"),
-        (&["--vendor", ".a"], 2, "not a DNS name"),
-        (&["--vendor", "Example.com"], 2, "not a DNS name"),
-        (&["--vendor", ""], 2, "is empty"),
-        (&["--driver", ".lvm"], 2, "not a name"),
-        (&["--driver", "../lvm"], 2, "not a name"),
-        (&["--driver", "a~b"], 2, "not a name"),
-        (&["--driver", "-x"], 2, "not a name"),
-        (&["--driver", "a\nb"], 2, "not a name"),
-        (&["--driver", &long], 2, "not a name"),
-        (&["--driver", "config.toml"], 2, "the config file's name"),
-        (&["--attach", "maybe"], 2, "not one of"),
-        (&["--attach"], 2, "needs a value"),
-        (&["--plugin-dir", "relative"], 2, "not an absolute path"),
-        (&["--undo"], 2, "neither --binary"),
-        (&["--frobnicate"], 2, "unknown option"),
-        (&["--binary", "/nonexistent"], 1, "is not a file"),
-        (&["--binary", "/dev/null"], 1, "is not a file"),
-    ] {
-        node.install(&node.driver("a", OURS), args)
-            .code(code)
-            .stderr(says(message));
-        assert!(!node.plugins().exists(), "{args:?}");
-    }
-    node.command()
-        .arg("--help")
+    let script = || {
+        let mut command = Command::new("bash");
+        command
+            .arg(file("install/install.sh"))
+            .env("DRIVER", driver())
+            .arg("--plugin-dir")
+            .arg(node.plugins());
+        command
+    };
+    script()
         .assert()
         .success()
-        .stdout(says("--plugin-dir"));
-}
-
-#[test]
-fn a_symbolic_link_for_a_directory_is_refused() {
-    let node = Node::with_script();
-    fs::rename(node.dir(), node.path("real")).unwrap();
-    symlink(node.path("real"), node.dir()).unwrap();
-    node.install(&node.driver("a", OURS), &[])
-        .code(1)
-        .stderr(says("symbolic link"));
+        .stdout(says("init says Success, attach = false"));
+    assert!(same(&node.exe(), &driver()));
+    script()
+        .arg("--undo")
+        .assert()
+        .success()
+        .stdout(says("removed"));
+    assert!(!node.dir().exists());
 }

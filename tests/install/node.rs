@@ -1,6 +1,7 @@
 //! A node to install on, and stand-in drivers.
 
 use assert_cmd::Command;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -63,13 +64,23 @@ impl Node {
     }
 
     pub fn command(&self) -> Command {
-        let mut command = Command::new("timeout");
-        command
-            .args(["60", "bash"])
-            .arg(installer())
-            .arg("--plugin-dir")
-            .arg(self.plugins());
-        command
+        self.lvm("install")
+    }
+
+    /// A command of the real executable, on this node.
+    pub fn lvm(&self, command: &str) -> Command {
+        let mut lvm = Command::new("timeout");
+        lvm.arg("60").args(self.argv(command));
+        lvm
+    }
+
+    pub fn argv(&self, command: &str) -> Vec<OsString> {
+        vec![
+            driver().into(),
+            command.into(),
+            "--plugin-dir".into(),
+            self.plugins().into(),
+        ]
     }
 
     pub fn install(&self, driver: &Path, more: &[&str]) -> assert_cmd::assert::Assert {
@@ -95,8 +106,14 @@ impl Node {
     }
 }
 
-pub fn installer() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("install/install.sh")
+/// The executable of this build.
+pub fn driver() -> PathBuf {
+    assert_cmd::cargo::cargo_bin!("lvm").to_owned()
+}
+
+/// A file of this repository.
+pub fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
 pub fn write_executable(file: &Path, text: &str) {

@@ -1,0 +1,155 @@
+//! What a driver answers when it is asked as kubelet asks.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::host::{Command, Host, ToolError};
+
+/// More than any driver needs: kubelet serves no volume meanwhile.
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A successful answer to `init`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Init {
+    /// The mode. kubelet takes a missing word for true.
+    pub attach: bool,
+    /// What it says besides.
+    pub message: Option<String>,
+}
+
+/// Why kubelet would not load it.
+pub enum NoInit {
+    /// It is a script, or a link, and what runs it is not here.
+    NoInterpreter,
+    /// It ran, or should have.
+    Wrong(String),
+}
+
+impl NoInit {
+    pub fn reason(self) -> String {
+        match self {
+            Self::NoInterpreter => "what should run it does not exist here".to_owned(),
+            Self::Wrong(reason) => reason,
+        }
+    }
+}
+
+/// Runs `init` of a driver. kubelet reads standard output and standard error as one stream, so a
+/// word too many is a failure.
+pub fn init(host: &Host, driver: &Path) -> Result<Init, NoInit> {
+    let command = Command::driver(driver, LIMIT).args(["init"]);
+    let output = match host.run(&command) {
+        Ok(output) => output,
+        Err(ToolError::Spawn { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            return Err(NoInit::NoInterpreter);
+        }
+        Err(error) => return Err(NoInit::Wrong(format!("{:#}", anyhow::Error::new(error)))),
+    };
+    if !output.stderr.is_empty() {
+        return Err(NoInit::Wrong(format!(
+            "it writes to standard error: {}",
+            output.stderr
+        )));
+    }
+    parse(&output.stdout)
+        .ok_or_else(|| NoInit::Wrong(String::from_utf8_lossy(&output.stdout).trim().to_owned()))
+}
+
+/// None: not a document that says Success.
+fn parse(stdout: &[u8]) -> Option<Init> {
+    let document: Map<String, Value> = serde_json::from_slice(stdout).ok()?;
+    if key(&document, "status")?.as_str()? != "Success" {
+        return None;
+    }
+    let capabilities = key(&document, "capabilities").and_then(Value::as_object);
+    let attach = capabilities.and_then(|map| key(map, "attach"));
+    Some(Init {
+        attach: attach.and_then(Value::as_bool).unwrap_or(true),
+        message: key(&document, "message")
+            .and_then(Value::as_str)
+            .filter(|message| !message.is_empty())
+            .map(str::to_owned),
+    })
+}
+
+/// kubelet does not mind the case of a key.
+fn key<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    map.iter()
+        .find(|(key, _)| key.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value)
+}
+
+/// A version: major, minor, patch.
+pub type Version = (u64, u64, u64);
+
+/// Which version of this driver an executable is. None: it is none, or does not run.
+pub fn version(host: &Host, driver: &Path) -> Option<Version> {
+    let command = Command::driver(driver, LIMIT).args(["--version"]);
+    let output = host.run(&command).ok()?;
+    parse_version(str::from_utf8(&output.stdout).ok()?)
+}
+
+/// The version of this executable.
+pub fn own_version() -> Option<Version> {
+    parse_version(concat!("lvm ", env!("CARGO_PKG_VERSION")))
+}
+
+fn parse_version(text: &str) -> Option<Version> {
+    let words = text.trim().strip_prefix("lvm ")?;
+    let core = words.split(['-', '+']).next()?;
+    let mut numbers = core.split('.').map(|number| number.parse().ok());
+    let version = (numbers.next()??, numbers.next()??, numbers.next()??);
+    numbers.next().is_none().then_some(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_an_answer_as_kubelet_does() {
+        let answer = |attach, message: Option<&str>| {
+            let message = message.map(str::to_owned);
+            Some(Init { attach, message })
+        };
+        let cases = [
+            (r#"{"status": "Success"}"#, answer(true, None)),
+            (
+                r#"{"Status":"Success","Capabilities":{"Attach":false}}"#,
+                answer(false, None),
+            ),
+            (
+                "{\"status\":\"Success\",\"message\":\"look out\"}\n",
+                answer(true, Some("look out")),
+            ),
+            (r#"{"status":"success"}"#, None),
+            (r#"{"status":"Failure"}"#, None),
+            (r#"{"status":"Success"} x"#, None),
+            (r#"["status"]"#, None),
+            ("", None),
+        ];
+        for (text, want) in cases {
+            assert_eq!(parse(text.as_bytes()), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn versions_have_an_order() {
+        let cases = [
+            ("lvm 0.1.0\n", Some((0, 1, 0))),
+            ("lvm 1.20.3-rc.1+x", Some((1, 20, 3))),
+            ("lvm 1.2", None),
+            ("lvm 1.2.3.4", None),
+            ("  LVM version: 2.03.16(2)", None),
+            ("", None),
+        ];
+        for (text, want) in cases {
+            assert_eq!(parse_version(text), want, "{text}");
+        }
+        assert!(own_version().is_some());
+        assert!(parse_version("lvm 0.10.0") > parse_version("lvm 0.9.9"));
+    }
+}

@@ -1,0 +1,90 @@
+//! `lvm install --follow`, as the container of the `DaemonSet` runs it.
+
+use crate::node::{Node, SCRIPT, driver, same};
+use std::fs;
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// A run that ends with the test.
+struct Following {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Following {
+    fn start(node: &Node) -> Self {
+        let argv = node.argv("install");
+        let mut child = Command::new("timeout")
+            .arg("120")
+            .args(argv)
+            .arg("--follow")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// Reads on to a line that begins like this.
+    fn wait_for(&mut self, word: &str) -> String {
+        self.lines
+            .by_ref()
+            .map(Result::unwrap)
+            .find(|line| line.starts_with(word))
+            .unwrap_or_else(|| panic!("it ended and never said {word}"))
+    }
+
+    /// timeout(1) hands SIGTERM on.
+    fn terminate(mut self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+        self.wait_for("stopped");
+        self.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn installs_again_when_the_file_is_missing_or_older_and_ends_at_sigterm() {
+    let node = Node::new();
+    let mut following = Following::start(&node);
+    following.wait_for("installed");
+    following.wait_for("checked");
+    assert!(same(&node.exe(), &driver()));
+
+    fs::remove_file(node.exe()).unwrap();
+    following.wait_for("missing");
+    following.wait_for("checked");
+    assert!(same(&node.exe(), &driver()), "missing");
+
+    fs::rename(node.driver("script", SCRIPT), node.exe()).unwrap();
+    following.wait_for("missing");
+    following.wait_for("checked");
+    assert!(same(&node.exe(), &driver()), "the script");
+
+    fs::remove_file(node.exe()).unwrap();
+    fs::remove_file(node.config()).unwrap();
+    let rest = [".lvm.first", ".lvm.previous"];
+    for name in rest {
+        fs::remove_file(node.dir().join(name)).unwrap();
+    }
+    fs::remove_dir(node.dir()).unwrap();
+    following.wait_for("installed");
+    following.wait_for("checked");
+    assert!(same(&node.exe(), &driver()), "the whole directory");
+    following.terminate();
+    assert!(node.exe().exists());
+}
+
+#[test]
+fn leaves_a_newer_version_alone() {
+    let node = Node::new();
+    let mut following = Following::start(&node);
+    following.wait_for("checked");
+    let newer = node.path("newer");
+    crate::node::write_executable(&newer, "#!/bin/sh\necho lvm 99.0.0\n");
+    fs::rename(&newer, node.exe()).unwrap();
+    let line = following.wait_for("left");
+    assert!(line.contains("newer version"), "{line}");
+    following.terminate();
+    assert!(!same(&node.exe(), &driver()));
+}

@@ -1,0 +1,105 @@
+//! What `lvm install` refuses.
+
+use crate::node::{Node, OURS, SCRIPT, same, says};
+use std::fs;
+use std::os::unix::fs::symlink;
+
+#[test]
+fn a_driver_that_does_not_answer_is_not_installed() {
+    let noisy = format!("echo 'warning: noise' >&2; {SCRIPT}");
+    // Right under its dot name, wrong under its own: only the check at the end can see it.
+    let late = format!("case $0 in */.lvm.new) {SCRIPT};; *) exit 3;; esac");
+    for (name, body) in [
+        ("fails", "exit 1"),
+        ("says nothing", "exit 0"),
+        ("says Failure", r#"echo '{"status":"Failure"}'"#),
+        ("noise on stderr", &noisy),
+        (
+            "succeeds with exit 1",
+            r#"echo '{"status":"Success"}'; exit 1"#,
+        ),
+        ("goes wrong at the end", &late),
+    ] {
+        let node = Node::new();
+        node.install(&node.driver("bad", body), &[])
+            .code(1)
+            .stderr(says("Success"));
+        assert!(!node.dir().exists(), "{name}");
+        assert_eq!(fs::read_dir(node.plugins()).unwrap().count(), 0, "{name}");
+
+        let node = Node::with_script();
+        node.install(&node.driver("bad", body), &["--attach", "false"])
+            .code(1);
+        assert!(same(&node.exe(), &node.path("script")), "{name}");
+        assert!(!node.config().exists(), "{name}");
+        assert!(
+            node.leftovers().is_empty(),
+            "{name}: {:?}",
+            node.leftovers()
+        );
+    }
+}
+
+#[test]
+fn wrong_options_change_nothing() {
+    let long = "a".repeat(64);
+    let node = Node::new();
+    for (args, code, message) in [
+        (&["--vendor", "a~b"][..], 2, "not a DNS name"),
+        (&["--vendor", "a/b"], 2, "not a DNS name"),
+        (&["--vendor", ".a"], 2, "not a DNS name"),
+        (&["--vendor", "Example.com"], 2, "not a DNS name"),
+        (&["--vendor", ""], 2, "not a DNS name"),
+        (&["--driver", ".lvm"], 2, "not a name"),
+        (&["--driver", "../lvm"], 2, "not a name"),
+        (&["--driver", "a~b"], 2, "not a name"),
+        (&["--driver=-x"], 2, "not a name"),
+        (&["--driver", "a\nb"], 2, "not a name"),
+        (&["--driver", &long], 2, "not a name"),
+        (&["--driver", "config.toml"], 2, "the config file's name"),
+        (
+            &["--attach", "maybe"],
+            2,
+            "possible values: true, false, keep",
+        ),
+        (&["--attach"], 2, "a value is required"),
+        (&["--plugin-dir", "relative"], 2, "not an absolute path"),
+        (&["--undo"], 2, "cannot be used with"),
+        (&["--frobnicate"], 2, "unexpected argument"),
+        (&["--binary=/nonexistent"], 1, "No such file"),
+        (&["--binary=/dev/null"], 1, "is not a file"),
+    ] {
+        node.install(&node.driver("a", OURS), args)
+            .code(code)
+            .stderr(says(message));
+        assert!(!node.plugins().exists(), "{args:?}");
+    }
+    node.command()
+        .arg("--help")
+        .assert()
+        .success()
+        .stdout(says("--plugin-dir"));
+}
+
+#[test]
+fn a_symbolic_link_for_a_directory_is_refused() {
+    let node = Node::with_script();
+    fs::rename(node.dir(), node.path("real")).unwrap();
+    symlink(node.path("real"), node.dir()).unwrap();
+    node.install(&node.driver("a", OURS), &[])
+        .code(1)
+        .stderr(says("symbolic link"));
+}
+
+#[test]
+fn a_driver_that_cannot_run_here_is_not_asked_for_its_mode() {
+    // In a container there is no shell that could run the bash script.
+    let node = Node::with_script();
+    fs::write(node.exe(), "#!/nonexistent/bash\n").unwrap();
+    let driver = node.driver("a", OURS);
+    node.install(&driver, &[])
+        .code(1)
+        .stderr(says("say it with --attach"));
+    node.install(&driver, &["--attach", "true"]).success();
+    assert!(same(&node.exe(), &driver) && !node.config().exists());
+}
