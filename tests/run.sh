@@ -162,6 +162,8 @@ verdict() {
 }
 
 need_rust
+# To kill the installer at each of its system calls.
+need strace:strace
 what=${1:-all}
 [ $# = 0 ] || shift
 case $what in

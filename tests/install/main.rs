@@ -40,9 +40,7 @@ fn a_new_node_gets_the_driver_and_attach_false_and_undo_takes_it_off() {
     );
     assert!(node.leftovers().is_empty(), "{:?}", node.leftovers());
 
-    node.undo()
-        .success()
-        .stdout(says("removed"));
+    node.undo().success().stdout(says("removed"));
     assert!(!node.dir().exists());
     assert_eq!(fs::read_dir(node.plugins()).unwrap().count(), 0);
     node.undo().success().stdout(says("nothing"));
