@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_secs(2);
 /// # Errors
 /// Why the first installation failed. A later one is said, and tried again.
 pub fn follow(host: &Host, place: &Place, put: impl Fn() -> Result<Report>) -> Result<Printed> {
-    files::tell(&put()?.0);
+    files::tell(&put()?.done);
     let mut seen = files::stamp(&place.exe);
     while !host.kernel.pause(EVERY) {
         let now = files::stamp(&place.exe);
@@ -51,7 +51,7 @@ fn keep(
     files::tell(&format!("missing    {exe}, or it was replaced\n"));
     match put() {
         Ok(report) => {
-            files::tell(&report.0);
+            files::tell(&report.done);
             files::stamp(&place.exe)
         }
         Err(error) => {

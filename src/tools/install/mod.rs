@@ -79,13 +79,20 @@ impl Attach {
     }
 }
 
-/// What was done, a line each.
+/// What was done, a line each, and what a person may do next.
 #[derive(Debug, Default)]
-pub struct Report(String);
+pub struct Report {
+    done: String,
+    next: String,
+}
 
 impl Report {
     fn say(&mut self, what: &str, text: impl Display) {
-        let _ = writeln!(self.0, "{what:<10} {text}");
+        let _ = writeln!(self.done, "{what:<10} {text}");
+    }
+
+    fn next(&mut self, text: impl Display) {
+        let _ = writeln!(self.next, "{:<10} {text}", "next");
     }
 }
 
@@ -111,8 +118,7 @@ pub fn install(host: &Host, options: &Install) -> Result<Printed> {
         follow::follow(host, &place, put)
     } else {
         let mut report = put()?;
-        report.say(
-            "next",
+        report.next(
             "to take this back: `lvm install --undo` with the same --plugin-dir, --vendor and \
              --driver",
         );
@@ -139,7 +145,7 @@ impl Where {
 
 fn printed(report: Report) -> Printed {
     Printed {
-        stdout: report.0,
+        stdout: report.done + &report.next,
         ..Printed::default()
     }
 }

@@ -218,17 +218,13 @@ fn checked(place: &Place, init: &Init, report: &mut Report) {
         "checked",
         format_args!("init says Success, attach = {}", init.attach),
     );
-    report.say(
-        "next",
-        format_args!(
-            "pods say `driver: {}`; kubelet finds it by itself if its --volume-plugin-dir is {}",
-            place.plugin,
-            place.plugin_dir.display()
-        ),
-    );
+    report.next(format_args!(
+        "pods say `driver: {}`; kubelet finds it by itself if its --volume-plugin-dir is {}",
+        place.plugin,
+        place.plugin_dir.display()
+    ));
     if init.attach {
-        report.say(
-            "next",
+        report.next(
             "install it on the control-plane hosts too, or set enableControllerAttachDetach to \
              false in kubelet's config",
         );

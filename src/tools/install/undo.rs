@@ -29,7 +29,7 @@ pub fn undo(place: &Place) -> Result<Report> {
         take_back(place)?;
         report.say("restored", format_args!("{exe}, as it was before"));
         if exists(&place.first)? {
-            report.say("next", "`lvm uninstall` takes the driver off this node");
+            report.next("`lvm uninstall` takes the driver off this node");
         }
     } else if exists(&place.first)? {
         take_away(place, &mut report)?;
