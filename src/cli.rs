@@ -12,8 +12,9 @@ use clap::{CommandFactory, Parser};
 
 use crate::config::{FILE_VARIABLE, Loaded};
 use crate::fs::{EXAMINE, examine::examine};
-use crate::host::{Host, LinuxKernel, Processes, Signals};
+use crate::host::{Host, LinuxKernel, Processes, Signals, keep_memory_private};
 use crate::load::load;
+use crate::options::holds_secret;
 use crate::reply::Reply;
 use crate::tools::{self, Tool};
 use crate::{calls, exit_code, run};
@@ -102,6 +103,9 @@ fn is_for_people(word: &OsStr) -> bool {
 }
 
 fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
+    if words.iter().any(holds_secret) {
+        keep_memory_private();
+    }
     let reply = guarded(|| with_host(args, |host, config| Ok(run(words, host, config))));
     Printed {
         stdout: format!("{}\n", reply.to_json()),

@@ -46,6 +46,7 @@ const REFUSED: [(&[&str], &str); 8] = [
     ),
     (
         &[
+            "source=",
             "device=",
             "logdev=",
             "rtdev=",
@@ -223,7 +224,7 @@ mod tests {
     #[test]
     fn refuses_what_would_mount_something_else() {
         let refused = "bind rbind move remount shared rshared slave private rprivate unbindable \
-            loop loop=/dev/loop0 offset=4096 sizelimit=1 encryption=aes device=/dev/sda \
+            loop loop=/dev/loop0 offset=4096 sizelimit=1 encryption=aes source=/dev/sda device=/dev/sda \
             logdev=/dev/sda rtdev=/dev/sda journal_dev=0x801 journal_path=/dev/sda helper=x \
             uhelper=udisks2 user user=root users nouser owner group nofail x-systemd.automount \
             X-mount.mkdir X-mount.idmap=b x-gvfs-show verity.roothash=00 errors=panic \

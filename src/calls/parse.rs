@@ -80,8 +80,13 @@ impl CallOut {
     /// Parses what follows the executable's name.
     ///
     /// # Errors
-    /// What is wrong with it. Nothing of a value is repeated that could be a secret.
+    /// What is wrong with it. If a secret is anywhere in the call, none of its words is repeated.
     pub fn parse(args: &[OsString]) -> Result<Self> {
+        let secrecy = if args.iter().any(holds_secret) {
+            Secrecy::Secret
+        } else {
+            Secrecy::Open
+        };
         let mut words = Vec::with_capacity(args.len());
         for (n, arg) in args.iter().enumerate() {
             let word = arg
@@ -103,7 +108,7 @@ impl CallOut {
                 node: Some((*node).to_owned()),
             },
             ("waitforattach", [device, json]) => Self::WaitForAttach {
-                device: device_word(device)?,
+                device: device_word(device, secrecy)?,
                 options: options(json)?,
             },
             ("isattached", [node, json]) if is_json(json) && !is_json(node) => Self::IsAttached {
@@ -115,25 +120,25 @@ impl CallOut {
                 node: (*node).to_owned(),
             },
             ("mountdevice", [dir, device, json]) => Self::MountDevice {
-                dir: directory(dir)?,
-                device: device_word(device)?,
+                dir: directory(dir, secrecy)?,
+                device: device_word(device, secrecy)?,
                 options: options(json)?,
             },
             ("mount", [dir, json]) => Self::Mount {
-                dir: directory(dir)?,
+                dir: directory(dir, secrecy)?,
                 device: String::new(),
                 options: options(json)?,
             },
             ("mount", [dir, device, json]) => Self::Mount {
-                dir: directory(dir)?,
-                device: device_word(device)?,
+                dir: directory(dir, secrecy)?,
+                device: device_word(device, secrecy)?,
                 options: options(json)?,
             },
             ("unmount", [dir]) => Self::Unmount {
-                dir: directory(dir)?,
+                dir: directory(dir, secrecy)?,
             },
             ("unmountdevice", [dir]) => Self::UnmountDevice {
-                dir: directory(dir)?,
+                dir: directory(dir, secrecy)?,
             },
             ("detach", [volume]) => Self::Detach {
                 volume: (*volume).to_owned(),
@@ -144,24 +149,24 @@ impl CallOut {
                 node: Some((*node).to_owned()),
             },
             ("expandfs", [json, device, dir, new, _old]) => {
-                device_word(device)?;
+                device_word(device, secrecy)?;
                 Self::ExpandFs {
                     options: options(json)?,
-                    dir: directory(dir)?,
-                    size: size(new)?,
+                    dir: directory(dir, secrecy)?,
+                    size: size(new, secrecy)?,
                 }
             }
             ("expandvolume", [json, dir, new, _old]) => Self::ExpandVolume {
                 options: options(json)?,
-                dir: directory(dir)?,
-                size: size(new)?,
+                dir: directory(dir, secrecy)?,
+                size: size(new, secrecy)?,
             },
             (known, words) if NAMES.contains(&known) => bail!(
                 "{known} takes {}, but {} arguments came",
                 usage(known),
                 words.len()
             ),
-            (unknown, _) => Self::NotSupported(shown(unknown)),
+            (unknown, _) => Self::NotSupported(shown(unknown, secrecy)),
         };
         Ok(call)
     }
@@ -210,14 +215,17 @@ fn options(json: &str) -> Result<Options> {
     Options::parse(json).context("reading the volume's options")
 }
 
-fn size(word: &str) -> Result<Bytes> {
-    Bytes::parse_decimal(word).context("reading the new size")
+fn size(word: &str, secrecy: Secrecy) -> Result<Bytes> {
+    match (Bytes::parse_decimal(word), secrecy) {
+        (Err(_), Secrecy::Secret) => bail!("the new size is no number of bytes"),
+        (size, _) => size.context("reading the new size"),
+    }
 }
 
 /// A directory that kubelet names: absolute, and only going down.
-fn directory(word: &str) -> Result<PathBuf> {
+fn directory(word: &str, secrecy: Secrecy) -> Result<PathBuf> {
     const LONGEST: usize = 4095; // PATH_MAX less its NUL
-    let shown = shown(word);
+    let shown = shown(word, secrecy);
     let path = Path::new(word);
     let goes_down = path.is_absolute()
         && path
@@ -238,7 +246,7 @@ fn directory(word: &str) -> Result<PathBuf> {
 }
 
 /// A device that kubelet hands on from `attach`, or nothing.
-fn device_word(word: &str) -> Result<String> {
+fn device_word(word: &str, secrecy: Secrecy) -> Result<String> {
     let is_path = word.starts_with("/dev/")
         && word.len() <= 4095
         && !word.contains(char::is_control)
@@ -248,14 +256,22 @@ fn device_word(word: &str) -> Result<String> {
     }
     bail!(
         "{:?} is no device: it must be a path below /dev, or empty",
-        shown(word)
+        shown(word, secrecy)
     )
 }
 
-/// The beginning of a word for a message, unless options with a secret came in its place.
-fn shown(word: &str) -> String {
-    if holds_secret(word) {
-        return "(options)".to_owned();
+/// Whether a word of the call may be repeated in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Secrecy {
+    Open,
+    /// A secret is in it. Cut in pieces or in the wrong place, any word may be a part of that.
+    Secret,
+}
+
+/// The beginning of a word for a message.
+fn shown(word: &str, secrecy: Secrecy) -> String {
+    match secrecy {
+        Secrecy::Open => word.chars().take(80).collect(),
+        Secrecy::Secret => "(not shown: the call holds a secret)".to_owned(),
     }
-    word.chars().take(80).collect()
 }

@@ -63,10 +63,19 @@ impl Place {
     }
 }
 
-/// Whether a mount there is one of kubelet's, and not the host's own use of a volume.
+/// Whether a mount there is a volume that kubelet mounted, and not the host's own use of one.
+///
+/// The host may well have kubelet's directory itself on a logical volume, or one of those in it
+/// that hold what belongs to all pods.
 #[must_use]
 pub fn is_kubelets(path: &Path, kubelet_dirs: &[PathBuf]) -> bool {
-    Place::of(path) != Place::Other || kubelet_dirs.iter().any(|dir| path.starts_with(dir))
+    // The shortest path that kubelet gives to a volume: pods/<uid>/volumes/<plugin>/<name>.
+    const FEWEST_PARTS: usize = 5;
+    let is_below = |dir: &PathBuf| {
+        path.strip_prefix(dir)
+            .is_ok_and(|rest| rest.components().count() >= FEWEST_PARTS)
+    };
+    Place::of(path) != Place::Other || kubelet_dirs.iter().any(is_below)
 }
 
 /// Whether a mount there is a volume of this driver, for a pod or for the whole node.
@@ -109,10 +118,31 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_beside_kubelets_is_the_hosts() {
+    fn a_volume_is_kubelets_and_what_holds_all_volumes_is_the_hosts() {
         let dirs = [PathBuf::from("/var/lib/kubelet")];
-        assert!(is_kubelets(Path::new("/var/lib/kubelet/x"), &dirs));
-        assert!(!is_kubelets(Path::new("/var/lib/kubelet-old/x"), &dirs));
+        let cases = [
+            (
+                "/var/lib/kubelet/plugins/kubernetes.io/local-volume/mounts/a",
+                true,
+            ),
+            (
+                "/var/lib/kubelet/pods/1-2/volumes/kubernetes.io~local-volume/a",
+                true,
+            ),
+            (
+                "/var/lib/kubelet/pods/1-2/volumes/kubernetes.io~csi/a/mount",
+                true,
+            ),
+            ("/var/lib/kubelet", false),
+            ("/var/lib/kubelet/pods", false),
+            ("/var/lib/kubelet/plugins/kubernetes.io", false),
+            ("/var/lib/kubelet/pods/1-2/volumes", false),
+            ("/var/lib/kubelet-old/pods/1-2/x/y/z", false),
+            ("/var", false),
+        ];
+        for (path, want) in cases {
+            assert_eq!(is_kubelets(Path::new(path), &dirs), want, "{path}");
+        }
     }
 
     #[test]

@@ -1,0 +1,313 @@
+//! Hostile input on the real executable: whatever comes in, one document comes out, nothing is
+//! started with a word that was not checked, and nothing on the disk changes.
+//!
+//! Needs strace. No LVM is asked: the tools are stand-ins.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+
+mod node;
+mod secrets;
+mod vectors;
+
+use std::ffi::OsString;
+
+use flexvolume_lvm::options::Options;
+use node::{Done, Node, bytes, words};
+use vectors::{DEVICES, DIRECTORIES, DOCUMENTS, HARMLESS, REFUSED};
+
+const DIR: &str = "/nosuch/kubelet/pods/1/volumes/kubernetes.io~lvm/data";
+const BASE: [(&str, &str); 5] = [
+    ("kubernetes.io/fsType", r#""ext4""#),
+    ("kubernetes.io/readwrite", r#""rw""#),
+    ("kubernetes.io/pvOrVolumeName", r#""data""#),
+    ("volumegroup", r#""vg""#),
+    ("volumeID", r#""data""#),
+];
+
+/// Good options, but for this one.
+fn options(option: &str, value: &str) -> String {
+    let mut pairs: Vec<_> = BASE
+        .into_iter()
+        .filter(|(name, _)| *name != option)
+        .collect();
+    pairs.push((option, value));
+    let pairs: Vec<_> = pairs.iter().map(|(k, v)| format!("\"{k}\":{v}")).collect();
+    format!("{{{}}}", pairs.join(","))
+}
+
+/// Each call-out that takes options and brings a volume up; `n` says which.
+fn call(n: usize, json: &str) -> Vec<OsString> {
+    words(&match n % 6 {
+        0 => vec!["mount", DIR, json],
+        1 => vec!["mountdevice", DIR, "", json],
+        2 => vec!["attach", json],
+        3 => vec!["waitforattach", "", json],
+        4 => vec!["expandfs", json, "", DIR, "1073741824", "1"],
+        _ => vec!["expandvolume", json, DIR, "1073741824", "1"],
+    })
+}
+
+fn shown(args: &[OsString]) -> String {
+    format!("{args:?}").chars().take(300).collect()
+}
+
+/// What is wrong with the driver's answer: it should say no for this reason, and do nothing at all.
+fn wrongs(node: &Node, args: &[OsString], reason: &str) -> Option<String> {
+    let done = node.call(args);
+    let refused = done.status() == "Failure" && done.code == 1;
+    let is_right = refused && done.printed.contains(reason) && did_nothing(&done);
+    (!is_right).then(|| {
+        let Done {
+            printed,
+            tools,
+            changes,
+            ..
+        } = done;
+        format!(
+            "{}\nfor {reason:?}: {printed}started {tools:?}, changed {changes:?}\n",
+            shown(args)
+        )
+    })
+}
+
+fn did_nothing(done: &Done) -> bool {
+    done.tools.is_empty() && done.changes.is_empty()
+}
+
+/// Makes each of these calls, and says of all that went wrong what it was.
+fn refuses_all<'a>(calls: impl IntoIterator<Item = (Vec<OsString>, &'a str)>) -> usize {
+    let node = Node::new();
+    let before = node.files();
+    let mut count = 0;
+    let wrong: Vec<_> = calls
+        .into_iter()
+        .inspect(|_| count += 1)
+        .filter_map(|(args, reason)| wrongs(&node, &args, reason))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert_eq!(node.files(), before);
+    count
+}
+
+#[test]
+fn no_option_gets_past_its_check() {
+    let options = REFUSED
+        .iter()
+        .map(|(option, value, reason)| (options(option, value), *reason));
+    let documents = DOCUMENTS
+        .iter()
+        .map(|(json, reason)| ((*json).to_owned(), *reason));
+    let calls = options.chain(documents).enumerate();
+    let count = refuses_all(calls.map(|(n, (json, reason))| (call(n, &json), reason)));
+    assert!(count >= 100, "{count}");
+}
+
+#[test]
+fn a_directory_or_device_that_is_none_is_refused() {
+    let json = options("x", r#""""#);
+    let dirs = DIRECTORIES.iter().flat_map(|dir| {
+        let calls = [
+            words(&["mount", dir, &json]),
+            words(&["mountdevice", dir, "", &json]),
+            words(&["unmount", dir]),
+            words(&["unmountdevice", dir]),
+        ];
+        calls.map(|call| (call, "no directory to mount on"))
+    });
+    let devices = DEVICES.iter().flat_map(|device| {
+        let calls = [
+            words(&["mountdevice", DIR, device, &json]),
+            words(&["waitforattach", device, &json]),
+        ];
+        calls.map(|call| (call, "is no device"))
+    });
+    refuses_all(dirs.chain(devices));
+}
+
+#[test]
+fn arguments_of_any_number_and_encoding_are_answered() {
+    let json = &options("x", r#""""#);
+    let long = &"a".repeat(120 << 10);
+    let many = [&["mount"], &[long.as_str(); 9][..]].concat();
+    let counted: [(&[&str], &str); 13] = [
+        (&[], "no call-out given"),
+        (&["mount"], "0 arguments came"),
+        (&["mount", DIR], "1 arguments came"),
+        (&["mount", DIR, "", json, ""], "4 arguments came"),
+        (&["init", "--help"], "1 arguments came"),
+        (&["unmount", DIR, DIR], "2 arguments came"),
+        (&["detach", "data", "node", "-f"], "3 arguments came"),
+        (&["expandfs", json, "", DIR, "1"], "4 arguments came"),
+        (&["expandfs", json, "", DIR, "-1", "1"], "the new size"),
+        (&["expandfs", json, "", DIR, "1g", "1"], "the new size"),
+        (
+            &["expandvolume", json, DIR, &"9".repeat(20), "1"],
+            "the new size",
+        ),
+        (&many, "9 arguments came"),
+        (&["mount", long, json], "no directory to mount on"),
+    ];
+    let counted = counted.map(|(args, reason)| (words(args), reason));
+    let encoded: [(&[&[u8]], &str); 5] = [
+        (
+            &[b"mount", b"/a\xff", json.as_bytes()],
+            "argument 1 of the call",
+        ),
+        (
+            &[b"mount", DIR.as_bytes(), b"{\"\xc3\":\"\"}"],
+            "argument 2 of the call",
+        ),
+        (&[b"unmount", b"/\xed\xa0\x80"], "argument 1 of the call"),
+        (&[b"\xff\xfe"], "argument 0 of the call"),
+        (
+            &[b"attach", json.as_bytes(), b"n\xff"],
+            "argument 2 of the call",
+        ),
+    ];
+    let encoded =
+        encoded.map(|(args, reason)| (args.iter().map(|arg| bytes(arg)).collect(), reason));
+    refuses_all(counted.into_iter().chain(encoded));
+}
+
+#[test]
+fn options_of_any_size_and_depth_are_answered() {
+    // The kernel takes 128 KiB in one argument.
+    let long = |length: usize| format!("\"{}\"", "9".repeat(length));
+    let with = |option: &str, length: usize| options(option, &long(length));
+    let spaces = " ".repeat(100 << 10);
+    let pairs: Vec<_> = (0..4000).map(|n| format!("\"x{n}\":\"{n}\"")).collect();
+    let documents = [
+        (with("volumeID", 120 << 10), "larger than 64 KiB"),
+        (with("volumegroup", 120 << 10), "larger than 64 KiB"),
+        (
+            with("kubernetes.io/fsType", 120 << 10),
+            "larger than 64 KiB",
+        ),
+        (with("mountoptions", 120 << 10), "larger than 64 KiB"),
+        (with("mountoptions", 60 << 10), "longer than 4000"),
+        (with("size", 60 << 10), "reading option size"),
+        (with("kubernetes.io/pod.name", 400), "at most 253"),
+        (with("volumeID", 128), "LVM allows 127"),
+        (with("volumeID", 123), "LVM allows 124"),
+        (
+            options(&"a".repeat(120 << 10), "\"\""),
+            "larger than 64 KiB",
+        ),
+        (
+            format!("{{\"volumegroup\":{}", "[".repeat(60 << 10)),
+            "not valid JSON",
+        ),
+        ("{\"a\":".repeat(20 << 10), "not valid JSON"),
+        (
+            format!("{spaces}{}", options("volumeID", "\"-x\"")),
+            "hyphen",
+        ),
+        (format!("{{{}}}", pairs.join(",")), "volumegroup is missing"),
+    ];
+    let calls = documents.iter().enumerate();
+    refuses_all(calls.map(|(n, (json, reason))| (call(n, json), *reason)));
+}
+
+/// More than any argument can hold: the parser alone.
+#[test]
+fn a_megabyte_in_any_option_is_refused_in_few_words() {
+    let long = "a".repeat(1 << 20);
+    for name in BASE
+        .map(|(name, _)| name)
+        .iter()
+        .chain(&["size", "thinpool", "mountoptions"])
+    {
+        let json = options(name, &format!("\"{long}\""));
+        let error = format!("{:#}", Options::parse(&json).unwrap_err());
+        assert!(
+            error.contains("larger than 64 KiB") && error.len() < 200,
+            "{error}"
+        );
+    }
+    let secret = options("kubernetes.io/secret/key", &format!("\"{long}\""));
+    assert!(Options::parse(&secret).is_ok());
+}
+
+#[test]
+fn a_word_that_is_no_call_out_does_nothing() {
+    let node = Node::new();
+    let json = options("x", r#""""#);
+    let strangers = [
+        "getvolumename",
+        "Mount",
+        "mount ",
+        "mount\n",
+        "../mount",
+        "$(reboot)",
+        "-",
+        "--",
+        "",
+    ];
+    for stranger in strangers {
+        let done = node.call(&words(&[stranger, &json]));
+        assert_eq!(
+            done.status(),
+            "Not supported",
+            "{stranger:?}: {}",
+            done.printed
+        );
+        assert!(
+            did_nothing(&done),
+            "{stranger:?}: {:?} {:?}",
+            done.tools,
+            done.changes
+        );
+    }
+}
+
+#[test]
+fn tools_are_started_with_checked_words_only() {
+    let node = Node::new();
+    let before = node.files();
+    let mut started = 0;
+    for (option, value) in HARMLESS {
+        for n in 0..6 {
+            let args = call(n, &options(option, value));
+            let done = node.call(&args);
+            started += done.tools.len();
+            for word in done.tools.iter().flatten() {
+                assert!(is_checked(word), "{}: {word:?}", shown(&args));
+            }
+        }
+    }
+    assert!(started > 100, "{started} tools were started");
+    assert_eq!(node.files(), before);
+}
+
+/// One of the driver's own words, or made of characters that mean nothing to anybody.
+fn is_checked(word: &str) -> bool {
+    const OWN: [&str; 18] = [
+        "--reportformat",
+        "--units",
+        "--nosuffix",
+        "--config",
+        "report/time_format=\"%s\"",
+        "--options",
+        "--",
+        "--activate",
+        "--ignoreactivationskip",
+        "--yes",
+        "--addtag",
+        "--name",
+        "--size",
+        "--virtualsize",
+        "--thinpool",
+        "--wipesignatures",
+        "--zero",
+        "--deltag",
+    ];
+    let is_list = word.starts_with("vg_name,");
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "+_.-/".contains(c);
+    OWN.contains(&word)
+        || is_list
+        || (word.chars().all(is_plain) && !word.starts_with(['-', '/', '.']))
+}
