@@ -9,6 +9,7 @@
 )]
 
 mod follow;
+mod image;
 mod kills;
 mod node;
 mod removal;

@@ -1,0 +1,223 @@
+//! The container image and the manifests that run it.
+
+use crate::node::{Node, driver, file, same};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {text}");
+    output
+}
+
+/// Makes the image and unpacks the archive.
+fn image(node: &Node, name: &str) -> PathBuf {
+    let archive = node.path(name);
+    run(Command::new("bash")
+        .arg(file("install/image.sh"))
+        .arg(&archive)
+        .env("DRIVER", driver())
+        .env("IMAGE", "localhost/test:1"));
+    let dir = node.path(&format!("{name}.unpacked"));
+    fs::create_dir(&dir).unwrap();
+    run(Command::new("tar")
+        .arg("-xf")
+        .arg(&archive)
+        .arg("-C")
+        .arg(&dir));
+    dir
+}
+
+fn json(file: &Path) -> Value {
+    serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+}
+
+/// The file of a blob that a descriptor points to, with its hash and size checked.
+fn blob(image: &Path, descriptor: &Value) -> PathBuf {
+    let digest = descriptor["digest"].as_str().unwrap();
+    let hash = digest.strip_prefix("sha256:").unwrap();
+    let path = image.join("blobs/sha256").join(hash);
+    let sum = run(Command::new("sha256sum").arg(&path)).stdout;
+    assert!(
+        String::from_utf8(sum).unwrap().starts_with(hash),
+        "{digest}"
+    );
+    assert_eq!(
+        descriptor["size"].as_u64(),
+        Some(fs::metadata(&path).unwrap().len())
+    );
+    path
+}
+
+#[test]
+fn the_image_holds_the_executable_and_nothing_else() {
+    let node = Node::new();
+    let image = image(&node, "image.tar");
+    assert_eq!(
+        json(&image.join("oci-layout"))["imageLayoutVersion"],
+        "1.0.0"
+    );
+
+    let index = json(&image.join("index.json"));
+    let found = &index["manifests"][0];
+    assert_eq!(found["platform"]["os"], "linux");
+    let names = &found["annotations"];
+    assert_eq!(names["io.containerd.image.name"], "localhost/test:1");
+
+    let manifest = json(&blob(&image, found));
+    let config_file = blob(&image, &manifest["config"]);
+    let config = json(&config_file);
+    assert_eq!(config["config"]["Entrypoint"], serde_json::json!(["/lvm"]));
+    assert_eq!(
+        config["config"]["Cmd"],
+        serde_json::json!(["install", "--follow"])
+    );
+
+    let layer = blob(&image, &manifest["layers"][0]);
+    assert_eq!(
+        config["rootfs"]["diff_ids"][0],
+        manifest["layers"][0]["digest"]
+    );
+    let list = run(Command::new("tar").arg("-tvf").arg(&layer)).stdout;
+    let list = String::from_utf8(list).unwrap();
+    assert_eq!(list.lines().count(), 1, "{list}");
+    assert!(list.starts_with("-rwxr-xr-x 0/0 "), "{list}");
+    run(Command::new("tar")
+        .arg("-xf")
+        .arg(&layer)
+        .arg("-C")
+        .arg(&image));
+    assert!(same(&image.join("lvm"), &driver()));
+
+    // docker reads these names instead.
+    let docker = &json(&image.join("manifest.json"))[0];
+    assert_eq!(docker["RepoTags"][0], "localhost/test:1");
+    assert_eq!(image.join(docker["Config"].as_str().unwrap()), config_file);
+    assert_eq!(image.join(docker["Layers"][0].as_str().unwrap()), layer);
+}
+
+#[test]
+fn the_same_executable_makes_the_same_image() {
+    let node = Node::new();
+    image(&node, "one");
+    image(&node, "other");
+    assert!(same(&node.path("one"), &node.path("other")));
+}
+
+/// What kubectl or kustomize makes of the base; where neither is installed, the file itself, with
+/// which the base does nothing but name the image.
+fn daemonset() -> Value {
+    let renderers = [("kubectl", &["kustomize"][..]), ("kustomize", &["build"])];
+    for (tool, args) in renderers {
+        let output = Command::new(tool).args(args).arg(file("install")).output();
+        if let Ok(output) = output {
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{tool}: {text}");
+            return serde_yaml_ng::from_slice(&output.stdout).unwrap();
+        }
+    }
+    eprintln!("not rendered here: neither kubectl nor kustomize is installed");
+    yaml("install/daemonset.yaml")
+}
+
+fn yaml(name: &str) -> Value {
+    serde_yaml_ng::from_str(&fs::read_to_string(file(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn the_daemonset_has_the_least_privilege_that_installing_needs() {
+    let daemonset = daemonset();
+    let pod = &daemonset["spec"]["template"]["spec"];
+    for key in ["hostPID", "hostIPC", "hostNetwork"] {
+        assert!(pod[key].is_null(), "{key}");
+    }
+    assert_eq!(pod["automountServiceAccountToken"], false);
+
+    let containers = pod["containers"].as_array().unwrap();
+    assert_eq!(containers.len(), 1);
+    let security = &containers[0]["securityContext"];
+    assert_eq!(security["privileged"], false);
+    assert_eq!(security["allowPrivilegeEscalation"], false);
+    assert_eq!(security["readOnlyRootFilesystem"], true);
+    assert_eq!(
+        security["capabilities"],
+        serde_json::json!({"drop": ["ALL"]})
+    );
+
+    let plugins = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
+    let volumes = pod["volumes"].as_array().unwrap();
+    assert_eq!(volumes.len(), 1);
+    assert_eq!(volumes[0]["hostPath"]["path"], plugins);
+    let mounts = containers[0]["volumeMounts"].as_array().unwrap();
+    assert_eq!(mounts.len(), 1);
+    assert_eq!(mounts[0]["mountPath"], plugins);
+}
+
+#[test]
+fn the_daemonset_runs_a_command_that_the_executable_knows() {
+    let node = Node::new();
+    let daemonset = daemonset();
+    let container = &daemonset["spec"]["template"]["spec"]["containers"][0];
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        container["image"],
+        format!("localhost/flexvolume-lvm:{version}")
+    );
+    let args = container["args"].as_array().unwrap();
+    let args = args.iter().map(|arg| arg.as_str().unwrap());
+    // It would not end, so it does everything but follow.
+    let output = Command::new(driver())
+        .args(args.filter(|arg| *arg != "--follow"))
+        .arg("--plugin-dir")
+        .arg(node.plugins())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(same(&node.exe(), &driver()));
+}
+
+#[test]
+fn labels_of_the_daemonset_select_its_own_pods() {
+    let spec = &daemonset()["spec"];
+    assert_eq!(
+        spec["selector"]["matchLabels"],
+        spec["template"]["metadata"]["labels"]
+    );
+}
+
+#[test]
+fn installs_without_any_capability() {
+    let node = Node::new();
+    fs::create_dir(node.plugins()).unwrap();
+    let output = Command::new("setpriv")
+        .args(["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"])
+        .args(node.argv("install"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    if text.starts_with("setpriv:") {
+        eprintln!("not tested here: {text}");
+    } else {
+        assert!(output.status.success(), "{text}");
+        assert!(same(&node.exe(), &driver()));
+    }
+}
+
+#[test]
+fn the_manifests_that_people_copy_are_yaml_with_the_drivers_name() {
+    for entry in fs::read_dir(file("examples")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|end| end != "yaml") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for document in serde_yaml_ng::Deserializer::from_str(&text) {
+            let parsed: Value = serde::Deserialize::deserialize(document).unwrap();
+            assert!(parsed["kind"].is_string(), "{}", path.display());
+        }
+        assert!(text.contains("driver: kubernetes.io/lvm"), "{text}");
+    }
+}
