@@ -10,7 +10,7 @@ use super::probe::{Content, probe};
 use super::superblock::{self, Superblock};
 use crate::config::{Config, StaleBackups};
 use crate::device::Device;
-use crate::host::{Host, Lock};
+use crate::host::{Host, Lock, own_name};
 use crate::lvm::Volume;
 use crate::names::FsType;
 use crate::size::Bytes;
@@ -105,10 +105,11 @@ fn accept(subject: &Subject, fs: FsType, uuid: String, found: &Superblock) -> Re
         );
     }
     let recorded = subject.volume.record.made.as_ref();
+    let me = own_name();
     if let Some(made) = recorded.filter(|made| made.uuid != uuid) {
         bail!(
             "{id} should hold {} {} by its tag, but holds {fs} {uuid}: its content was replaced, \
-             restored or swapped. If this is the right content, run `lvm adopt {id}`",
+             restored or swapped. If this is the right content, run `{me} adopt {id}`",
             made.fs,
             made.uuid
         );
@@ -129,6 +130,7 @@ fn accept(subject: &Subject, fs: FsType, uuid: String, found: &Superblock) -> Re
 pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()> {
     let id = &subject.device.id;
     let record = &subject.volume.record;
+    let me = own_name();
     if let Some(bad) = &seen.unreadable {
         bail!(
             "{id} cannot be read at byte {} ({}), so nobody can tell whether it is blank; nothing \
@@ -143,7 +145,7 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
     if let Some(made) = &record.made {
         bail!(
             "{id} held {} {} by its tag, but nothing can be found on it now; it is not formatted. \
-             Restore it, or if its data may go run `lvm allow-format {id}`",
+             Restore it, or if its data may go run `{me} allow-format {id}`",
             made.fs,
             made.uuid
         );
@@ -163,7 +165,7 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
         bail!(
             "{id} looks blank at its beginning, but {remains} says that it held data; it is not \
              formatted. Repair or restore it (for ext: `e2fsck -b`), or if its data may go run \
-             `lvm allow-format {id}`"
+             `{me} allow-format {id}`"
         );
     }
     Ok(())

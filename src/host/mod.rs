@@ -74,3 +74,16 @@ pub fn keep_memory_private() {
     // It fails only for a value that it does not know.
     let _ = nix::sys::prctl::set_dumpable(false);
 }
+
+/// How a person calls this driver: with its path, because LVM has a command `lvm` of its own.
+#[must_use]
+pub fn own_name() -> String {
+    match std::env::current_exe() {
+        // The kernel adds this when an upgrade has taken the file's name.
+        Ok(exe) => exe
+            .to_string_lossy()
+            .trim_end_matches(" (deleted)")
+            .to_owned(),
+        Err(_) => "lvm".to_owned(),
+    }
+}

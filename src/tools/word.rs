@@ -7,7 +7,7 @@ use crate::cli::Printed;
 use crate::config::{Config, Loaded};
 use crate::device::Device;
 use crate::fs::{Content, probe};
-use crate::host::{Host, Lock};
+use crate::host::{Host, Lock, own_name};
 use crate::lock;
 use crate::lvm::{self, Found, MAY_FORMAT, Tags, Volume};
 use crate::mount::Table;
@@ -25,7 +25,8 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
         }
         Content::Nothing => bail!(
             "nothing can be found on {id}, so there is nothing to adopt; if it may be formatted, \
-             run `lvm allow-format {id}`"
+             run `{} allow-format {id}`",
+            own_name()
         ),
         other => bail!("{id} holds {other}, which is no filesystem that this driver mounts"),
     }

@@ -107,20 +107,23 @@ fn the_same_executable_makes_the_same_image() {
     assert!(same(&node.path("one"), &node.path("other")));
 }
 
-/// What kubectl or kustomize makes of the base; where neither is installed, the file itself, with
-/// which the base does nothing but name the image.
-fn daemonset() -> Value {
+/// What kubectl or kustomize makes of a directory. None: neither is installed.
+fn render(dir: &Path) -> Option<Value> {
     let renderers = [("kubectl", &["kustomize"][..]), ("kustomize", &["build"])];
     for (tool, args) in renderers {
-        let output = Command::new(tool).args(args).arg(file("install")).output();
-        if let Ok(output) = output {
+        if let Ok(output) = Command::new(tool).args(args).arg(dir).output() {
             let text = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{tool}: {text}");
-            return serde_yaml_ng::from_slice(&output.stdout).unwrap();
+            return Some(serde_yaml_ng::from_slice(&output.stdout).unwrap());
         }
     }
     eprintln!("not rendered here: neither kubectl nor kustomize is installed");
-    yaml("install/daemonset.yaml")
+    None
+}
+
+/// What is applied; without a renderer the file itself, since the base only names the image.
+fn daemonset() -> Value {
+    render(&file("install")).unwrap_or_else(|| yaml("install/daemonset.yaml"))
 }
 
 fn yaml(name: &str) -> Value {
@@ -220,4 +223,37 @@ fn the_manifests_that_people_copy_are_yaml_with_the_drivers_name() {
         }
         assert!(text.contains("driver: kubernetes.io/lvm"), "{text}");
     }
+}
+
+#[test]
+fn the_overlay_in_the_readme_changes_what_it_says() {
+    let text = fs::read_to_string(file("install/README.md")).unwrap();
+    let overlay = text
+        .split("```yaml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .unwrap();
+    let node = Node::new();
+    for dir in ["install", "overlay"] {
+        fs::create_dir(node.path(dir)).unwrap();
+    }
+    for name in ["daemonset.yaml", "kustomization.yaml"] {
+        let from = file("install").join(name);
+        fs::copy(from, node.path("install").join(name)).unwrap();
+    }
+    fs::write(node.path("overlay/kustomization.yaml"), overlay).unwrap();
+    let Some(daemonset) = render(&node.path("overlay")) else {
+        return;
+    };
+    let pod = &daemonset["spec"]["template"]["spec"];
+    assert_eq!(
+        pod["volumes"][0]["hostPath"]["path"],
+        "/var/lib/kubelet/volumeplugins"
+    );
+    let container = &pod["containers"][0];
+    assert_eq!(
+        container["args"],
+        serde_json::json!(["install", "--follow", "--attach=true"])
+    );
+    assert_eq!(container["image"], "example.com/flexvolume-lvm:0.1.0");
 }

@@ -18,15 +18,26 @@ const EVERY: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// Why the first installation failed. A later one is said, and tried again.
-pub fn follow(host: &Host, place: &Place, put: impl Fn() -> Result<Report>) -> Result<Printed> {
+pub fn follow(
+    host: &Host,
+    place: &Place,
+    driver: &[u8],
+    put: impl Fn() -> Result<Report>,
+) -> Result<Printed> {
     files::tell(&put()?.done);
-    let mut seen = files::stamp(&place.exe);
+    let mut good: Option<Stamp> = None;
     while !host.kernel.pause(EVERY) {
+        // Looked at before it is read: whatever replaces it meanwhile has another stamp.
         let now = files::stamp(&place.exe);
-        if now == seen && now.is_some() {
+        if now.is_some() && now == good {
             continue;
         }
-        seen = keep(host, place, now, &put);
+        good = if files::is_executable_with(&place.exe, driver) || is_newer(host, place) {
+            now
+        } else {
+            install_again(place, &put);
+            None
+        };
     }
     Ok(Printed {
         stdout: "stopped    as told; the driver stays on the node\n".to_owned(),
@@ -34,29 +45,20 @@ pub fn follow(host: &Host, place: &Place, put: impl Fn() -> Result<Report>) -> R
     })
 }
 
-/// Installs again unless what is there now is a newer version. Returns what need not be looked at
-/// again.
-fn keep(
-    host: &Host,
-    place: &Place,
-    now: Option<Stamp>,
-    put: impl Fn() -> Result<Report>,
-) -> Option<Stamp> {
-    let exe = place.exe.display();
-    let there = answer::version(host, &place.exe);
-    if there > answer::own_version() {
+fn is_newer(host: &Host, place: &Place) -> bool {
+    let newer = answer::version(host, &place.exe) > answer::own_version();
+    if newer {
+        let exe = place.exe.display();
         files::tell(&format!("left       {exe}, which is a newer version\n"));
-        return now;
     }
+    newer
+}
+
+fn install_again(place: &Place, put: impl Fn() -> Result<Report>) {
+    let exe = place.exe.display();
     files::tell(&format!("missing    {exe}, or it was replaced\n"));
     match put() {
-        Ok(report) => {
-            files::tell(&report.done);
-            files::stamp(&place.exe)
-        }
-        Err(error) => {
-            files::tell(&format!("failed     {error:#}\n"));
-            None
-        }
+        Ok(report) => files::tell(&report.done),
+        Err(error) => files::tell(&format!("failed     {error:#}\n")),
     }
 }

@@ -25,13 +25,13 @@ use place::Place;
 pub struct Where {
     /// kubelet's --volume-plugin-dir
     #[arg(long, value_name = "DIR", value_parser = absolute,
-          default_value = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec")]
+          default_value = place::PLUGIN_DIR)]
     plugin_dir: PathBuf,
     /// First half of the name that pods use
-    #[arg(long, value_name = "V", value_parser = plugin::vendor, default_value = "kubernetes.io")]
+    #[arg(long, value_name = "V", value_parser = plugin::vendor, default_value = place::VENDOR)]
     vendor: String,
     /// Second half of the name that pods use
-    #[arg(long, value_name = "D", value_parser = plugin::driver, default_value = "lvm")]
+    #[arg(long, value_name = "D", value_parser = plugin::driver, default_value = place::DRIVER)]
     driver: String,
 }
 
@@ -115,13 +115,13 @@ pub fn install(host: &Host, options: &Install) -> Result<Printed> {
         put::put(host, &place, &driver, options.attach)
     };
     if options.follow {
-        follow::follow(host, &place, put)
+        follow::follow(host, &place, &driver, put)
     } else {
         let mut report = put()?;
-        report.next(
-            "to take this back: `lvm install --undo` with the same --plugin-dir, --vendor and \
-             --driver",
-        );
+        report.next(format_args!(
+            "to take this back: {}",
+            place.command("install --undo")
+        ));
         Ok(printed(report))
     }
 }
@@ -180,10 +180,10 @@ fn lock(host: &Host, place: &Place) -> Result<Option<File>> {
             return Ok(locked);
         }
         if host.kernel.pause(STEP) {
-            bail!("told to stop while another `lvm install` is at work on {dir}");
+            bail!("told to stop while another run is at work on {dir}");
         }
         if started.elapsed() > LIMIT {
-            bail!("another `lvm install` has been at work on {dir} for 60 s");
+            bail!("another run has been at work on {dir} for 60 s");
         }
     }
 }

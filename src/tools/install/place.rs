@@ -1,5 +1,6 @@
 //! Where the driver goes, and the names of all that is put there.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -7,6 +8,12 @@ use anyhow::{Context, Result, bail};
 use crate::host::files::{self, Kind};
 use crate::mount::{Table, is_of_driver};
 use crate::names::Plugin;
+
+/// kubelet's own default.
+pub const PLUGIN_DIR: &str = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
+/// The bash script's names.
+pub const VENDOR: &str = "kubernetes.io";
+pub const DRIVER: &str = "lvm";
 
 /// A driver's directory in kubelet's plugin directory, and every name in it.
 ///
@@ -66,6 +73,26 @@ impl Place {
             dir,
             plugin,
         }
+    }
+
+    /// The installed driver as a person calls it, to do something else here.
+    pub fn command(&self, words: &str) -> String {
+        let mut line = format!("{} {words}", self.exe.display());
+        let given = [
+            (
+                "plugin-dir",
+                self.plugin_dir.to_string_lossy().into_owned(),
+                PLUGIN_DIR,
+            ),
+            ("vendor", self.plugin.vendor().to_owned(), VENDOR),
+            ("driver", self.plugin.driver().to_owned(), DRIVER),
+        ];
+        for (option, value, default) in given {
+            if value != default {
+                let _ = write!(line, " --{option} {value}");
+            }
+        }
+        line
     }
 
     /// The same name in the directory to be.
@@ -128,7 +155,7 @@ impl Place {
             let path = self.dir.join(name);
             if !self.contents().contains(&path.as_path()) {
                 bail!(
-                    "{} was not put there by `lvm install`; move it away and try again",
+                    "{} was not put there by the installer; move it away and try again",
                     path.display()
                 );
             }
@@ -159,9 +186,9 @@ impl Place {
         let own_exe = Path::new("/proc/self/exe");
         if files::is_one_file(own_exe, Path::new("/proc/1/exe")) {
             bail!(
-                "this runs in a container, where the mounts of the host cannot be seen; run {} on \
-                 the host itself",
-                self.exe.display()
+                "this runs in a container, where the mounts of the host cannot be seen; run `{}` \
+                 on the host itself",
+                self.command("uninstall")
             );
         }
         let mut mounted: Vec<String> = Vec::new();

@@ -29,7 +29,10 @@ pub fn undo(place: &Place) -> Result<Report> {
         take_back(place)?;
         report.say("restored", format_args!("{exe}, as it was before"));
         if exists(&place.first)? {
-            report.next("`lvm uninstall` takes the driver off this node");
+            report.next(format_args!(
+                "to take the driver off this node: {}",
+                place.command("uninstall")
+            ));
         }
     } else if exists(&place.first)? {
         take_away(place, &mut report)?;
@@ -41,7 +44,7 @@ pub fn undo(place: &Place) -> Result<Report> {
     } else {
         report.say(
             "nothing",
-            format_args!("to undo: {exe} is not from `lvm install`, or was already taken back"),
+            format_args!("to undo: {exe} was not installed like this, or was already taken back"),
         );
     }
     Ok(report)
