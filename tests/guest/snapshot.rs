@@ -22,12 +22,21 @@ pub fn mounts() -> Vec<Mount> {
         let filesystem: Vec<_> = filesystem.split(' ').collect();
         Some(Mount {
             point: (*mount.get(4)?).to_owned(),
-            source: (*filesystem.get(1)?).to_owned(),
+            source: named(filesystem.get(1)?),
             options: format!("{} {}", mount.get(5)?, filesystem.get(2)?),
         })
     };
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap();
     text.lines().filter_map(parse).collect()
+}
+
+/// btrfs calls its device by whichever name it was last told, `/dev/dm-0` or the proper one.
+fn named(source: &str) -> String {
+    let name = |number: &str| fs::read_to_string(format!("/sys/class/block/{number}/dm/name"));
+    match source.strip_prefix("/dev/").map(name) {
+        Some(Ok(name)) => format!("/dev/mapper/{}", name.trim()),
+        _ => source.to_owned(),
+    }
 }
 
 /// The mount on exactly this directory.
