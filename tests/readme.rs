@@ -1,0 +1,86 @@
+//! What the README files say is what the driver does.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
+use std::fs;
+use std::path::Path;
+
+/// All of the driver's source in one line, so that a message that goes over two can be found.
+fn source() -> String {
+    fn collect(dir: &Path, text: &mut String) {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, text);
+            } else {
+                text.push_str(&fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    let mut text = String::new();
+    collect(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+        &mut text,
+    );
+    let words: Vec<&str> = text
+        .split_whitespace()
+        .filter(|word| *word != "\\")
+        .collect();
+    words.join(" ")
+}
+
+/// The messages in the first column of the table after `title`.
+fn messages(file: &str, title: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let text = fs::read_to_string(path).unwrap();
+    let (_, section) = text.split_once(title).unwrap();
+    section
+        .lines()
+        .skip_while(|line| !line.starts_with("|---"))
+        .skip(1)
+        .take_while(|line| line.starts_with('|'))
+        .flat_map(|row| {
+            let cell = row.split('|').nth(1).unwrap().trim();
+            let spans = cell.split('`').skip(1).step_by(2);
+            spans.map(str::to_owned).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+#[test]
+fn every_message_that_is_explained_is_one_that_the_driver_gives() {
+    let source = source();
+    let tables = [
+        ("README.md", "## When something fails"),
+        ("install/README.md", "## What can go wrong"),
+    ];
+    for (file, title) in tables {
+        let messages = messages(file, title);
+        assert!(messages.len() > 5, "{file}: {messages:?}");
+        let unknown: Vec<&str> = messages
+            .iter()
+            .flat_map(|message| message.split('…').map(str::trim))
+            .filter(|part| !source.contains(part))
+            .collect();
+        assert!(unknown.is_empty(), "{file}: {unknown:#?}");
+    }
+}
+
+#[test]
+fn every_key_of_the_config_is_in_the_readme() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(top.join("README.md")).unwrap();
+    let example = fs::read_to_string(top.join("examples/config.toml")).unwrap();
+    let keys: Vec<&str> = example
+        .lines()
+        .filter_map(|line| line.trim_start_matches('#').split_once(" = "))
+        .map(|(key, _)| key)
+        .filter(|key| !key.is_empty() && key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
+        .collect();
+    assert!(keys.len() > 20, "{keys:?}");
+    for key in keys {
+        assert!(
+            readme.contains(&format!("`{key}`")) || readme.contains(&format!("`{key} =")),
+            "{key}"
+        );
+    }
+}
