@@ -198,3 +198,17 @@ fn the_shell_script_installs_what_this_checkout_built() {
         .stdout(says("removed"));
     assert!(!node.dir().exists());
 }
+
+#[test]
+fn a_driver_that_has_vanished_comes_back_in_its_mode_and_the_script_can_still_be_restored() {
+    let node = Node::with_script();
+    let driver = node.driver("a", OURS);
+    node.install(&driver, &[]).success();
+    fs::remove_file(node.exe()).unwrap();
+    node.install(&driver, &[])
+        .success()
+        .stdout(says("attach = true"));
+    assert!(!node.config().exists());
+    node.undo().success();
+    assert!(same(&node.exe(), &node.path("script")));
+}

@@ -165,11 +165,14 @@ fn mode_to_write(
         }
         return Ok(None);
     }
-    if !had_driver {
+    // A driver that was installed over another and has vanished since was as it is configured.
+    let vanished = !had_driver && exists(&place.previous)?;
+    if !had_driver && !vanished {
         return Ok(Some(attach.or(false)));
     }
     let wanted = match wanted {
         Some(wanted) => wanted,
+        None if vanished => now,
         None => match answer::init(host, &place.exe) {
             Ok(before) => before.attach,
             // It does not work, so there is no mode that volumes could depend on.
@@ -192,8 +195,10 @@ fn record(place: &Place, had_driver: bool) -> Result<()> {
         files::second_name(&place.exe, &place.staged_previous)
             .with_context(|| format!("keeping {}", place.exe.display()))?;
         rename(&place.staged_previous, &place.previous)
+    } else if exists(&place.previous)? {
+        // What this driver once replaced is still the one to go back to.
+        Ok(())
     } else {
-        remove(&place.previous)?;
         write(&place.first, b"", READABLE)
     }
 }
