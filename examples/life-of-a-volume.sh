@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# The life of a logical volume, call by call, as kubelet makes the calls. Every command is printed
+# before it runs, and every reply as it came.
+#
+#   life-of-a-volume.sh DRIVER DIRECTORY [--keep]
+#
+# needs root and device-mapper. It makes the volume group "demo" on a loop device over a file in
+# DIRECTORY, which must be empty, and plays kubelet there. At the end the group is removed again;
+# with --keep it stays, with the volume mounted. examples/quickstart.sh runs this.
+set -euo pipefail
+driver=$1 top=$2 keep=${3:-}
+export LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1
+
+say() { printf '\n# %s\n' "$*"; }
+
+# show COMMAND: prints it, runs it, and prints what it printed.
+show() {
+    printf '$ %s\n' "$1"
+    eval "$1"
+}
+
+# call COMMAND: a call of the driver, which must succeed.
+call() {
+    local reply
+    printf '$ %s\n' "$1"
+    reply=$(eval "$1") || true
+    printf '%s\n' "$reply"
+    case $reply in
+        '{"status":"Success"'*) ;;
+        *)
+            echo "that should have succeeded" >&2
+            exit 1
+            ;;
+    esac
+}
+
+# refuse COMMAND: a call of the driver, which must fail.
+refuse() {
+    local reply
+    printf '$ %s\n' "$1"
+    if reply=$(eval "$1"); then
+        echo "that should have failed: $reply" >&2
+        exit 1
+    fi
+    printf '%s\n' "$reply"
+}
+
+clean_up() {
+    set +e
+    cd /
+    for mount in "$pod" "$global"; do
+        ! mountpoint --quiet "$mount" || umount "$mount"
+    done
+    vgremove -qq --force --yes demo
+    losetup --detach "$disk"
+}
+
+say "A node: a volume group with one logical volume, and the driver where kubelet looks for it"
+modprobe -a loop dm-mod 2> /dev/null || true
+truncate -s 2G "$top/disk"
+disk=$(losetup --find --show "$top/disk")
+kubelet=$top/kubelet
+global=$kubelet/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data
+pod=$kubelet/pods/5ca1ab1e/volumes/kubernetes.io~lvm/data
+[ "$keep" = --keep ] || trap clean_up EXIT
+show "vgcreate --quiet demo $disk"
+show "lvcreate --quiet --yes --name data-1 --size 64m demo"
+mkdir -p "$top/kubernetes.io~lvm" "$global" "$pod"
+cp "$driver" "$top/kubernetes.io~lvm/lvm"
+cd "$top/kubernetes.io~lvm"
+printf 'kubelet_dirs = ["%s"]\n' "$kubelet" > config.toml
+call "./lvm init"
+
+say "What a pod's manifest says of its volume, and where kubelet wants it"
+options='{"volumegroup":"demo","volumeID":"data-1","kubernetes.io/fsType":"ext4","kubernetes.io/readwrite":"rw"}'
+printf "$ options='%s'\n$ global=%s\n$ pod=%s\n" "$options" "$global" "$pod"
+
+say "The pod starts: kubelet attaches the volume, mounts it on the node, then for the pod"
+call "./lvm attach \"\$options\" $(uname -n)"
+call "./lvm waitforattach /dev/mapper/demo-data--1 \"\$options\""
+call "./lvm mountdevice \$global /dev/mapper/demo-data--1 \"\$options\""
+call "./lvm mount \$pod \"\$options\""
+
+say "It was blank, so it was formatted, once: the volume's tag says so"
+show "lvs -o lv_name,lv_size,lv_tags demo"
+show "findmnt --noheadings --output TARGET,SOURCE,FSTYPE,OPTIONS \$pod | cut -c -120"
+show "echo 'written by the first pod' > \$pod/page"
+
+say "The claim grows: logical volume and filesystem follow while the pod writes"
+show "df -h --output=size,used,source \$pod"
+call "./lvm expandfs \"\$options\" /dev/mapper/demo-data--1 \$global $((256 << 20)) $((64 << 20))"
+show "df -h --output=size,used,source \$pod"
+
+say "The pod ends"
+call "./lvm unmount \$pod"
+call "./lvm unmountdevice \$global"
+call "./lvm detach data $(uname -n)"
+
+say "A pod that asks for the wrong filesystem does not get the volume, and nothing is lost"
+refuse "./lvm mount \$pod \"\${options/ext4/xfs}\""
+
+say "The next pod finds the data (this time by mount alone, as on a node with attach = false)"
+call "./lvm mount \$pod \"\$options\""
+show "cat \$pod/page"
+[ "$(cat "$pod/page")" = 'written by the first pod' ]
+if [ "$keep" = --keep ]; then
+    say "The volume stays, mounted on $pod"
+    exit
+fi
+call "./lvm unmount \$pod"
+call "./lvm detach data $(uname -n)"
+
+say "Removing the volume group of this demonstration"

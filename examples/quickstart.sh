@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Shows a real logical volume going through its whole life under kubelet's call-outs.
+#
+#   examples/quickstart.sh          in a guest kernel that boots on this machine's own files;
+#                                   nothing here is changed, and no root is needed once the
+#                                   packages are there
+#   examples/quickstart.sh --keep   the same, and leaves you in a shell in the guest with the
+#                                   volume in place; `exit` ends the guest
+#   examples/quickstart.sh --here   on this machine itself, with a loop device; needs root and
+#                                   device-mapper, and cleans up
+#
+# What is missing is installed with apt on Debian and Ubuntu; elsewhere it is named.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=tests/boot.sh
+. tests/boot.sh
+
+where=guest keep=
+for word in "$@"; do
+    case $word in
+        --here) where=here ;;
+        --keep) keep=--keep ;;
+        *)
+            sed -n '2,12s/^# \{0,1\}//p' "$0"
+            [[ $word == --help ]] && exit
+            exit 2
+            ;;
+    esac
+done
+[ "$where$keep" != here--keep ] || die "--keep is for the guest, not for --here"
+[ -z "$keep" ] || [ -t 0 ] || die "--keep needs a terminal"
+
+need_rust
+say "building the driver"
+cargo build --release --bin lvm
+driver=$(cargo build --quiet --release --bin lvm --message-format=json |
+    sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
+
+DIR=$(mktemp -d "${TMPDIR:-/tmp}/flexvolume-lvm.XXXXXX")
+trap 'as_root rm -rf "$DIR"' EXIT
+
+if [ "$where" = here ]; then
+    need lvs:lvm2 mkfs.ext4:e2fsprogs findmnt:mount losetup:mount
+    as_root dmsetup version > /dev/null 2>&1 ||
+        die "this machine's kernel has no device-mapper; run it without --here"
+    ! as_root vgs demo > /dev/null 2>&1 || die "there is a volume group called demo here already"
+    as_root bash examples/life-of-a-volume.sh "$driver" "$DIR"
+    exit
+fi
+
+need_guest
+choose_acceleration
+cp "$driver" "$DIR/lvm"
+cp examples/life-of-a-volume.sh "$DIR"
+# The volume's disk is in the guest's memory: a loop device cannot be on a shared directory.
+play="mkdir -p /run/demo; bash $DIR/life-of-a-volume.sh $DIR/lvm /run/demo"
+say "booting $KERNEL as a guest, which takes up to a minute without KVM"
+if [ -z "$keep" ]; then
+    if ! boot "$DIR" 1800 "$play"; then
+        say "the guest's console"
+        cat "$DIR/console"
+        die "the guest ended with an error"
+    fi
+else
+    cat > "$DIR/shell" << END
+#!/bin/bash
+$play --keep
+cd "/run/demo/kubernetes.io~lvm"
+echo; echo "You are in the guest, in the driver's directory. Try ./lvm status, ./lvm --help, lvs; exit ends it."
+exec bash
+END
+    chmod +x "$DIR/shell"
+    vng "${ACCEL[@]}" --rwdir "$DIR" --shell "$DIR/shell"
+fi
