@@ -15,7 +15,13 @@ pub fn one_line(error: &anyhow::Error) -> String {
 pub fn fold(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
-        let c = if is_printable(c) { c } else { ' ' };
+        let c = match c {
+            // kubelet takes the text as a format, some times twice: `%s` would be read as
+            // `%!s(MISSING)` in the pod's event. Doubling the sign would help in one place only.
+            '%' => '％',
+            c if is_printable(c) => c,
+            _ => ' ',
+        };
         if c != ' ' || !line.ends_with(' ') {
             line.push(c);
         }
@@ -52,6 +58,7 @@ mod tests {
             ("line separator", "a\u{2028}b", "a b"),
             ("turned around", "a\u{202e}b", "a b"),
             ("ends", "\na\n", "a"),
+            ("format", "95 % full, \"%s\"", "95 ％ full, \"％s\""),
         ];
         for (name, input, want) in cases {
             assert_eq!(fold(input), want, "{name}");
