@@ -37,7 +37,7 @@ driver=$(cargo build --quiet --release --bin lvm --message-format=json |
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 
 DIR=$(mktemp -d "${TMPDIR:-/tmp}/flexvolume-lvm.XXXXXX")
-trap 'as_root rm -rf "$DIR"' EXIT
+trap 'rm -rf "$DIR" 2> /dev/null || as_root rm -rf "$DIR"' EXIT
 
 if [ "$where" = here ]; then
     need lvs:lvm2 mkfs.ext4:e2fsprogs findmnt:mount losetup:mount

@@ -49,6 +49,8 @@ install_packages() {
 
 need_rust() {
     need cc:gcc
+    command -v cargo > /dev/null || [ -z "${SUDO_USER:-}" ] ||
+        die "root has no cargo; run this as $SUDO_USER, it asks for root where that is needed"
     command -v cargo > /dev/null ||
         die "missing here: cargo; install Rust 1.89 or newer (rustup does that) and try again"
 }
@@ -67,9 +69,8 @@ need_cargo_fuzz() {
 need_guest() {
     need lvs:lvm2 thin_check:thin-provisioning-tools mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs \
         mkfs.btrfs:btrfs-progs udevadm:udev lsblk:util-linux modprobe:kmod busybox:busybox-static
-    # shellcheck disable=SC2015 # both halves are tests
-    [ "$(uname -m)" = x86_64 ] && need qemu-system-x86_64:qemu-system-x86 ||
-        die "the guest has been tried on x86_64 only, this is $(uname -m)"
+    [ "$(uname -m)" = x86_64 ] || die "the guest is known to work on x86_64 only, not on $(uname -m)"
+    need qemu-system-x86_64:qemu-system-x86
     KERNEL=$(newest_kernel)
     if [ -z "$KERNEL" ] && command -v apt-get > /dev/null; then
         install_packages "$(. /etc/os-release && [ "$ID" = ubuntu ] &&
@@ -104,8 +105,11 @@ need_vng() {
 }
 
 vng() {
-    # A long-gone host variable must not get into the guest; vng finds its own parts in PATH.
-    as_root env PATH="$VENV/bin:$PATH" vng --run "$KERNEL" --memory 3G --cpus 2 --user root \
+    local run=()
+    # Ubuntu's kernels can be read by root only.
+    [ -r "$KERNEL" ] || run=(as_root)
+    # vng finds its own parts in PATH.
+    "${run[@]}" env PATH="$VENV/bin:$PATH" vng --run "$KERNEL" --memory 3G --cpus 2 --user root \
         --force-9p "$@"
 }
 

@@ -22,7 +22,7 @@ GUEST_LIMIT=${GUEST_LIMIT:-2400} # seconds for one boot with all that runs in it
 export CARGO_TERM_COLOR=never
 unset CARGO_BUILD_TARGET
 DIR=$(mktemp -d "${TMPDIR:-/tmp}/flexvolume-lvm.XXXXXX")
-trap 'as_root rm -rf "$DIR"' EXIT
+trap 'rm -rf "$DIR" 2> /dev/null || as_root rm -rf "$DIR"' EXIT
 FAILED=()
 COUNTS=()
 
