@@ -11,7 +11,7 @@ use crate::host::{Kernel, Owner};
 /// of the file beside it. No file is an empty one.
 ///
 /// What is wrong is in the result: calls that bring a volume up refuse to go on with it, calls
-/// that take one down go on with the defaults.
+/// that take one down go on with the defaults, in the mode that the file names.
 #[must_use]
 pub fn load(kernel: &dyn Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
     let file = config_path(exe, variable);
@@ -21,10 +21,19 @@ pub fn load(kernel: &dyn Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded
             problem: None,
         },
         Err(problem) => Loaded {
-            config: Config::default(),
+            config: in_mode_of(kernel, &file),
             problem: Some(problem),
         },
     }
+}
+
+/// The defaults, in the mode that the faulty file names if that much of it can be read: a mistyped
+/// key elsewhere must not make kubelet attach the volumes of a node that does not attach.
+fn in_mode_of(kernel: &dyn Kernel, file: &Path) -> Config {
+    let bytes = require_roots(kernel, file)
+        .ok()
+        .and_then(|()| kernel.read_bytes(file).ok());
+    Config::default_in_mode_of(&bytes.unwrap_or_default())
 }
 
 fn read(kernel: &dyn Kernel, exe: &Path, file: &Path) -> Result<Config, String> {

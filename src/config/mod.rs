@@ -168,6 +168,20 @@ impl Config {
             }
         }
     }
+
+    /// The defaults, but with the `attach` of a text in which something else is wrong.
+    #[must_use]
+    pub fn default_in_mode_of(bytes: &[u8]) -> Self {
+        let default = Self::default();
+        let attach = str::from_utf8(bytes)
+            .ok()
+            .and_then(|text| text.parse::<toml::Table>().ok())
+            .and_then(|table| table.get("attach")?.as_bool());
+        Self {
+            attach: attach.unwrap_or(default.attach),
+            ..default
+        }
+    }
 }
 
 /// What secondary superblocks of xfs and btrfs mean, which carry no time, on a volume that looks

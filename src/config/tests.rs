@@ -23,6 +23,27 @@ fn uncommented() -> String {
 }
 
 #[test]
+fn a_mistake_elsewhere_leaves_the_mode_as_it_is() {
+    let cases = [
+        ("unknown key", "attach = false\nx = 1", false),
+        (
+            "wrong value elsewhere",
+            "default_fs = 1\nattach = false",
+            false,
+        ),
+        ("no mode", "x = 1", true),
+        ("no bool", "attach = 1", true),
+        ("no TOML", "attach = false\n[", true),
+        ("no text", "attach = false\n#\u{1}", true),
+    ];
+    for (name, text, want) in cases {
+        assert!(Config::from_bytes(text.as_bytes(), "f").is_err(), "{name}");
+        let config = Config::default_in_mode_of(text.as_bytes());
+        assert_eq!(config.attach, want, "{name}");
+    }
+}
+
+#[test]
 fn no_key_at_all_is_the_default() {
     assert_eq!(parsed(""), Config::default());
     assert_eq!(parsed("[limits]\n[filesystem.xfs]\n"), Config::default());
