@@ -144,7 +144,7 @@ boot() {
     # The pipes are needed: qemu opens what it writes to anew, and would overwrite a file.
     timeout --kill-after=10 "$seconds" "${BASH:-bash}" -c "$(declare -f as_root die vng)
         VENV=$VENV KERNEL=$KERNEL; vng \"\$@\" < /dev/null" boot \
-        --verbose --append loglevel=5 "${ACCEL[@]}" --rwdir "$dir" "$@" -- "exec 2>&1; $command" \
+        --verbose --append loglevel=5 --append no_timer_check "${ACCEL[@]}" --rwdir "$dir" "$@" -- "exec 2>&1; $command" \
         2> >(cat > "$dir/console") | cat || status=$?
     [ "$status" != 124 ] || echo "the guest did not end within $seconds seconds, and was stopped"
     return "$status"

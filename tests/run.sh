@@ -6,6 +6,7 @@
 #   tests/run.sh cli             the executable's replies, on this machine
 #   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
+#   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest
 #
 # What is missing is installed with apt on Debian and Ubuntu. The last lines say how many tests ran
 # and how many of them passed, as the test runners themselves counted them.
@@ -13,6 +14,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/boot.sh
 . tests/boot.sh
+# shellcheck source=tests/kubelet/boot.sh
+. tests/kubelet/boot.sh
 
 LARGEST=2500000 # bytes of the executable
 FUZZ_SECONDS=${FUZZ_SECONDS:-20} # for each parser
@@ -68,10 +71,11 @@ logged() {
     "$@" 2>&1 | tee "$log"
 }
 
-# Prints the path of what cargo has just built.
+# artifact OPTION OF CARGO… NAME: prints the path of the executable NAME, which cargo builds. It
+# names others too, of which this one is made.
 artifact() {
     cargo build --quiet --message-format=json-render-diagnostics "$@" |
-        sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+        grep -F "\"name\":\"${!#}\"" | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
 }
 
 build() {
@@ -181,6 +185,10 @@ case $what in
     guest)
         build
         guest "$@"
+        ;;
+    kubelet)
+        build
+        kubelet "$@"
         ;;
     *)
         sed -n '2,11s/^# \{0,1\}//p' "$0"

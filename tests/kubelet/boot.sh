@@ -1,0 +1,144 @@
+# shellcheck shell=bash
+# Sourced by tests/run.sh: a kubelet, what its pods run, and the guest that they run in.
+
+KUBELET_LIMIT=1500 # seconds for one boot with all that runs in it
+
+# Sets KUBELET to a kubelet: the one that it names, or else one that is built here, once.
+need_kubelet() {
+    need containerd:containerd runc:runc
+    if [ -n "${KUBELET:-}" ]; then
+        [ -x "$KUBELET" ] || die "KUBELET=$KUBELET is no executable"
+        KUBELET=$(realpath "$KUBELET")
+        return
+    fi
+    KUBELET=$CACHE/kubelet
+    [ -x "$KUBELET" ] || build_kubernetes kubelet
+}
+
+# build_kubernetes PROGRAM…: builds programs from Debian's source package, which holds all that
+# they need, and keeps them in the cache.
+build_kubernetes() {
+    local program top=$CACHE/kube
+    if [ ! -d "$top/go/src/k8s.io/kubernetes/cmd" ]; then
+        kubernetes_sources "$top"
+    fi
+    need go:golang-go
+    for program in "$@"; do
+        say "building $program, which takes some minutes"
+        (
+            cd "$top/go/src/k8s.io/kubernetes"
+            version=v$(cat "$top/version")
+            minor=${version#v*.}
+            set_to=k8s.io/component-base/version
+            GOPATH=$top/go GO111MODULE=off CGO_ENABLED=0 nice go build -trimpath -ldflags "-s -w \
+                -X $set_to.gitVersion=$version -X $set_to.gitMajor=1 -X $set_to.gitMinor=${minor%%.*}" \
+                -o "$top/$program" "k8s.io/kubernetes/cmd/$program"
+        ) || die "$program did not build; with KUBELET= the tests take a kubelet that is there already"
+        mv "$top/$program" "$CACHE/$program"
+    done
+}
+
+# kubernetes_sources DIR: fetches and unpacks the source package. apt's own lists stay as they are.
+kubernetes_sources() {
+    local top=$1 apt file version
+    command -v apt-get > /dev/null ||
+        die "a kubelet is built from Debian's sources; elsewhere, name one with KUBELET="
+    need dpkg-source:dpkg-dev
+    say "fetching the sources of Kubernetes with apt"
+    rm -rf "$top"
+    mkdir -p "$top/apt/sources" "$top/apt/lists/partial" "$top/go/src/k8s.io"
+    for file in /etc/apt/sources.list.d/*.sources; do
+        [ ! -e "$file" ] || sed 's/^Types:.*/Types: deb-src/' "$file" > "$top/apt/sources/${file##*/}"
+    done
+    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2> /dev/null |
+        sed -n 's/^deb[[:space:]]/deb-src /p' > "$top/apt/sources/more.list"
+    apt=(apt-get -qq -o "Dir::Etc::SourceList=/dev/null" -o "Dir::Etc::SourceParts=$top/apt/sources"
+        -o "Dir::State::Lists=$top/apt/lists" -o APT::Sandbox::User=root)
+    (
+        cd "$top"
+        "${apt[@]}" update && "${apt[@]}" source --download-only kubernetes &&
+            dpkg-source --no-check -x kubernetes_*.dsc go/src/k8s.io/kubernetes > /dev/null
+    ) || die "apt has no sources of Kubernetes here; name a kubelet with KUBELET="
+    version=$(cd "$top/go/src/k8s.io/kubernetes" && dpkg-parsechangelog --show-field Version)
+    # 1.20.5+really1.20.2-1.1 is 1.20.2.
+    version=${version##*really}
+    echo "${version%%[-+~]*}" > "$top/version"
+    rm -rf "$top/apt" "$top"/kubernetes_*
+}
+
+# pod_image TAR: an image with nothing but a static busybox, in the form that `ctr` imports.
+pod_image() {
+    local tar=$1 work applet digest
+    work=$(mktemp -d -p "$DIR")
+    mkdir -p "$work"/root/{bin,data,dev,etc,proc,sys,tmp}
+    cp "$(command -v busybox)" "$work/root/bin/busybox"
+    for applet in cat chmod date dd df echo id ls mkdir mount rm sh sleep stat sync tail touch wc; do
+        ln -s busybox "$work/root/bin/$applet"
+    done
+    tar -C "$work/root" --owner=0 --group=0 -cf "$work/layer.tar" .
+    digest=$(sha256sum < "$work/layer.tar")
+    printf '{"architecture":"amd64","os":"linux","config":{"Env":["PATH=/bin"],"Cmd":["tail","-f","/dev/null"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+        "${digest%% *}" > "$work/config.json"
+    printf '[{"Config":"config.json","RepoTags":["localhost/pod:test"],"Layers":["layer.tar"]}]' \
+        > "$work/manifest.json"
+    tar -C "$work" -cf "$tar" config.json layer.tar manifest.json
+    rm -rf "$work"
+}
+
+# kubelet_guest BOOT ARGUMENT OF LIBTEST…: boots a guest with two disks, one for the volumes and
+# one for kubelet's own files, and runs cases in it. What they print is in $DIR/BOOT.log. The
+# guest ends as if its plug had been pulled.
+kubelet_guest() {
+    local name=$1 command
+    shift
+    command="modprobe -a dm-mod loop overlay br_netfilter 2> /dev/null; cd /run
+        export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$DIR/again PEER=$(printf %q "${PEER:-}")
+        export FLEXVOLUME_LVM_RECORDER=$DIR/recorder FLEXVOLUME_LVM_IMAGE=$DIR/pod.tar KUBELET=$KUBELET
+        $DIR/kubelet-cases --test-threads=${KUBELET_THREADS:-4} $(printf ' %q' "$@") 2>&1 | tee $DIR/$name.log
+        cp /run/calls.jsonl $DIR/$name.jsonl; cp /run/log/*.log $DIR/$name/
+        sync -f $DIR/$name.jsonl; echo b > /proc/sysrq-trigger; sleep 60"
+    : > "$DIR/$name.log"
+    mkdir -p "$DIR/$name"
+    # It has no time to hand on a status: the results say how it went.
+    boot "$DIR" "$KUBELET_LIMIT" "$command" \
+        --qemu-opts="-drive file=$DIR/volumes,if=virtio,format=raw -drive file=$DIR/kubelet,if=virtio,format=raw" || true
+    grep -q '^test result: ok' "$DIR/$name.log" || {
+        say "the guest's console"
+        tail -n 40 "$DIR/console"
+        return 1
+    }
+}
+
+# A real kubelet drives the driver. Every call and its reply, and the logs of the run, are kept.
+kubelet() {
+    need_guest
+    choose_acceleration
+    need_kubelet
+    local tests recorder kept=${CARGO_TARGET_DIR:-target}/kubelet
+    tests=$(artifact --test kubelet)
+    recorder=$(artifact --test recorder)
+    if [ -z "$tests" ] || [ -z "$recorder" ]; then
+        die "the tests with kubelet did not build"
+    fi
+    install "$tests" "$DIR/kubelet-cases"
+    install "$recorder" "$DIR/recorder"
+    install "$DRIVER" "$DIR/lvm"
+    pod_image "$DIR/pod.tar"
+    truncate -s 6G "$DIR/volumes" "$DIR/kubelet"
+    local without=()
+    if [ -z "${PEER:-}" ]; then
+        say "NOT RUN: changing from the bash script and back. The script is not part of this project; PEER=PATH names it"
+        without=(--skip the_script_is_replaced)
+    fi
+    step kubelet kubelet_guest kubelet-1 --skip after_the_power_came_back "${without[@]}" "$@"
+    if [ -e "$DIR/again" ]; then
+        step "kubelet after a power-off" kubelet_guest kubelet-2 after_the_power_came_back
+    fi
+    cat "$DIR"/kubelet-?.log > "$DIR/kubelet.log"
+    rm -rf "$kept"
+    mkdir -p "$kept"
+    cp -r "$DIR"/kubelet-? "$DIR"/kubelet-?.jsonl "$kept/"
+    say "what kubelet called, with the longest duration; all of it is in $kept"
+    "$recorder" --table "$kept"/*.jsonl
+    count kubelet "$DIR/kubelet.log"
+}

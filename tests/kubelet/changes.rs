@@ -1,0 +1,124 @@
+//! The driver and its config change while pods run.
+
+use std::fs::{self, File};
+use std::io::Write;
+
+use crate::driver::{Driver, Mode};
+use crate::machine::{from_environment, refusal, shared};
+use crate::pod::{Pod, all_end};
+use crate::volume::Volume;
+
+in_both_modes! {
+    the_driver_is_upgraded_while_pods_run
+    the_config_is_edited_while_pods_run
+    a_wrong_option_is_explained_in_the_event_word_for_word
+}
+
+fn the_driver_is_upgraded_while_pods_run(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("upgrade");
+    let driver = Driver::new(&case, mode);
+    let volume = Volume::new(&case, "data");
+    let before = Pod::answering(&driver, "before", &volume);
+    before.says("written");
+    let inits = driver.count("init");
+    driver.upgrade(&another_version(&case));
+    before.answers(&driver, &volume);
+    let after = Pod::reading(&driver, "after", &volume);
+    after.says("kept");
+    assert!(driver.count("init") > inits, "kubelet has seen the new one");
+    all_end(&driver, mode, &volume, &[before, after]);
+    driver.assert_no_failure();
+}
+
+/// The same driver in another file.
+fn another_version(case: &str) -> String {
+    let new = format!("/run/new-{case}");
+    fs::copy(from_environment("FLEXVOLUME_LVM_DRIVER"), &new).unwrap();
+    let mut file = File::options().append(true).open(&new).unwrap();
+    // The kernel does not mind what follows after the program.
+    file.write_all(b"newer").unwrap();
+    new
+}
+
+fn the_config_is_edited_while_pods_run(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("edited");
+    let driver = Driver::new(&case, mode);
+    let volume = Volume::new(&case, "data");
+    let other = Volume::new(&case, "other");
+    let running = Pod::answering(&driver, "running", &volume);
+    running.says("written");
+
+    // A mistake keeps new volumes from coming up, and none from going down.
+    driver.configure(mode, "default_fz = \"xfs\"");
+    let refused = Pod::writing(&driver, "refused", &other, "never");
+    let text = refusal(mode, &refused.name, "default_fz");
+    assert!(text.contains(&format!("{case}~lvm/config.toml")), "{text}");
+    assert!(text.contains("line 2"), "{text}");
+    running.answers(&driver, &volume);
+    running.delete();
+    running.is_gone();
+    volume.is_unmounted();
+    refused.delete();
+    refused.is_gone();
+
+    driver.configure(mode, "default_fs = \"xfs\"");
+    let next = Pod::reading(&driver, "next", &volume);
+    next.says("kept");
+    all_end(&driver, mode, &volume, &[next]);
+}
+
+fn a_wrong_option_is_explained_in_the_event_word_for_word(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("wrong");
+    let driver = Driver::new(&case, mode);
+    let volume = Volume::new(&case, "data");
+    // kubelet takes the text as a format, so a percent sign is a trap.
+    let wrong = volume.clone().with("size", "32%s");
+    let pod = Pod::writing(&driver, "web", &wrong, "never");
+    let text = refusal(mode, &pod.name, "reason: ");
+    let failures = driver.failures();
+    let reason = failures.first().expect("a call has failed");
+    assert!(reason.contains("`size`"), "{reason}");
+    assert!(text.ends_with(reason), "{text:?} holds not {reason:?}");
+    assert_eq!(volume.tags(), "", "nothing was made on it");
+    pod.delete();
+    pod.is_gone();
+}
+
+#[test]
+fn a_node_leaves_attach_mode_while_pods_run() {
+    change_mode(Mode::Attach, Mode::MountOnly);
+}
+
+#[test]
+fn a_node_enters_attach_mode_while_pods_run() {
+    change_mode(Mode::MountOnly, Mode::Attach);
+}
+
+fn change_mode(from: Mode, to: Mode) {
+    let _running = shared();
+    let case = from.case("changing");
+    let driver = Driver::new(&case, from);
+    let volume = Volume::new(&case, "data");
+    let one = Pod::answering(&driver, "one", &volume);
+    one.says("written");
+    let two = Pod::reading(&driver, "two", &volume);
+    two.says("kept");
+
+    driver.configure(to, "");
+    one.answers(&driver, &volume);
+    let three = Pod::reading(&driver, "three", &volume);
+    three.says("kept");
+    for pod in [one, two, three] {
+        pod.delete();
+        pod.is_gone();
+    }
+    volume.is_unmounted();
+
+    let four = Pod::reading(&driver, "four", &volume);
+    four.says("kept");
+    all_end(&driver, to, &volume, &[four]);
+    driver.assert_no_failure();
+}

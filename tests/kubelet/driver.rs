@@ -1,0 +1,220 @@
+//! The driver, installed for one case, and what kubelet has called of it.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::machine::{KUBELET, from_environment};
+use crate::wait_until;
+
+/// Which call-outs kubelet makes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mode {
+    /// All, from `attach` to `detach`.
+    Attach,
+    /// `mount` and `unmount` only.
+    MountOnly,
+}
+
+pub const BOTH_MODES: [Mode; 2] = [Mode::Attach, Mode::MountOnly];
+
+impl Mode {
+    /// The name of a case in this mode.
+    pub fn case(self, case: &str) -> String {
+        let mode = match self {
+            Self::Attach => "attach",
+            Self::MountOnly => "mount",
+        };
+        format!("{case}-{mode}")
+    }
+}
+
+pub struct Driver {
+    /// The case, which is the driver's vendor as well.
+    pub case: String,
+}
+
+/// One call that kubelet made.
+#[derive(Debug)]
+pub struct Call {
+    pub args: Vec<String>,
+    /// None: it has not ended.
+    pub reply: Option<Reply>,
+}
+
+/// All that a reply to kubelet may hold.
+#[derive(Debug, Deserialize)]
+pub struct Reply {
+    pub status: String,
+    #[serde(default)]
+    pub message: String,
+}
+
+#[derive(Deserialize)]
+struct Line {
+    id: String,
+    driver: Option<String>,
+    args: Option<Vec<String>>,
+    reply: Option<String>,
+}
+
+impl Driver {
+    /// Installs the driver in this mode.
+    pub fn new(case: &str, mode: Mode) -> Self {
+        Self::with_config(case, mode, "")
+    }
+
+    /// Installs the driver with these lines in its config file too.
+    pub fn with_config(case: &str, mode: Mode, lines: &str) -> Self {
+        let driver = Self::installed(case);
+        driver.put_program(&from_environment("FLEXVOLUME_LVM_DRIVER"));
+        driver.install(Some(&config(mode, lines)));
+        driver
+    }
+
+    /// Installs an executable that needs no config file.
+    pub fn of_program(case: &str, program: &str) -> Self {
+        let driver = Self::installed(case);
+        driver.put_program(program);
+        driver.install(None);
+        driver
+    }
+
+    /// A driver that an earlier boot has installed.
+    pub fn installed(case: &str) -> Self {
+        Self {
+            case: case.to_owned(),
+        }
+    }
+
+    /// What a pod's manifest calls it.
+    pub fn name(&self) -> String {
+        format!("{}/lvm", self.case)
+    }
+
+    fn dir_name(&self) -> String {
+        format!("{}~lvm", self.case)
+    }
+
+    /// Where kubelet finds it.
+    fn dir(&self) -> PathBuf {
+        Path::new(KUBELET).join("exec").join(self.dir_name())
+    }
+
+    /// kubelet must never see half a driver: the directory comes into being as a whole.
+    fn install(&self, config: Option<&str>) {
+        let prepared = self.dir().with_file_name(format!(".{}", self.dir_name()));
+        fs::create_dir(&prepared).unwrap();
+        copy_executable(
+            &from_environment("FLEXVOLUME_LVM_RECORDER"),
+            &prepared.join("lvm"),
+        );
+        if let Some(config) = config {
+            fs::write(prepared.join("config.toml"), config).unwrap();
+        }
+        fs::rename(&prepared, self.dir()).unwrap();
+    }
+
+    /// Replaces the executable, as an upgrade does. kubelet sees that the file is another one.
+    pub fn upgrade(&self, program: &str) {
+        self.put_program(program);
+        let new = self.dir().join(".lvm");
+        copy_executable(&from_environment("FLEXVOLUME_LVM_RECORDER"), &new);
+        fs::rename(new, self.dir().join("lvm")).unwrap();
+    }
+
+    fn put_program(&self, program: &str) {
+        let drivers = Path::new(KUBELET).join("drivers");
+        let new = drivers.join(format!(".{}", self.dir_name()));
+        copy_executable(program, &new);
+        fs::rename(new, drivers.join(self.dir_name())).unwrap();
+    }
+
+    /// Writes the config file anew. kubelet notices that and calls `init` before its next call.
+    pub fn configure(&self, mode: Mode, lines: &str) {
+        let new = self.dir().join(".config.toml");
+        fs::write(&new, config(mode, lines)).unwrap();
+        fs::rename(new, self.dir().join("config.toml")).unwrap();
+    }
+
+    /// What kubelet has called so far, in order.
+    pub fn calls(&self) -> Vec<Call> {
+        let text = fs::read_to_string("/run/calls.jsonl").unwrap_or_default();
+        let lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Line>(line).ok());
+        let mut calls: Vec<(String, Call)> = Vec::new();
+        for line in lines {
+            if let Some(args) = line.args {
+                if line.driver == Some(self.dir_name()) {
+                    calls.push((line.id, Call { args, reply: None }));
+                }
+            } else if let Some((_, call)) = calls.iter_mut().find(|(id, _)| *id == line.id) {
+                let text = line.reply.unwrap_or_default();
+                let reply = serde_json::from_str(&text)
+                    .unwrap_or_else(|e| panic!("{:?} answered {text:?}: {e}", call.args));
+                call.reply = Some(reply);
+            }
+        }
+        calls.into_iter().map(|(_, call)| call).collect()
+    }
+
+    /// The call-outs that do something to a volume, in order, each once if it came several times
+    /// in a row.
+    pub fn order(&self) -> String {
+        let names = self.calls().into_iter().map(|call| call.args[0].clone());
+        let mut names: Vec<String> = names
+            .filter(|name| !matches!(name.as_str(), "init" | "getvolumename"))
+            .collect();
+        names.dedup();
+        names.join(" ")
+    }
+
+    /// How often a call-out was made.
+    pub fn count(&self, name: &str) -> usize {
+        self.calls()
+            .iter()
+            .filter(|call| call.args[0] == name)
+            .count()
+    }
+
+    /// Waits until a call-out has been made this often, and answered.
+    pub fn has_answered(&self, name: &str, times: usize) {
+        let answered = |call: &&Call| call.args[0] == name && call.reply.is_some();
+        wait_until(
+            &format!("{}: {name} for the {times}. time", self.case),
+            || self.calls().iter().filter(answered).count() >= times,
+        );
+    }
+
+    /// The messages of the calls that failed. An unmount may find the volume busy while the
+    /// container's mounts go; kubelet repeats it.
+    pub fn failures(&self) -> Vec<String> {
+        let failed = |call: Call| call.reply.filter(|reply| reply.status == "Failure");
+        let messages = self.calls().into_iter().filter_map(failed);
+        let messages = messages.map(|reply| reply.message);
+        messages
+            .filter(|text| !text.contains(" is in use by "))
+            .collect()
+    }
+
+    pub fn assert_no_failure(&self) {
+        assert_eq!(self.failures(), Vec::<String>::new(), "{}", self.case);
+    }
+}
+
+/// Many cases at once on an emulated machine make tools slow: the limits are longer than a node's.
+fn config(mode: Mode, lines: &str) -> String {
+    format!(
+        "attach = {}\n{lines}\n[limits]\nquery = 600\nactivate = 600\nlock = 900\n",
+        mode == Mode::Attach
+    )
+}
+
+fn copy_executable(from: &str, to: &Path) {
+    fs::copy(from, to).unwrap();
+    fs::set_permissions(to, Permissions::from_mode(0o755)).unwrap();
+    fs::File::open(to).unwrap().sync_all().unwrap();
+}

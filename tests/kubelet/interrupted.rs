@@ -1,0 +1,76 @@
+//! A pod that is deleted before its volume is up.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use crate::driver::{Driver, Mode};
+use crate::machine::shared;
+use crate::pod::{Pod, all_end};
+use crate::volume::Volume;
+use crate::wait_until;
+
+/// A mkfs.ext4 that waits until it is let go.
+pub struct Gate {
+    dir: PathBuf,
+}
+
+impl Gate {
+    pub fn new(case: &str) -> Self {
+        let dir = PathBuf::from(format!("/run/gate-{case}"));
+        fs::create_dir(&dir).unwrap();
+        let gate = Self { dir };
+        let tool = gate.dir.join("mkfs.ext4");
+        let script = format!(
+            "#!/bin/sh\ncd {}\ntouch reached\nwhile [ ! -e open ]; do sleep 0.2; done\n\
+             exec /sbin/mkfs.ext4 \"$@\"\n",
+            gate.dir.display()
+        );
+        fs::write(&tool, script).unwrap();
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+        gate
+    }
+
+    /// A driver that finds this mkfs.ext4 first.
+    pub fn driver(&self, case: &str, mode: Mode) -> Driver {
+        let dirs = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+        let first = self.dir.display();
+        let line = format!("tool_dirs = [\"{first}\", \"{}\"]", dirs.join("\", \""));
+        Driver::with_config(case, mode, &line)
+    }
+
+    pub fn is_reached(&self) {
+        wait_until("mkfs runs", || self.dir.join("reached").exists());
+    }
+
+    pub fn open(&self) {
+        fs::write(self.dir.join("open"), "").unwrap();
+    }
+}
+
+in_both_modes! {
+    a_pod_deleted_while_its_mount_is_in_progress_leaves_nothing
+}
+
+fn a_pod_deleted_while_its_mount_is_in_progress_leaves_nothing(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("hasty");
+    let gate = Gate::new(&case);
+    let driver = gate.driver(&case, mode);
+    let volume = Volume::new(&case, "data");
+    let pod = Pod::writing(&driver, "first", &volume, "never");
+    gate.is_reached();
+    pod.delete();
+    gate.open();
+    driver.has_answered("unmount", 1);
+    pod.is_gone();
+    volume.is_unmounted();
+    if mode == Mode::Attach {
+        driver.has_answered("detach", 1);
+    }
+
+    let next = Pod::writing(&driver, "next", &volume, "kept");
+    next.says("written");
+    all_end(&driver, mode, &volume, &[next]);
+    driver.assert_no_failure();
+}

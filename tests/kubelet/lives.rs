@@ -1,0 +1,68 @@
+//! A pod writes, goes, and the next pod finds what it wrote.
+
+use crate::driver::{Driver, Mode};
+use crate::machine::shared;
+use crate::pod::Pod;
+use crate::volume::Volume;
+
+/// What kubelet calls for one pod after the other, each once if it comes several times in a row.
+fn calls_for_two_lives(mode: Mode) -> String {
+    let (up, down) = match mode {
+        Mode::Attach => (
+            "attach waitforattach mountdevice mount",
+            "unmount unmountdevice detach",
+        ),
+        Mode::MountOnly => ("mount", "unmount"),
+    };
+    format!("{up} {down} {up} {down}")
+}
+
+fn live_twice(case: &str, mode: Mode, fs: &str) {
+    let _running = shared();
+    let case = mode.case(case);
+    let driver = Driver::new(&case, mode);
+    let volume = match fs {
+        "xfs" => Volume::xfs(&case, "data"),
+        _ => Volume::new(&case, "data").fs(fs),
+    };
+    let first = Pod::writing(&driver, "web", &volume, "kept");
+    first.says("written");
+    first.delete();
+    first.is_gone();
+    volume.is_unmounted();
+    let tags = volume.tags();
+    assert!(tags.starts_with(&format!("flexvolume.fs={fs}:")), "{tags}");
+
+    // The same pod, by its name.
+    let second = Pod::reading(&driver, "web", &volume);
+    second.says("kept");
+    second.delete();
+    second.is_gone();
+    volume.is_unmounted();
+    if mode == Mode::Attach {
+        driver.has_answered("detach", 2);
+    }
+    assert_eq!(volume.tags(), tags, "made once, not again");
+    driver.assert_no_failure();
+    assert_eq!(driver.order(), calls_for_two_lives(mode));
+}
+
+#[test]
+fn ext4_keeps_its_data_in_attach_mode() {
+    live_twice("ext4", Mode::Attach, "ext4");
+}
+
+#[test]
+fn ext4_keeps_its_data_in_mount_only_mode() {
+    live_twice("ext4", Mode::MountOnly, "ext4");
+}
+
+#[test]
+fn xfs_keeps_its_data_in_attach_mode() {
+    live_twice("xfs", Mode::Attach, "xfs");
+}
+
+#[test]
+fn xfs_keeps_its_data_in_mount_only_mode() {
+    live_twice("xfs", Mode::MountOnly, "xfs");
+}

@@ -1,0 +1,196 @@
+//! The node: its disks, containerd, and kubelet, which all cases share.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{
+    Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
+
+use crate::driver::Mode;
+use crate::{run, wait_for, wait_until};
+
+/// kubelet's own directory. It is on a disk, and so is still there after a power-off.
+pub const KUBELET: &str = "/var/lib/kubelet";
+pub const MANIFESTS: &str = "/var/lib/kubelet/manifests";
+/// The volume group of all cases.
+pub const GROUP: &str = "pods";
+const VOLUMES_DISK: &str = "/dev/vda";
+const KUBELET_DISK: &str = "/dev/vdb";
+const LOGS: &str = "/run/log";
+
+static CHILD: Mutex<Option<Child>> = Mutex::new(None);
+static USERS: RwLock<()> = RwLock::new(());
+
+/// kubelet is running, and stays so as long as this is held.
+pub fn shared() -> RwLockReadGuard<'static, ()> {
+    static READY: OnceLock<()> = OnceLock::new();
+    let users = USERS.read().unwrap_or_else(PoisonError::into_inner);
+    READY.get_or_init(set_up);
+    users
+}
+
+/// kubelet is running, and no other case uses it: it may be killed.
+pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    drop(shared());
+    USERS.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn set_up() {
+    fs::create_dir_all(LOGS).unwrap();
+    run("ip", &["link", "set", "lo", "up"]);
+    run("mount", &["--make-rshared", "/"]);
+    in_memory("/var/lib/containerd");
+    in_memory("/var/log");
+    if !is_filesystem(KUBELET_DISK) {
+        run("mkfs.ext4", &["-q", KUBELET_DISK]);
+        run("vgcreate", &["-q", GROUP, VOLUMES_DISK]);
+    }
+    fs::create_dir_all(KUBELET).unwrap();
+    run("mount", &[KUBELET_DISK, KUBELET]);
+    run("mount", &["--make-rshared", KUBELET]);
+    for dir in ["manifests", "exec", "drivers"] {
+        fs::create_dir_all(Path::new(KUBELET).join(dir)).unwrap();
+    }
+    start_containerd();
+    let kubelet = from_environment("KUBELET");
+    fs::copy(kubelet, "/run/kubelet").unwrap();
+    start_kubelet();
+}
+
+fn in_memory(dir: &str) {
+    fs::create_dir_all(dir).unwrap();
+    run("mount", &["-t", "tmpfs", "tmpfs", dir]);
+}
+
+fn is_filesystem(disk: &str) -> bool {
+    let mut blkid = Command::new("blkid");
+    blkid
+        .args(["-p", disk])
+        .stdout(Stdio::null())
+        .status()
+        .unwrap()
+        .success()
+}
+
+/// What tests/run.sh names.
+pub fn from_environment(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("tests/run.sh kubelet sets {name}"))
+}
+
+fn start_containerd() {
+    static CONTAINERD: OnceLock<Child> = OnceLock::new();
+    let config = "/run/containerd.toml";
+    fs::write(config, include_str!("containerd.toml")).unwrap();
+    CONTAINERD.get_or_init(|| in_background("containerd", &["--config", config], "containerd"));
+    wait_until("containerd answers", || {
+        let mut ctr = Command::new("ctr");
+        ctr.arg("version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        ctr.status().unwrap().success()
+    });
+    let image = from_environment("FLEXVOLUME_LVM_IMAGE");
+    run("ctr", &["--namespace", "k8s.io", "image", "import", &image]);
+}
+
+fn in_background(program: &str, args: &[&str], log: &str) -> Child {
+    let log = File::options()
+        .append(true)
+        .create(true)
+        .open(format!("{LOGS}/{log}.log"));
+    let log = log.unwrap();
+    Command::new(program)
+        .args(args)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap()
+}
+
+fn child() -> MutexGuard<'static, Option<Child>> {
+    CHILD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts kubelet and waits until it answers.
+pub fn start_kubelet() {
+    let config = "/run/kubelet.yaml";
+    fs::write(config, include_str!("kubelet.yaml")).unwrap();
+    let args = [
+        "--config",
+        config,
+        "--container-runtime=remote",
+        "--container-runtime-endpoint=unix:///run/containerd/containerd.sock",
+        // Events are logged from this level on.
+        "--v=3",
+    ];
+    *child() = Some(in_background("/run/kubelet", &args, "kubelet"));
+    wait_until("kubelet answers", || get("/healthz").is_some());
+}
+
+/// Kills kubelet as a crash would. The containers and the driver's calls go on.
+pub fn kill_kubelet() {
+    let mut kubelet = child().take().expect("kubelet runs");
+    kubelet.kill().unwrap();
+    kubelet.wait().unwrap();
+}
+
+/// kubelet's answer, if it has one.
+pub fn get(path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect("127.0.0.1:10255").ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    head.contains(" 200 ").then(|| body.to_owned())
+}
+
+/// Waits until kubelet warns about a pod with a text that holds these words, and returns it.
+pub fn warning(pod: &str, words: &str) -> String {
+    let of_pod = format!("object=\"default/{pod}-");
+    logged(words, |line| {
+        let is_it = line.contains("\"Event occurred\"") && line.contains(&of_pod);
+        is_it.then(|| line.split_once(" message="))?
+    })
+}
+
+/// The same for a volume that does not come up. Where kubelet itself attaches, a failure of
+/// `attach` is no event of the pod: then only the log tells. (With a control plane it is one.)
+pub fn refusal(mode: Mode, pod: &str, words: &str) -> String {
+    if mode == Mode::MountOnly {
+        return warning(pod, words);
+    }
+    let (case, _) = pod.rsplit_once('-').unwrap();
+    let of_volume = format!("{{volumeName:{case}/lvm/");
+    logged(words, |line| {
+        let is_it = line.contains("AttachVolume.Attach failed") && line.contains(&of_volume);
+        is_it.then(|| line.split_once(" Error: "))?
+    })
+}
+
+/// Waits until kubelet's log has a line whose quoted text, after what `find` splits off, holds
+/// these words, and returns the text.
+fn logged(words: &str, find: impl Fn(&str) -> Option<(&str, &str)>) -> String {
+    let text = |line: &str| serde_json::from_str::<String>(find(line)?.1).ok();
+    wait_for(&format!("kubelet says {words:?}"), || {
+        let log = fs::read_to_string(format!("{LOGS}/kubelet.log")).unwrap();
+        log.lines()
+            .filter_map(text)
+            .find(|text| text.contains(words))
+    })
+}
+
+/// The mount points of a device, or of a directory of its filesystem.
+pub fn mounts_of(device: &str) -> Vec<String> {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let point = |line: &str| {
+        let (mount, filesystem) = line.split_once(" - ")?;
+        let is_it = filesystem.split(' ').nth(1) == Some(device);
+        is_it.then(|| mount.split(' ').nth(4).map(str::to_owned))?
+    };
+    text.lines().filter_map(point).collect()
+}

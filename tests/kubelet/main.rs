@@ -1,0 +1,87 @@
+//! A real kubelet drives the driver: pods write to its volumes and read from them. This runs in a
+//! guest: `tests/run.sh kubelet [CASE…]` boots one with containerd and a standalone kubelet.
+//!
+//! Cases run at once on one kubelet. Each has a driver of its own, `<case>/lvm`, so that it can be
+//! in a mode of its own and be changed while pods run; and volumes of its own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::print_stdout,
+    clippy::disallowed_methods
+)]
+
+/// Makes two tests of a function that takes a mode: `<function>::in_attach_mode` and
+/// `<function>::in_mount_only_mode`.
+macro_rules! in_both_modes {
+    ($($case:ident)*) => {$(
+        mod $case {
+            use crate::driver::Mode;
+
+            #[test]
+            fn in_attach_mode() {
+                super::$case(Mode::Attach);
+            }
+
+            #[test]
+            fn in_mount_only_mode() {
+                super::$case(Mode::MountOnly);
+            }
+        }
+    )*};
+}
+
+mod driver;
+mod machine;
+mod pod;
+mod volume;
+
+mod changes;
+mod interrupted;
+mod lives;
+mod names;
+mod pods;
+mod power;
+mod restarts;
+mod script;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Runs a tool of the host, which must succeed, and returns what it printed, without the ends.
+fn run(tool: &str, args: &[&str]) -> String {
+    let output = Command::new(tool)
+        .args(args)
+        .env("LVM_SUPPRESS_FD_WARNINGS", "1")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{tool} {args:?}: {}: {stdout}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    stdout.trim().to_owned()
+}
+
+/// Waits until `look` finds something. The limit only ends a test that would never end.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    const LIMIT: Duration = Duration::from_secs(900);
+    let started = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(started.elapsed() < LIMIT, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Waits until `look` says yes.
+fn wait_until(what: &str, mut look: impl FnMut() -> bool) {
+    wait_for(what, || look().then_some(()));
+}

@@ -1,0 +1,59 @@
+//! Two pods whose inline volumes have one name, but are two logical volumes.
+
+use crate::driver::{Driver, Mode};
+use crate::machine::{shared, warning};
+use crate::pod::{Pod, all_end};
+use crate::volume::Volume;
+
+const LINES: &str = "cat /data/page || echo blank\n\
+    echo other > /data/page && sync && echo written";
+
+#[test]
+fn in_attach_mode_the_second_is_refused_with_the_reason() {
+    let _running = shared();
+    let mode = Mode::Attach;
+    let case = mode.case("namesakes");
+    let driver = Driver::new(&case, mode);
+    let one = Volume::new(&case, "one").called("data");
+    let other = Volume::new(&case, "other").called("data");
+    let first = Pod::writing(&driver, "first", &one, "kept");
+    first.says("written");
+    let second = Pod::new(&driver, "second", &other, LINES).started();
+    let text = warning(
+        &second.name,
+        "give the volumes of the two pods different names",
+    );
+    assert!(text.contains(&format!("pods/{case}-one")), "{text}");
+    assert!(text.contains(&format!("pods/{case}-other")), "{text}");
+    assert_eq!(other.tags(), "", "nothing was made on it");
+    all_end(&driver, mode, &one, &[first, second]);
+
+    // One after the other they may have the same name.
+    let second = Pod::new(&driver, "second", &other, LINES).started();
+    second.says("blank");
+    second.says("written");
+    all_end(&driver, mode, &other, &[second]);
+    let first = Pod::reading(&driver, "first", &one);
+    first.says("kept");
+    all_end(&driver, mode, &one, &[first]);
+}
+
+#[test]
+fn in_mount_only_mode_both_run_at_once() {
+    let _running = shared();
+    let mode = Mode::MountOnly;
+    let case = mode.case("namesakes");
+    let driver = Driver::new(&case, mode);
+    let one = Volume::new(&case, "one").called("data");
+    let other = Volume::new(&case, "other").called("data");
+    let first = Pod::writing(&driver, "first", &one, "kept");
+    first.says("written");
+    let second = Pod::new(&driver, "second", &other, LINES).started();
+    second.says("blank");
+    second.says("written");
+    let again = Pod::reading(&driver, "again", &one);
+    again.says("kept");
+    all_end(&driver, mode, &one, &[first, again]);
+    all_end(&driver, mode, &other, &[second]);
+    driver.assert_no_failure();
+}

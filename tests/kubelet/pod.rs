@@ -1,0 +1,179 @@
+//! A pod, as a file that kubelet reads.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::driver::{Driver, Mode};
+use crate::machine::{KUBELET, MANIFESTS};
+use crate::volume::Volume;
+use crate::{wait_for, wait_until};
+
+/// A pod that kubelet has been asked to run.
+pub struct Pod {
+    /// Its name; kubelet adds the node's.
+    pub name: String,
+    uid: String,
+    manifest: Value,
+}
+
+impl Pod {
+    /// A pod that sees the volume at /data, runs these lines of shell and goes on running.
+    pub fn new(driver: &Driver, name: &str, volume: &Volume, lines: &str) -> Self {
+        static PODS: AtomicU32 = AtomicU32::new(0);
+        let name = format!("{}-{name}", driver.case);
+        let uid = format!("{name}-{}", PODS.fetch_add(1, Ordering::Relaxed));
+        // A shell that is process 1 must ask for SIGTERM, and waits in a way that it can be told.
+        let script = format!("trap exit TERM\n{lines}\nwhile :; do sleep 1000 & wait; done");
+        let manifest = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default", "uid": uid},
+            "spec": {
+                "hostNetwork": true,
+                "terminationGracePeriodSeconds": 5,
+                "containers": [{
+                    "name": "main",
+                    "image": "localhost/pod:test",
+                    "imagePullPolicy": "Never",
+                    "command": ["sh", "-c", script],
+                    "volumeMounts": [{"name": volume.name, "mountPath": "/data"}],
+                }],
+                "volumes": [volume.manifest(&driver.name())],
+            },
+        });
+        Self {
+            name,
+            uid,
+            manifest,
+        }
+    }
+
+    /// Writes `text` to a file of the volume, waits until that is on the disk, and says "written".
+    pub fn writing(driver: &Driver, name: &str, volume: &Volume, text: &str) -> Self {
+        let lines = format!("echo {text} > /data/page && sync && echo written");
+        Self::new(driver, name, volume, &lines).started()
+    }
+
+    /// Reads that file and says what is in it.
+    pub fn reading(driver: &Driver, name: &str, volume: &Volume) -> Self {
+        Self::new(driver, name, volume, "cat /data/page").started()
+    }
+
+    /// Writes "kept" to the volume, says "written", and then says what [`Pod::answers`] asks.
+    pub fn answering(driver: &Driver, name: &str, volume: &Volume) -> Self {
+        let lines = "echo kept > /data/page && sync && echo written\n\
+            while [ ! -e /data/question ]; do sleep 1; done\n\
+            cat /data/question";
+        Self::new(driver, name, volume, lines).started()
+    }
+
+    /// Asks the pod something through its volume, and waits for the answer.
+    pub fn answers(&self, driver: &Driver, volume: &Volume) {
+        let question = self.volume_dir(driver, volume).join("question");
+        fs::write(question, "are you well?\n").unwrap();
+        self.says("are you well?");
+    }
+
+    /// A pod of an earlier boot.
+    pub fn that_was_started(name: &str) -> Self {
+        let manifest = fs::read_to_string(manifest_of(name)).unwrap();
+        let manifest: Value = serde_json::from_str(&manifest).unwrap();
+        let uid = manifest["metadata"]["uid"].as_str().unwrap().to_owned();
+        Self {
+            name: name.to_owned(),
+            uid,
+            manifest,
+        }
+    }
+
+    /// Changes a part of the manifest.
+    pub fn with(mut self, pointer: &str, key: &str, value: Value) -> Self {
+        self.manifest.pointer_mut(pointer).unwrap()[key] = value;
+        self
+    }
+
+    /// Hands the pod to kubelet.
+    pub fn started(self) -> Self {
+        let file = manifest_of(&self.name);
+        let new = file.with_extension("new");
+        let new = Path::new(KUBELET).join(new.file_name().unwrap());
+        fs::write(&new, self.manifest.to_string()).unwrap();
+        fs::File::open(&new).unwrap().sync_all().unwrap();
+        fs::rename(new, file).unwrap();
+        self
+    }
+
+    /// What its container has printed, of all its starts.
+    pub fn log(&self) -> String {
+        let tail = format!("_{}", self.uid);
+        let mut files = Vec::new();
+        for dir in entries(Path::new("/var/log/pods")) {
+            if dir.to_string_lossy().ends_with(&tail) {
+                files = entries(&dir.join("main"));
+            }
+        }
+        files.sort();
+        let texts = files
+            .iter()
+            .map(|file| fs::read_to_string(file).unwrap_or_default());
+        // Each line begins with a time, the stream and a mark.
+        let line = |line: &str| line.splitn(4, ' ').nth(3).unwrap_or("").to_owned() + "\n";
+        texts
+            .flat_map(|text| text.lines().map(line).collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// Waits until the container has printed a line.
+    pub fn says(&self, line: &str) {
+        wait_for(&format!("{} says {line:?}", self.name), || {
+            self.log().lines().any(|said| said == line).then_some(())
+        });
+    }
+
+    /// Takes it from kubelet.
+    pub fn delete(&self) {
+        fs::remove_file(manifest_of(&self.name)).unwrap();
+    }
+
+    /// Waits until nothing of it is left on the node.
+    pub fn is_gone(&self) {
+        let dir = Path::new(KUBELET).join("pods").join(&self.uid);
+        wait_until(&format!("{} is gone", self.name), || !dir.exists());
+    }
+
+    /// Where kubelet has the volume for this pod.
+    pub fn volume_dir(&self, driver: &Driver, volume: &Volume) -> PathBuf {
+        let volumes = format!("pods/{}/volumes/{}~lvm", self.uid, driver.case);
+        Path::new(KUBELET).join(volumes).join(&volume.name)
+    }
+}
+
+/// Takes the pods from kubelet, and waits until neither they nor the mounts of their volume are on
+/// the node, and the last calls have been made.
+pub fn all_end(driver: &Driver, mode: Mode, volume: &Volume, pods: &[Pod]) {
+    let detached = driver.count("detach");
+    for pod in pods {
+        pod.delete();
+    }
+    for pod in pods {
+        pod.is_gone();
+    }
+    volume.is_unmounted();
+    if mode == Mode::Attach {
+        driver.has_answered("detach", detached + 1);
+    }
+}
+
+fn manifest_of(pod: &str) -> PathBuf {
+    Path::new(MANIFESTS).join(format!("{pod}.json"))
+}
+
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    entries.map(|entry| entry.unwrap().path()).collect()
+}

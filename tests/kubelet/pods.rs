@@ -1,0 +1,120 @@
+//! What pods may ask of a volume, in both modes.
+
+use serde_json::{Value, json};
+
+use crate::driver::{Driver, Mode};
+use crate::machine::{get, shared};
+use crate::pod::{Pod, all_end};
+use crate::volume::Volume;
+use crate::wait_for;
+
+in_both_modes! {
+    two_pods_share_one_volume
+    a_read_only_pod_reads_and_cannot_write
+    fs_group_owns_what_is_in_the_volume
+    a_sub_path_is_all_that_the_container_sees
+    the_summary_shows_the_size_of_the_volume
+}
+
+fn two_pods_share_one_volume(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("share");
+    let driver = Driver::new(&case, mode);
+    let volume = Volume::new(&case, "data");
+    let one = Pod::writing(&driver, "one", &volume, "shared");
+    one.says("written");
+    let two = Pod::reading(&driver, "two", &volume);
+    two.says("shared");
+    one.delete();
+    one.is_gone();
+    let three = Pod::reading(&driver, "three", &volume);
+    three.says("shared");
+    all_end(&driver, mode, &volume, &[two, three]);
+    driver.assert_no_failure();
+}
+
+fn a_read_only_pod_reads_and_cannot_write(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("readonly");
+    let driver = Driver::new(&case, mode);
+    let volume = Volume::new(&case, "data");
+    let lines = "cat /data/page\ntouch /data/new 2> /dev/null || echo refused";
+    let read_only = volume.clone().read_only();
+
+    let writer = Pod::writing(&driver, "writer", &volume, "kept");
+    writer.says("written");
+    let beside = Pod::new(&driver, "beside", &read_only, lines).started();
+    beside.says("kept");
+    beside.says("refused");
+    all_end(&driver, mode, &volume, &[writer, beside]);
+
+    let by_itself = Pod::new(&driver, "alone", &read_only, lines).started();
+    by_itself.says("kept");
+    by_itself.says("refused");
+    all_end(&driver, mode, &volume, &[by_itself]);
+    driver.assert_no_failure();
+}
+
+fn fs_group_owns_what_is_in_the_volume(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("fsgroup");
+    let driver = Driver::new(&case, mode);
+    let volume = Volume::new(&case, "data");
+    let lines = "touch /data/mine\necho groups $(stat -c %g /data) $(stat -c %g /data/mine)";
+    let user = json!({"runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 2000});
+    let pod = Pod::new(&driver, "web", &volume, lines);
+    let pod = pod.with("/spec", "securityContext", user).started();
+    pod.says("groups 2000 2000");
+    all_end(&driver, mode, &volume, &[pod]);
+    driver.assert_no_failure();
+}
+
+fn a_sub_path_is_all_that_the_container_sees(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("subpath");
+    let driver = Driver::new(&case, mode);
+    let volume = Volume::new(&case, "data");
+    let lines = "echo inside > /data/page && sync && ls /data";
+    let mount = "/spec/containers/0/volumeMounts/0";
+    let part = Pod::new(&driver, "part", &volume, lines);
+    let part = part.with(mount, "subPath", "inner".into()).started();
+    part.says("page");
+    let whole = Pod::new(&driver, "whole", &volume, "cat /data/inner/page").started();
+    whole.says("inside");
+    all_end(&driver, mode, &volume, &[part, whole]);
+    driver.assert_no_failure();
+}
+
+fn the_summary_shows_the_size_of_the_volume(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("metrics");
+    let driver = Driver::with_config(&case, mode, "supports_metrics = true");
+    let volume = Volume::new(&case, "data");
+    let lines = "dd if=/dev/zero of=/data/page bs=1M count=5 && sync && echo written";
+    let pod = Pod::new(&driver, "web", &volume, lines).started();
+    pod.says("written");
+    let (capacity, used) = wait_for("the volume in /stats/summary", || {
+        let used_of = |stats: &Value| {
+            let number = |key: &str| stats[key].as_u64();
+            number("capacityBytes").zip(number("usedBytes"))
+        };
+        let stats = summary_of(&pod.name, &volume.name)?;
+        used_of(&stats).filter(|(_, used)| *used >= 5 << 20)
+    });
+    assert!((20 << 20..32 << 20).contains(&capacity), "{capacity}");
+    assert!(used < 10 << 20, "{used}");
+    all_end(&driver, mode, &volume, &[pod]);
+    driver.assert_no_failure();
+}
+
+/// What kubelet publishes of a pod's volume.
+fn summary_of(pod: &str, volume: &str) -> Option<Value> {
+    let summary: Value = serde_json::from_str(&get("/stats/summary")?).ok()?;
+    let pods = summary["pods"].as_array()?;
+    let is_it = |entry: &&Value| {
+        let name = entry["podRef"]["name"].as_str().unwrap_or("");
+        name.starts_with(&format!("{pod}-"))
+    };
+    let volumes = pods.iter().find(is_it)?["volume"].as_array()?.clone();
+    volumes.into_iter().find(|entry| entry["name"] == volume)
+}

@@ -1,0 +1,48 @@
+//! A node changes from the bash script to this driver and back, with pods running. The script is
+//! not part of this project: PEER names it, and without PEER tests/run.sh leaves this out.
+
+use crate::driver::{Driver, Mode};
+use crate::machine::{from_environment, shared};
+use crate::pod::{Pod, all_end};
+use crate::volume::Volume;
+
+#[test]
+fn the_script_is_replaced_by_the_driver_and_back_with_nothing_lost() {
+    let _running = shared();
+    let mode = Mode::Attach;
+    let script = from_environment("PEER");
+    let case = "script";
+    let driver = Driver::of_program(case, &script);
+    let volume = Volume::new(case, "data");
+    let xfs = Volume::xfs(case, "xfs");
+    let old = Pod::answering(&driver, "old", &volume);
+    let old_xfs = Pod::answering(&driver, "old-xfs", &xfs);
+    old.says("written");
+    old_xfs.says("written");
+    assert_eq!(volume.tags(), "", "the script records nothing");
+
+    driver.upgrade(&from_environment("FLEXVOLUME_LVM_DRIVER"));
+    let new = Pod::reading(&driver, "new", &volume);
+    new.says("kept");
+    old.answers(&driver, &volume);
+    // What the script has mounted, the driver takes off.
+    all_end(&driver, mode, &xfs, &[old_xfs]);
+    let new_xfs = Pod::reading(&driver, "new-xfs", &xfs);
+    new_xfs.says("kept");
+    assert!(
+        xfs.tags().starts_with("flexvolume.fs=xfs:"),
+        "{}",
+        xfs.tags()
+    );
+
+    driver.upgrade(&script);
+    new.delete();
+    new.is_gone();
+    // What the driver has mounted, the script takes off.
+    all_end(&driver, mode, &xfs, &[new_xfs]);
+    let last = Pod::reading(&driver, "last", &xfs);
+    last.says("kept");
+    all_end(&driver, mode, &xfs, &[last]);
+    all_end(&driver, mode, &volume, &[old]);
+    driver.assert_no_failure();
+}

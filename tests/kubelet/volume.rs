@@ -1,0 +1,100 @@
+//! A logical volume of a case, and what a pod's manifest says of it.
+
+use serde_json::{Value, json};
+
+use crate::machine::{GROUP, mounts_of};
+use crate::{run, wait_until};
+
+#[derive(Clone)]
+pub struct Volume {
+    /// What the pods call it.
+    pub name: String,
+    lv: String,
+    fs: String,
+    read_only: bool,
+    options: Value,
+}
+
+impl Volume {
+    /// Makes a blank logical volume for ext4. Pods call it by its own name.
+    pub fn new(case: &str, name: &str) -> Self {
+        Self::of_size(case, name, "32m", "ext4")
+    }
+
+    pub fn xfs(case: &str, name: &str) -> Self {
+        Self::of_size(case, name, "300m", "xfs")
+    }
+
+    fn of_size(case: &str, name: &str, size: &str, fs: &str) -> Self {
+        let volume = Self::that_is_there(case, name).fs(fs);
+        run(
+            "lvcreate",
+            &["-qq", "-y", "-W", "y", "-n", &volume.lv, "-L", size, GROUP],
+        );
+        volume
+    }
+
+    /// A volume that an earlier boot has made.
+    pub fn that_is_there(case: &str, name: &str) -> Self {
+        let lv = format!("{case}-{name}");
+        Self {
+            name: name.to_owned(),
+            fs: "ext4".to_owned(),
+            read_only: false,
+            options: json!({"volumegroup": GROUP, "volumeID": lv, "size": "32m"}),
+            lv,
+        }
+    }
+
+    pub fn fs(mut self, fs: &str) -> Self {
+        fs.clone_into(&mut self.fs);
+        self
+    }
+
+    /// The same volume under another name in the pod.
+    pub fn called(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    pub fn with(mut self, option: &str, value: &str) -> Self {
+        self.options[option] = value.into();
+        self
+    }
+
+    /// The entry of the pod's `volumes`.
+    pub fn manifest(&self, driver: &str) -> Value {
+        json!({"name": self.name, "flexVolume": {
+            "driver": driver,
+            "fsType": self.fs,
+            "readOnly": self.read_only,
+            "options": self.options,
+        }})
+    }
+
+    pub fn device(&self) -> String {
+        format!("/dev/mapper/{GROUP}-{}", self.lv.replace('-', "--"))
+    }
+
+    pub fn mounts(&self) -> Vec<String> {
+        mounts_of(&self.device())
+    }
+
+    /// Waits until it is mounted nowhere.
+    pub fn is_unmounted(&self) {
+        wait_until(&format!("{} is mounted nowhere", self.lv), || {
+            self.mounts().is_empty()
+        });
+    }
+
+    /// The tags of the logical volume.
+    pub fn tags(&self) -> String {
+        let path = format!("{GROUP}/{}", self.lv);
+        run("lvs", &["--noheadings", "-o", "lv_tags", &path])
+    }
+}
