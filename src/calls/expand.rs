@@ -3,6 +3,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::bring_up::{ensure_active, require_max_size, require_reserve};
+use super::first_mount::require_room;
 use super::host_use::require_not_the_hosts;
 use crate::config::{Config, Loaded};
 use crate::device::Device;
@@ -56,6 +57,7 @@ fn extend(host: &Host, config: &Config, device: &Device, size: Bytes) -> Result<
     let Found::Volume(volume) = lvm::find(host, id, config.limits.query)? else {
         bail!("{id} is active, but LVM does not know it; see `lvs {id}` and `pvs`");
     };
+    require_room(host, config, &volume)?;
     if size <= volume.size {
         return Ok(());
     }

@@ -129,7 +129,10 @@ fn ask_lvm(host: &Host, config: &Config, device: &Device) -> Result<Volume> {
 }
 
 /// Fails if a thin pool is so full that writing to the volume would soon stop, or break it.
-fn require_room(host: &Host, config: &Config, volume: &Volume) -> Result<()> {
+///
+/// # Errors
+/// How full it is, or what else is wrong with it.
+pub fn require_room(host: &Host, config: &Config, volume: &Volume) -> Result<()> {
     let Some(pool) = &volume.pool else {
         return Ok(());
     };
@@ -149,7 +152,7 @@ fn require_room(host: &Host, config: &Config, volume: &Volume) -> Result<()> {
     for (what, percent) in fills {
         if let Some(percent) = percent.filter(|percent| *percent >= limit) {
             bail!(
-                "the {what} of the thin pool {} is {percent:.1} % full (the limit is {limit} %): \
+                "the {what} of the thin pool {} is {percent:.1} percent full (the limit is {limit}): \
                  {} is not written to. Extend the pool (`lvextend {}`), free space in it, or raise \
                  `thin_pool_limit` in config.toml",
                 pool.id,
@@ -161,6 +164,16 @@ fn require_room(host: &Host, config: &Config, volume: &Volume) -> Result<()> {
                 }
             );
         }
+    }
+    // "out_of_data", "metadata_read_only", "failed", …: kernel and LVM have seen it break.
+    if !pool.health.is_empty() && !pool.health.contains("partial") {
+        bail!(
+            "the thin pool {0} is not well ({1}), so {2} is not written to; see `lvs -a -o \
+             +lv_health_status {0}`, and lvmthin(7) for its repair",
+            pool.id,
+            pool.health,
+            volume.id
+        );
     }
     Ok(())
 }
@@ -181,9 +194,16 @@ fn adopt(host: &Host, config: &Config, volume: &Volume, ready: &Ready, lock: &Lo
     if ready.recorded {
         return Ok(());
     }
+    let made = lvm::made_tag(ready.fs, &ready.uuid);
+    let is_old = |tag: &&str| *tag != made;
     let tags = Tags {
-        add: vec![lvm::made_tag(ready.fs, &ready.uuid)],
-        remove: volume.record.content_tags().map(str::to_owned).collect(),
+        remove: volume
+            .record
+            .content_tags()
+            .filter(is_old)
+            .map(str::to_owned)
+            .collect(),
+        add: vec![made.clone()],
     };
     lvm::retag(host, &config.limits, &volume.id, &tags, Some(lock))
 }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::backups::{self, PAGE};
+use super::signatures;
 use super::superblock::{Family, ReadAt, Superblock};
 
 /// How much of a device's head and of its tail is read completely.
@@ -32,6 +33,8 @@ pub struct Examination {
     pub unreadable: Option<Unreadable>,
     /// What is left of filesystems and partition tables, one entry for each of them.
     pub remains: Vec<Remains>,
+    /// What has left its mark where blkid looks for it. blkid should have named that.
+    pub signature: Option<String>,
     /// Whether each byte that was read is zero.
     pub all_zero: bool,
 }
@@ -113,6 +116,7 @@ pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64) -> Examination {
     let mut seen = Examination {
         unreadable: None,
         remains: Vec::new(),
+        signature: None,
         all_zero: true,
     };
     device.forget_cache();
@@ -207,6 +211,10 @@ impl Examination {
             let at = index.saturating_mul(SECTOR);
             let bytes = chunk.get(at..).unwrap_or_default();
             let offset = start.saturating_add(at as u64);
+            if self.signature.is_none() {
+                self.signature = signatures::in_sector(sector, offset, size)
+                    .map(|what| format!("{what} at byte {offset}"));
+            }
             let found = filesystem(bytes, offset, size, lv_time)
                 .or_else(|| partition_table(bytes, offset, size));
             if let Some(found) = found {
@@ -226,7 +234,7 @@ impl Examination {
 fn filesystem(bytes: &[u8], offset: u64, size: u64, lv_time: u64) -> Option<Remains> {
     let found = Superblock::parse(bytes, offset)?;
     if found.is_primary(offset) {
-        // That is for blkid to judge, with its checksums.
+        // That is for blkid to judge, with its checksums, and a signature if it does not.
         return None;
     }
     let (kind, counts) = match found.family {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use anyhow::{Context, Error, Result, bail};
 
 use super::examine::Examination;
-use super::prepare::{Ready, Subject, require_blank};
+use super::prepare::{Ready, Subject, require_blank, require_readable};
 use super::probe::{Content, probe};
 use super::superblock::{self, Family, Superblock};
 use crate::host::{Command, ToolError};
@@ -18,9 +18,20 @@ use crate::size::Bytes;
 pub(super) fn from_blank(subject: &Subject, claim: File) -> Result<Ready> {
     let fs = subject.wanted.unwrap_or(subject.config.default_fs);
     let claim = Arc::new(claim);
+    let seen = examine(subject, &claim)?;
+    require_readable(subject, &seen)?;
     require_writable(subject, fs)?;
-    require_blank(subject, &examine(subject, &claim)?)?;
-    make(subject, claim, fs, Force::No)
+    require_blank(subject, &seen)?;
+    // blkid says "nothing" of what it cannot read, too, and a failing disk fails now and then. By
+    // now everything has been read, and lies in the kernel's cache.
+    match probe(subject.host, &subject.config.limits, subject.device)? {
+        Content::Nothing => make(subject, claim, fs, Force::No),
+        other => bail!(
+            "{id} holds {other}, which could not be seen a moment ago: see the kernel's log for \
+             read errors of its disk; nothing was written",
+            id = subject.device.id
+        ),
+    }
 }
 
 /// Makes the filesystem again whose first making was cut short.
@@ -28,7 +39,9 @@ pub(super) fn again(subject: &Subject, claim: File, fs: FsType) -> Result<Ready>
     let claim = Arc::new(claim);
     require_writable(subject, fs)?;
     // The record says that there is only our own half of a filesystem; it must be readable still.
-    require_blank(subject, &examine(subject, &claim)?)?;
+    let seen = examine(subject, &claim)?;
+    require_readable(subject, &seen)?;
+    require_blank(subject, &seen)?;
     make(subject, claim, fs, Force::OverOurOwn)
 }
 
@@ -196,7 +209,8 @@ fn is_untouched(subject: &Subject) -> bool {
             .open_device(&subject.device.path, true)?;
         let content = probe(subject.host, &subject.config.limits, subject.device)?;
         let seen = examine(subject, &Arc::new(claim))?;
-        Ok(content == Content::Nothing && require_blank(subject, &seen).is_ok())
+        let blank = require_readable(subject, &seen).and_then(|()| require_blank(subject, &seen));
+        Ok(content == Content::Nothing && blank.is_ok())
     };
     look().unwrap_or(false)
 }

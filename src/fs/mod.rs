@@ -7,6 +7,7 @@ mod grow;
 mod make;
 mod prepare;
 mod probe;
+mod signatures;
 pub mod superblock;
 
 pub use check::check;

@@ -118,12 +118,31 @@ fn accept(subject: &Subject, fs: FsType, uuid: String, found: &Superblock) -> Re
         fs,
         uuid,
         size: Bytes::new(found.size),
-        recorded: recorded.is_some(),
+        // Any other tag that speaks of its content is out of date from now on: a word that it may
+        // be formatted was for another content.
+        recorded: subject.volume.record.content_tags().count() == 1 && recorded.is_some(),
         fresh: false,
     })
 }
 
-/// Says no to mkfs unless the whole examination of the device allows it.
+/// Fails if any of the places that were looked at cannot be read.
+///
+/// # Errors
+/// Which one.
+pub(super) fn require_readable(subject: &Subject, seen: &Examination) -> Result<()> {
+    let id = &subject.device.id;
+    match &seen.unreadable {
+        None => Ok(()),
+        Some(bad) => bail!(
+            "{id} cannot be read at byte {} ({}), so nobody can tell whether it is blank; nothing \
+             was written. Mend the disk below it (`dmesg`, `pvs`, `lvs -a -o +devices {id}`)",
+            bad.offset,
+            bad.error
+        ),
+    }
+}
+
+/// Says no to mkfs unless the whole examination of the device, which was readable, allows it.
 ///
 /// # Errors
 /// The reason.
@@ -131,14 +150,6 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
     let id = &subject.device.id;
     let record = &subject.volume.record;
     let me = own_name();
-    if let Some(bad) = &seen.unreadable {
-        bail!(
-            "{id} cannot be read at byte {} ({}), so nobody can tell whether it is blank; nothing \
-             was written. Mend the disk below it (`dmesg`, `pvs`, `lvs -a -o +devices {id}`)",
-            bad.offset,
-            bad.error
-        );
-    }
     if record.may_format {
         return Ok(());
     }
@@ -154,6 +165,13 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
     if record.making.is_some() {
         return Ok(());
     }
+    if let Some(signature) = &seen.signature {
+        bail!(
+            "{id} has {signature}, though blkid finds nothing whole there: it is damaged, or could \
+             not be read just now. It is not formatted. Repair or restore it, or if its data may go \
+             run `{me} allow-format {id}`"
+        );
+    }
     // What has no time on it cannot be told from the remains of a removed volume; but a volume
     // that the driver made has only ever had such remains.
     let settled = record.created || subject.config.stale_backups == StaleBackups::Ignore;
@@ -162,10 +180,19 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
         .iter()
         .find(|remains| remains.kind.has_time() || !settled);
     if let Some(remains) = counts {
+        let (repair, stale) = if remains.kind.has_time() {
+            (" (for ext: `e2fsck -b`)", "")
+        } else {
+            (
+                "",
+                ". If it is what a removed volume has left, and that happens often on this node, \
+                 `stale_backups = \"ignore\"` in config.toml allows it",
+            )
+        };
         bail!(
             "{id} looks blank at its beginning, but {remains} says that it held data; it is not \
-             formatted. Repair or restore it (for ext: `e2fsck -b`), or if its data may go run \
-             `{me} allow-format {id}`"
+             formatted. Repair or restore it{repair}, or if its data may go run \
+             `{me} allow-format {id}`{stale}"
         );
     }
     Ok(())

@@ -1,0 +1,121 @@
+//! A second opinion on "nothing": the marks that common content has at its own place.
+//!
+//! blkid wants more than a mark (checksums, sane numbers), and answers "nothing" for what is
+//! damaged, and for what it could not read at that moment. Neither makes a volume blank.
+
+/// What each mark is of: its name, where it is in bytes, and the mark. Sources: libblkid's
+/// `superblocks/*.c` and `partitions/*.c`.
+const MARKS: &[(&str, u64, &[u8])] = &[
+    ("a boot sector", 510, &[0x55, 0xAA]),
+    ("an xfs superblock", 0, b"XFSB"),
+    ("a LUKS header", 0, b"LUKS\xBA\xBE"),
+    ("an md superblock", 0, &MD),
+    ("an md superblock", 4096, &MD),
+    ("a GPT header", 512, b"EFI PART"),
+    ("a GPT header", 4096, b"EFI PART"),
+    ("an LVM label", 0, b"LABELONE"),
+    ("an LVM label", 512, b"LABELONE"),
+    ("an LVM label", 1024, b"LABELONE"),
+    ("an LVM label", 1536, b"LABELONE"),
+    ("an ext superblock", 1024 + 0x38, &[0x53, 0xEF]),
+    ("a swap header", 4096 - 10, b"SWAPSPACE2"),
+    ("a swap header", 8192 - 10, b"SWAPSPACE2"),
+    ("a swap header", 65_536 - 10, b"SWAPSPACE2"),
+    (
+        "a bcache superblock",
+        4096 + 24,
+        &[
+            0xC6, 0x85, 0x73, 0xF6, 0x4E, 0x1A, 0x45, 0xCA, 0x82, 0x65, 0xF5, 0x7F, 0x48, 0xBA,
+            0x6D, 0x81,
+        ],
+    ),
+    ("an ISO 9660 descriptor", 32_769, b"CD001"),
+    ("a btrfs superblock", 65_536 + 0x40, b"_BHRfS_M"),
+];
+
+/// `MD_SB_MAGIC` of Linux software RAID.
+const MD: [u8; 4] = 0xA92B_4EFC_u32.to_le_bytes();
+/// `ub_magic` of ZFS.
+const ZFS: [u8; 8] = 0x00BA_B10C_u64.to_le_bytes();
+
+/// The content whose mark is in `sector`, which is at byte `offset` of a device of `size` bytes.
+#[must_use]
+pub(super) fn in_sector(sector: &[u8], offset: u64, size: u64) -> Option<&'static str> {
+    let is_at = |place: u64, mark: &[u8]| {
+        place
+            .checked_sub(offset)
+            .and_then(|at| usize::try_from(at).ok())
+            .and_then(|at| sector.get(at..))
+            .is_some_and(|rest| rest.starts_with(mark))
+    };
+    let known = MARKS
+        .iter()
+        .find(|(_, place, mark)| is_at(*place, mark))
+        .map(|(name, ..)| *name);
+    // The two versions of md's superblock that are at the end: 1.0 and 0.90.
+    let ends = [
+        size.checked_sub(8192).map(|at| round_down(at, 4096)),
+        round_down(size, 65_536).checked_sub(65_536),
+    ];
+    let is_md = || ends.into_iter().flatten().any(|place| is_at(place, &MD));
+    known
+        .or_else(|| is_md().then_some("an md superblock"))
+        .or_else(|| is_zfs(sector, offset, size).then_some("a ZFS label"))
+}
+
+/// ZFS has two labels of 256 KiB at each end, and in the second half of each a ring of uberblocks.
+fn is_zfs(sector: &[u8], offset: u64, size: u64) -> bool {
+    const LABEL: u64 = 256 << 10;
+    const LABELS: u64 = 2 * LABEL;
+    let is_in_ring =
+        |place: u64| place < LABELS && place % LABEL >= LABEL / 2 && place.is_multiple_of(1024);
+    let second_pair = round_down(size, LABEL).checked_sub(LABELS);
+    let at_the_end = second_pair.and_then(|start| offset.checked_sub(start));
+    sector.starts_with(&ZFS) && (is_in_ring(offset) || at_the_end.is_some_and(is_in_ring))
+}
+
+fn round_down(number: u64, step: u64) -> u64 {
+    number.saturating_sub(number.checked_rem(step).unwrap_or(0))
+}
+
+#[cfg(test)]
+#[allow(clippy::arithmetic_side_effects)]
+mod tests {
+    use super::*;
+
+    /// What is found on a device of `size` bytes that is blank but for these bytes.
+    fn found(size: u64, place: u64, bytes: &[u8]) -> Option<&'static str> {
+        let offset = place - place % 512;
+        let at = usize::try_from(place - offset).unwrap();
+        let mut sector = [0; 512];
+        sector[at..at + bytes.len()].copy_from_slice(bytes);
+        in_sector(&sector, offset, size)
+    }
+
+    #[test]
+    fn a_mark_counts_at_its_own_place_only() {
+        const SIZE: u64 = (32 << 20) + 4096;
+        for (name, place, mark) in MARKS {
+            assert_eq!(found(SIZE, *place, mark), Some(*name), "{place}");
+            assert_eq!(found(SIZE, place + (7 << 20), mark), None, "{name} {place}");
+        }
+        let cases: [(&str, u64, &[u8], bool); 9] = [
+            ("md 1.0", SIZE - 8192, &MD, true),
+            ("md 0.90", (32 << 20) - (64 << 10), &MD, true),
+            ("md elsewhere", SIZE - 4096, &MD, false),
+            ("first ZFS label", 128 << 10, &ZFS, true),
+            ("second ZFS label", (384 << 10) + 1024, &ZFS, true),
+            ("third ZFS label", (32 << 20) - (384 << 10), &ZFS, true),
+            ("fourth ZFS label", (32 << 20) - (1 << 10), &ZFS, true),
+            ("before a ring", 127 << 10, &ZFS, false),
+            ("between the labels", 16 << 20, &ZFS, false),
+        ];
+        for (name, place, mark, want) in cases {
+            assert_eq!(found(SIZE, place, mark).is_some(), want, "{name}");
+        }
+        for size in [0, 512, 4096, 8192] {
+            assert_eq!(found(size, 0, b"XFSB"), Some("an xfs superblock"));
+            assert_eq!(found(size, 100, b"XFSB"), None);
+        }
+    }
+}
