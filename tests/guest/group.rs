@@ -10,8 +10,8 @@ use crate::snapshot::mounts;
 /// whatever is still mounted from it.
 pub struct Group {
     pub name: String,
-    file: PathBuf,
-    disk: String,
+    /// The file and the loop device that are this group's own.
+    disk: Option<(PathBuf, String)>,
 }
 
 impl Group {
@@ -24,11 +24,17 @@ impl Group {
         let file = PathBuf::from(format!("/run/{name}.disk"));
         fs::File::create(&file).unwrap().set_len(bytes).unwrap();
         let disk = run("losetup", &["--find", "--show", file.to_str().unwrap()]);
-        run("vgcreate", &["-q", name, &disk]);
+        let mut group = Self::on(name, &[&disk]);
+        group.disk = Some((file, disk));
+        group
+    }
+
+    /// A group on these disks, which somebody else takes away after it.
+    pub fn on(name: &str, disks: &[&str]) -> Self {
+        run("vgcreate", &[&["-q", name], disks].concat());
         Self {
             name: name.to_owned(),
-            file,
-            disk,
+            disk: None,
         }
     }
 
@@ -117,8 +123,10 @@ impl Drop for Group {
         }
         lenient("vgchange", &["-qq", "-an", &self.name]);
         // Quicker than to remove all volumes: without its disk the group is gone as well.
-        lenient("losetup", &["--detach", &self.disk]);
-        let _ = fs::remove_file(&self.file);
+        if let Some((file, disk)) = &self.disk {
+            lenient("losetup", &["--detach", disk]);
+            let _ = fs::remove_file(file);
+        }
     }
 }
 
@@ -132,7 +140,7 @@ pub fn device(vg: &str, lv: &str) -> String {
 }
 
 /// Cleaning up after a case that may have failed must not hide why it failed.
-fn lenient(tool: &str, args: &[&str]) {
+pub fn lenient(tool: &str, args: &[&str]) {
     let output = assert_cmd::Command::new(tool)
         .args(args)
         .env("LVM_SUPPRESS_FD_WARNINGS", "1")

@@ -13,19 +13,26 @@
     clippy::arithmetic_side_effects
 )]
 
+mod disk;
 mod group;
+mod marks;
 mod node;
 mod snapshot;
 mod volume;
 
 mod call_outs;
 mod content;
+mod foreign;
+mod full;
 mod growth;
 mod lives;
 mod old_kubelets;
 mod pods;
 mod read_only;
 mod reboot;
+mod swapped;
+mod unreadable;
+mod weak;
 
 use std::path::Path;
 

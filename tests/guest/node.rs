@@ -139,6 +139,17 @@ impl Node {
         command.args(args).assert().success();
     }
 
+    /// Runs a command for people, which must refuse with these words.
+    pub fn refuses_by_hand(&self, args: &[&str], words: &str) {
+        let output = assert_cmd::Command::new(self.exe())
+            .args(args)
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{args:?}");
+        assert!(stderr.contains(words), "{args:?}: no {words:?} in {stderr}");
+    }
+
     /// Calls the driver and expects success.
     pub fn done(&self, args: &[&str]) -> Reply {
         let reply = self.call(args);

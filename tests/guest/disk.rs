@@ -1,0 +1,161 @@
+//! A disk that fails when it is told to, and tells whether anything was written to it.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use nix::unistd::{Whence, lseek};
+
+use crate::group::lenient;
+use crate::node::{Node, precreated, text};
+use crate::run;
+use crate::snapshot::mount_at;
+use crate::volume::Volume;
+
+/// Where LVM begins its first extent on a disk (`pe_start`), in bytes.
+const FIRST_EXTENT: u64 = 1 << 20;
+/// LVM must not see the same disk twice: its own label is not where the loop device begins.
+const HIDDEN: u64 = 1 << 20;
+const SECTOR: u64 = 512;
+const BLANK: [u8; 4096] = [0; 4096];
+
+/// A device-mapper device over a loop device over a sparse file in memory.
+pub struct Disk {
+    name: String,
+    size: u64,
+    file: PathBuf,
+    below: String,
+}
+
+impl Disk {
+    pub fn new(name: &str, size: u64) -> Self {
+        let file = PathBuf::from(format!("/run/{name}.disk"));
+        let sparse = File::create(&file).unwrap();
+        sparse.set_len(HIDDEN + size).unwrap();
+        let below = run("losetup", &["--find", "--show", file.to_str().unwrap()]);
+        let disk = Self {
+            name: name.to_owned(),
+            size,
+            file,
+            below,
+        };
+        let table = disk.table(None);
+        run("dmsetup", &["create", name, "--table", table.trim_end()]);
+        disk
+    }
+
+    pub fn path(&self) -> String {
+        format!("/dev/mapper/{}", self.name)
+    }
+
+    /// From now on these bytes of the first volume on the disk can be neither read nor written.
+    pub fn fail(&self, bad: Range<u64>) {
+        run("sh", &["-c", &self.failing(Some(bad))]);
+    }
+
+    /// From now on nothing of the disk can be read or written, LVM's metadata among it: to LVM it
+    /// is missing.
+    pub fn fail_wholly(&self) {
+        let whole = format!("0 {} error", self.size / SECTOR);
+        run("dmsetup", &["load", &self.name, "--table", &whole]);
+        run("dmsetup", &["resume", &self.name]);
+    }
+
+    pub fn heal(&self) {
+        run("sh", &["-c", &self.failing(None)]);
+    }
+
+    /// Lines for a shell that make these bytes of the first volume fail, and no others.
+    pub fn failing(&self, bad: Option<Range<u64>>) -> String {
+        let name = &self.name;
+        format!(
+            "dmsetup load {name} <<'end' && dmsetup resume {name}\n{}end\n",
+            self.table(bad)
+        )
+    }
+
+    fn table(&self, bad: Option<Range<u64>>) -> String {
+        let mut table = String::new();
+        let mut at = 0;
+        let good = |from: u64, to: u64, table: &mut String| {
+            if from < to {
+                let (length, below) = (to - from, from + HIDDEN / SECTOR);
+                writeln!(table, "{from} {length} linear {} {below}", self.below).unwrap();
+            }
+        };
+        if let Some(range) = bad {
+            let start = (FIRST_EXTENT + range.start) / SECTOR;
+            let end = (FIRST_EXTENT + range.end) / SECTOR;
+            good(at, start, &mut table);
+            writeln!(table, "{start} {} error", end - start).unwrap();
+            at = end;
+        }
+        good(at, self.size / SECTOR, &mut table);
+        table
+    }
+
+    /// Bytes of the disk outside LVM's own metadata, as one number. What was never written takes
+    /// no time to read.
+    pub fn fingerprint(&self) -> u64 {
+        run("sync", &[&self.path()]);
+        let file = File::open(&self.file).unwrap();
+        let mut hasher = DefaultHasher::new();
+        let mut at = HIDDEN + FIRST_EXTENT;
+        while let Ok(data) = lseek(&file, at.try_into().unwrap(), Whence::SeekData) {
+            let hole = lseek(&file, data, Whence::SeekHole).unwrap();
+            let mut bytes = vec![0; usize::try_from(hole - data).unwrap()];
+            at = hole.try_into().unwrap();
+            file.read_exact_at(&mut bytes, data.try_into().unwrap())
+                .unwrap();
+            // A page of zeroes is a hole to whoever reads the disk.
+            for (page, bytes) in (data / 4096..).zip(bytes.chunks(4096)) {
+                if !BLANK.starts_with(bytes) {
+                    (page, bytes).hash(&mut hasher);
+                }
+            }
+        }
+        hasher.finish()
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        lenient("dmsetup", &["remove", "--retry", &self.name]);
+        lenient("losetup", &["--detach", &self.below]);
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+/// How many writes and discards a device was asked for since it was made, whether they succeeded
+/// or not.
+pub fn writes(device: &str) -> u64 {
+    let name = fs::canonicalize(device).unwrap();
+    let name = name.file_name().unwrap().to_str().unwrap();
+    let stat = fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
+    let column = |index: usize| -> u64 {
+        let word = stat.split_whitespace().nth(index);
+        word.unwrap().parse().unwrap()
+    };
+    // Documentation/block/stat.rst: write I/Os and discard I/Os.
+    column(4) + column(11)
+}
+
+/// `mount` fails and says these words, nothing is mounted, and the volume was asked for no write.
+pub fn writes_nothing(node: &Node, volume: &Volume, case: &str, words: &[&str]) {
+    let before = writes(&volume.device());
+    let dir = precreated(node.pod_dir("refused", volume));
+    let reply = node.call(&["mount", text(&dir), &volume.json()]);
+    assert_eq!(reply.status, "Failure", "{case}: {reply:?}");
+    for word in words {
+        assert!(
+            reply.message.contains(word),
+            "{case}: no {word:?} in {reply:?}"
+        );
+    }
+    assert_eq!(mount_at(&dir), None, "{case}");
+    assert_eq!(writes(&volume.device()), before, "{case}: {reply:?}");
+}

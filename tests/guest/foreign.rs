@@ -1,0 +1,253 @@
+//! A volume that holds anything else than a blank is never formatted, and the message names what
+//! it holds.
+
+use std::fs::File;
+use std::io::Read;
+
+use crate::disk::{Disk, writes_nothing};
+use crate::group::Group;
+use crate::marks::{bcache, gpt, luks, mbr, md0, md1, put, zfs};
+use crate::node::{Mode, Node};
+use crate::run;
+use crate::volume::Volume;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// Makes a volume read as zeroes again.
+fn blank(device: &str) {
+    run("blkdiscard", &["-f", device]);
+}
+
+const SIZE: u64 = 320 * MIB;
+
+fn tool(tool: &str, args: &[&str], device: &str) {
+    run(tool, &[args, &[device]].concat());
+}
+
+/// What it is called, how it gets onto a device, what the message must say.
+type Case = (&'static str, fn(&str), &'static str);
+
+const CASES: &[Case] = &[
+    ("swap", |d| tool("mkswap", &["-q"], d), "swap"),
+    (
+        "LVM",
+        |d| {
+            tool(
+                "pvcreate",
+                &["-qq", "-y", "--config", "devices/scan_lvs=1"],
+                d,
+            );
+        },
+        "LVM2_member",
+    ),
+    ("LUKS1", |d| luks(d, 1, 0), "crypto_LUKS"),
+    ("LUKS2", |d| luks(d, 2, 0), "crypto_LUKS"),
+    (
+        "second LUKS2 header",
+        |d| luks(d, 2, 16 * KIB),
+        "crypto_LUKS",
+    ),
+    ("md 1.1", |d| md1(d, 0), "linux_raid_member"),
+    ("md 1.2", |d| md1(d, 4 * KIB), "linux_raid_member"),
+    (
+        "md 1.0, at the end",
+        |d| md1(d, SIZE - 8 * KIB),
+        "linux_raid_member",
+    ),
+    (
+        "md 0.90, at the end",
+        |d| md0(d, SIZE - 64 * KIB),
+        "linux_raid_member",
+    ),
+    ("ZFS", |d| zfs(d, 0), "zfs_member"),
+    (
+        "ZFS, only the last label",
+        |d| zfs(d, SIZE - 256 * KIB),
+        "zfs_member",
+    ),
+    ("bcache", |d| bcache(d), "bcache"),
+    (
+        "MBR",
+        |d| mbr(d, 0x83, 2048, 8192),
+        "a partition table (dos)",
+    ),
+    (
+        "GPT",
+        |d| {
+            mbr(d, 0xEE, 1, u32::MAX);
+            gpt(d, SIZE, false);
+            gpt(d, SIZE, true);
+        },
+        "a partition table (gpt)",
+    ),
+    (
+        "GPT, only the second",
+        |d| {
+            mbr(d, 0xEE, 1, u32::MAX);
+            gpt(d, SIZE, true);
+        },
+        "a partition table (gpt)",
+    ),
+    (
+        "GPT without its MBR",
+        |d| gpt(d, SIZE, false),
+        "a GPT header at byte 512",
+    ),
+    (
+        "GPT at the end, nothing else",
+        |d| gpt(d, SIZE, true),
+        "a backup GPT header at byte 335543808",
+    ),
+    ("xfs", |d| tool("mkfs.xfs", &["-q"], d), "xfs, not ext4"),
+    (
+        "btrfs",
+        |d| tool("mkfs.btrfs", &["-q"], d),
+        "btrfs, not ext4",
+    ),
+    ("ext2", |d| tool("mkfs.ext2", &["-q"], d), "ext2, not ext4"),
+    (
+        "nothing right in an ext superblock but its mark",
+        |d| put(d, KIB + 0x38, &[0x53, 0xEF]),
+        "left as it is",
+    ),
+    (
+        "nothing right in an xfs superblock but its mark",
+        |d| put(d, 0, b"XFSB"),
+        "an xfs superblock at byte 0",
+    ),
+    (
+        "a swap header of no version",
+        |d| put(d, 4 * KIB - 10, b"SWAPSPACE2"),
+        "a swap header",
+    ),
+    (
+        "an LVM label with a wrong checksum",
+        |d| put(d, 512, b"LABELONE"),
+        "an LVM label at byte 512",
+    ),
+    (
+        "ext4 and xfs at once",
+        |d| {
+            tool("mkfs.xfs", &["-q"], d);
+            let mut first = [0; 512];
+            File::open(d).unwrap().read_exact(&mut first).unwrap();
+            blank(d);
+            tool("mkfs.ext4", &["-q"], d);
+            put(d, 0, &first);
+        },
+        "xfs",
+    ),
+    (
+        "btrfs and swap at once",
+        |d| {
+            tool("mkfs.btrfs", &["-q"], d);
+            put(d, KIB, &[1, 0, 0, 0, 255, 0, 0, 0]);
+            put(d, 4 * KIB - 10, b"SWAPSPACE2");
+        },
+        "swap",
+    ),
+    (
+        "md at the end of an ext4",
+        |d| {
+            tool("mkfs.ext4", &["-q"], d);
+            md1(d, SIZE - 8 * KIB);
+        },
+        "linux_raid_member",
+    ),
+];
+
+#[test]
+fn whatever_is_on_a_volume_is_named_and_left_alone() {
+    let node = Node::new(Mode::MountOnly);
+    let disk = Disk::new("signatures", SIZE + 8 * MIB);
+    let group = Group::on("marked", &[&disk.path()]);
+    group.linear("data", "320m");
+    let volume = Volume::new(&group, "data");
+    let device = volume.device();
+    for (case, make, words) in CASES {
+        make(&device);
+        let before = disk.fingerprint();
+        writes_nothing(&node, &volume, case, &[words]);
+        assert_eq!(disk.fingerprint(), before, "{case}");
+        blank(&device);
+    }
+    assert_eq!(group.tags("data"), "");
+    node.up("pod", &volume);
+    group.assert_recorded("data", "ext4");
+}
+
+#[test]
+fn a_filesystem_whose_beginning_was_wiped_is_never_formatted() {
+    let node = Node::new(Mode::MountOnly);
+    let disk = Disk::new("headless", SIZE + 8 * MIB);
+    let group = Group::on("wipedhead", &[&disk.path()]);
+    group.linear("data", "320m");
+    let volume = Volume::new(&group, "data");
+    let device = volume.device();
+    for (fs, word) in [
+        ("ext2", "an ext backup superblock"),
+        ("ext4", "an ext backup superblock"),
+        ("xfs", "an xfs secondary superblock"),
+        ("btrfs", "a btrfs superblock mirror"),
+    ] {
+        run(&format!("mkfs.{fs}"), &["-q", &device]);
+        for wiped in [MIB, 4 * MIB, 17 * MIB] {
+            let length = wiped.to_string();
+            run("blkdiscard", &["-f", "--length", &length, &device]);
+            let before = disk.fingerprint();
+            // Whatever was asked for, and by the driver's own default.
+            for wanted in [fs, ""] {
+                let case = format!("{fs}, {wiped} bytes wiped");
+                let words = [word, "lvm allow-format wipedhead/data"];
+                writes_nothing(&node, &volume.clone().fs(wanted), &case, &words);
+            }
+            assert_eq!(disk.fingerprint(), before, "{fs} {wiped}");
+        }
+        blank(&device);
+    }
+}
+
+#[test]
+fn what_a_removed_volume_left_behind_is_formatted_when_that_is_sure_or_allowed() {
+    let node = Node::new(Mode::MountOnly);
+    let lax = Node::with_config(Mode::MountOnly, "stale_backups = \"ignore\"");
+    let own = Node::with_config(Mode::MountOnly, "[volume_group.again]\ncreate = true\n");
+    let group = Group::new("again");
+    for (fs, kept) in [("ext4", ""), ("xfs", "xfs"), ("btrfs", "btrfs")] {
+        let volume = Volume::new(&group, "data").with("size", "320m");
+        group.linear("data", "320m");
+        run(&format!("mkfs.{fs}"), &["-q", &volume.device()]);
+        remove(&group);
+        group.linear("data", "320m");
+        if fs == "ext4" {
+            // Its time says that it is older than the volume.
+            node.up(fs, &volume);
+            node.down(fs, &volume);
+            remove(&group);
+            continue;
+        }
+        writes_nothing(&node, &volume, kept, &[kept, "stale_backups"]);
+        lax.up(fs, &volume);
+        lax.down(fs, &volume);
+        remove(&group);
+        // A volume that the driver made itself has only ever had such remains.
+        own.up(fs, &volume);
+        own.down(fs, &volume);
+        remove(&group);
+    }
+}
+
+/// Removes the volume, and waits until the clock tells whatever is made next from it: LVM's times
+/// are whole seconds, and those of ext too.
+fn remove(group: &Group) {
+    group.lv("lvremove", &[], "data");
+    let removed = now();
+    while now() == removed {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+fn now() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()
+}

@@ -1,0 +1,132 @@
+//! Volume groups and thin pools that are full.
+
+use crate::disk::writes_nothing;
+use crate::group::Group;
+use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
+use crate::volume::Volume;
+use crate::{read, run, write_synced};
+
+const MIB: u64 = 1 << 20;
+
+fn pool(group: &Group, data: &str, metadata: &str) {
+    let sizes = ["-L", data, "--poolmetadatasize", metadata, &group.name];
+    let make = ["-qq", "-y", "--type", "thin-pool", "-Z", "n", "-n", "pool"];
+    run("lvcreate", &[&make[..], &sizes].concat());
+}
+
+#[test]
+fn a_full_volume_group_is_said_and_nothing_is_changed() {
+    let group = Group::of_size("packed", 128 * MIB);
+    for mode in BOTH_MODES {
+        let lines = "[volume_group.packed]\ncreate = true\n";
+        let node = Node::with_config(mode, lines);
+        group.linear(mode.lv(), "32m");
+        let volume = Volume::new(&group, mode.lv());
+        write_synced(&node.up("pod", &volume).join("page"), "kept");
+        let reply = node.grow("pod", &volume, 400 * MIB);
+        assert_eq!(reply.status, "Failure", "{reply:?}");
+        for word in [mode.lv(), "400 MiB", "free in packed", "nsufficient"] {
+            assert!(reply.message.contains(word), "no {word:?} in {reply:?}");
+        }
+        assert_eq!(group.size(mode.lv()), 32 * MIB);
+
+        let another = Volume::of("packed", "another").with("size", "100m");
+        let dir = precreated(node.pod_dir("another", &another));
+        node.fails(
+            &["mount", text(&dir), &another.json()],
+            &["creating packed/another"],
+        );
+        assert_eq!(read(&node.pod_dir("pod", &volume).join("page")), "kept");
+        node.down("pod", &volume);
+        node.down_globally(&volume);
+    }
+}
+
+#[test]
+fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
+    const NEARLY: &str = "thin_pool_limit = 12";
+    let mut node = Node::with_config(Mode::MountOnly, NEARLY);
+    let group = Group::new("nearly");
+    // Metadata so large that little of it is in use.
+    pool(&group, "100m", "16m");
+    group.thin("used", "64m");
+    group.thin("blank", "64m");
+    let used = Volume::new(&group, "used");
+    let blank = Volume::new(&group, "blank");
+    let dir = node.up("pod", &used);
+    write_synced(&dir.join("page"), &"x".repeat(20 << 20));
+    node.down("pod", &used);
+
+    let words = [
+        "the data of the thin pool nearly/pool",
+        "the limit is 12)",
+        "lvextend",
+    ];
+    writes_nothing(&node, &blank, "mkfs", &words);
+    assert_eq!(group.tags("blank"), "");
+    writes_nothing(&node, &used, "mount", &words);
+    // Reading does no harm.
+    let reader = used.clone().read_only();
+    assert_eq!(
+        read(&node.up("reader", &reader).join("page")).len(),
+        20 << 20
+    );
+    node.down("reader", &reader);
+
+    // One that was mounted before goes on, but does not grow.
+    node.configure(Mode::MountOnly, "thin_pool_limit = 90");
+    let dir = node.up("pod", &used);
+    node.configure(Mode::MountOnly, NEARLY);
+    let grow = ["expandfs", &used.json(), "", text(&dir), "80000000", "0"];
+    node.fails(&grow, &words);
+    node.down("pod", &used);
+
+    group.lv("lvextend", &["-L", "600m"], "pool");
+    node.up("pod", &used);
+    node.up("pod", &blank);
+}
+
+#[test]
+fn a_thin_pool_whose_metadata_is_nearly_full_gets_no_more_writers() {
+    let node = Node::with_config(Mode::MountOnly, "thin_pool_limit = 5");
+    let group = Group::new("metadata");
+    // Of the least metadata that there can be, a tenth is in use from the beginning.
+    pool(&group, "100m", "2m");
+    group.thin("data", "64m");
+    let words = [
+        "the metadata of the thin pool metadata/pool",
+        "--poolmetadatasize",
+    ];
+    writes_nothing(&node, &Volume::new(&group, "data"), "metadata", &words);
+}
+
+#[test]
+fn a_thin_pool_that_has_run_out_is_not_written_to() {
+    let node = Node::with_config(Mode::MountOnly, "thin_pool_limit = 100");
+    let group = Group::new("ranout");
+    pool(&group, "16m", "4m");
+    group.lv("lvchange", &["--errorwhenfull", "y"], "pool");
+    for lv in ["filler", "data"] {
+        group.thin(lv, "64m");
+    }
+    let filler = format!("of={}", Volume::new(&group, "filler").device());
+    let filling = [
+        "if=/dev/urandom",
+        &filler,
+        "bs=1M",
+        "count=32",
+        "oflag=direct",
+        "status=none",
+    ];
+    let dd = assert_cmd::Command::new("dd")
+        .args(filling)
+        .output()
+        .unwrap();
+    assert!(!dd.status.success(), "the pool is smaller than that");
+    writes_nothing(
+        &node,
+        &Volume::new(&group, "data"),
+        "full",
+        &["the thin pool ranout/pool"],
+    );
+}

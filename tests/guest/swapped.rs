@@ -1,0 +1,158 @@
+//! A volume whose content is not the one that was recorded is neither mounted nor formatted until
+//! an operator says so, on the node.
+
+use std::path::Path;
+
+use crate::disk::writes_nothing;
+use crate::group::Group;
+use crate::node::{Mode, Node};
+use crate::volume::Volume;
+use crate::{read, run, write_synced};
+
+/// Brings a volume up once, with a page in it.
+fn filled(node: &Node, group: &Group, lv: &str) -> Volume {
+    let volume = Volume::new(group, lv);
+    write_synced(&node.up("pod", &volume).join("page"), lv);
+    node.down("pod", &volume);
+    volume
+}
+
+fn uuid(volume: &Volume) -> String {
+    let device = volume.device();
+    run("blkid", &["-p", "-o", "value", "-s", "UUID", &device])
+}
+
+#[test]
+fn content_of_another_volume_is_refused_with_both_uuids_until_it_is_adopted() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("restored");
+    group.linear("mine", "32m");
+    group.linear("other", "32m");
+    let mine = filled(&node, &group, "mine");
+    let other = filled(&node, &group, "other");
+    let (was, is) = (uuid(&mine), uuid(&other));
+    let (from, to) = (other.device(), mine.device());
+    run(
+        "dd",
+        &[
+            &format!("if={from}"),
+            &format!("of={to}"),
+            "bs=1M",
+            "conv=fsync",
+            "status=none",
+        ],
+    );
+
+    let words = [was.as_str(), is.as_str(), "lvm adopt restored/mine"];
+    writes_nothing(&node, &mine, "restored from the wrong backup", &words);
+    writes_nothing(&node, &mine.clone().read_only(), "to be read only", &words);
+    // Nobody who writes a pod can give the word.
+    for option in ["adopt", "mayformat", "allow-format", "force", "format"] {
+        writes_nothing(&node, &mine.clone().with(option, "true"), option, &[]);
+    }
+    assert_eq!(group.tags("mine"), format!("flexvolume.fs=ext4:{was}"));
+    node.refuses_by_hand(&["allow-format", "restored/mine"], "holds ext4");
+
+    node.by_hand(&["adopt", "restored/mine"]);
+    assert_eq!(group.tags("mine"), format!("flexvolume.fs=ext4:{is}"));
+    assert_eq!(read(&node.up("pod", &mine).join("page")), "other");
+}
+
+#[test]
+fn a_volume_that_was_rolled_back_to_before_its_filesystem_is_refused() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("rolled");
+    group.linear("thick", "32m");
+    group.lv("lvcreate", &["-s", "-n", "blank", "-L", "32m"], "thick");
+    let volume = filled(&node, &group, "thick");
+    let tag = group.tags("thick");
+    merge(&group, "blank");
+    assert_eq!(
+        run("lvs", &["--noheadings", "-o", "lv_name", "rolled"]),
+        "thick"
+    );
+    let words = [
+        &tag["flexvolume.fs=ext4:".len()..],
+        "lvm allow-format rolled/thick",
+    ];
+    writes_nothing(&node, &volume, "blank", &words);
+    node.refuses_by_hand(&["adopt", "rolled/thick"], "nothing can be found");
+    assert_eq!(group.tags("thick"), tag);
+
+    // The word is for one mkfs.
+    node.by_hand(&["allow-format", "rolled/thick"]);
+    let volume = filled(&node, &group, "thick");
+    group.assert_recorded("thick", "ext4");
+    assert_ne!(group.tags("thick"), tag);
+
+    // Back to an earlier state of the same filesystem: that is what snapshots are for.
+    group.lv("lvcreate", &["-s", "-n", "early", "-L", "32m"], "thick");
+    write_synced(&node.up("pod", &volume).join("page"), "late");
+    node.down("pod", &volume);
+    merge(&group, "early");
+    assert_eq!(read(&node.up("pod", &volume).join("page")), "thick");
+}
+
+#[test]
+fn a_thin_volume_that_was_rolled_back_to_another_filesystem_is_refused() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("thinback");
+    group.pool();
+    group.thin("data", "64m");
+    let volume = filled(&node, &group, "data");
+    group.lv(
+        "lvcreate",
+        &["-s", "-n", "first", "--addtag", &group.tags("data")],
+        "data",
+    );
+    run("blkdiscard", &["-f", &volume.device()]);
+    node.by_hand(&["allow-format", "thinback/data"]);
+    filled(&node, &group, "data");
+    let second = group.tags("data");
+
+    // thin: the snapshot takes the place of its origin. What it brings along is its own record.
+    group.lv("lvconvert", &["--merge"], "first");
+    let now = uuid_when_active(&group, &volume);
+    if group.tags("data") == second {
+        writes_nothing(&node, &volume, "thin", &[&now, "lvm adopt thinback/data"]);
+        node.by_hand(&["adopt", "thinback/data"]);
+    }
+    assert_eq!(group.tags("data"), format!("flexvolume.fs=ext4:{now}"));
+    assert_eq!(read(&node.up("pod", &volume).join("page")), "data");
+}
+
+fn uuid_when_active(group: &Group, volume: &Volume) -> String {
+    if !Path::new(&volume.device()).exists() {
+        group.lv("lvchange", &["-ay"], "data");
+    }
+    uuid(volume)
+}
+
+/// Merges a snapshot back into its origin and waits for the end of it.
+fn merge(group: &Group, snapshot: &str) {
+    run(
+        "lvconvert",
+        &["-qq", "-y", "-i", "1", "--merge", &group.path(snapshot)],
+    );
+}
+
+#[test]
+fn the_word_to_format_is_gone_once_the_volume_is_in_use() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("worded");
+    group.linear("data", "32m");
+    let volume = filled(&node, &group, "data");
+    // Given while the content could not be seen, say; the content is back.
+    group.lv("lvchange", &["--addtag", "flexvolume.mayformat"], "data");
+    let dir = node.up("pod", &volume);
+    assert_eq!(read(&dir.join("page")), "data");
+    group.assert_recorded("data", "ext4");
+    node.down("pod", &volume);
+    run("wipefs", &["-qa", &volume.device()]);
+    writes_nothing(
+        &node,
+        &volume,
+        "lost after that",
+        &["lvm allow-format worded/data"],
+    );
+}

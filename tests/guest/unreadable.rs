@@ -1,0 +1,206 @@
+//! Nobody can tell what is on a device that cannot be read, so nothing is ever written to one.
+
+use std::fs;
+use std::ops::Range;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::disk::{Disk, writes_nothing};
+use crate::group::Group;
+use crate::node::{Mode, Node, precreated, text};
+use crate::snapshot::mount_at;
+use crate::volume::Volume;
+use crate::{read, run, write_synced};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+fn sector(at: u64) -> Range<u64> {
+    at..at + 512
+}
+
+#[test]
+fn a_blank_volume_of_which_one_sector_cannot_be_read_is_not_formatted() {
+    const SIZE: u64 = 640 * MIB;
+    let node = Node::new(Mode::MountOnly);
+    let disk = Disk::new("onesector", SIZE + 8 * MIB);
+    let group = Group::on("sector", &[&disk.path()]);
+    group.linear("data", "640m");
+    let volume = Volume::new(&group, "data");
+    let before = disk.fingerprint();
+    for (case, at) in [
+        ("first sector", 0),
+        ("ext superblock", KIB),
+        ("swap and md", 4 * KIB),
+        ("ISO 9660", 32 * KIB),
+        ("btrfs superblock", 64 * KIB),
+        ("second ZFS label", 256 * KIB),
+        ("UDF anchor", MIB),
+        ("second LUKS2 header", 4 * MIB),
+        ("end of the head", 8 * MIB - 512),
+        ("ext backup, blocks of 1 KiB, group 1", 8 * MIB + KIB),
+        ("ext backup, blocks of 1 KiB, group 3", 24 * MIB + KIB),
+        ("btrfs mirror", 64 * MIB),
+        ("ext backup, blocks of 4 KiB, group 1", 128 * MIB),
+        ("xfs, second of four groups", 160 * MIB),
+        ("xfs, last of four groups", 480 * MIB),
+        ("ext backup, blocks of 4 KiB, last group", 512 * MIB),
+        ("begin of the tail", SIZE - 8 * MIB),
+        ("md 0.90", SIZE - 64 * KIB),
+        ("md 1.0", SIZE - 8 * KIB),
+        ("second GPT header", SIZE - 512),
+    ] {
+        disk.fail(sector(at));
+        let word = format!("sector/data cannot be read at byte {}", at - at % (4 * KIB));
+        writes_nothing(&node, &volume, case, &[&word, "nothing was written"]);
+    }
+    disk.fail(0..SIZE);
+    for fs in ["ext4", "xfs", "btrfs", ""] {
+        let volume = volume.clone().fs(fs);
+        writes_nothing(&node, &volume, fs, &["cannot be read at byte 0 "]);
+    }
+    let reader = volume.clone().read_only();
+    writes_nothing(&node, &reader, "reader", &["cannot be read at"]);
+    assert_eq!(group.tags("data"), "");
+
+    disk.heal();
+    assert_eq!(disk.fingerprint(), before);
+    node.up("pod", &volume);
+    group.assert_recorded("data", "ext4");
+    assert_ne!(disk.fingerprint(), before, "a fingerprint shows writes");
+}
+
+#[test]
+fn a_filesystem_that_cannot_be_read_for_a_while_is_there_again_afterwards() {
+    for (fs, size, superblock) in [("ext4", 64, KIB), ("xfs", 300, 0), ("btrfs", 128, 64 * KIB)] {
+        let node = Node::new(Mode::MountOnly);
+        let disk = Disk::new(&format!("awhile{fs}"), (size + 8) * MIB);
+        let group = Group::on(&format!("away{fs}"), &[&disk.path()]);
+        group.linear("data", &format!("{size}m"));
+        let volume = Volume::new(&group, "data").fs(fs);
+        write_synced(&node.up("pod", &volume).join("page"), "kept");
+        node.down("pod", &volume);
+        let tag = group.tags("data");
+        let before = disk.fingerprint();
+        // Without the record, too, it is the reading alone that must stop mkfs.
+        for recorded in [true, false] {
+            if !recorded {
+                group.lv("lvchange", &["--deltag", &tag], "data");
+            }
+            for (case, bad) in [
+                ("superblock", sector(superblock)),
+                ("first 16 MiB", 0..16 * MIB),
+                ("whole", 0..size * MIB),
+            ] {
+                disk.fail(bad);
+                let case = format!("{fs}, {case}, recorded: {recorded}");
+                writes_nothing(&node, &volume, &case, &["cannot be read at byte"]);
+            }
+            disk.heal();
+        }
+        assert_eq!(disk.fingerprint(), before);
+        assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
+        assert_eq!(group.tags("data"), tag, "adopted as what it was");
+    }
+}
+
+/// A directory with a tool that is not the real one, to go before the others in `tool_dirs`.
+fn stand_in(tool: &str, script: &str) -> String {
+    const DIR: &str = "/run/stand-ins";
+    let _ = fs::remove_dir_all(DIR);
+    fs::create_dir_all(DIR).unwrap();
+    let file = Path::new(DIR).join(tool);
+    fs::write(&file, format!("#!/bin/sh\n{script}")).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    format!(
+        "tool_dirs = [\"{DIR}\", \"/usr/sbin\", \"/usr/bin\", \"/sbin\", \"/bin\"]\n[limits]\nquery = 120"
+    )
+}
+
+#[test]
+fn what_blkid_could_not_read_is_not_blank_though_it_can_be_read_a_moment_later() {
+    const SIZE: u64 = 16 * MIB;
+    let disk = Disk::new("flaky", SIZE + 8 * MIB);
+    let group = Group::on("moment", &[&disk.path()]);
+    group.linear("data", "16m");
+    let volume = Volume::new(&group, "data");
+    let whole = || Some(0..SIZE);
+    // blkid alone meets the errors; and with the cache emptied, each time that it is run.
+    let script = format!(
+        "blockdev --flushbufs {}\n{}/usr/sbin/blkid \"$@\"; code=$?\n{}exit $code\n",
+        volume.device(),
+        disk.failing(whole()),
+        disk.failing(None)
+    );
+    let node = Node::with_config(Mode::MountOnly, &stand_in("blkid", &script));
+    // One group of blocks, so that no backup tells of it.
+    let device = volume.device();
+    for (tool, args, word) in [
+        ("mkfs.ext4", &["-q", "-F", "-b", "4096"][..], "ext"),
+        ("mkswap", &["-q"], "swap"),
+        (
+            "pvcreate",
+            &["-qq", "-y", "--config", "devices/scan_lvs=1"],
+            "LVM",
+        ),
+    ] {
+        run("wipefs", &["-qa", &device]);
+        run(tool, &[args, &[&device]].concat());
+        let before = disk.fingerprint();
+        writes_nothing(&node, &volume, tool, &[word]);
+        assert_eq!(disk.fingerprint(), before);
+    }
+    assert_eq!(group.tags("data"), "");
+}
+
+#[test]
+fn errors_that_begin_between_blkid_and_mkfs_stop_the_call() {
+    const SIZE: u64 = 32 * MIB;
+    let disk = Disk::new("between", SIZE + 8 * MIB);
+    let group = Group::on("late", &[&disk.path()]);
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let whole = || Some(0..SIZE);
+    let before = disk.fingerprint();
+
+    // After blkid: the driver's own reading meets them.
+    let script = format!(
+        "/usr/sbin/blkid \"$@\"; code=$?\n{}exit $code\n",
+        disk.failing(whole())
+    );
+    let node = Node::with_config(Mode::MountOnly, &stand_in("blkid", &script));
+    writes_nothing(
+        &node,
+        &volume,
+        "after blkid",
+        &["cannot be read at byte 0 "],
+    );
+    assert_eq!(group.tags("data"), "");
+
+    // The device's table is taken away: the volume has vanished.
+    disk.heal();
+    let script = format!(
+        "/usr/sbin/blkid \"$@\"; code=$?\ndmsetup wipe_table {}\nexit $code\n",
+        volume.device()
+    );
+    let node = Node::with_config(Mode::MountOnly, &stand_in("blkid", &script));
+    writes_nothing(&node, &volume, "vanished", &["cannot be read at byte 0 "]);
+    group.lv("lvchange", &["--refresh"], "data");
+
+    // At mkfs itself: it fails, nothing gets to the disk, and the call can be repeated.
+    disk.heal();
+    let script = format!("{}exec /usr/sbin/mkfs.ext4 \"$@\"\n", disk.failing(whole()));
+    let node = Node::with_config(Mode::MountOnly, &stand_in("mkfs.ext4", &script));
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let reply = node.call(&["mount", text(&dir), &volume.json()]);
+    assert_eq!(reply.status, "Failure", "{reply:?}");
+    assert!(
+        reply.message.contains("making ext4 on late/data"),
+        "{reply:?}"
+    );
+    assert_eq!(mount_at(&dir), None);
+    assert_eq!(disk.fingerprint(), before);
+    disk.heal();
+    Node::new(Mode::MountOnly).up("pod", &volume);
+    group.assert_recorded("data", "ext4");
+}
