@@ -91,9 +91,10 @@ pod_image() {
 kubelet_guest() {
     local name=$1 command
     shift
-    command="modprobe -a dm-mod loop overlay br_netfilter 2> /dev/null; cd /run
+    command="modprobe -a dm-mod loop overlay br_netfilter 2> /dev/null; cd /run; touch calls.jsonl
         export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$DIR/again PEER=$(printf %q "${PEER:-}")
-        export FLEXVOLUME_LVM_RECORDER=$DIR/recorder FLEXVOLUME_LVM_IMAGE=$DIR/pod.tar KUBELET=$KUBELET
+        export FLEXVOLUME_LVM_RECORDER=$DIR/recorder FLEXVOLUME_LVM_IMAGE=$DIR/pod.tar
+        export FLEXVOLUME_LVM_INSTALLER=$DIR/installer.tar KUBELET=$KUBELET
         $DIR/kubelet-cases --test-threads=${KUBELET_THREADS:-4} $(printf ' %q' "$@") 2>&1 | tee $DIR/$name.log
         cp /run/calls.jsonl $DIR/$name.jsonl; cp /run/log/*.log $DIR/$name/
         sync -f $DIR/$name.jsonl; echo b > /proc/sysrq-trigger; sleep 60"
@@ -124,6 +125,7 @@ kubelet() {
     install "$recorder" "$DIR/recorder"
     install "$DRIVER" "$DIR/lvm"
     pod_image "$DIR/pod.tar"
+    DRIVER=$DIR/lvm install/image.sh "$DIR/installer.tar"
     truncate -s 6G "$DIR/volumes" "$DIR/kubelet"
     local without=()
     if [ -z "${PEER:-}" ]; then

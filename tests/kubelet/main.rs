@@ -39,6 +39,7 @@ mod pod;
 mod volume;
 
 mod changes;
+mod container;
 mod interrupted;
 mod lives;
 mod names;

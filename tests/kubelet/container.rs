@@ -1,0 +1,56 @@
+//! The container of install/daemonset.yaml puts the driver into the kubelet that runs it.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::driver::{Driver, Mode};
+use crate::machine::{KUBELET, from_environment, shared};
+use crate::pod::{Pod, all_end};
+use crate::volume::Volume;
+use crate::{run, wait_until};
+
+/// What the `DaemonSet` runs, with kubelet's plugin directory, and a name for the driver so that
+/// other cases are not touched. There is no network for pods here, so it is the host's.
+fn spec(vendor: &str) -> Value {
+    let daemonset: Value =
+        serde_yaml_ng::from_str(include_str!("../../install/daemonset.yaml")).unwrap();
+    let mut spec = daemonset["spec"]["template"]["spec"].clone();
+    spec["hostNetwork"] = json!(true);
+    spec["volumes"][0]["hostPath"]["path"] = json!(format!("{KUBELET}/exec"));
+    let container = &mut spec["containers"][0];
+    container["name"] = json!("main");
+    let args = container["args"].as_array_mut().unwrap();
+    args.push(json!(format!("--vendor={vendor}")));
+    spec
+}
+
+#[test]
+fn the_daemonsets_container_installs_the_driver_and_other_pods_mount_with_it() {
+    let _running = shared();
+    let case = "container";
+    let image = from_environment("FLEXVOLUME_LVM_INSTALLER");
+    run("ctr", &["--namespace", "k8s.io", "image", "import", &image]);
+    let driver = Driver::installed(case);
+    let volume = Volume::new(case, "data");
+    let installer = Pod::new(&driver, "installer", &volume, "")
+        .with("", "spec", spec(case))
+        .started();
+    installer.says("checked    init says Success, attach = false");
+
+    let first = Pod::writing(&driver, "first", &volume, "kept");
+    first.says("written");
+    all_end(&driver, Mode::MountOnly, &volume, &[first]);
+
+    let exe = Path::new(KUBELET).join("exec/container~lvm/lvm");
+    fs::remove_file(&exe).unwrap();
+    wait_until("the driver is back", || exe.exists());
+
+    // The driver stays when its installer goes.
+    installer.delete();
+    installer.is_gone();
+    let second = Pod::reading(&driver, "second", &volume);
+    second.says("kept");
+    all_end(&driver, Mode::MountOnly, &volume, &[second]);
+}
