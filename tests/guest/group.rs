@@ -124,6 +124,13 @@ impl Drop for Group {
         lenient("vgchange", &["-qq", "-an", &self.name]);
         // Quicker than to remove all volumes: without its disk the group is gone as well.
         if let Some((file, disk)) = &self.disk {
+            // udev may still look at the disk, which then stays for a while. It must not show LVM
+            // a group whose name the next case takes.
+            let blank = || {
+                let file = fs::File::options().write(true).open(file)?;
+                file.set_len(0).and_then(|()| file.set_len(1 << 20))
+            };
+            let _ = blank();
             lenient("losetup", &["--detach", disk]);
             let _ = fs::remove_file(file);
         }
