@@ -19,9 +19,8 @@ need_kubelet() {
 # they need, and keeps them in the cache.
 build_kubernetes() {
     local program top=$CACHE/kube
-    if [ ! -d "$top/go/src/k8s.io/kubernetes/cmd" ]; then
-        kubernetes_sources "$top"
-    fi
+    # Written last of all.
+    [ -s "$top/version" ] || kubernetes_sources "$top"
     need go:golang-go
     for program in "$@"; do
         say "building $program, which takes some minutes"
@@ -29,7 +28,7 @@ build_kubernetes() {
             cd "$top/go/src/k8s.io/kubernetes"
             version=v$(cat "$top/version")
             minor=${version#v*.}
-            set_to=k8s.io/component-base/version
+            set_to=k8s.io/kubernetes/vendor/k8s.io/component-base/version
             GOPATH=$top/go GO111MODULE=off CGO_ENABLED=0 nice go build -trimpath -ldflags "-s -w \
                 -X $set_to.gitVersion=$version -X $set_to.gitMajor=1 -X $set_to.gitMinor=${minor%%.*}" \
                 -o "$top/$program" "k8s.io/kubernetes/cmd/$program"
@@ -50,7 +49,8 @@ kubernetes_sources() {
     for file in /etc/apt/sources.list.d/*.sources; do
         [ ! -e "$file" ] || sed 's/^Types:.*/Types: deb-src/' "$file" > "$top/apt/sources/${file##*/}"
     done
-    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2> /dev/null |
+    # Either kind of file may be missing.
+    { cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2> /dev/null || true; } |
         sed -n 's/^deb[[:space:]]/deb-src /p' > "$top/apt/sources/more.list"
     apt=(apt-get -qq -o "Dir::Etc::SourceList=/dev/null" -o "Dir::Etc::SourceParts=$top/apt/sources"
         -o "Dir::State::Lists=$top/apt/lists" -o APT::Sandbox::User=root)
@@ -62,8 +62,8 @@ kubernetes_sources() {
     version=$(cd "$top/go/src/k8s.io/kubernetes" && dpkg-parsechangelog --show-field Version)
     # 1.20.5+really1.20.2-1.1 is 1.20.2.
     version=${version##*really}
-    echo "${version%%[-+~]*}" > "$top/version"
     rm -rf "$top/apt" "$top"/kubernetes_*
+    echo "${version%%[-+~]*}" > "$top/version"
 }
 
 # pod_image TAR: an image with nothing but a static busybox, in the form that `ctr` imports.
