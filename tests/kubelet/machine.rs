@@ -127,6 +127,8 @@ pub fn start_kubelet() {
         "--container-runtime-endpoint=unix:///run/containerd/containerd.sock",
         // Events are logged from this level on.
         "--v=3",
+        // The statistics of containers, which cost much time here.
+        "--housekeeping-interval=60s",
     ];
     *child() = Some(in_background("/run/kubelet", &args, "kubelet"));
     wait_until("kubelet answers", || get("/healthz").is_some());
