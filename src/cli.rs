@@ -12,8 +12,9 @@ use clap::{CommandFactory, Parser};
 
 use crate::config::{FILE_VARIABLE, Loaded};
 use crate::fs::{EXAMINE, examine::examine};
-use crate::host::{Host, LinuxKernel, Processes, Signals, keep_memory_private};
+use crate::host::{Host, Kernel, LinuxKernel, Processes, Signals, keep_memory_private};
 use crate::load::load;
+use crate::mount::UNMOUNT;
 use crate::options::holds_secret;
 use crate::reply::Reply;
 use crate::tools::{self, Tool};
@@ -63,6 +64,7 @@ pub fn main(args: &[OsString]) -> Printed {
         Some(first) if calls::NAMES.iter().any(|name| first == name) => call_out(args, words),
         Some(first) if is_for_people(first) => people(args),
         Some(first) if first == EXAMINE => examine_stdin(words),
+        Some(first) if first == UNMOUNT => unmount_alone(words),
         _ => call_out(args, words),
     }
 }
@@ -91,6 +93,31 @@ fn examine_stdin(words: &[OsString]) -> Printed {
             code: 1,
             ..Printed::default()
         },
+    }
+}
+
+/// `unmount-alone -- <dir>`: one umount2(2) in a process of its own, because the disk may never
+/// answer. The exit code is the kernel's error.
+fn unmount_alone(words: &[OsString]) -> Printed {
+    let unmount = || -> Result<std::io::Result<()>> {
+        let dir = words.get(2).context("too few arguments")?;
+        let signals = Signals::install()?;
+        Ok(LinuxKernel::new(&signals).unmount(Path::new(dir)))
+    };
+    let failed = |error: &anyhow::Error, code| Printed {
+        stderr: format!("{error:#}\n"),
+        code,
+        ..Printed::default()
+    };
+    match unmount() {
+        Ok(Ok(())) => Printed::default(),
+        Ok(Err(error)) => {
+            let code = error
+                .raw_os_error()
+                .and_then(|code| u8::try_from(code).ok());
+            failed(&error.into(), code.unwrap_or(u8::MAX))
+        }
+        Err(error) => failed(&error, u8::MAX),
     }
 }
 

@@ -78,20 +78,26 @@ impl Device {
         sysfs(kernel, self.number, "ro").is_ok_and(|ro| ro != "0")
     }
 
-    /// Fails if every read and write of it would wait for ever.
+    /// Fails if every read and write of it would wait for ever: it is suspended, or a device is
+    /// that it is built on.
     ///
     /// # Errors
-    /// When it is suspended.
+    /// Which device is suspended, and how to resume it.
     pub fn require_not_suspended(&self, kernel: &dyn Kernel) -> Result<()> {
-        match sysfs(kernel, self.number, "dm/suspended").as_deref() {
-            Ok("1") => bail!(
-                "{} is suspended, so every access to it would wait; if no LVM command is at work \
-                 on it, run `dmsetup resume {}`",
-                self.path.display(),
-                self.id.dm_name()
-            ),
-            _ => Ok(()),
-        }
+        let Some(name) = suspended(kernel, &sysfs_path(self.number, ""), DEEPEST) else {
+            return Ok(());
+        };
+        let is_itself = name == self.id.dm_name();
+        let shown = self.path.display();
+        bail!(
+            "{} is suspended, so every access to it would wait; if no LVM command is at work on \
+             it, run `dmsetup resume {name}`",
+            if is_itself {
+                shown.to_string()
+            } else {
+                format!("{shown} is on /dev/mapper/{name}, which")
+            }
+        )
     }
 
     /// The devices built on top of it (LUKS, md, another volume group), by kernel name.
@@ -130,6 +136,23 @@ pub fn is_swap(kernel: &dyn Kernel, number: DeviceNumber) -> bool {
         .skip(1)
         .filter_map(|line| line.split_whitespace().next())
         .any(|path| matches!(kernel.device_number(Path::new(path)), Ok(Some(n)) if n == number))
+}
+
+/// More layers than anybody builds: LVM on RAID on a cache on LUKS on multipath.
+const DEEPEST: usize = 16;
+
+/// The name of the first suspended device at or below this directory of /sys.
+fn suspended(kernel: &dyn Kernel, dir: &Path, deepest: usize) -> Option<String> {
+    let read = |entry| kernel.read(&dir.join(entry)).unwrap_or_default();
+    if read("dm/suspended").trim_end() == "1" {
+        return Some(read("dm/name").trim_end().to_owned());
+    }
+    let deepest = deepest.checked_sub(1)?;
+    let below = dir.join("slaves");
+    let names = kernel.list(&below).unwrap_or_default();
+    names
+        .iter()
+        .find_map(|name| suspended(kernel, &below.join(name), deepest))
 }
 
 fn sysfs_path(number: DeviceNumber, entry: &str) -> PathBuf {

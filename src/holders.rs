@@ -93,6 +93,29 @@ pub fn of_mount(kernel: &dyn Kernel, mount_id: u64, mount_point: &Path) -> Vec<P
     })
 }
 
+/// What the kernel itself keeps open below this path: loop devices and swap files.
+#[must_use]
+pub fn kernels_own(kernel: &dyn Kernel, mount_point: &Path) -> Vec<String> {
+    let block = Path::new("/sys/block");
+    let names = kernel.list(block).unwrap_or_default();
+    let loops = names.iter().filter_map(|name| {
+        let file = kernel.read(&block.join(name).join("loop/backing_file"));
+        let file = file.ok()?.trim_end().to_owned();
+        let is_here = Path::new(&file).starts_with(mount_point);
+        is_here
+            .then(|| format!("the loop device /dev/{name} (file {file}; `losetup -d /dev/{name}`)"))
+    });
+    // Columns: Filename Type Size Used Priority; see proc(5).
+    let swaps = kernel.read(Path::new("/proc/swaps")).unwrap_or_default();
+    let files = swaps
+        .lines()
+        .filter_map(|line| line.split_whitespace().next());
+    let swaps = files
+        .filter(|file| Path::new(file).starts_with(mount_point))
+        .map(|file| format!("the swap file {file} (`swapoff {file}`)"));
+    loops.chain(swaps).collect()
+}
+
 struct OpenFile {
     target: PathBuf,
     info: PathBuf,

@@ -9,6 +9,7 @@ use crate::device::Device;
 use crate::holders;
 use crate::host::{Kernel, Lock};
 use crate::load::require_roots;
+use crate::lvm::Volume;
 
 /// Where the lock files are. /run is emptied by a reboot, as locks should be.
 pub const LOCK_DIR: &str = "/run/flexvolume-lvm";
@@ -16,7 +17,11 @@ pub const LOCK_DIR: &str = "/run/flexvolume-lvm";
 /// The lock of a volume: `<LV UUID>.lock`. By UUID, because a name can come back as another volume.
 #[must_use]
 pub fn path_of(device: &Device) -> PathBuf {
-    Path::new(LOCK_DIR).join(format!("{}.lock", device.lv_uuid))
+    path_of_uuid(&device.lv_uuid)
+}
+
+fn path_of_uuid(lv_uuid: &str) -> PathBuf {
+    Path::new(LOCK_DIR).join(format!("{lv_uuid}.lock"))
 }
 
 /// Takes the lock of `device`, waiting at most `limit` for whoever has it.
@@ -25,6 +30,15 @@ pub fn path_of(device: &Device) -> PathBuf {
 /// When it is still held then, naming the holders; or the driver is told to stop.
 pub fn hold(kernel: &dyn Kernel, device: &Device, limit: Duration) -> Result<Lock> {
     hold_file(kernel, &path_of(device), limit).with_context(|| format!("locking {}", device.id))
+}
+
+/// Takes the lock of a volume that is not active, and so has no device.
+///
+/// # Errors
+/// As [`hold`].
+pub fn hold_inactive(kernel: &dyn Kernel, volume: &Volume, limit: Duration) -> Result<Lock> {
+    let path = path_of_uuid(&volume.uuid.replace('-', ""));
+    hold_file(kernel, &path, limit).with_context(|| format!("locking {}", volume.id))
 }
 
 /// Takes the lock for making a volume that does not exist yet, and so has no UUID.

@@ -6,9 +6,10 @@ use anyhow::{Error, Result, anyhow, bail};
 
 use crate::config::{Config, VolumeGroup};
 use crate::device::{Device, volume_of};
-use crate::host::Host;
+use crate::host::{Host, Lock};
 use crate::lock;
 use crate::lvm::{self, Found, Tags, Volume};
+use crate::mount::Table;
 use crate::names::LvId;
 use crate::options::Options;
 use crate::size::Bytes;
@@ -59,6 +60,15 @@ pub fn ensure_active(
     config: &Config,
     options: &Options,
 ) -> Result<Result<Device, Missing>> {
+    activate(host, config, options, None)
+}
+
+fn activate(
+    host: &Host,
+    config: &Config,
+    options: &Options,
+    held: Option<&Lock>,
+) -> Result<Result<Device, Missing>> {
     let id = &options.id;
     let policy = config.policy(id.vg())?;
     if let Some(device) = Device::find(host.kernel, id)? {
@@ -75,6 +85,10 @@ pub fn ensure_active(
         Found::Volume(volume) => *volume,
     };
     require_usable(&volume)?;
+    // Otherwise the last unmount of another pod could deactivate it before its device is found.
+    let _lock = (config.deactivate && held.is_none())
+        .then(|| lock::hold_inactive(host.kernel, &volume, config.limits.lock))
+        .transpose()?;
     lvm::activate(host, &config.limits, id)?;
     match Device::find(host.kernel, id)? {
         Some(device) => Ok(Ok(device)),
@@ -85,6 +99,30 @@ pub fn ensure_active(
             id.vg()
         ),
     }
+}
+
+/// Locks the volume, and makes sure that it is active under the lock.
+///
+/// With `deactivate`, the last unmount of another pod may have taken the device away since it was
+/// found. Nobody deactivates it while this lock is held.
+///
+/// # Errors
+/// As [`ensure_active`] and [`lock::hold`].
+pub fn hold_active(
+    host: &Host,
+    config: &Config,
+    options: &Options,
+    device: Device,
+) -> Result<(Device, Lock)> {
+    let lock = lock::hold(host.kernel, &device, config.limits.lock)?;
+    if device.is_still_there(host.kernel) {
+        return Ok((device, lock));
+    }
+    let again = activate(host, config, options, Some(&lock))?.map_err(|m| m.error(options))?;
+    if again.lv_uuid != device.lv_uuid {
+        bail!("{} was replaced by another volume just now", device.id);
+    }
+    Ok((again, lock))
 }
 
 /// Fails for a volume that no filesystem can be on, or not all of it.
@@ -192,11 +230,17 @@ pub fn require_same(host: &Host, word: &str, device: &Device, options: &Options)
     if is_same {
         return Ok(());
     }
-    let other = number
-        .and_then(|number| volume_of(host.kernel, number))
+    let mounts = Table::read(host.kernel)?;
+    let other = number.and_then(|number| volume_of(host.kernel, number));
+    let place = other
+        .as_ref()
+        .and_then(|other| mounts.of_device(host.kernel, other).first().copied())
+        .map(|row| format!(", mounted at {}", row.mount_point.display()))
+        .unwrap_or_default();
+    let other = other
         .map(|other| other.id)
         .or_else(|| LvId::from_device(word))
-        .map_or_else(|| word.to_owned(), |id| format!("{word} ({id})"));
+        .map_or_else(|| word.to_owned(), |id| format!("{word} ({id}{place})"));
     bail!(
         "the device handed on is {other}, but the options name {}. {}",
         device.id,

@@ -2,14 +2,13 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::bring_up::{ensure_active, require_max_size, require_reserve};
+use super::bring_up::{ensure_active, hold_active, require_max_size, require_reserve};
 use super::first_mount::require_room;
 use super::host_use::require_not_the_hosts;
 use crate::config::{Config, Loaded};
 use crate::device::Device;
 use crate::fs::grow;
 use crate::host::Host;
-use crate::lock;
 use crate::lvm::{self, Found, Volume};
 use crate::mount::{Row, Table};
 use crate::names::FsType;
@@ -31,7 +30,7 @@ pub fn run(
 ) -> Result<Reply> {
     let config = config.require()?;
     let device = ensure_active(host, config, options)?.map_err(|m| m.error(options))?;
-    let lock = lock::hold(host.kernel, &device, config.limits.lock)?;
+    let (device, lock) = hold_active(host, config, options, device)?;
     let table = Table::read(host.kernel)?;
     let mounts = table.of_device(host.kernel, &device);
     require_not_the_hosts(host, config, &device, &mounts, dir)?;

@@ -6,13 +6,12 @@ use std::path::Path;
 use anyhow::{Error, Result, bail};
 use nix::libc::{EINVAL, ENOENT, ESTALE};
 
-use super::bring_up::{ensure_active, note_name, require_same, same_name_advice};
+use super::bring_up::{ensure_active, hold_active, note_name, require_same, same_name_advice};
 use super::first_mount::{FirstMount, mount_first};
 use super::host_use::require_not_the_hosts;
 use crate::config::{Config, Loaded};
 use crate::device::{Device, volume_of};
 use crate::host::{Host, Lock};
-use crate::lock;
 use crate::mount::{
     Place, Row, Table, after_undo, bind, is_kubelets, make_dirs, make_read_only, mounted_at,
 };
@@ -37,7 +36,7 @@ pub fn run(
     if let Some(there) = mounted_row(host, dir)? {
         return keep(host, &there, &device, dir, options);
     }
-    let lock = lock::hold(host.kernel, &device, config.limits.lock)?;
+    let (device, lock) = hold_active(host, config, options, device)?;
     // Another call may have mounted it while this one waited.
     if let Some(there) = mounted_row(host, dir)? {
         return keep(host, &there, &device, dir, options);

@@ -31,7 +31,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
                 require_not_stuck(host, device, &table)?;
             }
         }
-        ensure_unmounted(host.kernel, dir)?;
+        ensure_unmounted(host, &config.limits, dir)?;
     }
     if config.attach {
         return Ok(Reply::success());
@@ -89,7 +89,7 @@ fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<De
         .iter()
         .any(|row| row.mount_point != global);
     if !is_used {
-        ensure_unmounted(host.kernel, global)?;
+        ensure_unmounted(host, &config.limits, global)?;
         // kubelet removes it on its own after a restart; not being able to does no harm.
         let _ = host.kernel.remove_dir(global);
     }

@@ -7,7 +7,7 @@ use super::examine::Examination;
 use super::prepare::{Ready, Subject, require_blank, require_readable};
 use super::probe::{Content, probe};
 use super::superblock::{self, Family, Superblock};
-use crate::host::{Command, ToolError};
+use crate::host::{Command, Effect, ToolError};
 use crate::lvm::{Tags, made_tag, making_tag, retag};
 use crate::names::FsType;
 use crate::size::Bytes;
@@ -96,13 +96,10 @@ fn require_writable(subject: &Subject, fs: FsType) -> Result<()> {
 /// process can be left behind.
 fn examine(subject: &Subject, claim: &Arc<File>) -> Result<Examination> {
     let size = subject.device.size(subject.host.kernel)?;
-    let command = Command::myself(subject.config.limits.query)
+    let limit = subject.config.limits.query;
+    let command = Command::myself(super::EXAMINE, Effect::Reads, limit)
         .stdin(Arc::clone(claim))
-        .args([
-            super::EXAMINE.to_owned(),
-            size.get().to_string(),
-            subject.volume.created.to_string(),
-        ]);
+        .args([size.get().to_string(), subject.volume.created.to_string()]);
     let examining = || format!("reading {}", subject.device.path.display());
     let output = subject.host.run(&command).with_context(examining)?;
     serde_json::from_slice(&output.stdout).with_context(examining)

@@ -12,7 +12,8 @@ pub enum Program {
     /// A tool, looked for by name in the configured directories.
     Tool(&'static str),
     /// This executable, for work that may hang in the kernel and so must not be done in-process.
-    Myself,
+    /// The word says which.
+    Myself(&'static str),
     /// A driver's executable, called as kubelet calls it, with the config that is beside it.
     Driver(PathBuf),
 }
@@ -36,6 +37,7 @@ pub struct Command {
     accepted: &'static [i32],
     stdin: Option<Arc<File>>,
     has_operands: bool,
+    is_undo: bool,
 }
 
 impl Command {
@@ -51,10 +53,18 @@ impl Command {
         Self::new(Program::Tool(tool), limit, Effect::Writes)
     }
 
-    /// This executable again, for something that only reads.
+    /// This executable again, for the work of this name.
     #[must_use]
-    pub fn myself(limit: Duration) -> Self {
-        Self::new(Program::Myself, limit, Effect::Reads)
+    pub fn myself(work: &'static str, effect: Effect, limit: Duration) -> Self {
+        Self::new(Program::Myself(work), limit, effect)
+    }
+
+    /// Says that this takes something back. It is done even when the driver has been told to stop,
+    /// if that takes no more than a moment.
+    #[must_use]
+    pub fn as_undo(mut self) -> Self {
+        self.is_undo = true;
+        self
     }
 
     /// A driver's executable, for a call-out that only reads.
@@ -72,6 +82,7 @@ impl Command {
             accepted: &[0],
             stdin: None,
             has_operands: false,
+            is_undo: false,
         }
     }
 
@@ -122,7 +133,7 @@ impl Command {
     pub fn tool_name(&self) -> &'static str {
         match self.program {
             Program::Tool(tool) => tool,
-            Program::Myself => "examine",
+            Program::Myself(work) => work,
             Program::Driver(_) => "driver",
         }
     }
@@ -143,6 +154,12 @@ impl Command {
     #[must_use]
     pub fn effect(&self) -> Effect {
         self.effect
+    }
+
+    /// Whether this takes something back.
+    #[must_use]
+    pub fn is_undo(&self) -> bool {
+        self.is_undo
     }
 
     /// Whether this exit code is one of the accepted.

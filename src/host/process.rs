@@ -24,6 +24,8 @@ const MOST_STDERR: usize = 1024;
 const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
 /// The same when the driver itself is told to stop: kubelet waits 10 s, people less.
 const GRACE_AT_STOP: Duration = Duration::from_secs(2);
+/// How long what takes something back may still take then.
+const GRACE_FOR_UNDO: Duration = Duration::from_secs(1);
 /// How long a SIGKILL may take before the process counts as stuck in the kernel.
 const GRACE_AT_KILL: Duration = Duration::from_secs(1);
 
@@ -58,7 +60,7 @@ impl<'a> Processes<'a> {
         let tool = command.tool_name();
         let spawn_error = |source| ToolError::Spawn { tool, source };
         let path = match command.program() {
-            Program::Myself => PathBuf::from("/proc/self/exe"),
+            Program::Myself(_) => PathBuf::from("/proc/self/exe"),
             Program::Driver(path) => path.clone(),
             Program::Tool(tool) => self.find(tool).ok_or_else(|| ToolError::Missing {
                 tool,
@@ -86,6 +88,9 @@ impl<'a> Processes<'a> {
 #[allow(clippy::disallowed_methods)]
 fn start(path: &Path, command: &Command) -> std::process::Command {
     let mut child = std::process::Command::new(path);
+    if let Program::Myself(work) = command.program() {
+        child.arg(work);
+    }
     child
         .args(command.arguments())
         // The words of messages are compared; and LVM would warn on stderr of the descriptors
@@ -106,7 +111,7 @@ impl Tools for Processes<'_> {
 
     fn run(&self, command: &Command) -> Result<Output, ToolError> {
         let line = || command.line();
-        if self.signals.stopping() {
+        if self.signals.stopping() && !command.is_undo() {
             return Err(ToolError::Stopped {
                 line: line(),
                 effect: Effect::Reads,
@@ -117,9 +122,16 @@ impl Tools for Processes<'_> {
             source,
         };
         let mut watched = Watched::new(self.spawn(command)?, self.signals).map_err(spawn_error)?;
-        let end = watched
+        let mut end = watched
             .wait(Instant::now().checked_add(command.limit()), Watch::Stop)
             .map_err(spawn_error)?;
+        if command.is_undo() && matches!(end, End::Stopping) {
+            let deadline = Instant::now().checked_add(GRACE_FOR_UNDO);
+            end = match watched.wait(deadline, Watch::ExitOnly) {
+                Ok(End::Deadline) => End::Stopping,
+                other => other.map_err(spawn_error)?,
+            };
+        }
         let status = match end {
             End::Exited(status) => status,
             End::Deadline => {
@@ -132,7 +144,12 @@ impl Tools for Processes<'_> {
                 });
             }
             End::Stopping => {
-                watched.stop(command.effect(), GRACE_AT_STOP);
+                let effect = if command.is_undo() {
+                    Effect::Reads // it has been waited for already
+                } else {
+                    command.effect()
+                };
+                watched.stop(effect, GRACE_AT_STOP);
                 return Err(ToolError::Stopped {
                     line: line(),
                     effect: command.effect(),
@@ -222,8 +239,11 @@ impl<'a> Watched<'a> {
                 return Ok(End::Flooded);
             }
             if let Some(status) = self.child.try_wait()? {
-                // Anything it wrote just before it exited is in the pipes by now.
-                self.read_pipes()?;
+                // Anything it wrote just before it exited is in the pipes by now. A pipe holds
+                // 64 KiB, of which at least MOST_STDERR are taken at a time.
+                for _ in 0..64 {
+                    self.read_pipes()?;
+                }
                 return Ok(End::Exited(status));
             }
             if watch == Watch::Stop && self.signals.stopping() {

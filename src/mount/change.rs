@@ -4,19 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use nix::libc::{EBUSY, EINVAL};
+use nix::libc::{EBUSY, EINVAL, ENOENT};
 use nix::mount::MsFlags;
 
 use super::table::{Row, Table, mounted_at};
 use crate::config::Limits;
 use crate::device::Device;
 use crate::holders;
-use crate::host::{Command, Host, Kernel, Lock};
+use crate::host::{Command, Effect, Host, Kernel, Lock};
 use crate::names::FsType;
 use crate::options::MountOptions;
 
 /// More mounts than this on one directory are no accident that unmounting could mend.
 const MOST_STACKED: usize = 64;
+
+/// The work that the driver gives to itself: `unmount-alone <dir>`. Not for people.
+pub const UNMOUNT: &str = "unmount-alone";
 
 /// How often, and after which time, a busy mount is tried again: another call that binds from it,
 /// or a container that has just ended, holds it for a moment.
@@ -51,15 +54,17 @@ pub fn mount_device(
     let command = command.operand(&device.path).operand(dir);
     match host.run(&command) {
         Ok(_) => Ok(()),
-        Err(error) => {
-            Err(after_undo(error.into(), undo_mount(host.kernel, dir))).with_context(|| {
-                format!(
-                    "mounting {} on {} (see also `dmesg`)",
-                    device.id,
-                    dir.display()
-                )
-            })
-        }
+        Err(error) => Err(after_undo(
+            error.into(),
+            ensure_unmounted(host, limits, dir),
+        ))
+        .with_context(|| {
+            format!(
+                "mounting {} on {} (see also `dmesg`)",
+                device.id,
+                dir.display()
+            )
+        }),
     }
 }
 
@@ -80,7 +85,7 @@ pub fn bind(kernel: &dyn Kernel, from: &Row, dir: &Path, read_only: bool) -> Res
         .with_context(binding)?;
     if read_only && !from.is_read_only() {
         make_read_only(kernel, from, dir)
-            .map_err(|error| after_undo(error, undo_mount(kernel, dir)))?;
+            .map_err(|error| after_undo(error, undo_bind(kernel, dir)))?;
     }
     Ok(())
 }
@@ -118,13 +123,42 @@ fn flags_of(options: &str) -> MsFlags {
 ///
 /// # Errors
 /// When it is busy, naming by what.
-pub fn ensure_unmounted(kernel: &dyn Kernel, dir: &Path) -> Result<()> {
+pub fn ensure_unmounted(host: &Host, limits: &Limits, dir: &Path) -> Result<()> {
+    take_off(host.kernel, dir, |id| unmount(host, limits, dir, id))
+}
+
+/// Unmounts one mount. The last one of a filesystem writes back what is not on the disk yet; if
+/// that disk does not answer, this never returns. So it is done in a process that can be left
+/// behind, and only it: the others cannot hang.
+fn unmount(host: &Host, limits: &Limits, dir: &Path, id: u64) -> Result<io::Result<()>> {
+    let kernel = host.kernel;
+    if !Table::read(kernel)?.is_last_of_its_filesystem(id) {
+        return Ok(kernel.unmount(dir));
+    }
+    let command = Command::myself(UNMOUNT, Effect::Writes, limits.mount)
+        .as_undo()
+        .accept(&[0, ENOENT, EBUSY, EINVAL])
+        .operand(dir);
+    let output = host
+        .run(&command)
+        .with_context(|| format!("unmounting {}", dir.display()))?;
+    Ok(match output.code {
+        0 => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    })
+}
+
+fn take_off(
+    kernel: &dyn Kernel,
+    dir: &Path,
+    unmount: impl Fn(u64) -> Result<io::Result<()>>,
+) -> Result<()> {
     let mut patience = PATIENCE;
     for _ in 0..MOST_STACKED {
         let Some(id) = mounted_at(kernel, dir)? else {
             return Ok(());
         };
-        match kernel.unmount(dir) {
+        match unmount(id)? {
             Ok(()) => {}
             // Somebody else has just done it.
             Err(e) if matches!(e.raw_os_error(), Some(EINVAL)) => {}
@@ -143,17 +177,21 @@ pub fn ensure_unmounted(kernel: &dyn Kernel, dir: &Path) -> Result<()> {
 }
 
 fn busy(kernel: &dyn Kernel, dir: &Path, id: u64) -> String {
+    let mut users = holders::kernels_own(kernel, dir);
     let processes = holders::of_mount(kernel, id, dir);
+    if !processes.is_empty() {
+        users.push(holders::name_them(&processes));
+    }
     let table = Table::read(kernel).unwrap_or_default();
     let on_top: Vec<String> = table
         .on_top_of(id)
         .map(|row| row.mount_point.display().to_string())
         .collect();
     let dir = dir.display();
-    if !processes.is_empty() {
+    if !users.is_empty() {
         format!(
             "{dir} is in use by {}; it is unmounted when they have ended",
-            holders::name_them(&processes)
+            users.join(", ")
         )
     } else if !on_top.is_empty() {
         format!(
@@ -162,19 +200,15 @@ fn busy(kernel: &dyn Kernel, dir: &Path, id: u64) -> String {
         )
     } else {
         format!(
-            "{dir} is in use by the kernel or by a process that cannot be seen from here (a loop \
-             device, a swap file, an NFS export, another PID namespace); see `fuser -vm {dir}` and \
-             `losetup -a` on the host"
+            "{dir} is in use by the kernel or by a process that cannot be seen from here (an NFS \
+             export, another PID namespace); see `fuser -vm {dir}` on the host"
         )
     }
 }
 
-/// Takes back a mount that a call has just made.
-///
-/// # Errors
-/// As [`ensure_unmounted`].
-pub fn undo_mount(kernel: &dyn Kernel, dir: &Path) -> Result<()> {
-    ensure_unmounted(kernel, dir)
+/// Takes back a bind mount that a call has just made.
+fn undo_bind(kernel: &dyn Kernel, dir: &Path) -> Result<()> {
+    take_off(kernel, dir, |_| Ok(kernel.unmount(dir)))
 }
 
 /// The error, with what went wrong while its consequences were undone added to it.

@@ -5,8 +5,7 @@ mod places;
 mod table;
 
 pub use change::{
-    MadeDirs, after_undo, bind, ensure_unmounted, make_dirs, make_read_only, mount_device,
-    undo_mount,
+    MadeDirs, UNMOUNT, after_undo, bind, ensure_unmounted, make_dirs, make_read_only, mount_device,
 };
 pub use places::{Place, is_kubelets, is_of_driver};
 pub use table::{Row, Table, mounted_at};

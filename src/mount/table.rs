@@ -172,6 +172,15 @@ impl Table {
         self.rows.iter().find(|row| row.id == id)
     }
 
+    /// Whether no other mount shows the same filesystem as the one with this id.
+    #[must_use]
+    pub fn is_last_of_its_filesystem(&self, id: u64) -> bool {
+        self.by_id(id).is_none_or(|last| {
+            let same = self.rows.iter().filter(|row| row.device == last.device);
+            same.count() == 1
+        })
+    }
+
     /// The mounts that stand on the mount with this id.
     pub fn on_top_of(&self, id: u64) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.parent == id)
