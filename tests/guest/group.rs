@@ -21,7 +21,12 @@ impl Group {
     }
 
     pub fn of_size(name: &str, bytes: u64) -> Self {
-        let file = PathBuf::from(format!("/run/{name}.disk"));
+        Self::on(name, &format!("/run/{name}.disk"), bytes)
+    }
+
+    /// A group on a loop device over this file.
+    pub fn on(name: &str, file: &str, bytes: u64) -> Self {
+        let file = PathBuf::from(file);
         fs::File::create(&file).unwrap().set_len(bytes).unwrap();
         let disk = run("losetup", &["--find", "--show", file.to_str().unwrap()]);
         let mut group = Self::on(name, &[&disk]);
@@ -44,6 +49,16 @@ impl Group {
             "lvcreate",
             &["-qq", "-y", "-W", "y", "-n", lv, "-L", size, &self.name],
         );
+    }
+
+    /// Makes many linear volumes in one process, which is much quicker.
+    pub fn linears(&self, lvs: &[String], size: &str) {
+        let lines: String = lvs
+            .iter()
+            .map(|lv| format!("lvcreate -qq -y -W y -n {lv} -L {size} {}\n", self.name))
+            .collect();
+        let mut shell = assert_cmd::Command::new("lvm");
+        shell.write_stdin(lines).assert().success();
     }
 
     /// Makes a thin pool of 600 MiB.

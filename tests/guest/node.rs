@@ -3,11 +3,13 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Output;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::running::Running;
 use crate::snapshot::{Snapshot, mount_at};
 use crate::volume::Volume;
 
@@ -42,6 +44,36 @@ pub struct Reply {
     pub device: Option<String>,
     pub attached: Option<bool>,
     pub capabilities: Option<serde_json::Value>,
+}
+
+impl Reply {
+    /// Reads what a call left, which must be one document, nothing on standard error, and the exit
+    /// status that goes with the document.
+    pub fn of(call: &str, output: &Output) -> Self {
+        let stdout = str::from_utf8(&output.stdout).unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(stderr, "", "{call} answered {stdout}");
+        let line = stdout.strip_suffix('\n');
+        let line = line.unwrap_or_else(|| panic!("{call}: no newline ends {stdout:?}"));
+        assert!(!line.contains('\n'), "{call}: {line:?}");
+        let reply: Self =
+            serde_json::from_str(line).unwrap_or_else(|e| panic!("{call} answered {line:?}: {e}"));
+        let code = match reply.status.as_str() {
+            "Success" | "Not supported" => 0,
+            "Failure" => 1,
+            _ => panic!("{call}: {reply:?}"),
+        };
+        assert_eq!(output.status.code(), Some(code), "{call}: {reply:?}");
+        reply
+    }
+
+    /// Expects a failure that says these words.
+    pub fn is_failure(&self, words: &[&str]) {
+        assert_eq!(self.status, "Failure", "{self:?}");
+        for word in words {
+            assert!(self.message.contains(word), "no {word:?} in {self:?}");
+        }
+    }
 }
 
 /// A node. Its kubelet's directory is its own, so that cases do not meet.
@@ -111,26 +143,14 @@ impl Node {
     /// Calls the driver, which must answer with one JSON document, nothing on standard error, and
     /// the exit status that goes with the answer.
     pub fn call(&self, args: &[&str]) -> Reply {
-        let output = assert_cmd::Command::new(self.exe())
-            .args(args)
-            .timeout(Duration::from_secs(120))
-            .output()
-            .unwrap();
-        let stdout = String::from_utf8(output.stdout).unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(stderr, "", "{args:?} answered {stdout}");
-        let line = stdout.strip_suffix('\n');
-        let line = line.unwrap_or_else(|| panic!("{args:?}: no newline ends {stdout:?}"));
-        assert!(!line.contains('\n'), "{args:?}: {line:?}");
-        let reply: Reply = serde_json::from_str(line)
-            .unwrap_or_else(|e| panic!("{args:?} answered {line:?}: {e}"));
-        let code = match reply.status.as_str() {
-            "Success" | "Not supported" => 0,
-            "Failure" => 1,
-            _ => panic!("{args:?}: {reply:?}"),
-        };
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {reply:?}");
-        reply
+        let mut command = assert_cmd::Command::new(self.exe());
+        command.args(args).timeout(Duration::from_secs(120));
+        Reply::of(&format!("{args:?}"), &command.output().unwrap())
+    }
+
+    /// Begins a call.
+    pub fn start(&self, args: &[&str]) -> Running {
+        Running::new(&self.exe(), args)
     }
 
     /// Runs a command for people, which must succeed.
@@ -162,10 +182,7 @@ impl Node {
     pub fn fails(&self, args: &[&str], words: &[&str]) -> Reply {
         let before = Snapshot::take(&self.kubelet);
         let reply = self.call(args);
-        assert_eq!(reply.status, "Failure", "{args:?}: {reply:?}");
-        for word in words {
-            assert!(reply.message.contains(word), "no {word:?} in {reply:?}");
-        }
+        reply.is_failure(words);
         assert_eq!(Snapshot::take(&self.kubelet), before, "{reply:?}");
         reply
     }

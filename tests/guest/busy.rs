@@ -1,0 +1,177 @@
+//! A volume that is in use stays mounted, and the message names who uses it and how. A volume
+//! whose device is gone or broken is unmounted all the same. Nobody's files are ever deleted.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command};
+
+use crate::group::Group;
+use crate::node::{Mode, Node, precreated, text};
+use crate::snapshot::{mount_at, mounts};
+use crate::tools::eventually;
+use crate::volume::Volume;
+use crate::{read, run, write_synced};
+
+/// A process that runs until the value goes.
+struct Busy(Child);
+
+impl Busy {
+    /// Runs a shell line in `dir`, and waits until it is what `ps` would call `name`.
+    fn new(line: &str, dir: &Path, name: &str) -> Self {
+        let mut command = Command::new("sh");
+        let child = command.args(["-c", line]).current_dir(dir).spawn().unwrap();
+        let busy = Self(child);
+        eventually(name, || read(&busy.proc("comm")).trim() == name);
+        busy
+    }
+
+    fn proc(&self, file: &str) -> std::path::PathBuf {
+        Path::new("/proc").join(self.0.id().to_string()).join(file)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// A library that `sleep` can be made to load.
+fn library() -> String {
+    let busy = Busy::new("exec sleep 1000", Path::new("/"), "sleep");
+    let find = || {
+        let maps = read(&busy.proc("maps"));
+        let path = |line: &str| line.find('/').map(|at| line[at..].to_owned());
+        maps.lines()
+            .filter_map(path)
+            .find(|path| path.contains("/libc.so"))
+    };
+    eventually("the library in memory", || find().is_some());
+    find().unwrap()
+}
+
+#[test]
+fn a_busy_volume_stays_mounted_and_each_process_is_named_with_what_it_holds() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("busy");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let dir = node.up("pod", &volume);
+    write_synced(&dir.join("page"), "kept");
+    fs::copy("/bin/busybox", dir.join("busybox")).unwrap();
+    fs::copy(library(), dir.join("lib.so")).unwrap();
+    let at = text(&dir);
+    let elsewhere = Path::new("/");
+
+    let cases = [
+        (
+            "exec sleep 1000 < page",
+            dir.as_path(),
+            "sleep",
+            format!("working directory {at}"),
+        ),
+        (
+            &*format!("exec sleep 1000 < {at}/page"),
+            elsewhere,
+            "sleep",
+            format!("open file {at}/page"),
+        ),
+        (
+            &*format!("exec {at}/busybox sleep 1000"),
+            elsewhere,
+            "busybox",
+            format!("executable {at}/busybox"),
+        ),
+        (
+            &*format!("LD_PRELOAD={at}/lib.so exec sleep 1000"),
+            elsewhere,
+            "sleep",
+            format!("mapped file {at}/lib.so"),
+        ),
+        (
+            &*format!("exec chroot {at} /busybox sleep 1000"),
+            elsewhere,
+            "busybox",
+            format!("working directory {at}"),
+        ),
+    ];
+    let refused = |words: &[&str]| {
+        node.call(&["unmount", at]).is_failure(words);
+        assert!(mount_at(&dir).is_some());
+    };
+    for (line, cwd, name, holds) in cases {
+        let busy = Busy::new(line, cwd, name);
+        let who = format!("{name} (pid {}, {holds}", busy.0.id());
+        refused(&[at, &who]);
+    }
+
+    File::create(dir.join("image"))
+        .unwrap()
+        .set_len(1 << 20)
+        .unwrap();
+    let image = format!("{at}/image");
+    let device = run("losetup", &["--find", "--show", &image]);
+    refused(&[&device, &image]);
+    run("losetup", &["--detach", &device]);
+
+    let below = precreated(dir.join("below"));
+    run("mount", &["-t", "tmpfs", "none", text(&below)]);
+    refused(&["other mounts", text(&below)]);
+    run("umount", &[text(&below)]);
+
+    assert_eq!(read(&dir.join("page")), "kept");
+    node.down("pod", &volume);
+}
+
+#[test]
+fn a_volume_whose_device_is_gone_is_unmounted_and_no_file_below_it_is_touched() {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("broken");
+    for (fs, size) in [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")] {
+        group.linear(fs, size);
+        let volume = Volume::new(&group, fs).fs(fs);
+        let pod = precreated(node.pod_dir("pod", &volume));
+        // What a pod wrote while its volume was not there: hidden by the mount, and not ours.
+        fs::write(pod.join("hidden"), "not ours").unwrap();
+        let before = mounts();
+        node.up("pod", &volume);
+        let global = node.global_dir(&volume);
+        fs::write(pod.join("page"), "not on the disk yet").unwrap();
+        let open = File::open(pod.join("page")).unwrap();
+
+        // Every access is an error from now on; xfs and btrfs shut themselves down.
+        run(
+            "dmsetup",
+            &["wipe_table", "--nolockfs", &format!("broken-{fs}")],
+        );
+        assert!(open.sync_all().is_err(), "{fs}");
+        drop(open);
+
+        node.done(&["unmount", text(&pod)]);
+        node.done(&["unmount", text(&pod)]);
+        node.done(&["unmountdevice", text(&global)]);
+        assert_eq!(mounts(), before, "{fs}");
+        assert_eq!(mount_at(&pod), None);
+        assert_eq!(read(&pod.join("hidden")), "not ours");
+        fs::remove_dir(&global).unwrap();
+    }
+}
+
+#[test]
+fn a_volume_that_was_removed_by_force_is_unmounted_too() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("forced");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let before = mounts();
+    node.up("pod", &volume);
+    // It is in use, so what dmsetup can do is to put an error in its place, and forget it later.
+    let removal = ["remove", "--force", "--deferred", "forced-data"];
+    assert_cmd::Command::new("dmsetup")
+        .args(removal)
+        .output()
+        .unwrap();
+    node.down("pod", &volume);
+    assert_eq!(mounts(), before);
+}

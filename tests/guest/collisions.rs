@@ -1,0 +1,93 @@
+//! Two pods whose inline volumes share a name and are two logical volumes. In attach mode kubelet
+//! takes them for one; the driver must not.
+
+use crate::group::Group;
+use crate::node::{Mode, Node, precreated, text};
+use crate::snapshot::mount_at;
+use crate::volume::Volume;
+use crate::{read, write_synced};
+
+/// Another volume of the same name.
+fn namesake(group: &Group, lv: &str, of: &Volume) -> Volume {
+    let mut namesake = Volume::new(group, lv);
+    namesake.name.clone_from(&of.name);
+    namesake.with("kubernetes.io/pvOrVolumeName", &of.name)
+}
+
+#[test]
+fn in_attach_mode_the_second_volume_of_a_name_is_refused_at_every_step() {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("namesakes");
+    group.linear("data", "32m");
+    group.linear("other", "32m");
+    let first = Volume::new(&group, "data");
+    let dir = node.up("one", &first);
+    write_synced(&dir.join("page"), "of data");
+    let second = namesake(&group, "other", &first);
+    let json = second.json();
+    let global = node.global_dir(&second);
+    let pod = precreated(node.pod_dir("two", &second));
+
+    // kubelet believes that the volume is attached: it hands on the device of the first.
+    let words = [
+        &*first.device(),
+        "namesakes/data, mounted at",
+        text(&global),
+        "the options name namesakes/other",
+        "give the volumes of the two pods different names",
+        "PersistentVolumes",
+        "attach = false",
+    ];
+    node.fails(&["waitforattach", &first.device(), &json], &words);
+    node.fails(
+        &["mountdevice", text(&global), &first.device(), &json],
+        &words,
+    );
+
+    // With no device, or with its own, the directory tells.
+    let words = [
+        text(&global),
+        "holds namesakes/data, not namesakes/other",
+        "give the volumes of the two pods different names",
+    ];
+    for device in ["", &second.device()] {
+        node.fails(&["mountdevice", text(&global), device, &json], &words);
+    }
+    node.fails(&["mount", text(&pod), &json], &words);
+    // Nor is the first pod's directory given to another volume.
+    let words = [
+        text(&dir),
+        "already holds namesakes/data, not namesakes/other",
+    ];
+    node.fails(&["mount", text(&dir), &json], &words);
+    let bytes = (64_u64 << 20).to_string();
+    let words = ["namesakes/other", text(&global)];
+    node.fails(&["expandfs", &json, "", text(&global), &bytes, "0"], &words);
+
+    assert_eq!(group.tags("other"), "", "nothing was made on it");
+    assert_eq!(mount_at(&pod), None);
+    assert_eq!(read(&dir.join("page")), "of data");
+
+    // When the first is gone the second comes up, with its own data.
+    node.down("one", &first);
+    node.down_globally(&first);
+    let dir = node.up("two", &second);
+    assert!(!dir.join("page").exists());
+    node.down("two", &second);
+    node.down_globally(&second);
+}
+
+#[test]
+fn in_mount_only_mode_two_volumes_of_one_name_stand_side_by_side() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("twins");
+    group.linear("data", "32m");
+    group.linear("other", "32m");
+    let first = Volume::new(&group, "data");
+    let second = namesake(&group, "other", &first);
+    let (one, two) = (node.up("one", &first), node.up("two", &second));
+    write_synced(&one.join("page"), "of data");
+    assert!(!two.join("page").exists());
+    node.down("one", &first);
+    node.down("two", &second);
+}

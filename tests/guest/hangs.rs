@@ -1,0 +1,307 @@
+//! Devices, locks and daemons that do not answer, and a driver that is told to stop: every call
+//! ends by itself, says what it waited for, and the next one finds nothing in its way.
+
+use std::fs::{self, File};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::group::Group;
+use crate::node::{Mode, Node, precreated, text};
+use crate::snapshot::{mount_at, mounts};
+use crate::tools::{Tools, eventually, processes_named, runs};
+use crate::volume::Volume;
+use crate::{read, run, write_synced};
+
+const SHORT: &str = "[limits]\nquery = 3\nactivate = 3\nmake = 3\nmount = 3\nlock = 1\n";
+
+/// What makes a device of device-mapper hold every access to it.
+struct Suspended<'a>(&'a str);
+
+impl<'a> Suspended<'a> {
+    fn new(dm_name: &'a str) -> Self {
+        run("dmsetup", &["suspend", "--nolockfs", dm_name]);
+        Self(dm_name)
+    }
+}
+
+impl Drop for Suspended<'_> {
+    fn drop(&mut self) {
+        run("dmsetup", &["resume", self.0]);
+    }
+}
+
+#[test]
+fn a_suspended_volume_is_neither_mounted_nor_unmounted_and_the_message_says_how_to_resume_it() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("asleep");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let dir = precreated(node.pod_dir("pod", &volume));
+    {
+        let _suspended = Suspended::new("asleep-data");
+        let words = [
+            "/dev/mapper/asleep-data is suspended",
+            "dmsetup resume asleep-data",
+        ];
+        node.fails(&["mount", text(&dir), &volume.json()], &words);
+        assert_eq!(group.tags("data"), "");
+    }
+    let dir = node.up("pod", &volume);
+    fs::write(dir.join("page"), "not on the disk yet").unwrap();
+    {
+        let _suspended = Suspended::new("asleep-data");
+        let words = ["asleep-data is suspended", "dmsetup resume asleep-data"];
+        node.fails(&["unmount", text(&dir)], &words);
+    }
+    node.down("pod", &volume);
+    assert_eq!(
+        read(&node.up("pod", &volume).join("page")),
+        "not on the disk yet"
+    );
+    node.down("pod", &volume);
+}
+
+#[test]
+fn what_is_suspended_below_the_volume_is_noticed_too() {
+    let mut node = Node::with_config(Mode::MountOnly, SHORT);
+    let group = Group::new("pooled");
+    group.pool();
+    group.thin("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let words = [
+        "pooled-pool-tpool",
+        "suspended",
+        "dmsetup resume pooled-pool-tpool",
+    ];
+    {
+        let _suspended = Suspended::new("pooled-pool-tpool");
+        let reply = node.call(&["mount", text(&dir), &volume.json()]);
+        reply.is_failure(&words);
+        assert_eq!(mount_at(&dir), None);
+    }
+    node.configure(Mode::MountOnly, "");
+    let dir = node.up("pod", &volume);
+    fs::write(dir.join("page"), "not on the disk yet").unwrap();
+    {
+        let _suspended = Suspended::new("pooled-pool-tpool");
+        let reply = node.call(&["unmount", text(&dir)]);
+        reply.is_failure(&words);
+        assert!(mount_at(&dir).is_some());
+    }
+    node.down("pod", &volume);
+}
+
+#[test]
+fn a_disk_that_does_not_answer_ends_no_call_late() {
+    // The disk is a file on a filesystem that is frozen: nothing that is written comes back, and
+    // device-mapper knows nothing of it.
+    let mut node = Node::new(Mode::MountOnly);
+    run("truncate", &["-s", "300M", "/run/outer.disk"]);
+    run("mkfs.ext4", &["-q", "/run/outer.disk"]);
+    fs::create_dir_all("/run/outer").unwrap();
+    run("mount", &["-o", "loop", "/run/outer.disk", "/run/outer"]);
+    let group = Group::on("stuck", "/run/outer/disk", 128 << 20);
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let dir = node.up("pod", &volume);
+    write_synced(&dir.join("page"), "kept");
+    fs::write(dir.join("later"), "not on the disk yet").unwrap();
+
+    node.configure(Mode::MountOnly, SHORT);
+    run("fsfreeze", &["--freeze", "/run/outer"]);
+    let reply = node.call(&["unmount", text(&dir)]);
+    run("fsfreeze", &["--unfreeze", "/run/outer"]);
+    reply.is_failure(&["unmounting", text(&dir), "3 s", "SIGKILL"]);
+
+    // What hung goes on by itself.
+    let stuck = reply.message.split_once("process ").unwrap().1;
+    let stuck = stuck.split_once(' ').unwrap().0;
+    eventually("the end of the unmount", || !runs(stuck));
+    node.configure(Mode::MountOnly, "");
+    node.down("pod", &volume);
+    let dir = node.up("pod", &volume);
+    assert_eq!(read(&dir.join("page")), "kept");
+    assert_eq!(read(&dir.join("later")), "not on the disk yet");
+    node.down("pod", &volume);
+    drop(group);
+    eventually("the end of the disk", || {
+        assert_cmd::Command::new("umount")
+            .arg("/run/outer")
+            .output()
+            .unwrap()
+            .status
+            .success()
+    });
+}
+
+#[test]
+fn mkfs_that_is_stuck_in_the_kernel_keeps_the_lock_until_it_is_gone() {
+    let suspends = "echo $$ >> $HERE/mkfs.ext4.runs\n\
+        [ -e $HERE/go ] || dmsetup suspend --nolockfs wedged-data\nexec $REAL \"$@\"";
+    let tools = Tools::new().put("mkfs.ext4", suspends);
+    let config = format!("{}{SHORT}", tools.config());
+    let mut node = Node::with_config(Mode::MountOnly, &config);
+    let group = Group::new("wedged");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let json = volume.json();
+
+    // mkfs runs into a device that holds every access, and cannot even be killed.
+    let reply = node.call(&["mount", text(&dir), &json]);
+    let mkfs = tools.wait_for("mkfs.ext4");
+    reply.is_failure(&[
+        "making ext4 on wedged/data",
+        "`mkfs.ext4 ",
+        "within 3 s",
+        "unfinished",
+    ]);
+    assert_eq!(mount_at(&dir), None);
+    assert!(runs(&mkfs), "{reply:?}");
+    reply.is_failure(&[&format!("process {mkfs} does not even die of SIGKILL")]);
+
+    let words = ["locking wedged/data", "mkfs.ext4", &format!("pid {mkfs}")];
+    node.call(&["mount", text(&dir), &json]).is_failure(&words);
+
+    run("dmsetup", &["resume", "wedged-data"]);
+    eventually("the end of mkfs", || !runs(&mkfs));
+    tools.let_go();
+    node.configure(Mode::MountOnly, &tools.config());
+    node.up("pod", &volume);
+    group.assert_recorded("data", "ext4");
+    node.down("pod", &volume);
+}
+
+#[test]
+fn a_held_lvm_lock_is_named_with_its_holder() {
+    let mut node = Node::with_config(Mode::MountOnly, SHORT);
+    let group = Group::new("locked");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let json = volume.json();
+    let own = format!("pid {}", std::process::id());
+    let file = File::options()
+        .append(true)
+        .create(true)
+        .open("/run/lock/lvm/V_locked")
+        .unwrap();
+
+    file.lock().unwrap();
+    let words = [
+        "asking LVM for locked/data",
+        "LVM is locked by",
+        &own,
+        "V_locked",
+        "`lvs",
+        "3 s",
+    ];
+    node.call(&["mount", text(&dir), &json]).is_failure(&words);
+
+    // Those who only read may go on, those who change may not. mkfs has not begun by then.
+    node.configure(Mode::MountOnly, "[limits]\nactivate = 3\n");
+    file.unlock().unwrap();
+    file.lock_shared().unwrap();
+    let words = [
+        "tagging locked/data",
+        "LVM is locked by",
+        &own,
+        "V_locked",
+        "`lvchange",
+        "3 s",
+    ];
+    node.call(&["mount", text(&dir), &json]).is_failure(&words);
+    file.unlock().unwrap();
+    assert_eq!(mount_at(&dir), None);
+    assert_eq!(group.tags("data"), "");
+
+    node.configure(Mode::MountOnly, "");
+    node.up("pod", &volume);
+    node.down("pod", &volume);
+}
+
+#[test]
+fn without_udevd_an_activation_ends_at_its_limit_and_udev_is_named() {
+    let mut node = Node::with_config(Mode::MountOnly, SHORT);
+    let group = Group::new("unheard");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let dir = precreated(node.pod_dir("pod", &volume));
+    group.lv("lvchange", &["-an"], "data");
+
+    let udevd = processes_named("udevd");
+    assert!(!udevd.is_empty());
+    let tell = |signal| {
+        udevd
+            .iter()
+            .for_each(|pid| kill(Pid::from_raw(*pid), signal).unwrap())
+    };
+    tell(Signal::SIGSTOP);
+    let reply = node.call(&["mount", text(&dir), &volume.json()]);
+    tell(Signal::SIGCONT);
+    let words = [
+        "activating unheard/data",
+        "udev",
+        "`lvchange --activate y",
+        "within 3 s",
+    ];
+    reply.is_failure(&words);
+    assert_eq!(mount_at(&dir), None);
+
+    node.configure(Mode::MountOnly, "");
+    node.up("pod", &volume);
+    node.down("pod", &volume);
+}
+
+#[test]
+fn sigterm_in_mkfs_or_mount_undoes_the_half_mount_and_leaves_no_lock() {
+    // The limits are the defaults, minutes away: only the signal ends these calls. This mount(8)
+    // has mounted already when it hangs.
+    let late = "echo $$ >> $HERE/mount.runs\n$REAL \"$@\"\n\
+        while [ ! -e $HERE/go ]; do sleep 0.1; done";
+    let cases = [
+        (
+            Tools::new().held("mkfs.ext4"),
+            "mkfs.ext4",
+            "making ext4 on stopped/mkfs.ext4",
+        ),
+        (
+            Tools::new().put("mount", late),
+            "mount",
+            "mounting stopped/mount on",
+        ),
+    ];
+    let group = Group::new("stopped");
+    for (tools, tool, step) in cases {
+        let mut node = Node::with_config(Mode::MountOnly, &tools.config());
+        group.linear(tool, "32m");
+        let volume = Volume::new(&group, tool);
+        let dir = precreated(node.pod_dir("pod", &volume));
+        let before = mounts();
+
+        let call = node.start(&["mount", text(&dir), &volume.json()]);
+        let process = tools.wait_for(tool);
+        if tool == "mount" {
+            eventually("the mount", || mount_at(&dir).is_some());
+        }
+        // Another call waits behind it, and is told to stop there.
+        let second = precreated(node.pod_dir("second", &volume));
+        let waiting = node.start(&["mount", text(&second), &volume.json()]);
+        waiting.listens();
+        waiting
+            .stop()
+            .is_failure(&["locking stopped/", "told to stop while it waited"]);
+
+        call.stop()
+            .is_failure(&[step, "because the driver was told to stop"]);
+        assert!(!runs(&process));
+        assert_eq!(mounts(), before);
+
+        node.configure(Mode::MountOnly, "[limits]\nlock = 1\n");
+        node.up("pod", &volume);
+        group.assert_recorded(tool, "ext4");
+        node.down("pod", &volume);
+    }
+}

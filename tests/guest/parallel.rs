@@ -1,0 +1,165 @@
+//! Many calls at once, for one volume and for many, and a call that comes while the mkfs of a
+//! killed one still runs: each volume is formatted once.
+
+use std::path::PathBuf;
+
+use crate::group::Group;
+use crate::node::{Mode, Node, precreated, text};
+use crate::snapshot::{mount_at, mounts};
+use crate::tools::Tools;
+use crate::volume::Volume;
+use crate::{read, write_synced};
+
+/// Enough for LVM commands that wait for each other in a slow guest.
+const PATIENT: &str = "[limits]\nquery = 110\nactivate = 110\n";
+
+fn pods(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("pod{n}")).collect()
+}
+
+#[test]
+fn thirty_two_mounts_of_a_blank_volume_at_once_make_one_filesystem() {
+    let tools = Tools::new().counting("mkfs.ext4");
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let group = Group::new("crowd");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let pods = pods(32);
+    let before = mounts();
+    std::thread::scope(|scope| {
+        for pod in &pods {
+            scope.spawn(|| node.up(pod, &volume));
+        }
+    });
+    assert_eq!(tools.runs("mkfs.ext4").len(), 1);
+    group.assert_recorded("data", "ext4");
+    write_synced(&node.pod_dir("pod0", &volume).join("page"), "shared");
+    for pod in &pods {
+        assert_eq!(read(&node.pod_dir(pod, &volume).join("page")), "shared");
+    }
+    std::thread::scope(|scope| {
+        for pod in &pods {
+            scope.spawn(|| node.down(pod, &volume));
+        }
+    });
+    assert_eq!(mounts(), before);
+}
+
+#[test]
+fn sixteen_volumes_in_one_group_come_up_and_go_down_at_once() {
+    let tools = Tools::new().counting("mkfs.ext4");
+    let node = Node::with_config(Mode::MountOnly, &format!("{}{PATIENT}", tools.config()));
+    let group = Group::new("many");
+    let names: Vec<_> = (0..16).map(|n| format!("data{n}")).collect();
+    group.linears(&names, "16m");
+    let before = mounts();
+    std::thread::scope(|scope| {
+        for name in &names {
+            let (node, volume) = (&node, Volume::new(&group, name));
+            scope.spawn(move || {
+                let dir = node.up("pod", &volume);
+                write_synced(&dir.join("name"), &volume.name);
+            });
+        }
+    });
+    let mut runs = tools.runs("mkfs.ext4");
+    runs.sort_unstable();
+    runs.dedup();
+    assert_eq!(runs.len(), 16, "{runs:?}");
+    assert_eq!(tools.runs("mkfs.ext4").len(), 16);
+    std::thread::scope(|scope| {
+        for name in &names {
+            let (node, volume) = (&node, Volume::new(&group, name));
+            scope.spawn(move || {
+                let dir = node.pod_dir("pod", &volume);
+                assert_eq!(read(&dir.join("name")), volume.name);
+                node.down("pod", &volume);
+            });
+        }
+    });
+    assert_eq!(mounts(), before);
+}
+
+#[test]
+fn mounts_and_unmounts_that_race_leave_no_mount() {
+    // With `deactivate`, the last unmount takes away the device that the next mount has just seen.
+    let tools = Tools::new().counting("mkfs.ext4");
+    let config = format!("deactivate = true\n{}{PATIENT}", tools.config());
+    let node = Node::with_config(Mode::MountOnly, &config);
+    let group = Group::new("racing");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let before = mounts();
+    std::thread::scope(|scope| {
+        for pod in pods(4) {
+            let (node, volume) = (&node, &volume);
+            scope.spawn(move || {
+                for _ in 0..3 {
+                    let dir = node.up(&pod, volume);
+                    assert_eq!(mount_at(&dir).unwrap().source, volume.device());
+                    node.down(&pod, volume);
+                }
+            });
+        }
+    });
+    assert_eq!(tools.runs("mkfs.ext4").len(), 1);
+    assert_eq!(mounts(), before);
+    assert!(!group.is_active("data"));
+    assert!(group.tags("data").starts_with("flexvolume.fs=ext4:"));
+}
+
+#[test]
+fn a_call_that_comes_while_an_orphaned_mkfs_runs_waits_for_it_and_makes_no_other() {
+    for fs in ["ext4", "xfs"] {
+        let tool = format!("mkfs.{fs}");
+        let tools = Tools::new().held(&tool);
+        let mut node = Node::with_config(Mode::MountOnly, &tools.config());
+        let group = Group::new("orphan");
+        group.linear("data", "300m");
+        let volume = Volume::new(&group, "data").fs(fs);
+        let json = volume.json();
+        let dir = precreated(node.pod_dir("first", &volume));
+
+        let first = node.start(&["mount", text(&dir), &json]);
+        let mkfs = tools.wait_for(&tool);
+        first.kill();
+        assert!(mount_at(&dir).is_none());
+
+        // Whoever does not want to wait is told for whom.
+        node.configure(
+            Mode::MountOnly,
+            &format!("{}[limits]\nlock = 1\n", tools.config()),
+        );
+        let words = [
+            "locking orphan/data",
+            "held for 1 s",
+            &tool,
+            &format!("pid {mkfs}"),
+        ];
+        let reply = node.fails(&["mount", text(&dir), &json], &words);
+        assert!(!reply.message.contains("lvm (pid"), "waits too: {reply:?}");
+
+        node.configure(Mode::MountOnly, &tools.config());
+        let dirs: Vec<PathBuf> = pods(2)
+            .iter()
+            .map(|pod| precreated(node.pod_dir(pod, &volume)))
+            .collect();
+        let calls: Vec<_> = dirs
+            .iter()
+            .map(|dir| node.start(&["mount", text(dir), &json]))
+            .collect();
+        for call in &calls {
+            call.listens();
+        }
+        tools.let_go();
+        for call in calls {
+            let reply = call.reply();
+            assert_eq!(reply.status, "Success", "{reply:?}");
+        }
+        assert_eq!(tools.runs(&tool), [mkfs], "made once, by the orphan");
+        group.assert_recorded("data", fs);
+        for pod in pods(2) {
+            node.down(&pod, &volume);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A call that has been begun and may be waited for, told to stop, or killed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::node::Reply;
+use crate::tools::eventually;
+
+pub struct Running {
+    call: String,
+    child: Child,
+}
+
+impl Running {
+    pub fn new(exe: &Path, args: &[&str]) -> Self {
+        let mut command = Command::new(exe);
+        command.args(args).stdin(Stdio::null());
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self {
+            call: format!("{args:?}"),
+            child: command.spawn().unwrap(),
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).unwrap();
+        kill(Pid::from_raw(pid), signal).unwrap();
+    }
+
+    /// Ends the driver alone, and not what it has started.
+    pub fn kill(mut self) {
+        self.signal(Signal::SIGKILL);
+        self.child.wait().unwrap();
+    }
+
+    /// Asks the driver to stop, and returns what it says.
+    pub fn stop(self) -> Reply {
+        self.signal(Signal::SIGTERM);
+        self.reply()
+    }
+
+    /// Waits for the end of the call.
+    pub fn reply(self) -> Reply {
+        Reply::of(&self.call, &self.child.wait_with_output().unwrap())
+    }
+
+    /// Waits until the driver listens to SIGTERM. From then on it ends with a document, and until
+    /// then it has touched nothing.
+    pub fn listens(&self) -> &Self {
+        let status = format!("/proc/{}/status", self.child.id());
+        eventually("listening to SIGTERM", || {
+            let status = fs::read_to_string(&status).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
+            caught & (1 << (Signal::SIGTERM as u32 - 1)) != 0
+        });
+        self
+    }
+}

@@ -1,0 +1,112 @@
+//! Tools that stand before the real ones, to count, delay and break what the driver runs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// A directory of tools that the driver finds before the host's own.
+pub struct Tools {
+    dir: PathBuf,
+}
+
+impl Tools {
+    pub fn new() -> Self {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let dir = PathBuf::from(format!(
+            "/run/tools{}",
+            MADE.fetch_add(1, Ordering::Relaxed)
+        ));
+        let _ = fs::remove_dir_all(&dir); // of a run before this one
+        fs::create_dir_all(&dir).unwrap();
+        Self { dir }
+    }
+
+    /// Puts a shell script before a tool. In it, `$REAL` is the tool itself and `$HERE` the
+    /// directory.
+    pub fn put(self, tool: &str, body: &str) -> Self {
+        let file = self.dir.join(tool);
+        let here = self.dir.display();
+        let real = ["/usr/sbin", "/usr/bin"]
+            .map(|dir| Path::new(dir).join(tool))
+            .into_iter()
+            .find(|file| file.exists())
+            .unwrap_or_else(|| panic!("no {tool} on this host"));
+        let script = format!("#!/bin/sh\nHERE={here} REAL={}\n{body}\n", real.display());
+        fs::write(&file, script).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        self
+    }
+
+    /// Counts every run of a tool, and lets it go on.
+    pub fn counting(self, tool: &str) -> Self {
+        self.put(
+            tool,
+            &format!("echo \"$*\" >> $HERE/{tool}.runs\nexec $REAL \"$@\""),
+        )
+    }
+
+    /// Counts every run of a tool, and holds each until [`Tools::let_go`].
+    pub fn held(self, tool: &str) -> Self {
+        let body = format!(
+            "echo $$ >> $HERE/{tool}.runs\nwhile [ ! -e $HERE/go ]; do sleep 0.1; done\n\
+             exec $REAL \"$@\""
+        );
+        self.put(tool, &body)
+    }
+
+    pub fn let_go(&self) {
+        fs::write(self.dir.join("go"), "").unwrap();
+    }
+
+    /// What each run of a tool left: its arguments or its process.
+    pub fn runs(&self, tool: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.dir.join(format!("{tool}.runs")));
+        text.unwrap_or_default()
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Waits for the first run of a tool, and returns its process.
+    pub fn wait_for(&self, tool: &str) -> String {
+        eventually(&format!("a run of {tool}"), || !self.runs(tool).is_empty());
+        self.runs(tool)[0].clone()
+    }
+
+    /// The line of the config that makes the driver look here first.
+    pub fn config(&self) -> String {
+        format!(
+            "tool_dirs = [\"{}\", \"/usr/sbin\", \"/usr/bin\"]\n",
+            self.dir.display()
+        )
+    }
+}
+
+/// Waits until this is so.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(90);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} did not come about");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether a process with this id runs. One that has ended and waits to be collected does not.
+pub fn runs(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// The processes whose name holds this.
+pub fn processes_named(part: &str) -> Vec<i32> {
+    let entries = fs::read_dir("/proc").unwrap();
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid: &i32| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+            name.is_ok_and(|name| name.contains(part))
+        })
+        .collect()
+}
