@@ -68,7 +68,8 @@ need_cargo_fuzz() {
 # Everything that the guest needs: it sees this machine's files, so that is installed here.
 need_guest() {
     need lvs:lvm2 thin_check:thin-provisioning-tools mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs \
-        mkfs.btrfs:btrfs-progs udevadm:udev lsblk:util-linux modprobe:kmod busybox:busybox-static
+        mkfs.btrfs:btrfs-progs udevadm:udev lsblk:util-linux modprobe:kmod busybox:busybox-static \
+        cryptsetup:cryptsetup-bin
     [ "$(uname -m)" = x86_64 ] || die "the guest is known to work on x86_64 only, not on $(uname -m)"
     need qemu-system-x86_64:qemu-system-x86
     KERNEL=$(newest_kernel)

@@ -48,7 +48,7 @@ pub const REFUSED: &[(&str, &str, &str)] = &[
     ("volumeID", r#""data\u202egpj""#, "holds"),
     ("volumeID", r#""data\u2028""#, "holds"),
     ("volumeID", r#""\ud800""#, "not valid JSON"),
-    ("volumeID", r#""data%n%s""#, "holds '%'"),
+    ("volumeID", r#""data%n%s""#, "it holds"),
     // Names that LVM keeps for itself, and layers below volumes.
     ("volumeID", r#""snapshot0""#, "for itself"),
     ("volumeID", r#""pvmove0""#, "for itself"),

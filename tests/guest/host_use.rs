@@ -1,0 +1,253 @@
+//! Volumes that the host uses for itself: no pod gets them, whatever its author writes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use crate::group::Group;
+use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
+use crate::run;
+use crate::snapshot::{Snapshot, mounts};
+use crate::volume::Volume;
+
+/// No call-out gives the volume to a pod, for this reason, and nothing is changed by it.
+fn refused_to_pods(node: &Node, volume: &Volume, reason: &str) {
+    let dir = precreated(node.pod_dir("thief", volume));
+    let global = precreated(node.global_dir(volume));
+    // What is mounted is written to by the host itself, now and then.
+    let is_mounted = mounts().iter().any(|mount| mount.source == volume.device());
+    let written = || (!is_mounted).then(|| volume.sectors_written());
+    let seen = || (Snapshot::take(node.kubelet_dir()), written());
+    let before = seen();
+    let device = volume.device();
+    for volume in [volume.clone(), volume.clone().read_only().fs("")] {
+        let json = volume.json();
+        node.refuses(&["mount", text(&dir), &volume.json_for("thief")], &[reason]);
+        node.refuses(&["mountdevice", text(&global), &device, &json], &[reason]);
+        let larger = (1_u64 << 30).to_string();
+        let grow = ["expandfs", &json, &device, text(&global), &larger, "0"];
+        node.refuses(&grow, &[reason]);
+    }
+    assert_eq!(seen(), before);
+}
+
+/// A directory on which the host has mounted a volume. The mount ends with the value.
+struct HostMount(PathBuf);
+
+impl HostMount {
+    fn new(volume: &Volume, dir: &Path) -> Self {
+        fs::create_dir_all(dir).unwrap();
+        run("mount", &[&volume.device(), text(dir)]);
+        run("sync", &[]);
+        Self(dir.to_owned())
+    }
+}
+
+impl Drop for HostMount {
+    fn drop(&mut self) {
+        run("umount", &[text(&self.0)]);
+    }
+}
+
+#[test]
+fn a_volume_that_the_host_has_mounted_is_no_pods() {
+    let group = Group::new("hostvar");
+    for mode in BOTH_MODES {
+        let (node, lv) = (Node::new(mode), mode.lv());
+        group.linear(lv, "32m");
+        let volume = Volume::new(&group, lv);
+        run("mkfs.ext4", &["-q", &volume.device()]);
+        let var = HostMount::new(&volume, Path::new("/run/var-of-the-host"));
+        let reason = "mounted by the host itself at /run/var-of-the-host";
+        refused_to_pods(&node, &volume, reason);
+        // The driver's own record on it makes no difference.
+        group.lv("lvchange", &["--addtag", "flexvolume.fs=ext4:0"], lv);
+        refused_to_pods(&node, &volume, reason);
+        drop(var);
+        group.lv("lvchange", &["--deltag", "flexvolume.fs=ext4:0"], lv);
+        // Once the host has given it up, it is a volume like any other.
+        node.up("pod", &volume);
+        node.down("pod", &volume);
+        node.down_globally(&volume);
+    }
+}
+
+#[test]
+fn a_volume_that_holds_kubelets_own_directory_is_no_pods() {
+    let group = Group::new("hostkubelet");
+    group.linear("kubelet", "32m");
+    let volume = Volume::new(&group, "kubelet");
+    run("mkfs.ext4", &["-q", &volume.device()]);
+    for below in ["", "pods", "plugins", "plugins/kubernetes.io"] {
+        let node = Node::new(Mode::MountOnly);
+        let dir = node.kubelet_dir().join(below);
+        let _mounted = HostMount::new(&volume, &dir);
+        let pod = precreated(node.pod_dir("thief", &volume));
+        let reason = "mounted by the host itself at";
+        node.fails(&["mount", text(&pod), &volume.json_for("thief")], &[reason]);
+        let global = precreated(node.global_dir(&volume));
+        let args = [
+            "mountdevice",
+            text(&global),
+            &volume.device(),
+            &volume.json(),
+        ];
+        node.fails(&args, &[reason]);
+    }
+}
+
+/// A process that has a mount which nobody else sees.
+struct Hidden(Child);
+
+impl Hidden {
+    fn new(volume: &Volume) -> Self {
+        let script = "mount \"$1\" /mnt && exec sleep 1000";
+        let child = Command::new("unshare")
+            .args(["--mount", "sh", "-c", script, "sh", &volume.device()])
+            .spawn()
+            .unwrap();
+        let hidden = Self(child);
+        let mounts = format!("/proc/{}/mountinfo", hidden.0.id());
+        while !fs::read_to_string(&mounts)
+            .unwrap()
+            .contains(&volume.device())
+        {
+            std::thread::yield_now();
+        }
+        hidden
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn a_volume_that_is_mounted_out_of_sight_is_no_pods() {
+    let group = Group::new("hosthidden");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    run("mkfs.ext4", &["-q", &volume.device()]);
+    let hidden = Hidden::new(&volume);
+    run("sync", &[]);
+    let node = Node::new(Mode::MountOnly);
+    let dir = precreated(node.pod_dir("thief", &volume));
+    for volume in [volume.clone(), volume.clone().read_only()] {
+        let args = ["mount", text(&dir), &volume.json_for("thief")];
+        node.fails(&args, &["in use by something else"]);
+    }
+    drop(hidden);
+    node.up("pod", &volume);
+}
+
+#[test]
+fn swap_of_the_host_is_no_pods() {
+    let group = Group::new("hostswap");
+    for mode in BOTH_MODES {
+        let (node, lv) = (Node::new(mode), mode.lv());
+        group.linear(lv, "32m");
+        let volume = Volume::new(&group, lv);
+        run("mkswap", &["-q", &volume.device()]);
+        run("swapon", &[&volume.device()]);
+        refused_to_pods(&node, &volume, "swap space of this host");
+        run("swapoff", &[&volume.device()]);
+    }
+}
+
+#[test]
+fn a_volume_below_another_device_is_no_pods() {
+    let group = Group::new("hostholder");
+    let node = Node::new(Mode::MountOnly);
+    let reason = "part of another device of this host";
+
+    group.linear("linear", "32m");
+    let volume = Volume::new(&group, "linear");
+    // The filesystem of the device on top begins where that of the volume would.
+    run("mkfs.ext4", &["-q", &volume.device()]);
+    let table = format!("0 65536 linear {} 0", volume.device());
+    run("dmsetup", &["create", "ontop", "--table", &table]);
+    refused_to_pods(&node, &volume, reason);
+    run("dmsetup", &["remove", "ontop"]);
+
+    group.linear("luks", "32m");
+    let volume = Volume::new(&group, "luks");
+    let key = "/run/hostholder.key";
+    fs::write(key, "not a secret").unwrap();
+    let quick = ["--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"];
+    let format = [
+        "luksFormat",
+        "--batch-mode",
+        "--type",
+        "luks2",
+        "--key-file",
+        key,
+    ];
+    run(
+        "cryptsetup",
+        &[&format[..], &quick, &[&volume.device()]].concat(),
+    );
+    run(
+        "cryptsetup",
+        &["open", "--key-file", key, &volume.device(), "opened"],
+    );
+    run("udevadm", &["settle"]);
+    refused_to_pods(&node, &volume, reason);
+    run("cryptsetup", &["close", "opened"]);
+
+    group.linear("disk", "64m");
+    let volume = Volume::new(&group, "disk");
+    let scan = "devices/scan_lvs=1";
+    run(
+        "vgcreate",
+        &["-qq", "--config", scan, "inner", &volume.device()],
+    );
+    run(
+        "lvcreate",
+        &[
+            "-qq", "-y", "--config", scan, "-n", "lv", "-L", "8m", "inner",
+        ],
+    );
+    refused_to_pods(&node, &volume, reason);
+    run("vgchange", &["-qq", "--config", scan, "-an", "inner"]);
+}
+
+/// An array of one volume, made as mdadm(8) makes it: through /sys.
+#[test]
+fn a_volume_in_an_array_is_no_pods() {
+    let group = Group::new("hostmd");
+    group.linear("member", "32m");
+    let volume = Volume::new(&group, "member");
+    run("mkfs.ext4", &["-q", &volume.device()]);
+    run("modprobe", &["-a", "md_mod", "raid1"]);
+    let set = |path: &str, value: &str| {
+        fs::write(path, value).unwrap_or_else(|e| panic!("{value} > {path}: {e}"));
+    };
+    set("/sys/module/md_mod/parameters/new_array", "md_hostmd");
+    let md = |name: &str| format!("/sys/block/md_hostmd/md/{name}");
+    let number = run(
+        "lsblk",
+        &["--noheadings", "--output", "MAJ:MIN", &volume.device()],
+    );
+    let link = fs::canonicalize(volume.device()).unwrap();
+    let slot = format!("dev-{}/slot", link.file_name().unwrap().to_str().unwrap());
+    for (name, value) in [
+        ("metadata_version", "none"),
+        ("level", "raid1"),
+        ("raid_disks", "1"),
+        ("component_size", "32768"),
+        ("new_dev", &number),
+        (&slot, "0"),
+        ("array_state", "readonly"),
+    ] {
+        set(&md(name), value);
+    }
+    refused_to_pods(
+        &Node::new(Mode::MountOnly),
+        &volume,
+        "part of another device of this host",
+    );
+    set(&md("array_state"), "clear");
+}

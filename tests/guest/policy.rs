@@ -1,0 +1,203 @@
+//! What the node's config allows, and who may change the config.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::group::Group;
+use crate::node::{BOTH_MODES, Mode, Node, host_name, precreated, text};
+use crate::snapshot::Snapshot;
+use crate::volume::Volume;
+
+/// Every call-out that would bring the volume up is refused for this reason, and changes nothing.
+fn never_up(node: &Node, volume: &Volume, reasons: &[&str]) {
+    let (json, device) = (volume.json(), volume.device());
+    let global = precreated(node.global_dir(volume));
+    let dir = precreated(node.pod_dir("pod", volume));
+    let before = Snapshot::take(node.kubelet_dir());
+    let larger = (1_u64 << 30).to_string();
+    let (dir, global, pod) = (text(&dir), text(&global), volume.json_for("pod"));
+    let calls: [&[&str]; 6] = [
+        &["attach", &json, &host_name()],
+        &["waitforattach", &device, &json],
+        &["mountdevice", global, &device, &json],
+        &["mount", dir, &pod],
+        &["expandvolume", &json, global, &larger, "0"],
+        &["expandfs", &json, &device, global, &larger, "0"],
+    ];
+    for call in calls {
+        node.refuses(call, reasons);
+    }
+    assert_eq!(Snapshot::take(node.kubelet_dir()), before);
+}
+
+#[test]
+fn only_groups_in_the_config_may_be_used() {
+    let allowed = Group::new("allowed");
+    let other = Group::new("other");
+    for mode in BOTH_MODES {
+        let lv = mode.lv();
+        let node = Node::with_config(mode, "[volume_group.allowed]\ncreate = true\n");
+        other.linear(lv, "32m");
+        let reason = ["the volume group other is not one that this node's config allows"];
+        never_up(&node, &Volume::new(&other, lv), &reason);
+        // One that does not exist is not made either.
+        never_up(&node, &Volume::new(&other, "missing"), &reason);
+        allowed.linear(lv, "32m");
+        let volume = Volume::new(&allowed, lv);
+        node.up("pod", &volume);
+        node.down("pod", &volume);
+        node.down_globally(&volume);
+    }
+}
+
+#[test]
+fn no_volume_gets_larger_than_the_config_allows() {
+    let group = Group::new("largest");
+    group.pool();
+    for mode in BOTH_MODES {
+        let lines = "[volume_group.largest]\ncreate = true\nmax_size = \"64m\"\n";
+        let (node, lv) = (Node::with_config(mode, lines), mode.lv());
+        let volume = Volume::new(&group, lv);
+        let host = &host_name();
+        for (size, word) in [
+            ("65m", "max_size"),
+            ("67108865b", "max_size"),
+            ("1e9g", "size"),
+        ] {
+            let large = volume.clone().with("size", size);
+            node.refuses(&["attach", &large.json(), host], &[word]);
+        }
+        // In a thin pool it would take nothing, and is too large all the same.
+        let thin = volume.clone().with("size", "0.1t").with("thinpool", "pool");
+        node.fails(&["attach", &thin.json(), host], &["64 MiB", "max_size"]);
+        let dir = node.up("pod", &volume.clone().with("size", "64m"));
+        assert_eq!(group.size(lv), 64 << 20);
+        for bytes in [(64 << 20) + 1, u64::MAX] {
+            let reply = node.grow("pod", &volume, bytes);
+            assert_eq!(reply.status, "Failure", "{bytes}: {reply:?}");
+            assert!(reply.message.contains("max_size"), "{reply:?}");
+        }
+        let (json, larger) = (volume.json(), (68 << 20).to_string());
+        let args = ["expandvolume", &json, text(&dir), &larger, "0"];
+        node.refuses(&args, &["64 MiB", "max_size"]);
+        assert_eq!(group.size(lv), 64 << 20);
+        node.down("pod", &volume);
+        node.down_globally(&volume);
+    }
+}
+
+/// A file or directory with other rights or another owner; both come back with the end of the value.
+struct Altered(PathBuf);
+
+impl Altered {
+    fn mode(path: &Path, mode: u32) -> Self {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        Self(path.to_owned())
+    }
+
+    fn owner(path: &Path, uid: u32) -> Self {
+        chown(path, Some(uid), None).unwrap();
+        Self(path.to_owned())
+    }
+
+    fn group(path: &Path, gid: u32) -> Self {
+        chown(path, None, Some(gid)).unwrap();
+        Self::mode(path, 0o775)
+    }
+}
+
+impl Drop for Altered {
+    fn drop(&mut self) {
+        chown(&self.0, Some(0), Some(0)).unwrap();
+        fs::set_permissions(&self.0, Permissions::from_mode(0o755)).unwrap();
+    }
+}
+
+const NOBODY: u32 = 65534;
+
+/// The ways in which somebody else than root could change a file.
+fn open_to_others(path: &Path, test: impl Fn(&[&str])) {
+    let shown = text(path);
+    for mode in [0o757, 0o777, 0o766] {
+        let _altered = Altered::mode(path, mode);
+        test(&[shown, "can be written by others", "chmod go-w"]);
+    }
+    let altered = Altered::group(path, 100);
+    test(&[shown, "can be written by others", "chmod go-w"]);
+    drop(altered);
+    let _altered = Altered::owner(path, NOBODY);
+    test(&[shown, "belongs to user 65534", "chown root"]);
+}
+
+#[test]
+fn a_driver_or_config_that_others_could_change_brings_nothing_up() {
+    let group = Group::new("rights");
+    let node = Node::new(Mode::MountOnly);
+    for lv in ["up", "down"] {
+        group.linear(lv, "32m");
+    }
+    let (volume, up) = (Volume::new(&group, "down"), Volume::new(&group, "up"));
+    let mounted = node.up("pod", &up);
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let args = ["mount", text(&dir), &volume.json_for("pod")];
+    let exe = node.exe();
+    let config = exe.with_file_name("config.toml");
+    for path in [&config, &exe, exe.parent().unwrap()] {
+        open_to_others(path, |reasons| {
+            node.refuses(&args, reasons);
+            // init only says it.
+            let init = node.done(&["init"]);
+            assert!(
+                reasons.iter().all(|word| init.message.contains(word)),
+                "{init:?}"
+            );
+        });
+    }
+    let altered = Altered::mode(&config, 0o777);
+    never_up(&node, &volume, &["can be written by others"]);
+    // What is up can be taken down.
+    node.done(&["unmount", text(&mounted)]);
+    node.done(&["detach", &up.name, &host_name()]);
+    drop(altered);
+    // A link to a file of somebody else's.
+    let theirs = Path::new("/run/rights.toml");
+    fs::copy(&config, theirs).unwrap();
+    chown(theirs, Some(NOBODY), None).unwrap();
+    fs::remove_file(&config).unwrap();
+    symlink(theirs, &config).unwrap();
+    never_up(&node, &volume, &["belongs to user 65534"]);
+    fs::remove_file(&config).unwrap();
+    node.done(&args);
+}
+
+#[test]
+fn a_lock_directory_that_others_could_change_mounts_nothing() {
+    let group = Group::new("locks");
+    let node = Node::new(Mode::MountOnly);
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let dir = node.up("pod", &volume);
+    let second = precreated(node.pod_dir("second", &volume));
+    let global = precreated(node.global_dir(&volume));
+    let before = Snapshot::take(node.kubelet_dir());
+    open_to_others(Path::new("/run/flexvolume-lvm"), |reasons| {
+        let second = ["mount", text(&second), &volume.json_for("second")];
+        node.refuses(&second, reasons);
+        let global = [
+            "mountdevice",
+            text(&global),
+            &volume.device(),
+            &volume.json(),
+        ];
+        node.refuses(&global, reasons);
+        let larger = (64_u64 << 20).to_string();
+        node.refuses(
+            &["expandfs", &volume.json(), "", text(&dir), &larger, "0"],
+            reasons,
+        );
+    });
+    assert_eq!(Snapshot::take(node.kubelet_dir()), before);
+    let _altered = Altered::mode(Path::new("/run/flexvolume-lvm"), 0o777);
+    node.down("pod", &volume);
+}
