@@ -21,11 +21,11 @@ impl Group {
     }
 
     pub fn of_size(name: &str, bytes: u64) -> Self {
-        Self::on(name, &format!("/run/{name}.disk"), bytes)
+        Self::on_file(name, &format!("/run/{name}.disk"), bytes)
     }
 
     /// A group on a loop device over this file.
-    pub fn on(name: &str, file: &str, bytes: u64) -> Self {
+    pub fn on_file(name: &str, file: &str, bytes: u64) -> Self {
         let file = PathBuf::from(file);
         fs::File::create(&file).unwrap().set_len(bytes).unwrap();
         let disk = run("losetup", &["--find", "--show", file.to_str().unwrap()]);
@@ -53,12 +53,10 @@ impl Group {
 
     /// Makes many linear volumes in one process, which is much quicker.
     pub fn linears(&self, lvs: &[String], size: &str) {
-        let lines: String = lvs
-            .iter()
-            .map(|lv| format!("lvcreate -qq -y -W y -n {lv} -L {size} {}\n", self.name))
-            .collect();
+        let line = |lv| format!("lvcreate -qq -y -W y -n {lv} -L {size} {}", self.name);
+        let lines: Vec<_> = lvs.iter().map(line).collect();
         let mut shell = assert_cmd::Command::new("lvm");
-        shell.write_stdin(lines).assert().success();
+        shell.write_stdin(lines.join("\n")).assert().success();
     }
 
     /// Makes a thin pool of 600 MiB.

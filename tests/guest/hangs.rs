@@ -102,7 +102,7 @@ fn a_disk_that_does_not_answer_ends_no_call_late() {
     run("mkfs.ext4", &["-q", "/run/outer.disk"]);
     fs::create_dir_all("/run/outer").unwrap();
     run("mount", &["-o", "loop", "/run/outer.disk", "/run/outer"]);
-    let group = Group::on("stuck", "/run/outer/disk", 128 << 20);
+    let group = Group::on_file("stuck", "/run/outer/disk", 128 << 20);
     group.linear("data", "32m");
     let volume = Volume::new(&group, "data");
     let dir = node.up("pod", &volume);
@@ -234,9 +234,9 @@ fn without_udevd_an_activation_ends_at_its_limit_and_udev_is_named() {
     let udevd = processes_named("udevd");
     assert!(!udevd.is_empty());
     let tell = |signal| {
-        udevd
-            .iter()
-            .for_each(|pid| kill(Pid::from_raw(*pid), signal).unwrap())
+        for pid in &udevd {
+            kill(Pid::from_raw(*pid), signal).unwrap();
+        }
     };
     tell(Signal::SIGSTOP);
     let reply = node.call(&["mount", text(&dir), &volume.json()]);
