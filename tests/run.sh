@@ -137,6 +137,7 @@ in_guest() {
 
 guest() {
     need_guest
+    need strace:strace
     choose_acceleration
     local tests
     tests=$(artifact --test guest)
@@ -175,6 +176,7 @@ what=${1:-all}
 case $what in
     all)
         lint
+        need strace:strace
         host host
         build
         step executable one_static_executable

@@ -80,7 +80,17 @@ fn activate(
             let Some(policy) = policy.filter(|policy| policy.create) else {
                 return Ok(Err(Missing::Volume));
             };
-            create(host, config, policy, options)?
+            create(host, config, policy, options)?;
+            // lvcreate has activated it.
+            if let Some(device) = Device::find(host.kernel, id)? {
+                return Ok(Ok(device));
+            }
+            match lvm::find(host, id, config.limits.query)? {
+                Found::Volume(volume) => *volume,
+                Found::NoVolume | Found::NoGroup => {
+                    bail!("{id} was created, but LVM does not show it")
+                }
+            }
         }
         Found::Volume(volume) => *volume,
     };
@@ -146,7 +156,7 @@ pub fn require_usable(volume: &Volume) -> Result<()> {
     Ok(())
 }
 
-fn create(host: &Host, config: &Config, policy: &VolumeGroup, options: &Options) -> Result<Volume> {
+fn create(host: &Host, config: &Config, policy: &VolumeGroup, options: &Options) -> Result<()> {
     let id = &options.id;
     let Some(size) = options.size else {
         bail!("there is no logical volume {id}, and none is made without the option `size`");
@@ -154,19 +164,14 @@ fn create(host: &Host, config: &Config, policy: &VolumeGroup, options: &Options)
     require_max_size(config, id, size)?;
     // Under a lock of the name: the volume has no UUID yet. Another call may have just made it.
     let _lock = lock::hold_name(host.kernel, &id.dm_name(), config.limits.lock)?;
-    let look = || lvm::find(host, id, config.limits.query);
-    if let Found::Volume(volume) = look()? {
-        return Ok(*volume);
+    if let Found::Volume(_) = lvm::find(host, id, config.limits.query)? {
+        return Ok(());
     }
     let pool = options.thin_pool.as_ref().or(policy.thin_pool.as_ref());
     if pool.is_none() {
         require_reserve(host, config, policy, id, size)?;
     }
-    lvm::create(host, &config.limits, id, size, pool, policy)?;
-    match look()? {
-        Found::Volume(volume) => Ok(*volume),
-        Found::NoVolume | Found::NoGroup => bail!("{id} was created, but LVM does not show it"),
-    }
+    lvm::create(host, &config.limits, id, size, pool, policy)
 }
 
 /// Fails if the config allows no volume of this size.

@@ -33,6 +33,9 @@ pub fn run(
     let config = config.require()?;
     let device = ensure_active(host, config, options)?.map_err(|m| m.error(options))?;
     require_same(host, word, &device, options)?;
+    if stands(host, dir, &device, options)? {
+        return Ok(Reply::success());
+    }
     if let Some(there) = mounted_row(host, dir)? {
         return keep(host, &there, &device, dir, options);
     }
@@ -58,6 +61,16 @@ pub fn run(
         }
         Err(error) => Err(after_undo(error, made.undo(host.kernel))),
     }
+}
+
+/// Whether the volume is mounted at `dir` as it is wanted, which the kernel answers without a look
+/// at all other mounts of the node. "No" may also mean that it cannot be told this way.
+fn stands(host: &Host, dir: &Path, device: &Device, options: &Options) -> Result<bool> {
+    let kernel = host.kernel;
+    Ok(mounted_at(kernel, dir)?.is_some()
+        && kernel.filesystem_device(dir).ok() == Some(device.number)
+        // Only now: this asks the filesystem, and it is known to be the volume's.
+        && kernel.is_read_only(dir).ok() == Some(options.read_only))
 }
 
 /// What is mounted at `dir` itself.

@@ -12,6 +12,8 @@ use nix::libc::ESTALE;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{major, minor};
+use nix::sys::statvfs::{FsFlags, fstatvfs};
+use rustix::fs::{AtFlags, StatxFlags, statx};
 
 use super::Signals;
 
@@ -93,6 +95,14 @@ pub trait Kernel {
     /// The id of the mount that `path` is on (first column of mountinfo). Never asks the mounted
     /// filesystem, so that a dead one answers too.
     fn mount_id(&self, path: &Path) -> io::Result<u64>;
+
+    /// The device of the filesystem that is seen at `path`. Like [`Kernel::mount_id`] it waits for
+    /// nobody: a filesystem over a network or in a process is not asked. btrfs names no device of
+    /// its disks here, and a filesystem that was shut down fails.
+    fn filesystem_device(&self, path: &Path) -> io::Result<DeviceNumber>;
+
+    /// Whether the mount at `path`, or its filesystem, is read-only. Asks the filesystem.
+    fn is_read_only(&self, path: &Path) -> io::Result<bool>;
 
     /// Whether `path` is a directory, not following a link in its last part.
     fn is_dir(&self, path: &Path) -> io::Result<bool>;
@@ -194,6 +204,20 @@ impl Kernel for LinuxKernel<'_> {
         mount_id_of(&open_path(path)?)
     }
 
+    fn filesystem_device(&self, path: &Path) -> io::Result<DeviceNumber> {
+        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+        let seen = statx(open_path(path)?, "", flags, StatxFlags::TYPE)?;
+        Ok(DeviceNumber {
+            major: seen.stx_dev_major.into(),
+            minor: seen.stx_dev_minor.into(),
+        })
+    }
+
+    fn is_read_only(&self, path: &Path) -> io::Result<bool> {
+        let statistics = fstatvfs(&open_path(path)?)?;
+        Ok(statistics.flags().contains(FsFlags::ST_RDONLY))
+    }
+
     fn is_dir(&self, path: &Path) -> io::Result<bool> {
         match fs::symlink_metadata(path) {
             Ok(metadata) => Ok(metadata.is_dir()),
@@ -275,10 +299,16 @@ impl Kernel for LinuxKernel<'_> {
 
     fn pause(&self, most: Duration) -> bool {
         let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
-        let _ = poll(
-            &mut [PollFd::new(self.signals.as_fd(), PollFlags::POLLIN)],
-            timeout,
-        );
+        // Without a descriptor for it, a signal still interrupts the wait.
+        let mut woken: Vec<PollFd> = self
+            .signals
+            .watch()
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+            .into_iter()
+            .collect();
+        if !self.signals.stopping() {
+            let _ = poll(&mut woken, timeout);
+        }
         self.signals.drain();
         self.signals.stopping()
     }

@@ -121,6 +121,8 @@ impl Tools for Processes<'_> {
             tool: command.tool_name(),
             source,
         };
+        // Before the child is there, so that its end cannot come unnoticed.
+        self.signals.watch().map_err(spawn_error)?;
         let mut watched = Watched::new(self.spawn(command)?, self.signals).map_err(spawn_error)?;
         let mut end = watched
             .wait(Instant::now().checked_add(command.limit()), Watch::Stop)
@@ -263,7 +265,7 @@ impl<'a> Watched<'a> {
             let millis = left.as_millis().saturating_add(1);
             PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
         });
-        let mut fds: Vec<PollFd> = [Some(self.signals.as_fd()), self.out_fd(), self.err_fd()]
+        let mut fds: Vec<PollFd> = [Some(self.signals.watch()?), self.out_fd(), self.err_fd()]
             .into_iter()
             .flatten()
             .map(|fd| PollFd::new(fd, PollFlags::POLLIN))

@@ -1,3 +1,4 @@
+use std::cell::OnceCell;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -12,25 +13,24 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 /// tool and make it deaf to SIGTERM.
 pub struct Signals {
     stop: Arc<AtomicBool>,
-    wake: UnixStream,
+    /// Made by the first that waits: most calls of kubelet are over before they wait for anything.
+    wake: OnceCell<UnixStream>,
 }
 
 impl Signals {
-    /// Installs the handlers.
+    /// Installs the handlers that note a request to stop.
     ///
     /// # Errors
-    /// The kernel's, when no descriptor is left.
+    /// The kernel's.
     pub fn install() -> io::Result<Self> {
-        let (wake, notify) = UnixStream::pair()?;
-        wake.set_nonblocking(true)?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&stop))?;
         }
-        for signal in [SIGTERM, SIGINT, SIGHUP, SIGCHLD] {
-            signal_hook::low_level::pipe::register(signal, notify.try_clone()?)?;
-        }
-        Ok(Self { stop, wake })
+        Ok(Self {
+            stop,
+            wake: OnceCell::new(),
+        })
     }
 
     /// Whether the driver has been told to stop.
@@ -39,15 +39,28 @@ impl Signals {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Becomes readable when a signal has come.
-    #[must_use]
-    pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.wake.as_fd()
+    /// Becomes readable when a signal comes after this was first called. To be called before a
+    /// child is started, or its end may be missed; [`Signals::stopping`] tells what came before.
+    ///
+    /// # Errors
+    /// The kernel's, when no descriptor is left.
+    pub fn watch(&self) -> io::Result<BorrowedFd<'_>> {
+        if let Some(wake) = self.wake.get() {
+            return Ok(wake.as_fd());
+        }
+        let (wake, notify) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        for signal in [SIGTERM, SIGINT, SIGHUP, SIGCHLD] {
+            signal_hook::low_level::pipe::register(signal, notify.try_clone()?)?;
+        }
+        Ok(self.wake.get_or_init(|| wake).as_fd())
     }
 
     /// Empties the wake-up pipe.
     pub fn drain(&self) {
         let mut sink = [0; 64];
-        while matches!((&self.wake).read(&mut sink), Ok(n) if n > 0) {}
+        while let Some(mut wake) = self.wake.get()
+            && matches!(wake.read(&mut sink), Ok(n) if n > 0)
+        {}
     }
 }

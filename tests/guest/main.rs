@@ -20,12 +20,15 @@ mod node;
 mod running;
 mod snapshot;
 mod tools;
+mod trace;
 mod volume;
 
 mod busy;
 mod call_outs;
 mod collisions;
 mod content;
+mod counts;
+mod flat;
 mod foreign;
 mod full;
 mod growth;

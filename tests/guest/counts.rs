@@ -1,0 +1,250 @@
+//! Which processes each call starts, and why it cannot do with fewer. Times differ from machine to
+//! machine; these numbers do not.
+
+use crate::group::Group;
+use crate::node::{Mode, Node, host_name, precreated, text};
+use crate::trace::programs;
+use crate::volume::Volume;
+
+/// Asked before anything is done to a volume: its record, health, kind and time of creation are
+/// known to LVM alone.
+const ASK: &str = "lvs";
+/// What is on the device now. Before mkfs it is asked again when all has been read: it says
+/// "nothing" of what it cannot read, too.
+const PROBE: &str = "blkid";
+/// The driver itself (/proc/self/exe), in a process that can be left behind when a broken disk
+/// never answers: it reads a device, or takes off the last mount of a filesystem, which then writes
+/// back all that is not on the disk yet.
+const EXAMINE: &str = "exe";
+const LAST_UNMOUNT: &str = "exe";
+/// The record, the state of activation: LVM's metadata is changed by LVM only. Before mkfs and
+/// after it, because a mkfs that was cut short must be known as one.
+const CHANGE: &str = "lvchange";
+/// Knows the options of every filesystem, and the helpers of some.
+const MOUNT: &str = "mount";
+
+/// Calls the driver, which must succeed and start exactly these programs, in this order.
+fn starts(node: &Node, args: &[&str], expected: &[&str]) {
+    let found = programs(&node.exe(), args);
+    assert!(
+        found.stdout.contains("\"Success\""),
+        "{args:?}: {}",
+        found.stdout
+    );
+    assert_eq!(found.programs, expected, "{args:?}");
+    // mkfs.btrfs has threads of its own; a call that starts nothing must have none.
+    assert!(found.others == 0 || !expected.is_empty(), "{args:?} forked");
+}
+
+/// The first mount, and every one after the volume was down.
+fn first_mounts(fs: &str, size: &str, blank: &[&str], again: &[&str]) {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("counted");
+    group.linear("data", size);
+    let volume = Volume::new(&group, "data").fs(fs);
+    let dir = precreated(node.global_dir(&volume));
+    let args = ["mountdevice", text(&dir), &volume.device(), &volume.json()];
+    for programs in [blank, again] {
+        starts(&node, &args, programs);
+        starts(&node, &["unmountdevice", text(&dir)], &[LAST_UNMOUNT]);
+    }
+}
+
+#[test]
+fn what_stands_already_is_answered_without_a_process() {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("standing");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let pod = node.up("pod", &volume);
+    let global = node.global_dir(&volume);
+    let (json, device, host) = (volume.json(), volume.device(), host_name());
+    let other = precreated(node.pod_dir("other", &volume));
+    let (pod, global, other) = (text(&pod), text(&global), text(&other));
+    let calls: &[&[&str]] = &[
+        &["init"],
+        &["isattached", &json, &host],
+        &["isattached", &host, &json],
+        &["isattached", &json, "another-node"],
+        &["attach", &json, &host],
+        &["attach", &json, "another-node"],
+        &["waitforattach", &device, &json],
+        &["mountdevice", global, &device, &json],
+        &["mount", pod, &json],
+        // Bound from the global mount.
+        &["mount", other, &json],
+        &["unmount", other],
+        &["unmount", pod],
+        &["unmount", pod],
+        &["detach", &volume.name, &host],
+        &["detach", &device],
+    ];
+    for args in calls {
+        starts(&node, args, &[]);
+    }
+    starts(&node, &["unmountdevice", global], &[LAST_UNMOUNT]);
+    starts(&node, &["unmountdevice", global], &[]);
+}
+
+#[test]
+fn without_attach_mode_too_what_stands_already_is_answered_without_a_process() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("upright");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let first = node.up("first", &volume);
+    let second = precreated(node.pod_dir("second", &volume));
+    let (json, first, second) = (volume.json(), text(&first), text(&second));
+    for args in [
+        &["mount", first, &json][..],
+        &["mount", second, &json],
+        &["unmount", first],
+    ] {
+        starts(&node, args, &[]);
+    }
+    starts(&node, &["unmount", second], &[LAST_UNMOUNT]);
+}
+
+#[test]
+fn activation_asks_lvm_once_and_changes_once() {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("counting");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    for args in [
+        ["attach", &volume.json(), &host_name()],
+        ["waitforattach", "", &volume.json()],
+    ] {
+        group.lv("lvchange", &["-an"], "data");
+        starts(&node, &args, &[ASK, CHANGE]);
+    }
+    // Only LVM knows whether the group is on this host at all.
+    group.lv("lvchange", &["-an"], "data");
+    starts(&node, &["isattached", &volume.json(), &host_name()], &[ASK]);
+}
+
+#[test]
+fn detach_that_is_to_deactivate_finds_the_volume_by_its_name_and_changes_once() {
+    let node = Node::with_config(Mode::Attach, "deactivate = true");
+    let group = Group::new("released");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    node.up_globally(&volume);
+    let dir = node.global_dir(&volume);
+    starts(&node, &["unmountdevice", text(&dir)], &[LAST_UNMOUNT]);
+    starts(&node, &["detach", &volume.name], &[ASK, CHANGE]);
+    node.up_globally(&volume);
+    starts(&node, &["unmountdevice", text(&dir)], &[LAST_UNMOUNT]);
+    // kubelet gives a name, a person may give the device: then nobody need be asked.
+    starts(&node, &["detach", &volume.device()], &[CHANGE]);
+}
+
+#[test]
+fn the_first_mount_of_ext_makes_records_and_mounts_and_later_ones_check() {
+    for (fs, make) in [("ext4", "mkfs.ext4"), ("ext3", "mkfs.ext3")] {
+        first_mounts(
+            fs,
+            "32m",
+            &[ASK, PROBE, EXAMINE, PROBE, CHANGE, make, CHANGE, MOUNT],
+            // e2fsck replays the journal, which mount(2) would do too, and sees the mark that the
+            // kernel leaves when it has met an error, which mount(2) passes over.
+            &[ASK, PROBE, "e2fsck", MOUNT],
+        );
+    }
+}
+
+#[test]
+fn the_first_mount_of_xfs_makes_records_and_mounts_and_later_ones_only_mount() {
+    first_mounts(
+        "xfs",
+        "300m",
+        &[
+            ASK, PROBE, EXAMINE, PROBE, CHANGE, "mkfs.xfs", CHANGE, MOUNT,
+        ],
+        &[ASK, PROBE, MOUNT],
+    );
+}
+
+#[test]
+fn the_first_mount_of_btrfs_makes_records_and_mounts_and_later_ones_only_mount() {
+    first_mounts(
+        "btrfs",
+        "128m",
+        &[
+            ASK,
+            PROBE,
+            EXAMINE,
+            PROBE,
+            CHANGE,
+            "mkfs.btrfs",
+            CHANGE,
+            MOUNT,
+        ],
+        &[ASK, PROBE, MOUNT],
+    );
+}
+
+#[test]
+fn a_thin_volume_is_asked_for_with_its_pool() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("pooled");
+    group.pool();
+    group.thin("data", "300m");
+    let volume = Volume::new(&group, "data").fs("xfs");
+    node.up("pod", &volume);
+    node.down("pod", &volume);
+    let dir = precreated(node.pod_dir("pod", &volume));
+    // The second lvs is for the pool: how full it is, is no field of the volume's own row.
+    starts(
+        &node,
+        &["mount", text(&dir), &volume.json()],
+        &[ASK, ASK, PROBE, MOUNT],
+    );
+}
+
+#[test]
+fn a_filesystem_of_somebody_else_is_recorded_once() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("foster");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    crate::run("mkfs.ext4", &["-q", &volume.device()]);
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let args = ["mount", text(&dir), &volume.json()];
+    for programs in [
+        &[ASK, PROBE, "e2fsck", MOUNT, CHANGE][..],
+        &[ASK, PROBE, "e2fsck", MOUNT],
+    ] {
+        starts(&node, &args, programs);
+        starts(&node, &["unmount", text(&dir)], &[LAST_UNMOUNT]);
+    }
+}
+
+#[test]
+fn growth_asks_extends_and_grows_and_does_not_extend_again() {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("taller");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let dir = node.up_globally(&volume);
+    let (json, device) = (volume.json(), volume.device());
+    let args = ["expandfs", &json, &device, text(&dir), "67108864", "0"];
+    starts(&node, &args, &[ASK, "lvextend", "resize2fs"]);
+    // The filesystem of an extended volume may still be small: only its own tool knows.
+    starts(&node, &args, &[ASK, "resize2fs"]);
+}
+
+#[test]
+fn a_volume_made_on_demand_is_not_activated_a_second_time() {
+    let lines = "[volume_group.ondemand]\ncreate = true\n";
+    let node = Node::with_config(Mode::Attach, lines);
+    let group = Group::new("ondemand");
+    let volume = Volume::new(&group, "data");
+    // Asked again under the lock of the name: another call may have made it meanwhile.
+    starts(
+        &node,
+        &["attach", &volume.json(), &host_name()],
+        &[ASK, ASK, "lvcreate"],
+    );
+    assert!(group.is_active("data"));
+}

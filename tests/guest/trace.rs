@@ -1,0 +1,93 @@
+//! What a call does, counted by strace and not timed: the numbers are the same on every machine.
+
+use std::fs;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+/// What one call of the driver did.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// The programs that it and its children ran, in the order of their pids; its own is left out.
+    pub programs: Vec<String>,
+    /// How many processes and threads there were beside its own.
+    pub others: usize,
+    /// How many system calls its own process made.
+    pub calls: usize,
+    /// How many bytes it read from files and pipes.
+    pub read: u64,
+    /// What it printed.
+    pub stdout: String,
+}
+
+/// Runs `exe` under strace, which sees every system call of it and of its children.
+pub fn trace(exe: &Path, args: &[&str]) -> Trace {
+    follow(exe, args, &[])
+}
+
+/// Runs `exe` under strace, which sees only which programs are run: LVM makes thousands of other
+/// system calls, and each would cost a millisecond in an emulated guest.
+pub fn programs(exe: &Path, args: &[&str]) -> Trace {
+    follow(exe, args, &["--seccomp-bpf", "-e", "trace=execve"])
+}
+
+fn follow(exe: &Path, args: &[&str], which: &[&str]) -> Trace {
+    let dir = TempDir::new().unwrap();
+    // One file for each process (-ff): lines of several processes never cut each other in two.
+    let output = assert_cmd::Command::new("strace")
+        .args(["-ff", "-qq", "-s", "0"])
+        .args(which)
+        .arg("-o")
+        .arg(dir.path().join("trace"))
+        .arg(exe)
+        .args(args)
+        .output()
+        .unwrap_or_else(|e| panic!("strace, which counts for this test: {e}"));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
+    let mut files: Vec<(u32, String)> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let pid = path.extension().unwrap().to_str().unwrap().parse().unwrap();
+            (pid, fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    files.sort_unstable();
+    let mut found = Trace {
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        others: files.len() - 1,
+        ..Trace::default()
+    };
+    let own = files
+        .iter()
+        .position(|(_, text)| program(text.lines().next().unwrap_or_default()) == exe.to_str())
+        .unwrap_or_else(|| panic!("no process is {}", exe.display()));
+    let (_, text) = files.remove(own);
+    for line in text.lines() {
+        found.calls += 1;
+        let is_read = ["read(", "pread64(", "recvfrom("]
+            .iter()
+            .any(|call| line.starts_with(call));
+        if is_read {
+            found.read += result(line);
+        }
+    }
+    for (_, text) in files {
+        let ran = text.lines().filter(|line| line.ends_with(" = 0"));
+        found.programs.extend(ran.filter_map(program).map(|path| {
+            let name = Path::new(path).file_name().unwrap_or_default();
+            name.to_string_lossy().into_owned()
+        }));
+    }
+    found
+}
+
+/// The program that a line starts, if it is of an execve(2). (`-s 0` leaves a path whole.)
+fn program(line: &str) -> Option<&str> {
+    line.strip_prefix("execve(\"")?.split('"').next()
+}
+
+fn result(line: &str) -> u64 {
+    let (_, value) = line.rsplit_once(" = ").unwrap_or_default();
+    value.parse().unwrap_or(0)
+}
