@@ -143,30 +143,3 @@ fn a_volume_that_is_not_there_fails_and_leaves_nothing() {
         node.fails(&["mount", text(&dir), &volume.json()], &["nosuch"]);
     }
 }
-
-#[test]
-fn many_mounts_at_once_make_one_filesystem() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("crowd");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
-    let pods: Vec<_> = (0..12).map(|n| format!("pod{n}")).collect();
-    let before = mounts();
-    std::thread::scope(|scope| {
-        for pod in &pods {
-            scope.spawn(|| node.up(pod, &volume));
-        }
-    });
-    group.assert_recorded("data", "ext4");
-    let first = node.pod_dir("pod0", &volume);
-    write_synced(&first.join("page"), "shared");
-    for pod in &pods {
-        assert_eq!(read(&node.pod_dir(pod, &volume).join("page")), "shared");
-    }
-    std::thread::scope(|scope| {
-        for pod in &pods {
-            scope.spawn(|| node.down(pod, &volume));
-        }
-    });
-    assert_eq!(mounts(), before);
-}

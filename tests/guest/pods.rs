@@ -53,26 +53,6 @@ fn a_mount_that_stands_is_left_as_it_is() {
 }
 
 #[test]
-fn a_busy_volume_stays_mounted_and_the_message_names_who_holds_it() {
-    let group = Group::new("busy");
-    for mode in BOTH_MODES {
-        let (node, lv) = (Node::new(mode), mode.lv());
-        group.linear(lv, "32m");
-        let volume = Volume::new(&group, lv);
-        let dir = node.up("pod", &volume);
-        write_synced(&dir.join("page"), "kept");
-
-        let open = File::open(dir.join("page")).unwrap();
-        let pid = format!("{}", std::process::id());
-        node.fails(&["unmount", text(&dir)], &[&pid, "page"]);
-        assert_eq!(read(&dir.join("page")), "kept");
-        drop(open);
-        node.down("pod", &volume);
-        node.down_globally(&volume);
-    }
-}
-
-#[test]
 fn a_global_mount_that_a_pod_still_uses_is_not_unmounted() {
     let node = Node::new(Mode::Attach);
     let group = Group::new("inuse");
@@ -150,28 +130,4 @@ fn a_node_may_enter_attach_mode_with_pods_running() {
     node.down("two", &volume);
     node.down_globally(&volume);
     assert_eq!(mounts(), before);
-}
-
-#[test]
-fn two_volumes_of_one_name_do_not_get_each_others_data() {
-    let node = Node::new(Mode::Attach);
-    let group = Group::new("namesakes");
-    group.linear("data", "32m");
-    group.linear("other", "32m");
-    let volume = Volume::new(&group, "data");
-    node.up("one", &volume);
-
-    let mut namesake = Volume::new(&group, "other");
-    namesake.name.clone_from(&volume.name);
-    let namesake = namesake.with("kubernetes.io/pvOrVolumeName", &volume.name);
-    let words = ["namesakes/data", "namesakes/other"];
-    let json = namesake.json();
-    node.fails(&["waitforattach", &volume.device(), &json], &words);
-    let global = node.global_dir(&namesake);
-    node.fails(
-        &["mountdevice", text(&global), &namesake.device(), &json],
-        &words,
-    );
-    let pod = precreated(node.pod_dir("two", &namesake));
-    node.fails(&["mount", text(&pod), &json], &words);
 }
