@@ -5,7 +5,7 @@ KUBELET_LIMIT=1500 # seconds for one boot with all that runs in it
 
 # Sets KUBELET to a kubelet: the one that it names, or else one that is built here, once.
 need_kubelet() {
-    need containerd:containerd runc:runc
+    need containerd:containerd runc:runc ${PEER:+jq:jq}
     if [ -n "${KUBELET:-}" ]; then
         [ -x "$KUBELET" ] || die "KUBELET=$KUBELET is no executable"
         KUBELET=$(realpath "$KUBELET")
