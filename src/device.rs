@@ -78,6 +78,12 @@ impl Device {
         sysfs(kernel, self.number, "ro").is_ok_and(|ro| ro != "0")
     }
 
+    /// Whether it is suspended itself, so that every access waits until somebody resumes it.
+    #[must_use]
+    pub fn is_suspended(&self, kernel: &dyn Kernel) -> bool {
+        sysfs(kernel, self.number, "dm/suspended").is_ok_and(|suspended| suspended == "1")
+    }
+
     /// Fails if every read and write of it would wait for ever: it is suspended, or a device is
     /// that it is built on.
     ///

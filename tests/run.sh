@@ -8,6 +8,9 @@
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest
 #
+# With --full before these, also what takes hours: the driver is killed at every step of every
+# call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses.
+#
 # What is missing is installed with apt on Debian and Ubuntu. The last lines say how many tests ran
 # and how many of them passed, as the test runners themselves counted them.
 set -euo pipefail
@@ -20,6 +23,12 @@ cd "$(dirname "$0")/.."
 LARGEST=2500000 # bytes of the executable
 FUZZ_SECONDS=${FUZZ_SECONDS:-20} # for each parser
 GUEST_LIMIT=${GUEST_LIMIT:-2400} # seconds for one boot with all that runs in it
+SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
+FULL=
+if [ "${1:-}" = --full ]; then
+    shift
+    FULL=1 GUEST_LIMIT=36000
+fi
 
 # Run by whom it may be, the output looks the same, and cargo finds what it built before.
 export CARGO_TERM_COLOR=never
@@ -119,15 +128,21 @@ fuzz() {
     COUNTS+=("fuzz $# $passed")
 }
 
-# in_guest LOG ARGUMENT OF LIBTEST…: boots a guest on the disk and runs cases in it.
+# in_guest COMMAND: boots a guest on both disks, with what its tests want to know.
 in_guest() {
-    local log=$1 command
-    shift
-    command="modprobe -a loop dm-mod; cd /run
+    boot "$DIR" "$GUEST_LIMIT" "modprobe -a loop dm-mod; cd /run
         export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$DIR/again
-        $DIR/guest --test-threads=1 $(printf ' %q' "$@")"
-    if ! boot "$DIR" "$GUEST_LIMIT" "$command" \
-        --qemu-opts="-drive file=$DIR/disk,if=virtio,format=raw" | tee "$log"; then
+        export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED
+        ${FULL:+export FLEXVOLUME_LVM_FULL=1}
+        $1" --qemu-opts="-drive file=$DIR/disk,if=virtio,format=raw \
+        -drive file=$DIR/power,if=virtio,format=raw"
+}
+
+# cases LOG ARGUMENT OF LIBTEST…: runs them in a guest.
+cases() {
+    local log=$1
+    shift
+    if ! in_guest "$DIR/guest --test-threads=1 $(printf ' %q' "$@")" | tee "$log"; then
         # libtest has said what failed in the cases; the kernel may know why.
         say "the guest's console"
         cat "$DIR/console"
@@ -135,22 +150,40 @@ in_guest() {
     fi
 }
 
+# power_cut LOG: leaves calls under way in a guest, and resets it. What it printed may be lost
+# then, so that goes into a file; its exit status is lost for certain.
+power_cut() {
+    in_guest "$DIR/guest --test-threads=1 when_the_power_goes_calls > $DIR/printed 2>&1
+        echo b > /proc/sysrq-trigger; read -r" || true
+    tee "$1" < "$DIR/printed"
+    grep -q '^test result: ok' "$1"
+}
+
 guest() {
     need_guest
     need strace:strace
     choose_acceleration
-    local tests
+    local tests again=()
     tests=$(artifact --test guest)
     [ -n "$tests" ] || die "the tests for the guest did not build"
     install "$tests" "$DIR/guest"
     install "$DRIVER" "$DIR/lvm"
     truncate -s 4G "$DIR/disk"
-    step guest in_guest "$DIR/guest.log" --skip after_the_reboot "$@"
-    if [ -e "$DIR/again" ]; then
-        step "guest after a power-off" in_guest "$DIR/guest2.log" after_the_reboot
-        cat "$DIR/guest2.log" >> "$DIR/guest.log"
+    truncate -s 24G "$DIR/power"
+    local one=(--skip after_the_reboot --skip when_the_power_goes_calls "$@")
+    if "$DIR/guest" --list "${one[@]}" | grep -q ': test$'; then
+        step guest cases "$DIR/guest.log" "${one[@]}"
     fi
-    count guest "$DIR/guest.log"
+    [ ! -e "$DIR/again" ] || again+=(after_the_reboot_the_volumes)
+    if "$DIR/guest" --list "$@" | grep -q when_the_power_goes_calls; then
+        step "power-off" power_cut "$DIR/guest2.log"
+        again+=(after_the_reboot_calls)
+    fi
+    if [ ${#again[@]} -gt 0 ]; then
+        step "guest after a power-off" cases "$DIR/guest3.log" "${again[@]}"
+    fi
+    cat "$DIR"/guest*.log > "$DIR/all.log"
+    count guest "$DIR/all.log"
 }
 
 verdict() {
@@ -195,7 +228,7 @@ case $what in
         kubelet "$@"
         ;;
     *)
-        sed -n '2,11s/^# \{0,1\}//p' "$0"
+        sed -n '2,14s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
 esac

@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use super::bring_up::{ensure_active, hold_active, require_max_size, require_reserve};
 use super::first_mount::require_room;
 use super::host_use::require_not_the_hosts;
+use super::suspended::ensure_not_suspended;
 use crate::config::{Config, Loaded};
 use crate::device::Device;
 use crate::fs::grow;
@@ -35,7 +36,7 @@ pub fn run(
     let mounts = table.of_device(host.kernel, &device);
     require_not_the_hosts(host, config, &device, &mounts, dir)?;
     require_not_another(&table, &mounts, &device, dir)?;
-    device.require_not_suspended(host.kernel)?;
+    ensure_not_suspended(host, config, &device)?;
 
     extend(host, config, &device, size)?;
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use super::bring_up::require_usable;
+use super::suspended::ensure_not_suspended;
 use crate::config::Config;
 use crate::device::Device;
 use crate::fs::{Ready, Subject, check, grow_if_smaller, prepare};
@@ -45,7 +46,7 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
         lock,
     } = *call;
     let limits = &config.limits;
-    device.require_not_suspended(host.kernel)?;
+    ensure_not_suspended(host, config, device)?;
     let volume = ask_lvm(host, config, device)?;
     require_usable(&volume)?;
     if !options.read_only {
@@ -76,6 +77,12 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
         .mount_options(device.id.vg(), ready.fs)
         .and(&for_a_clone(&volume, ready.fs)?)
         .and(&options.mount_options);
+    // A tag that allows mkfs must be gone before there can be data: from here on this call may be
+    // killed, and the repeated one finds a mount and looks no further.
+    let may_be_formatted = volume.record.making.is_some() || volume.record.may_format;
+    if may_be_formatted {
+        adopt(host, config, &volume, &ready, lock)?;
+    }
     mount_device(
         host,
         limits,
@@ -96,7 +103,7 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
     }
     // From here on the volume is mounted with its data: what fails now is said, and no reason to
     // keep a pod from it.
-    if let Err(error) = adopt(host, config, &volume, &ready, lock) {
+    if !may_be_formatted && let Err(error) = adopt(host, config, &volume, &ready, lock) {
         host.log.about("unrecorded", &format!("{error:#}"));
     }
     if !options.read_only

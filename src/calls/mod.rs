@@ -10,6 +10,7 @@ mod init;
 mod isattached;
 mod mount;
 mod parse;
+mod suspended;
 mod unmount;
 mod waitforattach;
 

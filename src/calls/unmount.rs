@@ -3,6 +3,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::detach::deactivate_if_unused;
+use super::suspended::ensure_not_suspended;
 use crate::config::{Config, Loaded};
 use crate::device::{Device, volume_of};
 use crate::host::Host;
@@ -28,7 +29,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
             device = volume_of(host.kernel, row.block_device(host.kernel));
             host.log.about("source", &row.source.to_string_lossy());
             if let Some(device) = &device {
-                require_not_stuck(host, device, &table)?;
+                require_not_stuck(host, config, device, &table)?;
             }
         }
         ensure_unmounted(host, &config.limits, dir)?;
@@ -62,11 +63,11 @@ fn require_a_volume(row: &Row, place: &Place, dir: &Path) -> Result<()> {
 }
 
 /// The last unmount writes everything back, and would wait for ever for a suspended device.
-fn require_not_stuck(host: &Host, device: &Device, table: &Table) -> Result<()> {
+fn require_not_stuck(host: &Host, config: &Config, device: &Device, table: &Table) -> Result<()> {
     if table.of_device(host.kernel, device).len() > 1 {
         return Ok(());
     }
-    device.require_not_suspended(host.kernel)
+    ensure_not_suspended(host, config, device)
 }
 
 /// Takes off the global mount that was made before the node's mode was changed, if no pod uses it

@@ -42,6 +42,17 @@ pub fn deactivate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
     run(host, &command, id.vg()).with_context(|| format!("deactivating {id}"))
 }
 
+/// Gives the kernel the table that LVM's metadata says, and resumes the volume.
+///
+/// # Errors
+/// LVM's reason.
+pub fn refresh(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
+    let command = Command::writes("lvchange", limits.activate)
+        .args(["--refresh"])
+        .operand(id.to_string());
+    run(host, &command, id.vg()).with_context(|| format!("refreshing {id}"))
+}
+
 /// A change of tags that LVM writes in one go: all of it is there afterwards, or nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tags {

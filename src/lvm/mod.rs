@@ -5,6 +5,8 @@ mod record;
 mod report;
 mod wait;
 
-pub use change::{Tags, activate, create, deactivate, extend, retag};
+pub use change::{Tags, activate, create, deactivate, extend, refresh, retag};
 pub use record::{MAY_FORMAT, Made, Record, made_tag, making_tag, volume_tag};
-pub use report::{Found, Group, Report, Volume, all_volumes, find, find_group, tagged};
+pub use report::{
+    Found, Group, Report, Volume, all_volumes, find, find_group, has_unused_table, tagged,
+};

@@ -260,6 +260,24 @@ fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError>
     }
 }
 
+/// Whether an LVM command was killed after it had loaded a new table for this volume and before
+/// the kernel used it. LVM waits for a command that is still at work, so this is not about one.
+///
+/// # Errors
+/// lvs(8)'s.
+pub fn has_unused_table(host: &Host, id: &LvId, limit: Duration) -> Result<bool> {
+    const FIELD: &str = "lv_inactive_table";
+    let command = ask("lvs", FIELD, limit).operand(id.to_string());
+    let parse = |report: Report| {
+        let rows = report.rows("lv").map_err(|e| e.to_string())?;
+        let row = rows.first().ok_or("no line for it")?;
+        Ok(!text(row, FIELD)?.is_empty())
+    };
+    read(host, &command, parse)
+        .map_err(|error| explain(host, Some(id.vg()), error))
+        .with_context(|| format!("asking LVM for the tables of {id}"))
+}
+
 /// The volumes that carry a tag.
 ///
 /// # Errors

@@ -37,6 +37,11 @@ impl Group {
     /// A group on these disks, which somebody else takes away after it.
     pub fn on(name: &str, disks: &[&str]) -> Self {
         run("vgcreate", &[&["-q", name], disks].concat());
+        Self::found(name)
+    }
+
+    /// A group that is there already.
+    pub fn found(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             disk: None,

@@ -34,6 +34,7 @@ mod full;
 mod growth;
 mod hangs;
 mod host_use;
+mod kills;
 mod lives;
 mod old_kubelets;
 mod parallel;

@@ -1,0 +1,170 @@
+//! The driver, its tools or both are killed at every step of a call in turn. Repeated, as kubelet
+//! would, the call succeeds, and no data is lost.
+//!
+//! All steps take long. A run takes a sample of them, and prints the seed that chose it;
+//! `tests/run.sh --full` takes all.
+
+mod power;
+mod scenes;
+mod steps;
+
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::SystemTime;
+
+use crate::group::Group;
+use scenes::{SCENES, Scene};
+use steps::{Step, Steps, Victim};
+
+/// How many calls a sample looks at, and how many steps of each.
+const SAMPLE: (usize, usize) = (2, 4);
+
+/// Chooses by the seed in the environment, or by the time.
+struct Sample {
+    seed: u64,
+    full: bool,
+}
+
+impl Sample {
+    fn new() -> Self {
+        let given = std::env::var("FLEXVOLUME_LVM_SEED");
+        let seed = given.map_or_else(
+            |_| SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs(),
+            |seed| seed.parse().unwrap(),
+        );
+        let full = std::env::var_os("FLEXVOLUME_LVM_FULL").is_some();
+        say(&format!("FLEXVOLUME_LVM_SEED={seed}"));
+        Self { seed, full }
+    }
+
+    /// `most` of these in another order, or all.
+    fn of<T>(&mut self, mut all: Vec<T>, most: usize) -> Vec<T> {
+        if self.full {
+            return all;
+        }
+        for n in (1..all.len()).rev() {
+            all.swap(n, self.below(n + 1));
+        }
+        all.truncate(most);
+        all
+    }
+
+    fn one_of<T: Clone>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())].clone()
+    }
+
+    /// A number from 0 to less than `end`.
+    fn below(&mut self, end: usize) -> usize {
+        // The constants of Knuth's MMIX: good enough to shuffle a hundred things.
+        self.seed = self
+            .seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.seed >> 33).unwrap() % end
+    }
+}
+
+#[test]
+fn a_call_that_was_killed_at_any_step_succeeds_when_it_is_repeated() {
+    let mut sample = Sample::new();
+    let mut scenes = sample.of(SCENES.to_vec(), SAMPLE.0);
+    let only = std::env::var("FLEXVOLUME_LVM_CALLS").ok();
+    if let Some(only) = &only {
+        scenes = SCENES.to_vec();
+        scenes.retain(|scene| only.contains(&name_of(*scene)));
+    }
+    let mut tried = 0;
+    let mut failures = Vec::new();
+    for scene in scenes {
+        let name = name_of(scene);
+        let all = catch_unwind(AssertUnwindSafe(|| {
+            try_scene(scene, &mut sample, &mut failures)
+        }));
+        match all {
+            Ok((reached, missed)) => {
+                println!("{name}: killed at {reached} steps, {missed} were not reached");
+                tried += reached;
+            }
+            Err(_) => failures.push(name),
+        }
+    }
+    say(&format!("killed at {tried} distinct steps of calls"));
+    assert!(
+        failures.is_empty(),
+        "{} failed: {failures:#?}",
+        failures.len()
+    );
+    assert!(tried > 0);
+    assert!(
+        !sample.full || only.is_some() || tried >= 60,
+        "only {tried}"
+    );
+}
+
+/// Tries steps of one call. Returns how many were reached, and how many not.
+fn try_scene(scene: Scene, sample: &mut Sample, failures: &mut Vec<String>) -> (usize, usize) {
+    let name = name_of(scene);
+    let steps = Steps::new(&name);
+    let node = scene.node(&Steps::dir_of(&name));
+    let group = Group::of_size("kills", 4 << 30);
+    let mut made = 0;
+    let mut next = || {
+        made += 1;
+        format!("lv{made}")
+    };
+    let inside_lvm = scene.is_first_of_its_kind();
+    let all = steps.find(&node, inside_lvm, || {
+        let stage = scene.stage(&node, &group.name, &next());
+        scene.prepare(&node, &group, &stage);
+        stage.args
+    });
+    let listed: Vec<String> = all.iter().map(ToString::to_string).collect();
+    println!("{name}: {} steps: {}", all.len(), listed.join(", "));
+    let mut all: Vec<(Step, Victim)> = all
+        .into_iter()
+        .enumerate()
+        .flat_map(|(n, step)| victims(n, &step).iter().map(move |v| (step.clone(), *v)))
+        .collect();
+    if let Ok(only) = std::env::var("FLEXVOLUME_LVM_STEP") {
+        all.retain(|(step, _)| step.to_string().contains(&only));
+    }
+    let (mut reached, mut missed) = (0, 0);
+    for (step, victim) in sample.of(all, SAMPLE.1) {
+        let lv = next();
+        println!("{name}: {step}, killing {victim:?}, {lv}");
+        let tried = catch_unwind(AssertUnwindSafe(|| {
+            scene.try_step((&node, &steps, &group), &lv, &step, victim)
+        }));
+        match tried {
+            Ok(true) => reached += 1,
+            Ok(false) => {
+                println!("not reached: {step}");
+                missed += 1;
+            }
+            Err(_) => {
+                failures.push(format!("{name}: {step}, killing {victim:?}"));
+                // What it left gets into the way of the others.
+                break;
+            }
+        }
+    }
+    (reached, missed)
+}
+
+/// Whom to kill at this step. Where the kernel's state changes, all are tried.
+fn victims(n: usize, step: &Step) -> &'static [Victim] {
+    const ALL: [Victim; 3] = [Victim::Both, Victim::Driver, Victim::Tool];
+    match step {
+        Step::Inside(_, _, call, _) if call == "ioctl" || call == "mount" => &ALL,
+        _ => &ALL[n % 3..][..1],
+    }
+}
+
+/// Prints what is worth knowing of a run that succeeded too, which libtest hides.
+fn say(line: &str) {
+    writeln!(std::io::stdout(), "{line}").unwrap();
+}
+
+fn name_of(scene: Scene) -> String {
+    format!("{:?}-{}", scene.call, scene.fs)
+}

@@ -1,0 +1,359 @@
+//! The calls that are cut short, what each starts from, and what must be true when it has been
+//! repeated.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::steps::{Cut, Step, Steps, Victim, words};
+use crate::group::Group;
+use crate::node::{Mode, Node, host_name, precreated, text};
+use crate::snapshot::{Mount, mount_at, mounts};
+use crate::volume::Volume;
+use crate::{filesystem_size, read, run, write_synced};
+
+const POD: &str = "pod";
+
+/// A call, with the state of the volume that it begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// `mount` of a volume that is blank and active.
+    Mount,
+    /// `mount` of a volume that is blank and not active, on a directory that is not there.
+    MountInactive,
+    /// `mount` of a volume that does not exist and is created.
+    MountCreating,
+    /// `mount` of a volume with data that has no tags.
+    MountForeign,
+    /// `mount` of a volume with data that was extended by hand.
+    MountExtended,
+    /// `mount` for a second pod, read-only.
+    MountSecond,
+    /// `mountdevice` of a volume that is blank.
+    MountDevice,
+    /// `expandfs` of a mounted volume.
+    Grow,
+    /// `unmount` on a node that deactivates unused volumes.
+    Unmount,
+    /// `unmountdevice`.
+    UnmountDevice,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Scene {
+    pub call: Call,
+    pub fs: &'static str,
+}
+
+/// All of them. A first mount and growth differ with the filesystem, the others do not.
+pub const SCENES: [Scene; 17] = {
+    const fn scene(call: Call, fs: &'static str) -> Scene {
+        Scene { call, fs }
+    }
+    [
+        scene(Call::Mount, "ext4"),
+        scene(Call::Mount, "xfs"),
+        scene(Call::Mount, "btrfs"),
+        scene(Call::MountDevice, "ext4"),
+        scene(Call::MountDevice, "xfs"),
+        scene(Call::MountDevice, "btrfs"),
+        scene(Call::Grow, "ext4"),
+        scene(Call::Grow, "xfs"),
+        scene(Call::Grow, "btrfs"),
+        scene(Call::MountInactive, "ext4"),
+        scene(Call::MountCreating, "ext4"),
+        scene(Call::MountForeign, "ext4"),
+        scene(Call::MountForeign, "xfs"),
+        scene(Call::MountExtended, "ext4"),
+        scene(Call::MountSecond, "ext4"),
+        scene(Call::Unmount, "ext4"),
+        scene(Call::UnmountDevice, "xfs"),
+    ]
+};
+
+/// One volume, in the state that the call begins with.
+pub struct Stage {
+    pub volume: Volume,
+    pub lv: String,
+    pub args: Vec<String>,
+    pub dir: PathBuf,
+    /// Where it is mounted before the call, and has a page that was synced.
+    pub before: Option<PathBuf>,
+    pub has_page: bool,
+}
+
+impl Scene {
+    pub fn node(self, steps: &Path) -> Node {
+        let mode = match self.call {
+            Call::MountDevice | Call::UnmountDevice => Mode::Attach,
+            _ => Mode::MountOnly,
+        };
+        // The volumes of a scene are made one in the place of the other.
+        let mut lines = format!(
+            "tool_dirs = [{:?}]\nstale_backups = \"ignore\"\n",
+            text(steps)
+        );
+        if self.call == Call::Unmount {
+            lines += "deactivate = true\n";
+        }
+        if self.call == Call::MountCreating {
+            lines += "[volume_group.kills]\ncreate = true\n";
+        }
+        Node::with_config(mode, &lines)
+    }
+
+    /// Whether LVM's part of this call is not that of another scene too.
+    pub fn is_first_of_its_kind(self) -> bool {
+        self.fs == "ext4" && self.call != Call::MountDevice
+    }
+
+    fn size(self) -> &'static str {
+        match self.fs {
+            "xfs" => "300m",
+            "btrfs" => "128m",
+            _ => "32m",
+        }
+    }
+
+    /// The call on this volume. Changes nothing.
+    pub fn stage(self, node: &Node, vg: &str, lv: &str) -> Stage {
+        let volume = Volume::of(vg, lv).fs(self.fs).with("size", self.size());
+        let (pod, global) = (node.pod_dir(POD, &volume), node.global_dir(&volume));
+        let (json, json_for_pod) = (volume.json(), volume.json_for(POD));
+        let read_only = volume.clone().read_only().json_for(POD);
+        let device = volume.device();
+        let words: &[&str] = match self.call {
+            Call::MountSecond => &["mount", text(&pod), &read_only],
+            Call::MountDevice => &["mountdevice", text(&global), &device, &json],
+            Call::Grow => &["expandfs", &json, "", text(&pod), "471859200", "0"],
+            Call::Unmount => &["unmount", text(&pod)],
+            Call::UnmountDevice => &["unmountdevice", text(&global)],
+            _ => &["mount", text(&pod), &json_for_pod],
+        };
+        let args = words.iter().map(|word| (*word).to_owned()).collect();
+        let before = match self.call {
+            Call::MountSecond => Some(node.pod_dir("first", &volume)),
+            Call::Grow | Call::Unmount => Some(pod.clone()),
+            Call::UnmountDevice => Some(global.clone()),
+            _ => None,
+        };
+        let has_page =
+            before.is_some() || matches!(self.call, Call::MountForeign | Call::MountExtended);
+        let dir = match self.call {
+            Call::MountDevice | Call::UnmountDevice => global,
+            _ => pod,
+        };
+        Stage {
+            volume,
+            lv: lv.to_owned(),
+            args,
+            dir,
+            before,
+            has_page,
+        }
+    }
+
+    /// Makes the volume, and brings it to where the call begins.
+    pub fn prepare(self, node: &Node, group: &Group, stage: &Stage) {
+        let Stage {
+            volume, lv, dir, ..
+        } = stage;
+        if self.call != Call::MountCreating {
+            group.linear(lv, self.size());
+        }
+        let write = |dir: &Path| write_synced(&dir.join("page"), lv);
+        match self.call {
+            Call::Mount | Call::MountCreating => {}
+            Call::MountInactive => group.lv("lvchange", &["-an"], lv),
+            Call::MountForeign | Call::MountExtended => {
+                write(&node.up(POD, volume));
+                node.down(POD, volume);
+                if self.call == Call::MountForeign {
+                    group.lv("lvchange", &["--deltag", &group.tags(lv)], lv);
+                } else {
+                    group.lv("lvextend", &["-L", "+64m"], lv);
+                }
+            }
+            Call::MountSecond => write(&node.up("first", volume)),
+            Call::Grow | Call::Unmount => write(&node.up(POD, volume)),
+            Call::UnmountDevice => write(&node.up_globally(volume)),
+            Call::MountDevice => {
+                node.done(&["attach", &volume.json(), &host_name()]);
+            }
+        }
+        if self.call != Call::MountInactive {
+            precreated(dir.clone());
+        }
+    }
+
+    /// After a power-off, kubelet makes the calls that come before this one again.
+    pub fn prepare_again(self, node: &Node, stage: &Stage) {
+        match self.call {
+            Call::MountSecond => drop(node.up("first", &stage.volume)),
+            Call::Grow => drop(node.up(POD, &stage.volume)),
+            Call::MountDevice => {
+                node.done(&["attach", &stage.volume.json(), &host_name()]);
+            }
+            _ => {}
+        }
+        precreated(stage.dir.clone());
+    }
+
+    /// Cuts the call short, repeats it, and checks all that must be true then. `false`: the call
+    /// ended without coming to this step.
+    pub fn try_step(
+        self,
+        (node, steps, group): (&Node, &Steps, &Group),
+        lv: &str,
+        step: &Step,
+        victim: Victim,
+    ) -> bool {
+        let mut stage = self.stage(node, &group.name, lv);
+        self.prepare(node, group, &stage);
+        let cut = steps.cut(node, &stage.args, step, victim);
+        match &cut {
+            Cut::Missed | Cut::Killed => {}
+            // What fails takes back what it mounted.
+            Cut::Answered(reply) if reply.status == "Failure" && stage.before.is_none() => {
+                assert_eq!(mount_at(&stage.dir), None, "{reply:?}");
+            }
+            Cut::Answered(_) => {}
+        }
+        let mut tools = steps.ran();
+        // From the first mount on there may be data.
+        let uuid = stage.write_if_mounted(self);
+
+        steps.plan("none");
+        let reply = node.call(&words(&stage.args));
+        assert_eq!(reply.status, "Success", "the repeated call: {reply:?}");
+        tools.extend(steps.ran());
+        steps.wait_for_orphans(&tools);
+        self.check(node, group, &stage, uuid.as_deref());
+        !matches!(cut, Cut::Missed)
+    }
+
+    /// What must be true when the repeated call has succeeded.
+    pub fn check(self, node: &Node, group: &Group, stage: &Stage, uuid: Option<&str>) {
+        assert_unlocked();
+        let Stage {
+            volume, lv, dir, ..
+        } = stage;
+        let all = mounts();
+        let ours: Vec<&Mount> = all
+            .iter()
+            .filter(|mount| mount.source == volume.device())
+            .collect();
+        assert!(!group.is_active(lv) || !is_suspended(volume));
+        let unmounted = matches!(self.call, Call::Unmount | Call::UnmountDevice);
+        let wanted = match self.call {
+            Call::Unmount | Call::UnmountDevice => 0,
+            Call::MountSecond => 2,
+            _ => 1,
+        };
+        assert_eq!(ours.len(), wanted, "{ours:?}");
+        if self.call == Call::Unmount {
+            assert!(!group.is_active(lv), "an unused volume is deactivated");
+            group.lv("lvchange", &["-ay"], lv);
+        }
+        if !unmounted {
+            let here = mount_at(dir).unwrap();
+            assert_eq!(here.source, volume.device());
+            let read_only = here.options.starts_with("ro");
+            assert_eq!(read_only, self.call == Call::MountSecond, "{here:?}");
+            if stage.has_page {
+                assert_eq!(read(&dir.join("page")), *lv);
+            }
+            if !read_only {
+                let last = dir.join("last");
+                assert!(!last.exists(), "the content of a removed volume");
+                write_synced(&last, "can be written");
+            }
+            if self.call == Call::MountExtended {
+                // The mount is there already: it is grown at the next one.
+                node.done(&["unmount", text(dir)]);
+                node.done(&words(&stage.args));
+            }
+            if matches!(self.call, Call::Grow | Call::MountExtended) {
+                let (volume, filesystem) = (group.size(lv), filesystem_size(dir));
+                assert!(volume >= (96 << 20), "{volume} is not grown");
+                assert!(filesystem > volume / 4 * 3, "{filesystem} of {volume}");
+            }
+        }
+        // A volume that the driver formatted is recorded before it can have data; what it finds
+        // is recorded when that is possible, and never wrongly.
+        let now = self.uuid(volume);
+        let mut tags = group.tags(lv);
+        if self.call == Call::MountCreating {
+            tags = tags.replace("flexvolume.created,", "");
+        }
+        if self.call != Call::MountForeign || !tags.is_empty() {
+            assert_eq!(tags, format!("flexvolume.fs={}:{now}", self.fs));
+        }
+        assert_eq!(uuid.unwrap_or(&now), now, "made again after it was mounted");
+
+        for dir in [Some(dir), stage.before.as_ref()].into_iter().flatten() {
+            node.done(&["unmount", text(dir)]);
+            fs::remove_dir(dir).or_else(gone).unwrap();
+        }
+        if !group.is_active(lv) {
+            group.lv("lvchange", &["-ay"], lv);
+        }
+        assert!(mounts().iter().all(|mount| mount.source != volume.device()));
+        assert_clean(self.fs, &volume.device());
+        group.lv("lvremove", &[], lv);
+    }
+
+    fn uuid(self, volume: &Volume) -> String {
+        run(
+            "blkid",
+            &["-p", "-o", "value", "-s", "UUID", &volume.device()],
+        )
+    }
+}
+
+impl Stage {
+    /// Writes what must be there at the end, if the call came as far as mounting. Returns the UUID
+    /// of the filesystem that must still be there then.
+    pub fn write_if_mounted(&mut self, scene: Scene) -> Option<String> {
+        let mounted = mount_at(&self.dir).or_else(|| mount_at(self.before.as_ref()?))?;
+        assert_eq!(mounted.source, self.volume.device());
+        if is_suspended(&self.volume) {
+            // A killed lvextend left it so, and every access would wait.
+            return None;
+        }
+        if !self.has_page {
+            write_synced(&self.dir.join("page"), &self.lv);
+            self.has_page = true;
+        }
+        Some(scene.uuid(&self.volume))
+    }
+}
+
+fn is_suspended(volume: &Volume) -> bool {
+    let number = run("stat", &["-L", "-c", "%Hr:%Lr", &volume.device()]);
+    read(Path::new(&format!("/sys/dev/block/{number}/dm/suspended"))) != "0\n"
+}
+
+/// No lock of the driver is held by anybody.
+fn assert_unlocked() {
+    for entry in fs::read_dir("/run/flexvolume-lvm").unwrap() {
+        let path = entry.unwrap().path();
+        let file = fs::File::open(&path).unwrap();
+        assert!(file.try_lock().is_ok(), "{} is held", path.display());
+    }
+}
+
+/// The filesystem's own check finds nothing.
+fn assert_clean(fs: &str, device: &str) {
+    match fs {
+        "xfs" => run("xfs_repair", &["-n", device]),
+        "btrfs" => run("btrfs", &["check", "--readonly", device]),
+        _ => run("e2fsck", &["-f", "-n", device]),
+    };
+}
+
+fn gone(error: std::io::Error) -> std::io::Result<()> {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    }
+}

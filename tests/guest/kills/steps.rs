@@ -1,0 +1,358 @@
+//! Finds the steps of a call by watching one that succeeds, and stops another one at each of them.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+
+use crate::node::{Node, Reply};
+
+/// What may change something, of what the driver itself calls.
+const OWN: &str = "mkdir,rmdir,mount,umount2,flock";
+/// The same of the tools. Tools only read with others, or write to their own memory.
+const OF_TOOLS: &str = "pwrite64,pwritev,pwritev2,write,io_submit,fallocate,ftruncate,fsync,fdatasync,\
+                        ioctl,rename,renameat,renameat2,unlink,mount,umount2,semop,semctl";
+/// The ioctls among them that change something.
+const IOCTLS: [&str; 9] = [
+    "DM_DEV_CREATE",
+    "DM_DEV_SUSPEND",
+    "DM_DEV_REMOVE",
+    "DM_TABLE_LOAD",
+    "BLKDISCARD",
+    "BLKZEROOUT",
+    "EXT4_IOC_RESIZE_FS",
+    "XFS_IOC_FSGROWFSDATA",
+    "BTRFS_IOC_RESIZE",
+];
+const TOOLS: &str = "lvs vgs lvchange lvcreate lvextend blkid mkfs.ext4 mkfs.xfs mkfs.btrfs e2fsck \
+                     mount resize2fs xfs_growfs btrfs";
+/// How many of the calls of one kind in one tool are tried: the first, the last, some between.
+const OF_ONE_KIND: usize = 3;
+
+fn only_reads(tool: &str) -> bool {
+    matches!(tool, "lvs" | "vgs" | "blkid")
+}
+
+fn is_lvm(tool: &str) -> bool {
+    tool.starts_with("lv") || tool.starts_with("vg")
+}
+
+/// A place in a call where it can be cut short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Tool number `.0` of the call (`.1`) has not begun yet.
+    Before(usize, String),
+    /// It has ended, but the driver does not know.
+    After(usize, String),
+    /// It has made the system call `.2` for the `.3`th time.
+    Inside(usize, String, String, usize),
+    /// The driver is about to make the system call `.0` for the `.1`th time.
+    OwnBefore(String, usize),
+    /// The driver has made it.
+    OwnAfter(String, usize),
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Before(n, tool) => write!(f, "before {n}:{tool}"),
+            Self::After(n, tool) => write!(f, "after {n}:{tool}"),
+            Self::Inside(n, tool, call, times) => write!(f, "in {n}:{tool} after {call} {times}"),
+            Self::OwnBefore(call, times) => write!(f, "before own {call} {times}"),
+            Self::OwnAfter(call, times) => write!(f, "after own {call} {times}"),
+        }
+    }
+}
+
+/// Whom the kill hits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Victim {
+    /// The driver; a tool that it has started goes on.
+    Driver,
+    /// The tool; the driver sees it fail.
+    Tool,
+    /// Both at once, as when kubelet's cgroup is killed.
+    Both,
+    /// Nobody: they stay as they are, until the power goes.
+    Nobody,
+}
+
+/// Stand-ins for the tools of one node.
+pub struct Steps {
+    dir: PathBuf,
+}
+
+impl Steps {
+    /// Where the node's config must look for tools.
+    pub fn dir_of(name: &str) -> PathBuf {
+        PathBuf::from(format!("/run/steps-{name}"))
+    }
+
+    pub fn new(name: &str) -> Self {
+        let dir = Self::dir_of(name);
+        fs::create_dir_all(&dir).unwrap();
+        let script = dir.join("stand-in");
+        fs::write(&script, include_str!("stand-in.sh")).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        for tool in TOOLS.split_whitespace() {
+            // Another node of the same name has made it before.
+            let _ = symlink(&script, dir.join(tool));
+        }
+        let steps = Self { dir };
+        steps.plan("none");
+        steps
+    }
+
+    /// What the next call is to do.
+    pub fn plan(&self, plan: &str) {
+        for (name, text) in [("count", "0\n"), ("ran", ""), ("trace", ""), ("plan", plan)] {
+            fs::write(self.dir.join(name), text).unwrap();
+        }
+        fs::write(self.dir.join("plan"), format!("{plan}\n")).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.dir.join(name)).unwrap_or_default()
+    }
+
+    /// The tools that ran since the plan was set, and their process ids.
+    pub fn ran(&self) -> Vec<(String, i32)> {
+        let text = self.read("ran");
+        let words = text.lines().map(|line| line.split(' '));
+        words
+            .map(|mut words| {
+                let tool = words.nth(1).unwrap().to_owned();
+                (tool, words.next().unwrap().parse().unwrap())
+            })
+            .collect()
+    }
+
+    /// The steps of a call, found by making it twice, each time on a volume made by `make`; those
+    /// inside LVM's own tools only if asked for.
+    pub fn find(
+        &self,
+        node: &Node,
+        inside_lvm: bool,
+        mut make: impl FnMut() -> Vec<String>,
+    ) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let args = make();
+        self.plan(&format!("all {OF_TOOLS}"));
+        node.done(&words(&args));
+        for (n, (tool, _)) in (1..).zip(self.ran()) {
+            steps.push(Step::Before(n, tool.clone()));
+            if !only_reads(&tool) && (inside_lvm || !is_lvm(&tool)) {
+                let trace = self.read(&format!("trace.{n}"));
+                for (call, times) in thin(changes(&trace)) {
+                    steps.push(Step::Inside(n, tool.clone(), call, times));
+                }
+            }
+            steps.push(Step::After(n, tool));
+        }
+
+        let args = make();
+        self.plan("none");
+        let strace = self.strace(OWN, None);
+        let output = spawn(&strace, node, &args).wait_with_output().unwrap();
+        assert_eq!(Reply::of(&format!("{args:?}"), &output).status, "Success");
+        let trace = self.read("trace");
+        for (call, times) in changes(&trace) {
+            steps.push(Step::OwnBefore(call.clone(), times));
+            steps.push(Step::OwnAfter(call, times));
+        }
+        steps
+    }
+
+    fn strace(&self, calls: &str, inject: Option<String>) -> Vec<String> {
+        let trace = self.dir.join("trace").display().to_string();
+        let mut args = ["strace", "-D", "-o", &trace, "-e"]
+            .map(str::to_owned)
+            .to_vec();
+        args.push(format!("trace={calls}"));
+        if let Some(inject) = inject {
+            args.extend(["-e".to_owned(), format!("inject={inject}")]);
+        }
+        args
+    }
+
+    /// Makes a call, stops it at this step, and kills there.
+    pub fn cut(&self, node: &Node, args: &[String], step: &Step, victim: Victim) -> Cut {
+        let (plan, inject) = match step {
+            Step::Before(n, _) => (format!("{n} before"), None),
+            Step::After(n, _) => (format!("{n} after"), None),
+            Step::Inside(n, _, call, times) => (format!("{n} {call}:{times}"), None),
+            Step::OwnBefore(call, times) => ("none".into(), Some((call, "KILL", times))),
+            Step::OwnAfter(call, times) => ("none".into(), Some((call, "STOP", times))),
+        };
+        self.plan(&plan);
+        let wrapper = inject.map_or_else(Vec::new, |(call, signal, times)| {
+            self.strace(call, Some(format!("{call}:signal={signal}:when={times}")))
+        });
+        let mut driver = spawn(&wrapper, node, args);
+        if !self.wait_for_stop(&mut driver, step) {
+            let output = driver.wait_with_output().unwrap();
+            let reply = Reply::of(&format!("{args:?}"), &output);
+            assert_eq!(reply.status, "Success", "{step}: {reply:?}");
+            return Cut::Missed;
+        }
+        let pid = Pid::from_raw(driver.id().cast_signed());
+        let tool = match step {
+            Step::Before(n, _) | Step::After(n, _) | Step::Inside(n, ..) => {
+                Some(Pid::from_raw(self.ran()[n - 1].1))
+            }
+            Step::OwnBefore(..) | Step::OwnAfter(..) => None,
+        };
+        let Some(tool) = tool else {
+            if victim != Victim::Nobody {
+                let _ = kill(pid, Signal::SIGKILL);
+                driver.wait().unwrap();
+            }
+            return Cut::Killed;
+        };
+        match victim {
+            Victim::Tool => {
+                killpg(tool, Signal::SIGKILL).unwrap();
+                let output = driver.wait_with_output().unwrap();
+                return Cut::Answered(Reply::of(&format!("{args:?}"), &output));
+            }
+            Victim::Driver | Victim::Both => {
+                // First the driver is stopped, so that it does not see its tool die. And the tool
+                // must not be stopped when the driver dies: then the kernel would hang it up.
+                kill(pid, Signal::SIGSTOP).unwrap();
+                wait_until("the driver is stopped", || is_stopped(pid));
+                let signal = match victim {
+                    Victim::Both => Signal::SIGKILL,
+                    _ => Signal::SIGCONT,
+                };
+                killpg(tool, signal).unwrap();
+                kill(pid, Signal::SIGKILL).unwrap();
+                driver.wait().unwrap();
+            }
+            Victim::Nobody => {}
+        }
+        Cut::Killed
+    }
+
+    /// Waits until the step is reached. `false`: the call ended without it.
+    fn wait_for_stop(&self, driver: &mut Child, step: &Step) -> bool {
+        let mut reached = false;
+        wait_until("the call stops or ends", || {
+            reached = match step {
+                Step::Before(n, _) | Step::After(n, _) => {
+                    let tool = self.ran().get(n - 1).map(|(_, pid)| Pid::from_raw(*pid));
+                    tool.is_some_and(is_stopped)
+                }
+                Step::Inside(..) | Step::OwnAfter(..) => {
+                    self.read("trace").contains("--- stopped by SIGSTOP ---")
+                }
+                Step::OwnBefore(..) => self.read("trace").contains("+++ killed by SIGKILL +++"),
+            };
+            reached || driver.try_wait().unwrap().is_some()
+        });
+        reached
+    }
+
+    /// Waits until every tool that was started has ended, also those whose driver was killed.
+    pub fn wait_for_orphans(&self, tools: &[(String, i32)]) {
+        for (tool, pid) in tools {
+            wait_until(&format!("{tool} ends"), || {
+                state(Pid::from_raw(*pid)).is_none_or(|state| state == 'Z')
+            });
+        }
+    }
+}
+
+/// What became of a call that was to be cut short.
+pub enum Cut {
+    /// The driver was killed.
+    Killed,
+    /// A tool was killed, and this is what the driver made of it.
+    Answered(Reply),
+    /// It ended without coming to the step.
+    Missed,
+}
+
+/// The changing system calls in a trace, each with how often it was made by then.
+fn changes(trace: &str) -> Vec<(String, usize)> {
+    let mut counts = std::collections::BTreeMap::<&str, usize>::new();
+    let mut changes = Vec::new();
+    for line in trace.lines() {
+        // With several processes or threads, the id of one comes first.
+        let Some((words, rest)) = line.split_once('(') else {
+            continue;
+        };
+        let call = words.rsplit(' ').next().unwrap_or(words);
+        let times = counts.entry(call).or_default();
+        *times += 1;
+        let counts = match call {
+            // What it says to the driver or the terminal changes nothing.
+            _ if call.contains(['-', '+', '=']) => false,
+            "write" => !rest.starts_with("1,") && !rest.starts_with("2,"),
+            "ioctl" => IOCTLS.iter().any(|name| rest.contains(name)),
+            _ => true,
+        };
+        if counts {
+            changes.push((call.to_owned(), *times));
+        }
+    }
+    changes
+}
+
+/// Of each kind a few, from the first to the last.
+fn thin(changes: Vec<(String, usize)>) -> Vec<(String, usize)> {
+    let mut kept = Vec::new();
+    for (call, times) in &changes {
+        let alike: Vec<usize> = changes
+            .iter()
+            .filter(|(other, _)| other == call)
+            .map(|(_, times)| *times)
+            .collect();
+        let last = alike.len() - 1;
+        let chosen = (0..OF_ONE_KIND).map(|n| alike[n * last / (OF_ONE_KIND - 1)]);
+        if chosen.into_iter().any(|n| n == *times) {
+            kept.push((call.clone(), *times));
+        }
+    }
+    kept
+}
+
+/// Starts the driver, under the command in `wrapper` if there is one.
+#[allow(clippy::disallowed_methods)]
+fn spawn(wrapper: &[String], node: &Node, args: &[String]) -> Child {
+    let exe = node.exe().display().to_string();
+    let words = [wrapper, &[exe], args].concat();
+    Command::new(&words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+pub fn words(args: &[String]) -> Vec<&str> {
+    args.iter().map(String::as_str).collect()
+}
+
+/// R, S, D, T, t, Z as in proc(5). None: there is no such process.
+fn state(pid: Pid) -> Option<char> {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+fn is_stopped(pid: Pid) -> bool {
+    matches!(state(pid), Some('T' | 't'))
+}
+
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(300), "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
