@@ -67,7 +67,7 @@ else
 $play --keep
 cd "/run/demo/kubernetes.io~lvm"
 echo; echo "You are in the guest, in the driver's directory. Try ./lvm status, ./lvm --help, lvs; exit ends it."
-exec bash
+exec env PS1="guest# " bash --norc
 END
     chmod +x "$DIR/shell"
     vng "${ACCEL[@]}" --rwdir "$DIR" --shell "$DIR/shell"
