@@ -4,23 +4,23 @@
 use std::fs;
 use std::path::Path;
 
-/// All of the driver's source in one line, so that a message that goes over two can be found.
-fn source() -> String {
-    fn collect(dir: &Path, text: &mut String) {
-        for entry in fs::read_dir(dir).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                collect(&path, text);
-            } else {
-                text.push_str(&fs::read_to_string(&path).unwrap());
-            }
+/// All files below a directory, as one text.
+fn text_below(dir: &Path) -> String {
+    let mut text = String::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            text.push_str(&text_below(&path));
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            text.push_str(&fs::read_to_string(&path).unwrap());
         }
     }
-    let mut text = String::new();
-    collect(
-        &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
-        &mut text,
-    );
+    text
+}
+
+/// All of the driver's source in one line, so that a message that goes over two can be found.
+fn source() -> String {
+    let text = text_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     let words: Vec<&str> = text
         .split_whitespace()
         .filter(|word| *word != "\\")
@@ -83,4 +83,24 @@ fn every_key_of_the_config_is_in_the_readme() {
             "{key}"
         );
     }
+}
+
+#[test]
+fn every_test_that_docs_safety_names_exists() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(top.join("docs/safety.md")).unwrap();
+    let tests = text_below(&top.join("tests"));
+    let named: Vec<&str> = text
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter_map(|span| span.rsplit_once("::"))
+        .map(|(_, name)| name)
+        .collect();
+    assert!(named.len() > 30, "{named:?}");
+    let missing: Vec<&str> = named
+        .into_iter()
+        .filter(|name| !tests.contains(&format!("fn {name}(")))
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new());
 }
