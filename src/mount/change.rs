@@ -9,9 +9,9 @@ use nix::mount::MsFlags;
 
 use super::table::{Row, Table, mounted_at};
 use crate::config::Limits;
-use crate::device::Device;
+use crate::device::{Device, is_waiting};
 use crate::holders;
-use crate::host::{Command, Effect, Host, Kernel, Lock};
+use crate::host::{Command, DeviceNumber, Effect, Host, Kernel, Lock};
 use crate::names::FsType;
 use crate::options::MountOptions;
 
@@ -128,11 +128,11 @@ pub fn ensure_unmounted(host: &Host, limits: &Limits, dir: &Path) -> Result<()> 
 }
 
 /// Unmounts one mount. The last one of a filesystem writes back what is not on the disk yet; if
-/// that disk does not answer, this never returns. So it is done in a process that can be left
-/// behind, and only it: the others cannot hang.
+/// that disk does not answer, this never returns. So where the disk owes an answer already, it is
+/// done in a process that can be left behind.
 fn unmount(host: &Host, limits: &Limits, dir: &Path, id: u64) -> Result<io::Result<()>> {
     let kernel = host.kernel;
-    if !Table::read(kernel)?.is_last_of_its_filesystem(id) {
+    if !may_hang(kernel, dir, id)? {
         return Ok(kernel.unmount(dir));
     }
     let command = Command::myself(UNMOUNT, Effect::Writes, limits.mount)
@@ -146,6 +146,34 @@ fn unmount(host: &Host, limits: &Limits, dir: &Path, id: u64) -> Result<io::Resu
         0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(code)),
     })
+}
+
+/// Whether this is the last mount of a filesystem whose disk has something unanswered.
+fn may_hang(kernel: &dyn Kernel, dir: &Path, id: u64) -> Result<bool> {
+    let number = kernel.filesystem_device(dir).ok();
+    if number.is_some_and(|number| answers(kernel, number)) {
+        return Ok(false);
+    }
+    let table = Table::read(kernel)?;
+    // btrfs has a number that is no device's: only the table leads to the disk.
+    let answers = table
+        .by_id(id)
+        .is_some_and(|row| answers(kernel, row.block_device(kernel)));
+    Ok(!answers && table.is_last_of_its_filesystem(id))
+}
+
+/// Whether a disk is seen without anything unanswered, if only for a moment between two writes.
+fn answers(kernel: &dyn Kernel, number: DeviceNumber) -> bool {
+    const LOOKS: u32 = 20;
+    const APART: Duration = Duration::from_millis(5);
+    for _ in 0..LOOKS {
+        match is_waiting(kernel, number) {
+            None => return false,
+            Some(false) => return true,
+            Some(true) => kernel.pause(APART),
+        };
+    }
+    false
 }
 
 fn take_off(

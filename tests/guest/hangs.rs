@@ -2,6 +2,7 @@
 //! ends by itself, says what it waited for, and the next one finds nothing in its way.
 
 use std::fs::{self, File};
+use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -111,8 +112,21 @@ fn a_disk_that_does_not_answer_ends_no_call_late() {
 
     node.configure(Mode::MountOnly, SHORT);
     run("fsfreeze", &["--freeze", "/run/outer"]);
+    // Somebody has been waiting for the disk before the unmount comes.
+    #[allow(clippy::disallowed_methods)]
+    let mut waiting = std::process::Command::new("sync")
+        .args(["-f", text(&dir)])
+        .spawn()
+        .unwrap();
+    eventually("a write that is not answered", || {
+        let dm = fs::canonicalize(volume.device()).unwrap();
+        let name = dm.file_name().unwrap().to_str().unwrap();
+        let inflight = read(Path::new(&format!("/sys/block/{name}/inflight")));
+        inflight.split_whitespace().any(|count| count != "0")
+    });
     let reply = node.call(&["unmount", text(&dir)]);
     run("fsfreeze", &["--unfreeze", "/run/outer"]);
+    waiting.wait().unwrap();
     reply.is_failure(&["unmounting", text(&dir), "3 s", "SIGKILL"]);
 
     // What hung goes on by itself.
