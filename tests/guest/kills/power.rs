@@ -2,6 +2,7 @@
 //! boots on the same disk: the first ends by cutting the power, the second repeats the calls, as
 //! kubelet would.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
@@ -74,8 +75,8 @@ fn when_the_power_goes_calls_are_under_way() {
             let reached = matches!(cut, Cut::Killed);
             println!("{name}: {step}, {}, reached: {reached}", group.name);
             steps.plan("none");
-            let uuid = stage.write_if_mounted(scene).unwrap_or_default();
-            lines += &format!("{} {name} {} {uuid}\n", group.name, stage.has_page);
+            let uuid = stage.write_if_mounted().unwrap_or_default();
+            writeln!(lines, "{} {name} {} {uuid}", group.name, stage.has_page).unwrap();
             // It stays as it is until the power goes.
             std::mem::forget(group);
         }

@@ -210,23 +210,22 @@ impl Scene {
         let mut stage = self.stage(node, &group.name, lv);
         self.prepare(node, group, &stage);
         let cut = steps.cut(node, &stage.args, step, victim);
-        match &cut {
-            Cut::Missed | Cut::Killed => {}
+        if let Cut::Answered(reply) = &cut
+            && reply.status == "Failure"
+            && stage.before.is_none()
+        {
             // What fails takes back what it mounted.
-            Cut::Answered(reply) if reply.status == "Failure" && stage.before.is_none() => {
-                assert_eq!(mount_at(&stage.dir), None, "{reply:?}");
-            }
-            Cut::Answered(_) => {}
+            assert_eq!(mount_at(&stage.dir), None, "{reply:?}");
         }
         let mut tools = steps.ran();
         // From the first mount on there may be data.
-        let uuid = stage.write_if_mounted(self);
+        let uuid = stage.write_if_mounted();
 
         steps.plan("none");
         let reply = node.call(&words(&stage.args));
         assert_eq!(reply.status, "Success", "the repeated call: {reply:?}");
         tools.extend(steps.ran());
-        steps.wait_for_orphans(&tools);
+        Steps::wait_for_orphans(&tools);
         self.check(node, group, &stage, uuid.as_deref());
         !matches!(cut, Cut::Missed)
     }
@@ -280,7 +279,7 @@ impl Scene {
         }
         // A volume that the driver formatted is recorded before it can have data; what it finds
         // is recorded when that is possible, and never wrongly.
-        let now = self.uuid(volume);
+        let now = Self::uuid(volume);
         let mut tags = group.tags(lv);
         if self.call == Call::MountCreating {
             tags = tags.replace("flexvolume.created,", "");
@@ -302,7 +301,7 @@ impl Scene {
         group.lv("lvremove", &[], lv);
     }
 
-    fn uuid(self, volume: &Volume) -> String {
+    fn uuid(volume: &Volume) -> String {
         run(
             "blkid",
             &["-p", "-o", "value", "-s", "UUID", &volume.device()],
@@ -313,7 +312,7 @@ impl Scene {
 impl Stage {
     /// Writes what must be there at the end, if the call came as far as mounting. Returns the UUID
     /// of the filesystem that must still be there then.
-    pub fn write_if_mounted(&mut self, scene: Scene) -> Option<String> {
+    pub fn write_if_mounted(&mut self) -> Option<String> {
         let mounted = mount_at(&self.dir).or_else(|| mount_at(self.before.as_ref()?))?;
         assert_eq!(mounted.source, self.volume.device());
         if is_suspended(&self.volume) {
@@ -324,7 +323,7 @@ impl Stage {
             write_synced(&self.dir.join("page"), &self.lv);
             self.has_page = true;
         }
-        Some(scene.uuid(&self.volume))
+        Some(Scene::uuid(&self.volume))
     }
 }
 

@@ -148,7 +148,7 @@ impl Steps {
             steps.push(Step::Before(n, tool.clone()));
             if !only_reads(&tool) && (inside_lvm || !is_lvm(&tool)) {
                 let trace = self.read(&format!("trace.{n}"));
-                for (call, times) in thin(changes(&trace)) {
+                for (call, times) in thin(&changes(&trace)) {
                     steps.push(Step::Inside(n, tool.clone(), call, times));
                 }
             }
@@ -258,7 +258,7 @@ impl Steps {
     }
 
     /// Waits until every tool that was started has ended, also those whose driver was killed.
-    pub fn wait_for_orphans(&self, tools: &[(String, i32)]) {
+    pub fn wait_for_orphans(tools: &[(String, i32)]) {
         for (tool, pid) in tools {
             wait_until(&format!("{tool} ends"), || {
                 state(Pid::from_raw(*pid)).is_none_or(|state| state == 'Z')
@@ -304,9 +304,9 @@ fn changes(trace: &str) -> Vec<(String, usize)> {
 }
 
 /// Of each kind a few, from the first to the last.
-fn thin(changes: Vec<(String, usize)>) -> Vec<(String, usize)> {
+fn thin(changes: &[(String, usize)]) -> Vec<(String, usize)> {
     let mut kept = Vec::new();
-    for (call, times) in &changes {
+    for (call, times) in changes {
         let alike: Vec<usize> = changes
             .iter()
             .filter(|(other, _)| other == call)
