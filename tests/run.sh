@@ -35,15 +35,17 @@ export CARGO_TERM_COLOR=never
 unset CARGO_BUILD_TARGET
 DIR=$(mktemp -d "${TMPDIR:-/tmp}/flexvolume-lvm.XXXXXX")
 trap 'rm -rf "$DIR" 2> /dev/null || as_root rm -rf "$DIR"' EXIT
-FAILED=()
-COUNTS=()
+# What failed, and what the runners counted: files, since steps may run side by side.
+touch "$DIR/failed" "$DIR/counts"
+
+failed() { echo "$1" >> "$DIR/failed"; }
 
 # step NAME COMMAND…: runs it, and goes on if it fails: one run shows all that is wrong.
 step() {
     local name=$1
     shift
     say "$name: $*"
-    "$@" || FAILED+=("$name")
+    "$@" || failed "$name"
 }
 
 # count NAME LOG: adds up the results that libtest printed. A runner without any has not run.
@@ -52,12 +54,12 @@ count() {
     read -r ran passed < <(awk '/^test result: / { passed += $4; failed += $6; results++ }
         END { print (results ? passed + failed : "none"), passed + 0 }' "$2")
     if [ "$ran" = none ] || [ "$ran" = 0 ]; then
-        FAILED+=("$1: no test ran")
+        failed "$1: no test ran"
         ran=0
     elif [ "$ran" != "$passed" ]; then
-        FAILED+=("$1: $((ran - passed)) tests failed")
+        failed "$1: $((ran - passed)) tests failed"
     fi
-    COUNTS+=("$1 $ran $passed")
+    echo "$1 $ran $passed" >> "$DIR/counts"
 }
 
 lint() {
@@ -121,84 +123,120 @@ fuzz() {
             passed=$((passed + 1))
         else
             grep -vE '^(#|\s*NEW_FUNC|INFO)' "$DIR/fuzz.log" | tail -n 60
-            FAILED+=("fuzz $target")
+            failed "fuzz $target"
         fi
     done
     PATH=$path
-    COUNTS+=("fuzz $# $passed")
+    echo "fuzz $# $passed" >> "$DIR/counts"
 }
 
-# in_guest COMMAND: boots a guest on both disks, with what its tests want to know.
+# in_guest HALF COMMAND: boots a guest on both disks of a half, with what its tests want to know.
 in_guest() {
-    boot "$DIR" "$GUEST_LIMIT" "modprobe -a loop dm-mod; cd /run
-        export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$DIR/again
+    local half=$1
+    boot "$half" "$GUEST_LIMIT" "modprobe -a loop dm-mod; cd /run
+        export FLEXVOLUME_LVM_DRIVER=$half/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$half/again
         export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED
         ${FULL:+export FLEXVOLUME_LVM_FULL=1}
-        $1" --qemu-opts="-drive file=$DIR/disk,if=virtio,format=raw \
-        -drive file=$DIR/power,if=virtio,format=raw"
+        $2" --qemu-opts="-drive file=$half/disk,if=virtio,format=raw \
+        -drive file=$half/power,if=virtio,format=raw"
 }
 
-# cases LOG ARGUMENT OF LIBTEST…: runs them in a guest.
+# cases HALF LOG NAME…: runs the tests of these names in a guest. The names go there in a file:
+# the kernel's command line is too short for them.
 cases() {
-    local log=$1
-    shift
-    if ! in_guest "$DIR/guest --test-threads=1 $(printf ' %q' "$@")" | tee "$log"; then
+    local half=$1
+    local log=$half/$2
+    shift 2
+    printf '%s\n' "$@" > "$half/names"
+    # By whole lines: the other half prints too.
+    if ! in_guest "$half" "$half/guest --test-threads=1 --exact \$(cat $half/names)" |
+        tee "$log" | sed -u "s/^/${half##*/}: /"; then
         # libtest has said what failed in the cases; the kernel may know why.
-        say "the guest's console"
-        cat "$DIR/console"
+        say "the console of ${half##*/}"
+        cat "$half/console"
         return 1
     fi
 }
 
-# power_cut LOG: leaves calls under way in a guest, and resets it. What it printed may be lost
-# then, so that goes into a file; its exit status is lost for certain.
+# power_cut HALF LOG NAME: leaves calls under way in a guest, and resets it. What it printed may be
+# lost then, so that goes into a file; its exit status is lost for certain.
 power_cut() {
-    in_guest "$DIR/guest --test-threads=1 when_the_power_goes_calls > $DIR/printed 2>&1
+    in_guest "$1" "$1/guest --test-threads=1 --exact $3 > $1/printed 2>&1
         echo b > /proc/sysrq-trigger; read -r" || true
-    tee "$1" < "$DIR/printed"
-    grep -q '^test result: ok' "$1"
+    tee "$1/$2" < "$1/printed"
+    grep -q '^test result: ok' "$1/$2"
 }
 
+# named PATTERN OR OPTION OF LIBTEST…: prints the names of the tests that it chooses.
+named() { "$DIR/guest" --list "$@" | sed -n 's/: test$//p'; }
+
+# half NAME TEST…: runs them in a guest of their own. What goes on after a power-off takes another
+# boot.
+half() {
+    local half=$DIR/$1 name first=() cut=() later=()
+    shift
+    mkdir "$half"
+    cp "$DIR/guest" "$DIR/lvm" "$half/"
+    truncate -s 4G "$half/disk"
+    truncate -s 24G "$half/power"
+    for name in "$@"; do
+        case $name in
+            *::after_the_reboot_*) ;;
+            *::when_the_power_goes_calls_*)
+                cut+=("$name")
+                later+=("$(named after_the_reboot_calls_)")
+                ;;
+            *::volumes_are_mounted_when_the_power_goes)
+                first+=("$name")
+                later+=("$(named after_the_reboot_the_volumes_)")
+                ;;
+            *) first+=("$name") ;;
+        esac
+    done
+    if [ ${#first[@]} -gt 0 ]; then
+        say "${half##*/}: ${#first[@]} tests on real LVM"
+        cases "$half" 1.log "${first[@]}" || failed "${half##*/}"
+    fi
+    [ ${#cut[@]} = 0 ] || step "${half##*/}" power_cut "$half" 2.log "${cut[@]}"
+    [ ${#later[@]} = 0 ] || step "${half##*/}" cases "$half" 3.log "${later[@]}"
+}
+
+# A guest is emulated on few cores: two of them, with half of the tests each, end sooner than one.
 guest() {
     need_guest
     need strace:strace
     choose_acceleration
-    local tests again=()
+    local tests all other pid
     tests=$(artifact --test guest)
     [ -n "$tests" ] || die "the tests for the guest did not build"
     install "$tests" "$DIR/guest"
     install "$DRIVER" "$DIR/lvm"
-    truncate -s 4G "$DIR/disk"
-    truncate -s 24G "$DIR/power"
-    local one=(--skip after_the_reboot --skip when_the_power_goes_calls "$@")
-    if "$DIR/guest" --list "${one[@]}" | grep -q ': test$'; then
-        step guest cases "$DIR/guest.log" "${one[@]}"
+    mapfile -t all < <(named "$@")
+    # The one with the reboots gets fewer.
+    mapfile -t other < <(printf '%s\n' "${all[@]}" | grep -v '::power::\|^reboot::' | awk 'NR % 5 < 3')
+    if [ ${#all[@]} -lt 10 ]; then
+        half guest "${all[@]}"
+    else
+        half guest-2 "${other[@]}" &
+        pid=$!
+        mapfile -t all < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${other[@]}")")
+        half guest-1 "${all[@]}"
+        wait "$pid"
     fi
-    [ ! -e "$DIR/again" ] || again+=(after_the_reboot_the_volumes)
-    if "$DIR/guest" --list "$@" | grep -q when_the_power_goes_calls; then
-        step "power-off" power_cut "$DIR/guest2.log"
-        again+=(after_the_reboot_calls)
-    fi
-    if [ ${#again[@]} -gt 0 ]; then
-        step "guest after a power-off" cases "$DIR/guest3.log" "${again[@]}"
-    fi
-    cat "$DIR"/guest*.log > "$DIR/all.log"
-    count guest "$DIR/all.log"
+    cat "$DIR"/guest*/?.log > "$DIR/guest.log"
+    count guest "$DIR/guest.log"
 }
 
 verdict() {
-    local name ran passed all=0 good=0 problem
+    local name ran passed total=0 good=0
     say result
-    for problem in "${FAILED[@]}"; do
-        echo "FAILED $problem"
-    done
+    sed 's/^/FAILED /' "$DIR/failed"
     while read -r name ran passed; do
-        [ -n "$name" ] || continue
         printf '%-6s %4d tests ran, %4d passed\n' "$name" "$ran" "$passed"
-        all=$((all + ran)) good=$((good + passed))
-    done < <(printf '%s\n' "${COUNTS[@]}")
-    printf '%-6s %4d tests ran, %4d passed\n' total "$all" "$good"
-    [ ${#FAILED[@]} = 0 ]
+        total=$((total + ran)) good=$((good + passed))
+    done < "$DIR/counts"
+    printf '%-6s %4d tests ran, %4d passed\n' total "$total" "$good"
+    [ ! -s "$DIR/failed" ]
 }
 
 need_rust
@@ -213,8 +251,11 @@ case $what in
         host host
         build
         step executable one_static_executable
-        fuzz
+        # It builds with one core for most of the time, and then runs on one.
+        fuzz > "$DIR/fuzzed" 2>&1 &
         guest
+        wait
+        cat "$DIR/fuzzed"
         ;;
     unit) host unit --lib --bins "$@" ;;
     cli) host cli --test cli "$@" ;;
