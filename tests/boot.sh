@@ -137,16 +137,26 @@ choose_acceleration() {
     fi
 }
 
-# boot DIR SECONDS COMMAND [OPTION OF VNG…]: runs COMMAND in a guest that shares DIR, prints what
-# it prints, and ends with its status. The kernel's messages are in DIR/console.
+# boot DIR SECONDS COMMAND [FILE OF A DISK…]: runs COMMAND in a guest that shares DIR, prints what
+# it prints, and ends with its status. The kernel's messages are in DIR/console. The disks are
+# /dev/vda and so on, and `cut_power` ends the guest as if its plug had been pulled.
 boot() {
-    local dir=$1 seconds=$2 command=$3 status=0
+    local dir=$1 seconds=$2 command=$3 status=0 file disks=''
+    if [ "${MACHINE:-vng}" = uml ]; then
+        boot_uml "$@"
+        return
+    fi
     shift 3
+    for file in "$@"; do
+        disks+=" -drive file=$file,if=virtio,format=raw"
+    done
     # The pipes are needed: qemu opens what it writes to anew, and would overwrite a file.
     timeout --kill-after=10 "$seconds" "${BASH:-bash}" -c "$(declare -f as_root die vng)
         VENV=$VENV KERNEL=$KERNEL; vng \"\$@\" < /dev/null" boot \
-        --verbose --append loglevel=5 --append no_timer_check "${ACCEL[@]}" --rwdir "$dir" "$@" -- "exec 2>&1; $command" \
-        2> >(cat > "$dir/console") | cat || status=$?
+        --verbose --append loglevel=5 --append no_timer_check "${ACCEL[@]}" --rwdir "$dir" \
+        ${disks:+"--qemu-opts=$disks"} ${VNG_OPTIONS[@]+"${VNG_OPTIONS[@]}"} -- "exec 2>&1
+        cut_power() { echo b > /proc/sysrq-trigger; sleep 600; }
+        $command" 2> >(cat > "$dir/console") | cat || status=$?
     [ "$status" != 124 ] || echo "the guest did not end within $seconds seconds, and was stopped"
     return "$status"
 }

@@ -8,6 +8,9 @@
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest
 #
+# The guest is a virtual machine where KVM works, else user-mode Linux, else an emulated machine;
+# MACHINE=vng or MACHINE=uml chooses.
+#
 # With --full before these, also what takes hours: the driver is killed at every step of every
 # call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses.
 #
@@ -17,6 +20,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/boot.sh
 . tests/boot.sh
+# shellcheck source=tests/uml.sh
+. tests/uml.sh
 # shellcheck source=tests/kubelet/boot.sh
 . tests/kubelet/boot.sh
 
@@ -137,8 +142,7 @@ in_guest() {
         export FLEXVOLUME_LVM_DRIVER=$half/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$half/again
         export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED
         ${FULL:+export FLEXVOLUME_LVM_FULL=1}
-        $2" --qemu-opts="-drive file=$half/disk,if=virtio,format=raw \
-        -drive file=$half/power,if=virtio,format=raw"
+        $2" "$half/disk" "$half/power"
 }
 
 # cases HALF LOG NAME…: runs the tests of these names in a guest. The names go there in a file:
@@ -162,7 +166,7 @@ cases() {
 # lost then, so that goes into a file; its exit status is lost for certain.
 power_cut() {
     in_guest "$1" "$1/guest --test-threads=1 --exact $3 > $1/printed 2>&1
-        echo b > /proc/sysrq-trigger; read -r" || true
+        cut_power" || true
     tee "$1/$2" < "$1/printed"
     grep -q '^test result: ok' "$1/$2"
 }
@@ -201,11 +205,11 @@ half() {
     [ ${#later[@]} = 0 ] || step "${half##*/}" cases "$half" 3.log "${later[@]}"
 }
 
-# A guest is emulated on few cores: two of them, with half of the tests each, end sooner than one.
+# Two guests with half of the tests each end sooner than one.
 guest() {
     need_guest
     need strace:strace
-    choose_acceleration
+    choose_machine
     local tests all other pid
     tests=$(artifact --test guest)
     [ -n "$tests" ] || die "the tests for the guest did not build"
@@ -269,7 +273,7 @@ case $what in
         kubelet "$@"
         ;;
     *)
-        sed -n '2,14s/^# \{0,1\}//p' "$0"
+        sed -n '2,17s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
 esac

@@ -97,12 +97,11 @@ kubelet_guest() {
         export FLEXVOLUME_LVM_INSTALLER=$DIR/installer.tar KUBELET=$KUBELET
         $DIR/kubelet-cases --test-threads=${KUBELET_THREADS:-4} $(printf ' %q' "$@") 2>&1 | tee $DIR/$name.log
         cp /run/calls.jsonl $DIR/$name.jsonl; cp /run/log/*.log $DIR/$name/
-        sync -f $DIR/$name.jsonl; echo b > /proc/sysrq-trigger; sleep 60"
+        sync -f $DIR/$name.jsonl; cut_power"
     : > "$DIR/$name.log"
     mkdir -p "$DIR/$name"
     # It has no time to hand on a status: the results say how it went.
-    boot "$DIR" "$KUBELET_LIMIT" "$command" \
-        --qemu-opts="-drive file=$DIR/volumes,if=virtio,format=raw -drive file=$DIR/kubelet,if=virtio,format=raw" || true
+    boot "$DIR" "$KUBELET_LIMIT" "$command" "$DIR/volumes" "$DIR/kubelet" || true
     grep -q '^test result: ok' "$DIR/$name.log" || {
         say "the guest's console"
         tail -n 40 "$DIR/console"

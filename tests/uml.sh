@@ -1,0 +1,50 @@
+# shellcheck shell=bash
+# Sourced by tests/run.sh: a guest that is Linux as a process of this machine (user-mode Linux).
+# It has a kernel of its own with device-mapper, as an emulated machine has, and where KVM does not
+# work it takes a fifth of the time. It has one processor.
+
+# Sets MACHINE, if it is not set yet: "uml", or "vng" where that has KVM, or where this does not
+# work. Only a guest that came up proves that.
+choose_machine() {
+    local answer
+    choose_acceleration
+    [ -z "${MACHINE:-}" ] || return 0
+    MACHINE=vng
+    [ ${#ACCEL[@]} -gt 0 ] || return 0
+    if ! command -v linux.uml > /dev/null; then
+        command -v apt-get > /dev/null && install_packages user-mode-linux || return 0
+    fi
+    answer=$CACHE/uml-$(uname -r)
+    if [ ! -e "$answer" ]; then
+        say "trying whether user-mode Linux works here"
+        mkdir "$DIR/trial"
+        if boot_uml "$DIR/trial" 60 'echo the guest is up' | grep -q '^the guest is up'; then
+            echo yes > "$answer"
+        else
+            echo no > "$answer"
+        fi
+    fi
+    if [ "$(cat "$answer")" = yes ]; then
+        MACHINE=uml # for boot
+        echo "the guest is user-mode Linux (remembered in $answer)"
+    fi
+}
+
+# boot_uml DIR SECONDS COMMAND [FILE OF A DISK…]: the same as boot.
+boot_uml() {
+    local dir=$1 seconds=$2 file disks=() letters=abcd status=0
+    # It would start anew instead of `b`.
+    printf 'cut_power() { echo o > /proc/sysrq-trigger; sleep 600; }\n%s\n' "$3" > "$dir/command"
+    rm -f "$dir/status"
+    shift 3
+    for file in "$@"; do
+        disks+=("ubd${letters:${#disks[@]}:1}=$file")
+    done
+    # Its memory is a file, of which only what was used takes space.
+    as_root env TMPDIR=/dev/shm timeout --kill-after=10 "$seconds" linux.uml mem=3G \
+        root=/dev/root rootfstype=hostfs rootflags=/ ro init="$PWD/tests/uml-init" shared="$dir" \
+        "${disks[@]}" con0=null,fd:2 con1=null,fd:1 con=null console=tty0 loglevel=5 \
+        < /dev/null 2> >(cat > "$dir/console") | cat || status=$?
+    [ "$status" != 124 ] || echo "the guest did not end within $seconds seconds, and was stopped"
+    return "$(cat "$dir/status" 2> /dev/null || echo 1)"
+}
