@@ -12,6 +12,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/boot.sh
 . tests/boot.sh
+# shellcheck source=tests/uml.sh
+. tests/uml.sh
 
 export CARGO_TERM_COLOR=never
 unset CARGO_BUILD_TARGET
@@ -88,7 +90,7 @@ guest() {
     choose_acceleration
     say "on real LVM in a guest (${CPUS:-2} processors, ${KERNEL##*/})"
     boot "$DIR" "$GUEST_LIMIT" \
-        "modprobe -a loop dm-mod; cd /run; mkdir driver; cp $DIR/lvm driver/
+        "modprobe -a loop dm-mod; mount -o remount,size=85% /run; cd /run; mkdir driver; cp $DIR/lvm driver/
         $DIR/calls$(printf ' %q' "${ARGUMENTS[@]}") --driver /run/driver/lvm \
             --json $DIR/guest.json $*" --cpus "${CPUS:-2}" || { cat "$DIR/console"; return 1; }
     install -m 644 "$DIR/guest.json" "$RESULTS/guest.json"

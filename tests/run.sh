@@ -219,7 +219,7 @@ guest() {
     # The one with the reboots gets fewer.
     mapfile -t other < <(printf '%s\n' "${all[@]}" | grep -v '::power::\|^reboot::' | awk 'NR % 5 < 3')
     if [ ${#all[@]} -lt 10 ]; then
-        half guest "${all[@]}"
+        half guest-1 "${all[@]}"
     else
         half guest-2 "${other[@]}" &
         pid=$!
@@ -227,7 +227,7 @@ guest() {
         half guest-1 "${all[@]}"
         wait "$pid"
     fi
-    cat "$DIR"/guest*/?.log > "$DIR/guest.log"
+    cat "$DIR"/guest-?/?.log > "$DIR/guest.log"
     count guest "$DIR/guest.log"
 }
 

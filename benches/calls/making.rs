@@ -10,7 +10,7 @@ use crate::report::Report;
 use crate::words;
 
 pub fn making(report: &mut Report) {
-    let group = Group::new("making", 1200 << 20);
+    let group = Group::new("making", 2200 << 20);
     for size in ["1g", "100g", "1t"] {
         for fs in ["ext4", "xfs", "btrfs"] {
             let own = words![format!("mkfs.{fs}"), "-q"];

@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::fs;
 
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+
 use crate::group::Group;
 use crate::node::{Mode, Node, host_name, precreated, text};
 use crate::run;
@@ -25,8 +27,11 @@ fn count(node: &Node, args: &[&str]) -> Trace {
     found
 }
 
-/// System calls and bytes read of each call on a volume that is up, by name.
-fn costs(node: &Node, volume: &Volume) -> Vec<(String, [u64; 2])> {
+/// The name of a call, and its system calls and bytes read.
+type Cost = (String, [u64; 2]);
+
+/// What each call on a volume that is up costs.
+fn costs(node: &Node, volume: &Volume) -> Vec<Cost> {
     let pod = node.up("pod", volume);
     let global = node.global_dir(volume);
     let (json, device, host) = (volume.json(), volume.device(), host_name());
@@ -53,8 +58,11 @@ fn costs(node: &Node, volume: &Volume) -> Vec<(String, [u64; 2])> {
     costs.collect()
 }
 
-fn assert_flat(small: &[(String, [u64; 2])], large: &[(String, [u64; 2])]) {
-    for ((name, small), (_, large)) in small.iter().zip(large) {
+fn assert_flat<'a>(
+    small: impl IntoIterator<Item = &'a Cost>,
+    large: impl IntoIterator<Item = &'a Cost>,
+) {
+    for ((name, small), (_, large)) in small.into_iter().zip(large) {
         println!("{name}: [system calls, bytes read] {small:?}, then {large:?}");
         for (small, large) in small.iter().zip(large) {
             let most = small + small * MOST_GROWTH / 100;
@@ -77,6 +85,70 @@ fn no_call_on_a_volume_that_is_up_costs_more_beside_many_others() {
         precreated(node.pod_dir(&format!("neighbour{pod}"), &volume));
     }
     assert_flat(&small, &costs(&node, &volume));
+}
+
+/// Whether this was the last mount of the volume is written only in the table of all mounts.
+const READ_THE_TABLE: [&str; 2] = ["unmount", "unmountdevice"];
+
+#[test]
+fn beside_5000_other_mounts_only_an_unmount_costs_more_and_reads_their_table_once() {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("crowded");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let small = costs(&node, &volume);
+    let before = table_size();
+
+    let mounts = Mounts::make(5000);
+    let more = table_size() - before;
+    println!("5000 more mounts, whose table has {more} bytes");
+    let large = costs(&node, &volume);
+    drop(mounts);
+    let reads_it = |cost: &&Cost| {
+        let mut words = cost.0.split(' ');
+        READ_THE_TABLE.contains(&words.next().unwrap()) && !cost.0.contains("/gone/")
+    };
+    let (small_reading, small_flat): (Vec<_>, Vec<_>) = small.iter().partition(reads_it);
+    let (large_reading, large_flat): (Vec<_>, Vec<_>) = large.iter().partition(reads_it);
+    assert_flat(small_flat, large_flat);
+    for ((name, [_, small]), (_, [_, large])) in small_reading.iter().zip(large_reading) {
+        println!("{name}: {small} bytes read, then {large}");
+        let most = small + more + more * MOST_GROWTH / 100;
+        assert!(*large <= most, "{name}: {small} became {large}");
+    }
+}
+
+/// In bytes.
+fn table_size() -> u64 {
+    let table = fs::read("/proc/self/mountinfo").unwrap();
+    u64::try_from(table.len()).unwrap()
+}
+
+/// Mounts that are none of the driver's.
+struct Mounts;
+
+impl Mounts {
+    const TOP: &str = "/run/mounts";
+
+    fn make(number: usize) -> Self {
+        let nothing = None::<&str>;
+        fs::create_dir(Self::TOP).unwrap();
+        mount(nothing, Self::TOP, Some("tmpfs"), MsFlags::empty(), nothing).unwrap();
+        for n in 0..number {
+            let dir = format!("{}/{n}", Self::TOP);
+            fs::create_dir(&dir).unwrap();
+            mount(Some(&*dir), &*dir, nothing, MsFlags::MS_BIND, nothing).unwrap();
+        }
+        Self
+    }
+}
+
+impl Drop for Mounts {
+    fn drop(&mut self) {
+        // All that is below goes with it.
+        let _ = umount2(Self::TOP, MntFlags::MNT_DETACH);
+        let _ = fs::remove_dir(Self::TOP);
+    }
 }
 
 /// Adds inactive volumes of one extent each: not one by one, but as a backup of LVM's metadata
