@@ -70,7 +70,7 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
             );
         }
         if !ready.fresh {
-            check(host, limits, device, ready.fs, lock)?;
+            check(host, limits, device, &ready, lock)?;
         }
     }
     let mount_options = config

@@ -103,6 +103,29 @@ pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
     Ok(None)
 }
 
+/// The block number and the block size, in bytes, of the first copy of the superblock of the ext
+/// filesystem with this UUID, where mke2fs puts it unless told otherwise. None: it is not there.
+///
+/// # Errors
+/// As [`read_primary`].
+pub fn first_backup(device: &impl ReadAt, uuid: &str) -> io::Result<Option<(u64, u64)>> {
+    let Some(primary) = read_primary(device)? else {
+        return Ok(None);
+    };
+    let size = primary.block_size;
+    // A block of bitmap describes a group; blocks of 1 KiB begin at 1.
+    let group = size.saturating_mul(8).min(65_528);
+    let block = group.saturating_add(u64::from(size == 1024));
+    let offset = block.saturating_mul(size);
+    let mut bytes = [0; LONGEST];
+    let length = read_up_to(device, &mut bytes, offset)?;
+    let found = Superblock::parse(bytes.get(..length).unwrap_or_default(), offset);
+    let is_it = |copy: &Superblock| {
+        copy.family == Family::Ext && copy.uuid == uuid && copy.block_size == size
+    };
+    Ok(found.filter(is_it).map(|_| (block, size)))
+}
+
 fn read_up_to(device: &impl ReadAt, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0_usize;
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {

@@ -242,6 +242,8 @@ fn without_udevd_an_activation_ends_at_its_limit_and_udev_is_named() {
     let dir = precreated(node.pod_dir("pod", &volume));
     group.lv("lvchange", &["-an"], "data");
 
+    // Its helpers hold LVM's locks, too.
+    run("udevadm", &["settle"]);
     let udevd = processes_named("udevd");
     assert!(!udevd.is_empty());
     let tell = |signal| {

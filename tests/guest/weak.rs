@@ -185,6 +185,26 @@ fn a_suspended_volume_is_refused_at_once() {
 }
 
 #[test]
+fn a_superblock_that_e2fsck_left_half_written_is_restored_from_its_backup() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("halfway");
+    for (lv, blocks) in [("small", "1024"), ("large", "4096")] {
+        group.linear(lv, "300m");
+        let volume = Volume::new(&group, lv);
+        let device = volume.device();
+        run("mkfs.ext4", &["-q", "-b", blocks, &device]);
+        write_synced(&node.up("pod", &volume).join("page"), lv);
+        node.down("pod", &volume);
+        // The time of the last write, of which the checksum then knows nothing. The copy in
+        // group 1 is whole.
+        put(&device, 1024 + 0x30, &[1, 2]);
+        assert_eq!(read(&node.up("pod", &volume).join("page")), lv);
+        node.down("pod", &volume);
+        run("e2fsck", &["-f", "-n", &device]);
+    }
+}
+
+#[test]
 fn a_volume_whose_device_node_is_missing_or_of_another_device_is_not_mixed_up() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("nodes");
