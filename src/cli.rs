@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
 
 use crate::config::{FILE_VARIABLE, Loaded};
-use crate::fs::{EXAMINE, examine::examine};
+use crate::fs::{EXAMINE, KEEP, examine::examine};
 use crate::host::{Host, Kernel, LinuxKernel, Processes, Signals, keep_memory_private};
 use crate::load::load;
 use crate::mount::UNMOUNT;
@@ -70,7 +70,8 @@ pub fn main(args: &[OsString]) -> Printed {
 }
 
 /// The device on standard input, examined in a process of its own, because a read of a broken disk
-/// may never return. `examine-stdin <size> <time of creation>`, both decimal.
+/// may never return. `examine-stdin <size> <time of creation> [keep]`, both decimal. With `keep` the
+/// disk is told to keep what it shows, also if the power goes now.
 fn examine_stdin(words: &[OsString]) -> Printed {
     let examine = || -> Result<String> {
         let number = |n: usize| -> Result<u64> {
@@ -79,8 +80,11 @@ fn examine_stdin(words: &[OsString]) -> Printed {
                 .parse()
                 .context("reading a number")
         };
-        let device = std::io::stdin().as_fd().try_clone_to_owned()?;
-        let seen = examine(&File::from(device), number(1)?, number(2)?);
+        let device = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+        let mut seen = examine(&device, number(1)?, number(2)?);
+        if seen.unreadable.is_none() && words.get(3).is_some_and(|word| word == KEEP) {
+            seen.unkept = device.sync_all().err().map(|error| error.to_string());
+        }
         Ok(serde_json::to_string(&seen)?)
     };
     match examine() {

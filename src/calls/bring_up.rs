@@ -163,7 +163,7 @@ fn create(host: &Host, config: &Config, policy: &VolumeGroup, options: &Options)
     };
     require_max_size(config, id, size)?;
     // Under a lock of the name: the volume has no UUID yet. Another call may have just made it.
-    let _lock = lock::hold_name(host.kernel, &id.dm_name(), config.limits.lock)?;
+    let lock = lock::hold_name(host.kernel, &id.dm_name(), config.limits.lock)?;
     if let Found::Volume(_) = lvm::find(host, id, config.limits.query)? {
         return Ok(());
     }
@@ -171,7 +171,7 @@ fn create(host: &Host, config: &Config, policy: &VolumeGroup, options: &Options)
     if pool.is_none() {
         require_reserve(host, config, policy, id, size)?;
     }
-    lvm::create(host, &config.limits, id, size, pool, policy)
+    lvm::create(host, &config.limits, id, size, pool, policy, &lock)
 }
 
 /// Fails if the config allows no volume of this size.

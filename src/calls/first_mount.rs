@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::device::Device;
 use crate::fs::{Ready, Subject, check, grow_if_smaller, prepare};
 use crate::host::{Host, Lock};
+use crate::lock;
 use crate::lvm::{self, Found, Tags, Volume};
 use crate::mount::mount_device;
 use crate::names::{FsType, LvId};
@@ -52,6 +53,10 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
     if !options.read_only {
         require_room(host, config, &volume)?;
     }
+    // A killed call may have left its lvcreate at work, which is to wipe what is on the volume.
+    let _made = (volume.record.created && volume.record.made.is_none())
+        .then(|| lock::hold_name(host.kernel, &device.id.dm_name(), limits.lock))
+        .transpose()?;
     let ready = prepare(&Subject {
         host,
         config,
@@ -79,7 +84,8 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
         .and(&options.mount_options);
     // A tag that allows mkfs must be gone before there can be data: from here on this call may be
     // killed, and the repeated one finds a mount and looks no further.
-    let may_be_formatted = volume.record.making.is_some() || volume.record.may_format;
+    let record = &volume.record;
+    let may_be_formatted = record.making.is_some() || record.may_format || record.created;
     if may_be_formatted {
         adopt(host, config, &volume, &ready, lock)?;
     }

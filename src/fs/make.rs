@@ -4,7 +4,7 @@ use std::sync::Arc;
 use anyhow::{Context, Error, Result, bail};
 
 use super::examine::Examination;
-use super::prepare::{Ready, Subject, require_blank, require_readable};
+use super::prepare::{Ready, Subject, require_blank, require_no_remains, require_readable};
 use super::probe::{Content, probe};
 use super::superblock::{self, Family, Superblock};
 use crate::host::{Command, Effect, ToolError};
@@ -34,6 +34,17 @@ pub(super) fn from_blank(subject: &Subject, claim: File) -> Result<Ready> {
     }
 }
 
+/// Makes a filesystem over what a removed volume left, which lvcreate did not come to wipe.
+pub(super) fn over_remains(subject: &Subject, claim: File) -> Result<Ready> {
+    let fs = subject.wanted.unwrap_or(subject.config.default_fs);
+    let claim = Arc::new(claim);
+    require_writable(subject, fs)?;
+    let seen = examine(subject, &claim)?;
+    require_readable(subject, &seen)?;
+    require_no_remains(subject, &seen)?;
+    make(subject, claim, fs, Force::OverRemains)
+}
+
 /// Makes the filesystem again whose first making was cut short.
 pub(super) fn again(subject: &Subject, claim: File, fs: FsType) -> Result<Ready> {
     let claim = Arc::new(claim);
@@ -42,7 +53,7 @@ pub(super) fn again(subject: &Subject, claim: File, fs: FsType) -> Result<Ready>
     let seen = examine(subject, &claim)?;
     require_readable(subject, &seen)?;
     require_blank(subject, &seen)?;
-    make(subject, claim, fs, Force::OverOurOwn)
+    make(subject, claim, fs, Force::OverRemains)
 }
 
 /// Whether what is there is the half of a filesystem that the driver itself began and nobody has
@@ -97,9 +108,14 @@ fn require_writable(subject: &Subject, fs: FsType) -> Result<()> {
 fn examine(subject: &Subject, claim: &Arc<File>) -> Result<Examination> {
     let size = subject.device.size(subject.host.kernel)?;
     let limit = subject.config.limits.query;
-    let command = Command::myself(super::EXAMINE, Effect::Reads, limit)
+    let mut command = Command::myself(super::EXAMINE, Effect::Reads, limit)
         .stdin(Arc::clone(claim))
         .args([size.get().to_string(), subject.volume.created.to_string()]);
+    if subject.volume.record.created {
+        // LVM does not ask the disk to keep what lvcreate has wiped. If the power goes after mkfs
+        // is recorded as begun, a removed volume's filesystem must not show there again.
+        command = command.args([super::KEEP]);
+    }
     let examining = || format!("reading {}", subject.device.path.display());
     let output = subject.host.run(&command).with_context(examining)?;
     serde_json::from_slice(&output.stdout).with_context(examining)
@@ -109,8 +125,9 @@ fn examine(subject: &Subject, claim: &Arc<File>) -> Result<Examination> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Force {
     No,
-    /// What is there is the half of a filesystem that the driver's own mkfs left.
-    OverOurOwn,
+    /// What is there is the half of a filesystem that the driver's own mkfs left, or what a removed
+    /// volume did.
+    OverRemains,
 }
 
 fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result<Ready> {
@@ -225,7 +242,7 @@ fn mkfs(subject: &Subject, fs: FsType, force: Force) -> Command {
         .stdin(Arc::clone(&subject.lock.file()))
         .args(options);
     // mke2fs needs no -F for a device that is neither mounted nor busy, and with it would not look.
-    if force == Force::OverOurOwn && !fs.is_ext() {
+    if force == Force::OverRemains && !fs.is_ext() {
         command = command.args(["-f"]);
     }
     command

@@ -13,6 +13,8 @@ pub mod superblock;
 pub use check::check;
 /// The call by which the driver runs itself to read a device. Not for people.
 pub const EXAMINE: &str = "examine-stdin";
+/// Said after it if the disk is to keep what it shows.
+pub const KEEP: &str = "keep";
 
 pub use grow::{grow, grow_if_smaller};
 pub use prepare::{Ready, Subject, prepare};

@@ -76,6 +76,9 @@ pub fn prepare(subject: &Subject) -> Result<Ready> {
                     device.id
                 )
             })?;
+            if is_left_behind(subject, fs, &found)? {
+                return make::over_remains(subject, claim);
+            }
             if make::was_cut_short(subject, fs, &found)? {
                 return make::again(subject, claim, fs);
             }
@@ -90,6 +93,41 @@ pub fn prepare(subject: &Subject) -> Result<Ready> {
                 .map_or("a filesystem of this driver".to_owned(), |fs| fs
                     .to_string()),
             device.path.display()
+        ),
+    }
+}
+
+/// Whether what is found is what a removed volume has left in this one's place. lvcreate wipes
+/// that, but whoever kills it first leaves a volume, made by the driver, on which it shows.
+///
+/// Time tells: what is older than the volume cannot have been made on it. (It rests on the node's
+/// clock, as with backups; see [`examine`](super::examine::examine).)
+///
+/// # Errors
+/// When nothing tells.
+fn is_left_behind(subject: &Subject, fs: FsType, found: &Superblock) -> Result<bool> {
+    let Volume {
+        id,
+        record,
+        created,
+        layout,
+        ..
+    } = subject.volume;
+    // Nothing can be left in a thin volume: it reads as zeroes where nothing was written.
+    if !record.created || record.made.is_some() || layout.contains("thin") {
+        return Ok(false);
+    }
+    match found.newest_time {
+        Some(time) if time != *created => Ok(time < *created),
+        // Before mkfs all was blank: it is what the driver's own mkfs has made.
+        _ if record.making.is_some() => Ok(false),
+        _ => bail!(
+            "{id} holds {fs} {}, but the driver made this volume and no filesystem on it yet: a \
+             removed volume left it there, and lvcreate was stopped before it wiped it; or somebody \
+             made it by hand. In the first case run `lvremove {id}`, and the volume is made again; \
+             if it is the right content, run `{} adopt {id}`",
+            found.uuid,
+            own_name()
         ),
     }
 }
@@ -132,7 +170,13 @@ fn accept(subject: &Subject, fs: FsType, uuid: String, found: &Superblock) -> Re
 pub(super) fn require_readable(subject: &Subject, seen: &Examination) -> Result<()> {
     let id = &subject.device.id;
     match &seen.unreadable {
-        None => Ok(()),
+        None => match &seen.unkept {
+            None => Ok(()),
+            Some(error) => bail!(
+                "the disk of {id} does not keep what is written to it ({error}); nothing was \
+                 written. Mend it (`dmesg`, `pvs`, `lvs -a -o +devices {id}`)"
+            ),
+        },
         Some(bad) => bail!(
             "{id} cannot be read at byte {} ({}), so nobody can tell whether it is blank; nothing \
              was written. Mend the disk below it (`dmesg`, `pvs`, `lvs -a -o +devices {id}`)",
@@ -172,6 +216,16 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
              run `{me} allow-format {id}`"
         );
     }
+    require_no_remains(subject, seen)
+}
+
+/// Says no to mkfs if a backup superblock says that a filesystem was made on this very volume.
+///
+/// # Errors
+/// Which one, and how an operator gives his word.
+pub(super) fn require_no_remains(subject: &Subject, seen: &Examination) -> Result<()> {
+    let id = &subject.device.id;
+    let record = &subject.volume.record;
     // What has no time on it cannot be told from the remains of a removed volume; but a volume
     // that the driver made has only ever had such remains.
     let settled = record.created || subject.config.stale_backups == StaleBackups::Ignore;
@@ -192,7 +246,8 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
         bail!(
             "{id} looks blank at its beginning, but {remains} says that it held data; it is not \
              formatted. Repair or restore it{repair}, or if its data may go run \
-             `{me} allow-format {id}`{stale}"
+             `{me} allow-format {id}`{stale}",
+            me = own_name()
         );
     }
     Ok(())

@@ -101,15 +101,12 @@ pub fn create(
     size: Bytes,
     pool: Option<&LvName>,
     policy: &VolumeGroup,
+    lock: &Lock,
 ) -> Result<()> {
     let bytes = format!("{}b", size.get());
-    let mut command = Command::writes("lvcreate", limits.make).args([
-        "--yes",
-        "--addtag",
-        CREATED,
-        "--name",
-        id.lv().as_str(),
-    ]);
+    let command = Command::writes("lvcreate", limits.make).stdin(Arc::clone(&lock.file()));
+    // The tag comes with the volume, in one change of LVM's metadata, and before anything is wiped.
+    let mut command = command.args(["--yes", "--addtag", CREATED, "--name", id.lv().as_str()]);
     command = match pool {
         // A thin volume reads as zeroes until it is written: nothing can be left in it.
         Some(pool) => command.args(["--virtualsize", &bytes, "--thinpool", pool.as_str()]),

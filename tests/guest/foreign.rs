@@ -236,16 +236,8 @@ fn what_a_removed_volume_left_behind_is_formatted_when_that_is_sure_or_allowed()
     }
 }
 
-/// Removes the volume, and waits until the clock tells whatever is made next from it: LVM's times
-/// are whole seconds, and those of ext too.
+/// Removes the volume, and waits until the clock tells whatever is made next from it.
 fn remove(group: &Group) {
     group.lv("lvremove", &[], "data");
-    let removed = now();
-    while now() == removed {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-}
-
-fn now() -> u64 {
-    std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()
+    Group::wait_for_the_next_second();
 }

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
 
-use crate::run;
 use crate::snapshot::mounts;
+use crate::{run, write_synced};
 
 /// A volume group on a loop device over a sparse file in memory. It goes with the value, with
 /// whatever is still mounted from it.
@@ -90,6 +91,31 @@ impl Group {
         );
     }
 
+    /// Makes a volume with a filesystem and this file in it, and removes the volume. Time tells
+    /// the filesystem from a volume that is made in its place.
+    pub fn leave_behind(&self, size: &str, fs: &str, file: &str) {
+        self.linear("removed", size);
+        let device = device(&self.name, "removed");
+        run(&format!("mkfs.{fs}"), &["-q", &device]);
+        let dir = PathBuf::from(format!("/run/{}-removed", self.name));
+        fs::create_dir_all(&dir).unwrap();
+        let point = dir.to_str().unwrap();
+        run("mount", &[&device, point]);
+        write_synced(&dir.join(file), "of a removed volume");
+        run("umount", &[point]);
+        self.lv("lvremove", &[], "removed");
+        Self::wait_for_the_next_second();
+    }
+
+    /// The times of LVM and of ext are whole seconds.
+    pub fn wait_for_the_next_second() {
+        let now = || UNIX_EPOCH.elapsed().unwrap().as_secs();
+        let begun = now();
+        while now() == begun {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Runs an LVM command on one volume.
     pub fn lv(&self, command: &str, args: &[&str], lv: &str) {
         run(command, &[&["-qq", "-y"], args, &[&self.path(lv)]].concat());
@@ -98,6 +124,12 @@ impl Group {
     /// `<group>/<volume>`, as LVM writes it.
     pub fn path(&self, lv: &str) -> String {
         format!("{}/{lv}", self.name)
+    }
+
+    /// Whether LVM knows a volume of this name.
+    pub fn has(&self, lv: &str) -> bool {
+        let all = run("lvs", &["--noheadings", "-o", "lv_name", &self.name]);
+        all.split_whitespace().any(|name| name == lv)
     }
 
     fn field(&self, field: &str, lv: &str) -> String {

@@ -28,6 +28,7 @@ mod call_outs;
 mod collisions;
 mod content;
 mod counts;
+mod creation;
 mod flat;
 mod foreign;
 mod full;

@@ -1,6 +1,7 @@
 //! A call that has been begun and may be waited for, told to stop, or killed.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -35,6 +36,12 @@ impl Running {
     pub fn kill(mut self) {
         self.signal(Signal::SIGKILL);
         self.child.wait().unwrap();
+    }
+
+    /// Waits until somebody else has killed the driver.
+    pub fn dies(mut self) {
+        let status = self.child.wait().unwrap();
+        assert_eq!(status.signal(), Some(Signal::SIGKILL as i32), "{status}");
     }
 
     /// Asks the driver to stop, and returns what it says.

@@ -19,6 +19,8 @@ use steps::{Step, Steps, Victim};
 /// How many calls a sample looks at, and how many steps of each.
 const SAMPLE: (usize, usize) = (2, 4);
 
+const GROUP: &str = "kills";
+
 /// Chooses by the seed in the environment, or by the time.
 struct Sample {
     seed: u64,
@@ -105,8 +107,8 @@ fn a_call_that_was_killed_at_any_step_succeeds_when_it_is_repeated() {
 fn try_scene(scene: Scene, sample: &mut Sample, failures: &mut Vec<String>) -> (usize, usize) {
     let name = name_of(scene);
     let steps = Steps::new(&name);
-    let node = scene.node(&Steps::dir_of(&name));
-    let group = Group::of_size("kills", 4 << 30);
+    let node = scene.node(&Steps::dir_of(&name), GROUP);
+    let mut group = Group::of_size(GROUP, 4 << 30);
     let mut made = 0;
     let mut next = || {
         made += 1;
@@ -144,7 +146,9 @@ fn try_scene(scene: Scene, sample: &mut Sample, failures: &mut Vec<String>) -> (
             Err(_) => {
                 failures.push(format!("{name}: {step}, killing {victim:?}"));
                 // What it left gets into the way of the others.
-                break;
+                steps.kill_all();
+                drop(group);
+                group = Group::of_size(GROUP, 4 << 30);
             }
         }
     }

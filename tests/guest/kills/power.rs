@@ -10,7 +10,6 @@ use super::scenes::{Call, SCENES, Scene, Stage};
 use super::steps::{Cut, Step, Steps, Victim, wait_until};
 use super::{Sample, name_of, say};
 use crate::group::Group;
-use crate::node::Node;
 use crate::run;
 
 /// How many different calls are under way in a sample, and how many of each.
@@ -38,10 +37,7 @@ fn part(number: usize) -> String {
 
 /// kubelet does not make these again after a reboot.
 fn is_repeated(scene: &Scene) -> bool {
-    !matches!(
-        scene.call,
-        Call::Unmount | Call::UnmountDevice | Call::MountCreating
-    )
+    !matches!(scene.call, Call::Unmount | Call::UnmountDevice)
 }
 
 /// The one volume of a group. kubelet's directories are named after it.
@@ -64,11 +60,11 @@ fn when_the_power_goes_calls_are_under_way() {
     for scene in scenes {
         let name = name_of(scene);
         let steps = Steps::new(&name);
-        let node = scene.node(&Steps::dir_of(&name));
-        let all = find(scene, &node, &steps);
+        let all = find(scene, &steps);
         for _ in 0..SAMPLE.1 {
             let step = sample.one_of(&all);
             let group = groups.next().unwrap();
+            let node = scene.node(&Steps::dir_of(&name), &group.name);
             let mut stage = scene.stage(&node, &group.name, &lv_of(&group));
             scene.prepare(&node, &group, &stage);
             let cut = steps.cut(&node, &stage.args, &step, Victim::Nobody);
@@ -85,13 +81,15 @@ fn when_the_power_goes_calls_are_under_way() {
 }
 
 /// The steps of a call, found on another group: each of the disk's is for one volume.
-fn find(scene: Scene, node: &Node, steps: &Steps) -> Vec<Step> {
-    let scratch = Group::new(&format!("of{}", name_of(scene)));
+fn find(scene: Scene, steps: &Steps) -> Vec<Step> {
+    let name = name_of(scene);
+    let scratch = Group::new(&format!("of{name}"));
+    let node = scene.node(&Steps::dir_of(&name), &scratch.name);
     let mut found = 0;
-    let mut all = steps.find(node, true, || {
+    let mut all = steps.find(&node, true, || {
         found += 1;
-        let stage = scene.stage(node, &scratch.name, &format!("lv{found}"));
-        scene.prepare(node, &scratch, &stage);
+        let stage = scene.stage(&node, &scratch.name, &format!("lv{found}"));
+        scene.prepare(&node, &scratch, &stage);
         stage.args
     });
     all.retain(|step| !matches!(step, Step::OwnBefore(..)));
@@ -126,12 +124,12 @@ fn repeat(line: &str) {
     });
     let lv = lv_of(&group);
     Steps::new(words[1]);
-    let node = scene.node(&Steps::dir_of(words[1]));
+    let node = scene.node(&Steps::dir_of(words[1]), &group.name);
     let stage = Stage {
         has_page: words[2] == "true",
         ..scene.stage(&node, &group.name, &lv)
     };
-    if !group.is_active(&lv) {
+    if !scene.is_creating() && !group.is_active(&lv) {
         group.lv("lvchange", &["-ay"], &lv);
     }
     scene.prepare_again(&node, &stage);

@@ -12,6 +12,8 @@ use crate::volume::Volume;
 use crate::{filesystem_size, read, run, write_synced};
 
 const POD: &str = "pod";
+/// A file that a removed volume held.
+const THEIRS: &str = "theirs";
 
 /// A call, with the state of the volume that it begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +22,10 @@ pub enum Call {
     Mount,
     /// `mount` of a volume that is blank and not active, on a directory that is not there.
     MountInactive,
-    /// `mount` of a volume that does not exist and is created.
+    /// `mount` of a volume that does not exist and is created where a removed one was.
     MountCreating,
+    /// The same in a thin pool.
+    MountCreatingThin,
     /// `mount` of a volume with data that has no tags.
     MountForeign,
     /// `mount` of a volume with data that was extended by hand.
@@ -45,7 +49,7 @@ pub struct Scene {
 }
 
 /// All of them. A first mount and growth differ with the filesystem, the others do not.
-pub const SCENES: [Scene; 17] = {
+pub const SCENES: [Scene; 18] = {
     const fn scene(call: Call, fs: &'static str) -> Scene {
         Scene { call, fs }
     }
@@ -61,6 +65,7 @@ pub const SCENES: [Scene; 17] = {
         scene(Call::Grow, "btrfs"),
         scene(Call::MountInactive, "ext4"),
         scene(Call::MountCreating, "ext4"),
+        scene(Call::MountCreatingThin, "ext4"),
         scene(Call::MountForeign, "ext4"),
         scene(Call::MountForeign, "xfs"),
         scene(Call::MountExtended, "ext4"),
@@ -82,7 +87,8 @@ pub struct Stage {
 }
 
 impl Scene {
-    pub fn node(self, steps: &Path) -> Node {
+    /// A node that makes such calls on volumes of this group.
+    pub fn node(self, steps: &Path, vg: &str) -> Node {
         let mode = match self.call {
             Call::MountDevice | Call::UnmountDevice => Mode::Attach,
             _ => Mode::MountOnly,
@@ -95,8 +101,8 @@ impl Scene {
         if self.call == Call::Unmount {
             lines += "deactivate = true\n";
         }
-        if self.call == Call::MountCreating {
-            lines += "[volume_group.kills]\ncreate = true\n";
+        if self.is_creating() {
+            lines = format!("{lines}[volume_group.{vg}]\ncreate = true\n");
         }
         Node::with_config(mode, &lines)
     }
@@ -104,6 +110,10 @@ impl Scene {
     /// Whether LVM's part of this call is not that of another scene too.
     pub fn is_first_of_its_kind(self) -> bool {
         self.fs == "ext4" && self.call != Call::MountDevice
+    }
+
+    pub fn is_creating(self) -> bool {
+        matches!(self.call, Call::MountCreating | Call::MountCreatingThin)
     }
 
     fn size(self) -> &'static str {
@@ -116,7 +126,10 @@ impl Scene {
 
     /// The call on this volume. Changes nothing.
     pub fn stage(self, node: &Node, vg: &str, lv: &str) -> Stage {
-        let volume = Volume::of(vg, lv).fs(self.fs).with("size", self.size());
+        let mut volume = Volume::of(vg, lv).fs(self.fs).with("size", self.size());
+        if self.call == Call::MountCreatingThin {
+            volume = volume.with("thinpool", "pool");
+        }
         let (pod, global) = (node.pod_dir(POD, &volume), node.global_dir(&volume));
         let (json, json_for_pod) = (volume.json(), volume.json_for(POD));
         let read_only = volume.clone().read_only().json_for(POD);
@@ -157,12 +170,18 @@ impl Scene {
         let Stage {
             volume, lv, dir, ..
         } = stage;
-        if self.call != Call::MountCreating {
+        if !self.is_creating() {
             group.linear(lv, self.size());
         }
         let write = |dir: &Path| write_synced(&dir.join("page"), lv);
         match self.call {
-            Call::Mount | Call::MountCreating => {}
+            Call::Mount => {}
+            Call::MountCreating => group.leave_behind(self.size(), self.fs, THEIRS),
+            Call::MountCreatingThin => {
+                if !group.has("pool") {
+                    group.pool();
+                }
+            }
             Call::MountInactive => group.lv("lvchange", &["-an"], lv),
             Call::MountForeign | Call::MountExtended => {
                 write(&node.up(POD, volume));
@@ -263,7 +282,8 @@ impl Scene {
             }
             if !read_only {
                 let last = dir.join("last");
-                assert!(!last.exists(), "the content of a removed volume");
+                let theirs = dir.join(THEIRS).exists() || last.exists();
+                assert!(!theirs, "the content of a removed volume");
                 write_synced(&last, "can be written");
             }
             if self.call == Call::MountExtended {
@@ -281,7 +301,7 @@ impl Scene {
         // is recorded when that is possible, and never wrongly.
         let now = Self::uuid(volume);
         let mut tags = group.tags(lv);
-        if self.call == Call::MountCreating {
+        if self.is_creating() {
             tags = tags.replace("flexvolume.created,", "");
         }
         if self.call != Call::MountForeign || !tags.is_empty() {

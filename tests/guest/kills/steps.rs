@@ -31,8 +31,6 @@ const IOCTLS: [&str; 9] = [
 ];
 const TOOLS: &str = "lvs vgs lvchange lvcreate lvextend blkid mkfs.ext4 mkfs.xfs mkfs.btrfs e2fsck \
                      mount resize2fs xfs_growfs btrfs";
-/// How many of the calls of one kind in one tool are tried: the first, the last, some between.
-const OF_ONE_KIND: usize = 3;
 
 fn only_reads(tool: &str) -> bool {
     matches!(tool, "lvs" | "vgs" | "blkid")
@@ -148,7 +146,9 @@ impl Steps {
             steps.push(Step::Before(n, tool.clone()));
             if !only_reads(&tool) && (inside_lvm || !is_lvm(&tool)) {
                 let trace = self.read(&format!("trace.{n}"));
-                for (call, times) in thin(&changes(&trace)) {
+                // What lvcreate has not wiped yet is somebody else's.
+                let most = if tool == "lvcreate" { 8 } else { 3 };
+                for (call, times) in thin(&changes(&trace), most) {
                     steps.push(Step::Inside(n, tool.clone(), call, times));
                 }
             }
@@ -257,6 +257,14 @@ impl Steps {
         reached
     }
 
+    /// Ends what a call that failed its test has left.
+    pub fn kill_all(&self) {
+        for (_, pid) in self.ran() {
+            let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        self.plan("none");
+    }
+
     /// Waits until every tool that was started has ended, also those whose driver was killed.
     pub fn wait_for_orphans(tools: &[(String, i32)]) {
         for (tool, pid) in tools {
@@ -303,8 +311,8 @@ fn changes(trace: &str) -> Vec<(String, usize)> {
     changes
 }
 
-/// Of each kind a few, from the first to the last.
-fn thin(changes: &[(String, usize)]) -> Vec<(String, usize)> {
+/// Of each kind so many, from the first to the last.
+fn thin(changes: &[(String, usize)], most: usize) -> Vec<(String, usize)> {
     let mut kept = Vec::new();
     for (call, times) in changes {
         let alike: Vec<usize> = changes
@@ -313,7 +321,7 @@ fn thin(changes: &[(String, usize)]) -> Vec<(String, usize)> {
             .map(|(_, times)| *times)
             .collect();
         let last = alike.len() - 1;
-        let chosen = (0..OF_ONE_KIND).map(|n| alike[n * last / (OF_ONE_KIND - 1)]);
+        let chosen = (0..most).map(|n| alike[n * last / (most - 1)]);
         if chosen.into_iter().any(|n| n == *times) {
             kept.push((call.clone(), *times));
         }
