@@ -1,6 +1,7 @@
 //! From the options of a volume to its device: what every call-out that brings a volume up needs.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Error, Result, anyhow, bail};
 
@@ -80,7 +81,7 @@ fn activate(
             let Some(policy) = policy.filter(|policy| policy.create) else {
                 return Ok(Err(Missing::Volume));
             };
-            create(host, config, policy, options)?;
+            create(host, config, policy, options, None)?;
             // lvcreate has activated it.
             if let Some(device) = Device::find(host.kernel, id)? {
                 return Ok(Ok(device));
@@ -99,8 +100,14 @@ fn activate(
     let _lock = (config.deactivate && held.is_none())
         .then(|| lock::hold_inactive(host.kernel, &volume, config.limits.lock))
         .transpose()?;
-    lvm::activate(host, &config.limits, id)?;
-    match Device::find(host.kernel, id)? {
+    if let Err(error) = lvm::activate(host, &config.limits, id) {
+        match policy.filter(|policy| policy.create && lvm::is_unborn(&volume, &error)) {
+            Some(policy) => create(host, config, policy, options, Some(&volume))?,
+            None => return Err(error),
+        }
+        lvm::activate(host, &config.limits, id)?;
+    }
+    match find_soon(host, config, id)? {
         Some(device) => Ok(Ok(device)),
         None => bail!(
             "LVM activated {id}, but {} is missing; make it with `vgmknodes {}`, and see that \
@@ -108,6 +115,22 @@ fn activate(
             id.device().display(),
             id.vg()
         ),
+    }
+}
+
+/// The device of a volume that LVM says is active. LVM has waited for udev, unless a command that
+/// was killed has activated it just now.
+fn find_soon(host: &Host, config: &Config, id: &LvId) -> Result<Option<Device>> {
+    let most = config.limits.activate.min(Duration::from_secs(10));
+    let started = Instant::now();
+    loop {
+        let found = Device::find(host.kernel, id)?;
+        if found.is_some() || started.elapsed() >= most {
+            return Ok(found);
+        }
+        if host.kernel.pause(Duration::from_millis(20)) {
+            bail!("the driver was told to stop while it waited for udev to show {id}");
+        }
     }
 }
 
@@ -156,7 +179,15 @@ pub fn require_usable(volume: &Volume) -> Result<()> {
     Ok(())
 }
 
-fn create(host: &Host, config: &Config, policy: &VolumeGroup, options: &Options) -> Result<()> {
+/// Makes the volume if there is none of its name, or only `unborn`, of which the making was cut
+/// short.
+fn create(
+    host: &Host,
+    config: &Config,
+    policy: &VolumeGroup,
+    options: &Options,
+    unborn: Option<&Volume>,
+) -> Result<()> {
     let id = &options.id;
     let Some(size) = options.size else {
         bail!("there is no logical volume {id}, and none is made without the option `size`");
@@ -164,8 +195,11 @@ fn create(host: &Host, config: &Config, policy: &VolumeGroup, options: &Options)
     require_max_size(config, id, size)?;
     // Under a lock of the name: the volume has no UUID yet. Another call may have just made it.
     let lock = lock::hold_name(host.kernel, &id.dm_name(), config.limits.lock)?;
-    if let Found::Volume(_) = lvm::find(host, id, config.limits.query)? {
-        return Ok(());
+    if let Found::Volume(found) = lvm::find(host, id, config.limits.query)? {
+        if unborn.is_none_or(|unborn| unborn.uuid != found.uuid) {
+            return Ok(());
+        }
+        lvm::remove_unborn(host, &config.limits, &found, &lock)?;
     }
     let pool = options.thin_pool.as_ref().or(policy.thin_pool.as_ref());
     if pool.is_none() {

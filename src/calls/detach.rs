@@ -17,13 +17,22 @@ pub fn run(host: &Host, config: &Loaded, volume: &str, node: Option<&str>) -> Re
     if !config_here.deactivate || !is_here(host, config, node) || !host.tools.has("lvchange") {
         return Ok(Reply::success());
     }
-    for id in volumes_named(host, config_here, volume) {
+    deactivate_named(host, config_here, volume)?;
+    Ok(Reply::success())
+}
+
+/// Deactivates the volumes that kubelet knows by this name, except those that are in use.
+///
+/// # Errors
+/// LVM's, when it refuses.
+pub fn deactivate_named(host: &Host, config: &Config, name: &str) -> Result<()> {
+    for id in volumes_named(host, config, name) {
         if let Some(device) = Device::find(host.kernel, &id)? {
-            let _lock = lock::hold(host.kernel, &device, config_here.limits.lock)?;
-            deactivate_if_unused(host, config_here, &device)?;
+            let _lock = lock::hold(host.kernel, &device, config.limits.lock)?;
+            deactivate_if_unused(host, config, &device)?;
         }
     }
-    Ok(Reply::success())
+    Ok(())
 }
 
 /// kubelet gives the name of the volume, older ones gave the device, and a person may give either.

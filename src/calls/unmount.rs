@@ -2,7 +2,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::detach::deactivate_if_unused;
+use super::detach::{deactivate_if_unused, deactivate_named};
 use super::suspended::ensure_not_suspended;
 use crate::config::{Config, Loaded};
 use crate::device::{Device, volume_of};
@@ -41,9 +41,17 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
         let cleared = clear_global(host, config, global)?;
         device = device.or(cleared);
     }
-    if let Some(device) = device.filter(|_| config.deactivate) {
+    if !config.deactivate {
+        return Ok(Reply::success());
+    }
+    if let Some(device) = device {
         let _lock = lock::hold(host.kernel, &device, config.limits.lock)?;
         deactivate_if_unused(host, config, &device)?;
+    } else if matches!(place, Place::Pod { .. })
+        && let Some(name) = dir.file_name()
+    {
+        // The call before this one may have been killed after it had unmounted.
+        deactivate_named(host, config, &name.to_string_lossy())?;
     }
     Ok(Reply::success())
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 
 use super::record::CREATED;
 use super::report::Volume;
 use super::wait::explain;
 use crate::config::{Limits, VolumeGroup};
-use crate::host::{Command, Host, Lock};
+use crate::host::{Command, Host, Lock, ToolError};
 use crate::names::{LvId, LvName, VgName};
 use crate::size::Bytes;
 
@@ -116,6 +116,43 @@ pub fn create(
         .args(&policy.lvcreate_options)
         .operand(id.vg().as_str());
     run(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
+}
+
+/// Whether a volume that could not be activated, for this reason, has never come to be: lvcreate
+/// was killed between its change of LVM's metadata and its message to the thin pool. No other
+/// command makes up for that, and nothing can be on such a volume.
+#[must_use]
+pub fn is_unborn(volume: &Volume, error: &Error) -> bool {
+    // ENODATA: the pool itself knows no such volume. Source: Linux drivers/md/dm-thin-metadata.c,
+    // dm_pool_open_thin_device.
+    let is_unknown = matches!(
+        error.downcast_ref(),
+        Some(ToolError::Failed { stderr, .. }) if stderr.contains("No data available")
+    );
+    is_unknown && is_never_used(volume)
+}
+
+/// Whether the driver made this thin volume and has never seen anything on it.
+fn is_never_used(volume: &Volume) -> bool {
+    let is_thin = volume.layout.contains("thin") && volume.pool.is_some();
+    let has_content = volume.record.content_tags().next().is_some();
+    is_thin && volume.record.created && !has_content && !volume.active && !volume.open
+}
+
+/// Removes a volume that has never come to be, so that it can be made again.
+///
+/// # Errors
+/// When it is anything else, or LVM's reason.
+pub fn remove_unborn(host: &Host, limits: &Limits, volume: &Volume, lock: &Lock) -> Result<()> {
+    let id = &volume.id;
+    if !is_never_used(volume) {
+        bail!("{id} is not what a killed lvcreate has left");
+    }
+    let command = Command::writes("lvremove", limits.make)
+        .stdin(Arc::clone(&lock.file()))
+        .args(["--yes"])
+        .operand(id.to_string());
+    run(host, &command, id.vg()).with_context(|| format!("removing the unfinished {id}"))
 }
 
 /// Makes a volume at least `size` large; one that already is stays as it is.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,18 +19,19 @@ const OWN: &str = "mkdir,rmdir,mount,umount2,flock";
 const OF_TOOLS: &str = "pwrite64,pwritev,pwritev2,write,io_submit,fallocate,ftruncate,fsync,fdatasync,\
                         ioctl,rename,renameat,renameat2,unlink,mount,umount2,semop,semctl";
 /// The ioctls among them that change something.
-const IOCTLS: [&str; 9] = [
+const IOCTLS: [&str; 10] = [
     "DM_DEV_CREATE",
     "DM_DEV_SUSPEND",
     "DM_DEV_REMOVE",
     "DM_TABLE_LOAD",
+    "DM_TARGET_MSG",
     "BLKDISCARD",
     "BLKZEROOUT",
     "EXT4_IOC_RESIZE_FS",
     "XFS_IOC_FSGROWFSDATA",
     "BTRFS_IOC_RESIZE",
 ];
-const TOOLS: &str = "lvs vgs lvchange lvcreate lvextend blkid mkfs.ext4 mkfs.xfs mkfs.btrfs e2fsck \
+const TOOLS: &str = "lvs vgs lvchange lvcreate lvremove lvextend blkid mkfs.ext4 mkfs.xfs mkfs.btrfs e2fsck \
                      mount resize2fs xfs_growfs btrfs";
 
 fn only_reads(tool: &str) -> bool {
@@ -250,7 +252,11 @@ impl Steps {
                 Step::Inside(..) | Step::OwnAfter(..) => {
                     self.read("trace").contains("--- stopped by SIGSTOP ---")
                 }
-                Step::OwnBefore(..) => self.read("trace").contains("+++ killed by SIGKILL +++"),
+                // By strace itself.
+                Step::OwnBefore(..) => {
+                    let ended = driver.try_wait().unwrap();
+                    ended.is_some_and(|status| status.signal() == Some(Signal::SIGKILL as i32))
+                }
             };
             reached || driver.try_wait().unwrap().is_some()
         });
