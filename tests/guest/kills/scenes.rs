@@ -180,6 +180,8 @@ impl Scene {
             Call::MountCreatingThin => {
                 if !group.has("pool") {
                     group.pool();
+                    // What LVM does for the first volume of a pool it does for no other.
+                    group.thin("first", self.size());
                 }
             }
             Call::MountInactive => group.lv("lvchange", &["-an"], lv),
@@ -303,6 +305,10 @@ impl Scene {
         let mut tags = group.tags(lv);
         if self.is_creating() {
             tags = tags.replace("flexvolume.created,", "");
+        }
+        if self.call == Call::Unmount {
+            // For the sake of deactivating.
+            tags = tags.replace(&format!(",flexvolume.volume={}", volume.name), "");
         }
         if self.call != Call::MountForeign || !tags.is_empty() {
             assert_eq!(tags, format!("flexvolume.fs={}:{now}", self.fs));
