@@ -132,6 +132,18 @@ pub fn volume_of(kernel: &dyn Kernel, number: DeviceNumber) -> Option<Device> {
         .filter(|device| device.number == number)
 }
 
+/// Whether the kernel has the volume's device, also if there is no node for it.
+#[must_use]
+pub fn is_in_kernel(kernel: &dyn Kernel, id: &LvId) -> bool {
+    let all = Path::new("/sys/block");
+    let name = id.dm_name();
+    let names = kernel.list(all).unwrap_or_default();
+    names.iter().any(|block| {
+        let found = kernel.read(&all.join(block).join("dm/name"));
+        found.is_ok_and(|found| found.trim_end() == name)
+    })
+}
+
 /// Whether a device has reads or writes that its disk has not answered yet. None: it is no block
 /// device.
 #[must_use]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Error, Result, anyhow, bail};
 
 use crate::config::{Config, VolumeGroup};
-use crate::device::{Device, volume_of};
+use crate::device::{Device, is_in_kernel, volume_of};
 use crate::host::{Host, Lock};
 use crate::lock;
 use crate::lvm::{self, Found, Tags, Volume};
@@ -118,14 +118,14 @@ fn activate(
     }
 }
 
-/// The device of a volume that LVM says is active. LVM has waited for udev, unless a command that
-/// was killed has activated it just now.
+/// The device of a volume that LVM says is active. LVM has waited for udev to make its node, unless
+/// a command that was killed has activated it just now.
 fn find_soon(host: &Host, config: &Config, id: &LvId) -> Result<Option<Device>> {
     let most = config.limits.activate.min(Duration::from_secs(10));
     let started = Instant::now();
     loop {
         let found = Device::find(host.kernel, id)?;
-        if found.is_some() || started.elapsed() >= most {
+        if found.is_some() || started.elapsed() >= most || !is_in_kernel(host.kernel, id) {
             return Ok(found);
         }
         if host.kernel.pause(Duration::from_millis(20)) {
