@@ -6,7 +6,9 @@
 #   tests/run.sh cli             the executable's replies, on this machine
 #   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
-#   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest
+#   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
+#                                KUBELET=PATH names one, else it is built once from Debian's
+#                                sources; PEER=PATH names the bash script that nodes change from
 #
 # The guest is a virtual machine where KVM works, else user-mode Linux, else an emulated machine;
 # MACHINE=vng or MACHINE=uml chooses.
@@ -260,6 +262,7 @@ case $what in
         guest
         wait
         cat "$DIR/fuzzed"
+        kubelet
         ;;
     unit) host unit --lib --bins "$@" ;;
     cli) host cli --test cli "$@" ;;
@@ -273,7 +276,7 @@ case $what in
         kubelet "$@"
         ;;
     *)
-        sed -n '2,17s/^# \{0,1\}//p' "$0"
+        sed -n '2,20s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
 esac

@@ -4,14 +4,16 @@ use std::fs::{self, File};
 use std::io::Write;
 
 use crate::driver::{Driver, Mode};
-use crate::machine::{from_environment, refusal, shared};
+use crate::machine::{from_environment, refusal, shared, warning};
 use crate::pod::{Pod, all_end};
+use crate::run;
 use crate::volume::Volume;
 
 in_both_modes! {
     the_driver_is_upgraded_while_pods_run
     the_config_is_edited_while_pods_run
     a_wrong_option_is_explained_in_the_event_word_for_word
+    a_wrong_filesystem_is_explained_in_the_event_word_for_word
 }
 
 fn the_driver_is_upgraded_while_pods_run(mode: Mode) {
@@ -80,11 +82,26 @@ fn a_wrong_option_is_explained_in_the_event_word_for_word(mode: Mode) {
     let text = refusal(mode, &pod.name, "reason: ");
     let failures = driver.failures();
     let reason = failures.first().expect("a call has failed");
-    assert!(reason.contains("`size`"), "{reason}");
+    assert!(reason.contains("option size"), "{reason}");
     assert!(text.ends_with(reason), "{text:?} holds not {reason:?}");
     assert_eq!(volume.tags(), "", "nothing was made on it");
     pod.delete();
     pod.is_gone();
+}
+
+fn a_wrong_filesystem_is_explained_in_the_event_word_for_word(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("other");
+    let driver = Driver::new(&case, mode);
+    let volume = Volume::new(&case, "data");
+    run("mkfs.ext4", &["-q", &volume.device()]);
+    let pod = Pod::writing(&driver, "web", &volume.clone().fs("xfs"), "never");
+    let text = warning(&pod.name, "reason: ");
+    let failures = driver.failures();
+    let reason = failures.first().expect("a call has failed");
+    assert!(reason.contains(" holds ext4, not xfs; "), "{reason}");
+    assert!(text.ends_with(reason), "{text:?} holds not {reason:?}");
+    all_end(&driver, mode, &volume, &[pod]);
 }
 
 #[test]

@@ -68,6 +68,11 @@ fn a_pod_deleted_while_its_mount_is_in_progress_leaves_nothing(mode: Mode) {
     if mode == Mode::Attach {
         driver.has_answered("detach", 1);
     }
+    // Nothing was taken away before the volume was up, and then all of it.
+    assert!(driver.order().ends_with(match mode {
+        Mode::Attach => "mountdevice mount unmount unmountdevice detach",
+        Mode::MountOnly => "mount unmount",
+    }));
 
     let next = Pod::writing(&driver, "next", &volume, "kept");
     next.says("written");

@@ -5,6 +5,11 @@ use crate::machine::shared;
 use crate::pod::Pod;
 use crate::volume::Volume;
 
+in_both_modes! {
+    ext4_keeps_its_data
+    xfs_keeps_its_data
+}
+
 /// What kubelet calls for one pod after the other, each once if it comes several times in a row.
 fn calls_for_two_lives(mode: Mode) -> String {
     let (up, down) = match mode {
@@ -47,22 +52,10 @@ fn live_twice(case: &str, mode: Mode, fs: &str) {
     assert_eq!(driver.order(), calls_for_two_lives(mode));
 }
 
-#[test]
-fn ext4_keeps_its_data_in_attach_mode() {
-    live_twice("ext4", Mode::Attach, "ext4");
+fn ext4_keeps_its_data(mode: Mode) {
+    live_twice("ext4", mode, "ext4");
 }
 
-#[test]
-fn ext4_keeps_its_data_in_mount_only_mode() {
-    live_twice("ext4", Mode::MountOnly, "ext4");
-}
-
-#[test]
-fn xfs_keeps_its_data_in_attach_mode() {
-    live_twice("xfs", Mode::Attach, "xfs");
-}
-
-#[test]
-fn xfs_keeps_its_data_in_mount_only_mode() {
-    live_twice("xfs", Mode::MountOnly, "xfs");
+fn xfs_keeps_its_data(mode: Mode) {
+    live_twice("xfs", mode, "xfs");
 }

@@ -54,6 +54,7 @@ fn set_up() {
     for dir in ["manifests", "exec", "drivers"] {
         fs::create_dir_all(Path::new(KUBELET).join(dir)).unwrap();
     }
+    show_clock_speed();
     start_containerd();
     let kubelet = from_environment("KUBELET");
     fs::copy(kubelet, "/run/kubelet").unwrap();
@@ -63,6 +64,16 @@ fn set_up() {
 fn in_memory(dir: &str) {
     fs::create_dir_all(dir).unwrap();
     run("mount", &["-t", "tmpfs", "tmpfs", dir]);
+}
+
+/// kubelet asks for the processor's clock speed, and user-mode Linux does not tell it.
+fn show_clock_speed() {
+    let processors = fs::read_to_string("/proc/cpuinfo").unwrap();
+    if !processors.contains("cpu MHz") {
+        let processor = format!("{}\ncpu MHz\t\t: 1000.000\n\n", processors.trim_end());
+        fs::write("/run/cpuinfo", processor).unwrap();
+        run("mount", &["--bind", "/run/cpuinfo", "/proc/cpuinfo"]);
+    }
 }
 
 fn is_filesystem(disk: &str) -> bool {
@@ -125,8 +136,9 @@ pub fn start_kubelet() {
         config,
         "--container-runtime=remote",
         "--container-runtime-endpoint=unix:///run/containerd/containerd.sock",
-        // Events are logged from this level on.
-        "--v=3",
+        // Events are logged from level 3 on.
+        "--v=2",
+        "--vmodule=event=3",
         // The statistics of containers, which cost much time here.
         "--housekeeping-interval=60s",
     ];

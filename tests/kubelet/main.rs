@@ -71,7 +71,7 @@ fn run(tool: &str, args: &[&str]) -> String {
 
 /// Waits until `look` finds something. The limit only ends a test that would never end.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    const LIMIT: Duration = Duration::from_secs(900);
+    const LIMIT: Duration = Duration::from_secs(600);
     let started = Instant::now();
     loop {
         if let Some(found) = look() {

@@ -154,16 +154,28 @@ impl Pod {
 /// Takes the pods from kubelet, and waits until neither they nor the mounts of their volume are on
 /// the node, and the last calls have been made.
 pub fn all_end(driver: &Driver, mode: Mode, volume: &Volume, pods: &[Pod]) {
+    ending(driver, mode, volume, pods)();
+}
+
+/// The same in two steps, so that others can end meanwhile: what it returns waits.
+pub fn ending<'a>(
+    driver: &'a Driver,
+    mode: Mode,
+    volume: &'a Volume,
+    pods: &'a [Pod],
+) -> impl FnOnce() + 'a {
     let detached = driver.count("detach");
     for pod in pods {
         pod.delete();
     }
-    for pod in pods {
-        pod.is_gone();
-    }
-    volume.is_unmounted();
-    if mode == Mode::Attach {
-        driver.has_answered("detach", detached + 1);
+    move || {
+        for pod in pods {
+            pod.is_gone();
+        }
+        volume.is_unmounted();
+        if mode == Mode::Attach {
+            driver.has_answered("detach", detached + 1);
+        }
     }
 }
 
