@@ -92,9 +92,9 @@ impl Node {
         Call(command.spawn().unwrap())
     }
 
-    /// A failure that says these words.
-    fn fails(&self, words: &[&str]) {
-        self.start().ends_with(words);
+    /// A failure that says these words. Returns all of them.
+    fn fails(&self, words: &[&str]) -> String {
+        self.start().ends_with(words)
     }
 
     /// Waits until a stand-in has made this file, and returns what is in it.
@@ -119,7 +119,7 @@ impl Call {
     }
 
     /// Reads both streams to their ends, as kubelet does: a process that kept one open would show.
-    fn ends_with(mut self, words: &[&str]) {
+    fn ends_with(mut self, words: &[&str]) -> String {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         let mut pipe = self.0.stdout.take().unwrap();
         pipe.read_to_string(&mut stdout).unwrap();
@@ -133,6 +133,7 @@ impl Call {
         for word in words {
             assert!(reply.message.contains(word), "no {word:?} in {reply:?}");
         }
+        reply.message
     }
 }
 
@@ -206,9 +207,22 @@ fn a_tool_that_floods_its_standard_error_ends_at_its_limit_and_floods_no_message
 }
 
 #[test]
-fn a_tool_that_complains_at_length_has_its_last_words_in_the_message() {
-    let lvs = "yes 'nothing to see here' | head -c 300000 >&2; echo the real reason >&2; exit 5";
-    Node::with_limits(lvs, "", "query = 60").fails(&["exit code 5", "the real reason"]);
+fn a_tool_that_complains_at_length_has_its_first_and_last_words_in_the_message() {
+    let lvs = "echo the reason >&2; yes 'nothing to see here' | head -c 300000 >&2
+        echo the consequence >&2; exit 5";
+    let words = [
+        "exit code 5: the reason; nothing",
+        "; …; ",
+        "the consequence",
+    ];
+    Node::with_limits(lvs, "", "query = 60").fails(&words);
+}
+
+#[test]
+fn a_tool_that_explains_its_usage_at_length_has_only_its_reason_in_the_message() {
+    let lvs = "echo too small >&2; echo Usage: lvs >&2; yes option | head -c 3000 >&2; exit 5";
+    let message = Node::new(lvs, "").fails(&["exit code 5: too small"]);
+    assert!(message.ends_with("too small"), "{message}");
 }
 
 #[test]

@@ -199,7 +199,7 @@ pub struct Output {
     pub code: i32,
     /// All of its standard output.
     pub stdout: Vec<u8>,
-    /// The last 1 KiB of its standard error, on one line.
+    /// The first and the last 512 bytes of its standard error, on one line.
     pub stderr: String,
 }
 
@@ -226,7 +226,7 @@ pub enum ToolError {
         line: String,
         /// Its exit code; 128 + N when signal N ended it, as a shell says.
         code: i32,
-        /// The last 1 KiB of its standard error, on one line.
+        /// The first and the last 512 bytes of its standard error, on one line.
         stderr: String,
     },
     /// It outlived its limit and was stopped.

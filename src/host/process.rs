@@ -18,8 +18,10 @@ use super::{Command, Effect, Output, Program, Signals, ToolError, Tools};
 
 /// More than any report: 10,000 logical volumes take about 4 MiB.
 const MOST_STDOUT: usize = 16 << 20;
-/// What is kept of standard error, from its end.
+/// What is kept of standard error, of its beginning and of its end.
 const MOST_STDERR: usize = 1024;
+/// As much of it is the beginning.
+const HEAD_OF_STDERR: usize = 512;
 /// How long a writer may take to obey SIGTERM at its own limit.
 const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
 /// The same when the driver itself is told to stop: kubelet waits 10 s, people less.
@@ -169,7 +171,7 @@ impl Tools for Processes<'_> {
         if command.accepts(code) {
             Ok(Output {
                 code,
-                stderr: one_line(&watched.stderr),
+                stderr: watched.err_line(),
                 stdout: watched.stdout,
             })
         } else {
@@ -204,6 +206,7 @@ struct Watched<'a> {
     err_open: Cell<bool>,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
+    err_cut: bool,
 }
 
 impl<'a> Watched<'a> {
@@ -215,6 +218,7 @@ impl<'a> Watched<'a> {
             err_open: Cell::new(true),
             stdout: Vec::new(),
             stderr: Vec::new(),
+            err_cut: false,
         };
         for fd in [watched.out_fd(), watched.err_fd()].into_iter().flatten() {
             fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -291,16 +295,31 @@ impl<'a> Watched<'a> {
         if let Some(pipe) = self.child.stderr.as_mut().filter(|_| self.err_open.get()) {
             let open = read_available(pipe, &mut self.stderr, MOST_STDERR.saturating_mul(2))?;
             self.err_open.set(open);
+            // The reason often comes first, and a page of usage or a trace after it.
             let surplus = self.stderr.len().saturating_sub(MOST_STDERR);
-            self.stderr.drain(..surplus);
+            if surplus > 0 {
+                let after = HEAD_OF_STDERR.saturating_add(surplus);
+                self.stderr.drain(HEAD_OF_STDERR..after);
+                self.err_cut = true;
+            }
         }
         Ok(true)
+    }
+
+    /// Its standard error on one line, with a mark where something was left out.
+    fn err_line(&self) -> String {
+        match self.stderr.split_at_checked(HEAD_OF_STDERR) {
+            Some((head, tail)) if self.err_cut => {
+                one_line(&[head, "\n…\n".as_bytes(), tail].concat())
+            }
+            _ => one_line(&self.stderr),
+        }
     }
 
     /// What it had to say, on one line. e2fsck complains on standard output.
     fn complaint(&self) -> String {
         if !self.stderr.is_empty() {
-            return one_line(&self.stderr);
+            return self.err_line();
         }
         let tail = self.stdout.len().saturating_sub(MOST_STDERR);
         one_line(self.stdout.get(tail..).unwrap_or_default())
@@ -345,12 +364,15 @@ fn read_available(pipe: &mut impl Read, into: &mut Vec<u8>, most: usize) -> io::
     Ok(true)
 }
 
-/// Folds a tool's complaint into one line.
+/// Folds a tool's complaint into one line. What it says of its usage after the reason is left out.
 fn one_line(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes)
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text
         .lines()
         .map(str::trim)
         .filter(|line| !line.is_empty())
-        .collect::<Vec<_>>()
-        .join("; ")
+        .collect();
+    let usage = lines.iter().position(|line| line.starts_with("Usage:"));
+    let reason = usage.filter(|at| *at > 0).and_then(|at| lines.get(..at));
+    reason.unwrap_or(&lines).join("; ")
 }

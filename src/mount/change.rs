@@ -11,7 +11,7 @@ use super::table::{Row, Table, mounted_at};
 use crate::config::Limits;
 use crate::device::{Device, is_waiting};
 use crate::holders;
-use crate::host::{Command, DeviceNumber, Effect, Host, Kernel, Lock};
+use crate::host::{Command, DeviceNumber, Effect, Host, Kernel, Lock, own_name};
 use crate::names::FsType;
 use crate::options::MountOptions;
 
@@ -54,18 +54,40 @@ pub fn mount_device(
     let command = command.operand(&device.path).operand(dir);
     match host.run(&command) {
         Ok(_) => Ok(()),
-        Err(error) => Err(after_undo(
-            error.into(),
-            ensure_unmounted(host, limits, dir),
-        ))
-        .with_context(|| {
-            format!(
-                "mounting {} on {} (see also `dmesg`)",
-                device.id,
-                dir.display()
-            )
-        }),
+        Err(error) => {
+            let is_twin = fs == FsType::Btrfs && error.to_string().contains("File exists");
+            Err(after_undo(
+                error.into(),
+                ensure_unmounted(host, limits, dir),
+            ))
+            .with_context(|| {
+                format!(
+                    "mounting {} on {} (see also `dmesg`)",
+                    device.id,
+                    dir.display()
+                )
+            })
+            .map_err(|error| {
+                if is_twin {
+                    error.context(twin(device))
+                } else {
+                    error
+                }
+            })
+        }
     }
+}
+
+/// btrfs knows a filesystem by its UUID alone, and so takes a second one for the first.
+fn twin(device: &Device) -> String {
+    format!(
+        "a btrfs with the same UUID as that of {} is mounted on this node: one is a snapshot or a \
+         copy of the other, and btrfs mounts only one of them at a time. Unmount the other one, or \
+         give this one a UUID of its own (`btrfstune -u {}`) and run `{} adopt {0}`",
+        device.id,
+        device.path.display(),
+        own_name()
+    )
 }
 
 /// Shows the mount `from` at `dir` too, read-only if asked. A failure leaves no mount.

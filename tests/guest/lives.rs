@@ -143,3 +143,19 @@ fn a_volume_that_is_not_there_fails_and_leaves_nothing() {
         node.fails(&["mount", text(&dir), &volume.json()], &["nosuch"]);
     }
 }
+
+#[test]
+fn a_volume_that_is_too_small_for_its_filesystem_is_refused_with_the_reason_of_mkfs() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("little");
+    group.linear("data", "64m");
+    let volume = Volume::new(&group, "data").fs("xfs");
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let reply = node.call(&["mount", text(&dir), &volume.json()]);
+    reply.is_failure(&["making xfs on little/data", "larger than 300MB"]);
+    assert!(!reply.message.contains("-b size="), "{reply:?}");
+    assert_eq!(group.tags("data"), "");
+    let volume = volume.fs("ext4");
+    node.up("pod", &volume);
+    node.down("pod", &volume);
+}

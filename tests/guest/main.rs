@@ -25,6 +25,7 @@ mod volume;
 
 mod busy;
 mod call_outs;
+mod clones;
 mod collisions;
 mod content;
 mod counts;

@@ -1,0 +1,62 @@
+//! Snapshots beside their origin: the filesystem on both has the same UUID.
+
+use crate::group::Group;
+use crate::node::{Mode, Node, precreated, text};
+use crate::snapshot::mount_at;
+use crate::volume::Volume;
+use crate::{read, run, write_synced};
+
+/// A volume with a page on it, a snapshot of that, and then another page.
+fn origin_and_snapshot(node: &Node, group: &Group, fs: &str, size: &str) -> (Volume, Volume) {
+    let clone = format!("{fs}-clone");
+    group.linear(fs, size);
+    let origin = Volume::new(group, fs).fs(fs);
+    let page = node.up("origin", &origin).join("page");
+    write_synced(&page, "before");
+    let path = format!("{}/{fs}", group.name);
+    let args = ["-qq", "-y", "-s", "-n", &clone, "-L", "32m", &path];
+    run("lvcreate", &args);
+    write_synced(&page, "after");
+    (origin, Volume::new(group, &clone).fs(fs))
+}
+
+#[test]
+fn a_snapshot_is_mounted_beside_its_origin_and_each_has_its_own_data() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::of_size("clones", 1 << 30);
+    for (fs, size) in [("ext4", "32m"), ("xfs", "300m")] {
+        let (origin, clone) = origin_and_snapshot(&node, &group, fs, size);
+        assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
+        node.down("origin", &origin);
+        assert_eq!(read(&node.up("origin", &origin).join("page")), "after");
+        node.down("clone", &clone);
+        node.down("origin", &origin);
+    }
+}
+
+#[test]
+fn btrfs_that_is_mounted_keeps_its_snapshot_out_and_the_message_says_what_to_do() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::of_size("twins", 1 << 30);
+    let (origin, clone) = origin_and_snapshot(&node, &group, "btrfs", "128m");
+    let dir = precreated(node.pod_dir("clone", &clone));
+    let refuse = |dir, volume: &Volume| {
+        let reply = node.call(&["mount", text(dir), &volume.json()]);
+        reply.is_failure(&["same UUID as that of twins/", "`btrfstune -u /dev/mapper/"]);
+        assert_eq!(mount_at(dir), None);
+    };
+    refuse(&dir, &clone);
+    node.down("origin", &origin);
+    // Either of them alone; and never one in the place of the other.
+    assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
+    refuse(&precreated(node.pod_dir("origin", &origin)), &origin);
+    node.down("clone", &clone);
+    run("btrfstune", &["-f", "-u", &clone.device()]);
+    let reply = node.call(&["mount", text(&dir), &clone.json()]);
+    reply.is_failure(&["should hold btrfs", "adopt twins/btrfs-clone"]);
+    run(text(&node.exe()), &["adopt", "twins/btrfs-clone"]);
+    assert_eq!(read(&node.up("origin", &origin).join("page")), "after");
+    assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
+    node.down("clone", &clone);
+    node.down("origin", &origin);
+}
