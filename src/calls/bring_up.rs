@@ -290,10 +290,13 @@ pub fn require_same(host: &Host, word: &str, device: &Device, options: &Options)
 /// What to do when two volumes of one name meet on a node.
 #[must_use]
 pub fn same_name_advice(name: Option<&str>) -> String {
-    let called = name.map_or_else(String::new, |name| format!(" {name:?}"));
+    let called = name.map_or_else(
+        || "have the same one".to_owned(),
+        |name| format!("are called {name:?}"),
+    );
     format!(
         "With attach = true kubelet keeps one mount for each volume name, and two different \
-         logical volumes are called{called} on this node: give the volumes of the two pods \
+         logical volumes {called} on this node: give the volumes of the two pods \
          different names, use PersistentVolumes, or set attach = false on the node"
     )
 }
