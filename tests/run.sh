@@ -9,12 +9,13 @@
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
 #                                KUBELET=PATH names one, else it is built once from Debian's
 #                                sources; PEER=PATH names the bash script that nodes change from
+#   tests/run.sh plane [CASE…]   the same as a node of a control plane, which claims and attaches
 #
 # The guest is a virtual machine where KVM works, else user-mode Linux, else an emulated machine;
 # MACHINE=vng or MACHINE=uml chooses.
 #
 # With --full before these, also what takes hours: the driver is killed at every step of every
-# call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses.
+# call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses. And plane.
 #
 # What is missing is installed with apt on Debian and Ubuntu. The last lines say how many tests ran
 # and how many of them passed, as the test runners themselves counted them.
@@ -26,6 +27,8 @@ cd "$(dirname "$0")/.."
 . tests/uml.sh
 # shellcheck source=tests/kubelet/boot.sh
 . tests/kubelet/boot.sh
+# shellcheck source=tests/kubelet/plane/boot.sh
+. tests/kubelet/plane/boot.sh
 
 LARGEST=2500000 # bytes of the executable
 FUZZ_SECONDS=${FUZZ_SECONDS:-20} # for each parser
@@ -41,7 +44,7 @@ fi
 export CARGO_TERM_COLOR=never
 unset CARGO_BUILD_TARGET
 DIR=$(mktemp -d "${TMPDIR:-/tmp}/flexvolume-lvm.XXXXXX")
-trap 'rm -rf "$DIR" 2> /dev/null || as_root rm -rf "$DIR"' EXIT
+trap 'end_background; rm -rf "$DIR" 2> /dev/null || as_root rm -rf "$DIR"' EXIT
 # What failed, and what the runners counted: files, since steps may run side by side.
 touch "$DIR/failed" "$DIR/counts"
 
@@ -263,6 +266,7 @@ case $what in
         wait
         cat "$DIR/fuzzed"
         kubelet
+        [ -z "$FULL" ] || plane
         ;;
     unit) host unit --lib --bins "$@" ;;
     cli) host cli --test cli "$@" ;;
@@ -275,8 +279,12 @@ case $what in
         build
         kubelet "$@"
         ;;
+    plane)
+        build
+        plane "$@"
+        ;;
     *)
-        sed -n '2,20s/^# \{0,1\}//p' "$0"
+        sed -n '2,21s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
 esac

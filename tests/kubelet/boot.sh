@@ -18,7 +18,7 @@ need_kubelet() {
 # build_kubernetes PROGRAM…: builds programs from Debian's source package, which holds all that
 # they need, and keeps them in the cache.
 build_kubernetes() {
-    local program top=$CACHE/kube
+    local program top=$CACHE/kubernetes
     # Written last of all.
     [ -s "$top/version" ] || kubernetes_sources "$top"
     need go:golang-go
@@ -26,15 +26,29 @@ build_kubernetes() {
         say "building $program, which takes some minutes"
         (
             cd "$top/go/src/k8s.io/kubernetes"
+            export GOPATH=$top/go GO111MODULE=off CGO_ENABLED=0
+            [ "$program" != kube-apiserver ] || describe_api "$top"
             version=v$(cat "$top/version")
             minor=${version#v*.}
             set_to=k8s.io/kubernetes/vendor/k8s.io/component-base/version
-            GOPATH=$top/go GO111MODULE=off CGO_ENABLED=0 nice go build -trimpath -ldflags "-s -w \
-                -X $set_to.gitVersion=$version -X $set_to.gitMajor=1 -X $set_to.gitMinor=${minor%%.*}" \
+            nice go build -trimpath -ldflags "-s -w -X $set_to.gitVersion=$version \
+                -X $set_to.gitMajor=1 -X $set_to.gitMinor=${minor%%.*}" \
                 -o "$top/$program" "k8s.io/kubernetes/cmd/$program"
         ) || die "$program did not build; with KUBELET= the tests take a kubelet that is there already"
         mv "$top/$program" "$CACHE/$program"
     done
+}
+
+# describe_api DIR: writes the one source file that is not among the sources, as it is generated.
+describe_api() {
+    local packages
+    packages=$(grep -rl --include='*.go' '+k8s:openapi-gen=' cmd pkg staging/src/k8s.io |
+        sed 's,/[^/]*$,,; s,^staging/src,vendor,; s,^,k8s.io/kubernetes/,' |
+        grep -v -e /code-generator/ -e /sample-apiserver/ | sort -u | paste -sd,)
+    go build -o "$1/openapi-gen" k8s.io/kubernetes/vendor/k8s.io/kube-openapi/cmd/openapi-gen
+    "$1/openapi-gen" --input-dirs "$packages" --report-filename "$1/violations" \
+        --output-package k8s.io/kubernetes/pkg/generated/openapi --output-file-base zz_generated.openapi \
+        --go-header-file vendor/k8s.io/code-generator/hack/boilerplate.go.txt
 }
 
 # kubernetes_sources DIR: fetches and unpacks the source package. apt's own lists stay as they are.
@@ -56,13 +70,18 @@ kubernetes_sources() {
         -o "Dir::State::Lists=$top/apt/lists" -o APT::Sandbox::User=root)
     (
         cd "$top"
-        "${apt[@]}" update && "${apt[@]}" source --download-only kubernetes &&
-            dpkg-source --no-check -x kubernetes_*.dsc go/src/k8s.io/kubernetes > /dev/null
+        # One library among the sources spoils memory when Go is 1.18 or newer. Debian has a later one.
+        library=golang-github-modern-go-reflect2
+        "${apt[@]}" update && "${apt[@]}" source --download-only kubernetes "$library" &&
+            dpkg-source --no-check -x kubernetes_*.dsc go/src/k8s.io/kubernetes > /dev/null &&
+            rm -r go/src/k8s.io/kubernetes/vendor/github.com/modern-go/reflect2 &&
+            dpkg-source --no-check -x "$library"_*.dsc \
+                go/src/k8s.io/kubernetes/vendor/github.com/modern-go/reflect2 > /dev/null
     ) || die "apt has no sources of Kubernetes here; name a kubelet with KUBELET="
     version=$(cd "$top/go/src/k8s.io/kubernetes" && dpkg-parsechangelog --show-field Version)
     # 1.20.5+really1.20.2-1.1 is 1.20.2.
     version=${version##*really}
-    rm -rf "$top/apt" "$top"/kubernetes_*
+    rm -rf "$top/apt" "$top"/*_*
     echo "${version%%[-+~]*}" > "$top/version"
 }
 
@@ -95,6 +114,7 @@ kubelet_guest() {
         export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$DIR/again PEER=$DIR/script
         export FLEXVOLUME_LVM_RECORDER=$DIR/recorder FLEXVOLUME_LVM_IMAGE=$DIR/pod.tar
         export FLEXVOLUME_LVM_INSTALLER=$DIR/installer.tar KUBELET=$DIR/the-kubelet
+        $(plane_of_guest)
         { timeout $((KUBELET_LIMIT - 300)) $DIR/kubelet-cases --test-threads=4 $(printf ' %q' "$@") ||
             [ \$? != 124 ] || echo 'the cases did not end in time, and were stopped'; } 2>&1 |
             tee $DIR/$name.log
@@ -113,12 +133,12 @@ kubelet_guest() {
     }
 }
 
-# A real kubelet drives the driver. Every call and its reply, and the logs of the run, are kept.
-kubelet() {
+# Puts all that a kubelet and its cases need into $DIR.
+kubelet_parts() {
+    local tests recorder
     need_guest
     choose_machine
     need_kubelet
-    local tests recorder kept=${CARGO_TARGET_DIR:-target}/kubelet
     tests=$(artifact --test kubelet)
     recorder=$(artifact --test recorder)
     if [ -z "$tests" ] || [ -z "$recorder" ]; then
@@ -131,22 +151,37 @@ kubelet() {
     install "$KUBELET" "$DIR/the-kubelet"
     [ -z "${PEER:-}" ] || install "$PEER" "$DIR/script"
     pod_image "$DIR/pod.tar"
-    DRIVER=$DIR/lvm install/image.sh "$DIR/installer.tar"
+    rm -f "$DIR/volumes" "$DIR/kubelet"
     truncate -s 6G "$DIR/volumes" "$DIR/kubelet"
-    local without=()
+}
+
+# keep_calls NAME FILE…: keeps the record of a run, and the logs, and prints what was called.
+keep_calls() {
+    local file kept=${CARGO_TARGET_DIR:-target}/$1
+    shift
+    rm -rf "$kept"
+    mkdir -p "$kept"
+    cp -r "$@" "$kept/"
+    for file in "$kept"/*.jsonl; do
+        say "what was called: $file has every call with its reply and duration"
+        "$DIR/recorder" --table "$file"
+    done
+}
+
+# A real kubelet drives the driver. Every call and its reply, and the logs of the run, are kept.
+kubelet() {
+    kubelet_parts
+    DRIVER=$DIR/lvm install/image.sh "$DIR/installer.tar"
+    local without=(--skip plane::)
     if [ -z "${PEER:-}" ]; then
         say "NOT RUN: changing from the bash script and back. The script is not part of this project; PEER=PATH names it"
-        without=(--skip the_script_is_replaced)
+        without+=(--skip the_script_is_replaced)
     fi
     step kubelet kubelet_guest kubelet-1 --skip after_the_power_came_back "${without[@]}" "$@"
     if [ -e "$DIR/again" ]; then
         step "kubelet after a power-off" kubelet_guest kubelet-2 after_the_power_came_back
     fi
     cat "$DIR"/kubelet-?.log > "$DIR/kubelet.log"
-    rm -rf "$kept"
-    mkdir -p "$kept"
-    cp -r "$DIR"/kubelet-? "$DIR"/kubelet-?.jsonl "$kept/"
-    say "what kubelet called; every call with its reply and duration is in $kept"
-    "$recorder" --table "$kept"/*.jsonl
+    keep_calls kubelet "$DIR"/kubelet-? "$DIR"/kubelet-?.jsonl
     count kubelet "$DIR/kubelet.log"
 }

@@ -1,7 +1,7 @@
 //! The driver, installed for one case, and what kubelet has called of it.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -34,6 +34,10 @@ impl Mode {
 pub struct Driver {
     /// The case, which is the driver's vendor as well.
     pub case: String,
+    /// Holds kubelet's plugin directory, and beside it the drivers themselves.
+    root: PathBuf,
+    /// Where the calls are written down.
+    record: PathBuf,
 }
 
 /// One call that kubelet made.
@@ -85,7 +89,30 @@ impl Driver {
     pub fn installed(case: &str) -> Self {
         Self {
             case: case.to_owned(),
+            root: KUBELET.into(),
+            record: "/run/calls.jsonl".into(),
         }
+    }
+
+    /// A driver that was installed for the controller, which has its plugin directory and its
+    /// record in `root`.
+    pub fn that_controller_has(case: &str, root: &Path) -> Self {
+        Self {
+            case: case.to_owned(),
+            root: root.to_owned(),
+            record: root.join("calls.jsonl"),
+        }
+    }
+
+    /// Installs the driver for the controller. Both executables are there, in `root`.
+    pub fn for_controller(case: &str, root: &Path) -> Self {
+        let driver = Self::that_controller_has(case, root);
+        let program = root.join("drivers").join(driver.dir_name());
+        symlink(root.join("lvm"), program).unwrap();
+        let prepared = driver.prepare(Some(&config(Mode::Attach, "")));
+        symlink(root.join("recorder"), prepared.join("lvm")).unwrap();
+        fs::rename(&prepared, driver.dir()).unwrap();
+        driver
     }
 
     /// What a pod's manifest calls it.
@@ -99,21 +126,27 @@ impl Driver {
 
     /// Where kubelet finds it.
     fn dir(&self) -> PathBuf {
-        Path::new(KUBELET).join("exec").join(self.dir_name())
+        self.root.join("exec").join(self.dir_name())
     }
 
     /// kubelet must never see half a driver: the directory comes into being as a whole.
     fn install(&self, config: Option<&str>) {
-        let prepared = self.dir().with_file_name(format!(".{}", self.dir_name()));
-        fs::create_dir(&prepared).unwrap();
+        let prepared = self.prepare(config);
         copy_executable(
             &from_environment("FLEXVOLUME_LVM_RECORDER"),
             &prepared.join("lvm"),
         );
+        fs::rename(&prepared, self.dir()).unwrap();
+    }
+
+    /// A directory that kubelet does not look into yet.
+    fn prepare(&self, config: Option<&str>) -> PathBuf {
+        let prepared = self.dir().with_file_name(format!(".{}", self.dir_name()));
+        fs::create_dir(&prepared).unwrap();
         if let Some(config) = config {
             fs::write(prepared.join("config.toml"), config).unwrap();
         }
-        fs::rename(&prepared, self.dir()).unwrap();
+        prepared
     }
 
     /// Replaces the executable, as an upgrade does. kubelet sees that the file is another one.
@@ -125,7 +158,7 @@ impl Driver {
     }
 
     fn put_program(&self, program: &str) {
-        let drivers = Path::new(KUBELET).join("drivers");
+        let drivers = self.root.join("drivers");
         let new = drivers.join(format!(".{}", self.dir_name()));
         copy_executable(program, &new);
         fs::rename(new, drivers.join(self.dir_name())).unwrap();
@@ -140,7 +173,7 @@ impl Driver {
 
     /// What kubelet has called so far, in order.
     pub fn calls(&self) -> Vec<Call> {
-        let text = fs::read_to_string("/run/calls.jsonl").unwrap_or_default();
+        let text = fs::read_to_string(&self.record).unwrap_or_default();
         // Only its own lines are parsed, for there are many, and this is asked often.
         let mine = format!("\"driver\":\"{}\"", self.dir_name());
         let lines = text.lines().filter(|line| line.contains(&mine));
@@ -160,11 +193,11 @@ impl Driver {
     }
 
     /// The call-outs that do something to a volume, in order, each once if it came several times
-    /// in a row.
+    /// in a row. The controller asks `isattached` whenever it likes.
     pub fn order(&self) -> String {
         let names = self.calls().into_iter().map(|call| call.args[0].clone());
         let mut names: Vec<String> = names
-            .filter(|name| !matches!(name.as_str(), "init" | "getvolumename"))
+            .filter(|name| !matches!(name.as_str(), "init" | "getvolumename" | "isattached"))
             .collect();
         names.dedup();
         names.join(" ")

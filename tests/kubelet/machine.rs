@@ -10,6 +10,7 @@ use std::sync::{
 };
 
 use crate::driver::Mode;
+use crate::plane;
 use crate::{run, wait_for, wait_until};
 
 /// kubelet's own directory. It is on a disk, and so is still there after a power-off.
@@ -130,8 +131,8 @@ fn child() -> MutexGuard<'static, Option<Child>> {
 /// Starts kubelet and waits until it answers.
 pub fn start_kubelet() {
     let config = "/run/kubelet.yaml";
-    fs::write(config, include_str!("kubelet.yaml")).unwrap();
-    let args = [
+    let mut text = include_str!("kubelet.yaml").to_owned();
+    let mut args = vec![
         "--config",
         config,
         "--container-runtime=remote",
@@ -142,6 +143,11 @@ pub fn start_kubelet() {
         // The statistics of containers, which cost much time here.
         "--housekeeping-interval=60s",
     ];
+    if plane::api::is_there() {
+        text = plane::join(&text);
+        args.extend(plane::KUBELET_ARGS);
+    }
+    fs::write(config, text).unwrap();
     *child() = Some(in_background("/run/kubelet", &args, "kubelet"));
     wait_until("kubelet answers", || get("/healthz").is_some());
 }
@@ -191,11 +197,16 @@ pub fn refusal(mode: Mode, pod: &str, words: &str) -> String {
 fn logged(words: &str, find: impl Fn(&str) -> Option<(&str, &str)>) -> String {
     let text = |line: &str| serde_json::from_str::<String>(find(line)?.1).ok();
     wait_for(&format!("kubelet says {words:?}"), || {
-        let log = fs::read_to_string(format!("{LOGS}/kubelet.log")).unwrap();
+        let log = kubelet_log();
         log.lines()
             .filter_map(text)
             .find(|text| text.contains(words))
     })
+}
+
+/// All that kubelet has logged, of all its starts.
+pub fn kubelet_log() -> String {
+    fs::read_to_string(format!("{LOGS}/kubelet.log")).unwrap()
 }
 
 /// The mount points of a device, or of a directory of its filesystem.

@@ -43,6 +43,7 @@ mod container;
 mod interrupted;
 mod lives;
 mod names;
+mod plane;
 mod pods;
 mod power;
 mod restarts;

@@ -1,4 +1,4 @@
-//! A pod, as a file that kubelet reads.
+//! A pod, as a file that kubelet reads; or as an object, if there is a control plane.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 
 use crate::driver::{Driver, Mode};
 use crate::machine::{KUBELET, MANIFESTS};
+use crate::plane::{NODE, api};
 use crate::volume::Volume;
 use crate::{wait_for, wait_until};
 
 /// A pod that kubelet has been asked to run.
 pub struct Pod {
-    /// Its name; kubelet adds the node's.
+    /// Its name; kubelet adds the node's to that of a file.
     pub name: String,
     uid: String,
     manifest: Value,
@@ -32,6 +33,7 @@ impl Pod {
             "kind": "Pod",
             "metadata": {"name": name, "namespace": "default", "uid": uid},
             "spec": {
+                "nodeName": NODE,
                 "hostNetwork": true,
                 "terminationGracePeriodSeconds": 5,
                 "containers": [{
@@ -96,7 +98,13 @@ impl Pod {
     }
 
     /// Hands the pod to kubelet.
-    pub fn started(self) -> Self {
+    pub fn started(mut self) -> Self {
+        if api::is_there() {
+            let made = api::create("pods", &self.manifest);
+            let uid = made["metadata"]["uid"].as_str().unwrap();
+            uid.clone_into(&mut self.uid);
+            return self;
+        }
         let file = manifest_of(&self.name);
         let new = file.with_extension("new");
         let new = Path::new(KUBELET).join(new.file_name().unwrap());
@@ -135,7 +143,11 @@ impl Pod {
 
     /// Takes it from kubelet.
     pub fn delete(&self) {
-        fs::remove_file(manifest_of(&self.name)).unwrap();
+        if api::is_there() {
+            api::delete(&format!("pods/{}", self.name));
+        } else {
+            fs::remove_file(manifest_of(&self.name)).unwrap();
+        }
     }
 
     /// Waits until nothing of it is left on the node.

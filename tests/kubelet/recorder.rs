@@ -1,8 +1,9 @@
 //! Stands where kubelet looks for the driver: runs it, hands its output and exit status on as they
 //! are, and writes every call down, before and after.
 //!
-//! kubelet runs `<exec>/<vendor>~lvm/lvm`; the driver itself is `<exec>/../drivers/<vendor>~lvm`.
-//! With `--table FILE…` it prints a short form of what was written down.
+//! kubelet runs `<exec>/<vendor>~lvm/lvm`; the driver itself is `<exec>/../drivers/<vendor>~lvm`. The
+//! controller does the same elsewhere, so its environment says where to write. With `--table FILE…`
+//! it prints a short form of what was written down.
 #![allow(
     clippy::unwrap_used,
     clippy::arithmetic_side_effects,
@@ -23,6 +24,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 const RECORD: &str = "/run/calls.jsonl";
+const OTHER_RECORD: &str = "FLEXVOLUME_LVM_RECORD";
 
 fn main() {
     let mut args = std::env::args_os();
@@ -64,7 +66,8 @@ fn main() {
 }
 
 fn write_down(line: &Value) {
-    let file = OpenOptions::new().append(true).create(true).open(RECORD);
+    let record = std::env::var_os(OTHER_RECORD).unwrap_or_else(|| RECORD.into());
+    let file = OpenOptions::new().append(true).create(true).open(record);
     // One write, so that lines of calls that run at once do not mix.
     file.unwrap()
         .write_all(format!("{line}\n").as_bytes())

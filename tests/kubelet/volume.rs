@@ -13,6 +13,8 @@ pub struct Volume {
     fs: String,
     read_only: bool,
     options: Value,
+    secret: Option<String>,
+    claimed: bool,
 }
 
 impl Volume {
@@ -43,6 +45,8 @@ impl Volume {
             read_only: false,
             options: json!({"volumegroup": GROUP, "volumeID": lv, "size": "32m"}),
             lv,
+            secret: None,
+            claimed: false,
         }
     }
 
@@ -67,14 +71,39 @@ impl Volume {
         self
     }
 
+    /// The same volume, which hands this Secret to the driver.
+    pub fn secret(mut self, name: &str) -> Self {
+        self.secret = Some(name.to_owned());
+        self
+    }
+
+    /// The same volume, which pods get by a claim of its name.
+    pub fn claimed(mut self) -> Self {
+        self.claimed = true;
+        self
+    }
+
     /// The entry of the pod's `volumes`.
     pub fn manifest(&self, driver: &str) -> Value {
-        json!({"name": self.name, "flexVolume": {
+        if self.claimed {
+            json!({"name": self.name, "persistentVolumeClaim": {"claimName": self.name}})
+        } else {
+            json!({"name": self.name, "flexVolume": self.source(driver)})
+        }
+    }
+
+    /// What the driver will be told, as a pod or a `PersistentVolume` has it.
+    pub fn source(&self, driver: &str) -> Value {
+        let mut source = json!({
             "driver": driver,
             "fsType": self.fs,
             "readOnly": self.read_only,
             "options": self.options,
-        }})
+        });
+        if let Some(secret) = &self.secret {
+            source["secretRef"] = json!({"name": secret});
+        }
+        source
     }
 
     pub fn device(&self) -> String {
@@ -94,7 +123,12 @@ impl Volume {
 
     /// The tags of the logical volume.
     pub fn tags(&self) -> String {
+        self.field("lv_tags")
+    }
+
+    /// What LVM reports of it; a size in MiB.
+    pub fn field(&self, name: &str) -> String {
         let path = format!("{GROUP}/{}", self.lv);
-        run("lvs", &["--noheadings", "-o", "lv_tags", &path])
+        run("lvs", &["--noheadings", "--units=m", "-o", name, &path])
     }
 }

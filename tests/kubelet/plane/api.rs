@@ -1,0 +1,99 @@
+//! Speaks to the API server, by way of curl, which knows TLS.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::machine::from_environment;
+
+/// Where it is, as seen from here.
+pub const SERVER: &str = "FLEXVOLUME_LVM_API";
+
+/// Whether there is a control plane.
+pub fn is_there() -> bool {
+    std::env::var_os(SERVER).is_some()
+}
+
+/// The path of an object or of a kind of them: a whole one, or what follows the namespace.
+fn path_of(short: &str) -> String {
+    match short.strip_prefix('/') {
+        Some(_) => short.to_owned(),
+        None => format!("/api/v1/namespaces/default/{short}"),
+    }
+}
+
+/// The answer, or None if there is no such object.
+pub fn get(path: &str) -> Option<Value> {
+    match request("GET", path, None) {
+        (404, _) => None,
+        answer => Some(good("GET", path, answer)),
+    }
+}
+
+/// The objects of a kind.
+pub fn list(path: &str) -> Vec<Value> {
+    let mut answer = good("GET", path, request("GET", path, None));
+    match answer["items"].take() {
+        Value::Array(items) => items,
+        other => panic!("{path}: {other}"),
+    }
+}
+
+/// Makes an object of a kind.
+pub fn create(path: &str, object: &Value) -> Value {
+    good("POST", path, request("POST", path, Some(object)))
+}
+
+/// Changes an object in these parts.
+pub fn patch(path: &str, change: &Value) -> Value {
+    good("PATCH", path, request("PATCH", path, Some(change)))
+}
+
+/// Asks for the end of an object. A node takes its time to end a pod.
+pub fn delete(path: &str) {
+    good("DELETE", path, request("DELETE", path, None));
+}
+
+/// Takes a pod away without asking its node.
+pub fn delete_by_force(path: &str) {
+    let options = json!({"gracePeriodSeconds": 0});
+    good("DELETE", path, request("DELETE", path, Some(&options)));
+}
+
+fn good(method: &str, path: &str, (code, answer): (u16, Value)) -> Value {
+    assert!((200..300).contains(&code), "{method} {path}: {answer}");
+    answer
+}
+
+fn request(method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+    let kind = match method {
+        "PATCH" => "Content-Type: application/merge-patch+json",
+        _ => "Content-Type: application/json",
+    };
+    let url = from_environment(SERVER) + &path_of(path);
+    let mut curl = Command::new("curl");
+    // Of HTTP/2, curl and the server do not think alike.
+    curl.args(["--silent", "--show-error", "--insecure", "--http1.1"])
+        .args(["--max-time", "60", "--write-out", "\n%{http_code}"])
+        .args(["--header", "Authorization: Bearer admin", "--header", kind])
+        .args(["--request", method, &url]);
+    if body.is_some() {
+        curl.args(["--data-binary", "@-"]);
+    }
+    let mut curl = curl
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let text = body.map(Value::to_string).unwrap_or_default();
+    let mut stdin = curl.stdin.take().unwrap();
+    stdin.write_all(text.as_bytes()).unwrap();
+    drop(stdin);
+    let output = curl.wait_with_output().unwrap();
+    assert!(output.status.success(), "{method} {url}: {}", output.status);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (answer, code) = text.rsplit_once('\n').unwrap();
+    let answer = serde_json::from_str(answer).unwrap_or_else(|_| answer.into());
+    (code.parse().unwrap(), answer)
+}

@@ -1,0 +1,51 @@
+//! Pods get volumes by claims or by name, and the controller attaches these where it is asked to.
+
+use crate::driver::Mode;
+use crate::machine::shared;
+use crate::plane::NODE;
+use crate::plane::claim::{attached, claim};
+use crate::plane::pair::Pair;
+use crate::pod::Pod;
+use crate::volume::Volume;
+
+in_both_modes! {
+    what_a_pod_wrote_through_a_claim_the_next_one_reads
+    what_a_pod_wrote_to_an_inline_volume_the_next_one_reads
+}
+
+fn what_a_pod_wrote_through_a_claim_the_next_one_reads(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("claim");
+    let pair = Pair::new(&case, mode);
+    let volume = Volume::new(&case, "data").called(&format!("{case}-data"));
+    live_twice(mode, &pair, &claim(&pair.node, &volume));
+}
+
+fn what_a_pod_wrote_to_an_inline_volume_the_next_one_reads(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("inline");
+    let pair = Pair::new(&case, mode);
+    live_twice(mode, &pair, &Volume::new(&case, "data"));
+}
+
+fn live_twice(mode: Mode, pair: &Pair, volume: &Volume) {
+    let driver = &pair.node;
+    let first = Pod::writing(driver, "first", volume, "kept");
+    first.says("written");
+    let device = (mode == Mode::Attach).then(|| volume.device());
+    assert_eq!(attached(NODE, driver, volume), device);
+    pair.all_end(volume, &[first]);
+
+    let second = Pod::reading(driver, "second", volume);
+    second.says("kept");
+    pair.all_end(volume, &[second]);
+    pair.assert_no_failure();
+    let life = match mode {
+        Mode::Attach => "waitforattach mountdevice mount unmount unmountdevice",
+        Mode::MountOnly => "mount unmount",
+    };
+    assert_eq!(driver.order(), format!("{life} {life}"));
+    if let Some(controller) = &pair.controller {
+        assert_eq!(controller.order(), "attach detach attach detach");
+    }
+}

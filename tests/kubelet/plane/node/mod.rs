@@ -1,0 +1,7 @@
+//! Cases on the node, which is the guest.
+
+mod claims;
+mod down;
+mod growth;
+mod in_progress;
+mod secrets;

@@ -1,0 +1,79 @@
+//! A Secret is for `mount` only, and ends there.
+
+use serde_json::json;
+
+use crate::driver::{Call, Driver, Mode};
+use crate::machine::{kubelet_log, shared};
+use crate::plane::api;
+use crate::plane::claim::{claim, event};
+use crate::plane::pair::Pair;
+use crate::pod::Pod;
+use crate::volume::Volume;
+
+/// "the secret of this test".
+const ENCODED: &str = "dGhlIHNlY3JldCBvZiB0aGlzIHRlc3Q=";
+
+in_both_modes! {
+    a_secret_reaches_mount_and_nothing_else
+}
+
+/// Makes a Secret that kubelet hands to this driver.
+fn make_secret(driver: &Driver) {
+    api::create(
+        "secrets",
+        &json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": driver.case},
+            // kubelet wants the driver's name here.
+            "type": driver.name(),
+            "data": {"word": ENCODED},
+        }),
+    );
+}
+
+/// The calls that were handed the secret, each name once.
+fn calls_with_secret(calls: &[Call]) -> Vec<&str> {
+    let with = calls
+        .iter()
+        .filter(|call| call.args.concat().contains(ENCODED));
+    let mut names: Vec<&str> = with.map(|call| call.args[0].as_str()).collect();
+    names.dedup();
+    names
+}
+
+fn a_secret_reaches_mount_and_nothing_else(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("secret");
+    let pair = Pair::new(&case, mode);
+    make_secret(&pair.node);
+    let volume = Volume::new(&case, "data").called(&format!("{case}-data"));
+    let volume = claim(&pair.node, &volume.secret(&case));
+    let pod = Pod::writing(&pair.node, "web", &volume, "kept");
+    pod.says("written");
+    pair.all_end(&volume, &[pod]);
+    pair.assert_no_failure();
+    assert_eq!(calls_with_secret(&pair.node.calls()), ["mount"]);
+    if let Some(controller) = &pair.controller {
+        assert!(calls_with_secret(&controller.calls()).is_empty());
+    }
+    assert!(!kubelet_log().contains(ENCODED), "kubelet has logged it");
+}
+
+#[test]
+fn a_mount_that_fails_leaves_no_secret_in_the_log() {
+    let _running = shared();
+    let case = "secret-failure";
+    let driver = Driver::new(case, Mode::MountOnly);
+    make_secret(&driver);
+    let volume = Volume::new(case, "data").secret(case);
+    let wrong = volume.with("size", "32%s");
+    let pod = Pod::writing(&driver, "web", &wrong, "never");
+    event(&pod.name, "FailedMount", "option size");
+    assert_eq!(calls_with_secret(&driver.calls()), ["mount"]);
+    assert!(!driver.failures().is_empty());
+    // It logs all the arguments of a call that ends with another status than 0.
+    assert!(!kubelet_log().contains(ENCODED), "kubelet has logged it");
+    pod.delete();
+    pod.is_gone();
+}

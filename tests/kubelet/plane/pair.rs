@@ -1,0 +1,58 @@
+//! The driver on both sides: on the node, and for the controller.
+
+use super::claim::{attached, unique_name};
+use super::{NODE, driver_of_controller};
+use crate::driver::{Driver, Mode};
+use crate::pod::Pod;
+use crate::volume::Volume;
+use crate::wait_until;
+
+pub struct Pair {
+    pub node: Driver,
+    /// Without attach mode, the controller has no driver.
+    pub controller: Option<Driver>,
+}
+
+impl Pair {
+    pub fn new(case: &str, mode: Mode) -> Self {
+        Self::of(Driver::new(case, mode), mode)
+    }
+
+    /// The controller's driver for one that is on the node already.
+    pub fn of(node: Driver, mode: Mode) -> Self {
+        let attaches = mode == Mode::Attach;
+        let controller = attaches.then(|| driver_of_controller(&node.case));
+        Self { node, controller }
+    }
+
+    /// Takes the pods from the node, and waits until nothing is left of them and their volume,
+    /// neither there nor in what the controller knows.
+    pub fn all_end(&self, volume: &Volume, pods: &[Pod]) {
+        let detached = self.controller.as_ref().map(|side| side.count("detach"));
+        for pod in pods {
+            pod.delete();
+        }
+        for pod in pods {
+            pod.is_gone();
+        }
+        volume.is_unmounted();
+        if let (Some(side), Some(detached)) = (&self.controller, detached) {
+            side.has_answered("detach", detached + 1);
+        }
+        self.is_detached(volume);
+    }
+
+    pub fn is_detached(&self, volume: &Volume) {
+        let name = unique_name(&self.node, volume);
+        wait_until(&format!("{name} is detached"), || {
+            attached(NODE, &self.node, volume).is_none()
+        });
+    }
+
+    pub fn assert_no_failure(&self) {
+        self.node.assert_no_failure();
+        if let Some(controller) = &self.controller {
+            controller.assert_no_failure();
+        }
+    }
+}
