@@ -103,14 +103,14 @@ pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
     Ok(None)
 }
 
-/// The block number and the block size, in bytes, of the first copy of the superblock of the ext
-/// filesystem with this UUID, where mke2fs puts it unless told otherwise. None: it is not there.
+/// Whether the copy of the superblock in the first group, where mke2fs puts it unless told
+/// otherwise, knows the ext filesystem with this UUID, as the primary superblock does.
 ///
 /// # Errors
 /// As [`read_primary`].
-pub fn first_backup(device: &impl ReadAt, uuid: &str) -> io::Result<Option<(u64, u64)>> {
+pub fn is_like_its_backup(device: &impl ReadAt, uuid: &str) -> io::Result<bool> {
     let Some(primary) = read_primary(device)? else {
-        return Ok(None);
+        return Ok(false);
     };
     let size = primary.block_size;
     // A block of bitmap describes a group; blocks of 1 KiB begin at 1.
@@ -119,11 +119,11 @@ pub fn first_backup(device: &impl ReadAt, uuid: &str) -> io::Result<Option<(u64,
     let offset = block.saturating_mul(size);
     let mut bytes = [0; LONGEST];
     let length = read_up_to(device, &mut bytes, offset)?;
-    let found = Superblock::parse(bytes.get(..length).unwrap_or_default(), offset);
-    let is_it = |copy: &Superblock| {
-        copy.family == Family::Ext && copy.uuid == uuid && copy.block_size == size
+    let copy = Superblock::parse(bytes.get(..length).unwrap_or_default(), offset);
+    let is_like = |found: &Superblock| {
+        found.family == Family::Ext && found.uuid == uuid && found.block_size == size
     };
-    Ok(found.filter(is_it).map(|_| (block, size)))
+    Ok(is_like(&primary) && copy.is_some_and(|copy| is_like(&copy)))
 }
 
 fn read_up_to(device: &impl ReadAt, into: &mut [u8], offset: u64) -> io::Result<usize> {
