@@ -35,9 +35,13 @@ fn part(number: usize) -> String {
     format!("/dev/mapper/{name}")
 }
 
-/// kubelet does not make these again after a reboot.
+/// kubelet does not make the unmounts again after a reboot; and a part of the disk has no room for
+/// a thin pool.
 fn is_repeated(scene: &Scene) -> bool {
-    !matches!(scene.call, Call::Unmount | Call::UnmountDevice)
+    !matches!(
+        scene.call,
+        Call::Unmount | Call::UnmountDevice | Call::MountCreatingThin
+    )
 }
 
 /// The one volume of a group. kubelet's directories are named after it.
