@@ -43,7 +43,8 @@ boot_uml() {
     # Its memory is a file, of which only what was used takes space.
     as_root env TMPDIR=/dev/shm timeout --kill-after=10 "$seconds" linux.uml mem=3G \
         root=/dev/root rootfstype=hostfs rootflags=/ ro init="$PWD/tests/uml-init" shared="$dir" \
-        "${disks[@]}" con0=null,fd:2 con1=null,fd:1 con=null console=tty0 loglevel=5 \
+        "${disks[@]}" ${UML_OPTIONS[@]+"${UML_OPTIONS[@]}"} \
+        con0=null,fd:2 con1=null,fd:1 con=null console=tty0 loglevel=5 \
         < /dev/null 2> >(cat > "$dir/console") | cat || status=$?
     [ "$status" != 124 ] || echo "the guest did not end within $seconds seconds, and was stopped"
     return "$(cat "$dir/status" 2> /dev/null || echo 1)"

@@ -163,6 +163,7 @@ keep_calls() {
     mkdir -p "$kept"
     cp -r "$@" "$kept/"
     for file in "$kept"/*.jsonl; do
+        [ -s "$file" ] || continue
         say "what was called: $file has every call with its reply and duration"
         "$DIR/recorder" --table "$file"
     done

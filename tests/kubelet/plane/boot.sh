@@ -66,7 +66,10 @@ start_plane() {
         --service-account-issuer=https://localhost --service-cluster-ip-range=10.96.0.0/16 \
         --service-account-key-file="$here/key" --service-account-signing-key-file="$here/key"
     export FLEXVOLUME_LVM_API=https://127.0.0.1:$port FLEXVOLUME_LVM_CONTROLLER=$DIR/controller
-    until_true 120 answers "$FLEXVOLUME_LVM_API" || die "the API server does not answer: $here/apiserver.log"
+    until_true 120 answers "$FLEXVOLUME_LVM_API" || {
+        tail -n 20 "$here/etcd.log" "$here/apiserver.log"
+        die "the API server does not answer"
+    }
     API=https://10.0.2.2:$port
     printf '{"apiVersion": "v1", "kind": "Config", "current-context": "test",
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
@@ -82,8 +85,8 @@ start_plane() {
 plane_of_guest() {
     [ -n "$API" ] || return 0
     # udev gives the card another name than the kernel.
-    echo "modprobe virtio_net; udevadm settle
-        card=\$(cd /sys/class/net; ls -d */device); card=\${card%/device}
+    echo "modprobe -q virtio_net; udevadm settle
+        card=\$(ls /sys/class/net | grep -vx lo)
         ip link set \$card up; ip address add 10.0.2.15/24 dev \$card
         ip route add default via 10.0.2.2
         export FLEXVOLUME_LVM_API=$API FLEXVOLUME_LVM_CONTROLLER=$FLEXVOLUME_LVM_CONTROLLER"
@@ -109,9 +112,10 @@ plane_cases() {
 # when the controller has given it up, which takes six minutes; other cases run meanwhile.
 plane() {
     local log=$DIR/plane.log
-    # User-mode Linux has no network of this kind.
-    local MACHINE=vng VNG_OPTIONS=(--network user --no-dhcp)
+    # Both kinds of guest get the same network, without any privilege here.
+    local VNG_OPTIONS=(--network user --no-dhcp) UML_OPTIONS=(eth0=slirp,,slirp-fullbolt)
     kubelet_parts
+    [ "$MACHINE" != uml ] || need slirp-fullbolt:slirp
     start_plane
     plane_cases 1 node '' "$@" --skip the_node_is_back
     if [ -e "$DIR/controller/down" ]; then
