@@ -4,4 +4,5 @@ mod claims;
 mod down;
 mod growth;
 mod in_progress;
+mod meanwhile;
 mod secrets;

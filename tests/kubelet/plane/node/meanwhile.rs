@@ -1,0 +1,39 @@
+//! A pod that goes while kubelet is down. Without a control plane this cannot be tested: kubelet
+//! 1.20 panics then when it finds a volume that no pod wants.
+
+use crate::driver::Mode;
+use crate::machine::{alone, kill_kubelet, start_kubelet};
+use crate::plane::api;
+use crate::plane::pair::Pair;
+use crate::pod::Pod;
+use crate::volume::Volume;
+
+in_both_modes! {
+    a_volume_whose_pod_went_while_kubelet_was_down_is_unmounted
+}
+
+fn a_volume_whose_pod_went_while_kubelet_was_down_is_unmounted(mode: Mode) {
+    let _kubelet = alone();
+    let case = mode.case("meanwhile");
+    let pair = Pair::new(&case, mode);
+    let volume = Volume::new(&case, "data");
+    let pod = Pod::writing(&pair.node, "web", &volume, "kept");
+    pod.says("written");
+
+    kill_kubelet();
+    api::delete_by_force(&format!("pods/{}", pod.name));
+    start_kubelet();
+    pod.is_gone();
+    volume.is_unmounted();
+    pair.is_detached(&volume);
+    let last = match mode {
+        Mode::Attach => "unmount unmountdevice",
+        Mode::MountOnly => "unmount",
+    };
+    assert!(pair.node.order().ends_with(last), "{}", pair.node.order());
+
+    let next = Pod::reading(&pair.node, "next", &volume);
+    next.says("kept");
+    pair.all_end(&volume, &[next]);
+    pair.assert_no_failure();
+}
