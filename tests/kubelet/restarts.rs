@@ -1,7 +1,7 @@
 //! kubelet is killed and started again.
 //!
-//! A pod that goes while kubelet is down is no case of a standalone kubelet: 1.20 panics when it
-//! finds a volume that no pod wants, because it asks for the node's object without a client.
+//! A pod that goes while kubelet is down is among the cases of the control plane: a standalone
+//! kubelet 1.20 panics when it finds a volume that no pod wants.
 
 use std::fs;
 
