@@ -6,6 +6,7 @@
     clippy::print_stdout
 )]
 
+mod executables;
 #[path = "guest/trace.rs"]
 #[allow(dead_code)] // what only the guest's cases need
 mod trace;
@@ -13,6 +14,7 @@ mod trace;
 use std::fs;
 use std::path::PathBuf;
 
+use executables::put;
 use tempfile::TempDir;
 use trace::{Trace, trace};
 
@@ -26,7 +28,8 @@ struct Installed {
 impl Installed {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
-        fs::copy(assert_cmd::cargo::cargo_bin!("lvm"), dir.path().join("lvm")).unwrap();
+        let driver = fs::read(assert_cmd::cargo::cargo_bin!("lvm")).unwrap();
+        put(&dir.path().join("lvm"), driver);
         Self { dir }
     }
 

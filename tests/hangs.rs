@@ -10,6 +10,8 @@
     clippy::disallowed_methods
 )]
 
+mod executables;
+
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -17,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use executables::put;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid};
 use serde::Deserialize;
@@ -56,8 +59,7 @@ impl Node {
         for (tool, body) in [("lvs", lvs), ("lvchange", lvchange)] {
             let file = node.path(tool);
             let top = node.top.path().display();
-            fs::write(&file, format!("#!/bin/sh\nTOP={top}\n{body}\n")).unwrap();
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+            put(&file, format!("#!/bin/sh\nTOP={top}\n{body}\n"));
         }
         let config = format!(
             "log = \"none\"\ntool_dirs = [{:?}, \"/usr/bin\", \"/bin\"]\n[limits]\n{limits}\n",

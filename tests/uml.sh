@@ -42,7 +42,7 @@ boot_uml() {
     done
     # Its memory is a file, of which only what was used takes space.
     as_root env TMPDIR=/dev/shm timeout --kill-after=10 "$seconds" linux.uml mem=3G \
-        root=/dev/root rootfstype=hostfs rootflags=/ ro init="$PWD/tests/uml-init" shared="$dir" \
+        root=/dev/root rootfstype=hostfs rootflags=/ ro init="$PWD/tests/uml-init" share="$dir" \
         "${disks[@]}" ${UML_OPTIONS[@]+"${UML_OPTIONS[@]}"} \
         con0=null,fd:2 con1=null,fd:1 con=null console=tty0 loglevel=5 \
         < /dev/null 2> >(cat > "$dir/console") | cat || status=$?

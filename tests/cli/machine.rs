@@ -3,10 +3,11 @@
 use assert_cmd::Command;
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
+
+use crate::executables::put;
 
 /// What kubelet passes for a volume that no machine has.
 pub const JSON: &str = r#"{"kubernetes.io/fsType":"ext4","kubernetes.io/pvOrVolumeName":"data","kubernetes.io/readwrite":"rw","size":"64m","volumeID":"data-1","volumegroup":"nosuch-vg"}"#;
@@ -63,8 +64,7 @@ impl Machine {
 
     pub fn tool(&self, name: &str, script: &str) {
         let file = self.tools().join(name);
-        fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        put(&file, format!("#!/bin/sh\n{script}\n"));
     }
 
     pub fn command(&self, args: &[&str]) -> Command {

@@ -3,6 +3,8 @@
 //! Nothing here needs LVM or root. The driver finds no tools, or stand-ins that the test wrote.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "../executables/mod.rs"]
+mod executables;
 mod machine;
 mod tools;
 

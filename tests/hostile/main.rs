@@ -9,6 +9,8 @@
     clippy::arithmetic_side_effects
 )]
 
+#[path = "../executables/mod.rs"]
+mod executables;
 mod node;
 mod secrets;
 mod vectors;

@@ -4,7 +4,6 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
@@ -12,6 +11,8 @@ use std::time::Duration;
 use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::executables::put;
 
 /// Every tool that the driver may start.
 const TOOLS: [&str; 17] = [
@@ -91,14 +92,16 @@ impl Node {
         };
         let exe = node.exe();
         fs::create_dir(exe.parent().unwrap()).unwrap();
-        fs::copy(assert_cmd::cargo::cargo_bin!("lvm"), &exe).unwrap();
+        put(
+            &exe,
+            fs::read(assert_cmd::cargo::cargo_bin!("lvm")).unwrap(),
+        );
         fs::create_dir(node.path("tools")).unwrap();
         let record = node.path("record");
         let script = STAND_IN.replace("RECORD", record.to_str().unwrap());
         for tool in TOOLS {
             let file = node.path("tools").join(tool);
-            fs::write(&file, &script).unwrap();
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+            put(&file, script.as_str());
         }
         node.configure("[volume_group.vg]\ncreate = true\nmax_size = '10t'");
         node

@@ -1,8 +1,8 @@
 //! A secret that kubelet hands over is nowhere to be seen again, whatever goes wrong.
 
 use std::ffi::OsString;
-use std::fs;
 
+use crate::executables::put;
 use crate::node::{Done, Node, bytes, words};
 use crate::vectors::REFUSED;
 use crate::{DIR, call, options};
@@ -131,7 +131,7 @@ fn a_tool_that_tells_everything_does_not_know_the_secret() {
     let node = Node::new();
     let script = "#!/bin/sh\nexec >&2\n/usr/bin/env\n/bin/cat /proc/$$/cmdline -\nexit 5\n";
     for tool in ["lvs", "lvchange"] {
-        fs::write(node.path("tools").join(tool), script).unwrap();
+        put(&node.path("tools").join(tool), script);
     }
     node.configure("");
     for n in 0..6 {

@@ -81,7 +81,7 @@ fn leaves_a_newer_version_alone() {
     let mut following = Following::start(&node);
     following.wait_for("checked");
     let newer = node.path("newer");
-    crate::node::write_executable(&newer, "#!/bin/sh\necho lvm 99.0.0\n");
+    crate::executables::put(&newer, "#!/bin/sh\necho lvm 99.0.0\n");
     fs::rename(&newer, node.exe()).unwrap();
     let line = following.wait_for("left");
     assert!(line.contains("newer version"), "{line}");

@@ -8,6 +8,8 @@
     clippy::print_stderr
 )]
 
+#[path = "../executables/mod.rs"]
+mod executables;
 mod follow;
 mod image;
 mod kills;
@@ -16,6 +18,7 @@ mod removal;
 mod wrong;
 
 use assert_cmd::Command;
+use executables::put;
 use node::{Node, OURS, SCRIPT, driver, file, same, says};
 use predicates::prelude::*;
 use std::fs;
@@ -86,7 +89,10 @@ fn an_existing_driver_keeps_its_mode() {
         ),
     ] {
         let node = Node::with_script();
-        fs::copy(node.driver("before", before), node.exe()).unwrap();
+        put(
+            &node.exe(),
+            fs::read(node.driver("before", before)).unwrap(),
+        );
         if let Some(text) = config {
             fs::write(node.config(), text).unwrap();
         }

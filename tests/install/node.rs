@@ -3,9 +3,10 @@
 use assert_cmd::Command;
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+
+use crate::executables::put;
 
 /// What the bash script answers to `init`.
 pub const SCRIPT: &str = r#"echo '{"status": "Success"}'"#;
@@ -48,9 +49,9 @@ impl Node {
     /// A stand-in driver: `init` runs `body`, and `name` makes it unlike the others.
     pub fn driver(&self, name: &str, body: &str) -> PathBuf {
         let file = self.path(name);
-        write_executable(
+        put(
             &file,
-            &format!("#!/bin/sh\n# {name}\n[ \"$1\" = init ] || exit 1\n{body}\n"),
+            format!("#!/bin/sh\n# {name}\n[ \"$1\" = init ] || exit 1\n{body}\n"),
         );
         file
     }
@@ -59,7 +60,10 @@ impl Node {
     pub fn with_script() -> Self {
         let node = Self::new();
         fs::create_dir_all(node.dir()).unwrap();
-        fs::copy(node.driver("script", SCRIPT), node.exe()).unwrap();
+        put(
+            &node.exe(),
+            fs::read(node.driver("script", SCRIPT)).unwrap(),
+        );
         node
     }
 
@@ -114,11 +118,6 @@ pub fn driver() -> PathBuf {
 /// A file of this repository.
 pub fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
-}
-
-pub fn write_executable(file: &Path, text: &str) {
-    fs::write(file, text).unwrap();
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 pub fn says(text: &str) -> predicates::str::ContainsPredicate {

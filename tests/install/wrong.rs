@@ -1,5 +1,6 @@
 //! What `lvm install` refuses.
 
+use crate::executables::put;
 use crate::node::{Node, OURS, SCRIPT, same, says};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -95,7 +96,7 @@ fn a_symbolic_link_for_a_directory_is_refused() {
 fn a_driver_that_cannot_run_here_is_not_asked_for_its_mode() {
     // In a container there is no shell that could run the bash script.
     let node = Node::with_script();
-    fs::write(node.exe(), "#!/nonexistent/bash\n").unwrap();
+    put(&node.exe(), "#!/nonexistent/bash\n");
     let driver = node.driver("a", OURS);
     node.install(&driver, &[])
         .code(1)
