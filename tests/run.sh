@@ -262,8 +262,9 @@ case $what in
         step executable one_static_executable
         # It builds with one core for most of the time, and then runs on one.
         fuzz > "$DIR/fuzzed" 2>&1 &
+        fuzzing=$!
         guest
-        wait
+        wait "$fuzzing" || failed fuzz
         cat "$DIR/fuzzed"
         kubelet
         [ -z "$FULL" ] || plane
