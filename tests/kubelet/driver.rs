@@ -203,6 +203,17 @@ impl Driver {
         names.join(" ")
     }
 
+    /// These call-outs were made in this order. There may be others in between: kubelet looks at a
+    /// pod's volumes again whenever it likes.
+    pub fn assert_order(&self, wanted: &str) {
+        let order = self.order();
+        let mut made = order.split(' ');
+        let missing = wanted
+            .split(' ')
+            .find(|name| !made.any(|call| call == *name));
+        assert_eq!(missing, None, "{wanted}: {order}");
+    }
+
     /// How often a call-out was made.
     pub fn count(&self, name: &str) -> usize {
         self.calls()

@@ -69,10 +69,10 @@ fn a_pod_deleted_while_its_mount_is_in_progress_leaves_nothing(mode: Mode) {
         driver.has_answered("detach", 1);
     }
     // Nothing was taken away before the volume was up, and then all of it.
-    assert!(driver.order().ends_with(match mode {
+    driver.assert_order(match mode {
         Mode::Attach => "mountdevice mount unmount unmountdevice detach",
         Mode::MountOnly => "mount unmount",
-    }));
+    });
 
     let next = Pod::writing(&driver, "next", &volume, "kept");
     next.says("written");

@@ -10,7 +10,7 @@ in_both_modes! {
     xfs_keeps_its_data
 }
 
-/// What kubelet calls for one pod after the other, each once if it comes several times in a row.
+/// What kubelet calls for one pod after the other.
 fn calls_for_two_lives(mode: Mode) -> String {
     let (up, down) = match mode {
         Mode::Attach => (
@@ -49,7 +49,7 @@ fn live_twice(case: &str, mode: Mode, fs: &str) {
     }
     assert_eq!(volume.tags(), tags, "made once, not again");
     driver.assert_no_failure();
-    assert_eq!(driver.order(), calls_for_two_lives(mode));
+    driver.assert_order(&calls_for_two_lives(mode));
 }
 
 fn ext4_keeps_its_data(mode: Mode) {

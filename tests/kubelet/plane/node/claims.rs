@@ -44,7 +44,7 @@ fn live_twice(mode: Mode, pair: &Pair, volume: &Volume) {
         Mode::Attach => "waitforattach mountdevice mount unmount unmountdevice",
         Mode::MountOnly => "mount unmount",
     };
-    assert_eq!(driver.order(), format!("{life} {life}"));
+    driver.assert_order(&format!("{life} {life}"));
     if let Some(controller) = &pair.controller {
         assert_eq!(controller.order(), "attach detach attach detach");
     }
