@@ -58,11 +58,26 @@ step() {
     "$@" || failed "$name"
 }
 
+# once_more NAME LOG COMMAND…: runs the one or two tests again that failed by this log. Guests share
+# two cores, and kubelet and udev have a timing of their own. The result names what did not pass at
+# once: that is to be looked into, and more than two are no accident.
+once_more() {
+    local unsteady=$DIR/unsteady-$1 names
+    mapfile -t names < <(sed -n '/^failures:$/,$s/^    \([a-z0-9_]*::[a-z0-9_:]*\)$/\1/p' "$2" | sort -u)
+    shift 2
+    [ ${#names[@]} -gt 0 ] && [ ${#names[@]} -le 2 ] || return 1
+    say "once more: ${names[*]}"
+    "$@" "${names[@]}" || return 1
+    printf '%s\n' "${names[@]}" >> "$unsteady"
+}
+
 # count NAME LOG: adds up the results that libtest printed. A runner without any has not run.
 count() {
-    local ran passed
-    read -r ran passed < <(awk '/^test result: / { passed += $4; failed += $6; results++ }
-        END { print (results ? passed + failed : "none"), passed + 0 }' "$2")
+    local ran passed again=0
+    [ ! -e "$DIR/unsteady-$1" ] || again=$(wc -l < "$DIR/unsteady-$1")
+    read -r ran passed < <(awk -v again="$again" '
+        /^test result: / { passed += $4; failed += $6; results++ }
+        END { print (results ? passed + failed - again : "none"), passed + 0 }' "$2")
     if [ "$ran" = none ] || [ "$ran" = 0 ]; then
         failed "$1: no test ran"
         ran=0
@@ -143,7 +158,10 @@ fuzz() {
 # in_guest HALF COMMAND: boots a guest on both disks of a half, with what its tests want to know.
 in_guest() {
     local half=$1
+    # A case itself says which volume is active: udev's rule for LVM would activate, and lock, what
+    # it likes.
     boot "$half" "$GUEST_LIMIT" "modprobe -a loop dm-mod; cd /run
+        mkdir -p udev/rules.d; : > udev/rules.d/69-lvm.rules; udevadm control --reload
         export FLEXVOLUME_LVM_DRIVER=$half/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$half/again
         export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED
         ${FULL:+export FLEXVOLUME_LVM_FULL=1}
@@ -204,7 +222,8 @@ half() {
     done
     if [ ${#first[@]} -gt 0 ]; then
         say "${half##*/}: ${#first[@]} tests on real LVM"
-        cases "$half" 1.log "${first[@]}" || failed "${half##*/}"
+        cases "$half" 1.log "${first[@]}" ||
+            once_more guest "$half/1.log" cases "$half" 4.log || failed "${half##*/}"
     fi
     [ ${#cut[@]} = 0 ] || step "${half##*/}" power_cut "$half" 2.log "${cut[@]}"
     [ ${#later[@]} = 0 ] || step "${half##*/}" cases "$half" 3.log "${later[@]}"
@@ -240,6 +259,7 @@ verdict() {
     local name ran passed total=0 good=0
     say result
     sed 's/^/FAILED /' "$DIR/failed"
+    cat "$DIR"/unsteady-* 2> /dev/null | sed 's/^/UNSTEADY, passed at the second try: /' || true
     while read -r name ran passed; do
         printf '%-6s %4d tests ran, %4d passed\n' "$name" "$ran" "$passed"
         total=$((total + ran)) good=$((good + passed))

@@ -37,9 +37,7 @@ impl Group {
 
     /// A group on these disks, which somebody else takes away after it.
     pub fn on(name: &str, disks: &[&str]) -> Self {
-        // udev would activate what a case has deactivated, whenever it gets round to it.
-        let quiet = ["-q", "--setautoactivation", "n", name];
-        run("vgcreate", &[&quiet, disks].concat());
+        run("vgcreate", &[&["-q", name], disks].concat());
         Self::found(name)
     }
 
