@@ -17,7 +17,7 @@ cd "$(dirname "$0")/.."
 
 export CARGO_TERM_COLOR=never
 unset CARGO_BUILD_TARGET
-DIR=$(mktemp -d "${TMPDIR:-/tmp}/flexvolume-lvm.XXXXXX")
+DIR=$(mktemp -d --suffix=.flexvolume-lvm)
 trap 'as_root rm -rf "$DIR"' EXIT
 RESULTS=$PWD/target/benches
 GUEST_LIMIT=${GUEST_LIMIT:-3600}

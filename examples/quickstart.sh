@@ -36,7 +36,7 @@ cargo build --release --bin lvm
 driver=$(cargo build --quiet --release --bin lvm --message-format=json |
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 
-DIR=$(mktemp -d "${TMPDIR:-/tmp}/flexvolume-lvm.XXXXXX")
+DIR=$(mktemp -d --suffix=.flexvolume-lvm)
 trap 'rm -rf "$DIR" 2> /dev/null || as_root rm -rf "$DIR"' EXIT
 
 if [ "$where" = here ]; then

@@ -43,7 +43,7 @@ fi
 # Run by whom it may be, the output looks the same, and cargo finds what it built before.
 export CARGO_TERM_COLOR=never
 unset CARGO_BUILD_TARGET
-DIR=$(mktemp -d "${TMPDIR:-/tmp}/flexvolume-lvm.XXXXXX")
+DIR=$(mktemp -d --suffix=.flexvolume-lvm)
 trap 'end_background; rm -rf "$DIR" 2> /dev/null || as_root rm -rf "$DIR"' EXIT
 # What failed, and what the runners counted: files, since steps may run side by side.
 touch "$DIR/failed" "$DIR/counts"

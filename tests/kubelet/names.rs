@@ -8,14 +8,20 @@ use crate::volume::Volume;
 const LINES: &str = "cat /data/page || echo blank\n\
     echo other > /data/page && sync && echo written";
 
-#[test]
-fn in_attach_mode_the_second_is_refused_with_the_reason() {
-    let _running = shared();
-    let mode = Mode::Attach;
+/// A case, its driver, and two volumes that kubelet knows by one name.
+fn namesakes(mode: Mode) -> (String, Driver, Volume, Volume) {
     let case = mode.case("namesakes");
     let driver = Driver::new(&case, mode);
     let one = Volume::new(&case, "one").called("data");
     let other = Volume::new(&case, "other").called("data");
+    (case, driver, one, other)
+}
+
+#[test]
+fn in_attach_mode_the_second_is_refused_with_the_reason() {
+    let _running = shared();
+    let mode = Mode::Attach;
+    let (case, driver, one, other) = namesakes(mode);
     let first = Pod::writing(&driver, "first", &one, "kept");
     first.says("written");
     let second = Pod::new(&driver, "second", &other, LINES).started();
@@ -42,10 +48,7 @@ fn in_attach_mode_the_second_is_refused_with_the_reason() {
 fn in_mount_only_mode_both_run_at_once() {
     let _running = shared();
     let mode = Mode::MountOnly;
-    let case = mode.case("namesakes");
-    let driver = Driver::new(&case, mode);
-    let one = Volume::new(&case, "one").called("data");
-    let other = Volume::new(&case, "other").called("data");
+    let (_, driver, one, other) = namesakes(mode);
     let first = Pod::writing(&driver, "first", &one, "kept");
     first.says("written");
     let second = Pod::new(&driver, "second", &other, LINES).started();
