@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
 
 use crate::config::{FILE_VARIABLE, Loaded};
-use crate::fs::{EXAMINE, KEEP, examine::examine};
+use crate::fs::{EXAMINE, FLUSH, examine::examine};
 use crate::host::{Host, Kernel, LinuxKernel, Processes, Signals, keep_memory_private};
 use crate::load::load;
 use crate::mount::UNMOUNT;
@@ -64,14 +64,14 @@ pub fn main(args: &[OsString]) -> Printed {
         Some(first) if calls::NAMES.iter().any(|name| first == name) => call_out(args, words),
         Some(first) if is_for_people(first) => people(args),
         Some(first) if first == EXAMINE => examine_stdin(words),
+        Some(first) if first == FLUSH => flush_stdin(),
         Some(first) if first == UNMOUNT => unmount_alone(words),
         _ => call_out(args, words),
     }
 }
 
 /// The device on standard input, examined in a process of its own, because a read of a broken disk
-/// may never return. `examine-stdin <size> <time of creation> [keep]`, both decimal. With `keep` the
-/// disk is told to keep what it shows, also if the power goes now.
+/// may never return. `examine-stdin <size> <time of creation>`, both decimal.
 fn examine_stdin(words: &[OsString]) -> Printed {
     let examine = || -> Result<String> {
         let number = |n: usize| -> Result<u64> {
@@ -80,14 +80,30 @@ fn examine_stdin(words: &[OsString]) -> Printed {
                 .parse()
                 .context("reading a number")
         };
-        let device = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-        let mut seen = examine(&device, number(1)?, number(2)?);
-        if seen.unreadable.is_none() && words.get(3).is_some_and(|word| word == KEEP) {
-            seen.unkept = device.sync_all().err().map(|error| error.to_string());
-        }
+        let seen = examine(&stdin()?, number(1)?, number(2)?);
         Ok(serde_json::to_string(&seen)?)
     };
-    match examine() {
+    alone(examine())
+}
+
+/// `flush-stdin`: has the disk keep what was written to the device on standard input, for which it
+/// may take for ever.
+fn flush_stdin() -> Printed {
+    let flush = || -> Result<String> {
+        stdin()?.sync_all()?;
+        Ok(String::new())
+    };
+    alone(flush())
+}
+
+fn stdin() -> Result<File> {
+    let stdin = std::io::stdin().as_fd().try_clone_to_owned()?;
+    Ok(File::from(stdin))
+}
+
+/// What the driver tells itself from a process of its own.
+fn alone(result: Result<String>) -> Printed {
+    match result {
         Ok(stdout) => Printed {
             stdout,
             ..Printed::default()

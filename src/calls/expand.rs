@@ -2,7 +2,8 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::bring_up::{ensure_active, hold_active, require_max_size, require_reserve};
+use super::bring_up::{ensure_active, hold_active};
+use super::creation::{require_max_size, require_reserve};
 use super::first_mount::require_room;
 use super::host_use::require_not_the_hosts;
 use super::suspended::ensure_not_suspended;

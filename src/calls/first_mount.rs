@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::fs::{Ready, Subject, check, grow_if_smaller, prepare};
 use crate::host::{Host, Lock};
 use crate::lock;
-use crate::lvm::{self, Found, Tags, Volume};
+use crate::lvm::{self, Found, Volume};
 use crate::mount::mount_device;
 use crate::names::{FsType, LvId};
 use crate::options::{MountOptions, Options};
@@ -48,15 +48,19 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
     } = *call;
     let limits = &config.limits;
     ensure_not_suspended(host, config, device)?;
-    let volume = ask_lvm(host, config, device)?;
+    let mut volume = ask_lvm(host, config, device)?;
+    let mut _being_made = None;
+    if volume.record.creating {
+        // Another call is at it, or was killed and has left its lvcreate at work, which is to wipe
+        // what is on the volume.
+        let name = device.id.dm_name();
+        _being_made = Some(lock::hold_name(host.kernel, &name, limits.lock)?);
+        volume = ask_lvm(host, config, device)?;
+    }
     require_usable(&volume)?;
     if !options.read_only {
         require_room(host, config, &volume)?;
     }
-    // A killed call may have left its lvcreate at work, which is to wipe what is on the volume.
-    let _made = (volume.record.created && volume.record.made.is_none())
-        .then(|| lock::hold_name(host.kernel, &device.id.dm_name(), limits.lock))
-        .transpose()?;
     let ready = prepare(&Subject {
         host,
         config,
@@ -85,7 +89,7 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
     // A tag that allows mkfs must be gone before there can be data: from here on this call may be
     // killed, and the repeated one finds a mount and looks no further.
     let record = &volume.record;
-    let may_be_formatted = record.making.is_some() || record.may_format || record.created;
+    let may_be_formatted = record.making.is_some() || record.may_format || record.creating;
     if may_be_formatted {
         adopt(host, config, &volume, &ready, lock)?;
     }
@@ -208,15 +212,6 @@ fn adopt(host: &Host, config: &Config, volume: &Volume, ready: &Ready, lock: &Lo
         return Ok(());
     }
     let made = lvm::made_tag(ready.fs, &ready.uuid);
-    let is_old = |tag: &&str| *tag != made;
-    let tags = Tags {
-        remove: volume
-            .record
-            .content_tags()
-            .filter(is_old)
-            .map(str::to_owned)
-            .collect(),
-        add: vec![made.clone()],
-    };
+    let tags = volume.record.replaced_by(made);
     lvm::retag(host, &config.limits, &volume.id, &tags, Some(lock))
 }

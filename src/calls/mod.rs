@@ -2,6 +2,7 @@
 
 mod attach;
 mod bring_up;
+mod creation;
 mod detach;
 mod expand;
 mod first_mount;

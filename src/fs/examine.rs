@@ -31,8 +31,6 @@ const SECTOR: usize = 512;
 pub struct Examination {
     /// The first place that could not be read. Nothing was looked at after it.
     pub unreadable: Option<Unreadable>,
-    /// Why the disk, which was asked for that, does not keep what was written to it before.
-    pub unkept: Option<String>,
     /// What is left of filesystems and partition tables, one entry for each of them.
     pub remains: Vec<Remains>,
     /// What has left its mark where blkid looks for it. blkid should have named that.
@@ -117,7 +115,6 @@ impl fmt::Display for Remains {
 pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64) -> Examination {
     let mut seen = Examination {
         unreadable: None,
-        unkept: None,
         remains: Vec::new(),
         signature: None,
         all_zero: true,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use anyhow::{Context, Error, Result, bail};
 
 use super::examine::Examination;
+use super::flush::flush;
 use super::prepare::{Ready, Subject, require_blank, require_no_remains, require_readable};
 use super::probe::{Content, probe};
 use super::superblock::{self, Family, Superblock};
@@ -108,14 +109,9 @@ fn require_writable(subject: &Subject, fs: FsType) -> Result<()> {
 fn examine(subject: &Subject, claim: &Arc<File>) -> Result<Examination> {
     let size = subject.device.size(subject.host.kernel)?;
     let limit = subject.config.limits.query;
-    let mut command = Command::myself(super::EXAMINE, Effect::Reads, limit)
+    let command = Command::myself(super::EXAMINE, Effect::Reads, limit)
         .stdin(Arc::clone(claim))
         .args([size.get().to_string(), subject.volume.created.to_string()]);
-    if subject.volume.record.created {
-        // LVM does not ask the disk to keep what lvcreate has wiped. If the power goes after mkfs
-        // is recorded as begun, a removed volume's filesystem must not show there again.
-        command = command.args([super::KEEP]);
-    }
     let examining = || format!("reading {}", subject.device.path.display());
     let output = subject.host.run(&command).with_context(examining)?;
     serde_json::from_slice(&output.stdout).with_context(examining)
@@ -142,10 +138,13 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
     let making = making_tag(fs);
     let is_new = !volume.record.tags.contains(&making);
     if is_new {
-        let mut tags = Tags {
-            add: vec![making.clone()],
-            remove: Vec::new(),
-        };
+        let mut tags = Tags::adding(making.as_str());
+        if volume.record.creating {
+            // lvcreate may have wiped it before it was killed. If the power went after mkfs is
+            // recorded as begun, a removed volume's filesystem could show again, and be taken for
+            // ours.
+            flush(host, &config.limits, device)?;
+        }
         // A mkfs of another type was cut short before: only the newest attempt counts.
         tags.remove.extend(
             volume
@@ -193,16 +192,10 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
                 device.id
             )
         })?;
-    let tags = Tags {
-        add: vec![made_tag(fs, &made.uuid)],
-        remove: volume
-            .record
-            .content_tags()
-            .filter(|tag| *tag != making)
-            .map(str::to_owned)
-            .chain([making.clone()])
-            .collect(),
-    };
+    let mut tags = volume.record.replaced_by(made_tag(fs, &made.uuid));
+    if is_new {
+        tags.remove.push(making);
+    }
     retag(host, &config.limits, &device.id, &tags, Some(lock))?;
     Ok(Ready {
         fs,

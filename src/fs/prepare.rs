@@ -98,7 +98,8 @@ pub fn prepare(subject: &Subject) -> Result<Ready> {
 }
 
 /// Whether what is found is what a removed volume has left in this one's place. lvcreate wipes
-/// that, but whoever kills it first leaves a volume, made by the driver, on which it shows.
+/// that, but whoever kills it first leaves a volume on which it shows. The tag that lvcreate sets
+/// with the volume, and the driver takes away when it is wiped, tells such a volume.
 ///
 /// Time tells: what is older than the volume cannot have been made on it. (It rests on the node's
 /// clock, as with backups; see [`examine`](super::examine::examine).)
@@ -114,7 +115,7 @@ fn is_left_behind(subject: &Subject, fs: FsType, found: &Superblock) -> Result<b
         ..
     } = subject.volume;
     // Nothing can be left in a thin volume: it reads as zeroes where nothing was written.
-    if !record.created || record.made.is_some() || layout.contains("thin") {
+    if !record.creating || record.made.is_some() || layout.contains("thin") {
         return Ok(false);
     }
     match found.newest_time {
@@ -122,9 +123,9 @@ fn is_left_behind(subject: &Subject, fs: FsType, found: &Superblock) -> Result<b
         // Before mkfs all was blank: it is what the driver's own mkfs has made.
         _ if record.making.is_some() => Ok(false),
         _ => bail!(
-            "{id} holds {fs} {}, but the driver made this volume and no filesystem on it yet: a \
-             removed volume left it there, and lvcreate was stopped before it wiped it; or somebody \
-             made it by hand. In the first case run `lvremove {id}`, and the volume is made again; \
+            "{id} holds {fs} {}, but the driver was stopped when it made this volume: a removed \
+             volume left that there, and lvcreate did not come to wipe it; or somebody made it by \
+             hand. In the first case run `lvremove {id}`, and the volume is made again; \
              if it is the right content, run `{} adopt {id}`",
             found.uuid,
             own_name()
@@ -170,13 +171,7 @@ fn accept(subject: &Subject, fs: FsType, uuid: String, found: &Superblock) -> Re
 pub(super) fn require_readable(subject: &Subject, seen: &Examination) -> Result<()> {
     let id = &subject.device.id;
     match &seen.unreadable {
-        None => match &seen.unkept {
-            None => Ok(()),
-            Some(error) => bail!(
-                "the disk of {id} does not keep what is written to it ({error}); nothing was \
-                 written. Mend it (`dmesg`, `pvs`, `lvs -a -o +devices {id}`)"
-            ),
-        },
+        None => Ok(()),
         Some(bad) => bail!(
             "{id} cannot be read at byte {} ({}), so nobody can tell whether it is blank; nothing \
              was written. Mend the disk below it (`dmesg`, `pvs`, `lvs -a -o +devices {id}`)",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::record::CREATED;
+use super::record::{CREATING, Tags};
 use super::report::Volume;
 use super::wait::explain;
 use crate::config::{Limits, VolumeGroup};
@@ -53,15 +53,6 @@ pub fn refresh(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
     run(host, &command, id.vg()).with_context(|| format!("refreshing {id}"))
 }
 
-/// A change of tags that LVM writes in one go: all of it is there afterwards, or nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tags {
-    /// Tags to set.
-    pub add: Vec<String>,
-    /// Tags to take away.
-    pub remove: Vec<String>,
-}
-
 /// Changes the tags of a volume.
 ///
 /// # Errors
@@ -90,7 +81,8 @@ pub fn retag(
 }
 
 /// Makes a volume of at least `size`, in `pool` if one is given. Signatures that a removed volume
-/// left in its place are wiped, as only a volume that was made just now allows.
+/// left in its place are wiped, as only a volume that was made just now allows. The volume comes
+/// with the tag [`CREATING`].
 ///
 /// # Errors
 /// LVM's, e.g. no space.
@@ -106,7 +98,7 @@ pub fn create(
     let bytes = format!("{}b", size.get());
     let command = Command::writes("lvcreate", limits.make).stdin(Arc::clone(&lock.file()));
     // The tag comes with the volume, in one change of LVM's metadata, and before anything is wiped.
-    let mut command = command.args(["--yes", "--addtag", CREATED, "--name", id.lv().as_str()]);
+    let mut command = command.args(["--yes", "--addtag", CREATING, "--name", id.lv().as_str()]);
     command = match pool {
         // A thin volume reads as zeroes until it is written: nothing can be left in it.
         Some(pool) => command.args(["--virtualsize", &bytes, "--thinpool", pool.as_str()]),
@@ -132,11 +124,11 @@ pub fn is_unborn(volume: &Volume, error: &Error) -> bool {
     is_unknown && is_never_used(volume)
 }
 
-/// Whether the driver made this thin volume and has never seen anything on it.
+/// Whether the driver began to make this thin volume, and nothing was ever done with it.
 fn is_never_used(volume: &Volume) -> bool {
     let is_thin = volume.layout.contains("thin") && volume.pool.is_some();
     let has_content = volume.record.content_tags().next().is_some();
-    is_thin && volume.record.created && !has_content && !volume.active && !volume.open
+    is_thin && volume.record.creating && !has_content && !volume.active && !volume.open
 }
 
 /// Removes a volume that has never come to be, so that it can be made again.

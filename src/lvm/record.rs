@@ -10,9 +10,41 @@ const VOLUME: &str = "flexvolume.volume=";
 /// The operator's word that a volume may be formatted although its record or remains on it say
 /// that it held a filesystem. The next mkfs takes it away.
 pub const MAY_FORMAT: &str = "flexvolume.mayformat";
-/// Says that the driver made the volume itself, so that nothing older can be on it but what a
-/// removed volume left behind.
+/// Set by lvcreate together with the volume. While it stands nobody knows whether lvcreate came to
+/// wipe what a removed volume left in its place: then what is older than the volume is no data of it.
+pub const CREATING: &str = "flexvolume.creating";
+/// Takes the place of [`CREATING`] when what lvcreate has wiped is gone for good: from then on
+/// whatever is found was put there. It also says that the remains of filesystems between that, which
+/// lvcreate does not wipe, are a removed volume's.
 pub const CREATED: &str = "flexvolume.created";
+
+/// A change of tags that LVM writes in one go: all of it is there afterwards, or nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tags {
+    /// Tags to set.
+    pub add: Vec<String>,
+    /// Tags to take away.
+    pub remove: Vec<String>,
+}
+
+impl Tags {
+    /// One tag to set.
+    #[must_use]
+    pub fn adding(tag: impl Into<String>) -> Self {
+        Self {
+            add: vec![tag.into()],
+            remove: Vec::new(),
+        }
+    }
+
+    /// The same, and that what a removed volume left in a new one's place is gone for good.
+    #[must_use]
+    pub fn and_wiped(mut self) -> Self {
+        self.add.push(CREATED.to_owned());
+        self.remove.push(CREATING.to_owned());
+        self
+    }
+}
 
 /// The filesystem that a volume is known to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +66,9 @@ pub struct Record {
     pub may_format: bool,
     /// The driver made this volume.
     pub created: bool,
+    /// The driver makes this volume, or was killed when it did, and what a removed volume left in
+    /// its place may not be wiped.
+    pub creating: bool,
     /// The names that kubelet has for it, noted only when detach is to deactivate it.
     pub names: Vec<String>,
     /// All tags of the driver, as they stand.
@@ -59,8 +94,9 @@ impl Record {
                 record.names.push(name.to_owned());
             } else if tag == MAY_FORMAT {
                 record.may_format = true;
-            } else if tag == CREATED {
+            } else if tag == CREATED || tag == CREATING {
                 record.created = true;
+                record.creating |= tag == CREATING;
             }
         }
         record
@@ -72,6 +108,21 @@ impl Record {
             .iter()
             .map(String::as_str)
             .filter(|tag| tag.starts_with(MADE) || tag.starts_with(MAKING) || *tag == MAY_FORMAT)
+    }
+
+    /// The change after which `tag` says what is on the volume, and no older one does.
+    #[must_use]
+    pub fn replaced_by(&self, tag: String) -> Tags {
+        let old = self.content_tags().filter(|old| *old != tag);
+        let change = Tags {
+            remove: old.map(str::to_owned).collect(),
+            add: vec![tag],
+        };
+        if self.creating {
+            change.and_wiped()
+        } else {
+            change
+        }
     }
 }
 
@@ -124,6 +175,26 @@ mod tests {
     fn a_tag_without_a_uuid_still_says_that_there_was_a_filesystem() {
         let record = Record::parse(["flexvolume.fs=xfs"]);
         assert_eq!(record.made.unwrap().uuid, "");
+    }
+
+    #[test]
+    fn what_is_on_a_volume_now_replaces_all_that_was_said_of_it() {
+        let record = Record::parse([
+            "flexvolume.creating",
+            "flexvolume.making=xfs",
+            "flexvolume.mayformat",
+            "flexvolume.volume=data",
+        ]);
+        assert!(record.created && record.creating);
+        let change = record.replaced_by(made_tag(FsType::Ext4, "0b1c"));
+        assert_eq!(change.add, ["flexvolume.fs=ext4:0b1c", CREATED]);
+        let gone = ["flexvolume.making=xfs", MAY_FORMAT, CREATING];
+        assert_eq!(change.remove, gone);
+
+        let made = Record::parse([CREATED, "flexvolume.fs=ext4:0b1c"]);
+        assert!(made.created && !made.creating);
+        let same = made.replaced_by(made_tag(FsType::Ext4, "0b1c"));
+        assert_eq!(same, Tags::adding("flexvolume.fs=ext4:0b1c"));
     }
 
     #[test]

@@ -175,9 +175,11 @@ fn record(volume: &Volume) -> Option<String> {
         Some("may be formatted".to_owned())
     } else if let Some(made) = &record.made {
         Some(made.fs.clone())
-    } else {
-        let fs = record.making.as_ref()?;
+    } else if let Some(fs) = &record.making {
         Some(format!("{fs}, mkfs not seen to end"))
+    } else {
+        let creating = || "lvcreate not seen to end".to_owned();
+        record.creating.then(creating)
     }
 }
 

@@ -20,7 +20,8 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
     match probe(host, &config.limits, &held.device)? {
         Content::Filesystem { fs, uuid } => {
             let tag = lvm::made_tag(fs, &uuid);
-            held.replace_tags(host, config, vec![tag])?;
+            let tags = held.volume.record.replaced_by(tag);
+            held.retag(host, config, &tags)?;
             Ok(say(format!("{id} is recorded as {fs} {uuid}.\n")))
         }
         Content::Nothing => bail!(
@@ -52,7 +53,7 @@ pub fn allow_format(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> 
                 .map(str::to_owned)
                 .collect();
             tags.retain(|tag| tag != MAY_FORMAT);
-            held.add_tag(host, config, MAY_FORMAT)?;
+            held.retag(host, config, &Tags::adding(MAY_FORMAT))?;
             Ok(say(format!(
                 "The next mount for writing may format {id}. What its record said: {}.\nTo take \
                  this back: lvchange --deltag {MAY_FORMAT} {id}\n",
@@ -101,25 +102,6 @@ fn hold(host: &Host, config: &Config, id: &LvId) -> Result<Held> {
 }
 
 impl Held {
-    fn replace_tags(&self, host: &Host, config: &Config, add: Vec<String>) -> Result<()> {
-        let remove = self
-            .volume
-            .record
-            .content_tags()
-            .filter(|tag| !add.iter().any(|new| new == tag))
-            .map(str::to_owned)
-            .collect();
-        self.retag(host, config, &Tags { add, remove })
-    }
-
-    fn add_tag(&self, host: &Host, config: &Config, tag: &str) -> Result<()> {
-        let tags = Tags {
-            add: vec![tag.to_owned()],
-            remove: Vec::new(),
-        };
-        self.retag(host, config, &tags)
-    }
-
     fn retag(&self, host: &Host, config: &Config, tags: &Tags) -> Result<()> {
         lvm::retag(
             host,

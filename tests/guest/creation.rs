@@ -43,7 +43,7 @@ impl Unwiped {
         let args = ["mount", text(&dir), &unwiped.volume.json_for("pod")];
         unwiped.node.start(&args).dies();
         assert_eq!(unwiped.kind(), left);
-        assert_eq!(unwiped.group.tags("data"), "flexvolume.created");
+        assert_eq!(unwiped.group.tags("data"), "flexvolume.creating");
         tools.let_go();
         unwiped
     }
@@ -114,12 +114,77 @@ fn a_filesystem_that_somebody_made_on_a_created_volume_is_kept() {
     let volume = Volume::new(&group, "data");
     node.done(&["attach", &volume.json(), &host_name()]);
     Group::wait_for_the_next_second();
-    run("mkfs.ext4", &["-q", &volume.device()]);
+    put_page(&volume.device(), "ext4");
+    is_kept(&node, &group, &volume);
+}
+
+#[test]
+fn an_image_that_is_older_than_the_created_volume_it_was_copied_onto_is_kept() {
+    for fs in ["ext4", "xfs", "btrfs"] {
+        let name = format!("images{fs}");
+        let lines = format!("[volume_group.{name}]\ncreate = true\n");
+        let node = Node::with_config(Mode::Attach, &lines);
+        let group = Group::new(&name);
+        let image = format!("/run/{name}.image");
+        run("truncate", &["-s", "320m", &image]);
+        put_page(&image, fs);
+        Group::wait_for_the_next_second();
+        let volume = Volume::new(&group, "data").fs(fs).with("size", "320m");
+        node.done(&["attach", &volume.json(), &host_name()]);
+        assert_eq!(group.tags("data"), "flexvolume.created");
+        run(
+            "dd",
+            &[
+                &format!("if={image}"),
+                &format!("of={}", volume.device()),
+                "bs=1M",
+                "conv=fsync",
+            ],
+        );
+        run("rm", &[&image]);
+        is_kept(&node, &group, &volume);
+    }
+}
+
+/// Makes a filesystem with a page by hand.
+fn put_page(on: &str, fs: &str) {
+    run(&format!("mkfs.{fs}"), &["-q", on]);
     let scratch = precreated(PathBuf::from("/run/scratch"));
-    run("mount", &[&volume.device(), text(&scratch)]);
+    run("mount", &[on, text(&scratch)]);
     write_synced(&scratch.join("page"), "by hand");
     run("umount", &[text(&scratch)]);
-    let dir = node.up("pod", &volume);
+}
+
+fn is_kept(node: &Node, group: &Group, volume: &Volume) {
+    let dir = node.up("pod", volume);
     assert_eq!(read(&dir.join("page")), "by hand");
     assert!(group.tags("data").contains("flexvolume.fs="));
+}
+
+/// lvcreate has wiped the volume, but the driver dies before it can note that.
+const KILLED_LATER: &str = r#"[ -e $HERE/go ] && exec $REAL "$@"
+$REAL "$@"
+kill -KILL $PPID"#;
+
+#[test]
+fn a_volume_that_was_wiped_before_the_driver_was_killed_counts_as_made_from_its_first_mkfs() {
+    let tools = Tools::new().put("lvcreate", KILLED_LATER);
+    let lines = format!("{}[volume_group.later]\ncreate = true\n", tools.config());
+    let node = Node::with_config(Mode::MountOnly, &lines);
+    let group = Group::new("later");
+    let volume = Volume::new(&group, "data").with("size", "320m");
+    group.leave_behind("320m", "xfs", THEIRS);
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let args = ["mount", text(&dir), &volume.json_for("pod")];
+    node.start(&args).dies();
+    assert_eq!(group.tags("data"), "flexvolume.creating");
+    tools.let_go();
+    let dir = node.up("pod", &volume);
+    assert!(!dir.join(THEIRS).exists());
+    let made = "flexvolume.created,flexvolume.fs=ext4:";
+    assert!(
+        group.tags("data").starts_with(made),
+        "{}",
+        group.tags("data")
+    );
 }

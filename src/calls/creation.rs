@@ -1,0 +1,102 @@
+//! Making a volume on demand, and what the node's config says of its size.
+
+use anyhow::{Result, anyhow, bail};
+
+use crate::config::{Config, VolumeGroup};
+use crate::device::Device;
+use crate::fs::flush;
+use crate::host::{Host, Lock};
+use crate::lock;
+use crate::lvm::{self, Found, Tags, Volume};
+use crate::names::LvId;
+use crate::options::Options;
+use crate::size::Bytes;
+
+/// Makes the volume if there is none of its name, or only `unborn`, of which the making was cut
+/// short.
+///
+/// # Errors
+/// When there is no size, the config or LVM does not allow it, or it cannot be recorded as made.
+pub fn create(
+    host: &Host,
+    config: &Config,
+    policy: &VolumeGroup,
+    options: &Options,
+    unborn: Option<&Volume>,
+) -> Result<()> {
+    let id = &options.id;
+    let Some(size) = options.size else {
+        bail!("there is no logical volume {id}, and none is made without the option `size`");
+    };
+    require_max_size(config, id, size)?;
+    // Under a lock of the name: the volume has no UUID yet. Another call may have just made it.
+    let lock = lock::hold_name(host.kernel, &id.dm_name(), config.limits.lock)?;
+    if let Found::Volume(found) = lvm::find(host, id, config.limits.query)? {
+        if unborn.is_none_or(|unborn| unborn.uuid != found.uuid) {
+            return Ok(());
+        }
+        lvm::remove_unborn(host, &config.limits, &found, &lock)?;
+    }
+    let pool = options.thin_pool.as_ref().or(policy.thin_pool.as_ref());
+    if pool.is_none() {
+        require_reserve(host, config, policy, id, size)?;
+    }
+    lvm::create(host, &config.limits, id, size, pool, policy, &lock)?;
+    note_made(host, config, id, &lock)
+}
+
+/// Records that lvcreate has ended, and has wiped the volume for good.
+fn note_made(host: &Host, config: &Config, id: &LvId, lock: &Lock) -> Result<()> {
+    // By its options lvcreate may leave a volume inactive, and then it wipes nothing.
+    let Some(device) = Device::find(host.kernel, id)? else {
+        return Ok(());
+    };
+    flush(host, &config.limits, &device)?;
+    let tags = Tags::default().and_wiped();
+    lvm::retag(host, &config.limits, id, &tags, Some(lock))
+}
+
+/// Fails if the config allows no volume of this size.
+///
+/// # Errors
+/// The reason.
+pub fn require_max_size(config: &Config, id: &LvId, size: Bytes) -> Result<()> {
+    let largest = config.policy(id.vg())?.and_then(|policy| policy.max_size);
+    match largest.filter(|largest| size > *largest) {
+        Some(largest) => bail!(
+            "{size} is asked for {id}, but the node's config allows at most {largest} for a volume \
+             in {} (`max_size`)",
+            id.vg()
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Fails if growing or making a volume by `more` would use up what the config keeps free.
+///
+/// # Errors
+/// The reason.
+pub fn require_reserve(
+    host: &Host,
+    config: &Config,
+    policy: &VolumeGroup,
+    id: &LvId,
+    more: Bytes,
+) -> Result<()> {
+    let reserve = policy.reserve;
+    if reserve.get() == 0 {
+        return Ok(());
+    }
+    let Some(group) = lvm::find_group(host, id.vg(), config.limits.query)? else {
+        return Err(anyhow!("the volume group {} has just gone", id.vg()));
+    };
+    if group.free.get().saturating_sub(more.get()) < reserve.get() {
+        bail!(
+            "{more} more for {id} would leave less than {reserve} of the {} that are free in {}, \
+             and the node's config keeps that (`reserve`)",
+            group.free,
+            id.vg()
+        );
+    }
+    Ok(())
+}
