@@ -273,6 +273,20 @@ fn sigterm_ends_a_call_while_a_tool_hangs() {
 }
 
 #[test]
+fn sigterm_ends_a_call_though_a_tool_takes_its_time_to_obey() {
+    // kubelet gives the driver 10 seconds, and the driver keeps most of them in hand.
+    let slow = "trap 'sleep 5; echo late > $TOP/late; exit 1' TERM; echo $$ > $TOP/pid\n\
+        sleep 1000 & wait";
+    let node = Node::with_limits(INACTIVE, slow, "query = 900\nactivate = 900");
+    let call = node.start();
+    let pid = node.wait_for("pid");
+    call.signal(Signal::SIGTERM);
+    call.ends_with(&["activating nosuch/data", "the driver was told to stop"]);
+    assert!(!runs(&pid));
+    assert!(!node.path("late").exists(), "the driver waited for it");
+}
+
+#[test]
 fn sigterm_between_two_tools_starts_no_other() {
     // lvs tells the driver to stop and answers in full: lvchange must not run any more.
     let lvs = format!("kill -TERM $PPID; {INACTIVE}");

@@ -135,6 +135,8 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
         lock,
         ..
     } = *subject;
+    // By its name the record would go to the volume that has that name now.
+    require_still_there(subject)?;
     let making = making_tag(fs);
     let is_new = !volume.record.tags.contains(&making);
     if is_new {
@@ -162,9 +164,7 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
         .open_device(&device.path, false)
         .with_context(|| format!("opening {}", device.path.display()))?;
     drop(claim);
-    if !device.is_still_there(host.kernel) {
-        bail!("{} was replaced by another device just now", device.id);
-    }
+    require_still_there(subject)?;
     device.require_not_suspended(host.kernel)?;
 
     let command = mkfs(subject, fs, force);
@@ -204,6 +204,16 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
         recorded: true,
         fresh: true,
     })
+}
+
+fn require_still_there(subject: &Subject) -> Result<()> {
+    if !subject.device.is_still_there(subject.host.kernel) {
+        bail!(
+            "{} was replaced by another device just now",
+            subject.device.id
+        );
+    }
+    Ok(())
 }
 
 /// Whether a mkfs that refused has left the volume as blank as before. (A busy device cannot be

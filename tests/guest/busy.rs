@@ -95,6 +95,13 @@ fn a_busy_volume_stays_mounted_and_each_process_is_named_with_what_it_holds() {
             "busybox",
             format!("working directory {at}"),
         ),
+        // Its root alone is on the volume, and what it runs.
+        (
+            &*format!("exec nsenter --root={at} --wd=/ /busybox sleep 1000"),
+            elsewhere,
+            "busybox",
+            format!("root directory {at}"),
+        ),
     ];
     let refused = |words: &[&str]| {
         node.call(&["unmount", at]).is_failure(words);
@@ -114,6 +121,15 @@ fn a_busy_volume_stays_mounted_and_each_process_is_named_with_what_it_holds() {
     let device = run("losetup", &["--find", "--show", &image]);
     refused(&[&device, &image]);
     run("losetup", &["--detach", &device]);
+
+    let swap = format!("{at}/swap");
+    let zeroes = ["if=/dev/zero", &format!("of={swap}"), "bs=1M", "count=1"];
+    run("dd", &[&zeroes[..], &["status=none"]].concat());
+    run("chmod", &["600", &swap]);
+    run("mkswap", &["-q", &swap]);
+    run("swapon", &[&swap]);
+    refused(&[&format!("the swap file {swap}"), "swapoff"]);
+    run("swapoff", &[&swap]);
 
     let below = precreated(dir.join("below"));
     run("mount", &["-t", "tmpfs", "none", text(&below)]);
@@ -156,6 +172,21 @@ fn a_volume_whose_device_is_gone_is_unmounted_and_no_file_below_it_is_touched() 
         assert_eq!(read(&pod.join("hidden")), "not ours");
         fs::remove_dir(&global).unwrap();
     }
+}
+
+#[test]
+fn what_a_global_mount_hid_stays_when_the_last_pod_clears_it() {
+    let mut node = Node::new(Mode::Attach);
+    let group = Group::new("hiding");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let global = precreated(node.global_dir(&volume));
+    fs::write(global.join("hidden"), "not ours").unwrap();
+    node.up("pod", &volume);
+    node.configure(Mode::MountOnly, "");
+    node.down("pod", &volume);
+    assert_eq!(mount_at(&global), None);
+    assert_eq!(read(&global.join("hidden")), "not ours");
 }
 
 #[test]

@@ -97,7 +97,8 @@ fn a_volume_that_lost_its_filesystem_is_never_formatted_again() {
         node.down("pod", &volume);
         let tags = group.tags(fs);
         run("wipefs", &["-q", "--all", &volume.device()]);
-        is_refused(&node, &volume, &[fs, &advice]);
+        let held = format!("wiped/{fs} held {fs} ");
+        is_refused(&node, &volume, &[&held, &advice]);
         assert_eq!(group.tags(fs), tags);
 
         // Its backups speak too, when the tags are gone.

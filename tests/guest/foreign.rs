@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::FileExt;
 
 use crate::disk::{Disk, writes_nothing};
 use crate::group::Group;
@@ -136,7 +137,7 @@ const CASES: &[Case] = &[
             tool("mkfs.ext4", &["-q"], d);
             put(d, 0, &first);
         },
-        "xfs",
+        "several signatures at once (ext4, xfs)",
     ),
     (
         "btrfs and swap at once",
@@ -145,7 +146,7 @@ const CASES: &[Case] = &[
             put(d, KIB, &[1, 0, 0, 0, 255, 0, 0, 0]);
             put(d, 4 * KIB - 10, b"SWAPSPACE2");
         },
-        "swap",
+        "several signatures at once (btrfs, swap)",
     ),
     (
         "md at the end of an ext4",
@@ -202,6 +203,40 @@ fn a_filesystem_whose_beginning_was_wiped_is_never_formatted() {
             writes_nothing(&node, &volume.clone().fs(wanted), &case, &words);
             assert_eq!(disk.fingerprint(), before, "{fs} {wiped}");
         }
+        blank(&device);
+    }
+}
+
+#[test]
+fn one_backup_far_from_the_beginning_keeps_a_volume_from_being_formatted() {
+    const LENGTH: usize = 4096;
+    let node = Node::new(Mode::MountOnly);
+    let disk = Disk::new("straydisk", SIZE + 8 * MIB);
+    let group = Group::on("stray", &[&disk.path()]);
+    group.linear("data", "320m");
+    let volume = Volume::new(&group, "data");
+    let device = volume.device();
+    // The last backup of each: of group 27 (blocks of 1 KiB), of the last of four groups, of two.
+    for (fs, options, at, word) in [
+        ("ext4", &["-b", "1024"][..], 27 * 8 * MIB, "an ext backup"),
+        ("xfs", &[], 240 * MIB, "an xfs secondary superblock"),
+        ("btrfs", &[], 64 * MIB, "a btrfs superblock mirror"),
+    ] {
+        run(
+            &format!("mkfs.{fs}"),
+            &[&["-q"], options, &[&device]].concat(),
+        );
+        let mut backup = vec![0; LENGTH];
+        let file = File::open(&device).unwrap();
+        file.read_exact_at(&mut backup, at).unwrap();
+        blank(&device);
+        put(&device, at, &backup);
+        let before = disk.fingerprint();
+        for wanted in [fs, "ext4", ""] {
+            let words = [word, "lvm allow-format stray/data"];
+            writes_nothing(&node, &volume.clone().fs(wanted), fs, &words);
+        }
+        assert_eq!(disk.fingerprint(), before, "{fs}");
         blank(&device);
     }
 }

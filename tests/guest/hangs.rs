@@ -54,6 +54,8 @@ fn a_suspended_volume_is_neither_mounted_nor_unmounted_and_the_message_says_how_
         let _suspended = Suspended::new("asleep-data");
         let words = ["asleep-data is suspended", "dmsetup resume asleep-data"];
         node.fails(&["unmount", text(&dir)], &words);
+        let grow = ["expandfs", &volume.json(), "", text(&dir), "50000000", "0"];
+        node.fails(&grow, &words);
     }
     node.down("pod", &volume);
     assert_eq!(

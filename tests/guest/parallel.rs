@@ -46,6 +46,27 @@ fn thirty_two_mounts_of_a_blank_volume_at_once_make_one_filesystem() {
 }
 
 #[test]
+fn eight_mounts_at_one_directory_at_once_leave_one_mount_there() {
+    let tools = Tools::new().counting("mkfs.ext4");
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let group = Group::new("stacked");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let before = mounts();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let dir = precreated(node.pod_dir("pod", &volume));
+                node.done(&["mount", text(&dir), &volume.json_for("pod")]);
+            });
+        }
+    });
+    assert_eq!(tools.runs("mkfs.ext4").len(), 1);
+    assert_eq!(mounts().len(), before.len() + 1);
+    node.down("pod", &volume);
+}
+
+#[test]
 fn sixteen_volumes_in_one_group_come_up_and_go_down_at_once() {
     let tools = Tools::new().counting("mkfs.ext4");
     let node = Node::with_config(Mode::MountOnly, &format!("{}{PATIENT}", tools.config()));

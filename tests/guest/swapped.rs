@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::disk::writes_nothing;
 use crate::group::Group;
-use crate::node::{Mode, Node};
+use crate::node::{Mode, Node, precreated, text};
+use crate::tools::Tools;
 use crate::volume::Volume;
 use crate::{read, run, write_synced};
 
@@ -121,6 +122,34 @@ fn a_thin_volume_that_was_rolled_back_to_another_filesystem_is_refused() {
     assert_eq!(read(&node.up("pod", &volume).join("page")), "data");
 }
 
+#[test]
+fn a_volume_that_gets_the_name_of_another_while_that_is_looked_at_is_not_formatted() {
+    let group = Group::new("renamed");
+    for lv in ["data", "other"] {
+        group.linear(lv, "32m");
+    }
+    filled(&Node::new(Mode::MountOnly), &group, "other");
+    // After the driver's last look, the blank one is away and the other has its name.
+    let renames = "$REAL \"$@\"; code=$?\necho >> $HERE/blkid.runs\n\
+        if [ $(wc -l < $HERE/blkid.runs) = 2 ]; then\n\
+        lvrename -qq renamed/data away\nlvrename -qq renamed/other data\nfi >&2\nexit $code";
+    let tools = Tools::new().put("blkid", renames).counting("mkfs.ext4");
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let volume = Volume::new(&group, "data");
+    let dir = precreated(node.pod_dir("pod", &volume));
+    node.refuses(
+        &["mount", text(&dir), &volume.json()],
+        &["replaced by another"],
+    );
+    assert_eq!(tools.runs("blkid").len(), 2);
+    assert!(tools.runs("mkfs.ext4").is_empty());
+    group.assert_recorded("data", "ext4");
+    assert_eq!(group.tags("away"), "");
+    let node = Node::new(Mode::MountOnly);
+    assert_eq!(read(&node.up("pod", &volume).join("page")), "other");
+    group.assert_recorded("data", "ext4");
+}
+
 fn uuid_when_active(group: &Group, volume: &Volume) -> String {
     if !Path::new(&volume.device()).exists() {
         group.lv("lvchange", &["-ay"], "data");
@@ -153,6 +182,6 @@ fn the_word_to_format_is_gone_once_the_volume_is_in_use() {
         &node,
         &volume,
         "lost after that",
-        &["lvm allow-format worded/data"],
+        &["worded/data held ext4 ", "lvm allow-format worded/data"],
     );
 }

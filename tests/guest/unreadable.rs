@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::disk::{Disk, writes_nothing};
 use crate::group::Group;
+use crate::marks::luks;
 use crate::node::{Mode, Node, precreated, text};
 use crate::snapshot::mount_at;
 use crate::volume::Volume;
@@ -150,6 +151,31 @@ fn what_blkid_could_not_read_is_not_blank_though_it_can_be_read_a_moment_later()
         writes_nothing(&node, &volume, tool, &[word]);
         assert_eq!(disk.fingerprint(), before);
     }
+    assert_eq!(group.tags("data"), "");
+}
+
+#[test]
+fn what_blkid_could_not_read_at_first_is_seen_at_the_second_look() {
+    const SIZE: u64 = 16 * MIB;
+    let disk = Disk::new("faltering", SIZE + 8 * MIB);
+    let group = Group::on("second", &[&disk.path()]);
+    group.linear("data", "16m");
+    let volume = Volume::new(&group, "data");
+    // Only the first run meets the errors.
+    let script = format!(
+        "[ -e /run/faltered ] && exec /usr/sbin/blkid \"$@\"\n: > /run/faltered\n\
+         blockdev --flushbufs {}\n{}/usr/sbin/blkid \"$@\"; code=$?\n{}exit $code\n",
+        volume.device(),
+        disk.failing(Some(0..SIZE)),
+        disk.failing(None)
+    );
+    let node = Node::with_config(Mode::MountOnly, &stand_in("blkid", &script));
+    // blkid alone knows this mark.
+    luks(&volume.device(), 2, 16 * KIB);
+    let before = disk.fingerprint();
+    let words = ["crypto_LUKS", "could not be seen a moment ago"];
+    writes_nothing(&node, &volume, "second LUKS2 header", &words);
+    assert_eq!(disk.fingerprint(), before);
     assert_eq!(group.tags("data"), "");
 }
 

@@ -219,6 +219,35 @@ fn a_superblock_that_e2fsck_left_half_written_is_completed() {
 }
 
 #[test]
+fn a_half_written_superblock_is_completed_for_its_own_filesystem_and_hides_no_damage() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("halves");
+    for (lv, request, words) in [
+        // The backup is of another filesystem.
+        (
+            "foreign",
+            "set_super_value uuid random",
+            "Superblock checksum",
+        ),
+        ("damaged", "clri <2>", "e2fsck -f"),
+    ] {
+        group.linear(lv, "64m");
+        let volume = Volume::new(&group, lv);
+        let device = volume.device();
+        run("mkfs.ext4", &["-q", &device]);
+        run("debugfs", &["-w", "-R", request, &device]);
+        put(&device, 1024 + 0x30, &[1, 2]);
+        let before = volume.sectors_written();
+        let dir = precreated(node.pod_dir("pod", &volume));
+        let advice = "checking the filesystem of";
+        node.fails(&["mount", text(&dir), &volume.json()], &[advice, words]);
+        if lv == "foreign" {
+            assert_eq!(volume.sectors_written(), before, "{lv}");
+        }
+    }
+}
+
+#[test]
 fn a_volume_whose_device_node_is_missing_or_of_another_device_is_not_mixed_up() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("nodes");
@@ -231,7 +260,6 @@ fn a_volume_whose_device_node_is_missing_or_of_another_device_is_not_mixed_up() 
     }
     // Its link shows another volume.
     let link = mine.device();
-    let right = std::fs::canonicalize(&link).unwrap();
     run("ln", &["-sfn", &other.device(), &link]);
     let dir = precreated(node.pod_dir("pod", &mine));
     let reply = node.call(&["mount", text(&dir), &mine.json()]);
@@ -242,7 +270,25 @@ fn a_volume_whose_device_node_is_missing_or_of_another_device_is_not_mixed_up() 
             .contains("that is not the logical volume nodes/mine"),
         "{reply:?}"
     );
+    // A device of its name that is another volume to device-mapper: whoever was interrupted
+    // renaming one leaves that.
+    group.lv("lvchange", &["-an"], "mine");
+    let uuid = run(
+        "dmsetup",
+        &["info", "-c", "--noheadings", "-o", "uuid", "nodes-other"],
+    );
+    let table = run("dmsetup", &["table", "nodes-other"]);
+    group.lv("lvchange", &["-an"], "other");
+    let create = ["create", "nodes-mine", "--uuid", &uuid, "--table", &table];
+    run("dmsetup", &create);
+    let words = ["is not the logical volume that LVM calls nodes/mine now"];
+    writes_nothing(&node, &mine, "another's device", &words);
+    run("dmsetup", &["remove", "--retry", "nodes-mine"]);
+    for lv in ["mine", "other"] {
+        group.lv("lvchange", &["-ay"], lv);
+    }
     // A file in its place is no device.
+    let right = std::fs::canonicalize(&link).unwrap();
     std::fs::remove_file(&link).unwrap();
     std::fs::write(&link, "a file").unwrap();
     let reply = node.call(&["mount", text(&dir), &mine.json()]);
