@@ -26,6 +26,10 @@ const CHUNK: u64 = 1 << 20;
 /// A sector: no superblock begins at anything less.
 const SECTOR: usize = 512;
 
+/// How much of a new volume's beginning lvcreate makes zero, unless it is told not to. Source:
+/// lvcreate(8), `--zero`.
+const ZEROED: u64 = 4 << 10;
+
 /// What was seen on a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Examination {
@@ -35,8 +39,8 @@ pub struct Examination {
     pub remains: Vec<Remains>,
     /// What has left its mark where blkid looks for it. blkid should have named that.
     pub signature: Option<String>,
-    /// Whether each byte that was read is zero.
-    pub all_zero: bool,
+    /// The first sector that is not zero of what lvcreate makes zero, in bytes from the beginning.
+    pub written: Option<u64>,
 }
 
 /// A place that cannot be read.
@@ -117,7 +121,7 @@ pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64) -> Examination {
         unreadable: None,
         remains: Vec::new(),
         signature: None,
-        all_zero: true,
+        written: None,
     };
     device.forget_cache();
     let head = 0..size.min(END);
@@ -207,10 +211,12 @@ impl Examination {
             if ZERO.starts_with(sector) {
                 continue;
             }
-            self.all_zero = false;
             let at = index.saturating_mul(SECTOR);
             let bytes = chunk.get(at..).unwrap_or_default();
             let offset = start.saturating_add(at as u64);
+            if offset < ZEROED && self.written.is_none() {
+                self.written = Some(offset);
+            }
             if self.signature.is_none() {
                 self.signature = signatures::in_sector(sector, offset, size)
                     .map(|what| format!("{what} at byte {offset}"));

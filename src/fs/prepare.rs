@@ -85,14 +85,15 @@ pub fn prepare(subject: &Subject) -> Result<Ready> {
             accept(subject, fs, uuid, &found)
         }
         other => bail!(
-            "{} holds {other}, not {}; it is left as it is. If that is really to be given up, \
-             remove it by hand (`wipefs --all {}`)",
+            "{} holds {other}, not {}; it is left as it is. If that may really go, \
+             remove it by hand (`wipefs --all {}`, then `{} allow-format {0}`)",
             device.id,
             subject
                 .wanted
                 .map_or("a filesystem of this driver".to_owned(), |fs| fs
                     .to_string()),
-            device.path.display()
+            device.path.display(),
+            own_name()
         ),
     }
 }
@@ -211,7 +212,15 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
              run `{me} allow-format {id}`"
         );
     }
-    require_no_remains(subject, seen)
+    require_no_remains(subject, seen)?;
+    if let Some(at) = seen.written.filter(|_| !record.creating) {
+        bail!(
+            "{id} has data at byte {at} that blkid does not know, where lvcreate leaves nothing but \
+             zeroes: somebody has written there, as on an encrypted or a raw volume. It is not \
+             formatted. If that data may go run `{me} allow-format {id}`"
+        );
+    }
+    Ok(())
 }
 
 /// Says no to mkfs if a backup superblock says that a filesystem was made on this very volume.

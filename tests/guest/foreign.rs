@@ -118,6 +118,16 @@ const CASES: &[Case] = &[
         "an xfs superblock at byte 0",
     ),
     (
+        "what nobody knows, as on an encrypted or a raw volume",
+        |d| put(d, 0, &[0x5A; 512]),
+        "data at byte 0 that blkid does not know",
+    ),
+    (
+        "a byte at the end of what lvcreate makes zero",
+        |d| put(d, 4 * KIB - 1, &[1]),
+        "data at byte 3584 that blkid does not know",
+    ),
+    (
         "a swap header of no version",
         |d| put(d, 4 * KIB - 10, b"SWAPSPACE2"),
         "a swap header",
