@@ -24,6 +24,7 @@ mod trace;
 mod volume;
 
 mod busy;
+mod cache;
 mod call_outs;
 mod clones;
 mod collisions;
