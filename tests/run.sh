@@ -10,7 +10,8 @@
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
 #                                KUBELET=PATH names one, else it is built once from Debian's
 #                                sources; PEER=PATH names the bash script that nodes change from
-#   tests/run.sh plane [CASE…]   the same as a node of a control plane, which claims and attaches
+#   tests/run.sh plane [CASE…]   the same as a node of a control plane: claims, the scheduler, the
+#                                controller that attaches, a node that goes down
 #
 # The guest is a virtual machine where KVM works, else user-mode Linux, else an emulated machine;
 # MACHINE=vng or MACHINE=uml chooses.

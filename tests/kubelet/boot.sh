@@ -2,6 +2,7 @@
 # Sourced by tests/run.sh: a kubelet, what its pods run, and the guest that they run in.
 
 KUBELET_LIMIT=2400 # seconds for one boot with all that runs in it
+DISKS=             # the directory of the disks of a guest
 
 # Sets KUBELET to a kubelet: the one that it names, or else one that is built here, once.
 need_kubelet() {
@@ -125,7 +126,7 @@ kubelet_guest() {
     # A long one would not fit into the kernel's command line.
     echo "$command" > "$DIR/$name.sh"
     # It has no time to hand on a status: the results say how it went.
-    boot "$DIR" "$KUBELET_LIMIT" ". $DIR/$name.sh" "$DIR/volumes" "$DIR/kubelet" || true
+    boot "$DIR" "$KUBELET_LIMIT" ". $DIR/$name.sh" "$DISKS/volumes" "$DISKS/kubelet" || true
     grep -q '^test result: ok' "$DIR/$name.log" || {
         say "the guest's console"
         tail -n 40 "$DIR/console"
@@ -151,8 +152,15 @@ kubelet_parts() {
     install "$KUBELET" "$DIR/the-kubelet"
     [ -z "${PEER:-}" ] || install "$PEER" "$DIR/script"
     pod_image "$DIR/pod.tar"
-    rm -f "$DIR/volumes" "$DIR/kubelet"
-    truncate -s 6G "$DIR/volumes" "$DIR/kubelet"
+    new_disks "$DIR/disks"
+}
+
+# new_disks DIR: blank ones, which kubelet_guest then takes.
+new_disks() {
+    DISKS=$1
+    rm -rf "$DISKS"
+    mkdir "$DISKS"
+    truncate -s 6G "$DISKS/volumes" "$DISKS/kubelet"
 }
 
 # keep_calls NAME FILE…: keeps the record of a run, and the logs, and prints what was called.
@@ -185,8 +193,7 @@ kubelet() {
         step "kubelet after a power-off" kubelet_guest kubelet-2 after_the_power_came_back
     fi
     if [ -z "$steady" ]; then
-        rm "$DIR/volumes" "$DIR/kubelet"
-        truncate -s 6G "$DIR/volumes" "$DIR/kubelet"
+        new_disks "$DIR/disks"
         once_more kubelet "$DIR/kubelet-1.log" kubelet_guest kubelet-3 --exact || failed kubelet
     fi
     cat "$DIR"/kubelet-?.log > "$DIR/kubelet.log"

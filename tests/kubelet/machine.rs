@@ -96,6 +96,10 @@ fn start_containerd() {
     static CONTAINERD: OnceLock<Child> = OnceLock::new();
     let config = "/run/containerd.toml";
     fs::write(config, include_str!("containerd.toml")).unwrap();
+    // Pods have the guest's own network. Without any other, the node is not ready.
+    let network = r#"{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "loopback"}]}"#;
+    fs::create_dir_all("/run/networks").unwrap();
+    fs::write("/run/networks/none.conflist", network).unwrap();
     CONTAINERD.get_or_init(|| in_background("containerd", &["--config", config], "containerd"));
     wait_until("containerd answers", || {
         let mut ctr = Command::new("ctr");
@@ -143,9 +147,11 @@ pub fn start_kubelet() {
         // The statistics of containers, which cost much time here.
         "--housekeeping-interval=60s",
     ];
+    let name = format!("--hostname-override={}", plane::node());
     if plane::api::is_there() {
         text = plane::join(&text);
         args.extend(plane::KUBELET_ARGS);
+        args.push(&name);
     }
     fs::write(config, text).unwrap();
     *child() = Some(in_background("/run/kubelet", &args, "kubelet"));

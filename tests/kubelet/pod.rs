@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::driver::{Driver, Mode};
 use crate::machine::{KUBELET, MANIFESTS};
-use crate::plane::{NODE, api};
+use crate::plane::{self, api};
 use crate::volume::Volume;
 use crate::{wait_for, wait_until};
 
@@ -33,7 +33,7 @@ impl Pod {
             "kind": "Pod",
             "metadata": {"name": name, "namespace": "default", "uid": uid},
             "spec": {
-                "nodeName": NODE,
+                "nodeName": plane::node(),
                 "hostNetwork": true,
                 "terminationGracePeriodSeconds": 5,
                 "containers": [{
@@ -89,6 +89,23 @@ impl Pod {
             uid,
             manifest,
         }
+    }
+
+    /// A pod that somebody else has made, as the API server has it.
+    pub fn that_is_there(manifest: Value) -> Self {
+        let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
+        Self {
+            name: text("/metadata/name").unwrap().to_owned(),
+            uid: text("/metadata/uid").unwrap().to_owned(),
+            manifest,
+        }
+    }
+
+    /// What it runs, for a controller to make such pods. The scheduler finds a node for them.
+    pub fn template(&self) -> Value {
+        let mut spec = self.manifest["spec"].clone();
+        spec.as_object_mut().unwrap().remove("nodeName");
+        spec
     }
 
     /// Changes a part of the manifest.

@@ -12,6 +12,29 @@ const CLASSES: &str = "/apis/storage.k8s.io/v1/storageclasses";
 /// Makes a `PersistentVolume` of the volume and a claim that is bound to it, both with the
 /// volume's name and of 32 MiB, and returns the volume as pods get it by the claim.
 pub fn claim(driver: &Driver, volume: &Volume) -> Volume {
+    make(driver, volume, "Immediate", &Value::Null);
+    is_bound(volume);
+    volume.clone().claimed()
+}
+
+/// The same for a volume that says on which node it is. The claim waits for its first pod.
+pub fn claim_on(node: &str, driver: &Driver, volume: &Volume) -> Volume {
+    let names = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [node]});
+    let affinity = json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [names]}]}});
+    make(driver, volume, "WaitForFirstConsumer", &affinity);
+    volume.clone().claimed()
+}
+
+/// Waits until the claim has got its volume.
+pub fn is_bound(volume: &Volume) {
+    let name = &volume.name;
+    wait_until(&format!("{name} is bound"), || {
+        let claim = claim_of(volume);
+        claim["status"]["phase"] == "Bound" && claim["spec"]["volumeName"] == *name
+    });
+}
+
+fn make(driver: &Driver, volume: &Volume, binding: &str, affinity: &Value) {
     let class = &driver.case;
     let name = &volume.name;
     let object = |kind: &str, spec: Value| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": spec});
@@ -24,6 +47,7 @@ pub fn claim(driver: &Driver, volume: &Volume) -> Volume {
             // Nobody makes volumes of it, but they may grow.
             "provisioner": "kubernetes.io/no-provisioner",
             "allowVolumeExpansion": true,
+            "volumeBindingMode": binding,
         }),
     );
     let persistent = json!({
@@ -31,6 +55,7 @@ pub fn claim(driver: &Driver, volume: &Volume) -> Volume {
         "accessModes": ["ReadWriteOnce"],
         "capacity": {"storage": "32Mi"},
         "flexVolume": volume.source(&driver.name()),
+        "nodeAffinity": affinity,
     });
     let claim = json!({
         "storageClassName": class,
@@ -45,11 +70,6 @@ pub fn claim(driver: &Driver, volume: &Volume) -> Volume {
         "persistentvolumeclaims",
         &object("PersistentVolumeClaim", claim),
     );
-    wait_until(&format!("{name} is bound"), || {
-        let claim = claim_of(volume);
-        claim["status"]["phase"] == "Bound" && claim["spec"]["volumeName"] == *name
-    });
-    volume.clone().claimed()
 }
 
 /// The claim as it is now.

@@ -1,12 +1,15 @@
 //! The same kubelet under a control plane: `tests/run.sh plane [CASE…]`. etcd, kube-apiserver and
 //! kube-controller-manager run on the host, where they are quick, and the guest is their node.
 //!
-//! Cases of [`node`] run in the guest. Those of [`controller`] run on the host and need no kubelet:
-//! their nodes are nothing but objects.
+//! Cases of [`node`] run in a guest. Those of [`controller`] run on the host and need no kubelet:
+//! their nodes are nothing but objects. One guest goes down under its pod, and comes back at last;
+//! the other cases run meanwhile, and have a guest of their own.
 
 pub mod api;
+mod bystander;
 mod claim;
 mod controller;
+mod deployment;
 mod node;
 mod pair;
 
@@ -19,20 +22,28 @@ use crate::driver::Driver;
 use crate::machine::from_environment;
 use crate::run;
 
-/// The guest's name in the cluster. The controller's host must not have it, as on a real one.
+/// The guest's name in the cluster, if tests/run.sh says no other. The controller's host must not
+/// have it, as on a real one.
 pub const NODE: &str = "node-in-the-guest";
+/// The name of the guest that goes down.
+pub const NODE_DOWN: &str = "node-that-goes-down";
 
 const KUBECONFIG: &str = "/run/kubeconfig";
-pub const KUBELET_ARGS: [&str; 3] = [
+pub const KUBELET_ARGS: [&str; 2] = [
     "--kubeconfig=/run/kubeconfig",
-    "--hostname-override=node-in-the-guest",
     // As qemu has it.
     "--node-ip=10.0.2.15",
 ];
 
+/// The name of this guest.
+pub fn node() -> String {
+    std::env::var("FLEXVOLUME_LVM_NODE").unwrap_or_else(|_| NODE.to_owned())
+}
+
 /// Makes the guest a node, and returns kubelet's configuration for that.
 pub fn join(config: &str) -> String {
-    run("hostname", &[NODE]);
+    let node = node();
+    run("hostname", &[&node]);
     let config_of_client = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -40,8 +51,8 @@ pub fn join(config: &str) -> String {
             "server": from_environment(api::SERVER),
             "insecure-skip-tls-verify": true,
         }}],
-        // It may do what a node may, and no more.
-        "users": [{"name": "node", "user": {"token": "node"}}],
+        // It may do what a node may, and no more. tests/run.sh has made the tokens like that.
+        "users": [{"name": "node", "user": {"token": node}}],
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "node"}}],
         "current-context": "test",
     });

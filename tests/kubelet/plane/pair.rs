@@ -1,7 +1,7 @@
 //! The driver on both sides: on the node, and for the controller.
 
 use super::claim::{attached, unique_name};
-use super::{NODE, driver_of_controller};
+use super::{driver_of_controller, node};
 use crate::driver::{Driver, Mode};
 use crate::pod::Pod;
 use crate::volume::Volume;
@@ -28,10 +28,13 @@ impl Pair {
     /// Takes the pods from the node, and waits until nothing is left of them and their volume,
     /// neither there nor in what the controller knows.
     pub fn all_end(&self, volume: &Volume, pods: &[Pod]) {
+        self.all_end_by(volume, pods, || pods.iter().for_each(Pod::delete));
+    }
+
+    /// The same where `end` takes the pods from the node.
+    pub fn all_end_by(&self, volume: &Volume, pods: &[Pod], end: impl FnOnce()) {
         let detached = self.controller.as_ref().map(|side| side.count("detach"));
-        for pod in pods {
-            pod.delete();
-        }
+        end();
         for pod in pods {
             pod.is_gone();
         }
@@ -45,7 +48,7 @@ impl Pair {
     pub fn is_detached(&self, volume: &Volume) {
         let name = unique_name(&self.node, volume);
         wait_until(&format!("{name} is detached"), || {
-            attached(NODE, &self.node, volume).is_none()
+            attached(&node(), &self.node, volume).is_none()
         });
     }
 

@@ -1,30 +1,45 @@
-//! The node goes down, which the end of the guest is, and comes back. What the controller does
-//! meanwhile is among its own cases.
+//! The node goes down under a running pod, which the end of this guest is, and comes back. What the
+//! cluster does meanwhile is among the controller's cases.
 
 use std::fs;
 
+use serde_json::json;
+
 use crate::driver::{Driver, Mode};
 use crate::machine::shared;
-use crate::plane::claim::claim;
+use crate::plane::claim::claim_on;
+use crate::plane::deployment::Deployment;
 use crate::plane::pair::Pair;
-use crate::plane::{controller_root, driver_of_controller};
+use crate::plane::{NODE_DOWN, controller_root, driver_of_controller, node};
 use crate::pod::Pod;
 use crate::volume::Volume;
 
 #[test]
-fn a_pod_runs_on_a_claim_when_the_node_goes_down() {
+fn a_deployment_runs_on_a_claim_when_the_node_goes_down() {
     let _running = shared();
+    assert_eq!(node(), NODE_DOWN);
     let case = "down";
     let driver = Driver::new(case, Mode::Attach);
     driver_of_controller(case);
     let volume = Volume::new(case, "data").called("down-data");
-    let pod = Pod::writing(&driver, "web", &claim(&driver, &volume), "kept");
+    let volume = claim_on(NODE_DOWN, &driver, &volume);
+    let lines = "if [ -e /data/page ]; then echo found $(cat /data/page)\n\
+        else echo kept > /data/page && sync && echo written; fi";
+    // Five minutes, if nothing is said.
+    let leaves_soon = json!([{
+        "key": "node.kubernetes.io/unreachable",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 5,
+    }]);
+    let pod = Pod::new(&driver, "web", &volume, lines).with("/spec", "tolerations", leaves_soon);
+    let pod = Deployment::of(&pod).pod_on(NODE_DOWN);
     pod.says("written");
     fs::write(controller_root().join("down"), "").unwrap();
 }
 
 #[test]
-fn the_node_is_back_and_another_pod_reads_what_the_first_one_wrote() {
+fn the_node_is_back_and_the_deployment_finds_what_it_wrote() {
     let _running = shared();
     let case = "down";
     let pair = Pair {
@@ -32,9 +47,9 @@ fn the_node_is_back_and_another_pod_reads_what_the_first_one_wrote() {
         controller: Some(Driver::that_controller_has(case, &controller_root())),
     };
     let volume = Volume::that_is_there(case, "data").called("down-data");
-    let volume = volume.claimed();
-    let pod = Pod::reading(&pair.node, "next", &volume);
-    pod.says("kept");
-    pair.all_end(&volume, &[pod]);
+    let deployment = Deployment::that_is_there("down-web");
+    let pod = deployment.pod_on(NODE_DOWN);
+    pod.says("found kept");
+    pair.all_end_by(&volume, &[pod], || deployment.stop());
     pair.assert_no_failure();
 }

@@ -5,4 +5,5 @@ mod down;
 mod growth;
 mod in_progress;
 mod meanwhile;
+mod scheduled;
 mod secrets;

@@ -1,0 +1,40 @@
+//! A pod that names no node: the scheduler puts it where its volume is.
+
+use crate::driver::Mode;
+use crate::machine::shared;
+use crate::plane::bystander::Bystander;
+use crate::plane::claim::{claim_of, claim_on, is_bound};
+use crate::plane::deployment::Deployment;
+use crate::plane::node;
+use crate::plane::pair::Pair;
+use crate::pod::Pod;
+use crate::volume::Volume;
+use crate::wait_until;
+
+in_both_modes! {
+    a_deployment_gets_the_volume_that_its_claim_waits_for_on_the_volumes_node
+}
+
+fn a_deployment_gets_the_volume_that_its_claim_waits_for_on_the_volumes_node(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("scheduled");
+    let pair = Pair::new(&case, mode);
+    let volume = Volume::new(&case, "data").called(&format!("{case}-data"));
+    let volume = claim_on(&node(), &pair.node, &volume);
+    assert_eq!(claim_of(&volume)["status"]["phase"], "Pending");
+    // One that has more room, so that it would be chosen.
+    let other = Bystander::new(&case, &case);
+    wait_until("there is another node", || other.is_free());
+
+    let lines = "echo kept > /data/page && sync && echo written";
+    let deployment = Deployment::of(&Pod::new(&pair.node, "web", &volume, lines));
+    let pod = deployment.pod_on(&node());
+    is_bound(&volume);
+    pod.says("written");
+    pair.all_end_by(&volume, &[pod], || deployment.stop());
+
+    let next = Pod::reading(&pair.node, "next", &volume);
+    next.says("kept");
+    pair.all_end(&volume, &[next]);
+    pair.assert_no_failure();
+}
