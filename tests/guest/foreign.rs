@@ -8,8 +8,10 @@ use std::os::unix::fs::FileExt;
 use crate::disk::{Disk, writes_nothing};
 use crate::group::Group;
 use crate::marks::{bcache, gpt, luks, mbr, md0, md1, put, zfs};
-use crate::node::{Mode, Node};
+use crate::node::{Mode, Node, precreated, text};
 use crate::run;
+use crate::snapshot::mount_at;
+use crate::tools::Tools;
 use crate::volume::Volume;
 
 const KIB: u64 = 1 << 10;
@@ -248,6 +250,28 @@ fn one_backup_far_from_the_beginning_keeps_a_volume_from_being_formatted() {
         }
         assert_eq!(disk.fingerprint(), before, "{fs}");
         blank(&device);
+    }
+}
+
+#[test]
+fn what_appears_after_the_last_look_is_not_overwritten_by_force() {
+    let group = Group::new("sudden");
+    for (fs, size) in [("xfs", "300m"), ("btrfs", "128m")] {
+        group.linear(fs, size);
+        let volume = Volume::new(&group, fs).fs(fs);
+        let device = volume.device();
+        // Somebody is quicker than mkfs.
+        let appears = format!("mkfs.ext4 -q {device} >&2\nexec $REAL \"$@\"");
+        let tools = Tools::new().put(&format!("mkfs.{fs}"), &appears);
+        let node = Node::with_config(Mode::MountOnly, &tools.config());
+        let dir = precreated(node.pod_dir("pod", &volume));
+        let words = [&*format!("making {fs} on sudden/{fs}"), "-f"];
+        node.refuses(&["mount", text(&dir), &volume.json()], &words);
+        assert_eq!(mount_at(&dir), None);
+        run("e2fsck", &["-f", "-n", &device]);
+        let words = [&*format!("sudden/{fs} holds ext4, not {fs}")];
+        let node = Node::new(Mode::MountOnly);
+        writes_nothing(&node, &volume, fs, &words);
     }
 }
 

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use crate::group::Group;
 use crate::node::{Mode, Node, precreated, text};
 use crate::snapshot::{mount_at, mounts};
-use crate::tools::Tools;
+use crate::tools::{Tools, eventually};
 use crate::volume::Volume;
-use crate::{read, write_synced};
+use crate::{read, run, write_synced};
 
 /// Enough for LVM commands that wait for each other in a slow guest.
 const PATIENT: &str = "[limits]\nquery = 110\nactivate = 110\n";
@@ -127,6 +127,36 @@ fn mounts_and_unmounts_that_race_leave_no_mount() {
     assert_eq!(mounts(), before);
     assert!(!group.is_active("data"));
     assert!(group.tags("data").starts_with("flexvolume.fs=ext4:"));
+}
+
+#[test]
+fn the_last_unmount_does_not_take_the_volume_from_a_mount_that_is_on_its_way() {
+    let group = Group::new("leaving");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let plain = Node::new(Mode::MountOnly);
+    plain.up("pod", &volume);
+    plain.down("pod", &volume);
+
+    // One call is about to mount; another takes off what somebody mounted meanwhile.
+    let tools = Tools::new().held("mount");
+    let config = format!("deactivate = true\n{}", tools.config());
+    let node = Node::with_config(Mode::MountOnly, &config);
+    let coming = precreated(node.pod_dir("coming", &volume));
+    let going = precreated(node.pod_dir("going", &volume));
+    let mount = node.start(&["mount", text(&coming), &volume.json()]);
+    tools.wait_for("mount");
+    run("mount", &[&volume.device(), text(&going)]);
+    let unmount = node.start(&["unmount", text(&going)]);
+    eventually("the unmount", || mount_at(&going).is_none());
+    tools.let_go();
+    for call in [mount, unmount] {
+        let reply = call.reply();
+        assert_eq!(reply.status, "Success", "{reply:?}");
+    }
+    assert!(mount_at(&coming).is_some() && group.is_active("data"));
+    node.down("coming", &volume);
+    assert!(!group.is_active("data"));
 }
 
 #[test]
