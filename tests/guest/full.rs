@@ -130,3 +130,24 @@ fn a_thin_pool_that_has_run_out_is_not_written_to() {
         &["the thin pool ranout/pool"],
     );
 }
+
+#[test]
+fn a_thin_pool_that_is_read_only_because_it_broke_gets_no_writers() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("sick");
+    group.pool();
+    group.thin("data", "64m");
+    let volume = Volume::new(&group, "data");
+    // As the kernel does it when it cannot write the pool's metadata any more.
+    let table = run("dmsetup", &["table", "sick-pool-tpool"]);
+    let words: Vec<_> = table.split(' ').take(7).collect();
+    let table = format!("{} 2 skip_block_zeroing read_only", words.join(" "));
+    run("dmsetup", &["load", "sick-pool-tpool", "--table", &table]);
+    run("dmsetup", &["suspend", "--noflush", "sick-pool-tpool"]);
+    run("dmsetup", &["resume", "sick-pool-tpool"]);
+    let words = ["the thin pool sick/pool is not well (metadata_read_only)"];
+    writes_nothing(&node, &volume, "read-only", &words);
+    assert_eq!(group.tags("data"), "");
+    run("lvchange", &["-qq", "--refresh", "sick/pool"]);
+    node.up("pod", &volume);
+}
