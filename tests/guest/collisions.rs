@@ -79,15 +79,19 @@ fn in_attach_mode_the_second_volume_of_a_name_is_refused_at_every_step() {
 
 #[test]
 fn in_mount_only_mode_two_volumes_of_one_name_stand_side_by_side() {
-    let node = Node::new(Mode::MountOnly);
+    let mut node = Node::new(Mode::Attach);
     let group = Group::new("twins");
     group.linear("data", "32m");
     group.linear("other", "32m");
     let first = Volume::new(&group, "data");
     let second = namesake(&group, "other", &first);
+    // A mount for the whole node is left from the time when volumes were attached.
+    node.up("early", &first);
+    node.configure(Mode::MountOnly, "");
     let (one, two) = (node.up("one", &first), node.up("two", &second));
     write_synced(&one.join("page"), "of data");
     assert!(!two.join("page").exists());
     node.down("one", &first);
     node.down("two", &second);
+    node.down("early", &first);
 }
