@@ -258,7 +258,7 @@ fn without_udevd_an_activation_ends_at_its_limit_and_udev_is_named() {
     tell(Signal::SIGCONT);
     let words = [
         "activating unheard/data",
-        "udev",
+        "LVM waits for udev",
         "`lvchange --activate y",
         "within 3 s",
     ];
