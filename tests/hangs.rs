@@ -26,7 +26,7 @@ use tempfile::TempDir;
 
 /// What lvs says of a volume that is not active, so that the driver goes on to lvchange.
 const INACTIVE: &str = r#"echo '{"report":[{"lv":[{"vg_name":"nosuch","lv_name":"data",
-"lv_uuid":"a-b","lv_size":"67108864","lv_time":"1","lv_tags":"","lv_active":"",
+"lv_uuid":"a-b","lv_size":"67108864","lv_time":"1","lv_tags":"","lv_active":"","lv_skip_activation":"",
 "lv_permissions":"writeable","lv_health_status":"","lv_device_open":"","lv_layout":"linear",
 "lv_role":"public","pool_lv":"","data_percent":"","metadata_percent":"",
 "vg_extent_size":"4194304","vg_free":"0"}]}]}'"#;

@@ -110,25 +110,33 @@ pub fn create(
     run(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
 }
 
-/// Whether a volume that could not be activated, for this reason, has never come to be: lvcreate
-/// was killed between its change of LVM's metadata and its message to the thin pool. No other
-/// command makes up for that, and nothing can be on such a volume.
+/// Whether a volume that could not be activated, for this reason, has never come to be, because
+/// lvcreate was killed. No other command makes up for that, and nothing can be on such a volume:
+/// - a thin volume that is in LVM's metadata, but not in the pool;
+/// - a RAID volume whose own metadata was not cleared. LVM has never activated it.
 #[must_use]
 pub fn is_unborn(volume: &Volume, error: &Error) -> bool {
-    // ENODATA: the pool itself knows no such volume. Source: Linux drivers/md/dm-thin-metadata.c,
-    // dm_pool_open_thin_device.
-    let is_unknown = matches!(
-        error.downcast_ref(),
-        Some(ToolError::Failed { stderr, .. }) if stderr.contains("No data available")
-    );
-    is_unknown && is_never_used(volume)
+    let Some(ToolError::Failed { stderr, .. }) = error.downcast_ref() else {
+        return false;
+    };
+    let words = if volume.layout.contains("raid") {
+        // As LVM 2.03.16 says it. With other words, the volume waits for an operator's lvremove.
+        "with visible SubLVs"
+    } else {
+        // ENODATA. Source: Linux drivers/md/dm-thin-metadata.c, dm_pool_open_thin_device.
+        "No data available"
+    };
+    stderr.contains(words) && is_never_used(volume)
 }
 
-/// Whether the driver began to make this thin volume, and nothing was ever done with it.
+/// Whether the driver began to make this volume, and nothing was ever done with it.
 fn is_never_used(volume: &Volume) -> bool {
     let is_thin = volume.layout.contains("thin") && volume.pool.is_some();
+    // lvcreate marks a RAID volume so until its parts are ready, and no other command does both.
+    let is_raid = volume.layout.contains("raid") && volume.skip == "skip activation";
     let has_content = volume.record.content_tags().next().is_some();
-    is_thin && volume.record.creating && !has_content && !volume.active && !volume.open
+    let is_idle = !volume.active && !volume.open;
+    (is_thin || is_raid) && volume.record.creating && !has_content && is_idle
 }
 
 /// Removes a volume that has never come to be, so that it can be made again.

@@ -36,6 +36,8 @@ pub struct Volume {
     pub writable: bool,
     /// `lv_health_status`: empty if it is well; "partial", "refresh needed", …
     pub health: String,
+    /// `lv_skip_activation`: "skip activation" if it is left out when its group is activated.
+    pub skip: String,
     /// Whether something has its device open.
     pub open: bool,
     /// What kind it is (`lv_layout`): "linear", "thin,sparse", "raid,raid1", …
@@ -169,6 +171,7 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
         active: text(row, "lv_active")? == "active",
         writable: text(row, "lv_permissions")? == "writeable",
         health: text(row, "lv_health_status")?.to_owned(),
+        skip: text(row, "lv_skip_activation")?.to_owned(),
         open: text(row, "lv_device_open")? == "open",
         layout: text(row, "lv_layout")?.to_owned(),
         role: text(row, "lv_role")?.to_owned(),
@@ -190,8 +193,8 @@ fn group(row: &Fields) -> Result<Group, String> {
     })
 }
 
-const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,lv_permissions,\
-    lv_health_status,lv_device_open,lv_layout,lv_role,pool_lv,data_percent,metadata_percent,\
+const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
+    lv_skip_activation,lv_permissions,lv_health_status,lv_device_open,lv_layout,lv_role,pool_lv,data_percent,metadata_percent,\
     vg_extent_size,vg_free";
 const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count,vg_shared";
 
@@ -324,7 +327,7 @@ mod tests {
     const ONE: &str = r#"{"report":[{"lv":[{"vg_name":"vg","lv_name":"data-1",
         "lv_uuid":"a-b","lv_size":"67108864","lv_time":"1700000000",
         "lv_tags":"flexvolume.fs=ext4:u,other","lv_active":"active",
-        "lv_permissions":"writeable","lv_health_status":"","lv_device_open":"",
+        "lv_skip_activation":"","lv_permissions":"writeable","lv_health_status":"","lv_device_open":"",
         "lv_layout":"thin,sparse","lv_role":"public","pool_lv":"pool","data_percent":"12.50",
         "metadata_percent":"","vg_extent_size":"4194304","vg_free":"0"}]}]}"#;
 

@@ -45,7 +45,7 @@ case $id in
     *new*) echo "  Failed to find logical volume \"$id\"" >&2; exit 5 ;;
 esac
 printf '{"report":[{"lv":[{"vg_name":"%s","lv_name":"%s","lv_uuid":"u","lv_size":"67108864",
-"lv_time":"1","lv_tags":"","lv_active":"","lv_permissions":"writeable","lv_health_status":"",
+"lv_time":"1","lv_tags":"","lv_active":"","lv_skip_activation":"","lv_permissions":"writeable","lv_health_status":"",
 "lv_device_open":"","lv_layout":"linear","lv_role":"public","pool_lv":"","data_percent":"",
 "metadata_percent":"","vg_extent_size":"4194304","vg_free":"0"}]}]}\n' "${id%%/*}" "${id##*/}"
 "#;

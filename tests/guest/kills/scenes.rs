@@ -26,6 +26,8 @@ pub enum Call {
     MountCreating,
     /// The same in a thin pool.
     MountCreatingThin,
+    /// The same as RAID.
+    MountCreatingRaid,
     /// `mount` of a volume with data that has no tags.
     MountForeign,
     /// `mount` of a volume with data that was extended by hand.
@@ -49,7 +51,7 @@ pub struct Scene {
 }
 
 /// All of them. A first mount and growth differ with the filesystem, the others do not.
-pub const SCENES: [Scene; 18] = {
+pub const SCENES: [Scene; 19] = {
     const fn scene(call: Call, fs: &'static str) -> Scene {
         Scene { call, fs }
     }
@@ -66,6 +68,7 @@ pub const SCENES: [Scene; 18] = {
         scene(Call::MountInactive, "ext4"),
         scene(Call::MountCreating, "ext4"),
         scene(Call::MountCreatingThin, "ext4"),
+        scene(Call::MountCreatingRaid, "ext4"),
         scene(Call::MountForeign, "ext4"),
         scene(Call::MountForeign, "xfs"),
         scene(Call::MountExtended, "ext4"),
@@ -104,6 +107,10 @@ impl Scene {
         if self.is_creating() {
             lines = format!("{lines}[volume_group.{vg}]\ncreate = true\n");
         }
+        if self.call == Call::MountCreatingRaid {
+            // On one disk, which LVM would not do by itself.
+            lines += "lvcreate_options = ['--type', 'raid1', '-m', '1', '--alloc', 'anywhere']\n";
+        }
         Node::with_config(mode, &lines)
     }
 
@@ -113,7 +120,11 @@ impl Scene {
     }
 
     pub fn is_creating(self) -> bool {
-        matches!(self.call, Call::MountCreating | Call::MountCreatingThin)
+        use Call::{MountCreating, MountCreatingRaid, MountCreatingThin};
+        matches!(
+            self.call,
+            MountCreating | MountCreatingThin | MountCreatingRaid
+        )
     }
 
     fn size(self) -> &'static str {
@@ -176,7 +187,9 @@ impl Scene {
         let write = |dir: &Path| write_synced(&dir.join("page"), lv);
         match self.call {
             Call::Mount => {}
-            Call::MountCreating => group.leave_behind(self.size(), self.fs, THEIRS),
+            Call::MountCreating | Call::MountCreatingRaid => {
+                group.leave_behind(self.size(), self.fs, THEIRS);
+            }
             Call::MountCreatingThin => {
                 if !group.has("pool") {
                     group.pool();
