@@ -244,6 +244,7 @@ impl Steps {
     fn wait_for_stop(&self, driver: &mut Child, step: &Step) -> bool {
         let mut reached = false;
         wait_until("the call stops or ends", || {
+            let ended = driver.try_wait().unwrap();
             reached = match step {
                 Step::Before(n, _) | Step::After(n, _) => {
                     let tool = self.ran().get(n - 1).map(|(_, pid)| Pid::from_raw(*pid));
@@ -254,11 +255,10 @@ impl Steps {
                 }
                 // By strace itself.
                 Step::OwnBefore(..) => {
-                    let ended = driver.try_wait().unwrap();
                     ended.is_some_and(|status| status.signal() == Some(Signal::SIGKILL as i32))
                 }
             };
-            reached || driver.try_wait().unwrap().is_some()
+            reached || ended.is_some()
         });
         reached
     }
