@@ -36,11 +36,11 @@ fn part(number: usize) -> String {
 }
 
 /// kubelet does not make the unmounts again after a reboot; and a part of the disk has no room for
-/// a thin pool.
+/// a thin pool, or for RAID.
 fn is_repeated(scene: &Scene) -> bool {
     !matches!(
         scene.call,
-        Call::Unmount | Call::UnmountDevice | Call::MountCreatingThin
+        Call::Unmount | Call::UnmountDevice | Call::MountCreatingThin | Call::MountCreatingRaid
     )
 }
 
