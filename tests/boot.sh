@@ -138,7 +138,8 @@ choose_acceleration() {
 }
 
 # boot DIR SECONDS COMMAND [FILE OF A DISK…]: runs COMMAND in a guest that shares DIR, prints what
-# it prints, and ends with its status. The kernel's messages are in DIR/console. The disks are
+# it prints, and ends with its status. The kernel's messages are in DIR/console, or in a directory
+# below DIR that BOOT_FILES names: guests that run at once and share one need that. The disks are
 # /dev/vda and so on, and `cut_power` ends the guest as if its plug had been pulled.
 boot() {
     local dir=$1 seconds=$2 command=$3 status=0 file disks=''
@@ -156,7 +157,7 @@ boot() {
         --verbose --append loglevel=5 --append no_timer_check "${ACCEL[@]}" --rwdir "$dir" \
         ${disks:+"--qemu-opts=$disks"} ${VNG_OPTIONS[@]+"${VNG_OPTIONS[@]}"} -- "exec 2>&1
         cut_power() { echo b > /proc/sysrq-trigger; sleep 600; }
-        $command" 2> >(cat > "$dir/console") | cat || status=$?
+        $command" 2> >(cat > "${BOOT_FILES:-$dir}/console") | cat || status=$?
     [ "$status" != 124 ] || echo "the guest did not end within $seconds seconds, and was stopped"
     return "$status"
 }

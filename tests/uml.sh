@@ -32,20 +32,20 @@ choose_machine() {
 
 # boot_uml DIR SECONDS COMMAND [FILE OF A DISK…]: the same as boot.
 boot_uml() {
-    local dir=$1 seconds=$2 file disks=() letters=abcd status=0
+    local dir=$1 seconds=$2 file disks=() letters=abcd status=0 files=${BOOT_FILES:-$1}
     # It would start anew instead of `b`.
-    printf 'cut_power() { echo o > /proc/sysrq-trigger; sleep 600; }\n%s\n' "$3" > "$dir/command"
-    rm -f "$dir/status"
+    printf 'cut_power() { echo o > /proc/sysrq-trigger; sleep 600; }\n%s\n' "$3" > "$files/command"
+    rm -f "$files/status"
     shift 3
     for file in "$@"; do
         disks+=("ubd${letters:${#disks[@]}:1}=$file")
     done
     # Its memory is a file, of which only what was used takes space.
     as_root env TMPDIR=/dev/shm timeout --kill-after=10 "$seconds" linux.uml mem=3G \
-        root=/dev/root rootfstype=hostfs rootflags=/ ro init="$PWD/tests/uml-init" share="$dir" \
+        root=/dev/root rootfstype=hostfs rootflags=/ ro init="$PWD/tests/uml-init" share="$dir" files="$files" \
         "${disks[@]}" ${UML_OPTIONS[@]+"${UML_OPTIONS[@]}"} \
         con0=null,fd:2 con1=null,fd:1 con=null console=tty0 loglevel=5 \
-        < /dev/null 2> >(cat > "$dir/console") | cat || status=$?
+        < /dev/null 2> >(cat > "$files/console") | cat || status=$?
     [ "$status" != 124 ] || echo "the guest did not end within $seconds seconds, and was stopped"
-    return "$(cat "$dir/status" 2> /dev/null || echo 1)"
+    return "$(cat "$files/status" 2> /dev/null || echo 1)"
 }

@@ -3,6 +3,7 @@
 
 KUBELET_LIMIT=2400 # seconds for one boot with all that runs in it
 DISKS=             # the directory of the disks of a guest
+CASES_AT_ONCE=4    # in a guest
 
 # Sets KUBELET to a kubelet: the one that it names, or else one that is built here, once.
 need_kubelet() {
@@ -109,14 +110,14 @@ pod_image() {
 # one for kubelet's own files, and runs cases in it. What they print is in $DIR/BOOT.log. The
 # guest ends as if its plug had been pulled.
 kubelet_guest() {
-    local name=$1 command
+    local name=$1 command BOOT_FILES=$DIR/$1
     shift
     command="modprobe -a dm-mod loop overlay br_netfilter 2> /dev/null; cd /run; touch calls.jsonl
         export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$DIR/again PEER=$DIR/script
         export FLEXVOLUME_LVM_RECORDER=$DIR/recorder FLEXVOLUME_LVM_IMAGE=$DIR/pod.tar
         export FLEXVOLUME_LVM_INSTALLER=$DIR/installer.tar KUBELET=$DIR/the-kubelet
         $(plane_of_guest)
-        { timeout $((KUBELET_LIMIT - 300)) $DIR/kubelet-cases --test-threads=4 $(printf ' %q' "$@") ||
+        { timeout $((KUBELET_LIMIT - 300)) $DIR/kubelet-cases --test-threads=$CASES_AT_ONCE $(printf ' %q' "$@") ||
             [ \$? != 124 ] || echo 'the cases did not end in time, and were stopped'; } 2>&1 |
             tee $DIR/$name.log
         cp /run/calls.jsonl $DIR/$name.jsonl; cp /run/log/*.log $DIR/$name/
@@ -129,7 +130,7 @@ kubelet_guest() {
     boot "$DIR" "$KUBELET_LIMIT" ". $DIR/$name.sh" "$DISKS/volumes" "$DISKS/kubelet" || true
     grep -q '^test result: ok' "$DIR/$name.log" || {
         say "the guest's console"
-        tail -n 40 "$DIR/console"
+        tail -n 40 "$BOOT_FILES/console"
         return 1
     }
 }

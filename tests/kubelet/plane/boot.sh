@@ -110,21 +110,23 @@ plane_of_guest() {
         export FLEXVOLUME_LVM_NODE=$GUEST_NODE"
 }
 
-# meanwhile NAME TEST…: runs tests on this machine, which do nothing but wait.
-meanwhile() {
-    local name=$1
-    shift
-    in_background "$name" "$DIR/kubelet-cases" --test-threads=16 --exact "$@"
-}
-
 # on_node NAME TEST…: runs tests in a guest that is a node.
 on_node() {
     say "plane: $1 in the guest $GUEST_NODE"
     kubelet_guest "$@"
 }
 
-# plane_round NUMBER TEST…: runs them. The node that goes down does so first: the controller gives
-# it up after seven minutes, and all others run meanwhile.
+# come_back ROUND: the controller gives up the node that went down, after seven minutes. Then that
+# comes back.
+come_back() {
+    GUEST_NODE=node-that-goes-down
+    DISKS=$DIR/disks-down
+    logged "$DIR/$1-given-up.log" "$DIR/kubelet-cases" --exact "${DOWN[1]}" &&
+        on_node "$1-is-back" --exact "${DOWN[2]}"
+}
+
+# plane_round NUMBER TEST…: runs them. The node that goes down does so first, and all others run
+# until it is back.
 plane_round() {
     local round=plane-$1 number=$1 name status=0 down='' nodes=() controllers=()
     local pid_of_controllers='' pid_of_down=''
@@ -138,7 +140,8 @@ plane_round() {
     done
     start_plane
     if [ ${#controllers[@]} -gt 0 ]; then
-        meanwhile controllers "${controllers[@]}"
+        # They do nothing but wait.
+        in_background controllers "$DIR/kubelet-cases" --test-threads=16 --exact "${controllers[@]}"
         pid_of_controllers=$!
     fi
     if [ -n "$down" ]; then
@@ -146,7 +149,7 @@ plane_round() {
         new_disks "$DIR/disks-down"
         on_node "$round-goes-down" --exact "${DOWN[0]}" || status=1
         if [ -e "$DIR/controller/down" ]; then
-            meanwhile given-up "${DOWN[1]}"
+            in_background come-back come_back "$round"
             pid_of_down=$!
         fi
     fi
@@ -161,16 +164,9 @@ plane_round() {
         tee "$DIR/$round-controllers.log" < "$DIR/plane/controllers.log"
     fi
     if [ -n "$pid_of_down" ]; then
-        say "plane: the controller gives a node up"
-        wait "$pid_of_down" || down=
-        tee "$DIR/$round-given-up.log" < "$DIR/plane/given-up.log"
-        if [ -n "$down" ]; then
-            GUEST_NODE=node-that-goes-down
-            DISKS=$DIR/disks-down
-            on_node "$round-is-back" --exact "${DOWN[2]}" || status=1
-        else
-            status=1
-        fi
+        say "plane: the controller gives a node up, and that comes back"
+        wait "$pid_of_down" || status=1
+        cat "$DIR/plane/come-back.log"
     fi
     stop_plane "$number"
     return "$status"
@@ -195,6 +191,8 @@ plane() {
     local tests
     # Both kinds of guest get the same network, without any privilege here.
     local VNG_OPTIONS=(--network user --no-dhcp) UML_OPTIONS=(eth0=slirp,,slirp-fullbolt)
+    # For the most part they wait for kubelet and the controllers.
+    local CASES_AT_ONCE=8
     kubelet_parts
     [ "$MACHINE" != uml ] || need slirp-fullbolt:slirp
     mapfile -t tests < <("$DIR/kubelet-cases" --list "$@" | sed -n 's/^\(plane::.*\): test$/\1/p')
