@@ -176,6 +176,11 @@ fn a_call_that_comes_while_an_orphaned_mkfs_runs_waits_for_it_and_makes_no_other
         let mkfs = tools.wait_for(&tool);
         first.kill();
         assert!(mount_at(&dir).is_none());
+        assert_eq!(
+            group.tags("data"),
+            format!("flexvolume.making={fs}"),
+            "noted before it began"
+        );
 
         // Whoever does not want to wait is told for whom.
         node.configure(

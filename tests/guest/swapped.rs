@@ -167,7 +167,9 @@ fn merge(group: &Group, snapshot: &str) {
 
 #[test]
 fn the_word_to_format_is_gone_once_the_volume_is_in_use() {
-    let node = Node::new(Mode::MountOnly);
+    let sees = "lvs --noheadings -o lv_tags worded/data > $HERE/mount.runs\nexec $REAL \"$@\"";
+    let tools = Tools::new().put("mount", sees);
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
     let group = Group::new("worded");
     group.linear("data", "32m");
     let volume = filled(&node, &group, "data");
@@ -175,6 +177,8 @@ fn the_word_to_format_is_gone_once_the_volume_is_in_use() {
     group.lv("lvchange", &["--addtag", "flexvolume.mayformat"], "data");
     let dir = node.up("pod", &volume);
     assert_eq!(read(&dir.join("page")), "data");
+    // Not later than there can be new data.
+    assert_eq!(tools.runs("mount")[0].trim(), group.tags("data"));
     group.assert_recorded("data", "ext4");
     node.down("pod", &volume);
     run("wipefs", &["-qa", &volume.device()]);
