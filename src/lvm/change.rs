@@ -22,13 +22,49 @@ fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
 /// Activates a volume on this host, also one that is marked to be left out at boot, as thin
 /// snapshots are.
 ///
+/// An LVM command that was killed may have activated parts of a RAID volume. LVM does not go on
+/// from there, so they are deactivated first; it refuses that for what is in use.
+///
 /// # Errors
 /// LVM's reason, e.g. a missing disk.
 pub fn activate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
-    let command = Command::writes("lvchange", limits.activate)
-        .args(["--activate", "y", "--ignoreactivationskip"])
-        .operand(id.to_string());
-    run(host, &command, id.vg()).with_context(|| format!("activating {id}"))
+    let mut parts = Vec::new();
+    loop {
+        let command = Command::writes("lvchange", limits.activate)
+            .args(["--activate", "y", "--ignoreactivationskip"])
+            .operand(id.to_string());
+        let Err(error) = run(host, &command, id.vg()) else {
+            return Ok(());
+        };
+        let activating = || format!("activating {id}");
+        let part = active_part(id, &error).filter(|part| !parts.contains(part));
+        let Some(part) = part else {
+            return Err(error).with_context(activating);
+        };
+        let command = Command::writes("lvchange", limits.activate)
+            .args(["--activate", "n"])
+            .operand(part.as_str());
+        run(host, &command, id.vg())
+            .with_context(|| format!("deactivating {part}, which a killed command left active"))
+            .with_context(activating)?;
+        parts.push(part);
+    }
+}
+
+/// The part of a RAID volume that is active and keeps LVM from activating the volume: "Activation
+/// of logical volume vg/lv is prohibited while logical volume `vg/lv_rmeta_0` is active."
+fn active_part(id: &LvId, error: &Error) -> Option<String> {
+    let Some(ToolError::Failed { stderr, .. }) = error.downcast_ref() else {
+        return None;
+    };
+    let (_, rest) = stderr.split_once("is prohibited while logical volume ")?;
+    let part = rest.split(' ').next()?;
+    let kind = part.strip_prefix(&format!("{id}_"))?;
+    let number = ["rmeta_", "rimage_"]
+        .iter()
+        .find_map(|kinds| kind.strip_prefix(kinds))?;
+    let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    is_number.then(|| part.to_owned())
 }
 
 /// Deactivates a volume. LVM refuses while it is open.
@@ -178,4 +214,34 @@ pub fn extend(host: &Host, limits: &Limits, volume: &Volume, size: Bytes) -> Res
             volume.id.vg()
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_part_of_the_volume_itself_is_deactivated_for_it() {
+        let id = LvId::parse("vg/lv").unwrap();
+        let cases = [
+            ("vg/lv_rmeta_0", Some("vg/lv_rmeta_0")),
+            ("vg/lv_rimage_12", Some("vg/lv_rimage_12")),
+            ("vg/lv_rimage_", None),
+            ("vg/lv_rimage_0x", None),
+            ("vg/lv_tmeta", None),
+            ("vg/lv2_rmeta_0", None),
+            ("other/lv_rmeta_0", None),
+        ];
+        for (part, want) in cases {
+            let error = Error::from(ToolError::Failed {
+                line: "lvchange".to_owned(),
+                code: 5,
+                stderr: format!(
+                    "Activation of logical volume vg/lv is prohibited while logical volume {part} \
+                     is active."
+                ),
+            });
+            assert_eq!(active_part(&id, &error).as_deref(), want, "{part}");
+        }
+    }
 }
