@@ -1,9 +1,10 @@
 //! The power goes while calls are under way, each of them stopped at another step. This takes two
 //! boots on the same disk: the first ends by cutting the power, the second repeats the calls, as
-//! kubelet would.
+//! kubelet would. All steps of all calls take many such rounds.
 
 use std::fmt::Write as _;
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use super::scenes::{Call, SCENES, Scene, Stage};
@@ -14,16 +15,27 @@ use crate::run;
 
 /// How many different calls are under way in a sample, and how many of each.
 const SAMPLE: (usize, usize) = (2, 3);
+/// How many calls are under way in a round when all steps are tried.
+const ROUND: usize = 48;
 /// Of the disk each volume group gets its own part: a stopped LVM command holds the group's lock.
-const PART: usize = 520 << 20;
+const PART: usize = 768 << 20;
 
 /// The disk that outlives the power-off, and the file that tells the second boot what to look for.
 fn disk() -> String {
     std::env::var("FLEXVOLUME_LVM_POWER_DISK").unwrap()
 }
 
+fn file(extension: &str) -> PathBuf {
+    PathBuf::from(std::env::var_os("FLEXVOLUME_LVM_BOOT_AGAIN").unwrap()).with_extension(extension)
+}
+
 fn manifest() -> PathBuf {
-    PathBuf::from(std::env::var_os("FLEXVOLUME_LVM_BOOT_AGAIN").unwrap()).with_extension("cut")
+    file("cut")
+}
+
+/// What earlier rounds did: a line for each step, and one for each call whose steps are all done.
+fn rounds() -> PathBuf {
+    file("rounds")
 }
 
 /// The device of the part of the disk with this number.
@@ -35,13 +47,10 @@ fn part(number: usize) -> String {
     format!("/dev/mapper/{name}")
 }
 
-/// kubelet does not make the unmounts again after a reboot; and a part of the disk has no room for
-/// a thin pool, or for RAID.
+/// kubelet does not make the unmounts again after a reboot. RAID is not tried here yet.
 fn is_repeated(scene: &Scene) -> bool {
-    !matches!(
-        scene.call,
-        Call::Unmount | Call::UnmountDevice | Call::MountCreatingThin | Call::MountCreatingRaid
-    )
+    use Call::{MountCreatingRaid, Unmount, UnmountDevice};
+    !matches!(scene.call, Unmount | UnmountDevice | MountCreatingRaid)
 }
 
 /// The one volume of a group. kubelet's directories are named after it.
@@ -49,48 +58,105 @@ fn lv_of(group: &Group) -> String {
     format!("of-{}", group.name)
 }
 
-#[test]
-fn when_the_power_goes_calls_are_under_way() {
+/// The steps of a sample, or of one round of all: those that no earlier round had. The file of
+/// rounds is gone when there are no more.
+fn choose() -> Vec<(Scene, Step)> {
     let mut sample = Sample::new();
     let scenes: Vec<Scene> = SCENES.into_iter().filter(is_repeated).collect();
-    let scenes = sample.of(scenes, SAMPLE.0);
-    // All groups first: a stopped LVM command does not let new ones be made.
-    let groups = 0..scenes.len() * SAMPLE.1;
-    let groups: Vec<Group> = groups
-        .map(|number| Group::on(&format!("cut{number}"), &[&part(number)]))
-        .collect();
-    let mut groups = groups.into_iter();
-    let mut lines = String::new();
+    if !sample.full {
+        let scenes = sample.of(scenes, SAMPLE.0).into_iter();
+        let mut steps_of = |scene| {
+            let all = find(scene, true);
+            [(); SAMPLE.1].map(|()| (scene, sample.one_of(&all)))
+        };
+        return scenes.flat_map(&mut steps_of).collect();
+    }
+    let mut done = fs::read_to_string(rounds()).unwrap_or_default();
+    let only = std::env::var("FLEXVOLUME_LVM_CALLS").ok();
+    let mut chosen = Vec::new();
     for scene in scenes {
         let name = name_of(scene);
-        let steps = Steps::new(&name);
-        let all = find(scene, &steps);
-        for _ in 0..SAMPLE.1 {
-            let step = sample.one_of(&all);
-            let group = groups.next().unwrap();
-            let node = scene.node(&Steps::dir_of(&name), &group.name);
-            let mut stage = scene.stage(&node, &group.name, &lv_of(&group));
-            scene.prepare(&node, &group, &stage);
-            let cut = steps.cut(&node, &stage.args, &step, Victim::Nobody);
-            let reached = matches!(cut, Cut::Killed);
-            println!("{name}: {step}, {}, reached: {reached}", group.name);
-            steps.plan("none");
-            let uuid = stage.write_if_mounted().unwrap_or_default();
-            writeln!(lines, "{} {name} {} {uuid}", group.name, stage.has_page).unwrap();
-            // It stays as it is until the power goes.
-            std::mem::forget(group);
+        let is_wanted = only.as_ref().is_none_or(|only| only.contains(&name));
+        if !is_wanted || done.lines().any(|line| line == name) {
+            continue;
+        }
+        let mut left = find(scene, scene.is_first_of_its_kind());
+        left.retain(|step| !done.lines().any(|line| line == format!("{name}: {step}")));
+        if let Ok(only) = std::env::var("FLEXVOLUME_LVM_STEP") {
+            left.retain(|step| step.to_string().contains(&only));
+        }
+        let room = left.len().min(ROUND - chosen.len());
+        if room == left.len() {
+            writeln!(done, "{name}").unwrap();
+        }
+        for step in left.into_iter().take(room) {
+            writeln!(done, "{name}: {step}").unwrap();
+            chosen.push((scene, step));
+        }
+        if chosen.len() == ROUND {
+            fs::write(rounds(), done).unwrap();
+            return chosen;
         }
     }
+    let _ = fs::remove_file(rounds());
+    chosen
+}
+
+#[test]
+fn when_the_power_goes_calls_are_under_way() {
+    let chosen = choose();
+    // A stopped LVM command holds dmeventd's pipe, too.
+    let local = "activation {\n monitoring = 0\n}\n";
+    fs::write("/etc/lvm/lvmlocal.conf", local).unwrap();
+    // All groups first: a stopped LVM command does not let new ones be made.
+    let groups: Vec<Group> = (0..chosen.len())
+        .map(|number| Group::on(&format!("cut{number}"), &[&part(number)]))
+        .collect();
+    let mut lines = String::new();
+    let mut failures = Vec::new();
+    let mut reached = 0;
+    for ((scene, step), group) in chosen.into_iter().zip(groups) {
+        match catch_unwind(AssertUnwindSafe(|| cut(scene, &step, &group))) {
+            Ok((line, stopped)) => {
+                lines += &line;
+                reached += usize::from(stopped);
+            }
+            Err(_) => failures.push(format!("{}: {step}", name_of(scene))),
+        }
+        // It stays as it is until the power goes.
+        std::mem::forget(group);
+    }
     fs::write(manifest(), lines).unwrap();
+    say(&format!("{reached} calls are under way"));
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// Begins a call and stops it at this step. Returns what the second boot must know of it, and
+/// whether it came to the step.
+fn cut(scene: Scene, step: &Step, group: &Group) -> (String, bool) {
+    let name = name_of(scene);
+    let steps = Steps::new(&name);
+    let node = scene.node(&Steps::dir_of(&name), &group.name);
+    let mut stage = scene.stage(&node, &group.name, &lv_of(group));
+    scene.prepare(&node, group, &stage);
+    let cut = steps.cut(&node, &stage.args, step, Victim::Nobody);
+    let reached = matches!(cut, Cut::Killed);
+    println!("{name}: {step}, {}, reached: {reached}", group.name);
+    steps.plan("none");
+    let uuid = stage.write_if_mounted().unwrap_or_default();
+    let page = if stage.has_page { "page" } else { "none" };
+    let line = format!("{} {name} {page} {uuid} {step}\n", group.name);
+    (line, reached)
 }
 
 /// The steps of a call, found on another group: each of the disk's is for one volume.
-fn find(scene: Scene, steps: &Steps) -> Vec<Step> {
+fn find(scene: Scene, inside_lvm: bool) -> Vec<Step> {
     let name = name_of(scene);
+    let steps = Steps::new(&name);
     let scratch = Group::new(&format!("of{name}"));
     let node = scene.node(&Steps::dir_of(&name), &scratch.name);
     let mut found = 0;
-    let mut all = steps.find(&node, true, || {
+    let mut all = steps.find(&node, inside_lvm, || {
         found += 1;
         let stage = scene.stage(&node, &scratch.name, &format!("lv{found}"));
         scene.prepare(&node, &scratch, &stage);
@@ -105,7 +171,7 @@ fn after_the_reboot_calls_that_the_power_cut_short_succeed() {
     let text = fs::read_to_string(manifest()).unwrap();
     let mut failures = Vec::new();
     for line in text.lines() {
-        let done = std::panic::catch_unwind(|| repeat(line));
+        let done = catch_unwind(|| repeat(line));
         if done.is_err() {
             failures.push(line);
         }
@@ -130,12 +196,9 @@ fn repeat(line: &str) {
     Steps::new(words[1]);
     let node = scene.node(&Steps::dir_of(words[1]), &group.name);
     let stage = Stage {
-        has_page: words[2] == "true",
+        has_page: words[2] == "page",
         ..scene.stage(&node, &group.name, &lv)
     };
-    if !scene.is_creating() && !group.is_active(&lv) {
-        group.lv("lvchange", &["-ay"], &lv);
-    }
     scene.prepare_again(&node, &stage);
     let reply = node.call(&super::steps::words(&stage.args));
     assert_eq!(reply.status, "Success", "{reply:?}");
