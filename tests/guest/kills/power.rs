@@ -47,10 +47,9 @@ fn part(number: usize) -> String {
     format!("/dev/mapper/{name}")
 }
 
-/// kubelet does not make the unmounts again after a reboot. RAID is not tried here yet.
+/// kubelet does not make the unmounts again after a reboot.
 fn is_repeated(scene: &Scene) -> bool {
-    use Call::{MountCreatingRaid, Unmount, UnmountDevice};
-    !matches!(scene.call, Unmount | UnmountDevice | MountCreatingRaid)
+    !matches!(scene.call, Call::Unmount | Call::UnmountDevice)
 }
 
 /// The one volume of a group. kubelet's directories are named after it.
