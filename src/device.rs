@@ -119,6 +119,18 @@ impl Device {
     pub fn is_still_there(&self, kernel: &dyn Kernel) -> bool {
         Self::find(kernel, &self.id).is_ok_and(|now| now.as_ref() == Some(self))
     }
+
+    /// Fails if the volume's name means another device by now: what goes by its name, a record or a
+    /// mount, would go to that one.
+    ///
+    /// # Errors
+    /// That it does.
+    pub fn require_still_there(&self, kernel: &dyn Kernel) -> Result<()> {
+        if !self.is_still_there(kernel) {
+            bail!("{} was replaced by another device just now", self.id);
+        }
+        Ok(())
+    }
 }
 
 /// The active logical volume whose device has this number.

@@ -26,7 +26,15 @@ pub fn create(
 ) -> Result<()> {
     let id = &options.id;
     let Some(size) = options.size else {
-        bail!("there is no logical volume {id}, and none is made without the option `size`");
+        match unborn {
+            None => {
+                bail!("there is no logical volume {id}, and none is made without the option `size`")
+            }
+            Some(_) => bail!(
+                "{id} was not made to its end and cannot be used; it is made again if its options \
+                 have a `size`, or after `lvremove {id}` by hand"
+            ),
+        }
     };
     require_max_size(config, id, size)?;
     // Under a lock of the name: the volume has no UUID yet. Another call may have just made it.
@@ -47,8 +55,12 @@ pub fn create(
 
 /// Records that lvcreate has ended, and has wiped the volume for good.
 fn note_made(host: &Host, config: &Config, id: &LvId, lock: &Lock) -> Result<()> {
-    // By its options lvcreate may leave a volume inactive, and then it wipes nothing.
+    // LVM has waited for udev. If that is late all the same, the first mount sees to the record.
     let Some(device) = Device::find(host.kernel, id)? else {
+        host.log.about(
+            "unrecorded",
+            &format!("{id} was made, but has no device yet"),
+        );
         return Ok(());
     };
     flush(host, &config.limits, &device)?;

@@ -9,7 +9,7 @@ use super::prepare::{Ready, Subject, require_blank, require_no_remains, require_
 use super::probe::{Content, probe};
 use super::superblock::{self, Family, Superblock};
 use crate::host::{Command, Effect, ToolError};
-use crate::lvm::{Tags, made_tag, making_tag, retag};
+use crate::lvm::{MAKING, Tags, made_tag, making_tag, retag};
 use crate::names::FsType;
 use crate::size::Bytes;
 
@@ -135,8 +135,6 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
         lock,
         ..
     } = *subject;
-    // By its name the record would go to the volume that has that name now.
-    require_still_there(subject)?;
     let making = making_tag(fs);
     let is_new = !volume.record.tags.contains(&making);
     if is_new {
@@ -153,8 +151,9 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
                 .record
                 .making
                 .iter()
-                .map(|old| format!("flexvolume.making={old}")),
+                .map(|old| format!("{MAKING}{old}")),
         );
+        device.require_still_there(host.kernel)?;
         retag(host, &config.limits, &device.id, &tags, Some(lock))?;
     }
     // A second descriptor keeps the device from being removed and its number given to another;
@@ -164,7 +163,7 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
         .open_device(&device.path, false)
         .with_context(|| format!("opening {}", device.path.display()))?;
     drop(claim);
-    require_still_there(subject)?;
+    device.require_still_there(host.kernel)?;
     device.require_not_suspended(host.kernel)?;
 
     let command = mkfs(subject, fs, force);
@@ -173,8 +172,14 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
         let error = Error::from(error).context(format!("making {fs} on {}", device.id));
         drop(pin);
         if refused && is_new && force == Force::No && is_untouched(subject) {
+            // What an earlier mkfs left, of another type perhaps, is as it was.
             let tags = Tags {
-                add: Vec::new(),
+                add: volume
+                    .record
+                    .making
+                    .iter()
+                    .map(|fs| format!("{MAKING}{fs}"))
+                    .collect(),
                 remove: vec![making],
             };
             let undo = retag(host, &config.limits, &device.id, &tags, Some(lock));
@@ -196,6 +201,7 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
     if is_new {
         tags.remove.push(making);
     }
+    device.require_still_there(host.kernel)?;
     retag(host, &config.limits, &device.id, &tags, Some(lock))?;
     Ok(Ready {
         fs,
@@ -204,16 +210,6 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
         recorded: true,
         fresh: true,
     })
-}
-
-fn require_still_there(subject: &Subject) -> Result<()> {
-    if !subject.device.is_still_there(subject.host.kernel) {
-        bail!(
-            "{} was replaced by another device just now",
-            subject.device.id
-        );
-    }
-    Ok(())
 }
 
 /// Whether a mkfs that refused has left the volume as blank as before. (A busy device cannot be

@@ -115,7 +115,7 @@ fn is_left_behind(subject: &Subject, fs: FsType, found: &Superblock) -> Result<b
         layout,
         ..
     } = subject.volume;
-    // Nothing can be left in a thin volume: it reads as zeroes where nothing was written.
+    // A thin volume reads as zeroes where nothing was written.
     if !record.creating || record.made.is_some() || layout.contains("thin") {
         return Ok(false);
     }

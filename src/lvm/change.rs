@@ -22,12 +22,13 @@ fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
 /// Activates a volume on this host, also one that is marked to be left out at boot, as thin
 /// snapshots are.
 ///
-/// An LVM command that was killed may have activated parts of a RAID volume. LVM does not go on
-/// from there, so they are deactivated first; it refuses that for what is in use.
+/// An LVM command that was killed may have activated parts of a RAID volume or of a thin pool. LVM
+/// does not go on from there, so they are deactivated first; it refuses that for what is in use.
 ///
 /// # Errors
 /// LVM's reason, e.g. a missing disk.
-pub fn activate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
+pub fn activate(host: &Host, limits: &Limits, volume: &Volume) -> Result<()> {
+    let id = &volume.id;
     let mut parts = Vec::new();
     loop {
         let command = Command::writes("lvchange", limits.activate)
@@ -37,7 +38,7 @@ pub fn activate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
             return Ok(());
         };
         let activating = || format!("activating {id}");
-        let part = active_part(id, &error).filter(|part| !parts.contains(part));
+        let part = active_part(volume, &error).filter(|part| !parts.contains(part));
         let Some(part) = part else {
             return Err(error).with_context(activating);
         };
@@ -51,20 +52,28 @@ pub fn activate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
     }
 }
 
-/// The part of a RAID volume that is active and keeps LVM from activating the volume: "Activation
-/// of logical volume vg/lv is prohibited while logical volume `vg/lv_rmeta_0` is active."
-fn active_part(id: &LvId, error: &Error) -> Option<String> {
+/// The part of a volume, or of its pool, that is active and keeps LVM from activating the volume:
+/// "Activation of logical volume vg/lv is prohibited while logical volume `vg/lv_rmeta_0` is active."
+fn active_part(volume: &Volume, error: &Error) -> Option<String> {
     let Some(ToolError::Failed { stderr, .. }) = error.downcast_ref() else {
         return None;
     };
     let (_, rest) = stderr.split_once("is prohibited while logical volume ")?;
     let part = rest.split(' ').next()?;
-    let kind = part.strip_prefix(&format!("{id}_"))?;
-    let number = ["rmeta_", "rimage_"]
-        .iter()
-        .find_map(|kinds| kind.strip_prefix(kinds))?;
-    let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    is_number.then(|| part.to_owned())
+    let name = part.strip_prefix(&format!("{}/", volume.id.vg()))?;
+    let mut wholes = volume.pool.iter().chain([volume.id.lv()]);
+    let kind = wholes.find_map(|whole| name.strip_prefix(whole.as_str())?.strip_prefix('_'))?;
+    is_kind_of_part(kind).then(|| part.to_owned())
+}
+
+/// Whether this is what LVM adds to the name of a volume for a part of it, as `rimage_0`, `tmeta` or
+/// `tdata_rimage_0`. No volume can be made with such a name: lvm(8), "VALID NAMES".
+fn is_kind_of_part(kind: &str) -> bool {
+    const KINDS: [&str; 6] = ["rmeta", "rimage", "tmeta", "tdata", "imeta", "iorig"];
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
+    let mut words = kind.split('_');
+    words.next().is_some_and(|word| KINDS.contains(&word))
+        && words.all(|word| KINDS.contains(&word) || is_number(word))
 }
 
 /// Deactivates a volume. LVM refuses while it is open.
@@ -136,7 +145,7 @@ pub fn create(
     // The tag comes with the volume, in one change of LVM's metadata, and before anything is wiped.
     let mut command = command.args(["--yes", "--addtag", CREATING, "--name", id.lv().as_str()]);
     command = match pool {
-        // A thin volume reads as zeroes until it is written: nothing can be left in it.
+        // Where nothing was written, a thin volume reads as zeroes.
         Some(pool) => command.args(["--virtualsize", &bytes, "--thinpool", pool.as_str()]),
         None => command.args(["--size", &bytes, "--wipesignatures", "y", "--zero", "y"]),
     };
@@ -147,9 +156,12 @@ pub fn create(
 }
 
 /// Whether a volume that could not be activated, for this reason, has never come to be, because
-/// lvcreate was killed. No other command makes up for that, and nothing can be on such a volume:
+/// lvcreate was killed. No other command makes up for that:
 /// - a thin volume that is in LVM's metadata, but not in the pool;
 /// - a RAID volume whose own metadata was not cleared. LVM has never activated it.
+///
+/// The reason alone proves little: a killed `lvchange --resync` leaves a RAID volume just so. That
+/// the record says "creating" and nothing else tells that nobody has used it yet.
 #[must_use]
 pub fn is_unborn(volume: &Volume, error: &Error) -> bool {
     let Some(ToolError::Failed { stderr, .. }) = error.downcast_ref() else {
@@ -168,7 +180,7 @@ pub fn is_unborn(volume: &Volume, error: &Error) -> bool {
 /// Whether the driver began to make this volume, and nothing was ever done with it.
 fn is_never_used(volume: &Volume) -> bool {
     let is_thin = volume.layout.contains("thin") && volume.pool.is_some();
-    // lvcreate marks a RAID volume so until its parts are ready, and no other command does both.
+    // lvcreate marks a RAID volume so until its parts are ready.
     let is_raid = volume.layout.contains("raid") && volume.skip == "skip activation";
     let has_content = volume.record.content_tags().next().is_some();
     let is_idle = !volume.active && !volume.open;
@@ -182,7 +194,10 @@ fn is_never_used(volume: &Volume) -> bool {
 pub fn remove_unborn(host: &Host, limits: &Limits, volume: &Volume, lock: &Lock) -> Result<()> {
     let id = &volume.id;
     if !is_never_used(volume) {
-        bail!("{id} is not what a killed lvcreate has left");
+        bail!(
+            "{id} was being made a moment ago, and is in use now; it is left as it is. If this \
+             comes again, see `lvs -a -o +lv_tags {id}`"
+        );
     }
     let command = Command::writes("lvremove", limits.make)
         .stdin(Arc::clone(&lock.file()))
@@ -218,30 +233,100 @@ pub fn extend(host: &Host, limits: &Limits, volume: &Volume, size: Bytes) -> Res
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::Report;
     use super::*;
 
+    /// A volume as LVM shows it.
+    fn volume(layout: &str, pool: &str, more: &[(&str, &str)]) -> Volume {
+        let mut row = vec![
+            ("vg_name", "vg"),
+            ("lv_name", "lv"),
+            ("lv_uuid", "a-b"),
+            ("lv_size", "4194304"),
+            ("lv_time", "1"),
+            ("lv_tags", CREATING),
+            ("lv_active", ""),
+            ("lv_skip_activation", "skip activation"),
+            ("lv_permissions", "writeable"),
+            ("lv_health_status", ""),
+            ("lv_device_open", ""),
+            ("lv_layout", layout),
+            ("lv_role", "public"),
+            ("pool_lv", pool),
+            ("data_percent", ""),
+            ("metadata_percent", ""),
+            ("vg_extent_size", "4194304"),
+            ("vg_free", "0"),
+        ];
+        for (field, value) in more {
+            row.retain(|(other, _)| other != field);
+            row.push((field, value));
+        }
+        let row: std::collections::BTreeMap<_, _> = row.into_iter().collect();
+        let json = serde_json::json!({ "report": [{ "lv": [row] }] }).to_string();
+        let report = Report::parse(json.as_bytes()).unwrap();
+        report.volumes().unwrap().remove(0)
+    }
+
+    fn failed(stderr: &str) -> Error {
+        Error::from(ToolError::Failed {
+            line: "lvchange".to_owned(),
+            code: 5,
+            stderr: stderr.to_owned(),
+        })
+    }
+
     #[test]
-    fn only_a_part_of_the_volume_itself_is_deactivated_for_it() {
-        let id = LvId::parse("vg/lv").unwrap();
+    fn only_a_part_of_the_volume_or_of_its_pool_is_deactivated_for_it() {
         let cases = [
-            ("vg/lv_rmeta_0", Some("vg/lv_rmeta_0")),
-            ("vg/lv_rimage_12", Some("vg/lv_rimage_12")),
-            ("vg/lv_rimage_", None),
-            ("vg/lv_rimage_0x", None),
-            ("vg/lv_tmeta", None),
-            ("vg/lv2_rmeta_0", None),
-            ("other/lv_rmeta_0", None),
+            ("vg/lv_rmeta_0", true),
+            ("vg/lv_rimage_12", true),
+            ("vg/lv_rimage_0_imeta", true),
+            ("vg/pool_tmeta", true),
+            ("vg/pool_tdata_rimage_1", true),
+            ("vg/lv_rimage_", false),
+            ("vg/lv_rimage_0x", false),
+            ("vg/lv_data", false),
+            ("vg/lv_0", false),
+            ("vg/lv", false),
+            ("vg/pool", false),
+            ("vg/lv2_rmeta_0", false),
+            ("other/lv_rmeta_0", false),
         ];
         for (part, want) in cases {
-            let error = Error::from(ToolError::Failed {
-                line: "lvchange".to_owned(),
-                code: 5,
-                stderr: format!(
-                    "Activation of logical volume vg/lv is prohibited while logical volume {part} \
-                     is active."
-                ),
-            });
-            assert_eq!(active_part(&id, &error).as_deref(), want, "{part}");
+            let error = failed(&format!(
+                "Activation of logical volume vg/lv is prohibited while logical volume {part} is \
+                 active."
+            ));
+            let found = active_part(&volume("thin,sparse", "pool", &[]), &error);
+            assert_eq!(found.as_deref(), want.then_some(part), "{part}");
         }
+    }
+
+    #[test]
+    fn only_a_volume_that_nobody_can_have_used_counts_as_unborn() {
+        let thin = failed("device-mapper: reload ioctl on  (254:5) failed: No data available");
+        let raid = failed("Cannot activate LV vg/lv with visible SubLVs.");
+        for (layout, pool, error) in [("thin,sparse", "pool", &thin), ("raid,raid1", "", &raid)] {
+            assert!(is_unborn(&volume(layout, pool, &[]), error), "{layout}");
+            for used in [
+                ("lv_tags", "flexvolume.created"),
+                ("lv_tags", "flexvolume.creating,flexvolume.fs=ext4:u"),
+                ("lv_tags", "flexvolume.creating,flexvolume.making=ext4"),
+                ("lv_tags", ""),
+                ("lv_active", "active"),
+                ("lv_device_open", "open"),
+                ("lv_layout", "linear"),
+            ] {
+                assert!(
+                    !is_unborn(&volume(layout, pool, &[used]), error),
+                    "{used:?}"
+                );
+            }
+            let other = failed("Cannot process volume group vg");
+            assert!(!is_unborn(&volume(layout, pool, &[]), &other), "{layout}");
+        }
+        let ready = volume("raid,raid1", "", &[("lv_skip_activation", "")]);
+        assert!(!is_unborn(&ready, &raid));
     }
 }

@@ -4,7 +4,8 @@
 use crate::names::FsType;
 
 const PREFIX: &str = "flexvolume.";
-const MAKING: &str = "flexvolume.making=";
+/// Before the type of a filesystem: mkfs was started, and not seen to end.
+pub const MAKING: &str = "flexvolume.making=";
 const MADE: &str = "flexvolume.fs=";
 const VOLUME: &str = "flexvolume.volume=";
 /// The operator's word that a volume may be formatted although its record or remains on it say
@@ -37,7 +38,7 @@ impl Tags {
         }
     }
 
-    /// The same, and that what a removed volume left in a new one's place is gone for good.
+    /// Adds to a change that what a removed volume left in a new one's place is gone for good.
     #[must_use]
     pub fn and_wiped(mut self) -> Self {
         self.add.push(CREATED.to_owned());

@@ -194,9 +194,14 @@ fn group(row: &Fields) -> Result<Group, String> {
 }
 
 const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
-    lv_skip_activation,lv_permissions,lv_health_status,lv_device_open,lv_layout,lv_role,pool_lv,data_percent,metadata_percent,\
-    vg_extent_size,vg_free";
+    lv_skip_activation,lv_permissions,lv_health_status,lv_device_open,lv_layout,lv_role,pool_lv,\
+    data_percent,metadata_percent,vg_extent_size,vg_free";
 const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count,vg_shared";
+
+/// What an administrator may have set otherwise in lvm.conf(5), section `report`, as pleases people:
+/// tags that are not told apart would be no record.
+const FORMAT: &str = "report/time_format=\"%s\" report/list_item_separator=\",\" \
+    report/binary_values_as_numeric=0 report/compact_output=0";
 
 fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command {
     Command::reads(tool, limit).args([
@@ -206,7 +211,7 @@ fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command {
         "b",
         "--nosuffix",
         "--config",
-        r#"report/time_format="%s""#,
+        FORMAT,
         "--options",
         fields,
     ])

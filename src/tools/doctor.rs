@@ -201,8 +201,8 @@ fn look_at_volume(checks: &mut Checks, host: &Host, config: &Config, volume: &Vo
     }
     if volume.record.creating {
         warn(
-            "lvcreate was not seen to end; the next mount sees to it, and formats over an ext \
-             filesystem that is older than the volume"
+            "lvcreate was not seen to end; the next mount sees to it, and formats over what is no \
+             filesystem, or an ext that is older than the volume"
                 .to_owned(),
         );
     }

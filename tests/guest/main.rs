@@ -39,6 +39,7 @@ mod hangs;
 mod host_use;
 mod kills;
 mod lives;
+mod oddities;
 mod old_kubelets;
 mod parallel;
 mod pods;

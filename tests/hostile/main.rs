@@ -292,7 +292,8 @@ fn is_checked(word: &str) -> bool {
         "--units",
         "--nosuffix",
         "--config",
-        "report/time_format=\"%s\"",
+        "report/time_format=\"%s\" report/list_item_separator=\",\" \
+         report/binary_values_as_numeric=0 report/compact_output=0",
         "--options",
         "--",
         "--activate",

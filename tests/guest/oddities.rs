@@ -1,0 +1,75 @@
+//! What a node may have that others have not: an lvm.conf of its owner's taste, and what LVM
+//! commands that were killed have left.
+
+use std::fs;
+use std::path::Path;
+
+use crate::group::Group;
+use crate::node::{Mode, Node, host_name, precreated, text};
+use crate::run;
+use crate::volume::Volume;
+
+/// An lvm.conf in the place of the host's own, until it is dropped.
+struct LvmConf;
+
+impl LvmConf {
+    const HERE: &str = "/etc/lvm/lvm.conf";
+
+    fn new(text: &str) -> Self {
+        let file = "/run/other-lvm.conf";
+        fs::write(file, text).unwrap();
+        run("mount", &["--bind", file, Self::HERE]);
+        Self
+    }
+}
+
+impl Drop for LvmConf {
+    fn drop(&mut self) {
+        run("umount", &[Self::HERE]);
+    }
+}
+
+#[test]
+fn a_report_as_people_like_it_does_not_hide_the_record() {
+    let node = Node::with_config(Mode::MountOnly, "[volume_group.taste]\ncreate = true\n");
+    let group = Group::new("taste");
+    let volume = Volume::new(&group, "data");
+    {
+        let _conf = LvmConf::new(
+            "report {\n list_item_separator = \";\"\n binary_values_as_numeric = 1\n \
+             compact_output = 1\n time_format = \"%Y\"\n}\n",
+        );
+        node.up("pod", &volume);
+        node.down("pod", &volume);
+        run("wipefs", &["-qa", &volume.device()]);
+        let dir = precreated(node.pod_dir("pod", &volume));
+        let args = ["mount", text(&dir), &volume.json_for("pod")];
+        node.fails(&args, &["held ext4", "by its tag"]);
+    }
+    assert!(group.tags("data").contains(",flexvolume.fs=ext4:"));
+}
+
+#[test]
+fn parts_that_a_killed_activation_left_active_are_cleared_away() {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("parts");
+    group.pool();
+    group.thin("thin", "32m");
+    let mirror = ["--type", "raid1", "-m1", "--nosync", "--alloc", "anywhere"];
+    let more = ["-qq", "-y", "-L", "32m", "-n", "mirror", "parts"];
+    run("lvcreate", &[&mirror[..], &more].concat());
+    for (lv, parts) in [
+        ("thin", ["pool_tmeta", "pool_tdata"]),
+        ("mirror", ["mirror_rmeta_0", "mirror_rimage_1"]),
+    ] {
+        let volume = Volume::new(&group, lv);
+        run("vgchange", &["-qq", "-an", "parts"]);
+        // LVM can be told to do what it does on its way.
+        for part in parts {
+            group.lv("lvchange", &["-ay"], part);
+            assert!(Path::new(&format!("/dev/mapper/parts-{part}")).exists());
+        }
+        node.done(&["attach", &volume.json(), &host_name()]);
+        assert!(group.is_active(lv));
+    }
+}
