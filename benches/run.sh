@@ -86,13 +86,14 @@ host() {
 }
 
 guest() {
+    local VNG_OPTIONS=(--cpus "${CPUS:-2}")
     need_guest
     choose_acceleration
     say "on real LVM in a guest (${CPUS:-2} processors, ${KERNEL##*/})"
     boot "$DIR" "$GUEST_LIMIT" \
         "modprobe -a loop dm-mod; mount -o remount,size=85% /run; cd /run; mkdir driver; cp $DIR/lvm driver/
         $DIR/calls$(printf ' %q' "${ARGUMENTS[@]}") --driver /run/driver/lvm \
-            --json $DIR/guest.json $*" --cpus "${CPUS:-2}" || { cat "$DIR/console"; return 1; }
+            --json $DIR/guest.json $*" || { cat "$DIR/console"; return 1; }
     install -m 644 "$DIR/guest.json" "$RESULTS/guest.json"
 }
 
