@@ -90,8 +90,8 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
     // killed, and the repeated one finds a mount and looks no further.
     let record = &volume.record;
     let may_be_formatted = record.making.is_some() || record.may_format || record.creating;
-    device.require_still_there(host.kernel)?;
     if may_be_formatted {
+        device.require_still_there(host.kernel)?;
         adopt(host, config, &volume, &ready, lock)?;
     }
     device.require_still_there(host.kernel)?;

@@ -137,6 +137,12 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
     } = *subject;
     let making = making_tag(fs);
     let is_new = !volume.record.tags.contains(&making);
+    let earlier: Vec<String> = volume
+        .record
+        .making
+        .iter()
+        .map(|fs| format!("{MAKING}{fs}"))
+        .collect();
     if is_new {
         let mut tags = Tags::adding(making.as_str());
         if volume.record.creating {
@@ -146,13 +152,7 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
             flush(host, &config.limits, device)?;
         }
         // A mkfs of another type was cut short before: only the newest attempt counts.
-        tags.remove.extend(
-            volume
-                .record
-                .making
-                .iter()
-                .map(|old| format!("{MAKING}{old}")),
-        );
+        tags.remove.clone_from(&earlier);
         device.require_still_there(host.kernel)?;
         retag(host, &config.limits, &device.id, &tags, Some(lock))?;
     }
@@ -174,12 +174,7 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
         if refused && is_new && force == Force::No && is_untouched(subject) {
             // What an earlier mkfs left, of another type perhaps, is as it was.
             let tags = Tags {
-                add: volume
-                    .record
-                    .making
-                    .iter()
-                    .map(|fs| format!("{MAKING}{fs}"))
-                    .collect(),
+                add: earlier,
                 remove: vec![making],
             };
             let undo = retag(host, &config.limits, &device.id, &tags, Some(lock));

@@ -3,6 +3,7 @@
 
 use crate::group::Group;
 use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
+use crate::tools::Tools;
 use crate::volume::Volume;
 use crate::{read, run, write_synced};
 
@@ -105,6 +106,17 @@ fn a_volume_that_lost_its_filesystem_is_never_formatted_again() {
         group.lv("lvchange", &["--deltag", &tags], fs);
         is_refused(&node, &volume, &[&advice]);
     }
+}
+
+#[test]
+fn a_mkfs_that_refuses_leaves_the_record_of_an_earlier_one_as_it_was() {
+    let tools = Tools::new().put("mkfs.ext4", "echo refused >&2; exit 1");
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let group = Group::new("refusing");
+    group.linear("data", "32m");
+    group.lv("lvchange", &["--addtag", "flexvolume.making=xfs"], "data");
+    is_refused(&node, &Volume::new(&group, "data"), &["refused"]);
+    assert_eq!(group.tags("data"), "flexvolume.making=xfs");
 }
 
 #[test]
