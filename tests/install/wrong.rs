@@ -1,9 +1,10 @@
 //! What `lvm install` refuses.
 
 use crate::executables::put;
-use crate::node::{Node, OURS, SCRIPT, same, says};
+use crate::node::{Node, OURS, SCRIPT, driver, same, says};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_driver_that_does_not_answer_is_not_installed() {
@@ -38,6 +39,39 @@ fn a_driver_that_does_not_answer_is_not_installed() {
             "{name}: {:?}",
             node.leftovers()
         );
+    }
+}
+
+#[test]
+fn told_to_stop_at_the_last_check_it_keeps_the_driver() {
+    let vanished = || {
+        let node = Node::new();
+        node.install(&driver(), &[]).success();
+        fs::remove_file(node.exe()).unwrap();
+        node
+    };
+    for (name, node) in [
+        ("a new node", Node::new()),
+        ("the script", Node::with_script()),
+        ("a driver that has vanished", vanished()),
+    ] {
+        // Under its own name its first answer does not come: it has the installer told to stop.
+        let top = node.path("stopped");
+        let top = top.display();
+        let body = format!(
+            "case $0 in */lvm) if mkdir {top} 2> /dev/null; then kill $PPID; exec sleep 60; fi;; esac\n{OURS}"
+        );
+        let slow = node.driver("slow", &body);
+        let argv = node.argv("install");
+        let mut command = Command::new("timeout");
+        command.arg("50").args(argv).arg("--binary").arg(&slow);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        assert!(node.path("stopped").exists(), "{name}: it was not asked");
+        assert!(same(&node.exe(), &slow), "{name}");
+        assert!(node.leftovers().is_empty(), "{name}");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{name}: {output:?}");
+        assert!(said.contains("init says Success"), "{name}: {said}");
     }
 }
 

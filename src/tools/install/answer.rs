@@ -24,6 +24,8 @@ pub struct Init {
 pub enum NoInit {
     /// It is a script, or a link, and what runs it is not here.
     NoInterpreter,
+    /// This run was told to stop before the answer came.
+    Stopped,
     /// It ran, or should have.
     Wrong(String),
 }
@@ -32,6 +34,7 @@ impl NoInit {
     pub fn reason(self) -> String {
         match self {
             Self::NoInterpreter => "what should run it does not exist here".to_owned(),
+            Self::Stopped => "told to stop before it answered".to_owned(),
             Self::Wrong(reason) => reason,
         }
     }
@@ -46,6 +49,7 @@ pub fn init(host: &Host, driver: &Path) -> Result<Init, NoInit> {
         Err(ToolError::Spawn { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Err(NoInit::NoInterpreter);
         }
+        Err(ToolError::Stopped { .. }) => return Err(NoInit::Stopped),
         Err(error) => return Err(NoInit::Wrong(format!("{:#}", anyhow::Error::new(error)))),
     };
     if !output.stderr.is_empty() {

@@ -45,12 +45,13 @@ fn first_install(host: &Host, place: &Place, driver: &[u8], attach: Attach) -> R
         .with_context(|| format!("making {}", place.new_dir.display()))?;
     let staged = place.in_new_dir(&place.staged);
     write(&staged, driver, EXECUTABLE)?;
-    if let Err(why) = answer::init(host, &staged) {
-        bail!(
+    let init = match answer::init(host, &staged) {
+        Ok(init) => init,
+        Err(why) => bail!(
             "init of the new driver does not say Success; nothing was installed: {}",
             why.reason()
-        );
-    }
+        ),
+    };
     let staged_config = place.in_new_dir(&place.staged_config);
     write(&staged_config, config_text(mode).as_bytes(), READABLE)?;
     write(&place.in_new_dir(&place.first), b"", READABLE)?;
@@ -59,7 +60,7 @@ fn first_install(host: &Host, place: &Place, driver: &[u8], attach: Attach) -> R
     rename(&place.new_dir, &place.dir)?;
 
     let exe = place.exe.display();
-    let init = match answer::init(host, &place.exe) {
+    let init = match ask_again(host, place, init, Some(mode)) {
         Ok(init) => init,
         Err(why) => {
             place
@@ -116,7 +117,7 @@ fn upgrade(host: &Host, place: &Place, driver: &[u8], attach: Attach) -> Result<
     }
     rename(&place.staged, &place.exe)?;
 
-    let init = match answer::init(host, &place.exe) {
+    let init = match ask_again(host, place, init, new_mode) {
         Ok(init) => init,
         Err(why) => {
             put_back(place, had_driver, new_mode.is_some())
@@ -143,6 +144,22 @@ fn upgrade(host: &Host, place: &Place, driver: &[u8], attach: Attach) -> Result<
     }
     checked(place, &init, &mut report);
     Ok(report)
+}
+
+/// Asks the driver under its own name. `before` is what it said under its dot name, and `mode` was
+/// written into its config since.
+///
+/// Who is told to stop believes that: taking a good driver away again leaves volumes that nobody
+/// unmounts, and a kubelet like 1.20 that starts and finds the directory without its executable
+/// loads no `FlexVolume` driver at all (kubelet's pkg/volume/plugins.go, refreshProbedPlugins).
+fn ask_again(host: &Host, place: &Place, before: Init, mode: Option<bool>) -> Result<Init, NoInit> {
+    match answer::init(host, &place.exe) {
+        Err(NoInit::Stopped) => Ok(Init {
+            attach: mode.unwrap_or(before.attach),
+            ..before
+        }),
+        answer => answer,
+    }
 }
 
 /// The mode that has to be written into a new config, if any. `init` is the new driver's answer
@@ -177,6 +194,7 @@ fn mode_to_write(
             Ok(before) => before.attach,
             // It does not work, so there is no mode that volumes could depend on.
             Err(NoInit::Wrong(_)) => now,
+            Err(NoInit::Stopped) => bail!("told to stop before anything was changed"),
             Err(NoInit::NoInterpreter) => bail!(
                 "{} cannot be asked for its mode, because what runs it is not here (in a \
                  container there is no shell); say it with --attach true or --attach false. The \
