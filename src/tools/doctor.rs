@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::{columns, printed};
+use super::{columns, neighbours, printed};
 use crate::cli::Printed;
 use crate::config::{Config, Loaded};
 use crate::device::Device;
@@ -69,6 +69,7 @@ pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
         Some(problem) => checks.add("config", Verdict::Failed, problem),
     }
     look_at_host(&mut checks, host);
+    look_at_neighbours(&mut checks);
     look_for_tools(&mut checks, host);
     if host.tools.has("lvs") {
         look_at_lvm(&mut checks, host, settings);
@@ -140,6 +141,23 @@ fn look_at_host(checks: &mut Checks, host: &Host) {
         }
         _ => checks.add("locks", Verdict::Ok, LOCK_DIR),
     }
+}
+
+/// Only if this executable is where kubelet looks for it.
+fn look_at_neighbours(checks: &mut Checks) {
+    let exe = std::env::current_exe().unwrap_or_default();
+    let Some(dir) = exe.parent().filter(|dir| is_drivers(dir)) else {
+        return;
+    };
+    let plugin_dir = dir.parent().unwrap_or(dir);
+    for problem in neighbours::problems(plugin_dir) {
+        checks.add("other drivers", Verdict::Warning, problem);
+    }
+}
+
+fn is_drivers(dir: &Path) -> bool {
+    dir.file_name()
+        .is_some_and(|name| name.to_string_lossy().contains('~'))
 }
 
 fn look_for_tools(checks: &mut Checks, host: &Host) {

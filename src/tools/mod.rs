@@ -2,6 +2,7 @@
 
 mod doctor;
 mod install;
+mod neighbours;
 mod status;
 mod word;
 

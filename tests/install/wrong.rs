@@ -76,6 +76,46 @@ fn told_to_stop_at_the_last_check_it_keeps_the_driver() {
 }
 
 #[test]
+fn drivers_beside_it_that_kubelet_cannot_start_are_named() {
+    let node = Node::new();
+    let beside = |name: &str| node.plugins().join(name);
+    for dir in [
+        "a.io~empty",
+        "b.io~loose",
+        "c.io~good",
+        "nodir",
+        ".hidden~x",
+    ] {
+        fs::create_dir_all(beside(dir)).unwrap();
+    }
+    fs::write(beside("b.io~loose/loose"), "").unwrap();
+    put(&beside("c.io~good/good"), "#!/bin/sh\n");
+    symlink("/nonexistent", beside("nodir/nodir")).unwrap();
+    let named = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text).into_owned();
+        let lines = text
+            .lines()
+            .filter(|line| line.contains("no volume plugin matched"));
+        let names = lines.map(|line| line.split('/').next_back().unwrap_or("").split(' ').next());
+        names
+            .map(|name| name.unwrap_or("").to_owned())
+            .collect::<Vec<_>>()
+    };
+    let output = node
+        .install(&driver(), &[])
+        .success()
+        .get_output()
+        .stdout
+        .clone();
+    assert_eq!(named(&output), ["empty", "loose"]);
+    let doctor = Command::new(node.exe()).arg("doctor").output().unwrap();
+    assert_eq!(named(&doctor.stdout), ["empty", "loose"]);
+    // Run from elsewhere, it does not know where kubelet looks.
+    let doctor = Command::new(driver()).arg("doctor").output().unwrap();
+    assert!(named(&doctor.stdout).is_empty());
+}
+
+#[test]
 fn wrong_options_change_nothing() {
     let long = "a".repeat(64);
     let node = Node::new();

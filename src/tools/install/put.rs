@@ -8,6 +8,7 @@ use super::undo;
 use super::{Attach, Report};
 use crate::host::Host;
 use crate::host::files::{self, Kind};
+use crate::tools::neighbours;
 
 /// Mode of an executable and of a file.
 const EXECUTABLE: u32 = 0o755;
@@ -236,6 +237,9 @@ fn put_back(place: &Place, had_driver: bool, wrote_config: bool) -> Result<()> {
 fn checked(place: &Place, init: &Init, report: &mut Report) {
     if let Some(message) = &init.message {
         report.say("warning", message);
+    }
+    for problem in neighbours::problems(&place.plugin_dir) {
+        report.say("warning", problem);
     }
     report.say(
         "checked",
