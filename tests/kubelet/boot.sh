@@ -131,6 +131,8 @@ kubelet_guest() {
     grep -q '^test result: ok' "$DIR/$name.log" || {
         say "the guest's console"
         tail -n 40 "$BOOT_FILES/console"
+        say "kubelet's last errors"
+        grep -h '^E[0-9]' "$BOOT_FILES/kubelet.log" | cut -c-400 | tail -n 30 || true
         return 1
     }
 }
