@@ -3,6 +3,8 @@
 #
 #   benches/run.sh                    everything: on this machine, then on real LVM in a guest
 #   benches/run.sh host               what needs no LVM
+#   benches/run.sh parts              what a volume's whole life runs, bare, on this machine: root,
+#                                     loop devices and LVM without device-mapper
 #   benches/run.sh guest [PART…]      lvm lives crowd making, or some of these
 #
 # PEER=FILE is the bash script that the driver takes the place of; without it its columns are left
@@ -85,6 +87,13 @@ host() {
     "$DIR/calls" "${ARGUMENTS[@]}" --json "$RESULTS/host.json" calls
 }
 
+parts() {
+    need lvs:lvm2 mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs
+    say "what a whole life of a volume runs, on this machine"
+    as_root "$DIR/calls" "${ARGUMENTS[@]}" --json "$DIR/parts.json" parts
+    install -m 644 "$DIR/parts.json" "$RESULTS/parts.json"
+}
+
 guest() {
     local VNG_OPTIONS=(--cpus "${CPUS:-2}")
     need_guest
@@ -105,6 +114,7 @@ case $what in
         build
         small
         host
+        parts
         guest lvm lives crowd making
         ;;
     host)
@@ -112,12 +122,16 @@ case $what in
         small
         host
         ;;
+    parts)
+        build
+        parts
+        ;;
     guest)
         build
         guest "${@:-lvm lives crowd making}"
         ;;
     *)
-        sed -n '2,10s/^# \{0,1\}//p' "$0"
+        sed -n '2,12s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
 esac

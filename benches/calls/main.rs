@@ -2,8 +2,8 @@
 //! that it takes the place of. Started by benches/run.sh, which also knows what it needs.
 //!
 //! `calls --driver FILE --floor FILE [--peer FILE] --json FILE [--rounds N] [--lives N]
-//! [--crowd N] PART…`, with the parts `calls` (on any machine), `lvm`, `lives`, `crowd` and
-//! `making` (root, device-mapper: in the guest).
+//! [--crowd N] PART…`, with the parts `calls` (on any machine), `parts` (root and loop devices),
+//! `lvm`, `lives`, `crowd` and `making` (root and device-mapper: in the guest).
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -19,6 +19,7 @@ mod crowd;
 mod lives;
 mod lvm;
 mod making;
+mod parts;
 mod race;
 mod report;
 
@@ -61,6 +62,7 @@ fn main() {
     for part in &parts {
         match part.as_str() {
             "calls" => calls::without_lvm(&contest, &mut report),
+            "parts" => parts::parts(&contest, &mut report),
             "lvm" => calls::on_lvm(&contest, &mut report),
             "lives" => lives::lives(&contest, &mut report),
             "crowd" => crowd::crowd(&contest, &mut report),

@@ -112,7 +112,8 @@ fn explain(argv: &[String]) -> String {
     )
 }
 
-fn command(argv: &[String]) -> Command {
+/// A command without input.
+pub fn command(argv: &[String]) -> Command {
     let mut command = Command::new(&argv[0]);
     command
         .args(&argv[1..])

@@ -115,8 +115,11 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
     }
     // From here on the volume is mounted with its data: what fails now is said, and no reason to
     // keep a pod from it.
-    if !may_be_formatted && let Err(error) = adopt(host, config, &volume, &ready, lock) {
-        host.log.about("unrecorded", &format!("{error:#}"));
+    if !may_be_formatted {
+        let still_there = device.require_still_there(host.kernel);
+        if let Err(error) = still_there.and_then(|()| adopt(host, config, &volume, &ready, lock)) {
+            host.log.about("unrecorded", &format!("{error:#}"));
+        }
     }
     if !options.read_only
         && let Err(error) = grow_if_smaller(host, limits, device, (ready.fs, ready.size), dir, lock)
