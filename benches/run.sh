@@ -90,7 +90,7 @@ host() {
 parts() {
     need lvs:lvm2 mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs
     say "what a whole life of a volume runs, on this machine"
-    as_root "$DIR/calls" "${ARGUMENTS[@]}" --json "$DIR/parts.json" parts
+    as_root env TMPDIR="$DIR" "$DIR/calls" "${ARGUMENTS[@]}" --json "$DIR/parts.json" parts
     install -m 644 "$DIR/parts.json" "$RESULTS/parts.json"
 }
 
