@@ -21,7 +21,9 @@ pub fn crowd(contest: &Contest, report: &mut Report) {
 
     if contest.script.is_some() {
         let up = |lv: &str| up_by_script(contest, &group, "ext4", lv);
-        numbers.push(("script_s", at_once(&volumes, up)));
+        let (took, failed) = at_once(&volumes, up);
+        numbers.push(("script_s", took));
+        numbers.push(("script_repeats", failed));
         at_once(&volumes, |lv| down_by_script(contest, lv));
         discard(&group, &volumes);
     }
@@ -41,21 +43,22 @@ pub fn crowd(contest: &Contest, report: &mut Report) {
     numbers.push(("sum_of_lvchange_s", seconds(started.elapsed())));
     discard(&group, &volumes);
 
-    let took = at_once(&volumes, |lv| up(contest, &group, "ext4", lv));
+    let (took, failed) = at_once(&volumes, |lv| up(contest, &group, "ext4", lv));
     numbers.push(("driver_s", took));
-    let took = at_once(&volumes, |lv| down(contest, lv));
+    numbers.push(("driver_repeats", failed));
+    let (took, _) = at_once(&volumes, |lv| down(contest, lv));
     numbers.push(("driver_down_s", took));
     report.numbers(&format!("{} cold pods at once", volumes.len()), &numbers);
 }
 
-fn at_once(volumes: &[String], work: impl Fn(&str) + Sync) -> f64 {
+/// How many seconds it took, and how many calls had to be repeated.
+fn at_once(volumes: &[String], work: impl Fn(&str) -> usize + Sync) -> (f64, f64) {
     let started = Instant::now();
-    std::thread::scope(|scope| {
-        for lv in volumes {
-            scope.spawn(|| work(lv));
-        }
+    let failed = std::thread::scope(|scope| {
+        let threads: Vec<_> = volumes.iter().map(|lv| scope.spawn(|| work(lv))).collect();
+        threads.into_iter().map(|one| one.join().unwrap()).sum()
     });
-    seconds(started.elapsed())
+    (seconds(started.elapsed()), precise(failed))
 }
 
 fn discard(group: &Group, volumes: &[String]) {

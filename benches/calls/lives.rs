@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::calls::options;
 use crate::contest::Contest;
 use crate::lvm::Group;
-use crate::race::{Runner, Times, race, run};
+use crate::race::{Runner, Times, insist, race, run};
 use crate::report::Report;
 use crate::words;
 
@@ -65,68 +65,73 @@ fn dirs(lv: &str) -> (String, String) {
     (global, pod)
 }
 
-/// What kubelet calls until the pod runs.
-pub fn up(contest: &Contest, group: &Group, fs: &str, lv: &str) {
+/// What kubelet calls until the pod runs. Returns how many calls failed before they succeeded.
+pub fn up(contest: &Contest, group: &Group, fs: &str, lv: &str) -> usize {
     let (json, device) = (options(&group.name, lv, fs), group.device(lv));
     let (global, pod) = dirs(lv);
-    for args in [
+    [
         words!["attach", json, host()],
         words!["waitforattach", device, json],
         words!["mountdevice", global, device, json],
         words!["mount", pod, json],
-    ] {
-        run(&contest.argv_of_driver(&args));
-    }
+    ]
+    .iter()
+    .map(|args| insist(&contest.argv_of_driver(args)))
+    .sum()
 }
 
 /// What it calls when the pod has gone.
-pub fn down(contest: &Contest, lv: &str) {
+pub fn down(contest: &Contest, lv: &str) -> usize {
     let (global, pod) = dirs(lv);
-    for args in [
+    [
         words!["unmount", pod],
         words!["unmountdevice", global],
         words!["detach", lv, host()],
-    ] {
-        run(&contest.argv_of_driver(&args));
-    }
+    ]
+    .iter()
+    .map(|args| insist(&contest.argv_of_driver(args)))
+    .sum()
 }
 
 fn live(contest: &Contest, group: &Group, fs: &str, lv: &str) {
-    up(contest, group, fs, lv);
-    down(contest, lv);
+    assert_eq!(up(contest, group, fs, lv), 0, "calls failed");
+    assert_eq!(down(contest, lv), 0, "calls failed");
 }
 
 /// The same by the script, which answers `mount` with "Not supported": then kubelet itself binds,
 /// with mount(8).
-pub fn up_by_script(contest: &Contest, group: &Group, fs: &str, lv: &str) {
+pub fn up_by_script(contest: &Contest, group: &Group, fs: &str, lv: &str) -> usize {
     let (json, device) = (options(&group.name, lv, fs), group.device(lv));
     let (global, pod) = dirs(lv);
-    for args in [
+    let failed = [
         words!["attach", json, host()],
         words!["waitforattach", device, json],
         words!["mountdevice", global, device, json],
         words!["mount", pod, json],
-    ] {
-        run(&contest.argv_of_script(&args).unwrap());
-    }
+    ]
+    .iter()
+    .map(|args| insist(&contest.argv_of_script(args).unwrap()))
+    .sum();
     run(&words!["mount", "--bind", global, pod]);
+    failed
 }
 
-pub fn down_by_script(contest: &Contest, lv: &str) {
+pub fn down_by_script(contest: &Contest, lv: &str) -> usize {
     let (global, pod) = dirs(lv);
     run(&contest.argv_of_script(&words!["unmount", pod]).unwrap());
     run(&words!["umount", pod]);
-    for args in [
+    [
         words!["unmountdevice", global],
         words!["detach", lv, host()],
-    ] {
-        run(&contest.argv_of_script(&args).unwrap());
-    }
+    ]
+    .iter()
+    .map(|args| insist(&contest.argv_of_script(args).unwrap()))
+    .sum()
 }
 
 fn live_by_script(contest: &Contest, group: &Group, fs: &str, lv: &str) {
-    up_by_script(contest, group, fs, lv);
-    down_by_script(contest, lv);
+    assert_eq!(up_by_script(contest, group, fs, lv), 0, "calls failed");
+    assert_eq!(down_by_script(contest, lv), 0, "calls failed");
 }
 
 fn host() -> String {

@@ -94,6 +94,21 @@ pub fn run(argv: &[String]) {
     assert!(done, "{argv:?}: {status:?}: {}", explain(argv));
 }
 
+/// Runs a command again and again until it succeeds, as kubelet does, and says how often it failed.
+pub fn insist(argv: &[String]) -> usize {
+    const MOST: usize = 20;
+    for failed in 0..MOST {
+        let output = command(argv).output().unwrap();
+        if output.status.success() {
+            return failed;
+        }
+        eprintln!("{}", String::from_utf8_lossy(&output.stdout).trim());
+        // kubelet's first wait: pkg/util/goroutinemap/exponentialbackoff.
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    panic!("{argv:?} never succeeds");
+}
+
 /// Runs a command, which must succeed, and returns what it printed.
 pub fn output(argv: &[String]) -> String {
     let output = command(argv).stderr(Stdio::inherit()).output().unwrap();
