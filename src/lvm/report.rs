@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::record::Record;
-use super::wait::explain;
+use super::wait::{explain, run_in_turn};
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, LvName, VgName};
 use crate::size::Bytes;
@@ -217,12 +217,17 @@ fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command {
     ])
 }
 
+/// Asks about one group, or about all.
 fn read<T>(
     host: &Host,
+    vg: Option<&VgName>,
     command: &Command,
     parse: impl FnOnce(Report) -> Result<T, String>,
 ) -> Result<T, ToolError> {
-    let output = host.run(command)?;
+    let output = match vg {
+        Some(vg) => run_in_turn(host, vg, command)?,
+        None => host.run(command)?,
+    };
     Report::parse(&output.stdout)
         .map_err(|e| e.to_string())
         .and_then(parse)
@@ -247,7 +252,7 @@ pub fn find(host: &Host, id: &LvId, limit: Duration) -> Result<Found> {
 
 fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError> {
     let command = ask("lvs", LV_FIELDS, limit).operand(id.to_string());
-    match read(host, &command, Report::volumes) {
+    match read(host, Some(id.vg()), &command, Report::volumes) {
         Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
             Some(volume) => Ok(Found::Volume(Box::new(volume))),
             None => Err(ToolError::Unintelligible {
@@ -281,7 +286,7 @@ pub fn has_unused_table(host: &Host, id: &LvId, limit: Duration) -> Result<bool>
         let row = rows.first().ok_or("no line for it")?;
         Ok(!text(row, FIELD)?.is_empty())
     };
-    read(host, &command, parse)
+    read(host, Some(id.vg()), &command, parse)
         .map_err(|error| explain(host, Some(id.vg()), error))
         .with_context(|| format!("asking LVM for the tables of {id}"))
 }
@@ -292,7 +297,7 @@ pub fn has_unused_table(host: &Host, id: &LvId, limit: Duration) -> Result<bool>
 /// lvs(8)'s.
 pub fn tagged(host: &Host, tag: &str, limit: Duration) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, limit).operand(format!("@{tag}"));
-    read(host, &command, Report::volumes)
+    read(host, None, &command, Report::volumes)
         .map_err(|error| explain(host, None, error))
         .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
 }
@@ -302,7 +307,7 @@ pub fn tagged(host: &Host, tag: &str, limit: Duration) -> Result<Vec<Volume>> {
 /// # Errors
 /// lvs(8)'s.
 pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>> {
-    read(host, &ask("lvs", LV_FIELDS, limit), Report::volumes)
+    read(host, None, &ask("lvs", LV_FIELDS, limit), Report::volumes)
         .map_err(|error| explain(host, None, error))
         .context("asking LVM for all volumes")
 }
@@ -313,7 +318,7 @@ pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>> {
 /// vgs(8)'s.
 pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Group>> {
     let command = ask("vgs", VG_FIELDS, limit).operand(vg.to_string());
-    match read(host, &command, Report::groups) {
+    match read(host, Some(vg), &command, Report::groups) {
         Ok(groups) => Ok(groups.into_iter().find(|group| group.name == vg.as_str())),
         Err(ToolError::Failed { code, stderr, .. })
             if code == FAILED && stderr.contains(&format!("Volume group \"{vg}\" not found")) =>
