@@ -216,17 +216,23 @@ fn with_host<T>(args: &[OsString], work: impl FnOnce(&Host, &Loaded) -> Result<T
 /// Where the driver is installed. kubelet also runs a link to an executable that is elsewhere:
 /// then the config is beside the link, unless there is none.
 fn executable(args: &[OsString]) -> Result<PathBuf> {
-    let called = args
-        .first()
-        .map(Path::new)
-        .filter(|path| path.is_absolute());
-    if let Some(called) = called.filter(|path| path.with_file_name("config.toml").exists()) {
-        return Ok(called.to_owned());
+    let called = args.first().map(Path::new);
+    // A word without a slash was looked for in PATH.
+    let called = called
+        .filter(|path| path.components().count() > 1)
+        .and_then(|path| std::path::absolute(path).ok());
+    if let Some(called) = &called
+        && called
+            .with_file_name("config.toml")
+            .symlink_metadata()
+            .is_ok()
+    {
+        return Ok(called.clone());
     }
     let exe = std::env::current_exe().context("finding the driver's own executable")?;
     match called {
         // An upgrade has just put another file in its place.
-        Some(called) if !exe.exists() => Ok(called.to_owned()),
+        Some(called) if !exe.exists() => Ok(called),
         _ => Ok(exe),
     }
 }

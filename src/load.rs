@@ -4,18 +4,19 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-use crate::config::{Config, Loaded, config_path};
+use crate::config::{Config, FILE_VARIABLE, Loaded, config_path};
 use crate::host::{Kernel, Owner};
 
 /// Reads the config of the driver that is `exe`. `variable` is what the environment names instead
-/// of the file beside it. No file is an empty one.
+/// of the file beside it. No file beside it is an empty one; a file that somebody names is there.
 ///
 /// What is wrong is in the result: calls that bring a volume up refuse to go on with it, calls
 /// that take one down go on with the defaults, in the mode that the file names.
 #[must_use]
 pub fn load(kernel: &dyn Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
+    let variable = variable.filter(|path| !path.is_empty());
     let file = config_path(exe, variable);
-    match read(kernel, exe, &file) {
+    match read(kernel, exe, &file, variable.is_some()) {
         Ok(config) => Loaded {
             config,
             problem: None,
@@ -28,28 +29,65 @@ pub fn load(kernel: &dyn Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded
 }
 
 /// The defaults, in the mode that the faulty file names if that much of it can be read: a mistyped
-/// key elsewhere must not make kubelet attach the volumes of a node that does not attach.
+/// key elsewhere, or loose permissions, must not make kubelet attach the volumes of a node that does
+/// not attach. Nothing comes up meanwhile, whatever the mode.
 fn in_mode_of(kernel: &dyn Kernel, file: &Path) -> Config {
-    let bytes = require_roots(kernel, file)
-        .ok()
-        .and_then(|()| kernel.read_bytes(file).ok());
-    Config::default_in_mode_of(&bytes.unwrap_or_default())
+    Config::default_in_mode_of(&kernel.read_bytes(file).unwrap_or_default())
 }
 
-fn read(kernel: &dyn Kernel, exe: &Path, file: &Path) -> Result<Config, String> {
+fn read(kernel: &dyn Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Config, String> {
     require_roots(kernel, exe)?;
     if let Some(dir) = exe.parent() {
         require_roots(kernel, dir)?;
     }
+    let shown = file.display();
+    let is_link = kernel.link(file).is_ok();
     let bytes = match kernel.read_bytes(file) {
         Ok(bytes) => bytes,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(e) => return Err(format!("{} cannot be read: {e}", file.display())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound && !is_link && !is_named => {
+            return Ok(Config {
+                file: file.to_string_lossy().into_owned(),
+                ..Config::default()
+            });
+        }
+        // What it would forbid is not allowed because it cannot be found.
+        Err(e) if e.kind() == io::ErrorKind::NotFound && is_link => {
+            return Err(format!(
+                "{shown} is a symbolic link that leads nowhere; mend it, or remove it"
+            ));
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return Err(format!(
+                "{shown}, which {FILE_VARIABLE} names, does not exist; correct the name, or take \
+                 it out of the environment"
+            ));
+        }
+        Err(e) => return Err(format!("{shown} cannot be read: {e}")),
     };
-    if !bytes.is_empty() {
-        require_roots(kernel, file)?;
+    require_roots(kernel, file)?;
+    if is_link || is_named {
+        require_roots_on_the_way(kernel, file)?;
     }
     Config::from_bytes(&bytes, &file.to_string_lossy())
+}
+
+/// Checks the directory of a file, and of every link that leads to it: who can write there puts
+/// another file in its place.
+fn require_roots_on_the_way(kernel: &dyn Kernel, file: &Path) -> Result<(), String> {
+    /// As many as the kernel follows: `path_resolution(7)`.
+    const MOST_LINKS: usize = 40;
+    let mut file = file.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Some(dir) = file.parent().map(Path::to_owned) else {
+            break;
+        };
+        require_roots(kernel, &dir)?;
+        match kernel.link(&file) {
+            Ok(target) => file = dir.join(target),
+            Err(_) => break,
+        }
+    }
+    Ok(())
 }
 
 /// Fails if anybody but root could change this file or directory.
@@ -61,7 +99,12 @@ pub fn require_roots(kernel: &dyn Kernel, path: &Path) -> Result<(), String> {
     const OTHERS_WRITE: u32 = 0o002;
     const STICKY: u32 = 0o1000;
     let shown = path.display();
-    let Owner { uid, gid, mode } = kernel
+    let Owner {
+        uid,
+        gid,
+        mode,
+        is_dir,
+    } = kernel
         .owner(path)
         .map_err(|e| format!("{shown} cannot be looked at: {e}"))?;
     if uid != 0 {
@@ -71,7 +114,7 @@ pub fn require_roots(kernel: &dyn Kernel, path: &Path) -> Result<(), String> {
         ));
     }
     // As in /tmp: others may add files there, but not touch those of root.
-    if mode & STICKY != 0 {
+    if is_dir && mode & STICKY != 0 {
         return Ok(());
     }
     let group_writes = mode & GROUP_WRITES != 0 && gid != 0;

@@ -7,8 +7,12 @@ use flexvolume_lvm::cli;
 
 fn main() -> ExitCode {
     let printed = cli::main(&std::env::args_os().collect::<Vec<_>>());
-    // kubelet may have gone and closed its end: there is nobody left to tell.
-    let _ = std::io::stdout().write_all(printed.stdout.as_bytes());
+    let mut out = std::io::stdout();
+    let said = out
+        .write_all(printed.stdout.as_bytes())
+        .and_then(|()| out.flush());
     let _ = std::io::stderr().write_all(printed.stderr.as_bytes());
-    ExitCode::from(printed.code)
+    // What nobody could read is no success: a report on a full disk, say.
+    let lost = u8::from(said.is_err());
+    ExitCode::from(printed.code.max(lost))
 }

@@ -70,7 +70,7 @@ const REFUSED: [(&[&str], &str); 8] = [
         "a mount that failed would look like one that did not",
     ),
     (
-        &["errors=panic", "fatal_errors=panic"],
+        &["errors=panic", "fatal_errors=panic", "fatal_errors=bug"],
         "an error in this volume would stop the whole node",
     ),
 ];
@@ -228,7 +228,7 @@ mod tests {
             logdev=/dev/sda rtdev=/dev/sda journal_dev=0x801 journal_path=/dev/sda helper=x \
             uhelper=udisks2 user user=root users nouser owner group nofail x-systemd.automount \
             X-mount.mkdir X-mount.idmap=b x-gvfs-show verity.roothash=00 errors=panic \
-            fatal_errors=panic BIND ro,rw rw,ro noatime,bind ro=vfs =x -o";
+            fatal_errors=panic fatal_errors=bug BIND ro,rw rw,ro noatime,bind ro=vfs =x -o";
         let with_spaces = [
             "a b",
             "a\tb",

@@ -173,3 +173,20 @@ fn volume_groups(section: &Section) -> Result<BTreeMap<VgName, VolumeGroup>, Str
     }
     Ok(all)
 }
+/// The `attach` of a text that is no TOML, if its lines before the first table agree on one.
+pub fn attach_of_broken(text: &str) -> Option<bool> {
+    let top = text
+        .lines()
+        .take_while(|line| !line.trim_start().starts_with('['));
+    let values = top.filter_map(|line| {
+        let value = line.trim_start().strip_prefix("attach")?;
+        let value = value.trim_start().strip_prefix('=')?;
+        value.split('#').next()?.trim().parse::<bool>().ok()
+    });
+    let mut values: Vec<bool> = values.collect();
+    values.dedup();
+    match values.as_slice() {
+        [value] => Some(*value),
+        _ => None,
+    }
+}

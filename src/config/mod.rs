@@ -173,10 +173,11 @@ impl Config {
     #[must_use]
     pub fn default_in_mode_of(bytes: &[u8]) -> Self {
         let default = Self::default();
-        let attach = str::from_utf8(bytes)
-            .ok()
-            .and_then(|text| text.parse::<toml::Table>().ok())
-            .and_then(|table| table.get("attach")?.as_bool());
+        let text = String::from_utf8_lossy(bytes);
+        let attach = match text.parse::<toml::Table>() {
+            Ok(table) => table.get("attach").and_then(toml::Value::as_bool),
+            Err(_) => file::attach_of_broken(&text),
+        };
         Self {
             attach: attach.unwrap_or(default.attach),
             ..default

@@ -33,8 +33,14 @@ fn a_mistake_elsewhere_leaves_the_mode_as_it_is() {
         ),
         ("no mode", "x = 1", true),
         ("no bool", "attach = 1", true),
-        ("no TOML", "attach = false\n[", true),
-        ("no text", "attach = false\n#\u{1}", true),
+        (
+            "no TOML",
+            "attach = false # here\nlog = \n[limits]\nattach = true",
+            false,
+        ),
+        ("no text", "  attach=false\n#\u{1}", false),
+        ("twice the same", "attach = false\nattach = false", false),
+        ("twice, not the same", "attach = false\nattach = true", true),
     ];
     for (name, text, want) in cases {
         assert!(Config::from_bytes(text.as_bytes(), "f").is_err(), "{name}");

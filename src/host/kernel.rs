@@ -1,6 +1,6 @@
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -41,6 +41,8 @@ pub struct Owner {
     pub gid: u32,
     /// The permission bits.
     pub mode: u32,
+    /// Whether it is a directory.
+    pub is_dir: bool,
 }
 
 /// A lock that is held. It ends when this and every child that got [`Lock::file`] are gone.
@@ -77,7 +79,8 @@ pub trait Kernel {
     /// Reads a small file of /proc, /sys or the driver's own directory.
     fn read(&self, path: &Path) -> io::Result<String>;
 
-    /// Reads a file whose bytes count as they are.
+    /// Reads a file that a person writes: a regular one of at most 1 MiB, so that nothing in its
+    /// place (a FIFO, a device) can hold up the call.
     fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>>;
 
     /// Who owns a file and who may write it.
@@ -161,7 +164,20 @@ impl Kernel for LinuxKernel<'_> {
     }
 
     fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
-        fs::read(path)
+        const MOST: u64 = 1 << 20;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlag::O_NONBLOCK.bits())
+            .open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(MOST.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MOST {
+            return Err(io::Error::other("it is larger than 1 MiB"));
+        }
+        Ok(bytes)
     }
 
     fn owner(&self, path: &Path) -> io::Result<Owner> {
@@ -170,6 +186,7 @@ impl Kernel for LinuxKernel<'_> {
             uid: metadata.uid(),
             gid: metadata.gid(),
             mode: metadata.permissions().mode() & 0o7777,
+            is_dir: metadata.is_dir(),
         })
     }
 

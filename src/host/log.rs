@@ -4,9 +4,11 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
+use nix::libc::SIGXFSZ;
 
 use crate::config::LogTarget;
 
@@ -90,7 +92,9 @@ impl Log {
                     .mode(0o600)
                     .custom_flags(OFlag::O_NONBLOCK.bits() | OFlag::O_NOFOLLOW.bits())
                     .open(path);
-                if let Ok(mut file) = file {
+                // Past RLIMIT_FSIZE a write is an error then, and not the end of the call.
+                let ignored = signal_hook::flag::register(SIGXFSZ, Arc::default());
+                if let (Ok(mut file), Ok(_)) = (file, ignored) {
                     let _ = file.write_all(format!("{} {line}\n", seconds()).as_bytes());
                 }
             }

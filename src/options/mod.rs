@@ -157,9 +157,16 @@ fn cut(text: &str) -> String {
 }
 
 /// An option that is nearly a known one was meant to be that: left out in silence, it would leave
-/// the volume without what it asks for.
+/// the volume without what it asks for. So would a field of the volume that was put among them.
 fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
     for name in pairs.keys() {
+        if let Some(field) = field(name) {
+            bail!(
+                "{} is no option: write `{field}` beside `driver` and `options`, not among the \
+                 options",
+                shown(name)
+            );
+        }
         if let Some(meant) = near_miss(name) {
             bail!("unknown option {}; did you mean {meant}?", shown(name));
         }
@@ -167,12 +174,26 @@ fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
+/// A name without what people write in different ways.
+fn plain(name: &str) -> String {
+    name.to_lowercase().replace(['-', '_', '.'], "")
+}
+
+/// The field of a volume that this is. Source: Kubernetes' `FlexVolumeSource`.
+fn field(name: &str) -> Option<&'static str> {
+    match plain(name).as_str() {
+        "fstype" | "filesystem" => Some("fsType"),
+        "readonly" | "readwrite" => Some("readOnly"),
+        "secretref" => Some("secretRef"),
+        _ => None,
+    }
+}
+
 fn near_miss(name: &str) -> Option<&'static str> {
     const LONGEST: usize = 32;
     if KNOWN.contains(&name) || name.starts_with(KUBELET) || name.len() > LONGEST {
         return None;
     }
-    let plain = |name: &str| name.to_lowercase().replace(['-', '_', '.'], "");
     let name = plain(name);
     let distance = |known: &str| {
         let known = plain(known);

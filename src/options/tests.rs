@@ -275,3 +275,23 @@ fn size_and_depth_have_an_end() {
     let secret = format!(r#""kubernetes.io/secret/p":"{long}""#);
     assert!(Options::parse(&with(&secret)).is_ok());
 }
+
+#[test]
+fn a_field_of_the_volume_among_its_options_is_refused_with_its_place() {
+    for (name, field) in [
+        ("fsType", "fsType"),
+        ("fstype", "fsType"),
+        ("filesystem", "fsType"),
+        ("readOnly", "readOnly"),
+        ("read_only", "readOnly"),
+        ("readwrite", "readOnly"),
+        ("secretRef", "secretRef"),
+    ] {
+        let error = error(&with(&format!(r#""{name}":"hunter2""#)));
+        let want = format!(
+            "{name:?} is no option: write `{field}` beside `driver` and `options`, not among the \
+             options"
+        );
+        assert_eq!(error, want);
+    }
+}

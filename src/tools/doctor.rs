@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{columns, neighbours, printed};
 use crate::cli::Printed;
-use crate::config::{Config, Loaded};
+use crate::config::{Config, Loaded, LogTarget};
 use crate::device::Device;
 use crate::host::Host;
 use crate::load::require_roots;
@@ -70,7 +70,8 @@ pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
     }
     look_at_host(&mut checks, host);
     look_at_neighbours(&mut checks);
-    look_for_tools(&mut checks, host);
+    look_at_log(&mut checks, host, settings);
+    look_for_tools(&mut checks, host, settings);
     if host.tools.has("lvs") {
         look_at_lvm(&mut checks, host, settings);
     }
@@ -135,11 +136,47 @@ fn look_at_host(checks: &mut Checks, host: &Host) {
              ever; start systemd-udevd",
         );
     }
-    match require_roots(host.kernel, Path::new(LOCK_DIR)) {
-        Err(problem) if host.kernel.mount_id(Path::new(LOCK_DIR)).is_ok() => {
-            checks.add("locks", Verdict::Failed, problem);
-        }
-        _ => checks.add("locks", Verdict::Ok, LOCK_DIR),
+    match problem_of_locks(host) {
+        Some(problem) => checks.add("locks", Verdict::Failed, problem),
+        None => checks.add("locks", Verdict::Ok, LOCK_DIR),
+    }
+}
+
+/// What keeps the driver from locking a volume. The directory is made by the first call.
+fn problem_of_locks(host: &Host) -> Option<String> {
+    let (kernel, dir) = (host.kernel, Path::new(LOCK_DIR));
+    if kernel.mount_id(dir).is_ok() {
+        return if kernel.is_dir(dir).unwrap_or(false) {
+            require_roots(kernel, dir).err()
+        } else {
+            Some(format!("{LOCK_DIR} is no directory; remove it"))
+        };
+    }
+    let above = dir.parent().unwrap_or(dir);
+    kernel.is_read_only(above).unwrap_or(true).then(|| {
+        format!(
+            "{LOCK_DIR} cannot be made: {} is not writable",
+            above.display()
+        )
+    })
+}
+
+/// A log that cannot be written holds up no call, and so is easily missed.
+fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
+    let LogTarget::File(file) = &config.log else {
+        return;
+    };
+    let dir = file.parent().unwrap_or(file);
+    if !host.kernel.is_dir(dir).unwrap_or(false) {
+        checks.add(
+            "log",
+            Verdict::Warning,
+            format!(
+                "{} is no directory, so nothing is logged; make it, or correct `log` in {}",
+                dir.display(),
+                config.file
+            ),
+        );
     }
 }
 
@@ -160,7 +197,7 @@ fn is_drivers(dir: &Path) -> bool {
         .is_some_and(|name| name.to_string_lossy().contains('~'))
 }
 
-fn look_for_tools(checks: &mut Checks, host: &Host) {
+fn look_for_tools(checks: &mut Checks, host: &Host, config: &Config) {
     let missing: Vec<&str> = NEEDED.into_iter().filter(|t| !host.tools.has(t)).collect();
     if missing.is_empty() {
         checks.add("tools", Verdict::Ok, NEEDED.join(", "));
@@ -175,13 +212,19 @@ fn look_for_tools(checks: &mut Checks, host: &Host) {
         );
     }
     for (tool, what) in FOR_SOME {
-        if !host.tools.has(tool) {
-            checks.add(
-                "tools",
-                Verdict::Warning,
-                format!("no {tool}: {what} cannot be done"),
-            );
+        if host.tools.has(tool) {
+            continue;
         }
+        let (verdict, why) = if what == config.default_fs.as_str() {
+            (Verdict::Failed, ", and it is this node's default_fs")
+        } else {
+            (Verdict::Warning, "")
+        };
+        checks.add(
+            "tools",
+            verdict,
+            format!("no {tool}: {what} cannot be done{why}"),
+        );
     }
 }
 

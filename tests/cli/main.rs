@@ -230,6 +230,58 @@ fn a_broken_config_is_told_by_init_and_stops_only_what_brings_a_volume_up() {
 }
 
 #[test]
+fn a_reply_that_cannot_be_written_is_no_success() {
+    let full = || {
+        std::fs::File::options()
+            .write(true)
+            .open("/dev/full")
+            .unwrap()
+    };
+    for args in [&["init"][..], &["--help"], &["status", "--json"]] {
+        #[allow(clippy::disallowed_methods)] // assert_cmd's output cannot go to a file
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("lvm"));
+        let status = command.args(args).stdout(full()).status().unwrap();
+        assert_eq!(status.code(), Some(1), "{args:?}");
+    }
+}
+
+#[test]
+fn a_link_to_the_driver_has_its_config_beside_the_link_however_it_is_called() {
+    let machine = Machine::new();
+    let link = machine.top.path().join("lvm");
+    std::os::unix::fs::symlink(assert_cmd::cargo::cargo_bin!("lvm"), &link).unwrap();
+    machine.configure("attach = false");
+    for (program, dir) in [
+        (link.to_str().unwrap(), "/"),
+        ("./lvm", machine.top.path().to_str().unwrap()),
+    ] {
+        let mut command = Command::new(program);
+        let output = command.arg("init").current_dir(dir).output().unwrap();
+        let reply = read(&["init"], &output);
+        assert_eq!(reply.document["capabilities"]["attach"], false, "{program}");
+    }
+}
+
+#[test]
+fn a_log_file_that_may_not_grow_costs_no_reply() {
+    let machine = Machine::new();
+    let log = machine.top.path().join("log");
+    machine.configure("");
+    let text = std::fs::read_to_string(machine.config()).unwrap();
+    let text = text.replace("\"none\"", &format!("{:?}", log.to_str().unwrap()));
+    std::fs::write(machine.config(), text).unwrap();
+    let script = "ulimit -f 0; \"$0\" unmount /nonexistent/x | cat";
+    let output = Command::new("bash")
+        .args(["-c", script])
+        .arg(assert_cmd::cargo::cargo_bin!("lvm"))
+        .env("FLEXVOLUME_LVM_CONFIG", machine.config())
+        .output()
+        .unwrap();
+    assert_eq!(read(&["unmount"], &output).status(), "Success");
+    assert_eq!(std::fs::metadata(log).unwrap().len(), 0);
+}
+
+#[test]
 fn the_config_decides_what_init_says() {
     let machine = Machine::new();
     machine.configure("attach = false\nsupports_metrics = true\nfs_group = false");

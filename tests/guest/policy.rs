@@ -3,9 +3,13 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use predicates::str::contains;
 
 use crate::group::Group;
 use crate::node::{BOTH_MODES, Mode, Node, host_name, precreated, text};
+use crate::run;
 use crate::snapshot::Snapshot;
 use crate::volume::Volume;
 
@@ -169,6 +173,76 @@ fn a_driver_or_config_that_others_could_change_brings_nothing_up() {
     never_up(&node, &volume, &["belongs to user 65534"]);
     fs::remove_file(&config).unwrap();
     node.done(&args);
+}
+
+#[test]
+fn a_config_that_cannot_be_found_or_trusted_brings_nothing_up_in_the_mode_that_it_names() {
+    let group = Group::new("lost");
+    let node = Node::with_config(Mode::MountOnly, "[volume_group.another]\n");
+    group.linear("data", "32m");
+    let volume = Volume::new(&group, "data");
+    let config = node.exe().with_file_name("config.toml");
+    let good = fs::read(&config).unwrap();
+    never_up(&node, &volume, &["this node's config allows"]);
+    let keeps_mode = || {
+        let mut init = assert_cmd::Command::new(node.exe());
+        let init = init.arg("init").timeout(Duration::from_secs(60));
+        init.assert()
+            .success()
+            .stdout(contains(r#""attach":false"#));
+    };
+
+    for (mode, text) in [(0o1666, &good[..]), (0o666, b""), (0o666, &good)] {
+        fs::write(&config, text).unwrap();
+        let _altered = Altered::mode(&config, mode);
+        never_up(&node, &volume, &["can be written by others", "chmod go-w"]);
+        if !text.is_empty() {
+            keeps_mode();
+        }
+    }
+    fs::write(&config, "attach = false\n[volume_group").unwrap();
+    never_up(&node, &volume, &["config.toml, line 2"]);
+    keeps_mode();
+
+    fs::remove_file(&config).unwrap();
+    run("mkfifo", &[text(&config)]);
+    never_up(&node, &volume, &["not a regular file"]);
+    fs::remove_file(&config).unwrap();
+
+    // Whoever may write to a directory on the way can put another file there.
+    let dir = Path::new("/run/lost-config");
+    fs::create_dir(dir).unwrap();
+    let real = dir.join("real.toml");
+    fs::write(&real, &good).unwrap();
+    symlink(&real, &config).unwrap();
+    never_up(&node, &volume, &["this node's config allows"]);
+    open_to_others(dir, |reasons| never_up(&node, &volume, reasons));
+    fs::remove_file(&real).unwrap();
+    never_up(&node, &volume, &["a symbolic link that leads nowhere"]);
+    fs::remove_file(&config).unwrap();
+
+    // The environment names a file: that there is none is a mistake.
+    let named = |file: &str| {
+        let dir = precreated(node.pod_dir("named", &volume));
+        let mut mount = assert_cmd::Command::new(node.exe());
+        mount.args(["mount", text(&dir), &volume.json_for("named")]);
+        mount
+            .env("FLEXVOLUME_LVM_CONFIG", file)
+            .timeout(Duration::from_secs(60));
+        mount.assert()
+    };
+    named("/run/lost-config/none.toml").code(1).stdout(contains(
+        "which FLEXVOLUME_LVM_CONFIG names, does not exist",
+    ));
+    fs::write(&real, &good).unwrap();
+    open_to_others(dir, |reasons| {
+        let mut mount = named(text(&real)).code(1);
+        for reason in reasons {
+            mount = mount.stdout(contains(*reason));
+        }
+    });
+    named("").success();
+    node.down("named", &volume);
 }
 
 #[test]
