@@ -162,7 +162,7 @@ impl CallOut {
                 size: size(new, secrecy)?,
             },
             (known, words) if NAMES.contains(&known) => bail!(
-                "{known} takes {}, but {} arguments came",
+                "{known} takes {}; arguments given: {}",
                 usage(known),
                 words.len()
             ),
