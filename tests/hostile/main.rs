@@ -137,20 +137,20 @@ fn arguments_of_any_number_and_encoding_are_answered() {
     let many = [&["mount"], &[long.as_str(); 9][..]].concat();
     let counted: [(&[&str], &str); 13] = [
         (&[], "no call-out given"),
-        (&["mount"], "0 arguments came"),
-        (&["mount", DIR], "1 arguments came"),
-        (&["mount", DIR, "", json, ""], "4 arguments came"),
-        (&["init", "--help"], "1 arguments came"),
-        (&["unmount", DIR, DIR], "2 arguments came"),
-        (&["detach", "data", "node", "-f"], "3 arguments came"),
-        (&["expandfs", json, "", DIR, "1"], "4 arguments came"),
+        (&["mount"], "arguments given: 0"),
+        (&["mount", DIR], "arguments given: 1"),
+        (&["mount", DIR, "", json, ""], "arguments given: 4"),
+        (&["init", "--help"], "arguments given: 1"),
+        (&["unmount", DIR, DIR], "arguments given: 2"),
+        (&["detach", "data", "node", "-f"], "arguments given: 3"),
+        (&["expandfs", json, "", DIR, "1"], "arguments given: 4"),
         (&["expandfs", json, "", DIR, "-1", "1"], "the new size"),
         (&["expandfs", json, "", DIR, "1g", "1"], "the new size"),
         (
             &["expandvolume", json, DIR, &"9".repeat(20), "1"],
             "the new size",
         ),
-        (&many, "9 arguments came"),
+        (&many, "arguments given: 9"),
         (&["mount", long, json], "no directory to mount on"),
     ];
     let counted = counted.map(|(args, reason)| (words(args), reason));
