@@ -20,8 +20,9 @@ use super::superblock::{Family, ReadAt, Superblock};
 /// GPT (a sector). What it reads beyond that, it reads because something nearer told it to.
 const END: u64 = 8 << 20;
 
-/// How much is read at once.
-const CHUNK: u64 = 1 << 20;
+/// How much is read at once, in whole pages. More would not be quicker: memory that is touched for
+/// the first time costs more than a system call.
+const CHUNK: usize = 256 << 10;
 
 /// A sector: no superblock begins at anything less.
 const SECTOR: usize = 512;
@@ -131,8 +132,9 @@ pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64) -> Examination {
     let between = head.end..tail.start;
     let mut ranges = vec![head, tail];
     ranges.extend(backups::places(size, &between));
+    let mut buffer = vec![0; CHUNK];
     for range in ranges {
-        if let Err(unreadable) = look(device, range, (size, lv_time), &mut seen) {
+        if let Err(unreadable) = look(device, range, (size, lv_time), &mut buffer, &mut seen) {
             seen.unreadable = Some(unreadable);
             break;
         }
@@ -144,16 +146,17 @@ fn look(
     device: &impl ReadAt,
     range: Range<u64>,
     of: (u64, u64),
+    buffer: &mut [u8],
     seen: &mut Examination,
 ) -> Result<(), Unreadable> {
     let mut start = range.start;
     while start < range.end {
-        let end = range.end.min(start.saturating_add(CHUNK));
-        let length = usize::try_from(end.saturating_sub(start)).unwrap_or(0);
-        let mut chunk = vec![0; length];
-        read(device, &mut chunk, start)?;
-        seen.take(&chunk, start, of);
-        start = end;
+        let left = usize::try_from(range.end.saturating_sub(start)).unwrap_or(usize::MAX);
+        let length = left.min(buffer.len());
+        let chunk = buffer.get_mut(..length).unwrap_or_default();
+        read(device, chunk, start)?;
+        seen.take(chunk, start, of);
+        start = start.saturating_add(length as u64);
     }
     Ok(())
 }
