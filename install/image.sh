@@ -17,8 +17,12 @@ fail() { printf 'image.sh: %s\n' "$*" >&2; exit 1; }
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 archive=${1:-flexvolume-lvm.tar}
 driver=${DRIVER:-$top/target/$(uname -m)-unknown-linux-gnu/release/lvm}
-[[ -x $driver ]] || fail "there is no $driver: run \`cargo build --release\` first"
-version=$("$driver" --version)
+# A bare name would be looked for in PATH, where `lvm` is LVM's own command.
+[[ $driver == */* ]] || driver=./$driver
+[[ -f $driver && -x $driver ]] ||
+  fail "there is no executable $driver: run \`cargo build --release\` first"
+version=$("$driver" --version) || version=none
+[[ $version =~ ^lvm\ [0-9] ]] || fail "$driver is not this driver"
 name=${IMAGE:-localhost/flexvolume-lvm:${version#lvm }}
 [[ $name =~ ^[A-Za-z0-9./:_-]+:[A-Za-z0-9._-]+$ ]] || fail "IMAGE '$name': not NAME:TAG"
 

@@ -206,6 +206,54 @@ fn the_shell_script_installs_what_this_checkout_built() {
 }
 
 #[test]
+fn the_shell_scripts_say_what_is_wrong_with_the_driver_that_they_are_given() {
+    let node = Node::new();
+    fs::create_dir(node.path("bin")).unwrap();
+    put(&node.path("bin/cargo"), "#!/bin/sh\necho builds >&2\n");
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", node.path("bin").display());
+    for (script, driver, message) in [
+        (
+            "install.sh",
+            "/nonexistent",
+            "DRIVER: there is no executable /nonexistent",
+        ),
+        (
+            "install.sh",
+            "/etc/passwd",
+            "DRIVER: there is no executable /etc/passwd",
+        ),
+        ("install.sh", "/etc", "DRIVER: there is no executable /etc"),
+        (
+            "image.sh",
+            "/nonexistent",
+            "there is no executable /nonexistent",
+        ),
+        ("image.sh", "/bin/ls", "/bin/ls is not this driver"),
+        ("image.sh", "/bin/false", "/bin/false is not this driver"),
+    ] {
+        Command::new("bash")
+            .arg(file("install").join(script))
+            .arg(node.path("archive"))
+            .env("DRIVER", driver)
+            .env("PATH", &path)
+            .assert()
+            .code(1)
+            .stderr(says(message).and(says("builds").not()));
+    }
+    // A bare name is a file in this directory, and not the command of that name.
+    Command::new("bash")
+        .arg(file("install/install.sh"))
+        .arg("--plugin-dir")
+        .arg(node.plugins())
+        .current_dir(driver().parent().unwrap())
+        .env("DRIVER", "lvm")
+        .assert()
+        .success();
+    assert!(same(&node.exe(), &driver()));
+}
+
+#[test]
 fn a_driver_that_has_vanished_comes_back_in_its_mode_and_the_script_can_still_be_restored() {
     let node = Node::with_script();
     let driver = node.driver("a", OURS);
