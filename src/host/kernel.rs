@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
 use nix::libc::ESTALE;
@@ -133,7 +133,7 @@ pub trait Kernel {
     /// Takes the flock(2) on `path`, made if missing together with its directory. None: it is held.
     fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>>;
 
-    /// Waits, at most this long. Returns whether the driver has been told to stop.
+    /// Waits this long, or until the driver is told to stop. Returns whether the driver has been told to stop.
     fn pause(&self, most: Duration) -> bool;
 }
 
@@ -315,7 +315,9 @@ impl Kernel for LinuxKernel<'_> {
     }
 
     fn pause(&self, most: Duration) -> bool {
-        let timeout = PollTimeout::try_from(most).unwrap_or(PollTimeout::MAX);
+        // poll(2) counts in milliseconds: rounded down, the last one would be spent spinning.
+        const ROUND_UP: Duration = Duration::from_micros(999);
+        let started = Instant::now();
         // Without a descriptor for it, a signal still interrupts the wait.
         let mut woken: Vec<PollFd> = self
             .signals
@@ -323,10 +325,14 @@ impl Kernel for LinuxKernel<'_> {
             .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
             .into_iter()
             .collect();
-        if !self.signals.stopping() {
-            let _ = poll(&mut woken, timeout);
+        // The end of a child wakes as well, also of one that ended before; the rest is waited for.
+        while !self.signals.stopping()
+            && let Some(left) = most.checked_sub(started.elapsed())
+        {
+            let timeout = PollTimeout::try_from(left.saturating_add(ROUND_UP));
+            let _ = poll(&mut woken, timeout.unwrap_or(PollTimeout::MAX));
+            self.signals.drain();
         }
-        self.signals.drain();
         self.signals.stopping()
     }
 }
@@ -346,4 +352,20 @@ fn mount_id_of(file: &File) -> io::Result<u64> {
         .find_map(|line| line.strip_prefix("mnt_id:"))
         .and_then(|id| id.trim().parse().ok())
         .ok_or_else(|| io::Error::other("no mnt_id in /proc/self/fdinfo"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_child_does_not_cut_a_pause_short() {
+        const MOST: Duration = Duration::from_millis(200);
+        let signals = Signals::install().unwrap();
+        signals.watch().unwrap();
+        signal_hook::low_level::raise(signal_hook::consts::SIGCHLD).unwrap();
+        let started = Instant::now();
+        assert!(!LinuxKernel::new(&signals).pause(MOST));
+        assert!(started.elapsed() >= MOST);
+    }
 }

@@ -1,8 +1,9 @@
 //! `lvm install --follow`, as the container of the `DaemonSet` runs it.
 
-use crate::node::{Node, SCRIPT, driver, same};
+use crate::node::{Node, OURS, SCRIPT, driver, same};
 use std::fs;
 use std::io::{BufRead, BufReader, Lines};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A run that ends with the test.
@@ -13,11 +14,17 @@ struct Following {
 
 impl Following {
     fn start(node: &Node) -> Self {
+        Self::start_with(node, &driver())
+    }
+
+    fn start_with(node: &Node, binary: &Path) -> Self {
         let argv = node.argv("install");
         let mut child = Command::new("timeout")
             .arg("120")
             .args(argv)
             .arg("--follow")
+            .arg("--binary")
+            .arg(binary)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -87,4 +94,48 @@ fn leaves_a_newer_version_alone() {
     assert!(line.contains("newer version"), "{line}");
     following.terminate();
     assert!(!same(&node.exe(), &driver()));
+}
+
+#[test]
+fn leaves_a_newer_version_alone_from_the_start() {
+    let node = Node::new();
+    fs::create_dir_all(node.dir()).unwrap();
+    crate::executables::put(&node.exe(), "#!/bin/sh\necho lvm 99.0.0\n");
+    let mut following = Following::start(&node);
+    let line = following.wait_for("");
+    assert!(
+        line.starts_with("left") && line.contains("newer version"),
+        "{line}"
+    );
+    // What it has left alone is looked at again when it changes.
+    fs::rename(node.driver("script", SCRIPT), node.exe()).unwrap();
+    following.wait_for("checked");
+    assert!(same(&node.exe(), &driver()));
+    following.terminate();
+}
+
+#[test]
+fn says_a_failure_once_and_again_when_it_is_another() {
+    let node = Node::new();
+    // Every round asks the driver once: the third and fourth answers fail alike, the fifth does not.
+    let asked = node.path("asked");
+    let asked = asked.display();
+    let body = format!(
+        "[ $1 = init ] && echo >> {asked}\ncase $(wc -l < {asked}) in\n\
+         3 | 4) echo one reason; exit ;;\n5) echo another reason; exit ;;\nesac\n{OURS}"
+    );
+    let binary = node.driver("fails", &body);
+    let mut following = Following::start_with(&node, &binary);
+    following.wait_for("checked");
+    fs::remove_file(node.exe()).unwrap();
+    let said = ["missing", "failed", "failed"].map(|word| {
+        let line = following.wait_for("");
+        assert!(line.starts_with(word), "{line}");
+        line
+    });
+    assert!(said[1].ends_with("one reason"), "{said:?}");
+    assert!(said[2].ends_with("another reason"), "{said:?}");
+    following.wait_for("checked");
+    assert!(same(&node.exe(), &binary));
+    following.terminate();
 }

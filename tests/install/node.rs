@@ -8,10 +8,11 @@ use tempfile::TempDir;
 
 use crate::executables::put;
 
-/// What the bash script answers to `init`.
-pub const SCRIPT: &str = r#"echo '{"status": "Success"}'"#;
-/// This driver as far as the installer can see it: it reads the config beside it.
-pub const OURS: &str = r#"grep -q '^attach = false' "${0%/*}/config.toml" 2>/dev/null && a=false || a=true
+/// What the bash script answers to `init`. It knows no `--version`.
+pub const SCRIPT: &str = r#"[ "$1" = init ] || exit 1; echo '{"status": "Success"}'"#;
+/// This driver as far as the installer can see it: it has a version and reads the config beside it.
+pub const OURS: &str = r#"[ "$1" = init ] || { echo lvm 0.1.0; exit; }
+grep -q '^attach = false' "${0%/*}/config.toml" 2>/dev/null && a=false || a=true
 echo '{"status":"Success","capabilities":{"attach":'$a',"fsGroup":true}}'"#;
 
 /// A place to install to, and the drivers that go there.
@@ -46,12 +47,14 @@ impl Node {
         self.dir().join("config.toml")
     }
 
-    /// A stand-in driver: `init` runs `body`, and `name` makes it unlike the others.
+    /// A stand-in driver: `init` and `--version` run `body`, and `name` makes it unlike the others.
     pub fn driver(&self, name: &str, body: &str) -> PathBuf {
         let file = self.path(name);
         put(
             &file,
-            format!("#!/bin/sh\n# {name}\n[ \"$1\" = init ] || exit 1\n{body}\n"),
+            format!(
+                "#!/bin/sh\n# {name}\ncase $1 in init | --version) ;; *) exit 1 ;; esac\n{body}\n"
+            ),
         );
         file
     }

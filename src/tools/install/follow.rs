@@ -9,12 +9,13 @@ use super::answer;
 use super::place::Place;
 use crate::cli::Printed;
 use crate::host::Host;
-use crate::host::files::{self, Stamp};
+use crate::host::files;
 
 /// How often the host's file is looked at: one stat(2) each time.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// Installs, and then keeps the driver there until it is told to stop.
+/// Installs, and then keeps the driver there until it is told to stop. A newer version is left
+/// alone.
 ///
 /// # Errors
 /// Why the first installation failed. A later one is said, and tried again.
@@ -24,19 +25,24 @@ pub fn follow(
     driver: &[u8],
     put: impl Fn() -> Result<Report>,
 ) -> Result<Printed> {
-    files::tell(&put()?.done);
-    let mut good: Option<Stamp> = None;
+    // Looked at before it is read: whatever replaces it meanwhile has another stamp.
+    let mut good = files::stamp(&place.exe);
+    if good.is_none() || !is_newer(host, place) {
+        files::tell(&put()?.done);
+        good = None;
+    }
+    let mut failed: Option<String> = None;
     while !host.kernel.pause(EVERY) {
-        // Looked at before it is read: whatever replaces it meanwhile has another stamp.
         let now = files::stamp(&place.exe);
         if now.is_some() && now == good {
             continue;
         }
-        good = if files::is_executable_with(&place.exe, driver) || is_newer(host, place) {
-            now
+        let fits = now.is_some()
+            && (files::is_executable_with(&place.exe, driver) || is_newer(host, place));
+        (good, failed) = if fits {
+            (now, None)
         } else {
-            install_again(place, &put);
-            None
+            (None, install_again(place, &put, failed.as_deref()))
         };
     }
     Ok(Printed {
@@ -54,11 +60,28 @@ fn is_newer(host: &Host, place: &Place) -> bool {
     newer
 }
 
-fn install_again(place: &Place, put: impl Fn() -> Result<Report>) {
-    let exe = place.exe.display();
-    files::tell(&format!("missing    {exe}, or it was replaced\n"));
+/// Returns why it failed. What is the same as `before`, the round before this one, is not said
+/// again: the log of the container would hold nothing else.
+fn install_again(
+    place: &Place,
+    put: impl Fn() -> Result<Report>,
+    before: Option<&str>,
+) -> Option<String> {
+    if before.is_none() {
+        let exe = place.exe.display();
+        files::tell(&format!("missing    {exe}, or it was replaced\n"));
+    }
     match put() {
-        Ok(report) => files::tell(&report.done),
-        Err(error) => files::tell(&format!("failed     {error:#}\n")),
+        Ok(report) => {
+            files::tell(&report.done);
+            None
+        }
+        Err(error) => {
+            let why = format!("failed     {error:#}\n");
+            if before != Some(why.as_str()) {
+                files::tell(&why);
+            }
+            Some(why)
+        }
     }
 }
