@@ -165,7 +165,7 @@ pub fn sync_parent(path: &Path) -> io::Result<()> {
 #[allow(clippy::disallowed_methods)] // The installer takes away what it made itself.
 pub fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Err(e) if !is_missing(&e) => Err(e),
+        Err(e) if !is_missing(&e, path) => Err(e),
         _ => Ok(()),
     }
 }
@@ -176,16 +176,18 @@ pub fn remove(path: &Path) -> io::Result<()> {
 /// The kernel's.
 pub fn remove_dir(path: &Path) -> io::Result<()> {
     match fs::remove_dir(path) {
-        Err(e) if !is_missing(&e) => Err(e),
+        Err(e) if !is_missing(&e, path) => Err(e),
         _ => Ok(()),
     }
 }
 
-fn is_missing(error: &io::Error) -> bool {
+/// Whether a removal failed at a name that is not there. A read-only filesystem says that it is
+/// one before it looks for the name.
+fn is_missing(error: &io::Error, path: &Path) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    ) || kind(path).is_ok_and(|kind| kind == Kind::Missing)
 }
 
 /// Makes a directory, and those above it, for all to read.

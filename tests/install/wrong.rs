@@ -4,6 +4,7 @@ use crate::executables::put;
 use crate::node::{Node, OURS, SCRIPT, driver, same, says};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -177,4 +178,44 @@ fn a_driver_that_cannot_run_here_is_not_asked_for_its_mode() {
         .stderr(says("say it with --attach"));
     node.install(&driver, &["--attach", "true"]).success();
     assert!(same(&node.exe(), &driver) && !node.config().exists());
+}
+
+#[test]
+fn a_driver_that_prints_nothing_is_said_to_print_nothing() {
+    let node = Node::new();
+    node.install(Path::new("/bin/true"), &[])
+        .code(1)
+        .stderr(says("nothing was installed: it printed nothing"));
+}
+
+#[test]
+fn on_a_read_only_filesystem_it_names_what_it_could_not_do() {
+    for (command, code, message) in [
+        ("install", 1, "making"),
+        ("install --undo", 0, "to undo"),
+        ("uninstall", 0, "to remove"),
+    ] {
+        let node = Node::new();
+        fs::create_dir(node.plugins()).unwrap();
+        let plugins = node.plugins();
+        let plugins = plugins.display();
+        let script = format!(
+            "mount -t tmpfs none '{plugins}' && mount -o remount,ro '{plugins}' || exit 77\n\
+             exec '{}' {command} --plugin-dir '{plugins}' 2>&1",
+            driver().display(),
+        );
+        let output = Command::new("unshare")
+            .args(["-rm", "bash", "-c", &script])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        // Containers often forbid unshare or the mount.
+        if output.status.code() == Some(77) || output.stderr.starts_with(b"unshare:") {
+            eprintln!("not tested here: {output:?}");
+        } else {
+            assert_eq!(output.status.code(), Some(code), "{said}");
+            assert!(said.contains(message), "{said}");
+            assert!(!said.contains("removing"), "{said}");
+        }
+    }
 }

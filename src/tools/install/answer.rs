@@ -58,8 +58,12 @@ pub fn init(host: &Host, driver: &Path) -> Result<Init, NoInit> {
             output.stderr
         )));
     }
-    parse(&output.stdout)
-        .ok_or_else(|| NoInit::Wrong(String::from_utf8_lossy(&output.stdout).trim().to_owned()))
+    parse(&output.stdout).ok_or_else(|| {
+        NoInit::Wrong(match String::from_utf8_lossy(&output.stdout).trim() {
+            "" => "it printed nothing".to_owned(),
+            text => text.to_owned(),
+        })
+    })
 }
 
 /// None: not a document that says Success.

@@ -18,7 +18,7 @@ use clap::{Args, ValueEnum};
 use crate::cli::Printed;
 use crate::host::{Host, files};
 use crate::names::{Plugin, plugin};
-use place::Place;
+use place::{Place, exists};
 
 /// Where the driver goes.
 #[derive(Debug, Args)]
@@ -91,6 +91,13 @@ impl Report {
         let _ = writeln!(self.done, "{what:<10} {text}");
     }
 
+    /// Says what outlives its place: a path, and why.
+    fn kept(&mut self, kept: impl IntoIterator<Item = String>) {
+        for line in kept {
+            self.say("kept", line);
+        }
+    }
+
     fn next(&mut self, text: impl Display) {
         let _ = writeln!(self.next, "{:<10} {text}", "next");
     }
@@ -103,8 +110,8 @@ impl Report {
 pub fn install(host: &Host, options: &Install) -> Result<Printed> {
     let place = options.place.place();
     if options.undo {
-        let _lock = lock(host, &place)?;
-        return Ok(printed(undo::undo(&place)?));
+        let _lock = lock_if_there(host, &place)?;
+        return Ok(printed(undo::undo(host, &place)?));
     }
     let source = options.binary.as_deref();
     let driver = executable(source.unwrap_or(Path::new("/proc/self/exe")))?;
@@ -132,8 +139,8 @@ pub fn install(host: &Host, options: &Install) -> Result<Printed> {
 /// Why the driver is still there.
 pub fn uninstall(host: &Host, options: &Where) -> Result<Printed> {
     let place = options.place();
-    let _lock = lock(host, &place)?;
-    Ok(printed(undo::uninstall(&place)?))
+    let _lock = lock_if_there(host, &place)?;
+    Ok(printed(undo::uninstall(host, &place)?))
 }
 
 impl Where {
@@ -165,6 +172,15 @@ fn executable(path: &Path) -> Result<Vec<u8>> {
         bail!("{} is empty", path.display());
     }
     Ok(bytes)
+}
+
+/// Who takes away makes no plugin directory, and where there is none, nothing needs a lock.
+fn lock_if_there(host: &Host, place: &Place) -> Result<Option<File>> {
+    if exists(&place.plugin_dir)? {
+        lock(host, place)
+    } else {
+        Ok(None)
+    }
 }
 
 /// One run at a time.

@@ -41,12 +41,10 @@ pub struct Place {
     pub first: PathBuf,
     /// An undo has begun.
     pub undoing: PathBuf,
-    /// The config that an undo took away.
-    pub undone_config: PathBuf,
-    /// An edited config that outlives the driver.
-    pub kept_config: PathBuf,
-    /// Somebody else's driver that outlives this one.
-    pub kept_previous: PathBuf,
+    /// An edited config that outlives the driver; others have `.1`, `.2` … after this name.
+    kept_config: PathBuf,
+    /// Somebody else's driver that outlives this one; others likewise.
+    kept_previous: PathBuf,
 }
 
 impl Place {
@@ -66,7 +64,6 @@ impl Place {
             no_config: hidden("noconfig"),
             first: hidden("first"),
             undoing: hidden("undoing"),
-            undone_config: dir.join(".config.toml.undone"),
             kept_config: beside("config.toml"),
             kept_previous: beside("previous"),
             plugin_dir: plugin_dir.to_owned(),
@@ -102,7 +99,7 @@ impl Place {
 
     /// All that is ever put into the directory, in the order in which it may be removed: the marker
     /// stays until all else is gone, so that a removal that was cut short can be finished.
-    fn contents(&self) -> [&Path; 10] {
+    fn contents(&self) -> [&Path; 9] {
         [
             &self.exe,
             &self.config,
@@ -112,7 +109,6 @@ impl Place {
             &self.undoing,
             &self.no_config,
             &self.staged_config,
-            &self.undone_config,
             &self.first,
         ]
     }
@@ -150,7 +146,7 @@ impl Place {
     /// The order matters. A running kubelet forgets a driver when its executable and its directory
     /// are unlinked; one that is renamed away stays an error in its queue. The mode is never changed
     /// under a driver that is still there.
-    pub fn remove(&self, own_configs: &[String]) -> Result<Vec<PathBuf>> {
+    pub fn remove(&self, own_configs: &[String]) -> Result<Vec<String>> {
         for name in files::list(&self.dir).with_context(|| reading(&self.dir))? {
             let path = self.dir.join(name);
             if !self.contents().contains(&path.as_path()) {
@@ -160,18 +156,11 @@ impl Place {
                 );
             }
         }
-        let mut kept = Vec::new();
         remove(&self.exe)?;
-        if exists(&self.config)? {
-            let text = files::read(&self.config).with_context(|| reading(&self.config))?;
-            if !own_configs.iter().any(|own| own.as_bytes() == text) {
-                rename(&self.config, &self.kept_config)?;
-                kept.push(self.kept_config.clone());
-            }
-        }
+        let mut kept = Vec::from_iter(self.keep_config(own_configs)?);
         if exists(&self.previous)? && !exists(&self.first)? {
-            rename(&self.previous, &self.kept_previous)?;
-            kept.push(self.kept_previous.clone());
+            let path = keep(&self.previous, &self.kept_previous)?;
+            kept.push(format!("{}, the driver before this one", path.display()));
         }
         for path in self.contents() {
             remove(path)?;
@@ -179,6 +168,39 @@ impl Place {
         files::remove_dir(&self.dir).with_context(|| removing(&self.dir))?;
         files::sync_parent(&self.dir).with_context(|| removing(&self.dir))?;
         Ok(kept)
+    }
+
+    /// Moves the config out of the directory if it is none of the driver's own, and says where to.
+    pub fn keep_config(&self, own_configs: &[String]) -> Result<Option<String>> {
+        if !exists(&self.config)? {
+            return Ok(None);
+        }
+        // What cannot be read, a link that leads nowhere among them, is none of the driver's own.
+        let text = files::read(&self.config).unwrap_or_default();
+        if own_configs.iter().any(|own| own.as_bytes() == text) {
+            return Ok(None);
+        }
+        let path = keep(&self.config, &self.kept_config)?;
+        Ok(Some(format!("{}, because it was edited", path.display())))
+    }
+
+    /// The edited configs that were kept here.
+    pub fn kept_configs(&self) -> Result<Vec<PathBuf>> {
+        let first = self.kept_config.file_name().unwrap_or_default();
+        let is_number = |end: &str| {
+            end.strip_prefix('.')
+                .is_some_and(|n| n.parse::<u32>().is_ok())
+        };
+        let is_one = |name: &str| {
+            let end = name.strip_prefix(&*first.to_string_lossy());
+            end.is_some_and(|end| end.is_empty() || is_number(end))
+        };
+        let names = files::list(&self.plugin_dir).with_context(|| reading(&self.plugin_dir))?;
+        Ok(names
+            .iter()
+            .filter(|name| name.to_str().is_some_and(is_one))
+            .map(|name| self.plugin_dir.join(name))
+            .collect())
     }
 
     /// Fails while volumes of this driver are mounted: without it, kubelet could not unmount them.
@@ -218,6 +240,30 @@ impl Place {
             mounted.join(", ")
         )
     }
+}
+
+/// Moves a file to this name, or to the first one with a number that takes nothing from another.
+/// The same file kept twice is kept once.
+fn keep(from: &Path, first: &Path) -> Result<PathBuf> {
+    let mut to = first.to_owned();
+    for number in 1_u32.. {
+        if !exists(&to)? || is_same(from, &to)? {
+            break;
+        }
+        first.clone_into(&mut to);
+        to.as_mut_os_string().push(format!(".{number}"));
+    }
+    rename(from, &to)?;
+    Ok(to)
+}
+
+/// Whether two regular files have the same content. Links do not count: what they lead to changes.
+fn is_same(one: &Path, other: &Path) -> Result<bool> {
+    if kind(one)? != Kind::File || kind(other)? != Kind::File {
+        return Ok(false);
+    }
+    let read = |path: &Path| files::read(path).with_context(|| reading(path));
+    Ok(read(one)? == read(other)?)
 }
 
 pub fn exists(path: &Path) -> Result<bool> {

@@ -79,12 +79,14 @@ fn first_install(host: &Host, place: &Place, driver: &[u8], attach: Attach) -> R
         "config",
         format_args!("{}: attach = {mode}", place.config.display()),
     );
+    earlier_configs(place, &mut report)?;
     checked(place, &init, &mut report);
     Ok(report)
 }
 
 /// A node with the directory, and nearly always with a driver: the bash script or an older one.
 fn upgrade(host: &Host, place: &Place, driver: &[u8], attach: Attach) -> Result<Report> {
+    let mut report = Report::default();
     let exe = place.exe.display();
     let had_driver = match kind(&place.exe)? {
         Kind::Dir => bail!("{exe} is a directory; move it away"),
@@ -92,7 +94,7 @@ fn upgrade(host: &Host, place: &Place, driver: &[u8], attach: Attach) -> Result<
         Kind::File | Kind::Link => true,
     };
     if exists(&place.undoing)? && !exists(&place.previous)? {
-        undo::finish(place)?;
+        report.kept(undo::finish(place)?);
     }
     write(&place.staged, driver, EXECUTABLE)?;
     let init = match answer::init(host, &place.staged) {
@@ -104,7 +106,6 @@ fn upgrade(host: &Host, place: &Place, driver: &[u8], attach: Attach) -> Result<
     };
     let new_mode = mode_to_write(host, place, had_driver, &init, attach)?;
     if new_mode.is_none() && files::is_executable_with(&place.exe, driver) {
-        let mut report = Report::default();
         report.say("unchanged", format_args!("{exe} is this driver already"));
         checked(place, &init, &mut report);
         return Ok(report);
@@ -129,7 +130,6 @@ fn upgrade(host: &Host, place: &Place, driver: &[u8], attach: Attach) -> Result<
             );
         }
     };
-    let mut report = Report::default();
     report.say("installed", &exe);
     if had_driver {
         report.say(
@@ -139,7 +139,10 @@ fn upgrade(host: &Host, place: &Place, driver: &[u8], attach: Attach) -> Result<
     }
     let config = place.config.display();
     match new_mode {
-        Some(mode) => report.say("config", format_args!("{config}: attach = {mode}")),
+        Some(mode) => {
+            report.say("config", format_args!("{config}: attach = {mode}"));
+            earlier_configs(place, &mut report)?;
+        }
         None if exists(&place.config)? => report.say("kept", format_args!("{config}, as it is")),
         None => {}
     }
@@ -224,7 +227,8 @@ fn record(place: &Place, had_driver: bool) -> Result<()> {
 
 fn put_back(place: &Place, had_driver: bool, wrote_config: bool) -> Result<()> {
     if had_driver {
-        return undo::take_back(place);
+        // What would be kept is what was written a moment ago.
+        return undo::take_back(place).map(drop);
     }
     remove(&place.exe)?;
     if wrote_config {
@@ -232,6 +236,16 @@ fn put_back(place: &Place, had_driver: bool, wrote_config: bool) -> Result<()> {
     }
     remove(&place.no_config)?;
     remove(&place.first)
+}
+
+/// Says that there are configs which this one does not repeat: nobody else would look for them.
+fn earlier_configs(place: &Place, report: &mut Report) -> Result<()> {
+    let paths = place.kept_configs()?;
+    report.kept(paths.iter().map(|path| {
+        let path = path.display();
+        format!("{path}, the edited config of an earlier installation; it is not used")
+    }));
+    Ok(())
 }
 
 fn checked(place: &Place, init: &Init, report: &mut Report) {

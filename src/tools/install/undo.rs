@@ -1,14 +1,16 @@
 //! Taking the driver back or away.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
 
-use super::Report;
 use super::place::{Place, exists, remove, rename, write};
 use super::put::config_text;
-use crate::host::files;
+use super::{Report, answer};
+use crate::host::{Host, files};
 
 /// Brings back what was there before the last run that changed something.
-pub fn undo(place: &Place) -> Result<Report> {
+pub fn undo(host: &Host, place: &Place) -> Result<Report> {
     let mut report = Report::default();
     let exe = place.exe.display();
     if !place.has_dir()? {
@@ -20,14 +22,16 @@ pub fn undo(place: &Place) -> Result<Report> {
     }
     place.clean()?;
     if exists(&place.undoing)? && !exists(&place.previous)? {
-        finish(place)?;
+        let kept = finish(place)?;
         report.say(
             "restored",
             format_args!("{exe}, as it was before (finished an undo that was cut short)"),
         );
+        report.kept(kept);
     } else if exists(&place.previous)? {
-        take_back(place)?;
+        let kept = take_back(place)?;
         report.say("restored", format_args!("{exe}, as it was before"));
+        report.kept(kept);
         if exists(&place.first)? {
             report.next(format_args!(
                 "to take the driver off this node: {}",
@@ -35,7 +39,7 @@ pub fn undo(place: &Place) -> Result<Report> {
             ));
         }
     } else if exists(&place.first)? {
-        take_away(place, &mut report)?;
+        take_away(host, place, &mut report)?;
     } else if files::remove_dir(&place.dir).is_ok() {
         report.say(
             "removed",
@@ -51,7 +55,7 @@ pub fn undo(place: &Place) -> Result<Report> {
 }
 
 /// Takes the driver off this node.
-pub fn uninstall(place: &Place) -> Result<Report> {
+pub fn uninstall(host: &Host, place: &Place) -> Result<Report> {
     let mut report = Report::default();
     if !place.has_dir()? {
         report.say(
@@ -61,35 +65,54 @@ pub fn uninstall(place: &Place) -> Result<Report> {
         return Ok(report);
     }
     place.clean()?;
-    take_away(place, &mut report)?;
+    take_away(host, place, &mut report)?;
     Ok(report)
 }
 
-fn take_away(place: &Place, report: &mut Report) -> Result<()> {
+fn take_away(host: &Host, place: &Place, report: &mut Report) -> Result<()> {
     place.require_no_mounts()?;
-    for kept in place.remove(&[config_text(true), config_text(false)])? {
-        let why = if kept == place.kept_config {
-            "because it was edited"
-        } else {
-            "the driver before this one"
-        };
-        report.say("kept", format_args!("{}, {why}", kept.display()));
-    }
+    require_own_driver(host, place)?;
+    report.kept(place.remove(&own_configs())?);
     report.say("removed", place.dir.display());
     Ok(())
 }
 
-/// The second half of taking back an upgrade: it begins when the old driver has its name again.
-pub fn finish(place: &Place) -> Result<()> {
-    if exists(&place.no_config)? && exists(&place.config)? {
-        rename(&place.config, &place.undone_config)?;
+/// Fails when what would be removed is somebody else's: there may be no copy of it.
+fn require_own_driver(host: &Host, place: &Place) -> Result<()> {
+    if !exists(&place.exe)? || answer::version(host, &place.exe).is_some() {
+        return Ok(());
     }
-    remove(&place.no_config)?;
-    remove(&place.undoing)
+    if host.kernel.pause(Duration::ZERO) {
+        bail!("told to stop before anything was removed");
+    }
+    bail!(
+        "{} is not this driver; move it away, then try again",
+        place.exe.display()
+    )
 }
 
-/// Gives the driver before its name again.
-pub fn take_back(place: &Place) -> Result<()> {
+/// The configs that nobody edited.
+fn own_configs() -> [String; 2] {
+    [true, false].map(config_text)
+}
+
+/// The second half of taking back an upgrade: it begins when the old driver has its name again.
+/// Says what was kept.
+pub fn finish(place: &Place) -> Result<Option<String>> {
+    let kept = if exists(&place.no_config)? {
+        let kept = place.keep_config(&own_configs())?;
+        remove(&place.config)?;
+        kept
+    } else {
+        None
+    };
+    remove(&place.no_config)?;
+    remove(&place.undoing)?;
+    Ok(kept)
+}
+
+/// Gives the driver before its name again. Says what was kept.
+pub fn take_back(place: &Place) -> Result<Option<String>> {
     if !exists(&place.previous)? {
         bail!("{} has gone", place.previous.display());
     }
