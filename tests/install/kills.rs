@@ -148,3 +148,23 @@ fn an_undo_killed_anywhere_can_be_finished() {
         assert!(!node.dir().exists(), "{at}");
     });
 }
+
+#[test]
+fn an_undo_killed_anywhere_loses_no_edited_config() {
+    const MINE: &str = "attach = false # mine\n";
+    let edited = |node: Node, args: &[&str]| {
+        node.install(&node.driver("b", OURS), args).success();
+        fs::write(node.config(), MINE).unwrap();
+        node
+    };
+    let upgraded = || edited(Node::with_script(), &["--attach", "false"]);
+    let new = || edited(Node::new(), &[]);
+    let check = |node: &Node, at: &str| {
+        node.undo().success();
+        let kept = node.path("exec/.kubernetes.io~lvm.config.toml");
+        assert_eq!(fs::read_to_string(kept).unwrap(), MINE, "{at}");
+        assert!(!node.config().exists(), "{at}");
+    };
+    kill_everywhere(&["--undo"], upgraded, check);
+    kill_everywhere(&["--undo"], new, check);
+}
