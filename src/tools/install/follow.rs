@@ -14,8 +14,8 @@ use crate::host::files;
 /// How often the host's file is looked at: one stat(2) each time.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// Installs, and then keeps the driver there until it is told to stop. A newer version is left
-/// alone.
+/// Installs, and then keeps the driver there until it is told to stop. A newer version that comes
+/// meanwhile is left alone; one that is there at the start is not, or nothing could be rolled back.
 ///
 /// # Errors
 /// Why the first installation failed. A later one is said, and tried again.
@@ -25,14 +25,11 @@ pub fn follow(
     driver: &[u8],
     put: impl Fn() -> Result<Report>,
 ) -> Result<Printed> {
-    // Looked at before it is read: whatever replaces it meanwhile has another stamp.
-    let mut good = files::stamp(&place.exe);
-    if good.is_none() || !is_newer(host, place) {
-        files::tell(&put()?.done);
-        good = None;
-    }
+    files::tell(&put()?.done);
+    let mut good = None;
     let mut failed: Option<String> = None;
     while !host.kernel.pause(EVERY) {
+        // Looked at before it is read: whatever replaces it meanwhile has another stamp.
         let now = files::stamp(&place.exe);
         if now.is_some() && now == good {
             continue;
