@@ -133,7 +133,7 @@ pub trait Kernel {
     /// Takes the flock(2) on `path`, made if missing together with its directory. None: it is held.
     fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>>;
 
-    /// Waits this long, or until the driver is told to stop. Returns whether the driver has been told to stop.
+    /// Waits this long, or until the driver is told to stop. Returns whether it has been.
     fn pause(&self, most: Duration) -> bool;
 }
 
