@@ -51,6 +51,11 @@ impl Device {
                 number,
                 lv_uuid: lv_uuid.to_owned(),
             })),
+            _ if uuid.starts_with("LVM-") && uuid.len() > 68 && name == id.dm_name() => bail!(
+                "{id} is a pool that holds other volumes, or a part of one, not a volume for a \
+                 filesystem; name one of those (`lvs -a {}`)",
+                id.vg()
+            ),
             _ => bail!(
                 "{} is device {number}, which device-mapper calls {name:?} with UUID {uuid:?}: \
                  that is not the logical volume {id}; see `dmsetup info` and `ls -l /dev/mapper`",
@@ -112,6 +117,31 @@ impl Device {
     /// When /sys cannot be read.
     pub fn holders(&self, kernel: &dyn Kernel) -> io::Result<Vec<String>> {
         kernel.list(&sysfs_path(self.number, "holders"))
+    }
+
+    /// The loop devices that are set up over it, by kernel name. They claim nothing, and so are
+    /// neither among its holders nor in the way of an exclusive open.
+    ///
+    /// # Errors
+    /// When /sys cannot be read.
+    pub fn loops(&self, kernel: &dyn Kernel) -> io::Result<Vec<String>> {
+        let block = Path::new("/sys/block");
+        let mut loops = kernel.list(block)?;
+        loops.retain(|name| {
+            // One that is set up over nothing has no such file.
+            let file = name
+                .starts_with("loop")
+                .then(|| {
+                    kernel
+                        .read(&block.join(name).join("loop/backing_file"))
+                        .ok()
+                })
+                .flatten()
+                .unwrap_or_default();
+            let number = kernel.device_number(Path::new(file.trim_end_matches('\n')));
+            matches!(number, Ok(Some(number)) if number == self.number)
+        });
+        Ok(loops)
     }
 
     /// Whether the kernel still has it, and it is still the same volume.

@@ -164,7 +164,7 @@ pub fn hold_active(
 /// The reason.
 pub fn require_usable(volume: &Volume) -> Result<()> {
     let id = &volume.id;
-    if volume.layout.contains("pool") {
+    if volume.is_pool() {
         bail!(
             "{id} is a pool that holds other volumes, not a volume for a filesystem; name one of those"
         );

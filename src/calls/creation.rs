@@ -36,6 +36,12 @@ pub fn create(
             ),
         }
     };
+    if options.read_only {
+        bail!(
+            "there is no logical volume {id}, and none is made for a read-only volume, which would \
+             stay blank; mount it for writing once, or name another"
+        );
+    }
     require_max_size(config, id, size)?;
     // Under a lock of the name: the volume has no UUID yet. Another call may have just made it.
     let lock = lock::hold_name(host.kernel, &id.dm_name(), config.limits.lock)?;

@@ -49,6 +49,15 @@ pub fn run(
         )));
     };
     let fs = FsType::parse(&row.fs_type)?;
+    if host.kernel.device_number(&row.source)? != Some(device.number) && fs != FsType::Btrfs {
+        bail!(
+            "{} was renamed while it was mounted from {}, and the tool that grows {fs} goes by that \
+             name. The volume is large enough; its filesystem grows at the next mount: end the pods \
+             that use it, and start them again",
+            device.id,
+            row.source.display()
+        );
+    }
     grow(host, &config.limits, &device, fs, &row.mount_point, &lock)?;
     Ok(Reply::success())
 }

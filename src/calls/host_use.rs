@@ -11,7 +11,7 @@ use crate::lvm::{Found, find};
 use crate::mount::{Row, is_kubelets};
 
 /// Fails if the host has the volume mounted outside kubelet's directories, swaps on it, or has
-/// built another device on it.
+/// built another device on it, or a loop device.
 ///
 /// # Errors
 /// What the host uses it for.
@@ -35,6 +35,16 @@ pub fn require_not_the_hosts(
              it",
             holders.join(", "),
             device.path.display()
+        );
+    }
+    let loops = device
+        .loops(host.kernel)
+        .with_context(|| format!("looking for loop devices on top of {id}"))?;
+    if let Some(first) = loops.first() {
+        bail!(
+            "{id} is used through a loop device of this host ({}), so no pod can have it; if \
+             nobody needs that, run `losetup --detach /dev/{first}`",
+            loops.join(", ")
         );
     }
     let is_ours = |path: &Path| is_kubelets(path, &config.kubelet_dirs);

@@ -13,7 +13,8 @@ use crate::config::{Config, Loaded};
 use crate::device::{Device, volume_of};
 use crate::host::{Host, Lock};
 use crate::mount::{
-    Place, Row, Table, after_undo, bind, is_kubelets, make_dirs, make_read_only, mounted_at,
+    Place, Row, Table, after_undo, bind, is_kubelets, make_dirs, make_read_only, make_writable,
+    mounted_at,
 };
 use crate::options::Options;
 use crate::reply::Reply;
@@ -97,7 +98,10 @@ fn keep(host: &Host, there: &Row, device: &Device, dir: &Path, options: &Options
         // A call for a read-only volume was cut short between binding and this.
         make_read_only(host.kernel, there, dir)?;
     }
-    if !options.read_only && there.is_read_only() {
+    if !options.read_only && there.is_read_only() && !there.is_filesystem_read_only() {
+        // So was one for a writable volume, which was bound from where a reader has it.
+        make_writable(host.kernel, there, dir)?;
+    } else if !options.read_only && there.is_read_only() {
         bail!(
             "{} holds {} read-only, and it is wanted for writing. If another pod mounted it \
              read-only, this works when that pod is gone; if the kernel made it read-only because \

@@ -1,11 +1,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 
 use crate::config::Limits;
 use crate::device::Device;
-use crate::host::{Command, Host, Lock};
+use crate::host::{Command, Host, Lock, ToolError};
 use crate::names::FsType;
 use crate::size::Bytes;
 
@@ -35,8 +35,23 @@ pub fn grow(
             .operand(mount_point),
     };
     host.run(&command)
+        .map_err(explain)
         .with_context(|| format!("growing the {fs} filesystem of {}", device.id))?;
     Ok(())
+}
+
+/// ext2 has no journal, and the kernel grows none of them while they are mounted.
+fn explain(error: ToolError) -> Error {
+    let is_ext2s =
+        matches!(&error, ToolError::Failed { stderr, .. } if stderr.contains("online resizing"));
+    let error = Error::from(error);
+    if is_ext2s {
+        return error.context(
+            "this filesystem does not grow while it is mounted: end its pods, then run `e2fsck -f` \
+             and `resize2fs` on it by hand, or use ext4",
+        );
+    }
+    error
 }
 
 /// Grows a filesystem that has just been mounted, if its volume was extended since.

@@ -169,7 +169,18 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
     let command = mkfs(subject, fs, force);
     if let Err(error) = host.run(&command) {
         let refused = matches!(error, ToolError::Failed { .. } | ToolError::Missing { .. });
-        let error = Error::from(error).context(format!("making {fs} on {}", device.id));
+        let mut error = Error::from(error);
+        if refused
+            && volume.record.made.is_none()
+            && (volume.record.created || volume.record.creating)
+        {
+            error = error.context(format!(
+                "if it is too small, `lvextend` or `lvremove` {} by hand: its option `size` counts \
+                 only when it is made",
+                device.id
+            ));
+        }
+        let error = error.context(format!("making {fs} on {}", device.id));
         drop(pin);
         if refused && is_new && force == Force::No && is_untouched(subject) {
             // What an earlier mkfs left, of another type perhaps, is as it was.

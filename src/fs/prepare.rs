@@ -154,6 +154,17 @@ fn accept(subject: &Subject, fs: FsType, uuid: String, found: &Superblock) -> Re
             made.uuid
         );
     }
+    let size = subject.device.size(subject.host.kernel)?;
+    // btrfs counts all of its disks, and looks at each itself.
+    if found.size > size.get() && fs != FsType::Btrfs {
+        bail!(
+            "{id} has {size}, but the {fs} on it covers {}: the volume was reduced, or an image was \
+             copied in part. Nothing was written. Give it its size again (`lvextend --size {}b \
+             {id}`) before any repair, which would cut what is missing",
+            Bytes::new(found.size),
+            found.size
+        );
+    }
     Ok(Ready {
         fs,
         uuid,

@@ -4,7 +4,7 @@
 //! damaged, and for what it could not read at that moment. Neither makes a volume blank.
 
 /// What each mark is of: its name, where it is in bytes, and the mark. Sources: libblkid's
-/// `superblocks/*.c` and `partitions/*.c`.
+/// `superblocks/*.c` and `partitions/*.c`; Linux' `fs/bcachefs/bcachefs_format.h`.
 const MARKS: &[(&str, u64, &[u8])] = &[
     ("a boot sector", 510, &[0x55, 0xAA]),
     ("an xfs superblock", 0, b"XFSB"),
@@ -29,7 +29,20 @@ const MARKS: &[(&str, u64, &[u8])] = &[
             0x6D, 0x81,
         ],
     ),
+    (
+        "a bcachefs superblock",
+        4096 + 24,
+        &[
+            0xC6, 0x85, 0x73, 0xF6, 0x66, 0xCE, 0x90, 0xA9, 0xD9, 0x6A, 0x60, 0xCF, 0x80, 0x3D,
+            0xF7, 0xEF,
+        ],
+    ),
+    ("a jfs superblock", 32_768, b"JFS1"),
     ("an ISO 9660 descriptor", 32_769, b"CD001"),
+    ("a UDF descriptor", 32_769, b"BEA01"),
+    ("a UDF descriptor", 34_817, b"NSR0"),
+    ("a gfs2 superblock", 65_536, &[0x01, 0x16, 0x19, 0x70]),
+    ("a reiserfs superblock", 65_536 + 0x34, b"ReIsEr"),
     ("a btrfs superblock", 65_536 + 0x40, b"_BHRfS_M"),
 ];
 

@@ -1,5 +1,6 @@
 //! lvchange(8), lvcreate(8), lvextend(8).
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, bail};
@@ -147,7 +148,12 @@ pub fn create(
     policy: &VolumeGroup,
     lock: &Lock,
 ) -> Result<()> {
-    let bytes = format!("{}b", size.get());
+    // LVM takes no odd bytes, and rounds up to whole extents in any case.
+    const SECTOR: NonZeroU64 = NonZeroU64::new(512).unwrap();
+    let Some(rounded) = size.round_up(SECTOR) else {
+        bail!("{size} is more than LVM can count");
+    };
+    let bytes = format!("{}b", rounded.get());
     let command = Command::writes("lvcreate", limits.make).stdin(Arc::clone(&lock.file()));
     // The tag comes with the volume, in one change of LVM's metadata, and before anything is wiped.
     let mut command = command.args(["--yes", "--addtag", CREATING, "--name", id.lv().as_str()]);

@@ -56,6 +56,14 @@ pub struct Volume {
     pub free: Bytes,
 }
 
+impl Volume {
+    /// Whether it holds other volumes, and no filesystem.
+    #[must_use]
+    pub fn is_pool(&self) -> bool {
+        self.layout.contains("pool")
+    }
+}
+
 /// What LVM knows of one volume group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {

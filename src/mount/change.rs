@@ -109,6 +109,11 @@ pub fn bind(kernel: &dyn Kernel, from: &Row, dir: &Path, read_only: bool) -> Res
         make_read_only(kernel, from, dir)
             .map_err(|error| after_undo(error, undo_bind(kernel, dir)))?;
     }
+    // A bind has the flags of where it is bound from.
+    if !read_only && from.is_read_only() {
+        make_writable(kernel, from, dir)
+            .map_err(|error| after_undo(error, undo_bind(kernel, dir)))?;
+    }
     Ok(())
 }
 
@@ -123,6 +128,17 @@ pub fn make_read_only(kernel: &dyn Kernel, like: &Row, dir: &Path) -> Result<()>
     kernel
         .set_mount_flags(dir, flags)
         .with_context(|| format!("making {} read-only", dir.display()))
+}
+
+/// Makes the mount at `dir` writable, which has the flags of `like`. Its filesystem must be.
+///
+/// # Errors
+/// The kernel's.
+pub fn make_writable(kernel: &dyn Kernel, like: &Row, dir: &Path) -> Result<()> {
+    let flags = flags_of(&like.options).difference(MsFlags::MS_RDONLY);
+    kernel
+        .set_mount_flags(dir, flags)
+        .with_context(|| format!("making {} writable", dir.display()))
 }
 
 fn flags_of(options: &str) -> MsFlags {

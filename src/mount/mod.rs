@@ -5,7 +5,8 @@ mod places;
 mod table;
 
 pub use change::{
-    MadeDirs, UNMOUNT, after_undo, bind, ensure_unmounted, make_dirs, make_read_only, mount_device,
+    MadeDirs, UNMOUNT, after_undo, bind, ensure_unmounted, make_dirs, make_read_only,
+    make_writable, mount_device,
 };
 pub use places::{Place, is_kubelets, is_of_driver};
 pub use table::{Row, Table, mounted_at};

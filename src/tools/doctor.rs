@@ -275,13 +275,15 @@ fn look_at_volume(checks: &mut Checks, host: &Host, config: &Config, volume: &Vo
         ("data", volume.data_percent),
         ("metadata", volume.metadata_percent),
     ] {
-        let is_pool = volume.layout.contains("pool");
-        if let Some(percent) = percent.filter(|p| is_pool && *p >= limit) {
+        if let Some(percent) = percent.filter(|p| volume.is_pool() && *p >= limit) {
             warn(format!(
                 "its {what} is {percent:.1} % full (limit {limit} %): nothing new is written; \
                  extend it"
             ));
         }
+    }
+    if volume.is_pool() {
+        return; // its device is not one that anybody opens
     }
     match Device::find(host.kernel, id) {
         Ok(Some(device)) => {

@@ -41,7 +41,7 @@ pub fn all(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
         let line = Line {
             volume: volume.id.to_string(),
             size_bytes: volume.size.get(),
-            active: device.is_some(),
+            active: device.is_some() || volume.active,
             record: record(&volume),
             health: health(&volume),
             mounted_at: device.map(|d| mounts(host, &table, &d)).unwrap_or_default(),
@@ -90,7 +90,12 @@ pub fn one(host: &Host, config: &Loaded, id: &LvId, json: bool) -> Result<Printe
             id.vg()
         ),
     };
-    let device = Device::find(host.kernel, id)?;
+    // A pool's device is not one that anybody opens.
+    let device = if volume.is_pool() {
+        None
+    } else {
+        Device::find(host.kernel, id)?
+    };
     let full = look(host, config, &volume, device.as_ref())?;
     let list = |items: &[String]| match items {
         [] => "-".to_owned(),
@@ -142,6 +147,7 @@ fn look(host: &Host, config: &Config, volume: &Volume, device: Option<&Device>) 
     let mut locked_by = Vec::new();
     if let Some(device) = device {
         used_by = device.holders(host.kernel).unwrap_or_default();
+        used_by.extend(device.loops(host.kernel).unwrap_or_default());
         if is_swap(host.kernel, device.number) {
             used_by.push("swap".to_owned());
         }

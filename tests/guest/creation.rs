@@ -188,3 +188,21 @@ fn a_volume_that_was_wiped_before_the_driver_was_killed_counts_as_made_from_its_
         group.tags("data")
     );
 }
+
+#[test]
+fn a_volume_is_made_in_whole_extents_and_none_for_a_pod_that_only_reads() {
+    let group = Group::new("odd");
+    let node = Node::with_config(Mode::MountOnly, "[volume_group.odd]\ncreate = true\n");
+    for (lv, size) in [("tenths", "32.3m"), ("bytes", "33554433b")] {
+        let volume = Volume::new(&group, lv).with("size", size);
+        node.up("pod", &volume);
+        assert_eq!(group.size(lv), 36 << 20, "{size}");
+        node.down("pod", &volume);
+    }
+    let volume = Volume::new(&group, "read").with("size", "32m").read_only();
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let args = ["mount", text(&dir), &volume.json_for("pod")];
+    node.fails(&args, &["none is made for a read-only volume"]);
+    let all = run("lvs", &["--noheadings", "-o", "lv_name", "odd"]);
+    assert!(!all.contains("read"), "{all}");
+}

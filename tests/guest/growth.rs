@@ -41,6 +41,29 @@ fn grows_online(fs: &str, size: &str, asked: u64, grown: u64) {
 }
 
 #[test]
+fn a_volume_that_was_reduced_below_its_filesystem_is_refused_with_the_size_that_it_needs() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("reduced");
+    for fs in ["ext4", "xfs"] {
+        group.linear(fs, "320m");
+        let volume = Volume::new(&group, fs).fs(fs);
+        let dir = node.up("pod", &volume);
+        write_synced(&dir.join("page"), "kept");
+        node.down("pod", &volume);
+        group.lv("lvreduce", &["-f", "-L", "304m"], fs);
+        let before = volume.sectors_written();
+        let args = ["mount", text(&dir), &volume.json_for("pod")];
+        let words = ["the volume was reduced", "lvextend --size 335544320b"];
+        node.fails(&args, &words);
+        assert_eq!(volume.sectors_written(), before, "{fs}");
+        group.lv("lvextend", &["-L", "320m"], fs);
+        let dir = node.up("pod", &volume);
+        assert_eq!(read(&dir.join("page")), "kept");
+        node.down("pod", &volume);
+    }
+}
+
+#[test]
 fn ext4_grows_while_it_is_mounted() {
     grows_online("ext4", "32m", 62 * MIB + 1, 64 * MIB);
 }

@@ -96,6 +96,56 @@ fn a_volume_that_holds_kubelets_own_directory_is_no_pods() {
     }
 }
 
+/// A loop device over a volume. It ends with the value.
+struct Loop(String);
+
+impl Loop {
+    fn new(volume: &Volume, offset: &str) -> Self {
+        let device = volume.device();
+        Self(run(
+            "losetup",
+            &["--find", "--show", "--offset", offset, &device],
+        ))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        run("losetup", &["--detach", &self.0]);
+    }
+}
+
+#[test]
+fn a_volume_below_a_loop_device_is_no_pods() {
+    let group = Group::new("hostloop");
+    for mode in BOTH_MODES {
+        let (node, lv) = (Node::new(mode), mode.lv());
+        group.linear(lv, "32m");
+        let volume = Volume::new(&group, lv);
+        for offset in ["0", "1048576"] {
+            let below = Loop::new(&volume, offset);
+            let name = below.0.trim_start_matches("/dev/");
+            // Blank, and then with a filesystem that blkid does not see where it looks.
+            refused_to_pods(
+                &node,
+                &volume,
+                &format!("a loop device of this host ({name})"),
+            );
+            run("mkfs.ext4", &["-q", &below.0]);
+            run("mount", &[&below.0, "/mnt"]);
+            let dir = precreated(node.pod_dir("thief", &volume));
+            let args = ["mount", text(&dir), &volume.json_for("thief")];
+            node.fails(&args, &["losetup --detach"]);
+            run("umount", &["/mnt"]);
+            run("wipefs", &["--all", "--quiet", &below.0]);
+            run("blkdiscard", &["--zeroout", &volume.device()]);
+        }
+        node.up("pod", &volume);
+        node.down("pod", &volume);
+        node.down_globally(&volume);
+    }
+}
+
 /// A process that has a mount which nobody else sees.
 struct Hidden(Child);
 

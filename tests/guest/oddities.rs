@@ -73,3 +73,22 @@ fn parts_that_a_killed_activation_left_active_are_cleared_away() {
         assert!(group.is_active(lv));
     }
 }
+
+#[test]
+fn a_thin_pool_is_nothing_to_find_fault_with_and_no_pods_volume() {
+    let group = Group::new("healthy");
+    group.pool();
+    let node = Node::new(Mode::MountOnly);
+    let printed = |args: &[&str]| {
+        let mut command = assert_cmd::Command::new(node.exe());
+        let output = command.args(args).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(printed(&["status", "healthy/pool"]).contains("thin,pool"));
+    let all = printed(&["doctor"]);
+    assert!(!all.contains("healthy/pool"), "{all}");
+    let volume = Volume::new(&group, "pool");
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let args = ["mount", text(&dir), &volume.json_for("pod")];
+    node.fails(&args, &["healthy/pool is a pool"]);
+}

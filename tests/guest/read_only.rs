@@ -8,7 +8,7 @@ use crate::group::Group;
 use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
 use crate::snapshot::mount_at;
 use crate::volume::Volume;
-use crate::{read, write_synced};
+use crate::{read, run, write_synced};
 
 fn assert_read_only(dir: &Path) {
     let error = fs::write(dir.join("page"), "changed").unwrap_err();
@@ -52,6 +52,36 @@ fn a_reader_beside_a_writer_cannot_write() {
         node.down("reader", &volume);
         write_synced(&writer.join("page"), "still written");
         node.down("writer", &volume);
+        node.down_globally(&volume);
+    }
+}
+
+#[test]
+fn a_writer_writes_though_only_readers_of_the_writable_filesystem_are_left() {
+    let group = Group::new("left");
+    for mode in BOTH_MODES {
+        let (node, lv) = (Node::new(mode), mode.lv());
+        group.linear(lv, "32m");
+        let volume = Volume::new(&group, lv);
+        node.up("first", &volume);
+        let reader = node.up("reader", &volume.clone().read_only());
+        node.down("first", &volume);
+        if mode == Mode::Attach {
+            node.down_globally(&volume);
+        }
+        let writer = node.up("writer", &volume);
+        fs::write(writer.join("page"), "kept").unwrap();
+        assert_eq!(fs::read_to_string(reader.join("page")).unwrap(), "kept");
+        fs::write(reader.join("page"), "").unwrap_err();
+
+        // A call that was killed before it made its bind writable is repeated.
+        run("mount", &["-o", "remount,bind,ro", text(&writer)]);
+        fs::write(writer.join("page"), "").unwrap_err();
+        node.done(&["mount", text(&writer), &volume.json_for("writer")]);
+        fs::write(writer.join("page"), "kept").unwrap();
+        for pod in ["writer", "reader"] {
+            node.down(pod, &volume);
+        }
         node.down_globally(&volume);
     }
 }
