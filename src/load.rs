@@ -40,15 +40,20 @@ fn read(kernel: &dyn Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<
     if let Some(dir) = exe.parent() {
         require_roots(kernel, dir)?;
     }
+    let none = || Config {
+        file: file.to_string_lossy().into_owned(),
+        ..Config::default()
+    };
+    // As everywhere, this is how to say that there is to be none.
+    if is_named && file == Path::new("/dev/null") {
+        return Ok(none());
+    }
     let shown = file.display();
     let is_link = kernel.link(file).is_ok();
     let bytes = match kernel.read_bytes(file) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == io::ErrorKind::NotFound && !is_link && !is_named => {
-            return Ok(Config {
-                file: file.to_string_lossy().into_owned(),
-                ..Config::default()
-            });
+            return Ok(none());
         }
         // What it would forbid is not allowed because it cannot be found.
         Err(e) if e.kind() == io::ErrorKind::NotFound && is_link => {

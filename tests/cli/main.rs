@@ -179,17 +179,16 @@ fn without_a_call_out_the_failure_points_to_the_help() {
 
 #[test]
 fn init_needs_no_config_and_says_all_five_capabilities() {
-    let output = Command::new(assert_cmd::cargo::cargo_bin!("lvm"))
-        .arg("init")
-        .env_clear()
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(
-        text,
-        "{\"status\":\"Success\",\"capabilities\":{\"attach\":true,\"selinuxRelabel\":true,\
-         \"supportsMetrics\":false,\"fsGroup\":true,\"requiresFSResize\":true}}\n"
-    );
+    for environment in [None, Some(("FLEXVOLUME_LVM_CONFIG", "/dev/null"))] {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("lvm"));
+        let output = command.arg("init").env_clear().envs(environment).output();
+        let text = String::from_utf8(output.unwrap().stdout).unwrap();
+        assert_eq!(
+            text,
+            "{\"status\":\"Success\",\"capabilities\":{\"attach\":true,\"selinuxRelabel\":true,\
+             \"supportsMetrics\":false,\"fsGroup\":true,\"requiresFSResize\":true}}\n"
+        );
+    }
 }
 
 #[test]
