@@ -182,6 +182,8 @@ impl Scene {
             volume, lv, dir, ..
         } = stage;
         if !self.is_creating() {
+            // In the place of the one before it: what that held must be older, to the second.
+            Group::wait_for_the_next_second();
             group.linear(lv, self.size());
         }
         let write = |dir: &Path| write_synced(&dir.join("page"), lv);
