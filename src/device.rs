@@ -28,6 +28,8 @@ impl Device {
     /// # Errors
     /// When `/dev/mapper` holds something of that name which is not LVM's.
     pub fn find(kernel: &dyn Kernel, id: &LvId) -> Result<Option<Self>> {
+        /// Characters of a group's UUID and a volume's, without hyphens.
+        const UUIDS: usize = 64;
         let path = id.device();
         let number = kernel
             .device_number(&path)
@@ -40,18 +42,15 @@ impl Device {
         // LVM's own devices: "LVM-", the VG's UUID, the LV's UUID, and nothing after it. Hidden
         // layers (a pool's data, a snapshot's store) have a suffix.
         // Source: lvm2 lib/activate/dev_manager.c, build_dm_uuid.
-        let lv_uuid = uuid
-            .strip_prefix("LVM-")
-            .filter(|uuids| uuids.len() == 64)
-            .and_then(|uuids| uuids.get(32..));
-        match lv_uuid {
-            Some(lv_uuid) if name == id.dm_name() => Ok(Some(Self {
+        let uuids = uuid.strip_prefix("LVM-").filter(|_| name == id.dm_name());
+        match uuids.and_then(|uuids| Some((uuids.len(), uuids.get(32..)?))) {
+            Some((UUIDS, lv_uuid)) => Ok(Some(Self {
                 id: id.clone(),
                 path,
                 number,
                 lv_uuid: lv_uuid.to_owned(),
             })),
-            _ if uuid.starts_with("LVM-") && uuid.len() > 68 && name == id.dm_name() => bail!(
+            Some((length, _)) if length > UUIDS => bail!(
                 "{id} is a pool that holds other volumes, or a part of one, not a volume for a \
                  filesystem; name one of those (`lvs -a {}`)",
                 id.vg()
@@ -127,19 +126,13 @@ impl Device {
     pub fn loops(&self, kernel: &dyn Kernel) -> io::Result<Vec<String>> {
         let block = Path::new("/sys/block");
         let mut loops = kernel.list(block)?;
+        loops.retain(|name| name.starts_with("loop"));
         loops.retain(|name| {
             // One that is set up over nothing has no such file.
-            let file = name
-                .starts_with("loop")
-                .then(|| {
-                    kernel
-                        .read(&block.join(name).join("loop/backing_file"))
-                        .ok()
-                })
-                .flatten()
-                .unwrap_or_default();
+            let file = kernel.read(&block.join(name).join("loop/backing_file"));
+            let file = file.unwrap_or_default();
             let number = kernel.device_number(Path::new(file.trim_end_matches('\n')));
-            matches!(number, Ok(Some(number)) if number == self.number)
+            number.ok().flatten() == Some(self.number)
         });
         Ok(loops)
     }

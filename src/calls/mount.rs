@@ -13,8 +13,7 @@ use crate::config::{Config, Loaded};
 use crate::device::{Device, volume_of};
 use crate::host::{Host, Lock};
 use crate::mount::{
-    Place, Row, Table, after_undo, bind, is_kubelets, make_dirs, make_read_only, make_writable,
-    mounted_at,
+    Place, Row, Table, after_undo, bind, is_kubelets, make_dirs, mounted_at, set_read_only,
 };
 use crate::options::Options;
 use crate::reply::Reply;
@@ -94,14 +93,7 @@ fn keep(host: &Host, there: &Row, device: &Device, dir: &Path, options: &Options
             same_name_advice(options.volume_name.as_deref())
         );
     }
-    if options.read_only && !there.is_read_only() {
-        // A call for a read-only volume was cut short between binding and this.
-        make_read_only(host.kernel, there, dir)?;
-    }
-    if !options.read_only && there.is_read_only() && !there.is_filesystem_read_only() {
-        // So was one for a writable volume, which was bound from where a reader has it.
-        make_writable(host.kernel, there, dir)?;
-    } else if !options.read_only && there.is_read_only() {
+    if !options.read_only && there.is_filesystem_read_only() {
         bail!(
             "{} holds {} read-only, and it is wanted for writing. If another pod mounted it \
              read-only, this works when that pod is gone; if the kernel made it read-only because \
@@ -109,6 +101,10 @@ fn keep(host: &Host, there: &Row, device: &Device, dir: &Path, options: &Options
             dir.display(),
             device.id
         );
+    }
+    if options.read_only != there.is_read_only() {
+        // A call was cut short between binding and this.
+        set_read_only(host.kernel, there, dir, options.read_only)?;
     }
     Ok(Reply::success())
 }

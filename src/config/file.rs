@@ -173,6 +173,7 @@ fn volume_groups(section: &Section) -> Result<BTreeMap<VgName, VolumeGroup>, Str
     }
     Ok(all)
 }
+
 /// The `attach` of a text that is no TOML, if its lines before the first table agree on one.
 pub fn attach_of_broken(text: &str) -> Option<bool> {
     let top = text

@@ -105,40 +105,27 @@ pub fn bind(kernel: &dyn Kernel, from: &Row, dir: &Path, read_only: bool) -> Res
     kernel
         .bind(&from.mount_point, from.id, dir)
         .with_context(binding)?;
-    if read_only && !from.is_read_only() {
-        make_read_only(kernel, from, dir)
-            .map_err(|error| after_undo(error, undo_bind(kernel, dir)))?;
-    }
     // A bind has the flags of where it is bound from.
-    if !read_only && from.is_read_only() {
-        make_writable(kernel, from, dir)
+    if read_only != from.is_read_only() {
+        set_read_only(kernel, from, dir, read_only)
             .map_err(|error| after_undo(error, undo_bind(kernel, dir)))?;
     }
     Ok(())
 }
 
-/// Makes the mount at `dir` read-only, and not the filesystem, which others may write. `like` is
-/// the mount whose other flags it keeps.
+/// Makes the mount at `dir`, which has the flags of `like`, read-only or writable, and not its
+/// filesystem.
 ///
 /// # Errors
 /// The kernel's.
-pub fn make_read_only(kernel: &dyn Kernel, like: &Row, dir: &Path) -> Result<()> {
+pub fn set_read_only(kernel: &dyn Kernel, like: &Row, dir: &Path, read_only: bool) -> Result<()> {
     // The flags are replaced as a whole, so those that it has are given again.
-    let flags = flags_of(&like.options) | MsFlags::MS_RDONLY;
+    let mut flags = flags_of(&like.options);
+    flags.set(MsFlags::MS_RDONLY, read_only);
+    let what = if read_only { "read-only" } else { "writable" };
     kernel
         .set_mount_flags(dir, flags)
-        .with_context(|| format!("making {} read-only", dir.display()))
-}
-
-/// Makes the mount at `dir` writable, which has the flags of `like`. Its filesystem must be.
-///
-/// # Errors
-/// The kernel's.
-pub fn make_writable(kernel: &dyn Kernel, like: &Row, dir: &Path) -> Result<()> {
-    let flags = flags_of(&like.options).difference(MsFlags::MS_RDONLY);
-    kernel
-        .set_mount_flags(dir, flags)
-        .with_context(|| format!("making {} writable", dir.display()))
+        .with_context(|| format!("making {} {what}", dir.display()))
 }
 
 fn flags_of(options: &str) -> MsFlags {

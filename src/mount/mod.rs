@@ -5,8 +5,7 @@ mod places;
 mod table;
 
 pub use change::{
-    MadeDirs, UNMOUNT, after_undo, bind, ensure_unmounted, make_dirs, make_read_only,
-    make_writable, mount_device,
+    MadeDirs, UNMOUNT, after_undo, bind, ensure_unmounted, make_dirs, mount_device, set_read_only,
 };
 pub use places::{Place, is_kubelets, is_of_driver};
 pub use table::{Row, Table, mounted_at};
