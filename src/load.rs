@@ -86,7 +86,9 @@ fn require_roots_on_the_way(kernel: &dyn Kernel, file: &Path) -> Result<(), Stri
         let Some(dir) = file.parent().map(Path::to_owned) else {
             break;
         };
-        require_roots(kernel, &dir)?;
+        // The name alone is looked for where the call is made.
+        let is_here = dir.as_os_str().is_empty();
+        require_roots(kernel, if is_here { Path::new(".") } else { &dir })?;
         match kernel.link(&file) {
             Ok(target) => file = dir.join(target),
             Err(_) => break,

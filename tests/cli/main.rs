@@ -290,6 +290,10 @@ fn the_config_decides_what_init_says() {
     assert_eq!(capabilities["supportsMetrics"], true);
     assert_eq!(capabilities["fsGroup"], false);
     assert_eq!(reply.message(), "");
+    let mut here = machine.command(&["init"]);
+    here.env("FLEXVOLUME_LVM_CONFIG", "config.toml");
+    let output = here.current_dir(machine.top.path()).output().unwrap();
+    assert_eq!(read(&["init"], &output).document, reply.document);
 }
 
 #[test]
