@@ -84,7 +84,7 @@ pub fn prepare(subject: &Subject) -> Result<Ready> {
             }
             accept(subject, fs, uuid, &found)
         }
-        other => bail!(
+        other @ Content::Other(_) => bail!(
             "{} holds {other}, not {}; it is left as it is. If that may really go, \
              remove it by hand (`wipefs --all {}`, then `{} allow-format {0}`)",
             device.id,

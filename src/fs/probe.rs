@@ -25,10 +25,9 @@ pub enum Content {
         /// Its UUID, as blkid prints it.
         uuid: String,
     },
-    /// Something else: LUKS, a partition table, a RAID member, an unknown filesystem.
+    /// Something else: LUKS, a partition table, a RAID member, an unknown filesystem, several
+    /// things at once.
     Other(String),
-    /// Several things at once.
-    Ambivalent(Vec<String>),
 }
 
 impl fmt::Display for Content {
@@ -37,10 +36,6 @@ impl fmt::Display for Content {
             Self::Nothing => write!(f, "nothing that blkid knows"),
             Self::Filesystem { fs, uuid } => write!(f, "{fs} {uuid}"),
             Self::Other(what) => write!(f, "{what}"),
-            Self::Ambivalent(what) if what.is_empty() => write!(f, "several signatures at once"),
-            Self::Ambivalent(what) => {
-                write!(f, "several signatures at once ({})", what.join(", "))
-            }
         }
     }
 }
@@ -50,7 +45,8 @@ impl fmt::Display for Content {
 /// # Errors
 /// blkid's, other than its words for "nothing" and "ambivalent".
 pub fn probe(host: &Host, limits: &Limits, device: &Device) -> Result<Content> {
-    let command = probing(limits)
+    let command = Command::reads("blkid", limits.query)
+        .args(["--probe", "--output", "export"])
         .accept(&[0, NOTHING, AMBIVALENT])
         .operand(&device.path);
     let output = host
@@ -58,41 +54,12 @@ pub fn probe(host: &Host, limits: &Limits, device: &Device) -> Result<Content> {
         .with_context(|| format!("probing {}", device.id))?;
     Ok(match output.code {
         NOTHING => Content::Nothing,
-        AMBIVALENT => Content::Ambivalent(each_alone(host, limits, device)),
+        AMBIVALENT => Content::Other(format!(
+            "several signatures at once (`wipefs {}` lists them)",
+            device.path.display()
+        )),
         _ => parse(&output),
     })
-}
-
-fn probing(limits: &Limits) -> Command {
-    Command::reads("blkid", limits.query).args(["--probe", "--output", "export"])
-}
-
-/// Names what blkid finds when it looks for one kind at a time. Only for the message.
-fn each_alone(host: &Host, limits: &Limits, device: &Device) -> Vec<String> {
-    const KINDS: [&str; 12] = [
-        "ext2,ext3,ext4",
-        "xfs",
-        "btrfs",
-        "swap",
-        "crypto_LUKS",
-        "LVM2_member",
-        "linux_raid_member",
-        "zfs_member",
-        "bcache",
-        "vfat,exfat,ntfs",
-        "iso9660,udf",
-        "f2fs,gfs2,ocfs2,jfs,reiserfs",
-    ];
-    KINDS
-        .iter()
-        .filter_map(|kinds| {
-            let command = probing(limits)
-                .args(["--match-types", kinds])
-                .operand(&device.path);
-            let output = host.run(&command).ok()?;
-            value(&output.stdout, "TYPE")
-        })
-        .collect()
 }
 
 fn value(export: &[u8], key: &str) -> Option<String> {

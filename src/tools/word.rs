@@ -29,7 +29,9 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
              run `{} allow-format {id}`",
             own_name()
         ),
-        other => bail!("{id} holds {other}, which is no filesystem that this driver mounts"),
+        other @ Content::Other(_) => {
+            bail!("{id} holds {other}, which is no filesystem that this driver mounts")
+        }
     }
 }
 
