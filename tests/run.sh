@@ -6,7 +6,9 @@
 #   tests/run.sh unit            what needs neither a machine nor the executable
 #   tests/run.sh cli             the executable's replies, on this machine
 #   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
-#   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
+#   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name.
+#                                SUITE=bullseye|bookworm|trixie|sid: on that Debian's own files and
+#                                kernel, which debootstrap puts into the cache once
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
 #                                KUBELET=PATH names one, else it is built once from Debian's
 #                                sources; PEER=PATH names the bash script that nodes change from
@@ -29,6 +31,8 @@ cd "$(dirname "$0")/.."
 . tests/boot.sh
 # shellcheck source=tests/uml.sh
 . tests/uml.sh
+# shellcheck source=tests/suite.sh
+. tests/suite.sh
 # shellcheck source=tests/kubelet/boot.sh
 . tests/kubelet/boot.sh
 # shellcheck source=tests/kubelet/plane/boot.sh
@@ -263,7 +267,7 @@ half() {
 
 # Two guests with half of the tests each end sooner than one.
 guest() {
-    need_guest
+    [ -n "${SUITE:-}" ] || need_guest
     need strace:strace
     choose_machine
     local tests all other pid

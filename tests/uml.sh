@@ -7,6 +7,11 @@
 # work. Only a guest that came up proves that.
 choose_machine() {
     local answer
+    if [ -n "${SUITE:-}" ]; then
+        need_suite
+        MACHINE=uml
+        return
+    fi
     choose_acceleration
     [ -z "${MACHINE:-}" ] || return 0
     MACHINE=vng
@@ -40,9 +45,10 @@ boot_uml() {
     for file in "$@"; do
         disks+=("ubd${letters:${#disks[@]}:1}=$file")
     done
+    install tests/uml-init "$files/init"
     # Its memory is a file, of which only what was used takes space.
-    as_root env TMPDIR=/dev/shm timeout --kill-after=10 "$seconds" linux.uml mem=3G \
-        root=/dev/root rootfstype=hostfs rootflags=/ ro init="$PWD/tests/uml-init" share="$dir" files="$files" \
+    on_suite "$dir" env TMPDIR=/dev/shm timeout --kill-after=10 "$seconds" linux.uml mem=3G \
+        root=/dev/root rootfstype=hostfs rootflags=/ ro init="$files/init" share="$dir" files="$files" \
         "${disks[@]}" ${UML_OPTIONS[@]+"${UML_OPTIONS[@]}"} \
         con0=null,fd:2 con1=null,fd:1 con=null console=tty0 loglevel=5 \
         < /dev/null 2> >(cat > "$files/console") | cat || status=$?
