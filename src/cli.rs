@@ -12,8 +12,8 @@ use clap::{CommandFactory, Parser};
 
 use crate::config::{FILE_VARIABLE, Loaded};
 use crate::fs::{EXAMINE, FLUSH, examine::examine};
+use crate::host::trust::load;
 use crate::host::{Host, Kernel, LinuxKernel, Processes, Signals, keep_memory_private};
-use crate::load::load;
 use crate::mount::UNMOUNT;
 use crate::options::holds_secret;
 use crate::reply::Reply;

@@ -11,16 +11,15 @@ pub mod error;
 pub mod fs;
 pub mod holders;
 pub mod host;
-pub mod load;
 pub mod lock;
 pub mod lvm;
 pub mod mount;
-pub mod mountoptions;
 pub mod names;
 pub mod options;
 pub mod reply;
-pub mod size;
 mod tools;
+
+pub use names::size;
 
 use std::ffi::OsString;
 

@@ -7,8 +7,8 @@ use anyhow::{Context, Error, Result, bail};
 
 use crate::device::Device;
 use crate::holders;
+use crate::host::trust::require_roots;
 use crate::host::{Kernel, Lock};
-use crate::load::require_roots;
 use crate::lvm::Volume;
 
 /// Where the lock files are. /run is emptied by a reboot, as locks should be.

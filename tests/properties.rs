@@ -4,10 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use flexvolume_lvm::mountoptions::MountOptions;
-use flexvolume_lvm::names::{FsType, LvId, LvName, VgName, same_host};
-use flexvolume_lvm::options::{Options, holds_secret};
-use flexvolume_lvm::size::Bytes;
+use flexvolume_lvm::names::{Bytes, FsType, LvId, LvName, VgName, same_host};
+use flexvolume_lvm::options::{MountOptions, Options, holds_secret};
 use proptest::prelude::*;
 
 /// Names that LVM takes, hyphens and dots among them more often than people write them.

@@ -8,9 +8,8 @@ use toml::de::DeValue;
 
 use super::read::kind;
 use super::{LogTarget, StaleBackups};
-use crate::names::{FsType, LvName};
+use crate::names::{Bytes, FsType, LvName};
 use crate::options::MountOptions;
-use crate::size::Bytes;
 
 /// A day: a limit beyond it is a mistake.
 const MOST_SECONDS: u64 = 86_400;

@@ -14,9 +14,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 
-use crate::names::{FsType, LvName, VgName};
+use crate::names::{Bytes, FsType, LvName, VgName};
 use crate::options::MountOptions;
-use crate::size::Bytes;
 
 /// The environment variable that names another config file.
 pub const FILE_VARIABLE: &str = "FLEXVOLUME_LVM_CONFIG";

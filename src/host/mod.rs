@@ -9,6 +9,7 @@ mod kernel;
 mod log;
 mod process;
 mod signals;
+pub mod trust;
 
 pub use command::{Command, Effect, Output, Program, ToolError};
 pub use kernel::{DeviceNumber, Kernel, LinuxKernel, Lock, Owner};

@@ -6,6 +6,7 @@
 
 mod fs_type;
 pub mod plugin;
+pub mod size;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use fs_type::{FsType, UnknownFs};
 pub use plugin::Plugin;
+pub use size::Bytes;
 
 /// `NAME_LEN` less its NUL, and the same for a name in device-mapper (`DM_NAME_LEN`).
 const LONGEST: usize = 127;

@@ -1,6 +1,7 @@
 //! The options of a volume, as kubelet passes them: those of the manifest and its own.
 
 mod flat;
+mod mount_options;
 #[cfg(test)]
 mod tests;
 
@@ -9,9 +10,8 @@ use std::ffi::OsStr;
 
 use anyhow::{Context, Result, bail};
 
-pub use crate::mountoptions::MountOptions;
-use crate::names::{FsType, LvId, LvName, VgName};
-use crate::size::Bytes;
+use crate::names::{Bytes, FsType, LvId, LvName, VgName};
+pub use mount_options::MountOptions;
 
 /// How kubelet's own keys begin.
 const KUBELET: &str = "kubernetes.io/";

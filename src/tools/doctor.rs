@@ -10,7 +10,7 @@ use crate::cli::Printed;
 use crate::config::{Config, Loaded, LogTarget};
 use crate::device::Device;
 use crate::host::Host;
-use crate::load::require_roots;
+use crate::host::trust::require_roots;
 use crate::lock::LOCK_DIR;
 use crate::lvm::{self, Volume};
 use crate::mount::{Table, is_kubelets};

@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
+use super::{Kernel, Owner};
 use crate::config::{Config, FILE_VARIABLE, Loaded, config_path};
-use crate::host::{Kernel, Owner};
 
 /// Reads the config of the driver that is `exe`. `variable` is what the environment names instead
 /// of the file beside it. No file beside it is an empty one; a file that somebody names is there.
