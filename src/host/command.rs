@@ -36,6 +36,7 @@ pub struct Command {
     effect: Effect,
     accepted: &'static [i32],
     stdin: Option<Arc<File>>,
+    words: fn(&[u8]) -> Option<String>,
     has_operands: bool,
     is_undo: bool,
 }
@@ -81,6 +82,7 @@ impl Command {
             effect,
             accepted: &[0],
             stdin: None,
+            words: |_| None,
             has_operands: false,
             is_undo: false,
         }
@@ -120,6 +122,18 @@ impl Command {
     pub fn stdin(mut self, file: Arc<File>) -> Self {
         self.stdin = Some(file);
         self
+    }
+
+    /// Finds the tool's complaints in its standard output with this. None: there are none in it.
+    #[must_use]
+    pub fn words(mut self, words: fn(&[u8]) -> Option<String>) -> Self {
+        self.words = words;
+        self
+    }
+
+    /// The tool's complaints in its standard output, if they can be told there.
+    pub(super) fn words_in(&self, stdout: &[u8]) -> Option<String> {
+        (self.words)(stdout)
     }
 
     /// What to run.

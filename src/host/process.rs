@@ -178,7 +178,7 @@ impl Tools for Processes<'_> {
             Err(ToolError::Failed {
                 line: line(),
                 code,
-                stderr: watched.complaint(),
+                stderr: watched.complaint(command),
             })
         }
     }
@@ -316,13 +316,18 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// What it had to say, on one line. e2fsck complains on standard output.
-    fn complaint(&self) -> String {
-        if !self.stderr.is_empty() {
-            return self.err_line();
+    /// What it had to say, on one line. e2fsck complains on standard output, and LVM may.
+    fn complaint(&self, command: &Command) -> String {
+        let stderr = self.err_line();
+        match command.words_in(&self.stdout) {
+            Some(words) if words.is_empty() || stderr.is_empty() => stderr + &words,
+            Some(words) => format!("{stderr}; {words}"),
+            None if !stderr.is_empty() => stderr,
+            None => {
+                let tail = self.stdout.len().saturating_sub(MOST_STDERR);
+                one_line(self.stdout.get(tail..).unwrap_or_default())
+            }
         }
-        let tail = self.stdout.len().saturating_sub(MOST_STDERR);
-        one_line(self.stdout.get(tail..).unwrap_or_default())
     }
 
     /// Ends the child and all of its group. Returns its pid if it does not even die of SIGKILL.

@@ -8,6 +8,7 @@ use anyhow::{Context, Error, Result, bail};
 use super::record::{CREATING, Tags};
 use super::report::Volume;
 use super::wait::{explain, run_in_turn};
+use super::words::words;
 use crate::config::{Limits, VolumeGroup};
 use crate::host::{Command, Host, Lock, ToolError};
 use crate::names::{LvId, LvName, VgName};
@@ -22,7 +23,7 @@ fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
 
 /// Runs an LVM command that fails when what it is to do has been done.
 fn run_once(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
-    let done = host.run(command);
+    let done = host.run(&command.clone().words(words));
     done.map(drop)
         .map_err(|error| explain(host, Some(vg), error))
 }

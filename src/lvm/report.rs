@@ -4,18 +4,14 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use super::record::Record;
-use super::wait::{explain, run_in_turn};
+use super::wait::run_in_turn;
+use super::words::words;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, LvName, VgName};
 use crate::size::Bytes;
-
-/// LVM's code for "the command failed", which an unknown name is too. Source: lvm(8) is silent;
-/// lvm2 lib/commands/errors.h, `ECMD_FAILED`.
-const FAILED: i32 = 5;
 
 /// What LVM knows of one logical volume.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,17 +75,6 @@ pub struct Group {
     pub shared: bool,
 }
 
-/// The answer to the question for one volume.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Found {
-    /// There it is.
-    Volume(Box<Volume>),
-    /// LVM says that the group has no such volume.
-    NoVolume,
-    /// LVM says that there is no such group.
-    NoGroup,
-}
-
 /// One of LVM's JSON reports.
 #[derive(Debug, Deserialize)]
 pub struct Report {
@@ -108,7 +93,7 @@ impl Report {
     }
 
     /// The rows of one kind (`lv`, `vg`), every field a string.
-    fn rows(self, kind: &str) -> Result<Vec<Fields>, serde_json::Error> {
+    pub(super) fn rows(self, kind: &str) -> Result<Vec<Fields>, serde_json::Error> {
         let mut rows = Vec::new();
         for mut part in self.report {
             if let Some(found) = part.remove(kind) {
@@ -134,13 +119,20 @@ impl Report {
             .collect()
     }
 
-    fn groups(self) -> Result<Vec<Group>, String> {
+    /// Whether it has a row with this value in this field.
+    pub(super) fn has(self, kind: &str, field: &str, value: &str) -> Result<bool, String> {
+        let rows = self.rows(kind).map_err(|e| e.to_string())?;
+        let values: Result<Vec<_>, _> = rows.iter().map(|row| text(row, field)).collect();
+        Ok(values?.contains(&value))
+    }
+
+    pub(super) fn groups(self) -> Result<Vec<Group>, String> {
         let rows = self.rows("vg").map_err(|e| e.to_string())?;
         rows.iter().map(group).collect()
     }
 }
 
-fn text<'a>(row: &'a Fields, field: &str) -> Result<&'a str, String> {
+pub(super) fn text<'a>(row: &'a Fields, field: &str) -> Result<&'a str, String> {
     row.get(field)
         .map(String::as_str)
         .ok_or_else(|| format!("no field {field}"))
@@ -201,17 +193,18 @@ fn group(row: &Fields) -> Result<Group, String> {
     })
 }
 
-const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
+pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
     lv_skip_activation,lv_permissions,lv_health_status,lv_device_open,lv_layout,lv_role,pool_lv,\
     data_percent,metadata_percent,vg_extent_size,vg_free";
-const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count,vg_shared";
+pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count,vg_shared";
 
-/// What an administrator may have set otherwise in lvm.conf(5), section `report`, as pleases people:
-/// tags that are not told apart would be no record.
+/// What an administrator may have set otherwise in lvm.conf(5), as pleases people: tags that are not
+/// told apart would be no record. LVM 2.03.31 writes its messages into a report in JSON unless it is
+/// told not to; what is in the log, and which columns of it, would be lvm.conf's choice.
 const FORMAT: &str = "report/time_format=\"%s\" report/list_item_separator=\",\" \
-    report/binary_values_as_numeric=0 report/compact_output=0";
+    report/binary_values_as_numeric=0 report/compact_output=0 log/report_command_log=0";
 
-fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command {
+pub(super) fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command {
     Command::reads(tool, limit).args([
         "--reportformat",
         "json",
@@ -226,7 +219,7 @@ fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command {
 }
 
 /// Asks about one group, or about all.
-fn read<T>(
+pub(super) fn read<T>(
     host: &Host,
     vg: Option<&VgName>,
     command: &Command,
@@ -234,108 +227,19 @@ fn read<T>(
 ) -> Result<T, ToolError> {
     let output = match vg {
         Some(vg) => run_in_turn(host, vg, command)?,
-        None => host.run(command)?,
+        None => host.run(&command.clone().words(words))?,
     };
     Report::parse(&output.stdout)
         .map_err(|e| e.to_string())
         .and_then(parse)
-        .map_err(|reason| ToolError::Unintelligible {
-            line: command.line(),
-            reason,
-        })
-}
-
-/// Asks LVM for one volume, by name.
-///
-/// "There is none" is only what LVM says in so many words. Any other failure is an error: a
-/// volume that cannot be seen just now must never count as absent.
-///
-/// # Errors
-/// lvs(8)'s.
-pub fn find(host: &Host, id: &LvId, limit: Duration) -> Result<Found> {
-    look_for(host, id, limit)
-        .map_err(|error| explain(host, Some(id.vg()), error))
-        .with_context(|| format!("asking LVM for {id}"))
-}
-
-fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError> {
-    let command = ask("lvs", LV_FIELDS, limit).operand(id.to_string());
-    match read(host, Some(id.vg()), &command, Report::volumes) {
-        Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
-            Some(volume) => Ok(Found::Volume(Box::new(volume))),
-            None => Err(ToolError::Unintelligible {
+        .map_err(|reason| {
+            let said = [words(&output.stdout).unwrap_or_default(), output.stderr];
+            let reason = [reason].into_iter().chain(said).filter(|s| !s.is_empty());
+            ToolError::Unintelligible {
                 line: command.line(),
-                reason: "no line for it".to_owned(),
-            }),
-        },
-        Err(ToolError::Failed { line, code, stderr }) if code == FAILED => {
-            if stderr.contains(&format!("Failed to find logical volume \"{id}\"")) {
-                Ok(Found::NoVolume)
-            } else if stderr.contains(&format!("Volume group \"{}\" not found", id.vg())) {
-                Ok(Found::NoGroup)
-            } else {
-                Err(ToolError::Failed { line, code, stderr })
+                reason: reason.collect::<Vec<_>>().join("; "),
             }
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Whether an LVM command was killed after it had loaded a new table for this volume and before
-/// the kernel used it. LVM waits for a command that is still at work, so this is not about one.
-///
-/// # Errors
-/// lvs(8)'s.
-pub fn has_unused_table(host: &Host, id: &LvId, limit: Duration) -> Result<bool> {
-    const FIELD: &str = "lv_inactive_table";
-    let command = ask("lvs", FIELD, limit).operand(id.to_string());
-    let parse = |report: Report| {
-        let rows = report.rows("lv").map_err(|e| e.to_string())?;
-        let row = rows.first().ok_or("no line for it")?;
-        Ok(!text(row, FIELD)?.is_empty())
-    };
-    read(host, Some(id.vg()), &command, parse)
-        .map_err(|error| explain(host, Some(id.vg()), error))
-        .with_context(|| format!("asking LVM for the tables of {id}"))
-}
-
-/// The volumes that carry a tag.
-///
-/// # Errors
-/// lvs(8)'s.
-pub fn tagged(host: &Host, tag: &str, limit: Duration) -> Result<Vec<Volume>> {
-    let command = ask("lvs", LV_FIELDS, limit).operand(format!("@{tag}"));
-    read(host, None, &command, Report::volumes)
-        .map_err(|error| explain(host, None, error))
-        .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
-}
-
-/// All visible volumes of all groups.
-///
-/// # Errors
-/// lvs(8)'s.
-pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>> {
-    read(host, None, &ask("lvs", LV_FIELDS, limit), Report::volumes)
-        .map_err(|error| explain(host, None, error))
-        .context("asking LVM for all volumes")
-}
-
-/// One volume group. None: LVM says that there is no such group.
-///
-/// # Errors
-/// vgs(8)'s.
-pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Group>> {
-    let command = ask("vgs", VG_FIELDS, limit).operand(vg.to_string());
-    match read(host, Some(vg), &command, Report::groups) {
-        Ok(groups) => Ok(groups.into_iter().find(|group| group.name == vg.as_str())),
-        Err(ToolError::Failed { code, stderr, .. })
-            if code == FAILED && stderr.contains(&format!("Volume group \"{vg}\" not found")) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(explain(host, Some(vg), error))
-            .with_context(|| format!("asking LVM for the group {vg}")),
-    }
+        })
 }
 
 #[cfg(test)]

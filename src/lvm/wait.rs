@@ -2,6 +2,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Error;
 
+use super::words::words;
 use crate::holders;
 use crate::host::{Command, Effect, Host, Output, ToolError};
 use crate::names::VgName;
@@ -20,6 +21,7 @@ pub(super) fn run_in_turn(
     vg: &VgName,
     command: &Command,
 ) -> Result<Output, ToolError> {
+    let command = &command.clone().words(words);
     for _ in 1..TURNS {
         match host.run(command) {
             Err(ToolError::TimedOut { stuck: None, .. }) if queue_moves(host, vg) => {}

@@ -293,7 +293,7 @@ fn is_checked(word: &str) -> bool {
         "--nosuffix",
         "--config",
         "report/time_format=\"%s\" report/list_item_separator=\",\" \
-         report/binary_values_as_numeric=0 report/compact_output=0",
+         report/binary_values_as_numeric=0 report/compact_output=0 log/report_command_log=0",
         "--options",
         "--",
         "--activate",

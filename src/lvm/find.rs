@@ -1,0 +1,209 @@
+//! Which volumes and groups there are.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::report::{Group, LV_FIELDS, Report, VG_FIELDS, Volume, ask, read, text};
+use super::wait::explain;
+use crate::host::{Host, ToolError};
+use crate::names::{LvId, VgName};
+
+/// LVM's code for "the command failed", which an unknown name is too. Source: lvm(8) is silent;
+/// lvm2 lib/commands/errors.h, `ECMD_FAILED`.
+const FAILED: i32 = 5;
+
+/// The answer to the question for one volume.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// There it is.
+    Volume(Box<Volume>),
+    /// LVM says that the group has no such volume.
+    NoVolume,
+    /// LVM says that there is no such group.
+    NoGroup,
+}
+
+/// Asks LVM for one volume, by name.
+///
+/// "There is none" is never read from a message, whose words and place differ between versions of
+/// LVM, nor from an exit code, which says no more than "failed". It takes a report of LVM's that
+/// succeeds and lacks the volume. Any other failure is an error: a volume that cannot be seen just
+/// now must never count as absent.
+///
+/// # Errors
+/// lvs(8)'s.
+pub fn find(host: &Host, id: &LvId, limit: Duration) -> Result<Found> {
+    look_for(host, id, limit)
+        .map_err(|error| explain(host, Some(id.vg()), error))
+        .with_context(|| format!("asking LVM for {id}"))
+}
+
+fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError> {
+    let command = ask("lvs", LV_FIELDS, limit).operand(id.to_string());
+    match read(host, Some(id.vg()), &command, Report::volumes) {
+        Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
+            Some(volume) => Ok(Found::Volume(Box::new(volume))),
+            None => Err(ToolError::Unintelligible {
+                line: command.line(),
+                reason: "no line for it".to_owned(),
+            }),
+        },
+        Err(error @ ToolError::Failed { code: FAILED, .. }) => {
+            let lv = id.lv().as_str();
+            let command = ask("lvs", "lv_name", limit).operand(id.vg().as_str());
+            match read(host, Some(id.vg()), &command, |r| {
+                r.has("lv", "lv_name", lv)
+            }) {
+                Ok(false) => Ok(Found::NoVolume),
+                Err(_) if is_unknown(host, id.vg(), limit) => Ok(Found::NoGroup),
+                Ok(true) | Err(_) => Err(error),
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether LVM, when it lists all groups that are on the disks, lacks this one. Other hosts' groups
+/// and those that are locked are in that list too.
+fn is_unknown(host: &Host, vg: &VgName, limit: Duration) -> bool {
+    let command = ask("vgs", "vg_name", limit).args(["--readonly", "--foreign", "--shared"]);
+    let listed = read(host, None, &command, |r| {
+        r.has("vg", "vg_name", vg.as_str())
+    });
+    matches!(listed, Ok(false))
+}
+
+/// Whether an LVM command was killed after it had loaded a new table for this volume and before
+/// the kernel used it. LVM waits for a command that is still at work, so this is not about one.
+///
+/// # Errors
+/// lvs(8)'s.
+pub fn has_unused_table(host: &Host, id: &LvId, limit: Duration) -> Result<bool> {
+    const FIELD: &str = "lv_inactive_table";
+    let command = ask("lvs", FIELD, limit).operand(id.to_string());
+    let parse = |report: Report| {
+        let rows = report.rows("lv").map_err(|e| e.to_string())?;
+        let row = rows.first().ok_or("no line for it")?;
+        Ok(!text(row, FIELD)?.is_empty())
+    };
+    read(host, Some(id.vg()), &command, parse)
+        .map_err(|error| explain(host, Some(id.vg()), error))
+        .with_context(|| format!("asking LVM for the tables of {id}"))
+}
+
+/// The volumes that carry a tag.
+///
+/// # Errors
+/// lvs(8)'s.
+pub fn tagged(host: &Host, tag: &str, limit: Duration) -> Result<Vec<Volume>> {
+    let command = ask("lvs", LV_FIELDS, limit).operand(format!("@{tag}"));
+    read(host, None, &command, Report::volumes)
+        .map_err(|error| explain(host, None, error))
+        .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
+}
+
+/// All visible volumes of all groups.
+///
+/// # Errors
+/// lvs(8)'s.
+pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>> {
+    read(host, None, &ask("lvs", LV_FIELDS, limit), Report::volumes)
+        .map_err(|error| explain(host, None, error))
+        .context("asking LVM for all volumes")
+}
+
+/// One volume group. None: LVM says that there is no such group.
+///
+/// # Errors
+/// vgs(8)'s.
+pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Group>> {
+    let command = ask("vgs", VG_FIELDS, limit).operand(vg.to_string());
+    match read(host, Some(vg), &command, Report::groups) {
+        Ok(groups) => Ok(groups.into_iter().find(|group| group.name == vg.as_str())),
+        Err(ToolError::Failed { code: FAILED, .. }) if is_unknown(host, vg, limit) => Ok(None),
+        Err(error) => Err(explain(host, Some(vg), error))
+            .with_context(|| format!("asking LVM for the group {vg}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::{Command, LinuxKernel, Output, Signals, Tools};
+
+    /// LVM's answers about a volume, about the volumes of its group, and about all groups: what it
+    /// prints, or the code that it fails with.
+    struct Answers([Result<&'static str, i32>; 3]);
+
+    impl Tools for Answers {
+        fn run(&self, command: &Command) -> Result<Output, ToolError> {
+            let [volume, group, groups] = self.0;
+            let answer = match command.tool_name() {
+                "vgs" => groups,
+                _ if command.has_arg("vg/x") => volume,
+                _ => group,
+            };
+            let failed = |code| ToolError::Failed {
+                line: command.line(),
+                code,
+                stderr: "Volume group \"vg\" not found".to_owned(),
+            };
+            answer.map_err(failed).map(|stdout| Output {
+                stdout: stdout.into(),
+                ..Output::default()
+            })
+        }
+
+        fn has(&self, _: &str) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn only_a_report_that_lacks_it_says_that_a_volume_or_a_group_is_absent() {
+        const NONE: Result<&str, i32> = Ok(r#"{"report":[{"lv":[],"vg":[]}]}"#);
+        const OTHER: Result<&str, i32> =
+            Ok(r#"{"report":[{"lv":[{"lv_name":"xx"}],"vg":[{"vg_name":"vg2"}]}]}"#);
+        const HERE: Result<&str, i32> =
+            Ok(r#"{"report":[{"lv":[{"lv_name":"x"}],"vg":[{"vg_name":"vg"}]}]}"#);
+        let cases = [
+            ("no volumes", [Err(5), NONE, Err(5)], Some(Found::NoVolume)),
+            (
+                "others only",
+                [Err(5), OTHER, Err(5)],
+                Some(Found::NoVolume),
+            ),
+            (
+                "there, and something else failed",
+                [Err(5), HERE, NONE],
+                None,
+            ),
+            ("no groups", [Err(5), Err(5), NONE], Some(Found::NoGroup)),
+            (
+                "other groups",
+                [Err(5), Err(5), OTHER],
+                Some(Found::NoGroup),
+            ),
+            ("a group that may not be used", [Err(5), Err(5), HERE], None),
+            ("LVM cannot list", [Err(5), Err(5), Err(5)], None),
+            ("LVM does not start", [Err(3), NONE, NONE], None),
+            ("killed", [Err(137), NONE, NONE], None),
+            ("a report without it", [NONE, NONE, NONE], None),
+            ("no report", [Err(5), Ok("x"), Ok("y")], None),
+            (
+                "a report without names",
+                [Err(5), Ok(r#"{"report":[{"lv":[{}]}]}"#), HERE],
+                None,
+            ),
+        ];
+        for (name, answers, want) in cases {
+            let signals = Signals::install().unwrap();
+            let (tools, kernel) = (Answers(answers), LinuxKernel::new(&signals));
+            let host = Host::new(&tools, &kernel);
+            let id = LvId::parse("vg/x").unwrap();
+            let found = find(&host, &id, Duration::from_secs(1));
+            assert_eq!(found.ok(), want, "{name}");
+        }
+    }
+}
