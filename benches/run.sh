@@ -14,8 +14,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/boot.sh
 . tests/boot.sh
-# shellcheck source=tests/uml.sh
-. tests/uml.sh
 
 export CARGO_TERM_COLOR=never
 unset CARGO_BUILD_TARGET
@@ -96,9 +94,8 @@ parts() {
 
 guest() {
     local VNG_OPTIONS=(--cpus "${CPUS:-2}")
-    need_guest
-    choose_acceleration
-    say "on real LVM in a guest (${CPUS:-2} processors, ${KERNEL##*/})"
+    MACHINE=${MACHINE:-vng} need_guest
+    say "on real LVM in a guest (${CPUS:-2} processors, ${MACHINE:-vng})"
     boot "$DIR" "$GUEST_LIMIT" \
         "modprobe -a loop dm-mod; mount -o remount,size=85% /run; cd /run; mkdir driver; cp $DIR/lvm driver/
         $DIR/calls$(printf ' %q' "${ARGUMENTS[@]}") --driver /run/driver/lvm \

@@ -3,7 +3,8 @@
 #
 #   examples/quickstart.sh          in a guest kernel that boots on this machine's own files;
 #                                   nothing here is changed, and no root is needed once the
-#                                   packages are there
+#                                   packages are there. SUITE=bullseye|bookworm|trixie|sid: on that
+#                                   Debian's files and kernel, which takes root and debootstrap
 #   examples/quickstart.sh --keep   the same, and leaves you in a shell in the guest with the
 #                                   volume in place; `exit` ends the guest
 #   examples/quickstart.sh --here   on this machine itself, with a loop device; needs root and
@@ -21,7 +22,7 @@ for word in "$@"; do
         --here) where=here ;;
         --keep) keep=--keep ;;
         *)
-            sed -n '2,12s/^# \{0,1\}//p' "$0"
+            sed -n '2,14s/^# \{0,1\}//p' "$0"
             [[ $word == --help ]] && exit
             exit 2
             ;;
@@ -48,19 +49,25 @@ if [ "$where" = here ]; then
     exit
 fi
 
+# In a shell in user-mode Linux one would miss the terminal's ways.
+[ -z "$keep" ] || MACHINE=vng
+[ -z "$keep${SUITE:-}" ] || [ -z "$keep" ] || die "--keep is for this machine's own files"
 need_guest
-choose_acceleration
 cp "$driver" "$DIR/lvm"
 cp examples/life-of-a-volume.sh "$DIR"
 # The volume's disk is in the guest's memory: a loop device cannot be on a shared directory.
 play="mkdir -p /run/demo; bash $DIR/life-of-a-volume.sh $DIR/lvm /run/demo"
-say "booting $KERNEL as a guest, which takes up to a minute without KVM"
+say "booting a guest, which takes up to a minute without KVM"
 if [ -z "$keep" ]; then
-    if ! boot "$DIR" 1800 "$play"; then
-        say "the guest's console"
-        cat "$DIR/console"
-        die "the guest ended with an error"
-    fi
+    [ -n "${SUITE:-}" ] || SUITES=("")
+    for suite in "${SUITES[@]}"; do
+        [ -z "$suite" ] || files_of "$suite"
+        if ! boot "$DIR" 1800 "$play"; then
+            say "the guest's console"
+            cat "$DIR/console"
+            die "the guest ended with an error"
+        fi
+    done
 else
     cat > "$DIR/shell" << END
 #!/bin/bash

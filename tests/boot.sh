@@ -1,7 +1,11 @@
 # shellcheck shell=bash
-# Sourced by tests/run.sh and examples/quickstart.sh: installs what is missing, and boots a guest
-# kernel on this machine's own files. Nothing that the guest does stays here, except what it
-# writes into the one directory that it shares.
+# Sourced by what boots a guest: installs what is missing, and boots a guest kernel on this machine's
+# own files. Nothing that the guest does stays here, except what it writes into the one directory
+# that it shares.
+# shellcheck source=tests/uml.sh
+. tests/uml.sh
+# shellcheck source=tests/suite.sh
+. tests/suite.sh
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/flexvolume-lvm
 # Pinned: another version may have other options, or not hand the exit status through.
@@ -48,11 +52,13 @@ install_packages() {
 }
 
 need_rust() {
+    local rust
     need cc:gcc
     command -v cargo > /dev/null || [ -z "${SUDO_USER:-}" ] ||
         die "root has no cargo; run this as $SUDO_USER, it asks for root where that is needed"
-    command -v cargo > /dev/null ||
-        die "missing here: cargo; install Rust 1.89 or newer (rustup does that) and try again"
+    rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    printf '%s\n' "$rust" "$(cargo --version 2> /dev/null | cut -d ' ' -f 2)" | sort --version-sort --check=quiet ||
+        die "missing here: cargo $rust or newer; install Rust (rustup does that) and try again"
 }
 
 need_cargo_fuzz() {
@@ -65,21 +71,30 @@ need_cargo_fuzz() {
         cargo-fuzz --version "$CARGO_FUZZ_VERSION")
 }
 
-# Everything that the guest needs: it sees this machine's files, so that is installed here.
+# Everything that a guest needs. Sets MACHINE, if it is not set yet: "vng" where KVM works, else
+# "uml", and "vng" again where that does not work either.
 need_guest() {
+    [ "$(uname -m)" = x86_64 ] || die "the guest is known to work on x86_64 only, not on $(uname -m)"
+    if [ -n "${SUITE:-}" ]; then
+        need_suites
+        MACHINE=uml
+        return
+    fi
+    # It sees this machine's files, so that is installed here.
     need lvs:lvm2 thin_check:thin-provisioning-tools mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs \
         mkfs.btrfs:btrfs-progs udevadm:udev lsblk:util-linux modprobe:kmod busybox:busybox-static \
         cryptsetup:cryptsetup-bin
-    [ "$(uname -m)" = x86_64 ] || die "the guest is known to work on x86_64 only, not on $(uname -m)"
-    need qemu-system-x86_64:qemu-system-x86
-    KERNEL=$(newest_kernel)
-    if [ -z "$KERNEL" ] && command -v apt-get > /dev/null; then
-        install_packages "$(. /etc/os-release && [ "$ID" = ubuntu ] &&
-            echo linux-image-generic || echo linux-image-amd64)"
-        KERNEL=$(newest_kernel)
+    ACCEL=(--disable-kvm)
+    [ "${MACHINE:-}" != uml ] || need linux.uml:user-mode-linux
+    if [ "${MACHINE:-}" != uml ] && [ -e /dev/kvm ]; then
+        need_vng
+        choose_acceleration
     fi
-    [ -n "$KERNEL" ] || die "missing here: a kernel in /boot with device-mapper modules in /lib/modules"
-    need_vng
+    if [ -z "${MACHINE:-}" ]; then
+        MACHINE=vng
+        [ ${#ACCEL[@]} = 0 ] || ! uml_works || MACHINE=uml
+    fi
+    [ "$MACHINE" = uml ] || need_vng
 }
 
 # The newest kernel that has its modules here. It is only ever booted as a guest.
@@ -95,6 +110,14 @@ newest_kernel() {
 }
 
 need_vng() {
+    need qemu-system-x86_64:qemu-system-x86
+    KERNEL=$(newest_kernel)
+    if [ -z "$KERNEL" ] && command -v apt-get > /dev/null; then
+        install_packages "$(. /etc/os-release && [ "$ID" = ubuntu ] &&
+            echo linux-image-generic || echo linux-image-amd64)"
+        KERNEL=$(newest_kernel)
+    fi
+    [ -n "$KERNEL" ] || die "missing here: a kernel in /boot with device-mapper modules in /lib/modules"
     VENV=$CACHE/venv-$VNG_VERSION
     [ ! -x "$VENV/bin/vng" ] || return 0
     say "installing virtme-ng $VNG_VERSION into $VENV"
@@ -114,11 +137,9 @@ vng() {
         --force-9p "$@"
 }
 
-# Sets ACCEL. /dev/kvm may be there and not work: only a guest that came up in it proves it.
+# Empties ACCEL where KVM works. /dev/kvm may be there and not: only a guest that came up proves it.
 choose_acceleration() {
     local answer
-    ACCEL=(--disable-kvm)
-    [ -e /dev/kvm ] || return 0
     answer=$CACHE/kvm-$(uname -r)-${KERNEL##*/}
     if [ ! -e "$answer" ]; then
         say "trying whether KVM works here"
@@ -142,20 +163,20 @@ choose_acceleration() {
 # below DIR that BOOT_FILES names: guests that run at once and share one need that. The disks are
 # /dev/vda and so on, and `cut_power` ends the guest as if its plug had been pulled.
 boot() {
-    local dir=$1 seconds=$2 command=$3 status=0 file disks=''
+    local dir=$1 seconds=$2 command=$3 status=0 file drives=''
     if [ "${MACHINE:-vng}" = uml ]; then
         boot_uml "$@"
         return
     fi
     shift 3
     for file in "$@"; do
-        disks+=" -drive file=$file,if=virtio,format=raw"
+        drives+=" -drive file=$file,if=virtio,format=raw"
     done
     # The pipes are needed: qemu opens what it writes to anew, and would overwrite a file.
     timeout --kill-after=10 "$seconds" "${BASH:-bash}" -c "$(declare -f as_root die vng)
         VENV=$VENV KERNEL=$KERNEL; vng \"\$@\" < /dev/null" boot \
         --verbose --append loglevel=5 --append no_timer_check "${ACCEL[@]}" --rwdir "$dir" \
-        ${disks:+"--qemu-opts=$disks"} ${VNG_OPTIONS[@]+"${VNG_OPTIONS[@]}"} -- "exec 2>&1
+        ${drives:+"--qemu-opts=$drives"} ${VNG_OPTIONS[@]+"${VNG_OPTIONS[@]}"} -- "exec 2>&1
         cut_power() { echo b > /proc/sysrq-trigger; sleep 600; }
         $command" 2> >(cat > "${BOOT_FILES:-$dir}/console") | cat || status=$?
     [ "$status" != 124 ] || echo "the guest did not end within $seconds seconds, and was stopped"

@@ -4,11 +4,10 @@
 #   tests/run.sh                 everything but the control plane
 #   tests/run.sh --plane         everything, which is what must pass before a change is taken
 #   tests/run.sh unit            what needs neither a machine nor the executable
+#   tests/run.sh lint            format, clippy and shellcheck
 #   tests/run.sh cli             the executable's replies, on this machine
 #   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
-#   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name.
-#                                SUITE=bullseye|bookworm|trixie|sid: on that Debian's own files and
-#                                kernel, which debootstrap puts into the cache once
+#   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
 #                                KUBELET=PATH names one, else it is built once from Debian's
 #                                sources; PEER=PATH names the bash script that nodes change from
@@ -16,7 +15,10 @@
 #                                controller that attaches, a node that goes down
 #
 # The guest is a virtual machine where KVM works, else user-mode Linux, else an emulated machine;
-# MACHINE=vng or MACHINE=uml chooses.
+# MACHINE=vng or MACHINE=uml chooses. It has this machine's files, or with
+# SUITE=bullseye|bookworm|trixie|sid that Debian's own files and kernel, which debootstrap puts into
+# the cache once. SUITE=all takes all of them: the newest stable one with all tests, and the others
+# with those tests whose result may depend on versions.
 #
 # With --full before these, also what takes hours: the driver is killed at every step of every
 # call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses. Of the calls that are killed
@@ -29,10 +31,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/boot.sh
 . tests/boot.sh
-# shellcheck source=tests/uml.sh
-. tests/uml.sh
-# shellcheck source=tests/suite.sh
-. tests/suite.sh
 # shellcheck source=tests/kubelet/boot.sh
 . tests/kubelet/boot.sh
 # shellcheck source=tests/kubelet/plane/boot.sh
@@ -41,6 +39,8 @@ cd "$(dirname "$0")/.."
 LARGEST=2500000 # bytes of the executable
 FUZZ_SECONDS=${FUZZ_SECONDS:-20} # for each parser
 GUEST_LIMIT=${GUEST_LIMIT:-2400} # seconds for one boot with all that runs in it
+# What differs between versions of LVM, util-linux, filesystems and kernel is in these tests.
+VERSIONED=(lives:: creation:: growth:: foreign:: content:: call_outs::)
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
 CALLS=${FLEXVOLUME_LVM_CALLS:+FLEXVOLUME_LVM_CALLS=${FLEXVOLUME_LVM_CALLS@Q}}
 FULL=
@@ -97,7 +97,8 @@ once_more() {
     printf '%s\n' "${names[@]}" >> "$unsteady"
 }
 
-# count NAME LOG: adds up the results that libtest printed. A runner without any has not run.
+# count NAME LOG [VERSIONS]: adds up the results that libtest printed. A runner without any has not
+# run. VERSIONS is a file of what they ran on.
 count() {
     local ran passed again=0
     [ ! -e "$DIR/unsteady-$1" ] || again=$(wc -l < "$DIR/unsteady-$1")
@@ -110,7 +111,7 @@ count() {
     elif [ "$ran" != "$passed" ]; then
         failed "$1: $((ran - passed)) tests failed"
     fi
-    echo "$1 $ran $passed" >> "$DIR/counts"
+    echo "$1 $ran $passed $([ $# -lt 3 ] || xargs < "$3")" >> "$DIR/counts"
 }
 
 lint() {
@@ -118,6 +119,11 @@ lint() {
     step clippy cargo clippy --quiet --all-targets -- -D warnings
     # Those that run in a guest are not among "all".
     step clippy cargo clippy --quiet --test guest --test kubelet --test recorder -- -D warnings
+    need shellcheck:shellcheck
+    local scripts
+    mapfile -t scripts < <(grep -rlE '^#!.*sh$' --exclude-dir={.git,target} .)
+    # With what they source.
+    step shellcheck shellcheck --external-sources --check-sourced "${scripts[@]}"
 }
 
 # host NAME ARGUMENT OF CARGO TEST…
@@ -181,6 +187,10 @@ fuzz() {
     echo "fuzz $# $passed" >> "$DIR/counts"
 }
 
+# Prints the versions of what the driver runs, for a shell in a guest.
+VERSIONS="for tool in 'lvm version' 'mount -V' 'mke2fs -V' 'mkfs.xfs -V' 'btrfs version' 'uname -r'; do
+    \$tool 2>&1 | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1; done"
+
 # in_guest HALF COMMAND: boots a guest on both disks of a half, with what its tests want to know.
 in_guest() {
     local half=$1
@@ -192,6 +202,7 @@ in_guest() {
         export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED
         ${FULL:+export FLEXVOLUME_LVM_FULL=1}
         ${CALLS:+export $CALLS}
+        $VERSIONS > $half/versions
         $2" "$half/disk" "$half/power"
 }
 
@@ -224,11 +235,12 @@ power_cut() {
 # named PATTERN OR OPTION OF LIBTEST…: prints the names of the tests that it chooses.
 named() { "$DIR/guest" --list "$@" | sed -n 's/: test$//p'; }
 
-# half NAME TEST…: runs them in a guest of their own. What goes on after a power-off takes another
-# boot.
+# half SUITE-NUMBER TEST…: runs them in a guest of their own, on the files of that Debian, or on this
+# machine's if the suite is "guest". What goes on after a power-off takes another boot.
 half() {
-    local half=$DIR/$1 name first=() cut=() later=() round=1 done=''
+    local half=$DIR/$1 suite=${1%-*} name first=() cut=() later=() round=1 done=''
     shift
+    [ "$suite" = guest ] || files_of "$suite"
     mkdir "$half"
     cp "$DIR/guest" "$DIR/lvm" "$half/"
     truncate -s 4G "$half/disk"
@@ -250,7 +262,7 @@ half() {
     if [ ${#first[@]} -gt 0 ]; then
         say "${half##*/}: ${#first[@]} tests on real LVM"
         cases "$half" 1.log "${first[@]}" ||
-            once_more guest "$half/1.log" cases "$half" 4.log || failed "${half##*/}"
+            once_more "$suite" "$half/1.log" cases "$half" 4.log || failed "${half##*/}"
     fi
     [ ${#cut[@]} = 0 ] || step "${half##*/}" power_cut "$half" 2.log "${cut[@]}"
     [ ${#later[@]} = 0 ] || step "${half##*/}" cases "$half" 3.log "${later[@]}"
@@ -265,43 +277,79 @@ half() {
     done
 }
 
-# Two guests with half of the tests each end sooner than one.
+# at_once COMMAND…: runs it beside what runs, once there is a processor for it.
+at_once() {
+    while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+    { "$@" || failed "$1 $2"; } &
+}
+
+# The quickstart, on the same files as the guest's tests.
+quickstart() {
+    local suite passed=0
+    need_guest
+    [ -n "${SUITE:-}" ] || SUITES=("")
+    for suite in "${SUITES[@]}"; do
+        say "quickstart ${suite:-here}"
+        if SUITE=$suite examples/quickstart.sh > "$DIR/quickstart.log" 2>&1; then
+            passed=$((passed + 1))
+        else
+            tail -n 60 "$DIR/quickstart.log"
+            failed "quickstart ${suite:-here}"
+        fi
+    done
+    echo "quickstart ${#SUITES[@]} $passed" >> "$DIR/counts"
+}
+
+# guest [CASE…]: two guests at once, with half of the tests each if there are many.
 guest() {
-    [ -n "${SUITE:-}" ] || need_guest
+    local tests suite all other
     need strace:strace
-    choose_machine
-    local tests all other pid
+    need_guest
+    [ -n "${SUITE:-}" ] || SUITES=(guest)
     tests=$(artifact --test guest)
     [ -n "$tests" ] || die "the tests for the guest did not build"
     install "$tests" "$DIR/guest"
     install "$DRIVER" "$DIR/lvm"
-    mapfile -t all < <(named "$@")
-    # The one with the reboots gets fewer.
-    mapfile -t other < <(printf '%s\n' "${all[@]}" | grep -v '::power::\|^reboot::' | awk 'NR % 5 < 3')
-    if [ ${#all[@]} -lt 10 ]; then
-        half guest-1 "${all[@]}"
-    else
-        half guest-2 "${other[@]}" &
-        pid=$!
-        mapfile -t all < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${other[@]}")")
-        half guest-1 "${all[@]}"
-        wait "$pid"
-    fi
-    cat "$DIR"/guest-?/*.log > "$DIR/guest.log"
-    count guest "$DIR/guest.log"
+    for suite in "${SUITES[@]}"; do
+        if [ $# = 0 ] && [ "$suite" != "${SUITES[0]}" ]; then
+            mapfile -t all < <(for part in "${VERSIONED[@]}"; do
+                named "$part" | grep . || failed "no test in the guest is called $part"
+            done)
+        else
+            mapfile -t all < <(named "$@")
+        fi
+        # The one with the reboots gets fewer.
+        mapfile -t other < <(printf '%s\n' "${all[@]}" | grep -v '::power::\|^reboot::' | awk 'NR % 5 < 3')
+        if [ ${#all[@]} -ge 10 ]; then
+            mapfile -t all < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${other[@]}")")
+            at_once half "$suite-2" "${other[@]}"
+        fi
+        at_once half "$suite-1" "${all[@]}"
+    done
+    wait
+    for suite in "${SUITES[@]}"; do
+        cat "$DIR/$suite"-?/*.log > "$DIR/$suite.log"
+        count "$suite" "$DIR/$suite.log" "$DIR/$suite-1/versions"
+    done
 }
 
 verdict() {
-    local name ran passed total=0 good=0 bad
+    local name ran passed versions row total=0 good=0 bad
     UNDER_WAY=
     say result
     sed 's/^/FAILED /' "$DIR/failed"
     cat "$DIR"/unsteady-* 2> /dev/null | sed 's/^/UNSTEADY, passed at the second try: /' || true
-    while read -r name ran passed; do
-        printf '%-7s %4d tests ran, %4d passed\n' "$name" "$ran" "$passed"
+    # Each with the versions that it ran on.
+    row='%-9s %5s %6s  %-9s %-10s %-9s %-8s %-11s %s\n'
+    # shellcheck disable=SC2059
+    printf "$row" '' ran passed LVM util-linux e2fsprogs xfsprogs btrfs-progs Linux
+    while read -r name ran passed versions; do
+        # shellcheck disable=SC2059,SC2086
+        printf "$row" "$name" "$ran" "$passed" $versions
         total=$((total + ran)) good=$((good + passed))
     done < "$DIR/counts"
-    printf '%-7s %4d tests ran, %4d passed\n' total "$total" "$good"
+    # shellcheck disable=SC2059
+    printf "$row" total "$total" "$good"
     # Where every test has passed, what failed is a step that is none, as clippy.
     bad=$((total - good))
     [ "$bad" != 0 ] || bad=$(wc -l < "$DIR/failed")
@@ -318,19 +366,18 @@ what=${1:-all}
 case $what in
     all)
         lint
-        need strace:strace
         host host
         build
         step executable one_static_executable
         # It builds with one core for most of the time, and then runs on one.
-        fuzz > "$DIR/fuzzed" 2>&1 &
-        fuzzing=$!
+        { (fuzz) > "$DIR/fuzzed" 2>&1 || failed fuzz; } &
+        quickstart
         guest
-        wait "$fuzzing" || failed fuzz
         cat "$DIR/fuzzed"
         kubelet
         [ -z "$WITH_PLANE" ] || plane
         ;;
+    lint) lint ;;
     unit) host unit --lib --bins "$@" ;;
     cli) host cli --test cli "$@" ;;
     fuzz) fuzz "$@" ;;

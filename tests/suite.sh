@@ -1,42 +1,50 @@
 # shellcheck shell=bash
-# Sourced by tests/run.sh: the files and the kernel of a Debian that SUITE names, for guests that
-# are Linux as a process.
+# Sourced by tests/boot.sh: the files and the kernel of the Debian that SUITE names, for a guest that
+# is Linux as a process.
 
-FILES= # the top directory of that Debian; empty: this machine's own files
+# The newest stable one first, with all tests; on the others runs what depends on versions.
+SUITES=(trixie sid bookworm bullseye)
+FILES= # the top directory of a Debian; empty: this machine's own
 
-# need_suite: sets FILES, which is made once. To have newer packages, remove it.
-need_suite() {
+# need_suites: makes the files of each Debian that SUITE names ("all": all of them), once, and sets
+# SUITES. To have newer packages, remove them from the cache.
+need_suites() {
+    local suite
+    # shellcheck disable=SC2153 # The environment has it.
+    [ "$SUITE" = all ] || read -r -a SUITES <<< "$SUITE"
     need debootstrap:debootstrap
-    FILES=$CACHE/debian-$SUITE
     mkdir -p "$CACHE"
-    # Another run may be making it.
-    (flock 9 && { [ -e "$FILES" ] || make_suite; }) 9> "$FILES.lock"
+    for suite in "${SUITES[@]}"; do
+        files_of "$suite"
+        # Another run may be making it.
+        (flock 9 && { [ -e "$FILES" ] || make_suite "$suite"; }) 9> "$FILES.lock"
+    done
 }
 
+# files_of SUITE: from here on, guests have its files.
+files_of() { FILES=$CACHE/debian-$1; }
+
 make_suite() {
-    local mirror='' packages="btrfs-progs busybox-static cryptsetup-bin dosfstools e2fsprogs fdisk hostname"
+    local suite=$1 mirror packages="btrfs-progs busybox-static cryptsetup-bin dosfstools e2fsprogs fdisk hostname"
     packages+=" iproute2 kmod lvm2 mdadm mount procps strace thin-provisioning-tools udev"
     packages+=" user-mode-linux util-linux xfsprogs"
-    say "making the files of Debian $SUITE in $FILES, which takes some minutes"
-    # Elsewhere than on Debian itself, debootstrap knows a mirror.
-    # shellcheck source=/dev/null
-    [ "$(. /etc/os-release && echo "$ID")" != debian ] ||
-        mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/debian.* 2> /dev/null |
-            sed -nE 's/^(URIs:|deb( \[.*\])?) *(http[^ ]*).*/\3/p' | head -n 1)
+    say "making the files of Debian $suite in $FILES, which takes some minutes"
+    # The mirror that this machine itself uses; without one, debootstrap knows one.
+    mirror=$(apt-get indextargets --format "\$(REPO_URI)" 'Origin: Debian' 'Label: Debian' | sed -n 1p) || true
     as_root rm -rf "$FILES.new"
     # What it mounts goes with its namespace, however it ends.
     as_root unshare --mount debootstrap --variant=minbase --include="${packages// /,}" \
-        "$SUITE" "$FILES.new" ${mirror:+"$mirror"} > "$FILES.log" 2>&1 || {
+        "$suite" "$FILES.new" ${mirror:+"$mirror"} > "$FILES.log" 2>&1 || {
         tail -n 20 "$FILES.log" "$FILES.new/debootstrap/debootstrap.log"
-        die "debootstrap made no Debian $SUITE"
+        die "debootstrap made no Debian $suite"
     }
     as_root mkdir -p "$FILES.new/lib/modules"
     as_root rm -rf "$FILES.new"/var/cache/apt "$FILES.new"/var/lib/apt/lists
     as_root mv "$FILES.new" "$FILES"
 }
 
-# on_suite SHARE COMMAND…: runs it as root on the files of SUITE, if that is set, where it sees
-# SHARE too. The mounts go with the namespace.
+# on_suite SHARE COMMAND…: runs it as root in FILES, if that is set, where it sees SHARE
+# too. The mounts go with the namespace.
 on_suite() {
     local share=$1
     shift

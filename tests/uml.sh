@@ -1,38 +1,25 @@
 # shellcheck shell=bash
-# Sourced by tests/run.sh: a guest that is Linux as a process of this machine (user-mode Linux).
+# Sourced by tests/boot.sh: a guest that is Linux as a process of this machine (user-mode Linux).
 # It has a kernel of its own with device-mapper, as an emulated machine has, and where KVM does not
 # work it takes a fifth of the time. It has one processor.
 
-# Sets MACHINE, if it is not set yet: "uml", or "vng" where that has KVM, or where this does not
-# work. Only a guest that came up proves that.
-choose_machine() {
+# Whether it works here: only a guest that came up proves that.
+uml_works() {
     local answer
-    if [ -n "${SUITE:-}" ]; then
-        need_suite
-        MACHINE=uml
-        return
-    fi
-    choose_acceleration
-    [ -z "${MACHINE:-}" ] || return 0
-    MACHINE=vng
-    [ ${#ACCEL[@]} -gt 0 ] || return 0
-    if ! command -v linux.uml > /dev/null; then
-        command -v apt-get > /dev/null && install_packages user-mode-linux || return 0
-    fi
+    command -v linux.uml > /dev/null ||
+        { command -v apt-get > /dev/null && install_packages user-mode-linux; } || return 1
     answer=$CACHE/uml-$(uname -r)
     if [ ! -e "$answer" ]; then
         say "trying whether user-mode Linux works here"
-        mkdir "$DIR/trial"
+        mkdir -p "$DIR/trial" "$CACHE"
         if boot_uml "$DIR/trial" 60 'echo the guest is up' | grep -q '^the guest is up'; then
             echo yes > "$answer"
         else
             echo no > "$answer"
         fi
     fi
-    if [ "$(cat "$answer")" = yes ]; then
-        MACHINE=uml # for boot
-        echo "the guest is user-mode Linux (remembered in $answer)"
-    fi
+    [ "$(cat "$answer")" = yes ] || return 1
+    echo "the guest is user-mode Linux (remembered in $answer)"
 }
 
 # boot_uml DIR SECONDS COMMAND [FILE OF A DISK…]: the same as boot.

@@ -140,8 +140,8 @@ kubelet_guest() {
 # Puts all that a kubelet and its cases need into $DIR.
 kubelet_parts() {
     local tests recorder
+    [ -z "${SUITE:-}" ] || die "SUITE is for the guest's tests: a kubelet runs on this machine's files"
     need_guest
-    choose_machine
     need_kubelet
     tests=$(artifact --test kubelet)
     recorder=$(artifact --test recorder)

@@ -190,7 +190,7 @@ plane_again() {
 plane() {
     local tests
     # Both kinds of guest get the same network, without any privilege here.
-    local VNG_OPTIONS=(--network user --no-dhcp) UML_OPTIONS=(eth0=slirp,,slirp-fullbolt)
+    local VNG_OPTIONS=(--network user --no-dhcp) UML_OPTIONS=("eth0=slirp,,slirp-fullbolt")
     # For the most part they wait for kubelet and the controllers.
     local CASES_AT_ONCE=8
     kubelet_parts
