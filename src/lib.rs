@@ -3,9 +3,17 @@
 //! Every floor uses only those below it: `cli`; `calls` and `tools`; `lvm`, `fs`, `mount`,
 //! `device`, `lock`; `host`; and what only parses.
 
+// Used by its own executable and tests alone.
+#![allow(
+    missing_docs,
+    clippy::missing_errors_doc,
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use
+)]
+
 mod calls;
 pub mod cli;
-pub mod config;
+pub(crate) mod config;
 pub mod device;
 pub mod error;
 pub mod fs;
@@ -14,12 +22,20 @@ pub mod host;
 pub mod lock;
 pub mod lvm;
 pub mod mount;
-pub mod names;
-pub mod options;
+pub(crate) mod names;
+pub(crate) mod options;
 pub mod reply;
 mod tools;
 
-pub use names::size;
+/// What `tests/` reach that is not part of the executable's own interface.
+#[doc(hidden)]
+pub mod for_tests {
+    pub use crate::config::Config;
+    pub use crate::names::{Bytes, FsType, LvId, LvName, VgName, same_host};
+    pub use crate::options::{MountOptions, Options, holds_secret};
+}
+
+use names::size;
 
 use std::ffi::OsString;
 

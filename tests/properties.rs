@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use flexvolume_lvm::names::{Bytes, FsType, LvId, LvName, VgName, same_host};
-use flexvolume_lvm::options::{MountOptions, Options, holds_secret};
+use flexvolume_lvm::for_tests::{
+    Bytes, FsType, LvId, LvName, MountOptions, Options, VgName, holds_secret, same_host,
+};
 use proptest::prelude::*;
 
 /// Names that LVM takes, hyphens and dots among them more often than people write them.

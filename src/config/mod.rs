@@ -1,11 +1,12 @@
 //! The node's config: `config.toml` beside the executable. Every key is optional; no file is an
 //! empty file.
 
-mod check;
-mod file;
-mod read;
+#[cfg(test)]
+mod mistakes;
+mod parse;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
+use serde::Deserialize;
 
 use crate::names::{Bytes, FsType, LvName, VgName};
 use crate::options::MountOptions;
@@ -21,7 +23,6 @@ use crate::options::MountOptions;
 pub const FILE_VARIABLE: &str = "FLEXVOLUME_LVM_CONFIG";
 
 /// Where the config is: what the environment names, else `config.toml` beside the executable.
-#[must_use]
 pub fn config_path(exe: &Path, env: Option<&OsStr>) -> PathBuf {
     match env.filter(|path| !path.is_empty()) {
         Some(path) => PathBuf::from(path),
@@ -29,44 +30,38 @@ pub fn config_path(exe: &Path, env: Option<&OsStr>) -> PathBuf {
     }
 }
 
-/// All that can be configured. [`Config::default`] is what an empty file says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// All that can be configured. [`Config::default`] is what an empty file says; `examples/config.toml`
+/// explains each key.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[allow(clippy::struct_excessive_bools)] // kubelet's own capabilities, under kubelet's names
 pub struct Config {
     /// The file, for messages that tell the reader to edit it.
+    #[serde(skip)]
     pub file: String,
-    /// Capability: kubelet calls `attach` and what belongs to it, not `mount` alone.
     pub attach: bool,
-    /// Capability: kubelet may have the volume relabelled for `SELinux`.
     pub selinux_relabel: bool,
-    /// Capability: kubelet publishes the size and use of the mounted filesystem.
     pub supports_metrics: bool,
-    /// Capability: kubelet applies the pod's fsGroup.
     pub fs_group: bool,
-    /// Capability: kubelet calls `expandfs` when a claim grows.
     pub requires_fs_resize: bool,
-    /// What the cluster calls this node; None: the host's name.
+    /// None: the host's name.
+    #[serde(deserialize_with = "values::node_name")]
     pub node_name: Option<String>,
-    /// kubelet's root directories: a mount below them is not the host's own use of a volume.
+    #[serde(deserialize_with = "values::dirs")]
     pub kubelet_dirs: Vec<PathBuf>,
-    /// What a blank volume gets if nobody says otherwise.
     pub default_fs: FsType,
-    /// Where tools are looked for, in this order.
+    #[serde(deserialize_with = "values::dirs")]
     pub tool_dirs: Vec<PathBuf>,
-    /// Whether a volume that nothing uses any more is deactivated.
     pub deactivate: bool,
-    /// What secondary superblocks of xfs and btrfs on a volume that looks blank mean.
-    pub stale_backups: StaleBackups,
-    /// Percent of a thin pool's data or metadata; above it nothing is formatted or mounted for
-    /// writing.
+    #[serde(deserialize_with = "values::percent")]
     pub thin_pool_limit: u8,
-    /// Where the one line per call goes.
     pub log: LogTarget,
-    /// How long each step may take.
     pub limits: Limits,
     /// Options for each filesystem, in every volume group.
+    #[serde(rename = "filesystem")]
     pub filesystems: BTreeMap<FsType, FsConfig>,
     /// The volume groups that may be used; none: all.
+    #[serde(rename = "volume_group", deserialize_with = "values::volume_groups")]
     pub volume_groups: BTreeMap<VgName, VolumeGroup>,
 }
 
@@ -92,7 +87,6 @@ impl Default for Config {
                 "/bin",
             ]),
             deactivate: false,
-            stale_backups: StaleBackups::Refuse,
             thin_pool_limit: 95,
             log: LogTarget::Syslog,
             limits: Limits::default(),
@@ -104,10 +98,7 @@ impl Default for Config {
 
 impl Config {
     /// What the config says of a volume group: None if it names no group at all, so that any may
-    /// be used.
-    ///
-    /// # Errors
-    /// When it names groups and this is none of them.
+    /// be used. A group that is not among those named is an error.
     pub fn policy(&self, vg: &VgName) -> Result<Option<&VolumeGroup>> {
         if self.volume_groups.is_empty() {
             return Ok(None);
@@ -118,13 +109,12 @@ impl Config {
                 "the volume group {vg} is not one that this node's config allows ({}); add a \
                  [volume_group.{}] table",
                 self.file,
-                read::as_key(vg.as_str())
+                parse::as_key(vg.as_str())
             ),
         }
     }
 
     /// Options for mkfs, after the driver's own: the general ones, then the group's.
-    #[must_use]
     pub fn mkfs_options(&self, vg: &VgName, fs: FsType) -> Vec<&str> {
         self.of_filesystem(vg, fs)
             .flat_map(|config| &config.mkfs_options)
@@ -133,7 +123,6 @@ impl Config {
     }
 
     /// Options for mount, before the volume's own: the general ones, then the group's.
-    #[must_use]
     pub fn mount_options(&self, vg: &VgName, fs: FsType) -> MountOptions {
         self.of_filesystem(vg, fs)
             .map(|config| &config.mount_options)
@@ -146,81 +135,66 @@ impl Config {
         self.filesystems.get(&fs).into_iter().chain(group)
     }
 
-    /// Parses the text of a config file. `file` is only for the message.
-    ///
-    /// # Errors
-    /// One line with the file, the line and the key.
-    pub fn parse(text: &str, file: &str) -> Result<Self, String> {
-        file::parse(text, file)
-    }
-
-    /// Parses the bytes of a config file. `file` is only for the message.
-    ///
-    /// # Errors
-    /// One line with the file, the line and the key.
+    /// Parses the bytes of a config file. An error is one line with `file`, the line and the key.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Self, String> {
         match str::from_utf8(bytes) {
             Ok(text) => Self::parse(text, file),
             Err(e) => {
-                let line = read::line_of(bytes, e.valid_up_to());
+                let line = parse::line_of(bytes, e.valid_up_to());
                 Err(format!("{file}, line {line}: this is not valid UTF-8 text"))
             }
         }
     }
 
-    /// The defaults, but with the `attach` of a text in which something else is wrong.
-    #[must_use]
+    /// The defaults, but with the `attach` of a file that is TOML and wrong elsewhere.
     pub fn default_in_mode_of(bytes: &[u8]) -> Self {
-        let default = Self::default();
-        let text = String::from_utf8_lossy(bytes);
-        let attach = match text.parse::<toml::Table>() {
-            Ok(table) => table.get("attach").and_then(toml::Value::as_bool),
-            Err(_) => file::attach_of_broken(&text),
-        };
-        Self {
-            attach: attach.unwrap_or(default.attach),
-            ..default
+        let mut config = Self::default();
+        let table = toml::de::DeTable::parse(str::from_utf8(bytes).unwrap_or_default());
+        if let Some(attach) = table
+            .ok()
+            .and_then(|t| t.get_ref().get("attach")?.get_ref().as_bool())
+        {
+            config.attach = attach;
         }
+        config
     }
 }
 
-/// What secondary superblocks of xfs and btrfs mean, which carry no time, on a volume that looks
-/// blank and fits them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StaleBackups {
-    /// The volume held data: it is not formatted.
-    Refuse,
-    /// A removed volume left them.
-    Ignore,
-}
-
 /// Where the log goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum LogTarget {
     /// `/dev/log`, which journald reads too.
     Syslog,
-    /// Nowhere.
     None,
     /// Appended to this file, which is absolute.
     File(PathBuf),
 }
 
-/// How long each step may take. At least one second, at most a day.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How long each step may take: at least one second, at most a day.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// A question to LVM or blkid.
+    #[serde(deserialize_with = "values::seconds")]
     pub query: Duration,
     /// lvchange: activating, deactivating, tagging.
+    #[serde(deserialize_with = "values::seconds")]
     pub activate: Duration,
     /// lvcreate and mkfs.
+    #[serde(deserialize_with = "values::seconds")]
     pub make: Duration,
     /// A check of the filesystem before it is mounted.
+    #[serde(deserialize_with = "values::seconds")]
     pub check: Duration,
     /// mount(8), with the recovery of a journal.
+    #[serde(deserialize_with = "values::seconds")]
     pub mount: Duration,
     /// lvextend and growing the filesystem.
+    #[serde(deserialize_with = "values::seconds")]
     pub resize: Duration,
     /// Waiting for another call that works on the same volume.
+    #[serde(deserialize_with = "values::seconds")]
     pub lock: Duration,
 }
 
@@ -239,28 +213,35 @@ impl Default for Limits {
 }
 
 /// What may be done in one volume group.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct VolumeGroup {
     /// The thin pool for volumes that name none; None: they are thick.
     pub thin_pool: Option<LvName>,
     /// Whether a volume that is missing is made, from its option `size`.
     pub create: bool,
     /// The largest size that a volume is made with or grown to; None: no bound.
+    #[serde(deserialize_with = "values::max_size")]
     pub max_size: Option<Bytes>,
     /// How much of the group is left free when a volume is made or grown.
+    #[serde(deserialize_with = "values::size")]
     pub reserve: Bytes,
     /// Added to lvcreate's command line.
+    #[serde(deserialize_with = "values::lvcreate_options")]
     pub lvcreate_options: Vec<String>,
     /// Options for each filesystem, after the general ones.
+    #[serde(rename = "filesystem")]
     pub filesystems: BTreeMap<FsType, FsConfig>,
 }
 
 /// Options for one type of filesystem.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct FsConfig {
     /// Added to mkfs's command line.
     pub mkfs_options: Vec<String>,
     /// Given to mount.
+    #[serde(deserialize_with = "values::mount_options")]
     pub mount_options: MountOptions,
 }
 
@@ -268,38 +249,19 @@ pub struct FsConfig {
 /// with the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loaded {
-    /// The config; with a problem, the defaults.
+    /// With a problem: the defaults, in the mode that the file names.
     pub config: Config,
     /// Why the file could not be used: one line with the file, the line and the key.
     pub problem: Option<String>,
 }
 
-impl From<Result<Config, String>> for Loaded {
-    fn from(result: Result<Config, String>) -> Self {
-        match result {
-            Ok(config) => Self {
-                config,
-                problem: None,
-            },
-            Err(problem) => Self {
-                config: Config::default(),
-                problem: Some(problem),
-            },
-        }
-    }
-}
-
 impl Loaded {
     /// The config, or the defaults if there is a problem with it.
-    #[must_use]
     pub fn or_default(&self) -> &Config {
         &self.config
     }
 
-    /// The config.
-    ///
-    /// # Errors
-    /// The problem with it.
+    /// The config, or the problem with it as an error.
     pub fn require(&self) -> Result<&Config> {
         match &self.problem {
             None => Ok(&self.config),

@@ -8,7 +8,7 @@ use super::examine::Examination;
 use super::make;
 use super::probe::{Content, probe};
 use super::superblock::{self, Superblock};
-use crate::config::{Config, StaleBackups};
+use crate::config::Config;
 use crate::device::Device;
 use crate::host::{Host, Lock, own_name};
 use crate::lvm::Volume;
@@ -240,28 +240,12 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
 /// Which one, and how an operator gives his word.
 pub(super) fn require_no_remains(subject: &Subject, seen: &Examination) -> Result<()> {
     let id = &subject.device.id;
-    let record = &subject.volume.record;
-    // What has no time on it cannot be told from the remains of a removed volume; but a volume
-    // that the driver made has only ever had such remains.
-    let settled = record.created || subject.config.stale_backups == StaleBackups::Ignore;
-    let counts = seen
-        .remains
-        .iter()
-        .find(|remains| remains.kind.has_time() || !settled);
-    if let Some(remains) = counts {
-        let (repair, stale) = if remains.kind.has_time() {
-            (" (for ext: `e2fsck -b`)", "")
-        } else {
-            (
-                "",
-                ". If it is what a removed volume has left, and that happens often on this node, \
-                 `stale_backups = \"ignore\"` in config.toml allows it",
-            )
-        };
+    // What has no time on it cannot be told from the remains of a removed volume.
+    if let Some(remains) = seen.remains.iter().find(|remains| remains.kind.has_time()) {
         bail!(
             "{id} looks blank at its beginning, but {remains} says that it held data; it is not \
-             formatted. Repair or restore it{repair}, or if its data may go run \
-             `{me} allow-format {id}`{stale}",
+             formatted. Repair or restore it (for ext: `e2fsck -b`), or if its data may go run \
+             `{me} allow-format {id}`",
             me = own_name()
         );
     }

@@ -12,7 +12,6 @@ use crate::config::{Config, FILE_VARIABLE, Loaded, config_path};
 ///
 /// What is wrong is in the result: calls that bring a volume up refuse to go on with it, calls
 /// that take one down go on with the defaults, in the mode that the file names.
-#[must_use]
 pub fn load(kernel: &dyn Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
     let variable = variable.filter(|path| !path.is_empty());
     let file = config_path(exe, variable);
@@ -98,9 +97,6 @@ fn require_roots_on_the_way(kernel: &dyn Kernel, file: &Path) -> Result<(), Stri
 }
 
 /// Fails if anybody but root could change this file or directory.
-///
-/// # Errors
-/// Who could, and how to mend it.
 pub fn require_roots(kernel: &dyn Kernel, path: &Path) -> Result<(), String> {
     const GROUP_WRITES: u32 = 0o020;
     const OTHERS_WRITE: u32 = 0o002;

@@ -24,7 +24,7 @@ impl fmt::Display for UnknownFs {
         let shown: String = self.0.chars().take(64).collect();
         write!(
             f,
-            "{shown:?} is no filesystem of this driver; it knows {known}"
+            "{shown:?} is not a filesystem of this driver; it knows {known}"
         )
     }
 }
@@ -36,9 +36,6 @@ impl FsType {
     pub const ALL: [Self; 5] = [Self::Ext2, Self::Ext3, Self::Ext4, Self::Xfs, Self::Btrfs];
 
     /// Takes a name as mkfs(8), blkid(8) and kubelet's `fsType` write it.
-    ///
-    /// # Errors
-    /// When it is none of those that the driver knows; the message lists them.
     pub fn parse(name: &str) -> Result<Self, UnknownFs> {
         Self::ALL
             .into_iter()
@@ -47,7 +44,6 @@ impl FsType {
     }
 
     /// Its name.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ext2 => "ext2",
@@ -59,7 +55,6 @@ impl FsType {
     }
 
     /// Whether it is one of the ext family, which share their tools and their superblock.
-    #[must_use]
     pub fn is_ext(self) -> bool {
         matches!(self, Self::Ext2 | Self::Ext3 | Self::Ext4)
     }

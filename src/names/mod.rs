@@ -5,6 +5,7 @@
 //! few more reserved parts than its manual page lists.
 
 mod fs_type;
+mod near;
 pub mod plugin;
 pub mod size;
 #[cfg(test)]
@@ -14,9 +15,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-pub use fs_type::{FsType, UnknownFs};
+pub use fs_type::FsType;
+pub use near::nearest;
 pub use plugin::Plugin;
 pub use size::Bytes;
 
@@ -65,7 +67,7 @@ impl fmt::Display for NameError {
             name,
             problem,
         } = self;
-        write!(f, "{name:?} is no name for a {what}: ")?;
+        write!(f, "{name:?} is not a name for a {what}: ")?;
         match problem {
             Problem::Empty => write!(f, "it is empty"),
             Problem::Hyphen => write!(f, "it begins with a hyphen"),
@@ -137,21 +139,18 @@ fn check_reserved(name: &str) -> Result<(), Problem> {
 }
 
 /// The name of a volume group.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub struct VgName(String);
 
 /// The name of a logical volume.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub struct LvName(String);
 
 impl VgName {
     /// Takes a name that LVM would take. That nothing in /dev has it already is not looked at:
     /// LVM only asks when it makes a group.
-    ///
-    /// # Errors
-    /// What is wrong with it, and what is allowed.
     pub fn parse(name: &str) -> Result<Self, NameError> {
         check(name).map_err(|problem| NameError::new("volume group", name, problem))?;
         Ok(Self(name.to_owned()))
@@ -160,9 +159,6 @@ impl VgName {
 
 impl LvName {
     /// Takes a name that LVM would take.
-    ///
-    /// # Errors
-    /// What is wrong with it, and what is allowed.
     pub fn parse(name: &str) -> Result<Self, NameError> {
         check(name)
             .and_then(|()| check_reserved(name))
@@ -176,7 +172,6 @@ macro_rules! checked_text {
     ($name:ident, $error:ty) => {
         impl $name {
             /// The name.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -216,9 +211,6 @@ pub struct LvId {
 
 impl LvId {
     /// Puts the two together, if LVM and device-mapper can hold both.
-    ///
-    /// # Errors
-    /// When they are too long together.
     pub fn new(vg: VgName, lv: LvName) -> Result<Self, NameError> {
         let id = Self { vg, lv };
         let both = id.vg.0.len().saturating_add(id.lv.0.len());
@@ -234,9 +226,6 @@ impl LvId {
     }
 
     /// Parses `VG/LV`.
-    ///
-    /// # Errors
-    /// What is wrong with either name.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         let Some((vg, lv)) = text.split_once('/') else {
             return Err(NameError::new("logical volume", text, Problem::NoPair));
@@ -248,7 +237,6 @@ impl LvId {
     /// layers below a volume (`vg-lv-real`) are none.
     ///
     /// Source: dmsetup(8) `splitname`, lvm(8) "VALID NAMES".
-    #[must_use]
     pub fn from_dm_name(name: &str) -> Option<Self> {
         let mut vg = String::with_capacity(name.len());
         let mut rest = name.chars();
@@ -271,7 +259,6 @@ impl LvId {
 
     /// Finds the volume whose device is `/dev/mapper/<name>` or `/dev/<vg>/<lv>`. None for any
     /// other path, and for `/dev/dm-<n>`, which says no name.
-    #[must_use]
     pub fn from_device(path: &str) -> Option<Self> {
         let path = path.strip_prefix("/dev/")?;
         match path.strip_prefix("mapper/") {
@@ -281,26 +268,22 @@ impl LvId {
     }
 
     /// The group.
-    #[must_use]
     pub fn vg(&self) -> &VgName {
         &self.vg
     }
 
     /// The volume in it.
-    #[must_use]
     pub fn lv(&self) -> &LvName {
         &self.lv
     }
 
     /// What device-mapper calls it: hyphens in the names are doubled, a single one separates.
-    #[must_use]
     pub fn dm_name(&self) -> String {
         let double = |name: &str| name.replace('-', "--");
         format!("{}-{}", double(&self.vg.0), double(&self.lv.0))
     }
 
     /// Its device while it is active: `/dev/mapper/<dm name>`.
-    #[must_use]
     pub fn device(&self) -> PathBuf {
         PathBuf::from(format!("/dev/mapper/{}", self.dm_name()))
     }
@@ -314,7 +297,6 @@ impl fmt::Display for LvId {
 
 /// Whether two names are one host's: equal in any case, or one is the short form of the other.
 /// Two full names must be equal as a whole, and so must addresses.
-#[must_use]
 pub fn same_host(node: &str, host: &str) -> bool {
     let [node, host] = [node, host].map(|name| name.trim_end_matches('.').to_ascii_lowercase());
     let is_address = |name: &str| name.parse::<IpAddr>().is_ok();

@@ -3,17 +3,14 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
-use serde::Deserialize;
-
 /// More digits than this after the point could not all matter.
 const MOST_DECIMALS: u32 = 18;
 
 /// A number of bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(u64);
 
-/// Why a text is no size.
+/// Why a text is not a size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SizeError {
     text: String,
@@ -22,7 +19,7 @@ pub struct SizeError {
 
 impl fmt::Display for SizeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no size: {}", self.text, self.problem)
+        write!(f, "{:?} is not a size: {}", self.text, self.problem)
     }
 }
 
@@ -30,21 +27,16 @@ impl std::error::Error for SizeError {}
 
 impl Bytes {
     /// So many bytes.
-    #[must_use]
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
 
     /// The number.
-    #[must_use]
     pub const fn get(self) -> u64 {
         self.0
     }
 
     /// Parses what kubelet writes: decimal digits, nothing else.
-    ///
-    /// # Errors
-    /// When it is something else, or more than 64 bits hold.
     pub fn parse_decimal(text: &str) -> Result<Self, SizeError> {
         // `u64::from_str` takes a sign, too.
         if text.is_empty() || !is_digits(text) {
@@ -59,9 +51,6 @@ impl Bytes {
     /// What is left of a byte is rounded up: nobody gets less than was asked for.
     ///
     /// Source: lvcreate(8) `--size` and "SIZE".
-    ///
-    /// # Errors
-    /// When it is none, or more than 64 bits hold.
     pub fn parse_lvm(text: &str) -> Result<Self, SizeError> {
         const FORM: &str = "write a number and a unit (b s k m g t p e, or KiB MiB GiB …), such as \
             512m, 1.5g or 10GiB; without a unit it is MiB";
@@ -85,7 +74,6 @@ impl Bytes {
 
     /// Rounds up to whole multiples of `unit`, as LVM does to extents. None: 64 bits do not hold
     /// that.
-    #[must_use]
     pub fn round_up(self, unit: NonZeroU64) -> Option<Self> {
         self.0.checked_next_multiple_of(unit.get()).map(Self)
     }
@@ -146,15 +134,6 @@ fn scaled(whole: &str, decimals: &str, shift: u32) -> Option<u64> {
             .div_ceil(10_u128.checked_pow(digits)?),
     };
     u64::try_from(whole.checked_add(part)?).ok()
-}
-
-impl TryFrom<String> for Bytes {
-    type Error = SizeError;
-
-    /// For the config, which is written by LVM's users.
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::parse_lvm(&text)
-    }
 }
 
 impl fmt::Display for Bytes {

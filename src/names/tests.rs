@@ -47,18 +47,18 @@ fn takes_what_lvm_takes_and_nothing_else() {
 #[test]
 fn an_error_says_what_is_wrong_and_what_is_allowed() {
     let cases = [
-        ("", r#""" is no name for a logical volume: it is empty"#),
+        ("", r#""" is not a name for a logical volume: it is empty"#),
         (
             "-f",
-            r#""-f" is no name for a logical volume: it begins with a hyphen"#,
+            r#""-f" is not a name for a logical volume: it begins with a hyphen"#,
         ),
         (
             "a b",
-            r#""a b" is no name for a logical volume: it holds ' '; LVM allows a-z A-Z 0-9 + _ . and -"#,
+            r#""a b" is not a name for a logical volume: it holds ' '; LVM allows a-z A-Z 0-9 + _ . and -"#,
         ),
         (
             "a_mlog",
-            r#""a_mlog" is no name for a logical volume: LVM keeps names that hold "_mlog" for itself"#,
+            r#""a_mlog" is not a name for a logical volume: LVM keeps names that hold "_mlog" for itself"#,
         ),
     ];
     for (name, want) in cases {
@@ -171,7 +171,7 @@ fn knows_its_filesystems_by_their_exact_names() {
     }
     assert_eq!(
         FsType::parse("zfs").unwrap_err().to_string(),
-        r#""zfs" is no filesystem of this driver; it knows ext2, ext3, ext4, xfs, btrfs"#
+        r#""zfs" is not a filesystem of this driver; it knows ext2, ext3, ext4, xfs, btrfs"#
     );
 }
 

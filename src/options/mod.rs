@@ -1,6 +1,5 @@
 //! The options of a volume, as kubelet passes them: those of the manifest and its own.
 
-mod flat;
 mod mount_options;
 #[cfg(test)]
 mod tests;
@@ -8,9 +7,9 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
-use crate::names::{Bytes, FsType, LvId, LvName, VgName};
+use crate::names::{Bytes, FsType, LvId, LvName, VgName, nearest};
 pub use mount_options::MountOptions;
 
 /// How kubelet's own keys begin.
@@ -66,12 +65,8 @@ pub struct Options {
 impl Options {
     /// Parses the JSON that kubelet passes. A manifest's options replace kubelet's of the same
     /// name, so these are trusted no more.
-    ///
-    /// # Errors
-    /// Which option is wrong, and what it has to be. No value of an unknown option or of a secret
-    /// is repeated.
     pub fn parse(json: &str) -> Result<Self> {
-        let mut pairs = flat::parse(json)?;
+        let mut pairs = pairs(json)?;
         refuse_near_misses(&pairs)?;
         let mut take = |name: &str| pairs.remove(name);
 
@@ -132,15 +127,34 @@ impl Options {
     }
 }
 
+/// The pairs of the one flat object of strings that kubelet sends, secrets dropped.
+fn pairs(json: &str) -> Result<BTreeMap<String, String>> {
+    const FORM: &str =
+        r#"they must be one object of strings, such as {"volumegroup":"vg","volumeID":"data"}"#;
+    if !json.trim_start().starts_with('{') {
+        bail!("the options are not a JSON object; {FORM}");
+    }
+    let mut pairs: BTreeMap<String, String> = serde_json::from_str(json).map_err(|e| {
+        // serde's words for a wrong type show the value, which could be a secret.
+        if e.is_data() {
+            anyhow!(
+                "one of the options is not a string (column {}); {FORM}",
+                e.column()
+            )
+        } else {
+            anyhow!("the options are not valid JSON ({e}); {FORM}")
+        }
+    })?;
+    pairs.retain(|name, _| !name.starts_with(SECRET));
+    Ok(pairs)
+}
+
 /// Whether an argument of the call holds a secret, or a part of one: kubelet logs the arguments of
 /// a call that exits with another code than 0.
-#[must_use]
 pub fn holds_secret(argument: impl AsRef<OsStr>) -> bool {
-    let argument = argument.as_ref();
-    let raw = argument.as_encoded_bytes();
-    raw.windows(SECRET.len()).any(|part| part == SECRET.as_bytes())
-        // The key may be written with escapes.
-        || argument.to_str().is_some_and(flat::has_secret_key)
+    let raw = argument.as_ref().as_encoded_bytes();
+    raw.windows(SECRET.len())
+        .any(|part| part == SECRET.as_bytes())
 }
 
 /// At most 64 characters of a text, in quotes and with escapes.
@@ -162,7 +176,7 @@ fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
     for name in pairs.keys() {
         if let Some(field) = field(name) {
             bail!(
-                "{} is no option: write `{field}` beside `driver` and `options`, not among the \
+                "{} is not an option: write `{field}` beside `driver` and `options`, not among the \
                  options",
                 shown(name)
             );
@@ -190,21 +204,10 @@ fn field(name: &str) -> Option<&'static str> {
 }
 
 fn near_miss(name: &str) -> Option<&'static str> {
-    const LONGEST: usize = 32;
-    if KNOWN.contains(&name) || name.starts_with(KUBELET) || name.len() > LONGEST {
+    if KNOWN.contains(&name) || name.starts_with(KUBELET) {
         return None;
     }
-    let name = plain(name);
-    let distance = |known: &str| {
-        let known = plain(known);
-        let most = if known.len() <= 4 { 1 } else { 2 };
-        Some(strsim::damerau_levenshtein(&name, &known)).filter(|distance| *distance <= most)
-    };
-    KNOWN
-        .into_iter()
-        .filter_map(|known| Some((distance(known)?, known)))
-        .min()
-        .map(|(_, known)| known)
+    nearest(name, &KNOWN)
 }
 
 fn volume_id(group: Option<&str>, volume: Option<&str>) -> Result<LvId> {

@@ -6,7 +6,6 @@
 use std::fmt;
 
 use anyhow::{Result, bail};
-use serde::Deserialize;
 
 /// The kernel takes one page of them: mount(2) "data".
 const LONGEST: usize = 4000;
@@ -76,15 +75,11 @@ const REFUSED: [(&[&str], &str); 8] = [
 ];
 
 /// Checked mount options, in their order.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MountOptions(Vec<String>);
 
 impl MountOptions {
     /// Parses a list as mount(8) takes after `-o`. An empty text is no option.
-    ///
-    /// # Errors
-    /// Which option is refused, and why.
     pub fn parse(text: &str) -> Result<Self> {
         if text.len() > LONGEST {
             bail!("mount options longer than {LONGEST} characters");
@@ -115,32 +110,27 @@ impl MountOptions {
     }
 
     /// Just `ro`.
-    #[must_use]
     pub fn read_only() -> Self {
         Self(vec!["ro".to_owned()])
     }
 
     /// The options.
-    #[must_use]
     pub fn as_slice(&self) -> &[String] {
         &self.0
     }
 
     /// Whether they hold `ro`.
-    #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.0.iter().any(|option| option == "ro")
     }
 
     /// Whether they hold `rw`.
-    #[must_use]
     pub fn is_read_write(&self) -> bool {
         self.0.iter().any(|option| option == "rw")
     }
 
     /// These and then `other`, which has the last word as in mount(8); only `ro` is final: no `rw`
     /// takes it back, on whichever side it is.
-    #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         let read_only = self.is_read_only() || other.is_read_only();
         let mut all: Vec<String> = Vec::new();
@@ -155,7 +145,6 @@ impl MountOptions {
     }
 
     /// As one value of `-o`. None: there are no options.
-    #[must_use]
     pub fn joined(&self) -> Option<String> {
         (!self.0.is_empty()).then(|| self.0.join(","))
     }
@@ -164,14 +153,6 @@ impl MountOptions {
 impl fmt::Display for MountOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.0.join(","))
-    }
-}
-
-impl TryFrom<String> for MountOptions {
-    type Error = anyhow::Error;
-
-    fn try_from(text: String) -> Result<Self> {
-        Self::parse(&text)
     }
 }
 

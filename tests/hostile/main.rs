@@ -17,7 +17,7 @@ mod vectors;
 
 use std::ffi::OsString;
 
-use flexvolume_lvm::options::Options;
+use flexvolume_lvm::for_tests::Options;
 use node::{Done, Node, bytes, words};
 use vectors::{DEVICES, DIRECTORIES, DOCUMENTS, HARMLESS, REFUSED};
 
@@ -183,27 +183,19 @@ fn options_of_any_size_and_depth_are_answered() {
     let spaces = " ".repeat(100 << 10);
     let pairs: Vec<_> = (0..4000).map(|n| format!("\"x{n}\":\"{n}\"")).collect();
     let documents = [
-        (with("volumeID", 120 << 10), "larger than 64 KiB"),
-        (with("volumegroup", 120 << 10), "larger than 64 KiB"),
-        (
-            with("kubernetes.io/fsType", 120 << 10),
-            "larger than 64 KiB",
-        ),
-        (with("mountoptions", 120 << 10), "larger than 64 KiB"),
-        (with("mountoptions", 60 << 10), "longer than 4000"),
-        (with("size", 60 << 10), "reading option size"),
+        (with("volumeID", 120 << 10), "LVM allows 127"),
+        (with("volumegroup", 120 << 10), "LVM allows 127"),
+        (with("kubernetes.io/fsType", 120 << 10), "reading fsType"),
+        (with("mountoptions", 120 << 10), "longer than 4000"),
+        (with("size", 120 << 10), "reading option size"),
         (with("kubernetes.io/pod.name", 400), "at most 253"),
         (with("volumeID", 128), "LVM allows 127"),
         (with("volumeID", 123), "LVM allows 124"),
         (
-            options(&"a".repeat(120 << 10), "\"\""),
-            "larger than 64 KiB",
-        ),
-        (
             format!("{{\"volumegroup\":{}", "[".repeat(60 << 10)),
-            "not valid JSON",
+            "is not a string",
         ),
-        ("{\"a\":".repeat(20 << 10), "not valid JSON"),
+        ("{\"a\":".repeat(20 << 10), "is not a string"),
         (
             format!("{spaces}{}", options("volumeID", "\"-x\"")),
             "hyphen",
@@ -225,10 +217,7 @@ fn a_megabyte_in_any_option_is_refused_in_few_words() {
     {
         let json = options(name, &format!("\"{long}\""));
         let error = format!("{:#}", Options::parse(&json).unwrap_err());
-        assert!(
-            error.contains("larger than 64 KiB") && error.len() < 200,
-            "{error}"
-        );
+        assert!(error.len() < 300, "{error}");
     }
     let secret = options("kubernetes.io/secret/key", &format!("\"{long}\""));
     assert!(Options::parse(&secret).is_ok());

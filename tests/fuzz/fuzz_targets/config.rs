@@ -1,8 +1,7 @@
 //! The config file, which people write.
 #![no_main]
 
-use flexvolume_lvm::config::Config;
-use flexvolume_lvm::names::{FsType, VgName};
+use flexvolume_lvm::for_tests::{Config, FsType, VgName};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -2,7 +2,7 @@
 #![no_main]
 
 use flexvolume_lvm::lvm::{Record, Report};
-use flexvolume_lvm::names::LvId;
+use flexvolume_lvm::for_tests::LvId;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|report: &[u8]| {

@@ -1,8 +1,7 @@
 //! The JSON that a pod's author writes, as far as kubelet lets it through.
 #![no_main]
 
-use flexvolume_lvm::names::LvId;
-use flexvolume_lvm::options::{MountOptions, Options, holds_secret};
+use flexvolume_lvm::for_tests::{LvId, MountOptions, Options, holds_secret};
 use libfuzzer_sys::fuzz_target;
 
 const SECRET: &str = r#""kubernetes.io/secret/password":"c2VjcmV0""#;

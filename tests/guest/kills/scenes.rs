@@ -96,11 +96,7 @@ impl Scene {
             Call::MountDevice | Call::UnmountDevice => Mode::Attach,
             _ => Mode::MountOnly,
         };
-        // The volumes of a scene are made one in the place of the other.
-        let mut lines = format!(
-            "tool_dirs = [{:?}]\nstale_backups = \"ignore\"\n",
-            text(steps)
-        );
+        let mut lines = format!("tool_dirs = [{:?}]\n", text(steps));
         if self.call == Call::Unmount {
             lines += "deactivate = true\n";
         }

@@ -1,0 +1,142 @@
+//! From the text of the file to a [`Config`], or to one line that says where it is wrong.
+
+use std::iter::once;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde::de::value::{Error, MapDeserializer};
+use toml::de::{DeTable, Deserializer};
+
+use super::{Config, FsConfig, Limits, VolumeGroup, values};
+use crate::names::nearest;
+
+/// Keys that an earlier version knew, and what to do about them.
+const CUT: [(&str, &str); 1] = [(
+    "stale_backups",
+    "backup superblocks of xfs and btrfs no longer keep a blank volume from being formatted; remove \
+     this line",
+)];
+
+impl Config {
+    /// Parses the text of a config file. An error is one line with `file`, the line and the key.
+    pub fn parse(text: &str, file: &str) -> Result<Self, String> {
+        let said = |offset: usize, key: &str, why: &str| {
+            let line = line_of(text.as_bytes(), offset);
+            format!("{file}, line {line}, {key}: {why}")
+        };
+        let document = DeTable::parse(text).map_err(|e| {
+            let offset = e.span().map_or(text.len(), |span| span.start);
+            // There may be no key yet, so the line itself is shown.
+            let line = text
+                .lines()
+                .nth(line_of(text.as_bytes(), offset).saturating_sub(1));
+            let words: String = line.unwrap_or_default().trim().chars().take(60).collect();
+            let why: Vec<&str> = e.message().split_whitespace().collect();
+            said(offset, &format!("at {words:?}"), &why.join(" "))
+        })?;
+        let keys = keys(document.get_ref(), "");
+        let mut config = Config::deserialize(Deserializer::from(document)).map_err(|e| {
+            let offset = e.span().map_or(0, |span| span.start);
+            let key = keys.iter().rfind(|key| key.is_at(offset));
+            let path = key.map_or("", |key| &key.path);
+            said(offset, path, &why_wrong(path, e.message()))
+        })?;
+        file.clone_into(&mut config.file);
+        values::fit_together(&config).map_err(|(path, why)| {
+            let key = keys.iter().find(|key| key.path == path);
+            said(key.map_or(0, |key| key.value.start), &path, &why)
+        })?;
+        Ok(config)
+    }
+}
+
+/// The line, counted from 1, of the byte at `offset`.
+pub fn line_of(text: &[u8], offset: usize) -> usize {
+    let newlines = text.iter().take(offset).filter(|byte| **byte == b'\n');
+    newlines.count().saturating_add(1)
+}
+
+/// A word as a TOML key: in quotes if it needs them.
+pub fn as_key(word: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !word.is_empty() && word.chars().all(is_bare) {
+        word.to_owned()
+    } else {
+        format!("{word:?}")
+    }
+}
+
+/// A key of the file, with the tables that it is in, and where the file has it and its value.
+struct Key {
+    path: String,
+    name: Range<usize>,
+    value: Range<usize>,
+}
+
+impl Key {
+    fn is_at(&self, offset: usize) -> bool {
+        self.name.contains(&offset) || self.value.contains(&offset)
+    }
+}
+
+/// Every key of a table, each before those inside it.
+fn keys(table: &DeTable, prefix: &str) -> Vec<Key> {
+    let mut all = Vec::new();
+    for (name, value) in table {
+        let path = format!("{prefix}{}", as_key(name.get_ref()));
+        let inner = value.get_ref().as_table();
+        let inner = inner.map(|table| keys(table, &format!("{path}.")));
+        all.push(Key {
+            path,
+            name: name.span(),
+            value: value.span(),
+        });
+        all.extend(inner.unwrap_or_default());
+    }
+    all
+}
+
+/// What serde has to say, and of an unknown key what was probably meant.
+fn why_wrong(path: &str, message: &str) -> String {
+    let unknown = message.strip_prefix("unknown field `");
+    let Some((key, known)) = unknown.and_then(|rest| rest.split_once("`, expected ")) else {
+        return message.to_owned();
+    };
+    if let Some((_, advice)) = CUT.iter().find(|(cut, _)| *cut == key) {
+        return format!("this key is gone: {advice}");
+    }
+    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    if let Some(near) = nearest(key, &known) {
+        return format!("unknown key; did you mean {near:?}?");
+    }
+    if let Some(place) = place_of(key) {
+        return format!("unknown key; it belongs {place}");
+    }
+    let known = known.join(", ");
+    if path.starts_with("volume_group.") {
+        return format!(
+            "unknown key; known here: {known}; a volume group's name with a dot in it is written \
+             in quotes: [volume_group.\"my.group\"]"
+        );
+    }
+    format!("unknown key; known here: {known}")
+}
+
+/// Where a key belongs that stands in the wrong table.
+fn place_of(key: &str) -> Option<&'static str> {
+    fn knows<'de, T: Deserialize<'de>>(key: &'de str) -> bool {
+        let result = T::deserialize(MapDeserializer::<_, Error>::new(once((key, ()))));
+        !result.is_err_and(|e| e.to_string().starts_with("unknown field"))
+    }
+    if knows::<Config>(key) {
+        Some("at the beginning of the file, above the first [table]")
+    } else if knows::<Limits>(key) {
+        Some("in the table [limits]")
+    } else if knows::<VolumeGroup>(key) {
+        Some("in a table [volume_group.NAME]")
+    } else if knows::<FsConfig>(key) {
+        Some("in a table [filesystem.TYPE]")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,269 @@
+//! What a value must look like, where its type does not say it all.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+
+use serde::de::{Deserialize, Deserializer, Error};
+
+use super::parse::as_key;
+use super::{Config, LogTarget, VolumeGroup};
+use crate::names::{Bytes, FsType, VgName};
+use crate::options::MountOptions;
+
+/// A value of the type `T`, as `check` understands it.
+fn checked<'de, D, T, U, E>(from: D, check: impl FnOnce(T) -> Result<U, E>) -> Result<U, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+    E: Display,
+{
+    check(T::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// A whole number, at most `most`; `what` is said of everything else.
+fn number<'de, D: Deserializer<'de>>(from: D, most: u64, what: &str) -> Result<u64, D::Error> {
+    match u64::deserialize(from) {
+        Ok(number) if (1..=most).contains(&number) => Ok(number),
+        _ => Err(D::Error::custom(format!("whole {what} from 1 to {most}"))),
+    }
+}
+
+pub fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    // A day: a limit beyond it is a mistake.
+    number(from, 86_400, "seconds").map(Duration::from_secs)
+}
+
+pub fn percent<'de, D: Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    let percent = number(from, 100, "percent")?;
+    u8::try_from(percent).map_err(D::Error::custom)
+}
+
+/// A size as lvcreate understands it. A bare number of TOML is refused: its unit would be a guess.
+pub fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+    let text = String::deserialize(from)
+        .map_err(|_| D::Error::custom("a size in quotes and with its unit, such as \"10g\""))?;
+    Bytes::parse_lvm(&text).map_err(D::Error::custom)
+}
+
+pub fn max_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+    match size(from)? {
+        size if size.get() == 0 => Err(D::Error::custom("it would allow no volume at all")),
+        size => Ok(Some(size)),
+    }
+}
+
+/// None for the empty text: the host's own name.
+pub fn node_name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    checked(from, |name: String| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if name.len() > 253 || !name.chars().all(fits) {
+            return Err(format!(
+                "a node's name is letters, digits, dots and hyphens, at most 253, not {name:?}"
+            ));
+        }
+        Ok(Some(name).filter(|name| !name.is_empty()))
+    })
+}
+
+/// Absolute, without `..`, and not the root directory.
+fn path(text: &str) -> Result<PathBuf, String> {
+    let path = Path::new(text);
+    if text.contains(char::is_control) {
+        return Err(format!("{text:?} holds a control character"));
+    }
+    if !path.is_absolute() {
+        return Err(format!("{text:?} is not an absolute path"));
+    }
+    let up = path.components().any(|part| part == Component::ParentDir);
+    if up || path.parent().is_none() {
+        return Err(format!(
+            "{text:?} must be a path below / and without \"..\""
+        ));
+    }
+    Ok(path.to_owned())
+}
+
+pub fn dirs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
+    checked(from, |dirs: Vec<String>| {
+        if dirs.is_empty() {
+            return Err("at least one directory".to_owned());
+        }
+        dirs.iter().map(|dir| path(dir)).collect()
+    })
+}
+
+impl TryFrom<String> for LogTarget {
+    type Error = String;
+
+    fn try_from(target: String) -> Result<Self, String> {
+        match target.as_str() {
+            "syslog" => return Ok(Self::Syslog),
+            "none" => return Ok(Self::None),
+            file if file.starts_with('/') && !file.ends_with('/') => {}
+            _ => {
+                return Err(format!(
+                    "\"syslog\", \"none\" or the absolute path of a file, not {target:?}"
+                ));
+            }
+        }
+        let file = path(&target)?;
+        // <vendor>~<driver>
+        let dir = file.parent().and_then(Path::file_name);
+        if dir.is_some_and(|dir| dir.to_string_lossy().contains('~')) {
+            return Err(format!(
+                "{target:?} is in the driver's own directory, and kubelet loads the driver again \
+                 whenever a file there changes"
+            ));
+        }
+        Ok(Self::File(file))
+    }
+}
+
+pub fn mount_options<'de, D: Deserializer<'de>>(from: D) -> Result<MountOptions, D::Error> {
+    checked(from, |text: String| {
+        let options = MountOptions::parse(&text).map_err(|e| e.to_string())?;
+        // With "ro" here, a blank volume would be formatted first and then be of no use.
+        if options.is_read_only() || options.is_read_write() {
+            return Err(
+                "the volume says whether it is read-only (readOnly): leave out ro and rw here"
+                    .to_owned(),
+            );
+        }
+        Ok(options)
+    })
+}
+
+pub fn volume_groups<'de, D>(from: D) -> Result<BTreeMap<VgName, VolumeGroup>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    checked(from, |groups: BTreeMap<_, _>| {
+        if groups.is_empty() {
+            // To allow none was perhaps meant, and all would be allowed.
+            return Err("name at least one group: [volume_group.NAME]");
+        }
+        Ok(groups)
+    })
+}
+
+/// The words of a command line, as far as they can be told apart without knowing the tool.
+fn are_words(words: &[String], tool: &str) -> Result<(), String> {
+    let mut after_option = false;
+    for word in words {
+        let is_option = word.starts_with('-');
+        if word.is_empty() || word == "--" || word == "-" || word.contains(char::is_control) {
+            return Err(format!("{word:?} is not an option of {tool}"));
+        }
+        if is_option && word.contains(char::is_whitespace) {
+            return Err(format!(
+                "write each word on its own: {:?}, not {word:?}",
+                word.split_whitespace().collect::<Vec<_>>()
+            ));
+        }
+        // Another device or volume group would be one more operand.
+        if !is_option && !after_option {
+            return Err(format!(
+                "{word:?} is not an option of {tool}, nor the value of one"
+            ));
+        }
+        after_option = is_option && !(word.starts_with("--") && word.contains('='));
+    }
+    Ok(())
+}
+
+/// What lvcreate is told by the driver, or what would make another thing of the volume.
+const DECIDED: [(&str, &str); 16] = [
+    ("-n", "--name"),
+    ("-L", "--size"),
+    ("-l", "--extents"),
+    ("-V", "--virtualsize"),
+    ("-T", "--thin"),
+    ("", "--thinpool"),
+    ("", "--addtag"),
+    ("-y", "--yes"),
+    ("-s", "--snapshot"),
+    ("-W", "--wipesignatures"),
+    ("-Z", "--zero"),
+    ("-a", "--activate"),
+    ("-k", "--setactivationskip"),
+    ("-p", "--permission"),
+    ("-t", "--test"),
+    ("-h", "--help"),
+];
+
+pub fn lvcreate_options<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    checked(from, |words: Vec<String>| {
+        are_words(&words, "lvcreate")?;
+        for word in &words {
+            // LVM understands an option by its first letters too, and a value joined to a short
+            // one.
+            let name = word.split('=').next().unwrap_or_default();
+            let is_decided = |(short, long): &&(&str, &str)| {
+                if word.starts_with("--") {
+                    long.starts_with(name)
+                } else {
+                    !short.is_empty() && word.starts_with(short)
+                }
+            };
+            if let Some((_, long)) = DECIDED.iter().find(is_decided) {
+                return Err(format!(
+                    "{word:?} is not for here: the driver decides {long}; it decides all of {}",
+                    DECIDED.map(|(_, long)| long).join(", ")
+                ));
+            }
+        }
+        Ok(words)
+    })
+}
+
+/// What would have mkfs overwrite data, make nothing, or write elsewhere too.
+fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
+    let tool = format!("mkfs.{fs}");
+    are_words(words, &tool)?;
+    for word in words {
+        let refused: &[&str] = match fs {
+            FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => &["-F", "-FF", "-n", "-S", "-t", "-V"],
+            FsType::Xfs => &["-f", "-N", "-V"],
+            FsType::Btrfs => &["-f", "--force", "-V", "--version", "--help"],
+        };
+        if refused.contains(&word.as_str()) {
+            return Err(format!(
+                "{word:?} is not for here: the driver decides what {tool} may overwrite, and \
+                 refuses {}",
+                refused.join(", ")
+            ));
+        }
+        if word.contains("/dev/") {
+            return Err(format!(
+                "{word:?} names a device, and the options are for every volume"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What only two values together can tell. An error is the key's path, and what is wrong with it.
+pub fn fit_together(config: &Config) -> Result<(), (String, String)> {
+    let mut tables = vec![(String::new(), &config.filesystems)];
+    for (vg, group) in &config.volume_groups {
+        let table = format!("volume_group.{}.", as_key(vg.as_str()));
+        let is_raid = |word: &String| word.trim_start_matches("--type=").starts_with("raid");
+        if group.thin_pool.is_some() && group.lvcreate_options.iter().any(is_raid) {
+            return Err((
+                format!("{table}lvcreate_options"),
+                "volumes of a thin pool have no type of their own: leave out --type, or thin_pool"
+                    .to_owned(),
+            ));
+        }
+        tables.push((table, &group.filesystems));
+    }
+    for (table, filesystems) in tables {
+        for (fs, of_fs) in filesystems {
+            are_mkfs_options(*fs, &of_fs.mkfs_options)
+                .map_err(|why| (format!("{table}filesystem.{fs}.mkfs_options"), why))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,23 @@
+/// The known word that was probably meant: upper case, dashes and two wrong letters are forgiven,
+/// in a short word one.
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    const LONGEST: usize = 32;
+    if word.len() > LONGEST {
+        return None;
+    }
+    let plain = |word: &str| word.to_lowercase().replace(['-', '_', '.', ' '], "");
+    let word = plain(word);
+    known
+        .iter()
+        .map(|known| (plain(known), *known))
+        .map(|(plain, known)| {
+            (
+                strsim::damerau_levenshtein(&word, &plain),
+                plain.len(),
+                known,
+            )
+        })
+        .filter(|(distance, length, _)| *distance <= if *length <= 4 { 1 } else { 2 })
+        .min()
+        .map(|(_, _, known)| known)
+}
