@@ -4,21 +4,19 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
 
-use crate::config::{FILE_VARIABLE, Loaded};
+use crate::config::{Config, FILE_VARIABLE, Loaded};
 use crate::fs::{EXAMINE, FLUSH, examine::examine};
 use crate::host::trust::load;
-use crate::host::{Host, Kernel, LinuxKernel, Processes, Signals, keep_memory_private};
+use crate::host::{Host, Kernel, LinuxKernel, Log, Processes, Signals, keep_memory_private};
 use crate::mount::UNMOUNT;
 use crate::options::holds_secret;
-use crate::reply::Reply;
 use crate::tools::{self, Tool};
-use crate::{calls, exit_code, run};
+use crate::{calls, exit_code, guarded, logged, note_panics, run};
 
 /// What is to be printed, and the exit code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -153,24 +151,15 @@ fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
     if words.iter().any(holds_secret) {
         keep_memory_private();
     }
+    note_panics();
     let reply = guarded(|| with_host(args, |host, config| Ok(run(words, host, config))));
+    // It never got as far as its own line in the log, or to the config that says where that goes.
+    let reply =
+        reply.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &Config::default().log));
     Printed {
         stdout: format!("{}\n", reply.to_json()),
         stderr: String::new(),
         code: exit_code(&reply, words),
-    }
-}
-
-/// The reply, whatever happens on the way to it: a panic is a failure too.
-fn guarded(answer: impl FnOnce() -> Result<Reply>) -> Reply {
-    // The default hook would write to standard error, which kubelet reads as part of the reply.
-    std::panic::set_hook(Box::new(|_| {}));
-    match catch_unwind(AssertUnwindSafe(answer)) {
-        Ok(result) => result.into(),
-        Err(_) => Reply::failure(&anyhow::anyhow!(
-            "the driver met a state that it has no words for and stopped; that is a bug: please \
-             report the call, and run it again by hand with `strace -f`"
-        )),
     }
 }
 
@@ -240,16 +229,6 @@ fn executable(args: &[OsString]) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reply::Status;
-
-    #[test]
-    fn a_panic_is_a_failure_with_a_message() {
-        let reply = guarded(|| panic!("not for kubelet"));
-        let _ = std::panic::take_hook();
-        assert_eq!(reply.status, Status::Failure);
-        let message = reply.message.unwrap_or_default();
-        assert!(message.contains("that is a bug") && !message.contains("not for kubelet"));
-    }
 
     #[test]
     fn no_command_for_people_has_the_name_of_a_call_out() {

@@ -5,7 +5,9 @@
 use serde::Serialize;
 
 use crate::config::Config;
-use crate::error::{fold, one_line};
+
+/// The longest message, in bytes. An event holds 1 KiB and kubelet's own words; the log more.
+const LONGEST: usize = 2048;
 
 /// The three words that kubelet knows; any other is a failure too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -88,7 +90,7 @@ impl Reply {
     /// Not done, with the error and all its causes as the message.
     #[must_use]
     pub fn failure(error: &anyhow::Error) -> Self {
-        Self::of(Status::Failure).with_message(&one_line(error))
+        Self::of(Status::Failure).with_message(&format!("{error:#}"))
     }
 
     /// A call-out that this driver does not have.
@@ -128,15 +130,44 @@ impl Reply {
     /// The document, one line.
     #[must_use]
     pub fn to_json(&self) -> String {
+        // kubelet takes the message as a format, sometimes twice: `%s` would be read as
+        // `%!s(MISSING)` in the pod's event. Doubling the sign would help in one place only.
+        let message = self.message.as_ref().map(|text| text.replace('%', "％"));
+        let reply = Self {
+            message,
+            ..self.clone()
+        };
         // Strings, bools and an enum: nothing in it can fail to be written.
-        serde_json::to_string(self).unwrap_or_else(|_| r#"{"status":"Failure"}"#.to_owned())
+        serde_json::to_string(&reply).unwrap_or_else(|_| r#"{"status":"Failure"}"#.to_owned())
     }
 }
 
-impl From<anyhow::Result<Reply>> for Reply {
-    fn from(result: anyhow::Result<Reply>) -> Self {
-        result.unwrap_or_else(|error| Reply::failure(&error))
+/// Folds any text into one printable line of at most 2 KiB, cut in its middle if it is longer: its
+/// beginning says what failed, its end what to do.
+fn fold(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        let c = if is_printable(c) { c } else { ' ' };
+        if c != ' ' || !line.ends_with(' ') {
+            line.push(c);
+        }
     }
+    let line = line.trim();
+    if line.len() <= LONGEST {
+        return line.to_owned();
+    }
+    let half = LONGEST.saturating_sub(8) / 2;
+    let head = line.floor_char_boundary(half);
+    let tail = line.ceil_char_boundary(line.len().saturating_sub(half));
+    let (head, tail) = (line.get(..head), line.get(tail..));
+    format!("{} … {}", head.unwrap_or(""), tail.unwrap_or(""))
+}
+
+/// Control characters, line separators and what would turn the writing around are not.
+fn is_printable(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
+        && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -156,6 +187,10 @@ mod tests {
                 r#"{"status":"Failure","message":"outer: in ner"}"#,
             ),
             (
+                Reply::failure(&anyhow::anyhow!("95 % full, \"%s\"")),
+                r#"{"status":"Failure","message":"95 ％ full, \"％s\""}"#,
+            ),
+            (
                 Reply::success().with_device("/dev/mapper/vg-lv"),
                 r#"{"status":"Success","device":"/dev/mapper/vg-lv"}"#,
             ),
@@ -171,5 +206,29 @@ mod tests {
         for (reply, want) in cases {
             assert_eq!(reply.to_json(), want);
         }
+    }
+
+    #[test]
+    fn folds_what_would_break_a_line() {
+        let cases = [
+            ("plain", "a b", "a b"),
+            ("newline", "a\nb", "a b"),
+            ("run of controls", "a\r\n\t\0b", "a b"),
+            ("escape sequence", "a\u{1b}[31mb", "a [31mb"),
+            ("line separator", "a\u{2028}b", "a b"),
+            ("turned around", "a\u{202e}b", "a b"),
+            ("ends", "\na\n", "a"),
+        ];
+        for (name, input, want) in cases {
+            assert_eq!(fold(input), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_long_message_keeps_its_beginning_and_its_end() {
+        let long = format!("begin{}end", "ä".repeat(5000));
+        let folded = fold(&long);
+        assert!(folded.len() <= LONGEST, "{}", folded.len());
+        assert!(folded.starts_with("begin") && folded.ends_with("end"));
     }
 }

@@ -44,6 +44,9 @@ fn volumes_named(host: &Host, config: &Config, volume: &str) -> Vec<LvId> {
         return Vec::new();
     };
     let found = lvm::tagged(host, &tag, config.limits.query).unwrap_or_default();
+    for volume in &found {
+        host.log.about("volume", &volume.id.to_string());
+    }
     found.into_iter().map(|volume| volume.id).collect()
 }
 

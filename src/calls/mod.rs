@@ -29,14 +29,8 @@ use crate::reply::Reply;
 /// # Errors
 /// Why it does not.
 pub fn answer(call: &CallOut, host: &Host, config: &Loaded) -> Result<Reply> {
-    if let Some(options) = call.options() {
-        host.log.about("volume", &options.id.to_string());
-        let named = options.pod.iter().map(|pod| ("pod", pod));
-        let named = named.chain(options.volume_name.iter().map(|name| ("name", name)));
-        let named = named.chain(options.ignored.iter().map(|name| ("ignored", name)));
-        for (key, value) in named {
-            host.log.about(key, value);
-        }
+    for name in call.options().iter().flat_map(|options| &options.ignored) {
+        host.log.about("ignored", name);
     }
     match call {
         CallOut::Init => Ok(init::run(config)),

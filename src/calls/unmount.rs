@@ -22,14 +22,20 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let config = config.or_default();
     let place = Place::of(dir);
     let mut device = None;
+    if let (Place::Global | Place::Pod { .. }, Some(name)) = (&place, dir.file_name()) {
+        host.log.about("name", &name.to_string_lossy());
+    }
     if let Some(id) = mounted_at(host.kernel, dir)? {
         let table = Table::read(host.kernel)?;
         if let Some(row) = table.by_id(id) {
             require_a_volume(row, &place, dir)?;
             device = volume_of(host.kernel, row.block_device(host.kernel));
-            host.log.about("source", &row.source.to_string_lossy());
-            if let Some(device) = &device {
-                require_not_stuck(host, config, device, &table)?;
+            match &device {
+                Some(device) => {
+                    host.log.about("volume", &device.id.to_string());
+                    require_not_stuck(host, config, device, &table)?;
+                }
+                None => host.log.about("source", &row.source.to_string_lossy()),
             }
         }
         ensure_unmounted(host, &config.limits, dir)?;
@@ -39,6 +45,9 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     }
     if let Place::Pod { global } = &place {
         let cleared = clear_global(host, config, global)?;
+        if let (None, Some(device)) = (&device, &cleared) {
+            host.log.about("volume", &device.id.to_string());
+        }
         device = device.or(cleared);
     }
     if !config.deactivate {

@@ -5,8 +5,9 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use humantime::format_rfc3339_seconds;
 use nix::fcntl::OFlag;
 use nix::libc::SIGXFSZ;
 
@@ -95,17 +96,13 @@ impl Log {
                 // Past RLIMIT_FSIZE a write is an error then, and not the end of the call.
                 let ignored = signal_hook::flag::register(SIGXFSZ, Arc::default());
                 if let (Ok(mut file), Ok(_)) = (file, ignored) {
-                    let _ = file.write_all(format!("{} {line}\n", seconds()).as_bytes());
+                    // A clock that was never set counts from 1970, or from before.
+                    let now = format_rfc3339_seconds(SystemTime::now().max(UNIX_EPOCH));
+                    let _ = file.write_all(format!("{now} {line}\n").as_bytes());
                 }
             }
         }
     }
-}
-
-fn seconds() -> u64 {
-    std::time::SystemTime::UNIX_EPOCH
-        .elapsed()
-        .map_or(0, |since| since.as_secs())
 }
 
 /// Sends one datagram in the form that syslog(3) uses; journald reads the same socket.

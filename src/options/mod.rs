@@ -1,6 +1,7 @@
 //! The options of a volume, as kubelet passes them: those of the manifest and its own.
 
 mod mount_options;
+mod subject;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::names::{Bytes, FsType, LvId, LvName, VgName, nearest};
 pub use mount_options::MountOptions;
+pub(crate) use subject::subject;
 
 /// How kubelet's own keys begin.
 const KUBELET: &str = "kubernetes.io/";

@@ -5,6 +5,7 @@
 
 #[path = "../executables/mod.rs"]
 mod executables;
+mod log;
 mod machine;
 mod tools;
 

@@ -1,0 +1,84 @@
+//! The one line that each call leaves in the log.
+
+use crate::machine::{DEVICE, JSON, Machine};
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+/// The line that this call leaves.
+fn logged(args: &[&str]) -> String {
+    let machine = Machine::new();
+    let file = machine.top.path().join("log");
+    let config = fs::read_to_string(machine.config()).unwrap();
+    let config = config.replace("\"none\"", &format!("'{}'", file.display()));
+    fs::write(machine.config(), config).unwrap();
+    machine.call(args);
+    let log = fs::read_to_string(file).unwrap();
+    assert_eq!(log.lines().count(), 1, "{log}");
+    log
+}
+
+#[test]
+fn a_line_of_a_log_file_begins_with_its_date_in_utc() {
+    let line = logged(&["init"]);
+    let (date, _) = line.split_once(" call=init ").unwrap();
+    let date = humantime::parse_rfc3339(date).unwrap();
+    let age = SystemTime::now().duration_since(date).unwrap();
+    assert!(age < Duration::from_secs(60), "{line}");
+}
+
+#[test]
+fn a_call_names_its_volume_and_pod_also_where_its_options_are_refused() {
+    let of_pod = JSON.replacen(
+        '{',
+        r#"{"kubernetes.io/pod.namespace":"shop","kubernetes.io/pod.name":"web-0","#,
+        1,
+    );
+    let mount = |from: &str, to: &str| logged(&["mount", "/mnt/x", &of_pod.replace(from, to)]);
+    let volume = " volume=nosuch-vg/data-1";
+    let rest = " pod=shop/web-0 name=data ";
+    let cases = [
+        (
+            "a mistyped option",
+            mount("\"size\"", "\"Size\""),
+            volume,
+            rest,
+        ),
+        ("a number", mount("\"64m\"", "64"), volume, rest),
+        ("a filesystem", mount("ext4", "ntfs"), volume, rest),
+        (
+            "no volume's name",
+            mount("data-1", "-x"),
+            "call=mount",
+            rest,
+        ),
+        (
+            "no pod's name",
+            mount("web-0", "a b"),
+            volume,
+            " name=data ",
+        ),
+        ("no JSON", mount("}", ""), "call=mount", " took="),
+        (
+            "a directory",
+            logged(&["mount", "x", JSON]),
+            volume,
+            " name=data ",
+        ),
+        (
+            "detach",
+            logged(&["detach", "data", "node"]),
+            "call=detach",
+            " name=data ",
+        ),
+        ("a device", logged(&["detach", DEVICE]), volume, " took="),
+        (
+            "no name",
+            logged(&["detach", "{", "node"]),
+            "call=detach",
+            " took=",
+        ),
+    ];
+    for (name, line, first, then) in cases {
+        assert!(line.contains(&format!("{first}{then}")), "{name}: {line}");
+    }
+}
