@@ -16,6 +16,13 @@ fail() { printf 'image.sh: %s\n' "$*" >&2; exit 1; }
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 archive=${1:-flexvolume-lvm.tar}
+case $archive in
+  -*)
+    sed -n '2,/^set /s/^# \{0,1\}//p' "$0"
+    [[ $archive == --help || $archive == -h ]] && exit
+    exit 2
+    ;;
+esac
 driver=${DRIVER:-$top/target/$(uname -m)-unknown-linux-gnu/release/lvm}
 # A bare name would be looked for in PATH, where `lvm` is LVM's own command.
 [[ $driver == */* ]] || driver=./$driver

@@ -18,6 +18,7 @@ pub mod device;
 pub mod fs;
 pub mod holders;
 pub mod host;
+mod install;
 pub mod lock;
 pub mod lvm;
 pub mod mount;

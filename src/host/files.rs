@@ -1,211 +1,177 @@
 //! What `lvm install` does with files. No call-out uses any of this: a driver that serves kubelet
 //! deletes no file and writes none beside itself.
+//!
+//! Every error names what was done to which path.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
 
+use anyhow::{Context, Result, bail};
+
 /// What a name stands for, links not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing has this name.
     Missing,
-    /// A directory.
     Dir,
-    /// A symbolic link.
     Link,
     /// A file, or something else that is neither.
     File,
 }
 
-/// What changes when a file is replaced or written to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    changed: (i64, i64),
-}
-
-/// What `path` is.
-///
-/// # Errors
-/// The kernel's, other than that it does not exist.
-pub fn kind(path: &Path) -> io::Result<Kind> {
+pub fn kind(path: &Path) -> Result<Kind> {
+    use io::ErrorKind::{NotADirectory, NotFound};
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => Ok(Kind::Dir),
         Ok(metadata) if metadata.is_symlink() => Ok(Kind::Link),
         Ok(_) => Ok(Kind::File),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Kind::Missing),
-        Err(e) => Err(e),
+        Err(e) if matches!(e.kind(), NotFound | NotADirectory) => Ok(Kind::Missing),
+        Err(e) => Err(e).with_context(|| did("looking at", path)),
     }
 }
 
-/// The stamp of a file; None: it cannot be looked at.
-#[must_use]
-pub fn stamp(path: &Path) -> Option<Stamp> {
-    let metadata = fs::metadata(path).ok()?;
-    Some(Stamp {
-        device: metadata.dev(),
-        inode: metadata.ino(),
-        size: metadata.size(),
-        changed: (metadata.ctime(), metadata.ctime_nsec()),
-    })
+pub fn exists(path: &Path) -> Result<bool> {
+    Ok(kind(path)? != Kind::Missing)
 }
 
 /// Whether two names lead to one file, as far as this process may see.
-#[must_use]
 pub fn is_one_file(one: &Path, other: &Path) -> bool {
     let identity = |path| fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
     let one = identity(one);
     one.is_some() && one == identity(other)
 }
 
-/// The whole content of a regular file.
-///
-/// # Errors
-/// The kernel's, or that it is something else.
-pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is not a file"));
+/// Whether two files have the same content, or two links the same target.
+pub fn is_same(one: &Path, other: &Path) -> Result<bool> {
+    match (kind(one)?, kind(other)?) {
+        (Kind::File, Kind::File) => Ok(read(one)? == read(other)?),
+        (Kind::Link, Kind::Link) => Ok(target(one)? == target(other)?),
+        _ => Ok(false),
     }
-    fs::read(path)
+}
+
+/// The whole content of a regular file.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    let read = || {
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("it is not a file"));
+        }
+        fs::read(path)
+    };
+    read().with_context(|| did("reading", path))
 }
 
 /// Whether `path` is a regular file with these bytes that its owner may execute.
-#[must_use]
 pub fn is_executable_with(path: &Path, bytes: &[u8]) -> bool {
     const OWNER_EXECUTES: u32 = 0o100;
     let fits = |metadata: fs::Metadata| {
-        metadata.is_file()
-            && metadata.permissions().mode() & OWNER_EXECUTES != 0
-            && metadata.len() == bytes.len() as u64
+        metadata.is_file() && metadata.permissions().mode() & OWNER_EXECUTES != 0
     };
     fs::symlink_metadata(path).is_ok_and(fits) && fs::read(path).is_ok_and(|have| have == bytes)
 }
 
-/// Takes the lock of a directory, which lasts as long as the file. None: another has it.
-///
-/// # Errors
-/// The kernel's.
-pub fn lock_dir(dir: &Path) -> io::Result<Option<File>> {
-    let file = File::open(dir)?;
+/// Takes the lock of a directory, which lasts as long as the file.
+pub fn lock_dir(dir: &Path) -> Result<File> {
+    let file = File::open(dir).with_context(|| did("opening", dir))?;
     match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(e)) => Err(e),
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => bail!(
+            "another run is at work on {}; try again when it has ended",
+            dir.display()
+        ),
+        Err(TryLockError::Error(e)) => Err(e).with_context(|| did("locking", dir)),
     }
 }
 
 /// Makes a file anew, whole on the disk before this returns.
-///
-/// # Errors
-/// The kernel's.
-pub fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     remove(path)?;
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(path)?;
-    file.write_all(bytes)?;
-    // The umask of the caller does not matter.
-    file.set_permissions(fs::Permissions::from_mode(mode))?;
-    file.sync_all()
+    let write = || {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(path)?;
+        file.write_all(bytes)?;
+        // The umask of the caller does not matter.
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+        file.sync_all()
+    };
+    write().with_context(|| did("writing", path))
 }
 
 /// Gives a file, or a symbolic link itself, a second name; a copy where that is not possible.
-///
-/// # Errors
-/// The kernel's.
-pub fn second_name(of: &Path, name: &Path) -> io::Result<()> {
+pub fn second_name(of: &Path, name: &Path) -> Result<()> {
     remove(name)?;
     if fs::hard_link(of, name).is_ok() {
         return Ok(());
     }
-    let metadata = fs::symlink_metadata(of)?;
-    if metadata.is_symlink() {
-        symlink(fs::read_link(of)?, name)
-    } else {
-        write(name, &read(of)?, metadata.permissions().mode() & 0o777)
+    if kind(of)? == Kind::Link {
+        return symlink(target(of)?, name).with_context(|| did("making", name));
     }
+    let metadata = fs::metadata(of).with_context(|| did("looking at", of))?;
+    write(name, &read(of)?, metadata.permissions().mode() & 0o777)
+}
+
+fn target(link: &Path) -> Result<std::path::PathBuf> {
+    fs::read_link(link).with_context(|| did("reading", link))
 }
 
 /// Renames in one step, and lasts; what had the name `to` before is gone.
-///
-/// # Errors
-/// The kernel's.
-pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+pub fn rename(from: &Path, to: &Path) -> Result<()> {
     let identity = |path| fs::symlink_metadata(path).map(|m| (m.dev(), m.ino())).ok();
     if identity(from).is_some() && identity(from) == identity(to) {
         // rename(2) does nothing for two names of one file.
         remove(from)?;
     } else {
-        fs::rename(from, to)?;
+        fs::rename(from, to)
+            .with_context(|| format!("{} to {}", did("renaming", from), to.display()))?;
     }
     sync_parent(to)
 }
 
 /// Makes what happened to names in the directory of `path` last.
-///
-/// # Errors
-/// The kernel's.
-pub fn sync_parent(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
+pub fn sync_parent(path: &Path) -> Result<()> {
+    let Some(parent) = path.parent() else {
+        return Ok(());
+    };
+    let sync = || File::open(parent)?.sync_all();
+    sync().with_context(|| did("syncing", parent))
 }
 
-/// Removes a file or a link. It may be gone already.
-///
-/// # Errors
-/// The kernel's.
+/// Removes a file or a link, if it is there. It is looked for first, because a read-only filesystem
+/// says no before it looks.
 #[allow(clippy::disallowed_methods)] // The installer takes away what it made itself.
-pub fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(e) if !is_missing(&e, path) => Err(e),
-        _ => Ok(()),
+pub fn remove(path: &Path) -> Result<()> {
+    if !exists(path)? {
+        return Ok(());
     }
+    fs::remove_file(path).with_context(|| did("removing", path))
 }
 
-/// rmdir(2). The directory may be gone already.
-///
-/// # Errors
-/// The kernel's.
-pub fn remove_dir(path: &Path) -> io::Result<()> {
-    match fs::remove_dir(path) {
-        Err(e) if !is_missing(&e, path) => Err(e),
-        _ => Ok(()),
+/// rmdir(2), if the directory is there.
+pub fn remove_dir(path: &Path) -> Result<()> {
+    if !exists(path)? {
+        return Ok(());
     }
-}
-
-/// Whether a removal failed at a name that is not there. A read-only filesystem says that it is
-/// one before it looks for the name.
-fn is_missing(error: &io::Error, path: &Path) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    ) || kind(path).is_ok_and(|kind| kind == Kind::Missing)
+    fs::remove_dir(path).with_context(|| did("removing", path))
 }
 
 /// Makes a directory, and those above it, for all to read.
-///
-/// # Errors
-/// The kernel's.
-pub fn make_dirs(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o755).create(path)
+pub fn make_dirs(path: &Path) -> Result<()> {
+    let mut builder = DirBuilder::new();
+    let made = builder.recursive(true).mode(0o755).create(path);
+    made.with_context(|| did("making", path))
 }
 
 /// The names in a directory, sorted.
-///
-/// # Errors
-/// The kernel's.
-pub fn list(dir: &Path) -> io::Result<Vec<std::ffi::OsString>> {
-    let mut names = fs::read_dir(dir)?
-        .map(|entry| Ok(entry?.file_name()))
-        .collect::<io::Result<Vec<_>>>()?;
+pub fn list(dir: &Path) -> Result<Vec<std::ffi::OsString>> {
+    let list = || {
+        let entries = fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name()));
+        entries.collect::<io::Result<Vec<_>>>()
+    };
+    let mut names = list().with_context(|| did("reading", dir))?;
     names.sort_unstable();
     Ok(names)
 }
@@ -216,4 +182,8 @@ pub fn tell(text: &str) {
     let mut out = io::stdout();
     // Nobody may be reading.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn did(what: &str, path: &Path) -> String {
+    format!("{what} {}", path.display())
 }

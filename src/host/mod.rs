@@ -4,8 +4,9 @@
 //! record what would run and refuse it.
 
 mod command;
-pub mod files;
+pub(crate) mod files;
 mod kernel;
+pub(crate) mod kubelet;
 mod log;
 mod process;
 mod signals;

@@ -7,5 +7,5 @@ mod table;
 pub use change::{
     MadeDirs, UNMOUNT, after_undo, bind, ensure_unmounted, make_dirs, mount_device, set_read_only,
 };
-pub use places::{Place, is_kubelets, is_of_driver};
+pub use places::{Place, is_kubelets};
 pub use table::{Row, Table, mounted_at};

@@ -1,7 +1,5 @@
 use std::path::{Component, Path, PathBuf};
 
-use crate::names::Plugin;
-
 /// What a directory is to kubelet. Source: kubelet's `pkg/volume/flexvolume/util.go` and
 /// `pkg/volume/util`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,21 +76,6 @@ pub fn is_kubelets(path: &Path, kubelet_dirs: &[PathBuf]) -> bool {
     Place::of(path) != Place::Other || kubelet_dirs.iter().any(is_below)
 }
 
-/// Whether a mount there is a volume of this driver, for a pod or for the whole node.
-#[must_use]
-pub fn is_of_driver(path: &Path, plugin: &Plugin) -> bool {
-    match Place::of(path) {
-        Place::Global => path
-            .parent()
-            .and_then(Path::parent)
-            .is_some_and(|dir| dir.ends_with(Path::new(plugin.vendor()).join(plugin.driver()))),
-        Place::Pod { .. } => path
-            .parent()
-            .is_some_and(|dir| dir.ends_with(plugin.directory())),
-        Place::SubPath | Place::Other => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,27 +125,6 @@ mod tests {
         ];
         for (path, want) in cases {
             assert_eq!(is_kubelets(Path::new(path), &dirs), want, "{path}");
-        }
-    }
-
-    #[test]
-    fn knows_the_volumes_of_one_driver() {
-        let plugin = Plugin::new("example.com".to_owned(), "lvm".to_owned());
-        let cases = [
-            (
-                "/k/plugins/kubernetes.io/flexvolume/example.com/lvm/mounts/data",
-                true,
-            ),
-            (
-                "/k/plugins/kubernetes.io/flexvolume/example.com/lvm2/mounts/data",
-                false,
-            ),
-            ("/k/pods/1-2/volumes/example.com~lvm/data", true),
-            ("/k/pods/1-2/volumes/kubernetes.io~lvm/data", false),
-            ("/k/pods/1-2/volume-subpaths/example.com~lvm/c/0", false),
-        ];
-        for (path, want) in cases {
-            assert_eq!(is_of_driver(Path::new(path), &plugin), want, "{path}");
         }
     }
 }

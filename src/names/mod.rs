@@ -6,7 +6,6 @@
 
 mod fs_type;
 mod near;
-pub mod plugin;
 pub mod size;
 #[cfg(test)]
 mod tests;
@@ -19,7 +18,6 @@ use serde::Deserialize;
 
 pub use fs_type::FsType;
 pub use near::nearest;
-pub use plugin::Plugin;
 pub use size::Bytes;
 
 /// `NAME_LEN` less its NUL, and the same for a name in device-mapper (`DM_NAME_LEN`).

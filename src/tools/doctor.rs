@@ -5,12 +5,12 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::{columns, neighbours, printed};
+use super::{columns, printed};
 use crate::cli::Printed;
 use crate::config::{Config, Loaded, LogTarget};
 use crate::device::Device;
-use crate::host::Host;
 use crate::host::trust::require_roots;
+use crate::host::{Host, kubelet};
 use crate::lock::LOCK_DIR;
 use crate::lvm::{self, Volume};
 use crate::mount::{Table, is_kubelets};
@@ -69,7 +69,7 @@ pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
         Some(problem) => checks.add("config", Verdict::Failed, problem),
     }
     look_at_host(&mut checks, host);
-    look_at_neighbours(&mut checks);
+    look_at_kubelet(&mut checks, host, settings);
     look_at_log(&mut checks, host, settings);
     look_for_tools(&mut checks, host, settings);
     if host.tools.has("lvs") {
@@ -180,14 +180,15 @@ fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
     }
 }
 
-/// Only if this executable is where kubelet looks for it.
-fn look_at_neighbours(checks: &mut Checks) {
+fn look_at_kubelet(checks: &mut Checks, host: &Host, config: &Config) {
     let exe = std::env::current_exe().unwrap_or_default();
-    let Some(dir) = exe.parent().filter(|dir| is_drivers(dir)) else {
-        return;
-    };
-    let plugin_dir = dir.parent().unwrap_or(dir);
-    for problem in neighbours::problems(plugin_dir) {
+    // Only if this executable is where a kubelet looks for it.
+    let plugin_dir = exe.parent().filter(|dir| is_drivers(dir));
+    let plugin_dir = plugin_dir.and_then(Path::parent);
+    for problem in kubelet::mismatches(host.kernel, plugin_dir, config) {
+        checks.add("kubelet", Verdict::Warning, problem);
+    }
+    for problem in plugin_dir.map(kubelet::broken_drivers).unwrap_or_default() {
         checks.add("other drivers", Verdict::Warning, problem);
     }
 }

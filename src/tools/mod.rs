@@ -1,8 +1,6 @@
 //! The commands for people, one file each. They print text, or JSON with `--json`.
 
 mod doctor;
-mod install;
-mod neighbours;
 mod status;
 mod word;
 
@@ -14,6 +12,7 @@ use clap::Subcommand;
 use crate::cli::Printed;
 use crate::config::Loaded;
 use crate::host::Host;
+use crate::install;
 use crate::names::LvId;
 
 /// A command for people.
@@ -51,12 +50,13 @@ pub enum Tool {
     /// Put this executable where kubelet looks for it, or upgrade what is there
     ///
     /// kubelet never sees half of it, and an existing config.toml is never changed. Running it
-    /// again, also after it was killed half-way, is safe.
+    /// again, also after it was interrupted, is safe. An older version is installed the same way.
     #[command(args_override_self = true)]
     Install(install::Install),
     /// Take the driver off this node
     ///
-    /// Refused while volumes of it are mounted. An edited config.toml is kept beside its directory.
+    /// Refused while volumes of it are mounted. Another driver that was there before, such as the
+    /// bash script, comes back. An edited config.toml is kept for the next installation.
     #[command(args_override_self = true)]
     Uninstall(install::Where),
 }
@@ -75,8 +75,8 @@ pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
         Tool::Doctor { json } => doctor::run(host, config, *json),
         Tool::Adopt { volume } => word::adopt(host, config, &named(volume)?),
         Tool::AllowFormat { volume } => word::allow_format(host, config, &named(volume)?),
-        Tool::Install(options) => install::install(host, options),
-        Tool::Uninstall(place) => install::uninstall(host, place),
+        Tool::Install(options) => install::install(host, options).map(said),
+        Tool::Uninstall(place) => install::uninstall(host, place).map(said),
     }
 }
 
@@ -84,6 +84,13 @@ fn named(volume: &str) -> Result<LvId> {
     match LvId::from_device(volume) {
         Some(id) => Ok(id),
         None => LvId::parse(volume).context("reading the volume's name"),
+    }
+}
+
+fn said(stdout: String) -> Printed {
+    Printed {
+        stdout,
+        ..Printed::default()
     }
 }
 
@@ -95,10 +102,7 @@ fn printed(report: &impl serde::Serialize, text: String, json: bool) -> Result<P
     } else {
         text
     };
-    Ok(Printed {
-        stdout,
-        ..Printed::default()
-    })
+    Ok(said(stdout))
 }
 
 /// Rows as aligned columns, two spaces between them.

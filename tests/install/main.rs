@@ -4,13 +4,11 @@
     clippy::panic,
     clippy::arithmetic_side_effects,
     clippy::disallowed_methods,
-    clippy::print_stdout,
-    clippy::print_stderr
+    clippy::print_stdout
 )]
 
 #[path = "../executables/mod.rs"]
 mod executables;
-mod follow;
 mod image;
 mod kills;
 mod node;
@@ -22,59 +20,47 @@ use executables::put;
 use node::{Node, OURS, SCRIPT, driver, file, same, says};
 use predicates::prelude::*;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command as Process, Stdio};
 
 #[test]
-fn a_new_node_gets_the_driver_and_attach_false_and_undo_takes_it_off() {
+fn a_new_node_gets_the_driver_and_attach_false() {
     let node = Node::new();
-    let driver = node.driver("a", OURS);
-    node.install(&driver, &[])
+    let args = ["--vendor", "example.com", "--driver", "disk"];
+    node.install(&driver(), &args)
         .success()
         .stdout(says("init says Success, attach = false"));
-    assert!(same(&node.exe(), &driver));
-    assert_eq!(
-        fs::metadata(node.exe()).unwrap().permissions().mode() & 0o7777,
-        0o755
-    );
-    assert!(
-        fs::read_to_string(node.config())
-            .unwrap()
-            .contains("\nattach = false\n")
-    );
-    assert!(node.leftovers().is_empty(), "{:?}", node.leftovers());
-
-    node.undo().success().stdout(says("removed"));
-    assert!(!node.dir().exists());
-    assert_eq!(fs::read_dir(node.plugins()).unwrap().count(), 0);
-    node.undo().success().stdout(says("nothing"));
-}
-
-#[test]
-fn the_driver_of_this_build_installs() {
-    let node = Node::new();
-    let driver = &driver();
-    node.install(driver, &["--vendor", "example.com", "--driver", "disk"])
-        .success()
-        .stdout(says("init says Success, attach = false").and(says("warning").not()));
-    let exe = node.path("exec/example.com~disk/disk");
+    assert_eq!(node.names(), ["example.com~disk"]);
+    let dir = node.path("exec/example.com~disk");
+    let exe = dir.join("disk");
+    assert!(same(&exe, &driver()));
+    let mode = fs::metadata(&exe).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o755);
     Command::new(&exe)
         .arg("init")
         .assert()
         .success()
         .stdout(says(r#""attach":false"#));
-    node.install(driver, &["--attach", "true"])
+    node.install(&driver(), &args)
         .success()
-        .stdout(says("init says Success, attach = true").and(says("control-plane")));
+        .stdout(says("unchanged"));
+
+    let example = fs::read_to_string(file("examples/config.toml")).unwrap();
+    let config = fs::read_to_string(dir.join("config.toml")).unwrap();
+    let lines = example.lines().zip(config.lines());
+    let changed: Vec<_> = lines.filter(|(one, other)| one != other).collect();
+    assert_eq!(changed, [("#attach = true", "attach = false")]);
 }
 
 #[test]
-fn an_existing_driver_keeps_its_mode() {
+fn an_existing_driver_keeps_its_mode_and_comes_back_if_it_is_another() {
     let detached = r#"echo '{"status":"Success","capabilities":{"attach": false}}'"#;
-    for (name, before, config, want) in [
+    for (name, before, config, attach) in [
         ("the bash script", SCRIPT, None, true),
         ("a script that says attach false", detached, None, false),
         ("a broken driver", "exit 1", None, true),
+        ("this one without a config", OURS, None, true),
         (
             "its config says false",
             OURS,
@@ -88,121 +74,94 @@ fn an_existing_driver_keeps_its_mode() {
             true,
         ),
     ] {
-        let node = Node::with_script();
-        put(
-            &node.exe(),
-            fs::read(node.driver("before", before)).unwrap(),
-        );
+        let node = Node::running(before);
         if let Some(text) = config {
             fs::write(node.config(), text).unwrap();
         }
-        node.install(&node.driver("a", OURS), &[])
-            .success()
-            .stdout(says(&format!("attach = {want}")));
-        if let Some(text) = config {
-            assert_eq!(fs::read_to_string(node.config()).unwrap(), text, "{name}");
-        } else {
-            assert_eq!(node.config().exists(), !want, "{name}");
+        for new in ["a", "b"] {
+            let new = node.driver(new, OURS);
+            node.install(&new, &[])
+                .success()
+                .stdout(says(&format!("attach = {attach}")));
+            assert!(same(&node.exe(), &new), "{name}");
         }
-        node.undo().success();
-        assert!(same(&node.exe(), &node.path("before")), "{name}");
-        assert_eq!(node.config().exists(), config.is_some(), "{name}");
+        let text = fs::read_to_string(node.config()).unwrap();
+        match config {
+            Some(config) => assert_eq!(text, config, "{name}"),
+            None => assert!(text.contains(&format!("\nattach = {attach}\n")), "{name}"),
+        }
+
+        let said = node.uninstall().success();
+        assert_eq!(node.kept_config().exists(), config.is_some(), "{name}");
+        if before == OURS {
+            said.stdout(says("removed"));
+            assert!(!node.dir().exists(), "{name}");
+        } else {
+            said.stdout(says("restored"));
+            assert!(same(&node.exe(), &node.path("before")), "{name}");
+            assert_eq!(node.names(), ["kubernetes.io~lvm", "lvm"], "{name}");
+        }
     }
 }
 
 #[test]
-fn an_upgrade_can_be_undone_once_and_never_removes_the_script() {
-    let node = Node::with_script();
+fn the_mode_of_a_config_is_never_changed() {
+    let node = Node::running(SCRIPT);
     let driver = node.driver("a", OURS);
-    node.install(&driver, &[])
-        .success()
-        .stdout(says(".lvm.previous"));
-    node.install(&driver, &[])
-        .success()
-        .stdout(says("unchanged"));
-    assert!(same(&node.exe(), &driver));
-    node.undo().success().stdout(says("restored"));
-    assert!(same(&node.exe(), &node.path("script")));
-    node.undo().success().stdout(says("nothing"));
-    assert!(same(&node.exe(), &node.path("script")));
-    assert!(node.leftovers().is_empty(), "{:?}", node.leftovers());
-}
-
-#[test]
-fn a_symbolic_link_is_replaced_and_comes_back_as_a_link() {
-    let node = Node::with_script();
-    fs::rename(node.exe(), node.path("elsewhere")).unwrap();
-    symlink("../../elsewhere", node.exe()).unwrap();
-    node.install(&node.driver("a", OURS), &[]).success();
-    assert!(!node.exe().is_symlink());
-    node.undo().success();
-    assert_eq!(
-        fs::read_link(node.exe()).unwrap(),
-        Path::new("../../elsewhere")
-    );
-}
-
-#[test]
-fn the_mode_can_be_changed_where_there_is_no_config_and_is_refused_where_there_is() {
-    let node = Node::with_script();
-    let driver = node.driver("a", OURS);
-    node.install(&driver, &[])
-        .success()
-        .stdout(says("attach = true"));
     node.install(&driver, &["--attach", "false"])
         .success()
-        .stdout(says("attach = false"));
+        .stdout(says("attach = false").and(says(".lvm.original, the driver before")));
     node.install(&driver, &["--attach", "false"])
         .success()
         .stdout(says("unchanged"));
-    node.install(&driver, &["--attach", "true"])
+    node.install(&node.driver("b", OURS), &["--attach", "true"])
         .code(1)
         .stderr(says("config.toml says attach = false and is never changed"));
-    node.undo().success();
-    assert!(same(&node.exe(), &driver) && !node.config().exists());
+    assert!(same(&node.exe(), &driver));
+
+    fs::remove_file(node.exe()).unwrap();
+    node.install(&driver, &[])
+        .success()
+        .stdout(says("attach = false"));
+    assert!(same(&node.original(), &node.path("before")));
 }
 
 #[test]
-fn the_config_of_a_new_node_explains_every_key() {
-    let node = Node::new();
-    node.install(&driver(), &[]).success();
-    let example = fs::read_to_string(file("examples/config.toml")).unwrap();
-    let config = fs::read_to_string(node.config()).unwrap();
-    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-    let changed: Vec<_> = lines(&example)
-        .into_iter()
-        .zip(lines(&config))
-        .filter(|(one, other)| one != other)
-        .collect();
-    assert_eq!(
-        changed,
-        [("#attach = true".to_owned(), "attach = false".to_owned())]
-    );
+fn a_second_driver_of_somebody_else_is_not_lost_either() {
+    let node = Node::running(SCRIPT);
+    let driver = node.driver("a", OURS);
+    node.install(&driver, &[]).success();
+    fs::copy(node.original(), node.exe()).unwrap();
+    node.install(&driver, &[]).success();
+
+    fs::rename(node.driver("other", SCRIPT), node.exe()).unwrap();
+    let other = fs::read(node.exe()).unwrap();
+    node.install(&driver, &[])
+        .code(1)
+        .stderr(says(".lvm.original, which was there before; move one"));
+    assert_eq!(fs::read(node.exe()).unwrap(), other);
+    assert!(same(&node.original(), &node.path("before")));
+    fs::remove_file(node.original()).unwrap();
+    node.install(&driver, &[]).success();
+    assert_eq!(fs::read(node.original()).unwrap(), other);
 }
 
 #[test]
 fn the_shell_script_installs_what_this_checkout_built() {
     let node = Node::new();
-    let script = || {
-        let mut command = Command::new("bash");
-        command
+    // A bare name is a file in this directory, and not the command of that name.
+    for name in [driver().to_str().unwrap(), "lvm"] {
+        Command::new("bash")
             .arg(file("install/install.sh"))
-            .env("DRIVER", driver())
+            .env("DRIVER", name)
+            .current_dir(driver().parent().unwrap())
             .arg("--plugin-dir")
-            .arg(node.plugins());
-        command
-    };
-    script()
-        .assert()
-        .success()
-        .stdout(says("init says Success, attach = false"));
-    assert!(same(&node.exe(), &driver()));
-    script()
-        .arg("--undo")
-        .assert()
-        .success()
-        .stdout(says("removed"));
-    assert!(!node.dir().exists());
+            .arg(node.plugins())
+            .assert()
+            .success();
+        assert!(same(&node.exe(), &driver()));
+        fs::remove_file(node.exe()).unwrap();
+    }
 }
 
 #[test]
@@ -212,23 +171,16 @@ fn the_shell_scripts_say_what_is_wrong_with_the_driver_that_they_are_given() {
     put(&node.path("bin/cargo"), "#!/bin/sh\necho builds >&2\n");
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", node.path("bin").display());
+    let missing = "there is no executable /nonexistent";
     for (script, driver, message) in [
-        (
-            "install.sh",
-            "/nonexistent",
-            "DRIVER: there is no executable /nonexistent",
-        ),
+        ("install.sh", "/nonexistent", missing),
         (
             "install.sh",
             "/etc/passwd",
-            "DRIVER: there is no executable /etc/passwd",
+            "DRIVER: there is no executable",
         ),
         ("install.sh", "/etc", "DRIVER: there is no executable /etc"),
-        (
-            "image.sh",
-            "/nonexistent",
-            "there is no executable /nonexistent",
-        ),
+        ("image.sh", "/nonexistent", missing),
         ("image.sh", "/bin/ls", "/bin/ls is not this driver"),
         ("image.sh", "/bin/false", "/bin/false is not this driver"),
     ] {
@@ -241,28 +193,55 @@ fn the_shell_scripts_say_what_is_wrong_with_the_driver_that_they_are_given() {
             .code(1)
             .stderr(says(message).and(says("builds").not()));
     }
-    // A bare name is a file in this directory, and not the command of that name.
-    Command::new("bash")
-        .arg(file("install/install.sh"))
-        .arg("--plugin-dir")
-        .arg(node.plugins())
-        .current_dir(driver().parent().unwrap())
-        .env("DRIVER", "lvm")
-        .assert()
-        .success();
+}
+
+#[test]
+fn with_follow_it_installs_and_waits_for_sigterm() {
+    let node = Node::running(OURS);
+    let mut child = Process::new("timeout")
+        .arg("60")
+        .args(node.argv("install"))
+        .arg("--follow")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut wait_for = |word: &str| {
+        let mut lines = lines.by_ref().map(Result::unwrap);
+        assert!(lines.any(|line| line.starts_with(word)), "no {word}");
+    };
+    wait_for("checked");
+    assert!(same(&node.exe(), &driver()));
+    assert!(child.try_wait().unwrap().is_none());
+    // timeout(1) hands SIGTERM on.
+    let pid = child.id().to_string();
+    assert!(Process::new("kill").arg(&pid).status().unwrap().success());
+    wait_for("stopped");
+    child.wait().unwrap();
     assert!(same(&node.exe(), &driver()));
 }
 
 #[test]
-fn a_driver_that_has_vanished_comes_back_in_its_mode_and_the_script_can_still_be_restored() {
-    let node = Node::with_script();
-    let driver = node.driver("a", OURS);
-    node.install(&driver, &[]).success();
-    fs::remove_file(node.exe()).unwrap();
-    node.install(&driver, &[])
-        .success()
-        .stdout(says("attach = true"));
-    assert!(!node.config().exists());
-    node.undo().success();
-    assert!(same(&node.exe(), &node.path("script")));
+fn a_kubelet_that_looks_elsewhere_is_named() {
+    let node = Node::new();
+    let kubelet = node.path("kubelet");
+    put(&kubelet, "#!/bin/sh\nread line\n");
+    let mut running = Process::new(&kubelet)
+        .args(["--volume-plugin-dir=/opt/other", "--root-dir", "/opt/root"])
+        .args(["--hostname-override", "not-this-host"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Between fork and exec it is not called kubelet yet.
+    let comm = format!("/proc/{}/comm", running.id());
+    while fs::read_to_string(&comm).unwrap() != "kubelet\n" {
+        std::thread::yield_now();
+    }
+    node.install(&driver(), &[]).success().stdout(
+        says("looks for drivers in /opt/other")
+            .and(says("runs with --root-dir /opt/root"))
+            .and(says("set `node_name` in config.toml to that")),
+    );
+    running.kill().unwrap();
+    running.wait().unwrap();
 }

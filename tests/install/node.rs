@@ -1,9 +1,11 @@
 //! A node to install on, and stand-in drivers.
 
 use assert_cmd::Command;
+use assert_cmd::assert::Assert;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Output;
 use tempfile::TempDir;
 
 use crate::executables::put;
@@ -22,9 +24,17 @@ pub struct Node {
 
 impl Node {
     pub fn new() -> Self {
-        Self {
-            top: TempDir::new().unwrap(),
-        }
+        let top = TempDir::new().unwrap();
+        fs::create_dir(top.path().join("exec")).unwrap();
+        Self { top }
+    }
+
+    /// A node that runs this driver already.
+    pub fn running(body: &str) -> Self {
+        let node = Self::new();
+        fs::create_dir(node.dir()).unwrap();
+        put(&node.exe(), fs::read(node.driver("before", body)).unwrap());
+        node
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -47,6 +57,14 @@ impl Node {
         self.dir().join("config.toml")
     }
 
+    pub fn kept_config(&self) -> PathBuf {
+        self.path("exec/.kubernetes.io~lvm.config.toml")
+    }
+
+    pub fn original(&self) -> PathBuf {
+        self.dir().join(".lvm.original")
+    }
+
     /// A stand-in driver: `init` and `--version` run `body`, and `name` makes it unlike the others.
     pub fn driver(&self, name: &str, body: &str) -> PathBuf {
         let file = self.path(name);
@@ -59,28 +77,7 @@ impl Node {
         file
     }
 
-    /// A node that runs the bash script already.
-    pub fn with_script() -> Self {
-        let node = Self::new();
-        fs::create_dir_all(node.dir()).unwrap();
-        put(
-            &node.exe(),
-            fs::read(node.driver("script", SCRIPT)).unwrap(),
-        );
-        node
-    }
-
-    pub fn command(&self) -> Command {
-        self.lvm("install")
-    }
-
-    /// A command of the real executable, on this node.
-    pub fn lvm(&self, command: &str) -> Command {
-        let mut lvm = Command::new("timeout");
-        lvm.arg("60").args(self.argv(command));
-        lvm
-    }
-
+    /// The command line of the real executable, on this node.
     pub fn argv(&self, command: &str) -> Vec<OsString> {
         vec![
             driver().into(),
@@ -90,26 +87,45 @@ impl Node {
         ]
     }
 
-    pub fn install(&self, driver: &Path, more: &[&str]) -> assert_cmd::assert::Assert {
-        self.command()
+    fn lvm(&self, command: &str) -> Command {
+        let mut lvm = Command::new("timeout");
+        lvm.arg("60").args(self.argv(command));
+        lvm
+    }
+
+    pub fn install(&self, driver: &Path, more: &[&str]) -> Assert {
+        self.lvm("install")
             .arg("--binary")
             .arg(driver)
             .args(more)
             .assert()
     }
 
-    pub fn undo(&self) -> assert_cmd::assert::Assert {
-        self.command().arg("--undo").assert()
+    pub fn uninstall(&self) -> Assert {
+        self.lvm("uninstall").assert()
     }
 
-    /// Names in the plugin directory and below it that an install or undo left behind.
-    pub fn leftovers(&self) -> Vec<String> {
+    /// Runs a shell script as root of a mount namespace of its own.
+    pub fn in_namespace(options: &str, script: &str) -> Output {
+        let output = std::process::Command::new("unshare")
+            .args([options, "bash", "-c", script])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        let allowed = output.status.code() != Some(77) && !text.starts_with("unshare:");
+        assert!(allowed, "namespaces and mounts are needed here: {text}");
+        output
+    }
+
+    /// All names in the plugin directory and in the driver's own.
+    pub fn names(&self) -> Vec<String> {
         let names = |dir: PathBuf| fs::read_dir(dir).into_iter().flatten().flatten();
-        names(self.plugins())
+        let mut names: Vec<String> = names(self.plugins())
             .chain(names(self.dir()))
             .map(|entry| entry.file_name().into_string().unwrap())
-            .filter(|name| name.contains(".new") || name.ends_with(".undoing"))
-            .collect()
+            .collect();
+        names.sort_unstable();
+        names
     }
 }
 

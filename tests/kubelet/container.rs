@@ -1,15 +1,12 @@
 //! The container of install/daemonset.yaml puts the driver into the kubelet that runs it.
 
-use std::fs;
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use crate::driver::{Driver, Mode};
 use crate::machine::{KUBELET, from_environment, shared};
 use crate::pod::{Pod, all_end};
+use crate::run;
 use crate::volume::Volume;
-use crate::{run, wait_until};
 
 /// What the `DaemonSet` runs, with kubelet's plugin directory, and a name for the driver so that
 /// other cases are not touched. There is no network for pods here, so it is the host's.
@@ -42,10 +39,6 @@ fn the_daemonsets_container_installs_the_driver_and_other_pods_mount_with_it() {
     let first = Pod::writing(&driver, "first", &volume, "kept");
     first.says("written");
     all_end(&driver, Mode::MountOnly, &volume, &[first]);
-
-    let exe = Path::new(KUBELET).join("exec/container~lvm/lvm");
-    fs::remove_file(&exe).unwrap();
-    wait_until("the driver is back", || exe.exists());
 
     // The driver stays when its installer goes.
     installer.delete();

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::{Result, bail};
 use serde_json::{Map, Value};
 
 use crate::host::{Command, Host, ToolError};
@@ -14,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// A successful answer to `init`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Init {
-    /// The mode. kubelet takes a missing word for true.
+    /// The mode. kubelet takes a missing key for true.
     pub attach: bool,
     /// What it says besides.
     pub message: Option<String>,
@@ -40,8 +41,8 @@ impl NoInit {
     }
 }
 
-/// Runs `init` of a driver. kubelet reads standard output and standard error as one stream, so a
-/// word too many is a failure.
+/// Runs `init` of a driver. kubelet reads standard output and standard error as one stream, so
+/// anything besides the document is a failure.
 pub fn init(host: &Host, driver: &Path) -> Result<Init, NoInit> {
     let command = Command::driver(driver, LIMIT).args(["init"]);
     let output = match host.run(&command) {
@@ -90,27 +91,27 @@ fn key<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
         .map(|(_, value)| value)
 }
 
-/// A version: major, minor, patch.
-pub type Version = (u64, u64, u64);
-
-/// Which version of this driver an executable is. None: it is none, or does not run.
-pub fn version(host: &Host, driver: &Path) -> Option<Version> {
+/// Whether an executable is a version of this driver. Anything else may do what it likes with
+/// `--version`, or not run here at all.
+///
+/// # Errors
+/// When this run is told to stop before it knows.
+pub fn is_this_driver(host: &Host, driver: &Path) -> Result<bool> {
     let command = Command::driver(driver, LIMIT).args(["--version"]);
-    let output = host.run(&command).ok()?;
-    parse_version(str::from_utf8(&output.stdout).ok()?)
+    match host.run(&command) {
+        Ok(output) => Ok(names_this_driver(&output.stdout)),
+        Err(ToolError::Stopped { .. }) => bail!("told to stop before anything was changed"),
+        Err(_) => Ok(false),
+    }
 }
 
-/// The version of this executable.
-pub fn own_version() -> Option<Version> {
-    parse_version(concat!("lvm ", env!("CARGO_PKG_VERSION")))
-}
-
-fn parse_version(text: &str) -> Option<Version> {
-    let words = text.trim().strip_prefix("lvm ")?;
-    let core = words.split(['-', '+']).next()?;
-    let mut numbers = core.split('.').map(|number| number.parse().ok());
-    let version = (numbers.next()??, numbers.next()??, numbers.next()??);
-    numbers.next().is_none().then_some(version)
+fn names_this_driver(stdout: &[u8]) -> bool {
+    let version = [&b"lvm "[..], b"flexvolume-lvm "]
+        .iter()
+        .find_map(|name| stdout.strip_prefix(*name));
+    version
+        .and_then(<[u8]>::first)
+        .is_some_and(u8::is_ascii_digit)
 }
 
 #[cfg(test)]
@@ -145,19 +146,17 @@ mod tests {
     }
 
     #[test]
-    fn versions_have_an_order() {
-        let cases = [
-            ("lvm 0.1.0\n", Some((0, 1, 0))),
-            ("lvm 1.20.3-rc.1+x", Some((1, 20, 3))),
-            ("lvm 1.2", None),
-            ("lvm 1.2.3.4", None),
-            ("  LVM version: 2.03.16(2)", None),
-            ("", None),
-        ];
-        for (text, want) in cases {
-            assert_eq!(parse_version(text), want, "{text}");
+    fn tells_this_driver_from_lvms_own_command() {
+        for text in ["lvm 0.1.0\n", "lvm 1.20.3-rc.1+x", "flexvolume-lvm 1.0.0\n"] {
+            assert!(names_this_driver(text.as_bytes()), "{text}");
         }
-        assert!(own_version().is_some());
-        assert!(parse_version("lvm 0.10.0") > parse_version("lvm 0.9.9"));
+        for text in [
+            "  LVM version: 2.03.16(2)",
+            "lvm",
+            "lvm: no such command",
+            "",
+        ] {
+            assert!(!names_this_driver(text.as_bytes()), "{text}");
+        }
     }
 }

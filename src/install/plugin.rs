@@ -1,41 +1,41 @@
 //! The driver's own name in Kubernetes.
 
 use std::fmt;
+use std::path::Path;
+
+use crate::mount;
 
 /// The driver's name as pods say it, `<vendor>/<driver>`.
 ///
 /// It has two readers: `<vendor>~<driver>` is a directory in which kubelet turns `~` into `/`, and
 /// the result must be a qualified name to Kubernetes. Source: kubelet's
 /// `pkg/volume/flexvolume/probe.go` and apimachinery's `IsQualifiedName`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Plugin {
-    vendor: String,
-    driver: String,
+    pub vendor: String,
+    /// Also the executable's name.
+    pub driver: String,
 }
 
 impl Plugin {
-    /// A plugin of two names that have been parsed.
-    #[must_use]
-    pub fn new(vendor: String, driver: String) -> Self {
-        Self { vendor, driver }
-    }
-
     /// Its directory in kubelet's plugin directory.
-    #[must_use]
     pub fn directory(&self) -> String {
         format!("{}~{}", self.vendor, self.driver)
     }
 
-    /// The first half.
-    #[must_use]
-    pub fn vendor(&self) -> &str {
-        &self.vendor
-    }
-
-    /// The second half, which is also the executable's name.
-    #[must_use]
-    pub fn driver(&self) -> &str {
-        &self.driver
+    /// Whether a mount there is a volume of this driver, for a pod or for the whole node.
+    pub fn is_mounted_at(&self, path: &Path) -> bool {
+        let ends_with =
+            |dir: Option<&Path>, name: &Path| dir.is_some_and(|dir| dir.ends_with(name));
+        let dir = path.parent();
+        match mount::Place::of(path) {
+            mount::Place::Global => ends_with(
+                dir.and_then(Path::parent),
+                &Path::new(&self.vendor).join(&self.driver),
+            ),
+            mount::Place::Pod { .. } => ends_with(dir, Path::new(&self.directory())),
+            mount::Place::SubPath | mount::Place::Other => false,
+        }
     }
 }
 
@@ -45,10 +45,7 @@ impl fmt::Display for Plugin {
     }
 }
 
-/// A vendor's name.
-///
-/// # Errors
-/// One line for the command's user.
+/// A vendor's name, or one line for the command's user.
 pub fn vendor(text: &str) -> Result<String, String> {
     /// A file's name may have 255 bytes, and the driver's name comes after it.
     const LONGEST: usize = 170;
@@ -66,10 +63,7 @@ pub fn vendor(text: &str) -> Result<String, String> {
     }
 }
 
-/// A driver's name.
-///
-/// # Errors
-/// One line for the command's user.
+/// A driver's name, or one line for the command's user.
 pub fn driver(text: &str) -> Result<String, String> {
     const LONGEST: usize = 63;
     let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -110,6 +104,29 @@ mod tests {
         for (one, other, is_vendor, is_driver) in cases {
             assert_eq!(vendor(one).is_ok(), is_vendor, "{one:?}");
             assert_eq!(driver(other).is_ok(), is_driver, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn knows_its_own_volumes() {
+        let (vendor, driver) = ("example.com".to_owned(), "lvm".to_owned());
+        let plugin = Plugin { vendor, driver };
+        let global = "/k/plugins/kubernetes.io/flexvolume/example.com";
+        let cases = [
+            (format!("{global}/lvm/mounts/data"), true),
+            (format!("{global}/lvm2/mounts/data"), false),
+            ("/k/pods/1-2/volumes/example.com~lvm/data".to_owned(), true),
+            (
+                "/k/pods/1-2/volumes/kubernetes.io~lvm/data".to_owned(),
+                false,
+            ),
+            (
+                "/k/pods/1-2/volume-subpaths/example.com~lvm/c/0".to_owned(),
+                false,
+            ),
+        ];
+        for (path, want) in cases {
+            assert_eq!(plugin.is_mounted_at(Path::new(&path)), want, "{path}");
         }
     }
 }

@@ -1,0 +1,174 @@
+//! `lvm install` and `lvm uninstall`: put this executable where kubelet looks for it, and take it
+//! away again.
+
+mod answer;
+mod layout;
+mod plugin;
+mod put;
+mod remove;
+
+use std::fmt::{Display, Write};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Error, Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::host::{Host, files, kubelet};
+use layout::Layout;
+use plugin::Plugin;
+
+/// Where the driver goes.
+#[derive(Debug, Args)]
+pub struct Where {
+    /// kubelet's --volume-plugin-dir
+    #[arg(long, value_name = "DIR", value_parser = absolute,
+          default_value = kubelet::PLUGIN_DIR)]
+    plugin_dir: PathBuf,
+    /// First half of the name that pods use
+    #[arg(long, value_name = "V", value_parser = plugin::vendor, default_value = layout::VENDOR)]
+    vendor: String,
+    /// Second half of the name that pods use
+    #[arg(long, value_name = "D", value_parser = plugin::driver, default_value = layout::DRIVER)]
+    driver: String,
+}
+
+/// What to install, and how.
+#[derive(Debug, Args)]
+pub struct Install {
+    #[command(flatten)]
+    place: Where,
+    /// The mode, written into a new config.toml
+    #[arg(long, value_enum, default_value_t = Attach::Keep)]
+    attach: Attach,
+    /// The driver to install, if it is not this executable
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// Install, then wait for SIGTERM: what a container of a `DaemonSet` does
+    #[arg(long)]
+    follow: bool,
+}
+
+/// Who attaches volumes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Attach {
+    /// The control plane, which needs the driver too: the bash script's way
+    True,
+    /// kubelet on this node does everything
+    False,
+    /// As it is now, and false where there is no driver yet
+    Keep,
+}
+
+impl Attach {
+    fn wanted(self) -> Option<bool> {
+        match self {
+            Self::True => Some(true),
+            Self::False => Some(false),
+            Self::Keep => None,
+        }
+    }
+}
+
+/// What was done, a line each, and what a person may do next.
+#[derive(Debug, Default)]
+struct Report(String);
+
+impl Report {
+    fn say(&mut self, what: &str, text: impl Display) {
+        let _ = writeln!(self.0, "{what:<10} {text}");
+    }
+}
+
+/// `lvm install`: returns what to print.
+///
+/// # Errors
+/// Why nothing was installed; what was there before is there still.
+pub fn install(host: &Host, options: &Install) -> Result<String> {
+    let layout = options.place.layout();
+    let put = || {
+        let source = options.binary.as_deref();
+        let driver = files::read(source.unwrap_or(Path::new("/proc/self/exe")))?;
+        require_plugin_dir(&layout)?;
+        let _lock = files::lock_dir(&layout.plugin_dir)?;
+        put::put(host, &layout, &driver, options.attach)
+    };
+    let mut report = put().map_err(|error| explained(error, &layout))?;
+    if options.follow {
+        files::tell(&report.0);
+        while !host.kernel.pause(Duration::from_secs(3600)) {}
+        report = Report::default();
+        report.say("stopped", "as told; the driver stays on the node");
+    }
+    Ok(report.0)
+}
+
+/// `lvm uninstall`: returns what to print.
+///
+/// # Errors
+/// Why the driver is still there.
+pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
+    let layout = options.layout();
+    let remove = || {
+        if !layout.has_dir()? {
+            let mut report = Report::default();
+            let dir = layout.dir.path.display();
+            report.say("nothing", format_args!("to remove: there is no {dir}"));
+            return Ok(report);
+        }
+        let _lock = files::lock_dir(&layout.plugin_dir)?;
+        remove::uninstall(host, &layout)
+    };
+    let report = remove().map_err(|error| explained(error, &layout))?;
+    Ok(report.0)
+}
+
+impl Where {
+    fn layout(&self) -> Layout {
+        let (vendor, driver) = (self.vendor.clone(), self.driver.clone());
+        Layout::new(&self.plugin_dir, Plugin { vendor, driver })
+    }
+}
+
+fn absolute(text: &str) -> Result<PathBuf, String> {
+    let path = Path::new(text);
+    if path.is_absolute() {
+        Ok(path.to_owned())
+    } else {
+        Err("not an absolute path".to_owned())
+    }
+}
+
+/// Makes kubelet's own default if it is not there yet, as kubelet would. Any other is mistyped
+/// more often than missing.
+fn require_plugin_dir(layout: &Layout) -> Result<()> {
+    let dir = &layout.plugin_dir;
+    if dir == Path::new(kubelet::PLUGIN_DIR) {
+        return files::make_dirs(dir);
+    }
+    if !files::exists(dir)? {
+        let dir = dir.display();
+        bail!(
+            "there is no directory {dir}; if kubelet's --volume-plugin-dir is that, make it: \
+             mkdir -p {dir}"
+        );
+    }
+    Ok(())
+}
+
+/// Adds what to do about an error of the operating system, where that is always the same.
+fn explained(error: Error, layout: &Layout) -> Error {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref());
+    match causes.next().map(io::Error::kind) {
+        Some(io::ErrorKind::PermissionDenied) if !nix::unistd::geteuid().is_root() => {
+            error.context("not root; use sudo")
+        }
+        Some(io::ErrorKind::ReadOnlyFilesystem) => error.context(format!(
+            "{} is read-only; choose another directory with --plugin-dir, and with kubelet's \
+             --volume-plugin-dir",
+            layout.plugin_dir.display()
+        )),
+        _ => error,
+    }
+}

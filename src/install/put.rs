@@ -1,0 +1,243 @@
+//! Putting the driver in place, so that kubelet never sees half of it.
+
+use anyhow::{Result, bail};
+
+use super::answer::{self, Init, NoInit};
+use super::layout::{DriverDir, Layout};
+use super::{Attach, Report};
+use crate::host::files::{self, Kind};
+use crate::host::trust::{load, require_roots};
+use crate::host::{Host, kubelet};
+
+/// Mode of an executable and of a file.
+const EXECUTABLE: u32 = 0o755;
+const READABLE: u32 = 0o644;
+
+const CONFIG: &str = include_str!("../../examples/config.toml");
+
+/// The config of a new installation: every key explained, and the mode set.
+pub fn config_text(attach: bool) -> String {
+    CONFIG.replacen("\n#attach = true\n", &format!("\nattach = {attach}\n"), 1)
+}
+
+/// Where the config comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Config {
+    /// It was there.
+    Found,
+    /// It outlived an earlier installation.
+    Kept,
+    Written,
+}
+
+/// Installs or upgrades. Running it again, also after it was interrupted, is safe.
+pub fn put(host: &Host, layout: &Layout, driver: &[u8], attach: Attach) -> Result<Report> {
+    layout.clean()?;
+    let done = put_whole(host, layout, driver, attach);
+    // Whatever went wrong, nothing half-made stays.
+    let cleaned = layout.clean();
+    let report = done?;
+    cleaned?;
+    Ok(report)
+}
+
+/// The order is: config, copy of the driver before, driver. Whoever is interrupted leaves one
+/// driver whole, and a config that is right for it. A directory that is new gets its own name last.
+fn put_whole(host: &Host, layout: &Layout, driver: &[u8], attach: Attach) -> Result<Report> {
+    let is_new = !layout.has_dir()?;
+    let dir = if is_new { &layout.new } else { &layout.dir };
+    if is_new {
+        files::make_dirs(&dir.path)?;
+    }
+    if files::kind(&dir.exe)? == Kind::Dir {
+        bail!("{} is a directory; move it away", dir.exe.display());
+    }
+    files::write(&dir.staged, driver, EXECUTABLE)?;
+    let config = configure(host, layout, dir, attach)?;
+    let prepared = prepare(host, layout, dir, config, attach);
+    if prepared.is_err() && config != Config::Found {
+        files::remove(&dir.config)?;
+    }
+    let (init, is_foreign) = prepared?;
+    let mut report = Report::default();
+    let exe = layout.dir.exe.display();
+    if config == Config::Found && files::is_executable_with(&dir.exe, driver) {
+        report.say("unchanged", format_args!("{exe} is this driver already"));
+        next(host, layout, &init, &mut report);
+        return Ok(report);
+    }
+    files::rename(&dir.staged, &dir.exe)?;
+    if is_new {
+        files::rename(&dir.path, &layout.dir.path)?;
+    }
+    report.say("installed", exe);
+    if is_foreign {
+        let original = layout.dir.original.display();
+        let back = layout.uninstall();
+        report.say(
+            "kept",
+            format_args!("{original}, the driver before; to put it back: {back}"),
+        );
+    }
+    let file = layout.dir.config.display();
+    match config {
+        Config::Found => report.say("kept", format_args!("{file}, as it is")),
+        Config::Written => report.say("config", format_args!("{file}: attach = {}", init.attach)),
+        Config::Kept => {
+            files::remove(&layout.kept_config)?;
+            report.say(
+                "config",
+                format_args!("{file}: the edited one of an earlier installation"),
+            );
+        }
+    }
+    next(host, layout, &init, &mut report);
+    Ok(report)
+}
+
+/// Sees to it that there is a config. Without one the mode would be true, so next to a driver that
+/// has none, one with its mode changes nothing.
+fn configure(host: &Host, layout: &Layout, dir: &DriverDir, attach: Attach) -> Result<Config> {
+    if files::exists(&dir.config)? {
+        return Ok(Config::Found);
+    }
+    let from = if files::exists(&layout.kept_config)? {
+        files::second_name(&layout.kept_config, &dir.staged_config)?;
+        Config::Kept
+    } else {
+        let text = config_text(mode(host, dir, attach)?);
+        files::write(&dir.staged_config, text.as_bytes(), READABLE)?;
+        Config::Written
+    };
+    files::rename(&dir.staged_config, &dir.config)?;
+    Ok(from)
+}
+
+fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
+    if let Some(wanted) = attach.wanted() {
+        return Ok(wanted);
+    }
+    if !files::exists(&dir.exe)? {
+        return Ok(false);
+    }
+    match answer::init(host, &dir.exe) {
+        Ok(before) => Ok(before.attach),
+        // It does not work, so there is no mode that volumes could depend on.
+        Err(NoInit::Wrong(_)) => Ok(true),
+        Err(NoInit::Stopped) => bail!("told to stop before anything was changed"),
+        Err(NoInit::NoInterpreter) => bail!(
+            "{} cannot be asked for its mode, because what runs it is not here (in a container \
+             there is no shell); say it with --attach true or --attach false. The bash script's \
+             mode is true",
+            dir.exe.display()
+        ),
+    }
+}
+
+/// All that can still fail. Returns what the driver answers, and whether it replaces somebody
+/// else's.
+fn prepare(
+    host: &Host,
+    layout: &Layout,
+    dir: &DriverDir,
+    config: Config,
+    attach: Attach,
+) -> Result<(Init, bool)> {
+    let init = match answer::init(host, &dir.staged) {
+        Ok(init) => init,
+        Err(why) => bail!(
+            "init of the new driver does not say Success; nothing was changed: {}",
+            why.reason()
+        ),
+    };
+    if attach.wanted().is_some_and(|wanted| wanted != init.attach) {
+        let file = match config {
+            Config::Kept => &layout.kept_config,
+            Config::Found | Config::Written => &layout.dir.config,
+        };
+        bail!(
+            "{} says attach = {} and is never changed here: edit it, then run this again",
+            file.display(),
+            init.attach
+        );
+    }
+    let is_foreign = files::exists(&dir.exe)? && !answer::is_this_driver(host, &dir.exe)?;
+    if is_foreign {
+        keep_original(dir)?;
+    }
+    Ok((init, is_foreign))
+}
+
+fn keep_original(dir: &DriverDir) -> Result<()> {
+    if !files::exists(&dir.original)? {
+        files::second_name(&dir.exe, &dir.staged_original)?;
+        return files::rename(&dir.staged_original, &dir.original);
+    }
+    if files::is_same(&dir.exe, &dir.original)? {
+        return Ok(());
+    }
+    bail!(
+        "{} is not this driver, and neither is {}, which was there before; move one of them away",
+        dir.exe.display(),
+        dir.original.display()
+    )
+}
+
+fn next(host: &Host, layout: &Layout, init: &Init, report: &mut Report) {
+    let plugin_dir = &layout.plugin_dir;
+    let config = load(host.kernel, &layout.dir.exe, None);
+    let warnings = init.message.clone().into_iter();
+    let warnings = warnings
+        .chain(require_roots(host.kernel, plugin_dir).err())
+        .chain(kubelet::broken_drivers(plugin_dir))
+        .chain(kubelet::mismatches(
+            host.kernel,
+            Some(plugin_dir),
+            config.or_default(),
+        ));
+    for warning in warnings {
+        report.say("warning", warning);
+    }
+    report.say(
+        "checked",
+        format_args!("init says Success, attach = {}", init.attach),
+    );
+    report.say(
+        "next",
+        format_args!(
+            "pods say `driver: {}`; kubelet finds it by itself if its --volume-plugin-dir is {}",
+            layout.plugin,
+            plugin_dir.display()
+        ),
+    );
+    if init.attach {
+        report.say(
+            "next",
+            "install it on the control-plane hosts too, or set enableControllerAttachDetach to \
+             false in kubelet's config",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn the_config_of_a_new_node_differs_from_the_defaults_in_its_mode_only() {
+        for attach in [true, false] {
+            let text = config_text(attach);
+            assert!(text.contains(&format!("\nattach = {attach}\n")));
+            let want = Config {
+                file: "f".to_owned(),
+                attach,
+                ..Config::default()
+            };
+            let got = Config::parse(&text, "f").unwrap();
+            assert_eq!(got.attach, want.attach);
+            assert_eq!(got.limits, want.limits);
+            assert!(got.volume_groups.is_empty());
+        }
+    }
+}
