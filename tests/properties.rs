@@ -88,8 +88,8 @@ proptest! {
     #[test]
     fn a_name_that_was_taken_is_a_safe_operand(text in any_text()) {
         for name in [
-            VgName::parse(&text).map(String::from),
-            LvName::parse(&text).map(String::from),
+            VgName::parse(&text).map(|name| name.to_string()),
+            LvName::parse(&text).map(|name| name.to_string()),
         ].into_iter().flatten() {
             prop_assert!(!name.starts_with('-') && !name.is_empty() && name != "..");
             prop_assert!(name.bytes().all(|b| b.is_ascii_alphanumeric() || b"+_.-".contains(&b)));
@@ -212,7 +212,7 @@ proptest! {
         prop_assert_eq!(options.read_only, read_only);
         prop_assert_eq!(options.mount_options.is_read_only(), read_only);
         prop_assert_eq!(options.size.map(Bytes::get), size);
-        prop_assert_eq!(options.thin_pool.map(String::from), pool);
+        prop_assert_eq!(options.thin_pool.map(|pool| pool.to_string()), pool);
         prop_assert_eq!(options.volume_name, name);
         prop_assert_eq!(options.ignored, ["example.com/unknown"]);
     }

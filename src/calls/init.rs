@@ -9,7 +9,7 @@ pub fn run(config: &Loaded) -> Reply {
     match &config.problem {
         None => reply,
         Some(problem) => reply.with_message(&format!(
-            "{problem}; going on with the defaults, but no volume is brought up until it is mended"
+            "{problem}; going on with the defaults, but no volume is brought up until it is corrected"
         )),
     }
 }

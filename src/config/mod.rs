@@ -9,8 +9,7 @@ mod tests;
 mod values;
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
@@ -21,14 +20,6 @@ use crate::options::MountOptions;
 
 /// The environment variable that names another config file.
 pub const FILE_VARIABLE: &str = "FLEXVOLUME_LVM_CONFIG";
-
-/// Where the config is: what the environment names, else `config.toml` beside the executable.
-pub fn config_path(exe: &Path, env: Option<&OsStr>) -> PathBuf {
-    match env.filter(|path| !path.is_empty()) {
-        Some(path) => PathBuf::from(path),
-        None => exe.with_file_name("config.toml"),
-    }
-}
 
 /// All that can be configured. [`Config::default`] is what an empty file says; `examples/config.toml`
 /// explains each key.

@@ -184,23 +184,6 @@ fn once_a_group_is_named_the_others_are_refused() {
 }
 
 #[test]
-fn the_environment_names_another_file() {
-    let exe = Path::new("/exec/example.com~lvm/lvm");
-    let cases = [
-        (None, "/exec/example.com~lvm/config.toml"),
-        (Some(""), "/exec/example.com~lvm/config.toml"),
-        (Some("/etc/lvm.toml"), "/etc/lvm.toml"),
-    ];
-    for (env, want) in cases {
-        assert_eq!(
-            config_path(exe, env.map(OsStr::new)),
-            Path::new(want),
-            "{env:?}"
-        );
-    }
-}
-
-#[test]
 fn bytes_must_be_text() {
     let error = Config::from_bytes(b"attach = true\nlog = \"\xff\"\n", "f").unwrap_err();
     assert_eq!(error, "f, line 2: this is not valid UTF-8 text");

@@ -2,36 +2,31 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Kernel, Owner};
-use crate::config::{Config, FILE_VARIABLE, Loaded, config_path};
+use crate::config::{Config, FILE_VARIABLE, Loaded};
 
 /// Reads the config of the driver that is `exe`. `variable` is what the environment names instead
-/// of the file beside it. No file beside it is an empty one; a file that somebody names is there.
+/// of the file beside it. No file beside it is an empty one; a file that is named must be there.
 ///
-/// What is wrong is in the result: calls that bring a volume up refuse to go on with it, calls
-/// that take one down go on with the defaults, in the mode that the file names.
+/// A problem is part of the result: calls that bring a volume up fail with it, calls that take one
+/// down go on with the defaults, in the mode that the file names.
 pub fn load(kernel: &dyn Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
     let variable = variable.filter(|path| !path.is_empty());
-    let file = config_path(exe, variable);
+    let file = variable.map_or_else(|| exe.with_file_name("config.toml"), PathBuf::from);
     match read(kernel, exe, &file, variable.is_some()) {
         Ok(config) => Loaded {
             config,
             problem: None,
         },
+        // A mistyped key elsewhere, or loose permissions, must not make kubelet attach the volumes
+        // of a node that does not attach.
         Err(problem) => Loaded {
-            config: in_mode_of(kernel, &file),
+            config: Config::default_in_mode_of(&kernel.read_bytes(&file).unwrap_or_default()),
             problem: Some(problem),
         },
     }
-}
-
-/// The defaults, in the mode that the faulty file names if that much of it can be read: a mistyped
-/// key elsewhere, or loose permissions, must not make kubelet attach the volumes of a node that does
-/// not attach. Nothing comes up meanwhile, whatever the mode.
-fn in_mode_of(kernel: &dyn Kernel, file: &Path) -> Config {
-    Config::default_in_mode_of(&kernel.read_bytes(file).unwrap_or_default())
 }
 
 fn read(kernel: &dyn Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Config, String> {
@@ -43,7 +38,7 @@ fn read(kernel: &dyn Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<
         file: file.to_string_lossy().into_owned(),
         ..Config::default()
     };
-    // As everywhere, this is how to say that there is to be none.
+    // The usual way to say "no file".
     if is_named && file == Path::new("/dev/null") {
         return Ok(none());
     }
@@ -54,10 +49,10 @@ fn read(kernel: &dyn Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<
         Err(e) if e.kind() == io::ErrorKind::NotFound && !is_link && !is_named => {
             return Ok(none());
         }
-        // What it would forbid is not allowed because it cannot be found.
+        // A dangling link must not mean "no config": that would allow what the config forbids.
         Err(e) if e.kind() == io::ErrorKind::NotFound && is_link => {
             return Err(format!(
-                "{shown} is a symbolic link that leads nowhere; mend it, or remove it"
+                "{shown} is a symbolic link that leads nowhere; correct it, or remove it"
             ));
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -75,8 +70,8 @@ fn read(kernel: &dyn Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<
     Config::from_bytes(&bytes, &file.to_string_lossy())
 }
 
-/// Checks the directory of a file, and of every link that leads to it: who can write there puts
-/// another file in its place.
+/// Checks the directory of a file, and of every link that leads to it: a user who can write there
+/// can put another file in its place.
 fn require_roots_on_the_way(kernel: &dyn Kernel, file: &Path) -> Result<(), String> {
     /// As many as the kernel follows: `path_resolution(7)`.
     const MOST_LINKS: usize = 40;
@@ -85,7 +80,7 @@ fn require_roots_on_the_way(kernel: &dyn Kernel, file: &Path) -> Result<(), Stri
         let Some(dir) = file.parent().map(Path::to_owned) else {
             break;
         };
-        // The name alone is looked for where the call is made.
+        // A name without a directory is relative to the current one.
         let is_here = dir.as_os_str().is_empty();
         require_roots(kernel, if is_here { Path::new(".") } else { &dir })?;
         match kernel.link(&file) {

@@ -1,11 +1,12 @@
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+
+use super::Invalid;
 
 /// The filesystems that this driver makes, checks, mounts and grows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "&'static str")]
-#[allow(missing_docs)] // their names say it
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub enum FsType {
     Ext2,
     Ext3,
@@ -14,33 +15,22 @@ pub enum FsType {
     Btrfs,
 }
 
-/// A filesystem type that is none of this driver's.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnknownFs(String);
-
-impl fmt::Display for UnknownFs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = FsType::ALL.map(FsType::as_str).join(", ");
-        let shown: String = self.0.chars().take(64).collect();
-        write!(
-            f,
-            "{shown:?} is not a filesystem of this driver; it knows {known}"
-        )
-    }
-}
-
-impl std::error::Error for UnknownFs {}
-
 impl FsType {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Ext2, Self::Ext3, Self::Ext4, Self::Xfs, Self::Btrfs];
 
     /// Takes a name as mkfs(8), blkid(8) and kubelet's `fsType` write it.
-    pub fn parse(name: &str) -> Result<Self, UnknownFs> {
+    pub fn parse(name: &str) -> Result<Self, Invalid> {
         Self::ALL
             .into_iter()
             .find(|fs| fs.as_str() == name)
-            .ok_or_else(|| UnknownFs(name.to_owned()))
+            .ok_or_else(|| {
+                let known = Self::ALL.map(Self::as_str).join(", ");
+                Invalid::new(
+                    name,
+                    &format!("filesystem of this driver; it knows {known}"),
+                )
+            })
     }
 
     /// Its name.
@@ -67,15 +57,9 @@ impl fmt::Display for FsType {
 }
 
 impl TryFrom<String> for FsType {
-    type Error = UnknownFs;
+    type Error = Invalid;
 
     fn try_from(name: String) -> Result<Self, Self::Error> {
         Self::parse(&name)
-    }
-}
-
-impl From<FsType> for &'static str {
-    fn from(fs: FsType) -> Self {
-        fs.as_str()
     }
 }

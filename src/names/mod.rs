@@ -20,6 +20,9 @@ pub use fs_type::FsType;
 pub use near::nearest;
 pub use size::Bytes;
 
+/// What messages call it.
+const VOLUME: &str = "logical volume";
+
 /// `NAME_LEN` less its NUL, and the same for a name in device-mapper (`DM_NAME_LEN`).
 const LONGEST: usize = 127;
 
@@ -36,103 +39,49 @@ const RESERVED_PARTS: [&str; 17] = [
     "_pmspare", "_rimage", "_rmeta", "_tdata", "_tmeta", "_vdata", "_vorigin", "_wcorig",
 ];
 
-/// Why LVM would refuse a name.
+/// Why a text is not a name, a size or a filesystem: one line with the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NameError {
-    what: &'static str,
-    name: String,
-    problem: Problem,
-}
+pub struct Invalid(String);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Problem {
-    Empty,
-    Hyphen,
-    Dots,
-    Character(char),
-    Long(usize),
-    Start(&'static str),
-    Part(&'static str),
-    Pair(usize),
-    Device(usize),
-    NoPair,
-}
-
-impl fmt::Display for NameError {
+impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            what,
-            name,
-            problem,
-        } = self;
-        write!(f, "{name:?} is not a name for a {what}: ")?;
-        match problem {
-            Problem::Empty => write!(f, "it is empty"),
-            Problem::Hyphen => write!(f, "it begins with a hyphen"),
-            Problem::Dots => write!(f, "`.` and `..` are directories"),
-            Problem::Character(c) => {
-                write!(f, "it holds {c:?}; LVM allows a-z A-Z 0-9 + _ . and -")
-            }
-            Problem::Long(length) => {
-                write!(f, "it has {length} characters; LVM allows {LONGEST}")
-            }
-            Problem::Start(start) => {
-                write!(f, "LVM keeps names that begin with {start:?} for itself")
-            }
-            Problem::Part(part) => write!(f, "LVM keeps names that hold {part:?} for itself"),
-            Problem::Pair(length) => write!(
-                f,
-                "group and volume have {length} characters; LVM allows {LONGEST_PAIR} for both"
-            ),
-            Problem::Device(length) => write!(
-                f,
-                "its device's name would have {length} characters (hyphens count twice there); \
-                 device-mapper allows {LONGEST}"
-            ),
-            Problem::NoPair => write!(f, "it must be VG/LV, with one slash"),
-        }
+        f.pad(&self.0)
     }
 }
 
-impl std::error::Error for NameError {}
+impl std::error::Error for Invalid {}
 
-impl NameError {
-    fn new(what: &'static str, name: &str, problem: Problem) -> Self {
-        // A hostile name may be very long, and the message shows what it is about all the same.
-        let name = name.chars().take(LONGEST).collect();
-        Self {
-            what,
-            name,
-            problem,
-        }
+impl Invalid {
+    fn new(text: &str, why: &str) -> Self {
+        // A hostile text may be very long, and the message shows what it is about all the same.
+        let text: String = text.chars().take(LONGEST).collect();
+        Self(format!("{text:?} is not a {why}"))
+    }
+
+    fn name(text: &str, of: &str, why: impl fmt::Display) -> Self {
+        Self::new(text, &format!("name for a {of}: {why}"))
     }
 }
 
 /// What holds for the names of groups and of volumes.
-fn check(name: &str) -> Result<(), Problem> {
+fn check(name: &str, of: &str) -> Result<(), Invalid> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '_' | '.' | '-');
+    let refused = |why: &str| Err(Invalid::name(name, of, why));
     if name.is_empty() {
-        Err(Problem::Empty)
+        refused("it is empty")
     } else if let Some(c) = name.chars().find(|c| !allowed(*c)) {
-        Err(Problem::Character(c))
+        refused(&format!(
+            "it holds {c:?}; LVM allows a-z A-Z 0-9 + _ . and -"
+        ))
     } else if name.starts_with('-') {
-        Err(Problem::Hyphen)
+        refused("it begins with a hyphen")
     } else if name == "." || name == ".." {
-        Err(Problem::Dots)
+        refused("`.` and `..` are directories")
     } else if name.len() > LONGEST {
-        Err(Problem::Long(name.len()))
+        let length = name.len();
+        refused(&format!("it has {length} characters; LVM allows {LONGEST}"))
     } else {
         Ok(())
-    }
-}
-
-fn check_reserved(name: &str) -> Result<(), Problem> {
-    if let Some(start) = RESERVED_STARTS.iter().find(|s| name.starts_with(**s)) {
-        return Err(Problem::Start(start));
-    }
-    match RESERVED_PARTS.iter().find(|part| name.contains(**part)) {
-        Some(part) => Err(Problem::Part(part)),
-        None => Ok(()),
     }
 }
 
@@ -149,25 +98,31 @@ pub struct LvName(String);
 impl VgName {
     /// Takes a name that LVM would take. That nothing in /dev has it already is not looked at:
     /// LVM only asks when it makes a group.
-    pub fn parse(name: &str) -> Result<Self, NameError> {
-        check(name).map_err(|problem| NameError::new("volume group", name, problem))?;
+    pub fn parse(name: &str) -> Result<Self, Invalid> {
+        check(name, "volume group")?;
         Ok(Self(name.to_owned()))
     }
 }
 
 impl LvName {
     /// Takes a name that LVM would take.
-    pub fn parse(name: &str) -> Result<Self, NameError> {
-        check(name)
-            .and_then(|()| check_reserved(name))
-            .map_err(|problem| NameError::new("logical volume", name, problem))?;
-        Ok(Self(name.to_owned()))
+    pub fn parse(name: &str) -> Result<Self, Invalid> {
+        check(name, VOLUME)?;
+        let starts = RESERVED_STARTS.iter().find(|s| name.starts_with(**s));
+        let mut parts = RESERVED_PARTS.iter();
+        let reserved = match (starts, parts.find(|part| name.contains(**part))) {
+            (Some(start), _) => format!("begin with {start:?}"),
+            (None, Some(part)) => format!("hold {part:?}"),
+            (None, None) => return Ok(Self(name.to_owned())),
+        };
+        let why = format!("LVM keeps names that {reserved} for itself");
+        Err(Invalid::name(name, VOLUME, why))
     }
 }
 
 /// What a checked name offers, whatever it names.
 macro_rules! checked_text {
-    ($name:ident, $error:ty) => {
+    ($name:ident) => {
         impl $name {
             /// The name.
             pub fn as_str(&self) -> &str {
@@ -182,23 +137,17 @@ macro_rules! checked_text {
         }
 
         impl TryFrom<String> for $name {
-            type Error = $error;
+            type Error = Invalid;
 
             fn try_from(name: String) -> Result<Self, Self::Error> {
                 Self::parse(&name)
             }
         }
-
-        impl From<$name> for String {
-            fn from(name: $name) -> Self {
-                name.0
-            }
-        }
     };
 }
 
-checked_text!(VgName, NameError);
-checked_text!(LvName, NameError);
+checked_text!(VgName);
+checked_text!(LvName);
 
 /// A logical volume: its group's name and its own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -209,24 +158,31 @@ pub struct LvId {
 
 impl LvId {
     /// Puts the two together, if LVM and device-mapper can hold both.
-    pub fn new(vg: VgName, lv: LvName) -> Result<Self, NameError> {
+    pub fn new(vg: VgName, lv: LvName) -> Result<Self, Invalid> {
         let id = Self { vg, lv };
         let both = id.vg.0.len().saturating_add(id.lv.0.len());
         let device = id.dm_name().len();
-        let problem = if both > LONGEST_PAIR {
-            Problem::Pair(both)
+        let why = if both > LONGEST_PAIR {
+            format!("group and volume have {both} characters; LVM allows {LONGEST_PAIR} for both")
         } else if device > LONGEST {
-            Problem::Device(device)
+            format!(
+                "its device's name would have {device} characters (hyphens count twice there); \
+                 device-mapper allows {LONGEST}"
+            )
         } else {
             return Ok(id);
         };
-        Err(NameError::new("logical volume", &id.to_string(), problem))
+        Err(Invalid::name(&id.to_string(), VOLUME, why))
     }
 
     /// Parses `VG/LV`.
-    pub fn parse(text: &str) -> Result<Self, NameError> {
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         let Some((vg, lv)) = text.split_once('/') else {
-            return Err(NameError::new("logical volume", text, Problem::NoPair));
+            return Err(Invalid::name(
+                text,
+                VOLUME,
+                "it must be VG/LV, with one slash",
+            ));
         };
         Self::new(VgName::parse(vg)?, LvName::parse(lv)?)
     }

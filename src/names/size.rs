@@ -3,27 +3,14 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
+use super::Invalid;
+
 /// More digits than this after the point could not all matter.
 const MOST_DECIMALS: u32 = 18;
 
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(u64);
-
-/// Why a text is not a size.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SizeError {
-    text: String,
-    problem: &'static str,
-}
-
-impl fmt::Display for SizeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is not a size: {}", self.text, self.problem)
-    }
-}
-
-impl std::error::Error for SizeError {}
 
 impl Bytes {
     /// So many bytes.
@@ -37,7 +24,7 @@ impl Bytes {
     }
 
     /// Parses what kubelet writes: decimal digits, nothing else.
-    pub fn parse_decimal(text: &str) -> Result<Self, SizeError> {
+    pub fn parse_decimal(text: &str) -> Result<Self, Invalid> {
         // `u64::from_str` takes a sign, too.
         if text.is_empty() || !is_digits(text) {
             return Err(error(text, "it must be a number of bytes, in digits only"));
@@ -51,7 +38,7 @@ impl Bytes {
     /// What is left of a byte is rounded up: nobody gets less than was asked for.
     ///
     /// Source: lvcreate(8) `--size` and "SIZE".
-    pub fn parse_lvm(text: &str) -> Result<Self, SizeError> {
+    pub fn parse_lvm(text: &str) -> Result<Self, Invalid> {
         const FORM: &str = "write a number and a unit (b s k m g t p e, or KiB MiB GiB …), such as \
             512m, 1.5g or 10GiB; without a unit it is MiB";
         let is_number = |c: char| c.is_ascii_digit() || c == '.';
@@ -83,11 +70,8 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
-fn error(text: &str, problem: &'static str) -> SizeError {
-    SizeError {
-        text: text.chars().take(64).collect(),
-        problem,
-    }
+fn error(text: &str, why: &str) -> Invalid {
+    Invalid::new(text, &format!("size: {why}"))
 }
 
 /// The power of two that a unit stands for. LVM counts in powers of 1024 whatever the unit's case,
