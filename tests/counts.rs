@@ -6,17 +6,14 @@
     clippy::print_stdout
 )]
 
-mod executables;
-#[path = "guest/trace.rs"]
-#[allow(dead_code)] // what only the guest's cases need
-mod trace;
+mod support;
 
 use std::fs;
 use std::path::PathBuf;
 
-use executables::put;
+use support::put;
+use support::trace::{Trace, trace};
 use tempfile::TempDir;
-use trace::{Trace, trace};
 
 const JSON: &str = r#"{"kubernetes.io/fsType":"ext4","kubernetes.io/pvOrVolumeName":"data","kubernetes.io/readwrite":"rw","size":"64m","volumeID":"data","volumegroup":"nosuch-vg"}"#;
 

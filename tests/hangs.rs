@@ -10,147 +10,51 @@
     clippy::disallowed_methods
 )]
 
-mod executables;
+mod support;
 
-use std::fs;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-use executables::put;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, Uid};
-use serde::Deserialize;
-use tempfile::TempDir;
+use nix::unistd::Pid;
+use support::machine::{LVS_ROW, Machine, NO_VOLUME};
+use support::running::Running;
+use support::{eventually, runs};
 
-/// What lvs says of a volume that is not active, so that the driver goes on to lvchange.
-const INACTIVE: &str = r#"echo '{"report":[{"lv":[{"vg_name":"nosuch","lv_name":"data",
-"lv_uuid":"a-b","lv_size":"67108864","lv_time":"1","lv_tags":"","lv_active":"","lv_skip_activation":"",
-"lv_permissions":"writeable","lv_health_status":"","lv_device_open":"","lv_layout":"linear",
-"lv_role":"public","pool_lv":"","data_percent":"","metadata_percent":"",
-"vg_extent_size":"4194304","vg_free":"0"}]}]}'"#;
-/// The group is there, and has no volumes.
-const NO_VOLUME: &str = r#"case $* in *nosuch/data) exit 5 ;; esac; echo '{"report":[{"lv":[]}]}'"#;
 /// Waits until the test is over, however long that is, without a child of its own.
 const FOR_EVER: &str = "exec sleep 1000";
 
-#[derive(Debug, Deserialize)]
-struct Reply {
-    status: String,
-    message: String,
+/// What lvs says of a volume that is not active, so that the driver goes on to lvchange.
+fn inactive() -> String {
+    format!("set nosuch data; {LVS_ROW} \"$@\"")
 }
 
-/// A node whose LVM is stand-ins.
-struct Node {
-    top: TempDir,
-}
+/// A machine whose LVM is stand-ins: `lvs` and `lvchange` are the bodies of shell scripts.
+struct Node(Machine);
 
 impl Node {
-    /// `lvs` and `lvchange` are the bodies of shell scripts. The limits are 1 second.
+    /// The limits are 1 second.
     fn new(lvs: &str, lvchange: &str) -> Self {
         Self::with_limits(lvs, lvchange, "query = 1\nactivate = 1")
     }
 
     fn with_limits(lvs: &str, lvchange: &str, limits: &str) -> Self {
-        let node = Self {
-            top: TempDir::new().unwrap(),
-        };
-        for (tool, body) in [("lvs", lvs), ("lvchange", lvchange)] {
-            let file = node.path(tool);
-            let top = node.top.path().display();
-            put(&file, format!("#!/bin/sh\nTOP={top}\n{body}\n"));
-        }
-        let config = format!(
-            "log = \"none\"\ntool_dirs = [{:?}, \"/usr/bin\", \"/bin\"]\n[limits]\n{limits}\n",
-            node.top.path().to_str().unwrap()
-        );
-        fs::write(node.path("config.toml"), config).unwrap();
-        node
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.top.path().join(name)
+        let machine = Machine::new();
+        machine.tool("lvs", lvs);
+        machine.tool("lvchange", lvchange);
+        machine.configure(&format!("[limits]\n{limits}"));
+        Self(machine)
     }
 
     /// Makes a call that needs LVM.
-    fn start(&self) -> Call {
-        let driver = env!("CARGO_BIN_EXE_lvm");
+    fn start(&self) -> Running {
         let json = r#"{"volumegroup":"nosuch","volumeID":"data"}"#;
-        let mut command = if Uid::effective().is_root() {
-            Command::new(driver)
-        } else {
-            // The driver only works for root. In a namespace of ours, everybody can be that.
-            let mut command = Command::new("unshare");
-            command.args(["--map-root-user", driver]);
-            command
-        };
-        command
-            .args(["waitforattach", "", json])
-            .env("FLEXVOLUME_LVM_CONFIG", self.path("config.toml"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        Call(command.spawn().unwrap())
+        self.0.start(&["waitforattach", "", json])
     }
 
     /// A failure that says these words. Returns all of them.
     fn fails(&self, words: &[&str]) -> String {
-        self.start().ends_with(words)
-    }
-
-    /// Waits until a stand-in has made this file, and returns what is in it.
-    fn wait_for(&self, name: &str) -> String {
-        let mut text = None;
-        eventually(name, || {
-            text = fs::read_to_string(self.path(name))
-                .ok()
-                .filter(|text| text.ends_with('\n'));
-            text.is_some()
-        });
-        text.unwrap().trim().to_owned()
-    }
-}
-
-struct Call(Child);
-
-impl Call {
-    fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.0.id()).unwrap();
-        kill(Pid::from_raw(pid), signal).unwrap();
-    }
-
-    /// Reads both streams to their ends, as kubelet does: a process that kept one open would show.
-    fn ends_with(mut self, words: &[&str]) -> String {
-        let (mut stdout, mut stderr) = (String::new(), String::new());
-        let mut pipe = self.0.stdout.take().unwrap();
-        pipe.read_to_string(&mut stdout).unwrap();
-        let mut pipe = self.0.stderr.take().unwrap();
-        pipe.read_to_string(&mut stderr).unwrap();
-        assert_eq!(self.0.wait().unwrap().code(), Some(1), "{stdout}{stderr}");
-        assert_eq!(stderr, "", "{stdout}");
-        assert_eq!(stdout.matches('\n').count(), 1, "{stdout:?}");
-        let reply: Reply = serde_json::from_str(&stdout).expect(&stdout);
-        assert_eq!(reply.status, "Failure", "{reply:?}");
-        for word in words {
-            assert!(reply.message.contains(word), "no {word:?} in {reply:?}");
-        }
+        let reply = self.start().reply();
+        reply.is_failure(words);
         reply.message
     }
-}
-
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what} did not come about");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Whether a process with this id runs. One that has ended and waits to be collected does not.
-fn runs(pid: &str) -> bool {
-    let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
-    stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 #[test]
@@ -162,7 +66,7 @@ fn lvs_that_never_returns_is_killed_at_its_limit_and_named_with_what_it_was_for(
         "-- nosuch/data`",
         "did not end within 1 s and was stopped",
     ]);
-    assert!(!runs(&node.wait_for("pid")));
+    assert!(!runs(&node.0.wait_for("pid")));
 }
 
 #[test]
@@ -170,7 +74,7 @@ fn a_tool_is_killed_with_all_that_it_started() {
     let body = format!("trap '' TERM INT HUP\nsleep 1000 & echo $! > $TOP/child\n{FOR_EVER}");
     let node = Node::new(&body, "");
     node.fails(&["did not end within 1 s"]);
-    let child = node.wait_for("child");
+    let child = node.0.wait_for("child");
     eventually("the end of the tool's child", || !runs(&child));
 }
 
@@ -178,28 +82,28 @@ fn a_tool_is_killed_with_all_that_it_started() {
 fn a_writer_is_asked_to_stop_before_it_is_killed() {
     let change = "echo $$ > $TOP/pid; trap 'echo stopped > $TOP/asked; exit 1' TERM\n\
         sleep 1000 & wait";
-    let node = Node::new(INACTIVE, change);
+    let node = Node::new(&inactive(), change);
     node.fails(&[
         "activating nosuch/data",
         "`lvchange --activate y",
         "did not end within 1 s and was stopped; the step may be unfinished",
     ]);
-    assert_eq!(node.wait_for("asked"), "stopped");
+    assert_eq!(node.0.wait_for("asked"), "stopped");
 }
 
 #[test]
 fn a_writer_that_ignores_sigterm_is_killed_in_the_end() {
     let change = "echo $$ > $TOP/pid; trap '' TERM; while :; do sleep 1000; done";
-    let node = Node::new(INACTIVE, change);
+    let node = Node::new(&inactive(), change);
     node.fails(&["activating nosuch/data", "did not end within 1 s"]);
-    assert!(!runs(&node.wait_for("pid")));
+    assert!(!runs(&node.0.wait_for("pid")));
 }
 
 #[test]
 fn a_tool_that_floods_its_output_is_stopped() {
     let node = Node::new("echo $$ > $TOP/pid; exec yes", "");
     node.fails(&["asking LVM for nosuch/data", "`lvs", "more than 16 MiB"]);
-    assert!(!runs(&node.wait_for("pid")));
+    assert!(!runs(&node.0.wait_for("pid")));
 }
 
 #[test]
@@ -230,9 +134,9 @@ fn a_tool_that_explains_its_usage_at_length_has_only_its_reason_in_the_message()
 #[test]
 fn a_writer_that_floods_and_ignores_sigterm_is_killed_in_the_end() {
     let change = "echo $$ > $TOP/pid; trap '' TERM; exec yes";
-    let node = Node::new(INACTIVE, change);
+    let node = Node::new(&inactive(), change);
     node.fails(&["activating nosuch/data", "more than 16 MiB"]);
-    assert!(!runs(&node.wait_for("pid")));
+    assert!(!runs(&node.0.wait_for("pid")));
 }
 
 #[test]
@@ -241,7 +145,7 @@ fn a_daemon_that_a_tool_leaves_behind_holds_up_nothing() {
     let lvs = format!("sleep 1000 & echo $! > $TOP/daemon\n{NO_VOLUME}");
     let node = Node::with_limits(&lvs, "", "query = 900");
     node.fails(&["there is no logical volume nosuch/data"]);
-    let daemon = node.wait_for("daemon");
+    let daemon = node.0.wait_for("daemon");
     assert!(runs(&daemon), "what a tool starts for good is not killed");
     let pid = Pid::from_raw(daemon.parse().unwrap());
     kill(pid, Signal::SIGKILL).unwrap();
@@ -254,21 +158,27 @@ fn sigterm_ends_a_call_while_a_tool_hangs() {
     let hang = format!("echo $$ > $TOP/pid; {FOR_EVER}");
     let stubborn = "trap '' TERM; echo $$ > $TOP/pid; while :; do sleep 1000; done";
     let flood = "trap '' TERM; echo $$ > $TOP/pid; exec yes >&2";
+    let inactive = inactive();
     let cases = [
         (hang.as_str(), "", "asking LVM for nosuch/data: `lvs"),
         (flood, "", "asking LVM for nosuch/data: `lvs"),
-        (INACTIVE, hang.as_str(), "activating nosuch/data: `lvchange"),
-        (INACTIVE, stubborn, "activating nosuch/data: `lvchange"),
-        (INACTIVE, flood, "activating nosuch/data: `lvchange"),
+        (
+            &inactive,
+            hang.as_str(),
+            "activating nosuch/data: `lvchange",
+        ),
+        (&inactive, stubborn, "activating nosuch/data: `lvchange"),
+        (&inactive, flood, "activating nosuch/data: `lvchange"),
     ];
     let other_signals = [Signal::SIGINT, Signal::SIGHUP].map(|signal| (signal, cases[0]));
     let all = cases.map(|case| (Signal::SIGTERM, case));
     for (signal, (lvs, lvchange, step)) in all.into_iter().chain(other_signals) {
         let node = Node::with_limits(lvs, lvchange, limits);
         let call = node.start();
-        let pid = node.wait_for("pid");
+        let pid = node.0.wait_for("pid");
         call.signal(signal);
-        call.ends_with(&[step, "was stopped because the driver was told to stop"]);
+        call.reply()
+            .is_failure(&[step, "was stopped because the driver was told to stop"]);
         assert!(!runs(&pid), "{signal}: {lvs:?} {lvchange:?}");
     }
 }
@@ -278,21 +188,22 @@ fn sigterm_ends_a_call_though_a_tool_takes_its_time_to_obey() {
     // kubelet gives the driver 10 seconds, and the driver keeps most of them in hand.
     let slow = "trap 'sleep 5; echo late > $TOP/late; exit 1' TERM; echo $$ > $TOP/pid\n\
         sleep 1000 & wait";
-    let node = Node::with_limits(INACTIVE, slow, "query = 900\nactivate = 900");
+    let node = Node::with_limits(&inactive(), slow, "query = 900\nactivate = 900");
     let call = node.start();
-    let pid = node.wait_for("pid");
+    let pid = node.0.wait_for("pid");
     call.signal(Signal::SIGTERM);
-    call.ends_with(&["activating nosuch/data", "the driver was told to stop"]);
+    call.reply()
+        .is_failure(&["activating nosuch/data", "the driver was told to stop"]);
     assert!(!runs(&pid));
-    assert!(!node.path("late").exists(), "the driver waited for it");
+    assert!(!node.0.path("late").exists(), "the driver waited for it");
 }
 
 #[test]
 fn sigterm_between_two_tools_starts_no_other() {
     // lvs tells the driver to stop and answers in full: lvchange must not run any more.
-    let lvs = format!("kill -TERM $PPID; {INACTIVE}");
+    let lvs = format!("kill -TERM $PPID; {}", inactive());
     let node = Node::with_limits(&lvs, "echo ran > $TOP/ran", "query = 900");
     let message = node.fails(&["told to stop"]);
     assert!(!message.contains("unfinished"), "{message}");
-    assert!(!node.path("ran").exists());
+    assert!(!node.0.path("ran").exists());
 }

@@ -1,18 +1,14 @@
 //! The one line that each call leaves in the log.
 
-use crate::machine::{DEVICE, JSON, Machine};
+use crate::{DEVICE, JSON, Machine};
 use std::fs;
 use std::time::{Duration, SystemTime};
 
 /// The line that this call leaves.
 fn logged(args: &[&str]) -> String {
     let machine = Machine::new();
-    let file = machine.top.path().join("log");
-    let config = fs::read_to_string(machine.config()).unwrap();
-    let config = config.replace("\"none\"", &format!("'{}'", file.display()));
-    fs::write(machine.config(), config).unwrap();
     machine.call(args);
-    let log = fs::read_to_string(file).unwrap();
+    let log = fs::read_to_string(machine.path("log")).unwrap();
     assert_eq!(log.lines().count(), 1, "{log}");
     log
 }

@@ -3,7 +3,7 @@
 
 use crate::group::Group;
 use crate::node::{Mode, Node, host_name, precreated, text};
-use crate::trace::programs;
+use crate::support::trace::programs;
 use crate::volume::Volume;
 
 /// Asked before anything is done to a volume: its record, health, kind and time of creation are

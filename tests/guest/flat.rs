@@ -8,7 +8,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use crate::group::Group;
 use crate::node::{Mode, Node, host_name, precreated, text};
 use crate::run;
-use crate::trace::{Trace, trace};
+use crate::support::trace::{Trace, trace};
 use crate::volume::Volume;
 
 /// What a call may cost more on the larger node, in percent.

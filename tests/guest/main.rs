@@ -17,10 +17,10 @@ mod disk;
 mod group;
 mod marks;
 mod node;
-mod running;
 mod snapshot;
+#[path = "../support/mod.rs"]
+mod support;
 mod tools;
-mod trace;
 mod volume;
 
 mod busy;
@@ -52,23 +52,7 @@ mod unreadable;
 mod weak;
 
 use std::path::Path;
-
-/// Runs a tool of the host, which must succeed, and returns what it printed, without the ends.
-fn run(tool: &str, args: &[&str]) -> String {
-    let output = assert_cmd::Command::new(tool)
-        .args(args)
-        .env("LVM_SUPPRESS_FD_WARNINGS", "1")
-        .output()
-        .unwrap();
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success(),
-        "{tool} {args:?}: {}: {stdout}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    stdout.trim().to_owned()
-}
+use support::run;
 
 /// Writes a file and waits until it is on the disk.
 fn write_synced(file: &Path, text: &str) {

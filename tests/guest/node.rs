@@ -3,80 +3,15 @@
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use serde::Deserialize;
-
-use crate::running::Running;
 use crate::snapshot::{Snapshot, mount_at};
+pub use crate::support::reply::Reply;
+use crate::support::running::Running;
+pub use crate::support::{BOTH_MODES, Mode, host_name};
 use crate::volume::Volume;
-
-/// Which call-outs kubelet makes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mode {
-    /// All, from `attach` to `detach`.
-    Attach,
-    /// `mount` and `unmount` only.
-    MountOnly,
-}
-
-impl Mode {
-    /// A name for the volume of a case that is the same in both modes.
-    pub fn lv(self) -> &'static str {
-        match self {
-            Self::Attach => "attached",
-            Self::MountOnly => "mounted",
-        }
-    }
-}
-
-pub const BOTH_MODES: [Mode; 2] = [Mode::Attach, Mode::MountOnly];
-
-/// A reply of the driver, which was one JSON document and nothing else.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Reply {
-    pub status: String,
-    #[serde(default)]
-    pub message: String,
-    pub device: Option<String>,
-    pub attached: Option<bool>,
-    pub capabilities: Option<serde_json::Value>,
-}
-
-impl Reply {
-    /// Reads what a call left, which must be one document, nothing on standard error, and the exit
-    /// status that goes with the document.
-    pub fn of(call: &str, output: &Output) -> Self {
-        let stdout = str::from_utf8(&output.stdout).unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(stderr, "", "{call} answered {stdout}");
-        let line = stdout.strip_suffix('\n');
-        let line = line.unwrap_or_else(|| panic!("{call}: no newline ends {stdout:?}"));
-        assert!(!line.contains('\n'), "{call}: {line:?}");
-        let reply: Self =
-            serde_json::from_str(line).unwrap_or_else(|e| panic!("{call} answered {line:?}: {e}"));
-        let code = match reply.status.as_str() {
-            "Success" | "Not supported" => 0,
-            // kubelet would log the arguments, and the secret in them.
-            "Failure" if call.contains("kubernetes.io/secret/") => 0,
-            "Failure" => 1,
-            _ => panic!("{call}: {reply:?}"),
-        };
-        assert_eq!(output.status.code(), Some(code), "{call}: {reply:?}");
-        reply
-    }
-
-    /// Expects a failure that says these words.
-    pub fn is_failure(&self, words: &[&str]) {
-        assert_eq!(self.status, "Failure", "{self:?}");
-        for word in words {
-            assert!(self.message.contains(word), "no {word:?} in {self:?}");
-        }
-    }
-}
 
 /// A node. Its kubelet's directory is its own, so that cases do not meet.
 pub struct Node {
@@ -152,12 +87,14 @@ impl Node {
     pub fn call(&self, args: &[&str]) -> Reply {
         let mut command = assert_cmd::Command::new(self.exe());
         command.args(args).timeout(Duration::from_secs(120));
-        Reply::of(&format!("{args:?}"), &command.output().unwrap())
+        Reply::of(args, &command.output().unwrap())
     }
 
     /// Begins a call.
     pub fn start(&self, args: &[&str]) -> Running {
-        Running::new(&self.exe(), args)
+        let mut command = Command::new(self.exe());
+        command.args(args);
+        Running::new(command)
     }
 
     /// Runs a command for people, which must succeed.
@@ -264,10 +201,6 @@ fn driver() -> PathBuf {
     std::env::var_os("FLEXVOLUME_LVM_DRIVER")
         .expect("tests/run.sh guest sets FLEXVOLUME_LVM_DRIVER")
         .into()
-}
-
-pub fn host_name() -> String {
-    nix::unistd::gethostname().unwrap().into_string().unwrap()
 }
 
 /// A directory as kubelet makes it before a call.

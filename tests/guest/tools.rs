@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+
+pub use crate::support::{eventually, runs};
 
 /// A directory of tools that the driver finds before the host's own.
 pub struct Tools {
@@ -82,21 +83,6 @@ impl Tools {
             self.dir.display()
         )
     }
-}
-
-/// Waits until this is so.
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(90);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what} did not come about");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Whether a process with this id runs. One that has ended and waits to be collected does not.
-pub fn runs(pid: &str) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
-    stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 /// The processes whose name holds this.

@@ -9,18 +9,20 @@
     clippy::arithmetic_side_effects
 )]
 
-#[path = "../executables/mod.rs"]
-mod executables;
 mod node;
 mod secrets;
+#[path = "../support/mod.rs"]
+mod support;
 mod vectors;
 
 use std::ffi::OsString;
 
 use flexvolume_lvm::for_tests::Options;
-use node::{Done, Node, bytes, words};
-use vectors::{DEVICES, DIRECTORIES, DOCUMENTS, HARMLESS, REFUSED};
+use node::{Node, bytes, words};
+use vectors::{DEVICES, DIRECTORIES, DOCUMENTS, HARMLESS, NAMES, REFUSED};
 
+/// How many call-outs take options.
+const CALLS: usize = 7;
 const DIR: &str = "/nosuch/kubelet/pods/1/volumes/kubernetes.io~lvm/data";
 const BASE: [(&str, &str); 5] = [
     ("kubernetes.io/fsType", r#""ext4""#),
@@ -41,43 +43,26 @@ fn options(option: &str, value: &str) -> String {
     format!("{{{}}}", pairs.join(","))
 }
 
-/// Each call-out that takes options and brings a volume up; `n` says which.
+/// Each call-out that takes options; `n` says which.
 fn call(n: usize, json: &str) -> Vec<OsString> {
-    words(&match n % 6 {
+    words(&match n % CALLS {
         0 => vec!["mount", DIR, json],
         1 => vec!["mountdevice", DIR, "", json],
         2 => vec!["attach", json],
         3 => vec!["waitforattach", "", json],
         4 => vec!["expandfs", json, "", DIR, "1073741824", "1"],
-        _ => vec!["expandvolume", json, DIR, "1073741824", "1"],
+        5 => vec!["expandvolume", json, DIR, "1073741824", "1"],
+        _ => vec!["isattached", json, "another-node"],
     })
-}
-
-fn shown(args: &[OsString]) -> String {
-    format!("{args:?}").chars().take(300).collect()
 }
 
 /// What is wrong with the driver's answer: it should say no for this reason, and do nothing at all.
 fn wrongs(node: &Node, args: &[OsString], reason: &str) -> Option<String> {
     let done = node.call(args);
-    let refused = done.status() == "Failure" && done.code == 1;
-    let is_right = refused && done.printed.contains(reason) && did_nothing(&done);
-    (!is_right).then(|| {
-        let Done {
-            printed,
-            tools,
-            changes,
-            ..
-        } = done;
-        format!(
-            "{}\nfor {reason:?}: {printed}started {tools:?}, changed {changes:?}\n",
-            shown(args)
-        )
-    })
-}
-
-fn did_nothing(done: &Done) -> bool {
-    done.tools.is_empty() && done.changes.is_empty()
+    let is_refused = done.reply.status == "Failure" && done.reply.message.contains(reason);
+    let shown: String = format!("{args:?}").chars().take(300).collect();
+    let is_right = is_refused && done.did_nothing();
+    (!is_right).then(|| format!("{shown}\nfor {reason:?}: {done:?}\n"))
 }
 
 /// Makes each of these calls, and says of all that went wrong what it was.
@@ -117,6 +102,7 @@ fn a_directory_or_device_that_is_none_is_refused() {
             words(&["mountdevice", dir, "", &json]),
             words(&["unmount", dir]),
             words(&["unmountdevice", dir]),
+            words(&["expandfs", &json, "", dir, "1", "1"]),
         ];
         calls.map(|call| (call, "no directory to mount on"))
     });
@@ -136,8 +122,7 @@ fn arguments_of_any_number_and_encoding_are_answered() {
     let long = &"a".repeat(120 << 10);
     let many = [&["mount"], &[long.as_str(); 9][..]].concat();
     let counted: [(&[&str], &str); 13] = [
-        (&[], "no call-out given"),
-        (&["mount"], "arguments given: 0"),
+        (&[], "no call-out given; see `lvm --help`"),
         (&["mount", DIR], "arguments given: 1"),
         (&["mount", DIR, "", json, ""], "arguments given: 4"),
         (&["init", "--help"], "arguments given: 1"),
@@ -146,6 +131,7 @@ fn arguments_of_any_number_and_encoding_are_answered() {
         (&["expandfs", json, "", DIR, "1"], "arguments given: 4"),
         (&["expandfs", json, "", DIR, "-1", "1"], "the new size"),
         (&["expandfs", json, "", DIR, "1g", "1"], "the new size"),
+        (&["expandfs", json, "", DIR, "", "1"], "the new size"),
         (
             &["expandvolume", json, DIR, &"9".repeat(20), "1"],
             "the new size",
@@ -154,6 +140,13 @@ fn arguments_of_any_number_and_encoding_are_answered() {
         (&["mount", long, json], "no directory to mount on"),
     ];
     let counted = counted.map(|(args, reason)| (words(args), reason));
+    let every = NAMES.iter().flat_map(|name| {
+        let eight = [&[*name], &["x"; 8][..]].concat();
+        [
+            (words(&[name]), "arguments given: 0"),
+            (words(&eight), "arguments given: 8"),
+        ]
+    });
     let encoded: [(&[&[u8]], &str); 5] = [
         (
             &[b"mount", b"/a\xff", json.as_bytes()],
@@ -172,7 +165,7 @@ fn arguments_of_any_number_and_encoding_are_answered() {
     ];
     let encoded =
         encoded.map(|(args, reason)| (args.iter().map(|arg| bytes(arg)).collect(), reason));
-    refuses_all(counted.into_iter().chain(encoded));
+    refuses_all(every.chain(counted).chain(encoded));
 }
 
 #[test]
@@ -240,18 +233,8 @@ fn a_word_that_is_no_call_out_does_nothing() {
     ];
     for stranger in strangers {
         let done = node.call(&words(&[stranger, &json]));
-        assert_eq!(
-            done.status(),
-            "Not supported",
-            "{stranger:?}: {}",
-            done.printed
-        );
-        assert!(
-            did_nothing(&done),
-            "{stranger:?}: {:?} {:?}",
-            done.tools,
-            done.changes
-        );
+        assert_eq!(done.reply.status, "Not supported", "{stranger:?}: {done:?}");
+        assert!(done.did_nothing(), "{stranger:?}: {done:?}");
     }
 }
 
@@ -261,12 +244,12 @@ fn tools_are_started_with_checked_words_only() {
     let before = node.files();
     let mut started = 0;
     for (option, value) in HARMLESS {
-        for n in 0..6 {
+        for n in 0..CALLS {
             let args = call(n, &options(option, value));
             let done = node.call(&args);
             started += done.tools.len();
             for word in done.tools.iter().flatten() {
-                assert!(is_checked(word), "{}: {word:?}", shown(&args));
+                assert!(is_checked(word), "{args:?}: {word:?}");
             }
         }
     }

@@ -1,26 +1,22 @@
 //! A machine whose tools are stand-ins that write down how they were called, and the driver under
 //! strace: what it starts and what it changes is seen, whatever it says.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Output;
-use std::time::Duration;
 
-use assert_cmd::Command;
-use serde_json::Value;
-use tempfile::TempDir;
+use crate::support::machine::{LVS_ROW, Machine, NO_VOLUME};
+use crate::support::reply::Reply;
 
-use crate::executables::put;
-
-/// Every tool that the driver may start.
-const TOOLS: [&str; 17] = [
-    "lvs",
+/// Every tool that the driver may start beside lvs.
+const TOOLS: [&str; 18] = [
     "vgs",
     "lvchange",
     "lvcreate",
     "lvextend",
+    "lvremove",
+    "debugfs",
     "blkid",
     "mount",
     "e2fsck",
@@ -35,20 +31,8 @@ const TOOLS: [&str; 17] = [
     "sh",
 ];
 
-/// Writes its name and arguments down, ends of words as NUL. lvs knows every volume but those
-/// whose name has "new" in it, which LVM says it has not.
-const STAND_IN: &str = r#"#!/bin/sh
-{ printf '%s\0' "${0##*/}" "$@"; printf '\n\0'; } >> 'RECORD'
-[ "${0##*/}" = lvs ] || exit 0
-for id; do :; done
-case $id in
-    *new*) echo "  Failed to find logical volume \"$id\"" >&2; exit 5 ;;
-esac
-printf '{"report":[{"lv":[{"vg_name":"%s","lv_name":"%s","lv_uuid":"u","lv_size":"67108864",
-"lv_time":"1","lv_tags":"","lv_active":"","lv_skip_activation":"","lv_permissions":"writeable","lv_health_status":"",
-"lv_device_open":"","lv_layout":"linear","lv_role":"public","pool_lv":"","data_percent":"",
-"metadata_percent":"","vg_extent_size":"4194304","vg_free":"0"}]}]}\n' "${id%%/*}" "${id##*/}"
-"#;
+/// Writes its name and arguments down, ends of words as NUL.
+const RECORD: &str = r#"{ printf '%s\0' "${0##*/}" "$@"; printf '\n\0'; } >> $TOP/record"#;
 
 /// System calls that change what is on a disk or mounted; open only counts if it may write.
 const CHANGES: &str = "execve,execveat,open,openat,creat,mkdir,mkdirat,rmdir,unlink,unlinkat,\
@@ -56,16 +40,17 @@ const CHANGES: &str = "execve,execveat,open,openat,creat,mkdir,mkdirat,rmdir,unl
     fchmodat,chown,fchown,lchown,fchownat,mknod,mknodat,mount,umount2,move_mount,fsopen,open_tree,\
     pivot_root,setxattr,fallocate,connect";
 
+/// What a call leaves in the machine's directory.
+const TRACES: [&str; 3] = ["record", "log", "trace"];
+
 pub struct Node {
-    top: TempDir,
+    machine: Machine,
 }
 
 /// What one call did.
+#[derive(Debug)]
 pub struct Done {
-    pub document: Value,
-    pub code: i32,
-    /// All that was printed, as text.
-    pub printed: String,
+    pub reply: Reply,
     /// The tools that were started: name and arguments.
     pub tools: Vec<Vec<String>>,
     /// The changing system calls, those of the tools too.
@@ -75,89 +60,56 @@ pub struct Done {
 }
 
 impl Done {
-    pub fn status(&self) -> &str {
-        self.document["status"].as_str().unwrap_or("")
-    }
-
-    pub fn message(&self) -> &str {
-        self.document["message"].as_str().unwrap_or("")
+    pub fn did_nothing(&self) -> bool {
+        self.tools.is_empty() && self.changes.is_empty()
     }
 }
 
 impl Node {
-    /// A node that creates missing volumes in the group `vg`, and has others.
+    /// A node that creates missing volumes in the group `vg`: those whose name has "new" in it.
     pub fn new() -> Self {
-        let node = Self {
-            top: TempDir::new().unwrap(),
-        };
-        let exe = node.exe();
-        fs::create_dir(exe.parent().unwrap()).unwrap();
-        put(
-            &exe,
-            fs::read(assert_cmd::cargo::cargo_bin!("lvm")).unwrap(),
+        let machine = Machine::new();
+        let lvs = format!(
+            "{RECORD}\nfor id; do :; done\ncase $id in *new* | vg) {NO_VOLUME} ;; esac\n\
+             {LVS_ROW} \"${{id%%/*}}\" \"${{id##*/}}\""
         );
-        fs::create_dir(node.path("tools")).unwrap();
-        let record = node.path("record");
-        let script = STAND_IN.replace("RECORD", record.to_str().unwrap());
+        machine.tool("lvs", &lvs);
         for tool in TOOLS {
-            let file = node.path("tools").join(tool);
-            put(&file, script.as_str());
+            machine.tool(tool, RECORD);
         }
-        node.configure("[volume_group.vg]\ncreate = true\nmax_size = '10t'");
+        machine.configure("[volume_group.vg]\ncreate = true\nmax_size = '10t'");
+        Self { machine }
+    }
+
+    /// The same, on which every tool shows all that it can see.
+    pub fn that_tells_everything() -> Self {
+        let node = Self::new();
+        for tool in ["lvs", "lvchange"] {
+            let script = "exec >&2\n/usr/bin/env\n/bin/cat /proc/$$/cmdline -\nexit 5";
+            node.machine.tool(tool, script);
+        }
+        node.configure("");
         node
     }
 
     pub fn configure(&self, lines: &str) {
-        let text = format!(
-            "log = '{0}/log'\ntool_dirs = ['{0}/tools']\nkubelet_dirs = ['{0}/kubelet']\n{lines}\n",
-            self.top.path().display()
-        );
-        fs::write(self.exe().with_file_name("config.toml"), text).unwrap();
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.top.path().join(name)
-    }
-
-    fn exe(&self) -> PathBuf {
-        self.path("kubernetes.io~lvm").join("lvm")
+        self.machine.configure(lines);
     }
 
     /// Calls the driver, which must answer with one document and nothing else.
     #[allow(clippy::disallowed_methods)] // removing the traces of the call before
     pub fn call(&self, args: &[OsString]) -> Done {
-        let files = ["record", "log", "trace"].map(|name| self.path(name));
-        for file in &files {
+        let [record, log, trace] = TRACES.map(|name| self.machine.path(name));
+        for file in [&record, &log, &trace] {
             let _ = fs::remove_file(file);
         }
-        let [record, log, trace] = files;
-        // The driver works for root only. In a namespace of ours, everybody can be that.
-        let mut command = Command::new(if is_root() { "env" } else { "unshare" });
-        if !is_root() {
-            command.args(["--map-root-user", "--"]);
-        }
-        let output = command
-            .args([
-                "strace",
-                "-f",
-                "-qq",
-                "-s",
-                "4096",
-                "-e",
-                &format!("trace={CHANGES}"),
-                "-o",
-            ])
-            .arg(&trace)
-            .arg(self.exe())
-            .args(args)
-            .timeout(Duration::from_secs(60))
-            .output()
-            .unwrap();
-        let (document, printed) = one_document(args, &output);
+        let which = format!("trace={CHANGES}");
+        let strace = ["strace", "-f", "-qq", "-s", "4096", "-e", &which, "-o"];
+        let mut strace = strace.map(OsStr::new).to_vec();
+        strace.push(trace.as_os_str());
+        let output = self.machine.under(&strace, args).output().unwrap();
         Done {
-            document,
-            code: output.status.code().unwrap_or(-1),
-            printed,
+            reply: Reply::of(args, &output),
             tools: recorded(&record),
             changes: self.changes(&trace),
             log: fs::read_to_string(log).unwrap_or_default(),
@@ -172,11 +124,15 @@ impl Node {
             trace.contains("execve("),
             "strace (apt install strace) saw: {trace}"
         );
-        let top = self.top.path().display();
+        let top = self.machine.path("");
+        let top = top.display();
         let own = [
-            format!("\"{top}/record\", O_WRONLY|O_CREAT|O_APPEND"),
-            format!("\"{top}/log\", O_WRONLY|O_CREAT|O_APPEND"),
-            format!("execve(\"{}\"", self.exe().display()),
+            format!("\"{top}record\", O_WRONLY|O_CREAT|O_APPEND"),
+            format!("\"{top}log\", O_WRONLY|O_CREAT|O_APPEND"),
+            format!(
+                "execve(\"{}\"",
+                assert_cmd::cargo::cargo_bin!("lvm").display()
+            ),
             "execve(\"/proc/self/exe\"".to_owned(),
             "/dev/null".to_owned(),
             "/dev/tty".to_owned(),
@@ -201,18 +157,10 @@ impl Node {
     /// Everything below the node's directory with its content, for a comparison.
     pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut files = Vec::new();
-        list(self.top.path(), &mut files);
-        files.retain(|(path, _)| {
-            !["record", "log", "trace"]
-                .iter()
-                .any(|name| *path == self.path(name))
-        });
+        list(&self.machine.path(""), &mut files);
+        files.retain(|(path, _)| !TRACES.map(|name| self.machine.path(name)).contains(path));
         files
     }
-}
-
-fn is_root() -> bool {
-    nix::unistd::Uid::effective().is_root()
 }
 
 fn list(dir: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
@@ -229,25 +177,6 @@ fn list(dir: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
             files.push((path.clone(), fs::read(&path).unwrap()));
         }
     }
-}
-
-/// One JSON object on one line of standard output, and nothing on standard error.
-fn one_document(args: &[OsString], output: &Output) -> (Value, String) {
-    let shown: String = format!("{args:?}").chars().take(300).collect();
-    let stdout = String::from_utf8(output.stdout.clone()).unwrap();
-    assert_eq!(
-        String::from_utf8_lossy(&output.stderr),
-        "",
-        "{shown}: {stdout}"
-    );
-    let line = stdout.strip_suffix('\n');
-    let line = line.unwrap_or_else(|| panic!("{shown}: no newline ends {stdout:?}"));
-    assert!(!line.contains(char::is_control), "{shown}: {line:?}");
-    assert!(line.len() <= 4096, "{shown}: {} bytes", line.len());
-    let document: Value =
-        serde_json::from_str(line).unwrap_or_else(|e| panic!("{shown}: {e}: {line:?}"));
-    assert!(document.is_object(), "{shown}: {line}");
-    (document, stdout)
 }
 
 fn recorded(record: &Path) -> Vec<Vec<String>> {
@@ -272,5 +201,5 @@ pub fn words(args: &[&str]) -> Vec<OsString> {
 
 /// Bytes as an argument.
 pub fn bytes(bytes: &[u8]) -> OsString {
-    std::ffi::OsStr::from_bytes(bytes).to_owned()
+    OsStr::from_bytes(bytes).to_owned()
 }

@@ -39,11 +39,11 @@ pub const REFUSED: &[(&str, &str, &str)] = &[
     ("volumeID", r#""$(reboot)""#, "holds '$'"),
     ("volumeID", r#""`reboot`""#, "holds '`'"),
     ("volumeID", r#""data|sh""#, "holds '|'"),
-    ("volumeID", r#""data\nreboot""#, r"holds '\\n'"),
-    ("volumeID", r#""data\r\n""#, r"holds '\\r'"),
-    ("volumeID", r#""data\u0000""#, r"holds '\\0'"),
-    ("volumeID", r#""\u0000""#, r"holds '\\0'"),
-    ("volumeID", r#""data\u001b[2J""#, r"holds '\\u{1b}'"),
+    ("volumeID", r#""data\nreboot""#, r"holds '\n'"),
+    ("volumeID", r#""data\r\n""#, r"holds '\r'"),
+    ("volumeID", r#""data\u0000""#, r"holds '\0'"),
+    ("volumeID", r#""\u0000""#, r"holds '\0'"),
+    ("volumeID", r#""data\u001b[2J""#, r"holds '\u{1b}'"),
     ("volumeID", r#""d\u0430ta""#, "holds"),
     ("volumeID", r#""data\u202egpj""#, "holds"),
     ("volumeID", r#""data\u2028""#, "holds"),
@@ -248,6 +248,20 @@ pub const HARMLESS: &[(&str, &str)] = &[
     ("node_name", r#""other\u0000""#),
     ("tool_dirs", r#""/tmp""#),
     ("", r#""--""#),
+];
+
+/// Every call-out that takes arguments.
+pub const NAMES: &[&str] = &[
+    "attach",
+    "detach",
+    "waitforattach",
+    "isattached",
+    "mountdevice",
+    "unmountdevice",
+    "mount",
+    "unmount",
+    "expandfs",
+    "expandvolume",
 ];
 
 /// Whole documents that are no options, and words of the reason.

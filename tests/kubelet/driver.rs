@@ -7,29 +7,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::machine::{KUBELET, from_environment};
+use crate::support::reply::Reply;
+pub use crate::support::{BOTH_MODES, Mode};
 use crate::wait_until;
-
-/// Which call-outs kubelet makes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mode {
-    /// All, from `attach` to `detach`.
-    Attach,
-    /// `mount` and `unmount` only.
-    MountOnly,
-}
-
-pub const BOTH_MODES: [Mode; 2] = [Mode::Attach, Mode::MountOnly];
-
-impl Mode {
-    /// The name of a case in this mode.
-    pub fn case(self, case: &str) -> String {
-        let mode = match self {
-            Self::Attach => "attach",
-            Self::MountOnly => "mount",
-        };
-        format!("{case}-{mode}")
-    }
-}
 
 pub struct Driver {
     /// The case, which is the driver's vendor as well.
@@ -46,14 +26,6 @@ pub struct Call {
     pub args: Vec<String>,
     /// None: it has not ended.
     pub reply: Option<Reply>,
-}
-
-/// All that a reply to kubelet may hold.
-#[derive(Debug, Deserialize)]
-pub struct Reply {
-    pub status: String,
-    #[serde(default)]
-    pub message: String,
 }
 
 #[derive(Deserialize)]

@@ -36,6 +36,8 @@ macro_rules! in_both_modes {
 mod driver;
 mod machine;
 mod pod;
+#[path = "../support/mod.rs"]
+mod support;
 mod volume;
 
 mod changes;
@@ -49,26 +51,9 @@ mod power;
 mod restarts;
 mod script;
 
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Runs a tool of the host, which must succeed, and returns what it printed, without the ends.
-fn run(tool: &str, args: &[&str]) -> String {
-    let output = Command::new(tool)
-        .args(args)
-        .env("LVM_SUPPRESS_FD_WARNINGS", "1")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let stdout = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success(),
-        "{tool} {args:?}: {}: {stdout}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    stdout.trim().to_owned()
-}
+use support::run;
 
 /// Waits until `look` finds something. The limit only ends a test that would never end.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {

@@ -8,10 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use super::scenes::{Call, SCENES, Scene, Stage};
-use super::steps::{Cut, Step, Steps, Victim, wait_until};
+use super::steps::{Cut, Step, Steps, Victim};
 use super::{Sample, name_of, say};
 use crate::group::Group;
 use crate::run;
+use crate::tools::eventually;
 
 /// How many different calls are under way in a sample, and how many of each.
 const SAMPLE: (usize, usize) = (2, 3);
@@ -188,7 +189,7 @@ fn repeat(line: &str) {
     let scene = scene.unwrap();
     part(number);
     let group = Group::found(words[0]);
-    wait_until("LVM sees the group", || {
+    eventually("LVM sees the group", || {
         run("vgs", &["--noheadings", "-o", "vg_name"]).contains(&group.name)
     });
     let lv = lv_of(&group);

@@ -6,12 +6,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 use crate::node::{Node, Reply};
+use crate::tools::eventually;
 
 /// What may change something, of what the driver itself calls.
 const OWN: &str = "mkdir,rmdir,mount,umount2,flock";
@@ -161,7 +161,7 @@ impl Steps {
         self.plan("none");
         let strace = self.strace(OWN, None);
         let output = spawn(&strace, node, &args).wait_with_output().unwrap();
-        assert_eq!(Reply::of(&format!("{args:?}"), &output).status, "Success");
+        assert_eq!(Reply::of(args, &output).status, "Success");
         let trace = self.read("trace");
         for (call, times) in changes(&trace) {
             steps.push(Step::OwnBefore(call.clone(), times));
@@ -198,7 +198,7 @@ impl Steps {
         let mut driver = spawn(&wrapper, node, args);
         if !self.wait_for_stop(&mut driver, step) {
             let output = driver.wait_with_output().unwrap();
-            let reply = Reply::of(&format!("{args:?}"), &output);
+            let reply = Reply::of(args, &output);
             assert_eq!(reply.status, "Success", "{step}: {reply:?}");
             return Cut::Missed;
         }
@@ -220,13 +220,13 @@ impl Steps {
             Victim::Tool => {
                 killpg(tool, Signal::SIGKILL).unwrap();
                 let output = driver.wait_with_output().unwrap();
-                return Cut::Answered(Reply::of(&format!("{args:?}"), &output));
+                return Cut::Answered(Reply::of(args, &output));
             }
             Victim::Driver | Victim::Both => {
                 // First the driver is stopped, so that it does not see its tool die. And the tool
                 // must not be stopped when the driver dies: then the kernel would hang it up.
                 kill(pid, Signal::SIGSTOP).unwrap();
-                wait_until("the driver is stopped", || is_stopped(pid));
+                eventually("the driver is stopped", || is_stopped(pid));
                 let signal = match victim {
                     Victim::Both => Signal::SIGKILL,
                     _ => Signal::SIGCONT,
@@ -243,7 +243,7 @@ impl Steps {
     /// Waits until the step is reached. `false`: the call ended without it.
     fn wait_for_stop(&self, driver: &mut Child, step: &Step) -> bool {
         let mut reached = false;
-        wait_until("the call stops or ends", || {
+        eventually("the call stops or ends", || {
             let ended = driver.try_wait().unwrap();
             reached = match step {
                 Step::Before(n, _) | Step::After(n, _) => {
@@ -274,7 +274,7 @@ impl Steps {
     /// Waits until every tool that was started has ended, also those whose driver was killed.
     pub fn wait_for_orphans(tools: &[(String, i32)]) {
         for (tool, pid) in tools {
-            wait_until(&format!("{tool} ends"), || {
+            eventually(&format!("{tool} ends"), || {
                 state(Pid::from_raw(*pid)).is_none_or(|state| state == 'Z')
             });
         }
@@ -361,12 +361,4 @@ fn state(pid: Pid) -> Option<char> {
 
 fn is_stopped(pid: Pid) -> bool {
     matches!(state(pid), Some('T' | 't'))
-}
-
-pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !done() {
-        assert!(begun.elapsed() < Duration::from_secs(300), "never: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

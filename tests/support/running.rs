@@ -2,14 +2,13 @@
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::node::Reply;
-use crate::tools::eventually;
+use super::eventually;
+use super::reply::Reply;
 
 pub struct Running {
     call: String,
@@ -17,17 +16,15 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn new(exe: &Path, args: &[&str]) -> Self {
-        let mut command = Command::new(exe);
-        command.args(args).stdin(Stdio::null());
+    pub fn new(mut command: Command) -> Self {
+        let call = format!("{command:?}");
+        let command = command.stdin(Stdio::null());
         let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Self {
-            call: format!("{args:?}"),
-            child: command.spawn().unwrap(),
-        }
+        let child = command.spawn().unwrap();
+        Self { call, child }
     }
 
-    fn signal(&self, signal: Signal) {
+    pub fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).unwrap();
         kill(Pid::from_raw(pid), signal).unwrap();
     }
@@ -50,7 +47,7 @@ impl Running {
         self.reply()
     }
 
-    /// Waits for the end of the call.
+    /// Waits for the end of the call, and of what holds its streams open, as kubelet does.
     pub fn reply(self) -> Reply {
         Reply::of(&self.call, &self.child.wait_with_output().unwrap())
     }

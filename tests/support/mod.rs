@@ -1,0 +1,92 @@
+//! What the tests share: the driver on a machine of stand-in tools, its calls, and their replies.
+#![allow(
+    dead_code, // each of the tests takes what it needs
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects,
+    clippy::disallowed_methods
+)]
+
+pub mod machine;
+pub mod reply;
+pub mod running;
+pub mod trace;
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Which call-outs kubelet makes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mode {
+    /// All, from `attach` to `detach`.
+    Attach,
+    /// `mount` and `unmount` only.
+    MountOnly,
+}
+
+impl Mode {
+    /// A name for the volume of a case that is the same in both modes.
+    pub fn lv(self) -> &'static str {
+        match self {
+            Self::Attach => "attached",
+            Self::MountOnly => "mounted",
+        }
+    }
+
+    /// The name of a case in this mode.
+    pub fn case(self, case: &str) -> String {
+        format!("{case}-{}", self.lv())
+    }
+}
+
+pub const BOTH_MODES: [Mode; 2] = [Mode::Attach, Mode::MountOnly];
+
+/// Makes an executable file. Another process writes it: if this one did, a test that forks at that
+/// moment would keep the file open for writing for a while, and nobody could run it ("Text file
+/// busy").
+pub fn put(file: &Path, content: impl Into<Vec<u8>>) {
+    assert_cmd::Command::new("sh")
+        .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
+        .arg(file)
+        .write_stdin(content)
+        .assert()
+        .success();
+}
+
+/// Runs a tool of the host, which must succeed, and returns what it printed, without the ends.
+pub fn run(tool: &str, args: &[&str]) -> String {
+    let output = assert_cmd::Command::new(tool)
+        .args(args)
+        .env("LVM_SUPPRESS_FD_WARNINGS", "1")
+        .output()
+        .unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{tool} {args:?}: {}: {stdout}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    stdout.trim().to_owned()
+}
+
+/// Waits until this is so. The limit only ends a test that would never end.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(300);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} did not come about");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether a process with this id runs. One that has ended and waits to be collected does not.
+pub fn runs(pid: &str) -> bool {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+pub fn host_name() -> String {
+    nix::unistd::gethostname().unwrap().into_string().unwrap()
+}

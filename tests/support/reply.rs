@@ -1,0 +1,55 @@
+//! What kubelet reads of a call.
+
+use std::fmt::Debug;
+use std::process::Output;
+
+use serde::Deserialize;
+
+/// A reply of the driver, which was one JSON document and nothing else.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reply {
+    pub status: String,
+    #[serde(default)]
+    pub message: String,
+    pub device: Option<String>,
+    pub attached: Option<bool>,
+    pub capabilities: Option<serde_json::Value>,
+}
+
+impl Reply {
+    /// Reads what a call left: one document on one line, nothing on standard error, and the exit
+    /// status that goes with the document.
+    pub fn of(call: impl Debug, output: &Output) -> Self {
+        let call = format!("{call:?}");
+        let shown: String = call.chars().take(300).collect();
+        let stdout = str::from_utf8(&output.stdout).unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(stderr, "", "{shown} answered {stdout}");
+        let line = stdout.strip_suffix('\n');
+        let line = line.unwrap_or_else(|| panic!("{shown}: no newline ends {stdout:?}"));
+        assert!(!line.contains(char::is_control), "{shown}: {line:?}");
+        assert!(line.len() <= 4096, "{shown}: {} bytes", line.len());
+        let reply: Self =
+            serde_json::from_str(line).unwrap_or_else(|e| panic!("{shown} answered {line:?}: {e}"));
+        // kubelet would log the arguments, and the secret in them.
+        let holds_secret = call.contains("kubernetes.io/secret/");
+        let code = match reply.status.as_str() {
+            "Success" | "Not supported" => 0,
+            "Failure" => i32::from(!holds_secret),
+            _ => panic!("{shown}: {reply:?}"),
+        };
+        assert_eq!(output.status.code(), Some(code), "{shown}: {reply:?}");
+        let has_reason = reply.status == "Success" || !reply.message.is_empty();
+        assert!(has_reason, "{shown}: {reply:?}");
+        reply
+    }
+
+    /// Expects a failure that says these words.
+    pub fn is_failure(&self, words: &[&str]) {
+        assert_eq!(self.status, "Failure", "{self:?}");
+        for word in words {
+            assert!(self.message.contains(word), "no {word:?} in {self:?}");
+        }
+    }
+}
