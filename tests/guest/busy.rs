@@ -5,12 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command};
 
-use crate::group::Group;
-use crate::node::{Mode, Node, precreated, text};
-use crate::snapshot::{mount_at, mounts};
-use crate::tools::eventually;
-use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::prelude::*;
 
 /// A process that runs until the value goes.
 struct Busy(Child);
@@ -54,9 +49,7 @@ fn library() -> String {
 #[test]
 fn a_busy_volume_stays_mounted_and_each_process_is_named_with_what_it_holds() {
     let node = Node::new(Mode::MountOnly);
-    let group = Group::new("busy");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("busy");
     let dir = node.up("pod", &volume);
     write_synced(&dir.join("page"), "kept");
     fs::copy("/bin/busybox", dir.join("busybox")).unwrap();
@@ -145,8 +138,7 @@ fn a_volume_whose_device_is_gone_is_unmounted_and_no_file_below_it_is_touched() 
     let node = Node::new(Mode::Attach);
     let group = Group::new("broken");
     for (fs, size) in [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")] {
-        group.linear(fs, size);
-        let volume = Volume::new(&group, fs).fs(fs);
+        let volume = group.linear(fs, size).fs(fs);
         let pod = precreated(node.pod_dir("pod", &volume));
         // What a pod wrote while its volume was not there: hidden by the mount, and not ours.
         fs::write(pod.join("hidden"), "not ours").unwrap();
@@ -182,9 +174,7 @@ fn a_volume_whose_device_is_gone_is_unmounted_and_no_file_below_it_is_touched() 
 #[test]
 fn what_a_global_mount_hid_stays_when_the_last_pod_clears_it() {
     let mut node = Node::new(Mode::Attach);
-    let group = Group::new("hiding");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("hiding");
     let global = precreated(node.global_dir(&volume));
     fs::write(global.join("hidden"), "not ours").unwrap();
     node.up("pod", &volume);
@@ -197,9 +187,7 @@ fn what_a_global_mount_hid_stays_when_the_last_pod_clears_it() {
 #[test]
 fn a_volume_that_was_removed_by_force_is_unmounted_too() {
     let node = Node::new(Mode::MountOnly);
-    let group = Group::new("forced");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("forced");
     let before = mounts();
     node.up("pod", &volume);
     // It is in use, so what dmsetup can do is to put an error in its place, and forget it later.

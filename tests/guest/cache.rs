@@ -5,11 +5,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::group::{Group, lenient};
-use crate::node::{Mode, Node, precreated, text};
-use crate::tools::Tools;
-use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::prelude::*;
 
 /// LVM must not see the same disk twice: its own label is not where the device below begins.
 const HIDDEN: u64 = 1 << 20;

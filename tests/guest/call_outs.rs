@@ -1,31 +1,11 @@
 //! Each call-out by itself.
 
-use std::path::Path;
-
-use crate::group::Group;
-use crate::node::{Mode, Node, host_name, precreated, text};
-use crate::snapshot::mount_at;
-use crate::volume::Volume;
-use crate::{read, write_synced};
-
-#[test]
-fn init_says_what_the_driver_can_do() {
-    for (mode, attach) in [(Mode::Attach, "true"), (Mode::MountOnly, "false")] {
-        let reply = Node::new(mode).done(&["init"]);
-        let capabilities = reply.capabilities.unwrap().to_string();
-        assert!(
-            capabilities.contains(&format!("\"attach\":{attach}")),
-            "{capabilities}"
-        );
-    }
-}
+use crate::prelude::*;
 
 #[test]
 fn attach_and_waitforattach_activate_the_volume_and_say_its_device() {
     let node = Node::new(Mode::Attach);
-    let group = Group::new("inactive");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("inactive");
     let json = volume.json();
     for args in [
         ["attach", &json, &host_name()],
@@ -79,9 +59,7 @@ fn attach_for_another_node_does_nothing_and_says_where_the_device_will_be() {
 
 #[test]
 fn the_node_goes_by_its_short_name_its_full_name_and_the_configured_one() {
-    let group = Group::new("known");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("known");
     let upper = host_name().to_uppercase();
     for (lines, name) in [
         ("", upper.as_str()),
@@ -111,8 +89,7 @@ fn attach_and_waitforattach_of_an_absent_volume_fail_with_the_reason() {
 fn isattached_tells_the_truth_in_both_orders_of_its_arguments() {
     let node = Node::new(Mode::Attach);
     let group = Group::new("truth");
-    group.linear("data", "32m");
-    let json = Volume::new(&group, "data").json();
+    let json = group.linear("data", "32m").json();
     let host = host_name();
     let both = [["isattached", &json, &host], ["isattached", &host, &json]];
     for args in both {
@@ -123,19 +100,6 @@ fn isattached_tells_the_truth_in_both_orders_of_its_arguments() {
         assert_eq!(node.done(&args).attached, Some(false));
     }
     assert!(!group.is_active("data"), "only asked");
-}
-
-#[test]
-fn mountdevice_alone_formats_and_mounts() {
-    let node = Node::new(Mode::Attach);
-    let group = Group::new("alone");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
-    let dir = precreated(node.global_dir(&volume));
-    node.done(&["mountdevice", text(&dir), &volume.device(), &volume.json()]);
-    assert_eq!(mount_at(&dir).unwrap().source, volume.device());
-    group.assert_recorded("data", "ext4");
-    node.down_globally(&volume);
 }
 
 #[test]
@@ -153,23 +117,9 @@ fn mount_without_a_global_mount_goes_all_the_way_in_attach_mode_too() {
 }
 
 #[test]
-fn mount_makes_its_directory_if_kubelet_did_not() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("nodir");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
-    let dir = node.pod_dir("pod", &volume);
-    node.done(&["mount", text(&dir), &volume.json()]);
-    write_synced(&dir.join("page"), "kept");
-    node.down("pod", &volume);
-}
-
-#[test]
 fn detach_takes_any_word_and_leaves_the_volume_active() {
     let node = Node::new(Mode::Attach);
-    let group = Group::new("detached");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("detached");
     node.up_globally(&volume);
     node.down_globally(&volume);
     for word in [
@@ -189,9 +139,7 @@ fn detach_takes_any_word_and_leaves_the_volume_active() {
 #[test]
 fn detach_deactivates_an_unused_volume_where_the_config_asks_for_that() {
     let node = Node::with_config(Mode::Attach, "deactivate = true");
-    let group = Group::new("resting");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("resting");
     for by_name in [true, false] {
         node.up_globally(&volume);
         let word = if by_name {
@@ -213,9 +161,7 @@ fn detach_deactivates_an_unused_volume_where_the_config_asks_for_that() {
 #[test]
 fn the_last_unmount_deactivates_where_nothing_is_attached_and_the_config_asks_for_that() {
     let node = Node::with_config(Mode::MountOnly, "deactivate = true");
-    let group = Group::new("napping");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("napping");
     write_synced(&node.up("one", &volume).join("page"), "kept");
     let two = node.up("two", &volume);
     node.down("one", &volume);
@@ -223,35 +169,4 @@ fn the_last_unmount_deactivates_where_nothing_is_attached_and_the_config_asks_fo
     node.down("two", &volume);
     assert!(!group.is_active("data"));
     assert_eq!(read(&node.up("one", &volume).join("page")), "kept");
-}
-
-#[test]
-fn a_wrong_config_stops_what_brings_a_volume_up_and_nothing_else() {
-    let mut node = Node::new(Mode::Attach);
-    let group = Group::new("typo");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
-    let pod = node.up("pod", &volume);
-    node.configure(Mode::Attach, "defualt_fs = \"xfs\"");
-
-    let (json, host) = (volume.json(), host_name());
-    let words = ["config.toml", "defualt_fs"];
-    let other = precreated(node.pod_dir("other", &volume));
-    node.fails(&["attach", &json, &host], &words);
-    node.fails(&["waitforattach", "", &json], &words);
-    node.fails(
-        &["mountdevice", text(&other), &volume.device(), &json],
-        &words,
-    );
-    node.fails(&["mount", text(&other), &json], &words);
-
-    let reply = node.done(&["init"]);
-    assert!(reply.message.contains("defualt_fs"), "{reply:?}");
-    assert_eq!(
-        node.done(&["isattached", &json, &host]).attached,
-        Some(true)
-    );
-    node.done(&["unmount", text(&pod)]);
-    node.down_globally(&volume);
-    assert_eq!(mount_at(Path::new(&pod)), None);
 }

@@ -1,10 +1,6 @@
 //! Snapshots beside their origin: the filesystem on both has the same UUID.
 
-use crate::group::Group;
-use crate::node::{Mode, Node, precreated, text};
-use crate::snapshot::mount_at;
-use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::prelude::*;
 
 /// A volume with a page on it, a snapshot of that, and then another page.
 fn origin_and_snapshot(node: &Node, group: &Group, fs: &str, size: &str) -> (Volume, Volume) {

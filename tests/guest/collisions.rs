@@ -1,11 +1,7 @@
 //! Two pods whose inline volumes share a name and are two logical volumes. In attach mode kubelet
 //! takes them for one; the driver must not.
 
-use crate::group::Group;
-use crate::node::{Mode, Node, precreated, text};
-use crate::snapshot::mount_at;
-use crate::volume::Volume;
-use crate::{read, write_synced};
+use crate::prelude::*;
 
 /// Another volume of the same name.
 fn namesake(group: &Group, lv: &str, of: &Volume) -> Volume {

@@ -1,18 +1,13 @@
 //! What is on the volume decides: only a blank one is formatted, and a filesystem is never made
 //! twice.
 
-use crate::group::Group;
-use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
-use crate::tools::Tools;
-use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::prelude::*;
 
 /// Neither `mount` nor `mountdevice` takes the volume, nothing is written to it, and the message
 /// holds these words.
 fn is_refused(node: &Node, volume: &Volume, words: &[&str]) {
     let before = volume.sectors_written();
-    let pod = precreated(node.pod_dir("refused", volume));
-    node.fails(&["mount", text(&pod), &volume.json()], words);
+    node.mount_fails(volume, words);
     let global = precreated(node.global_dir(volume));
     let args = [
         "mountdevice",
@@ -27,9 +22,7 @@ fn is_refused(node: &Node, volume: &Volume, words: &[&str]) {
 #[test]
 fn a_wrong_fs_type_is_refused_and_the_data_stays() {
     let node = Node::new(Mode::MountOnly);
-    let group = Group::new("wrong");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("wrong");
     write_synced(&node.up("pod", &volume).join("page"), "kept");
     node.down("pod", &volume);
     for fs in ["xfs", "btrfs", "ext3"] {
@@ -39,60 +32,11 @@ fn a_wrong_fs_type_is_refused_and_the_data_stays() {
 }
 
 #[test]
-fn what_is_no_filesystem_of_ours_is_refused_by_its_name() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("foreign");
-    for (lv, tool, args, word) in [
-        ("swap", "mkswap", &[][..], "swap"),
-        ("vfat", "mkfs.vfat", &[], "vfat"),
-        (
-            "pv",
-            "pvcreate",
-            &["-qq", "--config", "devices/scan_lvs=1"],
-            "LVM2_member",
-        ),
-        (
-            "luks",
-            "cryptsetup",
-            &[
-                "luksFormat",
-                "-q",
-                "--pbkdf-force-iterations=1000",
-                "--pbkdf=pbkdf2",
-                "--key-file=/proc/version",
-            ],
-            "crypto_LUKS",
-        ),
-    ] {
-        group.linear(lv, "32m");
-        let volume = Volume::new(&group, lv);
-        let device = volume.device();
-        if which(tool) {
-            run(tool, &[args, &[&device]].concat());
-            is_refused(&node, &volume, &[word]);
-            assert_eq!(group.tags(lv), "");
-        }
-    }
-}
-
-/// Not every machine has every tool; those of the driver itself are always there.
-fn which(tool: &str) -> bool {
-    let found = ["/usr/sbin", "/sbin", "/usr/bin"]
-        .iter()
-        .any(|dir| std::path::Path::new(dir).join(tool).exists());
-    if !found {
-        println!("not tested here: {tool} is not installed");
-    }
-    found
-}
-
-#[test]
 fn a_volume_that_lost_its_filesystem_is_never_formatted_again() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("wiped");
     for (fs, size) in [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")] {
-        group.linear(fs, size);
-        let volume = Volume::new(&group, fs).fs(fs);
+        let volume = group.linear(fs, size).fs(fs);
         let advice = format!("lvm allow-format wiped/{fs}");
         node.up("pod", &volume);
         node.down("pod", &volume);
@@ -120,30 +64,11 @@ fn a_mkfs_that_refuses_leaves_the_record_of_an_earlier_one_as_it_was() {
 }
 
 #[test]
-fn the_remains_of_a_removed_volume_do_not_matter() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("recycled");
-    group.linear("old", "300m");
-    let old = Volume::new(&group, "old");
-    node.up("pod", &old);
-    node.down("pod", &old);
-    group.lv("lvremove", &[], "old");
-    // LVM's own times are whole seconds, and those of ext4 too.
-    std::thread::sleep(std::time::Duration::from_millis(1100));
-    group.linear("new", "300m");
-    let new = Volume::new(&group, "new");
-    node.up("pod", &new);
-    group.assert_recorded("new", "ext4");
-    node.down("pod", &new);
-}
-
-#[test]
 fn a_filesystem_that_somebody_else_made_is_adopted_with_its_data() {
     let group = Group::new("adopted");
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());
-        group.linear(lv, "32m");
-        let volume = Volume::new(&group, lv);
+        let volume = group.linear(lv, "32m");
         run("mkfs.ext4", &["-q", &volume.device()]);
         let uuid = run(
             "blkid",
@@ -161,8 +86,7 @@ fn a_filesystem_that_somebody_else_made_is_adopted_with_its_data() {
 fn without_an_fs_type_whatever_filesystem_is_there_is_mounted() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("whatever");
-    group.linear("data", "300m");
-    let volume = Volume::new(&group, "data").fs("");
+    let volume = group.linear("data", "300m").fs("");
     run("mkfs.xfs", &["-q", &volume.device()]);
     let dir = node.up("pod", &volume);
     write_synced(&dir.join("page"), "on xfs");
@@ -181,26 +105,9 @@ fn a_mkfs_that_was_cut_short_is_run_again() {
 }
 
 #[test]
-fn a_volume_with_another_filesystem_than_recorded_is_refused_until_it_is_adopted() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("swapped");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
-    node.up("pod", &volume);
-    node.down("pod", &volume);
-    run("mkfs.ext4", &["-q", "-F", &volume.device()]);
-    is_refused(&node, &volume, &["lvm adopt swapped/data"]);
-    node.by_hand(&["adopt", "swapped/data"]);
-    node.up("pod", &volume);
-    group.assert_recorded("data", "ext4");
-}
-
-#[test]
 fn the_operators_word_lets_a_lost_filesystem_be_made_once_more() {
     let node = Node::new(Mode::MountOnly);
-    let group = Group::new("allowed");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("allowed");
     node.up("pod", &volume);
     node.down("pod", &volume);
     run("wipefs", &["-q", "--all", &volume.device()]);

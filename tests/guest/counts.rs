@@ -1,10 +1,7 @@
 //! Which processes each call starts, and why it cannot do with fewer. Times differ from machine to
 //! machine; these numbers do not.
 
-use crate::group::Group;
-use crate::node::{Mode, Node, host_name, precreated, text};
-use crate::support::trace::programs;
-use crate::volume::Volume;
+use crate::prelude::*;
 
 /// Asked before anything is done to a volume: its record, health, kind and time of creation are
 /// known to LVM alone.
@@ -40,8 +37,7 @@ fn starts(node: &Node, args: &[&str], expected: &[&str]) {
 fn first_mounts(fs: &str, size: &str, blank: &[&str], again: &[&str]) {
     let node = Node::new(Mode::Attach);
     let group = Group::new("counted");
-    group.linear("data", size);
-    let volume = Volume::new(&group, "data").fs(fs);
+    let volume = group.linear("data", size).fs(fs);
     let dir = precreated(node.global_dir(&volume));
     let args = ["mountdevice", text(&dir), &volume.device(), &volume.json()];
     for programs in [blank, again] {
@@ -53,9 +49,7 @@ fn first_mounts(fs: &str, size: &str, blank: &[&str], again: &[&str]) {
 #[test]
 fn what_stands_already_is_answered_without_a_process() {
     let node = Node::new(Mode::Attach);
-    let group = Group::new("standing");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("standing");
     let pod = node.up("pod", &volume);
     let global = node.global_dir(&volume);
     let (json, device, host) = (volume.json(), volume.device(), host_name());
@@ -89,9 +83,7 @@ fn what_stands_already_is_answered_without_a_process() {
 #[test]
 fn without_attach_mode_too_what_stands_already_is_answered_without_a_process() {
     let node = Node::new(Mode::MountOnly);
-    let group = Group::new("upright");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("upright");
     let first = node.up("first", &volume);
     let second = precreated(node.pod_dir("second", &volume));
     let (json, first, second) = (volume.json(), text(&first), text(&second));
@@ -108,9 +100,7 @@ fn without_attach_mode_too_what_stands_already_is_answered_without_a_process() {
 #[test]
 fn activation_asks_lvm_once_and_changes_once() {
     let node = Node::new(Mode::Attach);
-    let group = Group::new("counting");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("counting");
     for args in [
         ["attach", &volume.json(), &host_name()],
         ["waitforattach", "", &volume.json()],
@@ -126,9 +116,7 @@ fn activation_asks_lvm_once_and_changes_once() {
 #[test]
 fn detach_that_is_to_deactivate_finds_the_volume_by_its_name_and_changes_once() {
     let node = Node::with_config(Mode::Attach, "deactivate = true");
-    let group = Group::new("released");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("released");
     node.up_globally(&volume);
     let dir = node.global_dir(&volume);
     starts(&node, &["unmountdevice", text(&dir)], &[]);
@@ -189,8 +177,7 @@ fn a_thin_volume_is_asked_for_with_its_pool() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("pooled");
     group.pool();
-    group.thin("data", "300m");
-    let volume = Volume::new(&group, "data").fs("xfs");
+    let volume = group.thin("data", "300m").fs("xfs");
     node.up("pod", &volume);
     node.down("pod", &volume);
     let dir = precreated(node.pod_dir("pod", &volume));
@@ -205,10 +192,8 @@ fn a_thin_volume_is_asked_for_with_its_pool() {
 #[test]
 fn a_filesystem_of_somebody_else_is_recorded_once() {
     let node = Node::new(Mode::MountOnly);
-    let group = Group::new("foster");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
-    crate::run("mkfs.ext4", &["-q", &volume.device()]);
+    let (_group, volume) = Group::with_data("foster");
+    run("mkfs.ext4", &["-q", &volume.device()]);
     let dir = precreated(node.pod_dir("pod", &volume));
     let args = ["mount", text(&dir), &volume.json()];
     for programs in [
@@ -223,9 +208,7 @@ fn a_filesystem_of_somebody_else_is_recorded_once() {
 #[test]
 fn growth_asks_extends_and_grows_and_does_not_extend_again() {
     let node = Node::new(Mode::Attach);
-    let group = Group::new("taller");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("taller");
     let dir = node.up_globally(&volume);
     let (json, device) = (volume.json(), volume.device());
     let args = ["expandfs", &json, &device, text(&dir), "67108864", "0"];

@@ -3,11 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::group::Group;
-use crate::node::{Mode, Node, host_name, precreated, text};
-use crate::tools::Tools;
-use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::prelude::*;
 
 /// lvcreate as it leaves a volume if it is killed, with the driver, after its change of LVM's
 /// metadata and before its wipe.
@@ -200,9 +196,7 @@ fn a_volume_is_made_in_whole_extents_and_none_for_a_pod_that_only_reads() {
         node.down("pod", &volume);
     }
     let volume = Volume::new(&group, "read").with("size", "32m").read_only();
-    let dir = precreated(node.pod_dir("pod", &volume));
-    let args = ["mount", text(&dir), &volume.json_for("pod")];
-    node.fails(&args, &["none is made for a read-only volume"]);
+    node.mount_fails(&volume, &["none is made for a read-only volume"]);
     let all = run("lvs", &["--noheadings", "-o", "lv_name", "odd"]);
     assert!(!all.contains("read"), "{all}");
 }

@@ -5,11 +5,7 @@ use std::fs;
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
-use crate::group::Group;
-use crate::node::{Mode, Node, host_name, precreated, text};
-use crate::run;
-use crate::support::trace::{Trace, trace};
-use crate::volume::Volume;
+use crate::prelude::*;
 
 /// What a call may cost more on the larger node, in percent.
 const MOST_GROWTH: u64 = 20;
@@ -75,8 +71,7 @@ fn assert_flat<'a>(
 fn no_call_on_a_volume_that_is_up_costs_more_beside_many_others() {
     let node = Node::new(Mode::Attach);
     let group = Group::of_size("large", 8 << 30);
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.linear("data", "32m");
     let small = costs(&node, &volume);
 
     println!("a group of 1000 volumes, and directories of 200 other pods");
@@ -93,9 +88,7 @@ const READ_THE_TABLE: [&str; 2] = ["unmount", "unmountdevice"];
 #[test]
 fn beside_5000_other_mounts_only_an_unmount_costs_more_and_reads_their_table_once() {
     let node = Node::new(Mode::Attach);
-    let group = Group::new("crowded");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("crowded");
     let small = costs(&node, &volume);
     let before = table_size();
 

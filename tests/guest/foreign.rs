@@ -5,14 +5,8 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 
-use crate::disk::{Disk, writes_nothing};
-use crate::group::Group;
 use crate::marks::{bcache, gpt, luks, mbr, md0, md1, put, zfs};
-use crate::node::{Mode, Node, precreated, text};
-use crate::run;
-use crate::snapshot::mount_at;
-use crate::tools::Tools;
-use crate::volume::Volume;
+use crate::prelude::*;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -109,6 +103,7 @@ const CASES: &[Case] = &[
         "btrfs, not ext4",
     ),
     ("ext2", |d| tool("mkfs.ext2", &["-q"], d), "ext2, not ext4"),
+    ("vfat", |d| tool("mkfs.vfat", &[], d), "vfat"),
     (
         "nothing right in an ext superblock but its mark",
         |d| put(d, KIB + 0x38, &[0x53, 0xEF]),
@@ -175,8 +170,7 @@ fn whatever_is_on_a_volume_is_named_and_left_alone() {
     let node = Node::new(Mode::MountOnly);
     let disk = Disk::new("signatures", SIZE + 8 * MIB);
     let group = Group::on("marked", &[&disk.path()]);
-    group.linear("data", "320m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.linear("data", "320m");
     let device = volume.device();
     for (case, make, words) in CASES {
         make(&device);
@@ -195,8 +189,7 @@ fn a_filesystem_whose_beginning_was_wiped_is_never_formatted() {
     let node = Node::new(Mode::MountOnly);
     let disk = Disk::new("headless", SIZE + 8 * MIB);
     let group = Group::on("wipedhead", &[&disk.path()]);
-    group.linear("data", "320m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.linear("data", "320m");
     let device = volume.device();
     for (fs, word) in [
         ("ext2", "an ext backup superblock"),
@@ -225,8 +218,7 @@ fn one_backup_far_from_the_beginning_keeps_a_volume_from_being_formatted() {
     let node = Node::new(Mode::MountOnly);
     let disk = Disk::new("straydisk", SIZE + 8 * MIB);
     let group = Group::on("stray", &[&disk.path()]);
-    group.linear("data", "320m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.linear("data", "320m");
     let device = volume.device();
     // The last backup of each: of group 27 (blocks of 1 KiB), of the last of four groups, of two.
     for (fs, options, at, word) in [
@@ -257,8 +249,7 @@ fn one_backup_far_from_the_beginning_keeps_a_volume_from_being_formatted() {
 fn what_appears_after_the_last_look_is_not_overwritten_by_force() {
     let group = Group::new("sudden");
     for (fs, size) in [("xfs", "300m"), ("btrfs", "128m")] {
-        group.linear(fs, size);
-        let volume = Volume::new(&group, fs).fs(fs);
+        let volume = group.linear(fs, size).fs(fs);
         let device = volume.device();
         // Somebody is quicker than mkfs.
         let appears = format!("mkfs.ext4 -q {device} >&2\nexec $REAL \"$@\"");

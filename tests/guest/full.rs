@@ -1,10 +1,6 @@
 //! Volume groups and thin pools that are full.
 
-use crate::disk::writes_nothing;
-use crate::group::Group;
-use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
-use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::prelude::*;
 
 const MIB: u64 = 1 << 20;
 
@@ -20,22 +16,18 @@ fn a_full_volume_group_is_said_and_nothing_is_changed() {
     for mode in BOTH_MODES {
         let lines = "[volume_group.packed]\ncreate = true\n";
         let node = Node::with_config(mode, lines);
-        group.linear(mode.lv(), "32m");
-        let volume = Volume::new(&group, mode.lv());
+        let volume = group.linear(mode.lv(), "32m");
         write_synced(&node.up("pod", &volume).join("page"), "kept");
-        let reply = node.grow("pod", &volume, 400 * MIB);
-        assert_eq!(reply.status, "Failure", "{reply:?}");
-        for word in [mode.lv(), "400 MiB", "free in packed", "nsufficient"] {
-            assert!(reply.message.contains(word), "no {word:?} in {reply:?}");
-        }
+        node.grow("pod", &volume, 400 * MIB).is_failure(&[
+            mode.lv(),
+            "400 MiB",
+            "free in packed",
+            "nsufficient",
+        ]);
         assert_eq!(group.size(mode.lv()), 32 * MIB);
 
         let another = Volume::of("packed", "another").with("size", "100m");
-        let dir = precreated(node.pod_dir("another", &another));
-        node.fails(
-            &["mount", text(&dir), &another.json()],
-            &["creating packed/another"],
-        );
+        node.mount_fails(&another, &["creating packed/another"]);
         assert_eq!(read(&node.pod_dir("pod", &volume).join("page")), "kept");
         node.down("pod", &volume);
         node.down_globally(&volume);
@@ -136,8 +128,7 @@ fn a_thin_pool_that_is_read_only_because_it_broke_gets_no_writers() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("sick");
     group.pool();
-    group.thin("data", "64m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.thin("data", "64m");
     // As the kernel does it when it cannot write the pool's metadata any more.
     let table = run("dmsetup", &["table", "sick-pool-tpool"]);
     let words: Vec<_> = table.split(' ').take(7).collect();

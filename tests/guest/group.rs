@@ -4,8 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::snapshot::mounts;
-use crate::{run, write_synced};
+use crate::prelude::*;
 
 /// A volume group on a loop device over a sparse file in memory. It goes with the value, with
 /// whatever is still mounted from it.
@@ -49,12 +48,20 @@ impl Group {
         }
     }
 
+    /// A group with one blank volume of 32 MiB, `data`.
+    pub fn with_data(name: &str) -> (Self, Volume) {
+        let group = Self::new(name);
+        let volume = group.linear("data", "32m");
+        (group, volume)
+    }
+
     /// Makes a linear volume, active and blank.
-    pub fn linear(&self, lv: &str, size: &str) {
-        run(
-            "lvcreate",
-            &["-qq", "-y", "-W", "y", "-n", lv, "-L", size, &self.name],
-        );
+    pub fn linear(&self, lv: &str, size: &str) -> Volume {
+        sh(&format!(
+            "lvcreate -qq -y -W y -n {lv} -L {size} {}",
+            self.name
+        ));
+        Volume::new(self, lv)
     }
 
     /// Makes many linear volumes in one process, which is much quicker.
@@ -67,28 +74,19 @@ impl Group {
 
     /// Makes a thin pool of 600 MiB.
     pub fn pool(&self) {
-        let args = [
-            "-qq",
-            "-y",
-            "--type",
-            "thin-pool",
-            "-Z",
-            "n",
-            "-n",
-            "pool",
-            "-L",
-            "600m",
-        ];
-        run("lvcreate", &[&args[..], &[&self.name]].concat());
+        let vg = &self.name;
+        sh(&format!(
+            "lvcreate -qq -y --type thin-pool -Z n -n pool -L 600m {vg}"
+        ));
     }
 
     /// Makes a thin volume in the pool.
-    pub fn thin(&self, lv: &str, size: &str) {
-        let pool = format!("{}/pool", self.name);
-        run(
-            "lvcreate",
-            &["-qq", "-y", "-n", lv, "-V", size, "--thinpool", &pool],
-        );
+    pub fn thin(&self, lv: &str, size: &str) -> Volume {
+        let vg = &self.name;
+        sh(&format!(
+            "lvcreate -qq -y -n {lv} -V {size} --thinpool {vg}/pool"
+        ));
+        Volume::new(self, lv)
     }
 
     /// Makes a volume with a filesystem and this file in it, and removes the volume. Time tells

@@ -1,9 +1,6 @@
 //! Growth of a mounted volume, and of one that was grown behind the driver's back.
 
-use crate::group::Group;
-use crate::node::{BOTH_MODES, Mode, Node, text};
-use crate::volume::Volume;
-use crate::{filesystem_size, read, write_synced};
+use crate::prelude::*;
 
 const MIB: u64 = 1 << 20;
 
@@ -11,15 +8,13 @@ fn grows_online(fs: &str, size: &str, asked: u64, grown: u64) {
     let group = Group::new("growing");
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());
-        group.linear(lv, size);
-        let volume = Volume::new(&group, lv).fs(fs);
+        let volume = group.linear(lv, size).fs(fs);
         let dir = node.up("pod", &volume);
         write_synced(&dir.join("page"), "kept");
         let before = filesystem_size(&dir);
         let tags = group.tags(lv);
 
-        let reply = node.grow("pod", &volume, asked);
-        assert_eq!(reply.status, "Success", "{reply:?}");
+        node.grow("pod", &volume, asked).is_success();
         assert_eq!(group.size(lv), grown, "rounded up to whole extents");
         let after = filesystem_size(&dir);
         assert!(
@@ -29,8 +24,7 @@ fn grows_online(fs: &str, size: &str, asked: u64, grown: u64) {
 
         // kubelet repeats the call, and a smaller size must not shrink anything.
         for again in [asked, MIB] {
-            let reply = node.grow("pod", &volume, again);
-            assert_eq!(reply.status, "Success", "{reply:?}");
+            node.grow("pod", &volume, again).is_success();
             assert_eq!((group.size(lv), filesystem_size(&dir)), (grown, after));
         }
         assert_eq!(read(&dir.join("page")), "kept");
@@ -45,8 +39,7 @@ fn a_volume_that_was_reduced_below_its_filesystem_is_refused_with_the_size_that_
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("reduced");
     for fs in ["ext4", "xfs"] {
-        group.linear(fs, "320m");
-        let volume = Volume::new(&group, fs).fs(fs);
+        let volume = group.linear(fs, "320m").fs(fs);
         let dir = node.up("pod", &volume);
         write_synced(&dir.join("page"), "kept");
         node.down("pod", &volume);
@@ -83,20 +76,17 @@ fn a_thin_volume_grows_while_it_is_mounted() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("thinly");
     group.pool();
-    group.thin("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.thin("data", "32m");
     let dir = node.up("pod", &volume);
     let before = filesystem_size(&dir);
-    assert_eq!(node.grow("pod", &volume, 64 * MIB).status, "Success");
+    node.grow("pod", &volume, 64 * MIB).is_success();
     assert!(filesystem_size(&dir) > before + 16 * MIB);
 }
 
 #[test]
 fn growth_may_name_the_global_or_the_pods_directory_and_any_or_no_device() {
     let node = Node::new(Mode::Attach);
-    let group = Group::new("named");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("named");
     let pod = node.up("pod", &volume);
     let global = node.global_dir(&volume);
     let (json, device) = (volume.json(), volume.device());
@@ -117,24 +107,11 @@ fn growth_may_name_the_global_or_the_pods_directory_and_any_or_no_device() {
 }
 
 #[test]
-fn growth_that_the_group_has_no_room_for_changes_nothing() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::of_size("cramped", 64 * MIB);
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
-    let dir = node.up("pod", &volume);
-    let new = (1024 * MIB).to_string();
-    let args = ["expandfs", &volume.json(), "", text(&dir), &new, "0"];
-    node.fails(&args, &["cramped"]);
-}
-
-#[test]
 fn a_volume_that_was_grown_by_hand_is_full_size_at_the_next_mount() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("byhand");
     for (fs, size) in [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")] {
-        group.linear(fs, size);
-        let volume = Volume::new(&group, fs).fs(fs);
+        let volume = group.linear(fs, size).fs(fs);
         let dir = node.up("pod", &volume);
         write_synced(&dir.join("page"), "kept");
         let before = filesystem_size(&dir);

@@ -8,12 +8,7 @@ use std::process::{Child, Command};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::group::Group;
-use crate::node::{Mode, Node, precreated, text};
-use crate::snapshot::{mount_at, mounts};
-use crate::tools::{Tools, eventually, processes_named, runs};
-use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::prelude::*;
 
 const SHORT: &str = "[limits]\nquery = 3\nactivate = 3\nmake = 3\nmount = 3\nlock = 1\n";
 
@@ -36,9 +31,7 @@ impl Drop for Suspended<'_> {
 #[test]
 fn a_suspended_volume_is_neither_mounted_nor_unmounted_and_the_message_says_how_to_resume_it() {
     let node = Node::new(Mode::MountOnly);
-    let group = Group::new("asleep");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("asleep");
     let dir = precreated(node.pod_dir("pod", &volume));
     {
         let _suspended = Suspended::new("asleep-data");
@@ -71,8 +64,7 @@ fn what_is_suspended_below_the_volume_is_noticed_too() {
     let mut node = Node::with_config(Mode::MountOnly, SHORT);
     let group = Group::new("pooled");
     group.pool();
-    group.thin("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.thin("data", "32m");
     let dir = precreated(node.pod_dir("pod", &volume));
     let words = [
         "pooled-pool-tpool",
@@ -107,8 +99,7 @@ fn a_disk_that_does_not_answer_ends_no_call_late() {
     fs::create_dir_all("/run/outer").unwrap();
     run("mount", &["-o", "loop", "/run/outer.disk", "/run/outer"]);
     let group = Group::on_file("stuck", "/run/outer/disk", 128 << 20);
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.linear("data", "32m");
     let dir = node.up("pod", &volume);
     write_synced(&dir.join("page"), "kept");
     fs::write(dir.join("later"), "not on the disk yet").unwrap();
@@ -157,9 +148,7 @@ fn mkfs_that_is_stuck_in_the_kernel_keeps_the_lock_until_it_is_gone() {
     let tools = Tools::new().put("mkfs.ext4", suspends);
     let config = format!("{}{SHORT}", tools.config());
     let mut node = Node::with_config(Mode::MountOnly, &config);
-    let group = Group::new("wedged");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("wedged");
     let dir = precreated(node.pod_dir("pod", &volume));
     let json = volume.json();
 
@@ -191,9 +180,7 @@ fn mkfs_that_is_stuck_in_the_kernel_keeps_the_lock_until_it_is_gone() {
 #[test]
 fn a_held_lvm_lock_is_named_with_its_holder() {
     let mut node = Node::with_config(Mode::MountOnly, SHORT);
-    let group = Group::new("locked");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("locked");
     let dir = precreated(node.pod_dir("pod", &volume));
     let json = volume.json();
     let own = format!("pid {}", std::process::id());
@@ -263,9 +250,7 @@ fn a_call_waits_on_while_lvms_lock_goes_from_hand_to_hand() {
     let tools = Tools::new().counting("lvchange");
     let config = format!("{}[limits]\nactivate = 2\n", tools.config());
     let mut node = Node::with_config(Mode::MountOnly, &config);
-    let group = Group::new("queue");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("queue");
     let dir = precreated(node.pod_dir("pod", &volume));
     let json = volume.json();
 
@@ -279,8 +264,7 @@ fn a_call_waits_on_while_lvms_lock_goes_from_hand_to_hand() {
     });
     drop(readers);
     node.configure(Mode::MountOnly, &tools.config());
-    let reply = call.reply();
-    assert_eq!(reply.status, "Success", "{reply:?}");
+    call.reply().is_success();
     group.assert_recorded("data", "ext4");
     node.down("pod", &volume);
 }
@@ -288,9 +272,7 @@ fn a_call_waits_on_while_lvms_lock_goes_from_hand_to_hand() {
 #[test]
 fn without_udevd_an_activation_ends_at_its_limit_and_udev_is_named() {
     let mut node = Node::with_config(Mode::MountOnly, SHORT);
-    let group = Group::new("unheard");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("unheard");
     let dir = precreated(node.pod_dir("pod", &volume));
     group.lv("lvchange", &["-an"], "data");
 
@@ -341,8 +323,7 @@ fn sigterm_in_mkfs_or_mount_undoes_the_half_mount_and_leaves_no_lock() {
     let group = Group::new("stopped");
     for (tools, tool, step) in cases {
         let mut node = Node::with_config(Mode::MountOnly, &tools.config());
-        group.linear(tool, "32m");
-        let volume = Volume::new(&group, tool);
+        let volume = group.linear(tool, "32m");
         let dir = precreated(node.pod_dir("pod", &volume));
         let before = mounts();
 

@@ -4,11 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use crate::group::Group;
-use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
-use crate::run;
-use crate::snapshot::{Snapshot, mounts};
-use crate::volume::Volume;
+use crate::prelude::*;
 
 /// No call-out gives the volume to a pod, for this reason, and nothing is changed by it.
 fn refused_to_pods(node: &Node, volume: &Volume, reason: &str) {
@@ -54,8 +50,7 @@ fn a_volume_that_the_host_has_mounted_is_no_pods() {
     let group = Group::new("hostvar");
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());
-        group.linear(lv, "32m");
-        let volume = Volume::new(&group, lv);
+        let volume = group.linear(lv, "32m");
         run("mkfs.ext4", &["-q", &volume.device()]);
         let var = HostMount::new(&volume, Path::new("/run/var-of-the-host"));
         let reason = "mounted by the host itself at /run/var-of-the-host";
@@ -75,16 +70,14 @@ fn a_volume_that_the_host_has_mounted_is_no_pods() {
 #[test]
 fn a_volume_that_holds_kubelets_own_directory_is_no_pods() {
     let group = Group::new("hostkubelet");
-    group.linear("kubelet", "32m");
-    let volume = Volume::new(&group, "kubelet");
+    let volume = group.linear("kubelet", "32m");
     run("mkfs.ext4", &["-q", &volume.device()]);
     for below in ["", "pods", "plugins", "plugins/kubernetes.io"] {
         let node = Node::new(Mode::MountOnly);
         let dir = node.kubelet_dir().join(below);
         let _mounted = HostMount::new(&volume, &dir);
-        let pod = precreated(node.pod_dir("thief", &volume));
         let reason = "mounted by the host itself at";
-        node.fails(&["mount", text(&pod), &volume.json_for("thief")], &[reason]);
+        node.mount_fails(&volume, &[reason]);
         let global = precreated(node.global_dir(&volume));
         let args = [
             "mountdevice",
@@ -120,8 +113,7 @@ fn a_volume_below_a_loop_device_is_no_pods() {
     let group = Group::new("hostloop");
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());
-        group.linear(lv, "32m");
-        let volume = Volume::new(&group, lv);
+        let volume = group.linear(lv, "32m");
         for offset in ["0", "1048576"] {
             let below = Loop::new(&volume, offset);
             let name = below.0.trim_start_matches("/dev/");
@@ -133,9 +125,7 @@ fn a_volume_below_a_loop_device_is_no_pods() {
             );
             run("mkfs.ext4", &["-q", &below.0]);
             run("mount", &[&below.0, "/mnt"]);
-            let dir = precreated(node.pod_dir("thief", &volume));
-            let args = ["mount", text(&dir), &volume.json_for("thief")];
-            node.fails(&args, &["losetup --detach"]);
+            node.mount_fails(&volume, &["losetup --detach"]);
             run("umount", &["/mnt"]);
             run("wipefs", &["--all", "--quiet", &below.0]);
             run("blkdiscard", &["--zeroout", &volume.device()]);
@@ -177,17 +167,13 @@ impl Drop for Hidden {
 
 #[test]
 fn a_volume_that_is_mounted_out_of_sight_is_no_pods() {
-    let group = Group::new("hosthidden");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("hosthidden");
     run("mkfs.ext4", &["-q", &volume.device()]);
     let hidden = Hidden::new(&volume);
     run("sync", &[]);
     let node = Node::new(Mode::MountOnly);
-    let dir = precreated(node.pod_dir("thief", &volume));
     for volume in [volume.clone(), volume.clone().read_only()] {
-        let args = ["mount", text(&dir), &volume.json_for("thief")];
-        node.fails(&args, &["in use by something else"]);
+        node.mount_fails(&volume, &["in use by something else"]);
     }
     drop(hidden);
     node.up("pod", &volume);
@@ -198,8 +184,7 @@ fn swap_of_the_host_is_no_pods() {
     let group = Group::new("hostswap");
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());
-        group.linear(lv, "32m");
-        let volume = Volume::new(&group, lv);
+        let volume = group.linear(lv, "32m");
         run("mkswap", &["-q", &volume.device()]);
         run("swapon", &[&volume.device()]);
         refused_to_pods(&node, &volume, "swap space of this host");
@@ -213,8 +198,7 @@ fn a_volume_below_another_device_is_no_pods() {
     let node = Node::new(Mode::MountOnly);
     let reason = "part of another device of this host";
 
-    group.linear("linear", "32m");
-    let volume = Volume::new(&group, "linear");
+    let volume = group.linear("linear", "32m");
     // The filesystem of the device on top begins where that of the volume would.
     run("mkfs.ext4", &["-q", &volume.device()]);
     let table = format!("0 65536 linear {} 0", volume.device());
@@ -222,8 +206,7 @@ fn a_volume_below_another_device_is_no_pods() {
     refused_to_pods(&node, &volume, reason);
     run("dmsetup", &["remove", "ontop"]);
 
-    group.linear("luks", "32m");
-    let volume = Volume::new(&group, "luks");
+    let volume = group.linear("luks", "32m");
     let key = "/run/hostholder.key";
     fs::write(key, "not a secret").unwrap();
     let quick = ["--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"];
@@ -247,8 +230,7 @@ fn a_volume_below_another_device_is_no_pods() {
     refused_to_pods(&node, &volume, reason);
     run("cryptsetup", &["close", "opened"]);
 
-    group.linear("disk", "64m");
-    let volume = Volume::new(&group, "disk");
+    let volume = group.linear("disk", "64m");
     let scan = "devices/scan_lvs=1";
     run(
         "vgcreate",
@@ -268,8 +250,7 @@ fn a_volume_below_another_device_is_no_pods() {
 #[test]
 fn a_volume_in_an_array_is_no_pods() {
     let group = Group::new("hostmd");
-    group.linear("member", "32m");
-    let volume = Volume::new(&group, "member");
+    let volume = group.linear("member", "32m");
     run("mkfs.ext4", &["-q", &volume.device()]);
     run("modprobe", &["-a", "md_mod", "raid1"]);
     let set = |path: &str, value: &str| {

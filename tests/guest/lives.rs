@@ -1,11 +1,7 @@
 //! The whole life of a volume, twice in a row: kubelet brings it up, a pod writes, it goes down,
 //! and the next pod finds what was written.
 
-use crate::group::Group;
-use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
-use crate::snapshot::mounts;
-use crate::volume::Volume;
-use crate::{read, write_synced};
+use crate::prelude::*;
 
 fn live_twice(node: &Node, group: &Group, lv: &str, fs: &str) {
     let volume = Volume::new(group, lv).fs(fs);
@@ -70,8 +66,7 @@ fn ext2_and_ext3_live_too() {
 fn an_absent_or_empty_fs_type_means_the_configured_one() {
     let node = Node::with_config(Mode::MountOnly, "default_fs = \"ext3\"");
     let group = Group::new("defaults");
-    group.linear("empty", "32m");
-    let volume = Volume::new(&group, "empty").fs("");
+    let volume = group.linear("empty", "32m").fs("");
     node.up("pod", &volume);
     group.assert_recorded("empty", "ext3");
     node.down("pod", &volume);
@@ -118,8 +113,7 @@ fn a_volume_that_was_deactivated_in_between_comes_up_again() {
     let group = Group::new("sleeping");
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());
-        group.linear(lv, "32m");
-        let volume = Volume::new(&group, lv);
+        let volume = group.linear(lv, "32m");
         write_synced(&node.up("first", &volume).join("page"), "kept");
         node.down("first", &volume);
         node.down_globally(&volume);
@@ -148,8 +142,7 @@ fn a_volume_that_is_not_there_fails_and_leaves_nothing() {
 fn a_volume_that_is_too_small_for_its_filesystem_is_refused_with_the_reason_of_mkfs() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("little");
-    group.linear("data", "64m");
-    let volume = Volume::new(&group, "data").fs("xfs");
+    let volume = group.linear("data", "64m").fs("xfs");
     let dir = precreated(node.pod_dir("pod", &volume));
     let reply = node.call(&["mount", text(&dir), &volume.json()]);
     reply.is_failure(&["making xfs on little/data", "larger than 300MB"]);

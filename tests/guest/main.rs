@@ -52,7 +52,21 @@ mod unreadable;
 mod weak;
 
 use std::path::Path;
-use support::run;
+
+/// What nearly every case needs.
+mod prelude {
+    pub use crate::disk::{Disk, writes_nothing};
+    pub use crate::group::{Group, device, lenient};
+    pub use crate::node::{Node, precreated, text};
+    pub use crate::snapshot::{Mount, Snapshot, mount_at, mounts};
+    pub use crate::support::reply::Reply;
+    pub use crate::support::running::Running;
+    pub use crate::support::trace::{Trace, programs, trace};
+    pub use crate::support::{BOTH_MODES, Mode, eventually, host_name, run, runs, sh};
+    pub use crate::tools::{Tools, processes_named};
+    pub use crate::volume::Volume;
+    pub(crate) use crate::{filesystem_size, read, write_synced};
+}
 
 /// Writes a file and waits until it is on the disk.
 fn write_synced(file: &Path, text: &str) {

@@ -7,11 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::snapshot::{Snapshot, mount_at};
-pub use crate::support::reply::Reply;
-use crate::support::running::Running;
-pub use crate::support::{BOTH_MODES, Mode, host_name};
-use crate::volume::Volume;
+use crate::prelude::*;
 
 /// A node. Its kubelet's directory is its own, so that cases do not meet.
 pub struct Node {
@@ -128,6 +124,12 @@ impl Node {
         let reply = self.refuses(args, words);
         assert_eq!(Snapshot::take(&self.kubelet), before, "{reply:?}");
         reply
+    }
+
+    /// `mount` for another pod fails, has changed nothing, and says why in these words.
+    pub fn mount_fails(&self, volume: &Volume, words: &[&str]) -> Reply {
+        let dir = precreated(self.pod_dir("refused", volume));
+        self.fails(&["mount", text(&dir), &volume.json_for("refused")], words)
     }
 
     /// Calls the driver and expects a failure that says why in these words. Quicker than `fails`

@@ -4,10 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::group::Group;
-use crate::node::{Mode, Node, host_name, precreated, text};
-use crate::run;
-use crate::volume::Volume;
+use crate::prelude::*;
 
 /// An lvm.conf in the place of the host's own, until it is dropped.
 struct LvmConf;
@@ -42,9 +39,7 @@ fn a_report_as_people_like_it_does_not_hide_the_record() {
         node.up("pod", &volume);
         node.down("pod", &volume);
         run("wipefs", &["-qa", &volume.device()]);
-        let dir = precreated(node.pod_dir("pod", &volume));
-        let args = ["mount", text(&dir), &volume.json_for("pod")];
-        node.fails(&args, &["held ext4", "by its tag"]);
+        node.mount_fails(&volume, &["held ext4", "by its tag"]);
     }
     assert!(group.tags("data").contains(",flexvolume.fs=ext4:"));
 }
@@ -88,7 +83,5 @@ fn a_thin_pool_is_nothing_to_find_fault_with_and_no_pods_volume() {
     let all = printed(&["doctor"]);
     assert!(!all.contains("healthy/pool"), "{all}");
     let volume = Volume::new(&group, "pool");
-    let dir = precreated(node.pod_dir("pod", &volume));
-    let args = ["mount", text(&dir), &volume.json_for("pod")];
-    node.fails(&args, &["healthy/pool is a pool"]);
+    node.mount_fails(&volume, &["healthy/pool is a pool"]);
 }

@@ -1,17 +1,11 @@
 //! The shorter forms of Kubernetes 1.2 to 1.5, which know no node name and no global mount.
 
-use crate::group::Group;
-use crate::node::{Mode, Node, text};
-use crate::snapshot::{mount_at, mounts};
-use crate::volume::Volume;
-use crate::{read, write_synced};
+use crate::prelude::*;
 
 #[test]
 fn the_forms_of_kubernetes_1_2_to_1_5_work_twice_in_a_row() {
     let node = Node::new(Mode::Attach);
-    let group = Group::new("old");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("old");
     let dir = node.pod_dir("pod", &volume);
     let before = mounts();
     for round in 0..2 {
@@ -36,9 +30,8 @@ fn the_forms_of_kubernetes_1_2_to_1_5_work_twice_in_a_row() {
 fn a_mount_that_fails_leaves_no_directory_that_was_not_there() {
     let node = Node::new(Mode::Attach);
     let group = Group::new("older");
-    group.linear("swap", "32m");
-    let volume = Volume::new(&group, "swap");
-    crate::run("mkswap", &[&volume.device()]);
+    let volume = group.linear("swap", "32m");
+    run("mkswap", &[&volume.device()]);
     let dir = node.pod_dir("pod", &volume);
     let args = ["mount", text(&dir), &volume.device(), &volume.json()];
     node.fails(&args, &["swap"]);

@@ -4,12 +4,7 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 
-use crate::group::Group;
-use crate::node::{Mode, Node, precreated, text};
-use crate::snapshot::{mount_at, mounts};
-use crate::tools::{Tools, eventually};
-use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::prelude::*;
 
 /// Enough for LVM commands that wait for each other in a slow guest.
 const PATIENT: &str = "[limits]\nquery = 110\nactivate = 110\n";
@@ -22,9 +17,7 @@ fn pods(count: usize) -> Vec<String> {
 fn thirty_two_mounts_of_a_blank_volume_at_once_make_one_filesystem() {
     let tools = Tools::new().counting("mkfs.ext4");
     let node = Node::with_config(Mode::MountOnly, &tools.config());
-    let group = Group::new("crowd");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("crowd");
     let pods = pods(32);
     let before = mounts();
     std::thread::scope(|scope| {
@@ -50,9 +43,7 @@ fn thirty_two_mounts_of_a_blank_volume_at_once_make_one_filesystem() {
 fn eight_mounts_at_one_directory_at_once_leave_one_mount_there() {
     let tools = Tools::new().counting("mkfs.ext4");
     let node = Node::with_config(Mode::MountOnly, &tools.config());
-    let group = Group::new("stacked");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("stacked");
     let before = mounts();
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -108,9 +99,7 @@ fn mounts_and_unmounts_that_race_leave_no_mount() {
     let tools = Tools::new().counting("mkfs.ext4");
     let config = format!("deactivate = true\n{}{PATIENT}", tools.config());
     let node = Node::with_config(Mode::MountOnly, &config);
-    let group = Group::new("racing");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("racing");
     let before = mounts();
     std::thread::scope(|scope| {
         for pod in pods(4) {
@@ -132,9 +121,7 @@ fn mounts_and_unmounts_that_race_leave_no_mount() {
 
 #[test]
 fn the_last_unmount_does_not_take_the_volume_from_a_mount_that_is_on_its_way() {
-    let group = Group::new("leaving");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (group, volume) = Group::with_data("leaving");
     let plain = Node::new(Mode::MountOnly);
     plain.up("pod", &volume);
     plain.down("pod", &volume);
@@ -152,8 +139,7 @@ fn the_last_unmount_does_not_take_the_volume_from_a_mount_that_is_on_its_way() {
     eventually("the unmount", || mount_at(&going).is_none());
     tools.let_go();
     for call in [mount, unmount] {
-        let reply = call.reply();
-        assert_eq!(reply.status, "Success", "{reply:?}");
+        call.reply().is_success();
     }
     assert!(mount_at(&coming).is_some() && group.is_active("data"));
     node.down("coming", &volume);
@@ -167,8 +153,7 @@ fn a_call_that_comes_while_an_orphaned_mkfs_runs_waits_for_it_and_makes_no_other
         let tools = Tools::new().held(&tool);
         let mut node = Node::with_config(Mode::MountOnly, &tools.config());
         let group = Group::new("orphan");
-        group.linear("data", "300m");
-        let volume = Volume::new(&group, "data").fs(fs);
+        let volume = group.linear("data", "300m").fs(fs);
         let json = volume.json();
         let dir = precreated(node.pod_dir("first", &volume));
 
@@ -218,8 +203,7 @@ fn a_call_that_comes_while_an_orphaned_mkfs_runs_waits_for_it_and_makes_no_other
         }
         tools.let_go();
         for call in calls {
-            let reply = call.reply();
-            assert_eq!(reply.status, "Success", "{reply:?}");
+            call.reply().is_success();
         }
         assert_eq!(tools.runs(&tool), [mkfs], "made once, by the orphan");
         group.assert_recorded("data", fs);

@@ -2,19 +2,14 @@
 
 use std::fs::File;
 
-use crate::group::Group;
-use crate::node::{BOTH_MODES, Mode, Node, host_name, precreated, text};
-use crate::snapshot::{mount_at, mounts};
-use crate::volume::Volume;
-use crate::{read, write_synced};
+use crate::prelude::*;
 
 #[test]
 fn two_pods_share_a_volume_until_the_last_one_goes() {
     let group = Group::new("shared");
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());
-        group.linear(lv, "32m");
-        let volume = Volume::new(&group, lv);
+        let volume = group.linear(lv, "32m");
         let before = mounts();
 
         let one = node.up("one", &volume);
@@ -35,9 +30,7 @@ fn two_pods_share_a_volume_until_the_last_one_goes() {
 #[test]
 fn a_mount_that_stands_is_left_as_it_is() {
     let node = Node::new(Mode::Attach);
-    let group = Group::new("standing");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("standing");
     let pod = node.up("pod", &volume);
     let global = node.global_dir(&volume);
     let before = mounts();
@@ -55,9 +48,7 @@ fn a_mount_that_stands_is_left_as_it_is() {
 #[test]
 fn a_global_mount_that_a_pod_still_uses_is_not_unmounted() {
     let node = Node::new(Mode::Attach);
-    let group = Group::new("inuse");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("inuse");
     let dir = node.up("pod", &volume);
     let global = node.global_dir(&volume);
     let open = File::open(global.join("lost+found")).unwrap();
@@ -86,9 +77,7 @@ fn unmounting_what_is_not_mounted_or_not_there_succeeds_and_removes_nothing() {
 #[test]
 fn a_node_may_leave_attach_mode_with_pods_running() {
     let mut node = Node::new(Mode::Attach);
-    let group = Group::new("leaving");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("leaving");
     let before = mounts();
     let one = node.up("one", &volume);
     node.up("two", &volume);
@@ -117,9 +106,7 @@ fn a_node_may_leave_attach_mode_with_pods_running() {
 #[test]
 fn a_node_may_enter_attach_mode_with_pods_running() {
     let mut node = Node::new(Mode::MountOnly);
-    let group = Group::new("entering");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("entering");
     let before = mounts();
     let one = node.up("one", &volume);
     write_synced(&one.join("page"), "kept");

@@ -7,11 +7,7 @@ use std::time::Duration;
 
 use predicates::str::contains;
 
-use crate::group::Group;
-use crate::node::{BOTH_MODES, Mode, Node, host_name, precreated, text};
-use crate::run;
-use crate::snapshot::Snapshot;
-use crate::volume::Volume;
+use crate::prelude::*;
 
 /// Every call-out that would bring the volume up is refused for this reason, and changes nothing.
 fn never_up(node: &Node, volume: &Volume, reasons: &[&str]) {
@@ -78,9 +74,7 @@ fn no_volume_gets_larger_than_the_config_allows() {
         let dir = node.up("pod", &volume.clone().with("size", "64m"));
         assert_eq!(group.size(lv), 64 << 20);
         for bytes in [(64 << 20) + 1, u64::MAX] {
-            let reply = node.grow("pod", &volume, bytes);
-            assert_eq!(reply.status, "Failure", "{bytes}: {reply:?}");
-            assert!(reply.message.contains("max_size"), "{reply:?}");
+            node.grow("pod", &volume, bytes).is_failure(&["max_size"]);
         }
         let (json, larger) = (volume.json(), (68 << 20).to_string());
         let args = ["expandvolume", &json, text(&dir), &larger, "0"];
@@ -179,8 +173,7 @@ fn a_driver_or_config_that_others_could_change_brings_nothing_up() {
 fn a_config_that_cannot_be_found_or_trusted_brings_nothing_up_in_the_mode_that_it_names() {
     let group = Group::new("lost");
     let node = Node::with_config(Mode::MountOnly, "[volume_group.another]\n");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.linear("data", "32m");
     let config = node.exe().with_file_name("config.toml");
     let good = fs::read(&config).unwrap();
     never_up(&node, &volume, &["this node's config allows"]);
@@ -249,8 +242,7 @@ fn a_config_that_cannot_be_found_or_trusted_brings_nothing_up_in_the_mode_that_i
 fn a_lock_directory_that_others_could_change_mounts_nothing() {
     let group = Group::new("locks");
     let node = Node::new(Mode::MountOnly);
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.linear("data", "32m");
     let dir = node.up("pod", &volume);
     let second = precreated(node.pod_dir("second", &volume));
     let global = precreated(node.global_dir(&volume));

@@ -4,11 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::group::Group;
-use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
-use crate::snapshot::mount_at;
-use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::prelude::*;
 
 fn assert_read_only(dir: &Path) {
     let error = fs::write(dir.join("page"), "changed").unwrap_err();
@@ -21,8 +17,7 @@ fn a_read_only_volume_is_mounted_read_only() {
     for (fs, size) in [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")] {
         for mode in BOTH_MODES {
             let (node, lv) = (Node::new(mode), format!("{fs}-{}", mode.lv()));
-            group.linear(&lv, size);
-            let volume = Volume::new(&group, &lv).fs(fs);
+            let volume = group.linear(&lv, size).fs(fs);
             write_synced(&node.up("writer", &volume).join("page"), "kept");
             node.down("writer", &volume);
             node.down_globally(&volume);
@@ -42,8 +37,7 @@ fn a_reader_beside_a_writer_cannot_write() {
     let group = Group::new("beside");
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());
-        group.linear(lv, "32m");
-        let volume = Volume::new(&group, lv);
+        let volume = group.linear(lv, "32m");
         let writer = node.up("writer", &volume);
         let reader = node.up("reader", &volume.clone().read_only());
         write_synced(&writer.join("page"), "seen");
@@ -61,8 +55,7 @@ fn a_writer_writes_though_only_readers_of_the_writable_filesystem_are_left() {
     let group = Group::new("left");
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());
-        group.linear(lv, "32m");
-        let volume = Volume::new(&group, lv);
+        let volume = group.linear(lv, "32m");
         node.up("first", &volume);
         let reader = node.up("reader", &volume.clone().read_only());
         node.down("first", &volume);
@@ -89,14 +82,11 @@ fn a_writer_writes_though_only_readers_of_the_writable_filesystem_are_left() {
 #[test]
 fn a_writer_beside_a_reader_is_told_why_it_cannot_be() {
     let node = Node::new(Mode::MountOnly);
-    let group = Group::new("late");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let (_group, volume) = Group::with_data("late");
     node.up("first", &volume);
     node.down("first", &volume);
     node.up("reader", &volume.clone().read_only());
-    let dir = precreated(node.pod_dir("writer", &volume));
-    node.fails(&["mount", text(&dir), &volume.json()], &["read-only"]);
+    node.mount_fails(&volume, &["read-only"]);
 }
 
 #[test]
@@ -104,11 +94,9 @@ fn a_blank_volume_that_is_only_read_is_not_formatted() {
     let group = Group::new("blank");
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());
-        group.linear(lv, "32m");
-        let volume = Volume::new(&group, lv).read_only();
+        let volume = group.linear(lv, "32m").read_only();
         let before = volume.sectors_written();
-        let dir = precreated(node.pod_dir("pod", &volume));
-        node.fails(&["mount", text(&dir), &volume.json()], &["read-only"]);
+        node.mount_fails(&volume, &["read-only"]);
         let global = precreated(node.global_dir(&volume));
         let args = [
             "mountdevice",
@@ -126,8 +114,9 @@ fn mount_options_are_given_to_the_filesystem() {
     let lines = "[filesystem.ext4]\nmount_options = \"noatime\"\n";
     let node = Node::with_config(Mode::MountOnly, lines);
     let group = Group::new("options");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data").with("mountoptions", "nodev,data=journal");
+    let volume = group
+        .linear("data", "32m")
+        .with("mountoptions", "nodev,data=journal");
     let dir = node.up("pod", &volume);
     let options = mount_at(&dir).unwrap().options;
     for option in ["noatime", "nodev", "data=journal"] {
@@ -143,7 +132,6 @@ fn mount_options_are_given_to_the_filesystem() {
         ("noatime,loop", "loop"),
     ] {
         let volume = volume.clone().with("mountoptions", bad);
-        let dir = precreated(node.pod_dir("pod", &volume));
-        node.fails(&["mount", text(&dir), &volume.json()], &[word]);
+        node.mount_fails(&volume, &[word]);
     }
 }

@@ -3,9 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::node::{BOTH_MODES, Mode, Node};
-use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::prelude::*;
 
 const DISK: &str = "/dev/vda";
 const VOLUMES: [(&str, &str); 3] = [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")];

@@ -11,10 +11,7 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use crate::group::Group;
-use crate::node::{BOTH_MODES, Mode, Node, precreated, text};
-use crate::read;
-use crate::volume::Volume;
+use crate::prelude::*;
 
 const CANARY: &str = "Y2FuYXJ5LWluLWEtY29hbC1taW5l";
 
@@ -65,7 +62,7 @@ fn a_secret_reaches_neither_the_log_nor_a_tool() {
         let node = Node::with_config(mode, config);
         let volume = with_secret(Volume::new(&group, mode.lv()).with("size", "32m"));
         node.up("pod", &volume);
-        assert_eq!(node.grow("pod", &volume, 48 << 20).status, "Success");
+        node.grow("pod", &volume, 48 << 20).is_success();
         // What fails after all checks, in a tool.
         let wrong = volume.clone().with("mountoptions", "nosuchoption");
         node.down("pod", &volume);

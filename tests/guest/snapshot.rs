@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::run;
+use crate::prelude::*;
 
 /// One mount of this machine.
 #[derive(Debug, PartialEq)]

@@ -3,12 +3,7 @@
 
 use std::path::Path;
 
-use crate::disk::writes_nothing;
-use crate::group::Group;
-use crate::node::{Mode, Node, precreated, text};
-use crate::tools::Tools;
-use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::prelude::*;
 
 /// Brings a volume up once, with a page in it.
 fn filled(node: &Node, group: &Group, lv: &str) -> Volume {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-pub use crate::support::{eventually, runs};
+use crate::prelude::*;
 
 /// A directory of tools that the driver finds before the host's own.
 pub struct Tools {

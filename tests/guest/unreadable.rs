@@ -5,13 +5,8 @@ use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::disk::{Disk, writes_nothing};
-use crate::group::Group;
 use crate::marks::luks;
-use crate::node::{Mode, Node, precreated, text};
-use crate::snapshot::mount_at;
-use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::prelude::*;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -26,8 +21,7 @@ fn a_blank_volume_of_which_one_sector_cannot_be_read_is_not_formatted() {
     let node = Node::new(Mode::MountOnly);
     let disk = Disk::new("onesector", SIZE + 8 * MIB);
     let group = Group::on("sector", &[&disk.path()]);
-    group.linear("data", "640m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.linear("data", "640m");
     let before = disk.fingerprint();
     for (case, at) in [
         ("first sector", 0),
@@ -77,8 +71,7 @@ fn a_filesystem_that_cannot_be_read_for_a_while_is_there_again_afterwards() {
         let node = Node::new(Mode::MountOnly);
         let disk = Disk::new(&format!("awhile{fs}"), (size + 8) * MIB);
         let group = Group::on(&format!("away{fs}"), &[&disk.path()]);
-        group.linear("data", &format!("{size}m"));
-        let volume = Volume::new(&group, "data").fs(fs);
+        let volume = group.linear("data", &format!("{size}m")).fs(fs);
         write_synced(&node.up("pod", &volume).join("page"), "kept");
         node.down("pod", &volume);
         let tag = group.tags("data");
@@ -123,8 +116,7 @@ fn what_blkid_could_not_read_is_not_blank_though_it_can_be_read_a_moment_later()
     const SIZE: u64 = 16 * MIB;
     let disk = Disk::new("flaky", SIZE + 8 * MIB);
     let group = Group::on("moment", &[&disk.path()]);
-    group.linear("data", "16m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.linear("data", "16m");
     let whole = || Some(0..SIZE);
     // blkid alone meets the errors; and with the cache emptied, each time that it is run.
     let script = format!(
@@ -159,8 +151,7 @@ fn what_blkid_could_not_read_at_first_is_seen_at_the_second_look() {
     const SIZE: u64 = 16 * MIB;
     let disk = Disk::new("faltering", SIZE + 8 * MIB);
     let group = Group::on("second", &[&disk.path()]);
-    group.linear("data", "16m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.linear("data", "16m");
     // Only the first run meets the errors.
     let script = format!(
         "[ -e /run/faltered ] && exec /usr/sbin/blkid \"$@\"\n: > /run/faltered\n\
@@ -184,8 +175,7 @@ fn errors_that_begin_between_blkid_and_mkfs_stop_the_call() {
     const SIZE: u64 = 32 * MIB;
     let disk = Disk::new("between", SIZE + 8 * MIB);
     let group = Group::on("late", &[&disk.path()]);
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
+    let volume = group.linear("data", "32m");
     let whole = || Some(0..SIZE);
     let before = disk.fingerprint();
 
@@ -218,12 +208,8 @@ fn errors_that_begin_between_blkid_and_mkfs_stop_the_call() {
     let script = format!("{}exec /usr/sbin/mkfs.ext4 \"$@\"\n", disk.failing(whole()));
     let node = Node::with_config(Mode::MountOnly, &stand_in("mkfs.ext4", &script));
     let dir = precreated(node.pod_dir("pod", &volume));
-    let reply = node.call(&["mount", text(&dir), &volume.json()]);
-    assert_eq!(reply.status, "Failure", "{reply:?}");
-    assert!(
-        reply.message.contains("making ext4 on late/data"),
-        "{reply:?}"
-    );
+    node.call(&["mount", text(&dir), &volume.json()])
+        .is_failure(&["making ext4 on late/data"]);
     assert_eq!(mount_at(&dir), None);
     assert_eq!(disk.fingerprint(), before);
     disk.heal();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::group::{Group, device};
+use crate::prelude::*;
 
 #[derive(Clone)]
 pub struct Volume {

@@ -2,13 +2,8 @@
 
 use std::path::Path;
 
-use crate::disk::{Disk, writes_nothing};
-use crate::group::{Group, lenient};
 use crate::marks::put;
-use crate::node::{Mode, Node, precreated, text};
-use crate::snapshot::mount_at;
-use crate::volume::Volume;
-use crate::{read, run, write_synced};
+use crate::prelude::*;
 
 const MIB: u64 = 1 << 20;
 
@@ -55,12 +50,8 @@ fn without_a_disk_raid_is_mounted_and_says_so_and_what_has_lost_data_is_refused(
     assert_eq!(read(&node.up("pod", here).join("page")), "kept");
     writes_nothing(&node, active, "active", &["degraded/active is partial"]);
     let dir = precreated(node.pod_dir("pod", lost));
-    let reply = node.call(&["mount", text(&dir), &lost.json()]);
-    assert_eq!(reply.status, "Failure");
-    assert!(
-        reply.message.contains("degraded/lost is partial"),
-        "{reply:?}"
-    );
+    node.call(&["mount", text(&dir), &lost.json()])
+        .is_failure(&["degraded/lost is partial"]);
     assert!(!Path::new(&lost.device()).exists(), "not activated");
     lenient("vgchange", &["-qq", "-an", "degraded"]);
 }
@@ -107,8 +98,7 @@ fn a_filesystem_with_errors_is_refused_with_what_its_tool_says() {
         ("btrfs", 128, ["mounting broken", "mount -t btrfs"]),
     ] {
         let group = Group::new(&format!("broken{fs}"));
-        group.linear("data", &format!("{size}m"));
-        let volume = Volume::new(&group, "data").fs(fs);
+        let volume = group.linear("data", &format!("{size}m")).fs(fs);
         write_synced(&node.up("pod", &volume).join("page"), "kept");
         node.down("pod", &volume);
         let (tags, device) = (group.tags("data"), volume.device());
@@ -123,8 +113,7 @@ fn a_filesystem_with_errors_is_refused_with_what_its_tool_says() {
             // All of the trees; the superblocks stay.
             _ => put(&device, MIB, &vec![0xFF; 63 << 20]),
         }
-        let dir = precreated(node.pod_dir("pod", &volume));
-        node.fails(&["mount", text(&dir), &volume.json()], &words);
+        node.mount_fails(&volume, &words);
         assert_eq!(group.tags("data"), tags, "{fs}");
     }
 }
@@ -164,33 +153,11 @@ fn a_log_is_replayed_with_what_was_synced() {
 }
 
 #[test]
-fn a_suspended_volume_is_refused_at_once() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("asleep");
-    group.linear("data", "32m");
-    let volume = Volume::new(&group, "data");
-    // udev may be at work on the new group, and LVM resumes what it activates.
-    run("udevadm", &["settle"]);
-    run("dmsetup", &["suspend", "asleep-data"]);
-    let dir = precreated(node.pod_dir("pod", &volume));
-    let reply = node.call(&["mount", text(&dir), &volume.json()]);
-    run("dmsetup", &["resume", "asleep-data"]);
-    assert_eq!(reply.status, "Failure");
-    assert!(
-        reply.message.contains("run `dmsetup resume asleep-data`"),
-        "{reply:?}"
-    );
-    assert_eq!(mount_at(&dir), None);
-    node.up("pod", &volume);
-}
-
-#[test]
 fn a_superblock_that_e2fsck_left_half_written_is_completed() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("halfway");
     for (lv, blocks) in [("small", "1024"), ("large", "4096")] {
-        group.linear(lv, "300m");
-        let volume = Volume::new(&group, lv);
+        let volume = group.linear(lv, "300m");
         let device = volume.device();
         // Inode tables full of what a removed volume left, which mkfs does not clear.
         let mkfs = [
@@ -231,16 +198,14 @@ fn a_half_written_superblock_is_completed_for_its_own_filesystem_and_hides_no_da
         ),
         ("damaged", "clri <2>", "e2fsck -f"),
     ] {
-        group.linear(lv, "64m");
-        let volume = Volume::new(&group, lv);
+        let volume = group.linear(lv, "64m");
         let device = volume.device();
         run("mkfs.ext4", &["-q", &device]);
         run("debugfs", &["-w", "-R", request, &device]);
         put(&device, 1024 + 0x30, &[1, 2]);
         let before = volume.sectors_written();
-        let dir = precreated(node.pod_dir("pod", &volume));
         let advice = "checking the filesystem of";
-        node.fails(&["mount", text(&dir), &volume.json()], &[advice, words]);
+        node.mount_fails(&volume, &[advice, words]);
         if lv == "foreign" {
             assert_eq!(volume.sectors_written(), before, "{lv}");
         }
@@ -262,14 +227,8 @@ fn a_volume_whose_device_node_is_missing_or_of_another_device_is_not_mixed_up() 
     let link = mine.device();
     run("ln", &["-sfn", &other.device(), &link]);
     let dir = precreated(node.pod_dir("pod", &mine));
-    let reply = node.call(&["mount", text(&dir), &mine.json()]);
-    assert_eq!(reply.status, "Failure");
-    assert!(
-        reply
-            .message
-            .contains("that is not the logical volume nodes/mine"),
-        "{reply:?}"
-    );
+    node.call(&["mount", text(&dir), &mine.json()])
+        .is_failure(&["that is not the logical volume nodes/mine"]);
     // A device of its name that is another volume to device-mapper: whoever was interrupted
     // renaming one leaves that.
     group.lv("lvchange", &["-an"], "mine");

@@ -72,6 +72,12 @@ pub fn run(tool: &str, args: &[&str]) -> String {
     stdout.trim().to_owned()
 }
 
+/// Runs these words, none of which holds a space, as `run` does.
+pub fn sh(line: &str) -> String {
+    let words: Vec<_> = line.split_whitespace().collect();
+    run(words[0], &words[1..])
+}
+
 /// Waits until this is so. The limit only ends a test that would never end.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(300);

@@ -45,6 +45,10 @@ impl Reply {
         reply
     }
 
+    pub fn is_success(&self) {
+        assert_eq!(self.status, "Success", "{self:?}");
+    }
+
     /// Expects a failure that says these words.
     pub fn is_failure(&self, words: &[&str]) {
         assert_eq!(self.status, "Failure", "{self:?}");

@@ -13,7 +13,7 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::SystemTime;
 
-use crate::group::Group;
+use crate::prelude::*;
 use scenes::{SCENES, Scene};
 use steps::{Step, Steps, Victim};
 

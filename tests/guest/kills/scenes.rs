@@ -5,11 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::steps::{Cut, Step, Steps, Victim, words};
-use crate::group::Group;
-use crate::node::{Mode, Node, host_name, precreated, text};
-use crate::snapshot::{Mount, mount_at, mounts};
-use crate::volume::Volume;
-use crate::{filesystem_size, read, run, write_synced};
+use crate::prelude::*;
 
 const POD: &str = "pod";
 /// A file that a removed volume held.

@@ -10,8 +10,7 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use crate::node::{Node, Reply};
-use crate::tools::eventually;
+use crate::prelude::*;
 
 /// What may change something, of what the driver itself calls.
 const OWN: &str = "mkdir,rmdir,mount,umount2,flock";
