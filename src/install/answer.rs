@@ -1,6 +1,5 @@
 //! What a driver answers when it is asked as kubelet asks.
 
-use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,50 +20,23 @@ pub struct Init {
     pub message: Option<String>,
 }
 
-/// Why kubelet would not load it.
-pub enum NoInit {
-    /// It is a script, or a link, and what runs it is not here.
-    NoInterpreter,
-    /// This run was told to stop before the answer came.
-    Stopped,
-    /// It ran, or should have.
-    Wrong(String),
-}
-
-impl NoInit {
-    pub fn reason(self) -> String {
-        match self {
-            Self::NoInterpreter => "what should run it does not exist here".to_owned(),
-            Self::Stopped => "told to stop before it answered".to_owned(),
-            Self::Wrong(reason) => reason,
-        }
-    }
-}
-
 /// Runs `init` of a driver. kubelet reads standard output and standard error as one stream, so
 /// anything besides the document is a failure.
-pub fn init(host: &Host, driver: &Path) -> Result<Init, NoInit> {
-    let command = Command::driver(driver, LIMIT).args(["init"]);
-    let output = match host.run(&command) {
-        Ok(output) => output,
-        Err(ToolError::Spawn { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            return Err(NoInit::NoInterpreter);
-        }
-        Err(ToolError::Stopped { .. }) => return Err(NoInit::Stopped),
-        Err(error) => return Err(NoInit::Wrong(format!("{:#}", anyhow::Error::new(error)))),
-    };
+///
+/// # Errors
+/// Why kubelet would not load it.
+pub fn init(host: &Host, driver: &Path) -> Result<Init> {
+    let output = host.run(&Command::driver(driver, LIMIT).args(["init"]))?;
     if !output.stderr.is_empty() {
-        return Err(NoInit::Wrong(format!(
-            "it writes to standard error: {}",
-            output.stderr
-        )));
+        bail!("it writes to standard error: {}", output.stderr);
     }
-    parse(&output.stdout).ok_or_else(|| {
-        NoInit::Wrong(match String::from_utf8_lossy(&output.stdout).trim() {
-            "" => "it printed nothing".to_owned(),
-            text => text.to_owned(),
-        })
-    })
+    match parse(&output.stdout) {
+        Some(init) => Ok(init),
+        None => match String::from_utf8_lossy(&output.stdout).trim() {
+            "" => bail!("it printed nothing"),
+            text => bail!("it printed {text}"),
+        },
+    }
 }
 
 /// None: not a document that says Success.

@@ -1,8 +1,8 @@
 //! Putting the driver in place, so that kubelet never sees half of it.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-use super::answer::{self, Init, NoInit};
+use super::answer::{self, Init};
 use super::layout::{DriverDir, Layout};
 use super::{Attach, Report};
 use crate::host::files::{self, Kind};
@@ -41,8 +41,8 @@ pub fn put(host: &Host, layout: &Layout, driver: &[u8], attach: Attach) -> Resul
     Ok(report)
 }
 
-/// The order is: config, copy of the driver before, driver. Whoever is interrupted leaves one
-/// driver whole, and a config that is right for it. A directory that is new gets its own name last.
+/// The order is: config, copy of the driver before, driver. An interruption leaves one driver whole,
+/// with a config that is right for it. A directory that is new gets its own name last.
 fn put_whole(host: &Host, layout: &Layout, driver: &[u8], attach: Attach) -> Result<Report> {
     let is_new = !layout.has_dir()?;
     let dir = if is_new { &layout.new } else { &layout.dir };
@@ -95,8 +95,8 @@ fn put_whole(host: &Host, layout: &Layout, driver: &[u8], attach: Attach) -> Res
     Ok(report)
 }
 
-/// Sees to it that there is a config. Without one the mode would be true, so next to a driver that
-/// has none, one with its mode changes nothing.
+/// Makes sure that there is a config. It has the mode of the driver that is there, so a run that is
+/// interrupted after this has changed nothing.
 fn configure(host: &Host, layout: &Layout, dir: &DriverDir, attach: Attach) -> Result<Config> {
     if files::exists(&dir.config)? {
         return Ok(Config::Found);
@@ -120,18 +120,14 @@ fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
     if !files::exists(&dir.exe)? {
         return Ok(false);
     }
-    match answer::init(host, &dir.exe) {
-        Ok(before) => Ok(before.attach),
-        // It does not work, so there is no mode that volumes could depend on.
-        Err(NoInit::Wrong(_)) => Ok(true),
-        Err(NoInit::Stopped) => bail!("told to stop before anything was changed"),
-        Err(NoInit::NoInterpreter) => bail!(
-            "{} cannot be asked for its mode, because what runs it is not here (in a container \
-             there is no shell); say it with --attach true or --attach false. The bash script's \
-             mode is true",
+    let before = answer::init(host, &dir.exe).with_context(|| {
+        format!(
+            "{} cannot be asked for its mode (in a container there is no shell); say it with \
+             --attach true or --attach false. The bash script's mode is true",
             dir.exe.display()
-        ),
-    }
+        )
+    })?;
+    Ok(before.attach)
 }
 
 /// All that can still fail. Returns what the driver answers, and whether it replaces somebody
@@ -143,13 +139,8 @@ fn prepare(
     config: Config,
     attach: Attach,
 ) -> Result<(Init, bool)> {
-    let init = match answer::init(host, &dir.staged) {
-        Ok(init) => init,
-        Err(why) => bail!(
-            "init of the new driver does not say Success; nothing was changed: {}",
-            why.reason()
-        ),
-    };
+    let init = answer::init(host, &dir.staged)
+        .context("init of the new driver does not say Success; nothing was changed")?;
     if attach.wanted().is_some_and(|wanted| wanted != init.attach) {
         let file = match config {
             Config::Kept => &layout.kept_config,

@@ -59,7 +59,6 @@ fn an_existing_driver_keeps_its_mode_and_comes_back_if_it_is_another() {
     for (name, before, config, attach) in [
         ("the bash script", SCRIPT, None, true),
         ("a script that says attach false", detached, None, false),
-        ("a broken driver", "exit 1", None, true),
         ("this one without a config", OURS, None, true),
         (
             "its config says false",

@@ -119,17 +119,19 @@ fn a_symbolic_link_for_a_directory_is_refused() {
 }
 
 #[test]
-fn a_driver_that_cannot_run_here_is_not_asked_for_its_mode() {
+fn the_mode_of_a_driver_that_does_not_answer_has_to_be_said() {
     // In a container there is no shell that could run the bash script.
-    let node = Node::running(SCRIPT);
-    put(&node.exe(), "#!/nonexistent/bash\n");
-    let driver = node.driver("a", OURS);
-    node.install(&driver, &[])
-        .code(1)
-        .stderr(says("say it with --attach"));
-    assert_eq!(node.names(), ["kubernetes.io~lvm", "lvm"]);
-    node.install(&driver, &["--attach", "true"]).success();
-    assert!(same(&node.exe(), &driver) && node.original().exists());
+    for text in ["#!/nonexistent/bash\n", "#!/bin/sh\nexit 1\n"] {
+        let node = Node::running(SCRIPT);
+        put(&node.exe(), text);
+        let driver = node.driver("a", OURS);
+        node.install(&driver, &[])
+            .code(1)
+            .stderr(says("say it with --attach"));
+        assert_eq!(node.names(), ["kubernetes.io~lvm", "lvm"]);
+        node.install(&driver, &["--attach", "true"]).success();
+        assert!(same(&node.exe(), &driver) && node.original().exists());
+    }
 }
 
 #[test]
