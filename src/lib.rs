@@ -13,18 +13,18 @@
 
 mod calls;
 pub mod cli;
-pub(crate) mod config;
-pub mod device;
+mod config;
+mod device;
 pub mod fs;
-pub mod holders;
-pub mod host;
+mod holders;
+mod host;
 mod install;
-pub mod lock;
+mod lock;
 pub mod lvm;
 pub mod mount;
-pub(crate) mod names;
-pub(crate) mod options;
-pub mod reply;
+mod names;
+mod options;
+mod reply;
 mod tools;
 
 /// What `tests/` reach that is not part of the executable's own interface.

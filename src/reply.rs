@@ -82,53 +82,45 @@ impl Reply {
     }
 
     /// Done.
-    #[must_use]
     pub fn success() -> Self {
         Self::of(Status::Success)
     }
 
     /// Not done, with the error and all its causes as the message.
-    #[must_use]
     pub fn failure(error: &anyhow::Error) -> Self {
         Self::of(Status::Failure).with_message(&format!("{error:#}"))
     }
 
     /// A call-out that this driver does not have.
-    #[must_use]
     pub fn not_supported(message: &str) -> Self {
         Self::of(Status::NotSupported).with_message(message)
     }
 
     /// The same with a message, folded to one line. An empty one is left out.
-    #[must_use]
     pub fn with_message(mut self, message: &str) -> Self {
         self.message = Some(fold(message)).filter(|m| !m.is_empty());
         self
     }
 
     /// The same with a device.
-    #[must_use]
     pub fn with_device(mut self, device: impl Into<String>) -> Self {
         self.device = Some(device.into());
         self
     }
 
     /// The same with the answer of `isattached`.
-    #[must_use]
     pub fn with_attached(mut self, attached: bool) -> Self {
         self.attached = Some(attached);
         self
     }
 
     /// The same with the answer of `init`.
-    #[must_use]
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
     }
 
     /// The document, one line.
-    #[must_use]
     pub fn to_json(&self) -> String {
         // kubelet takes the message as a format, sometimes twice: `%s` would be read as
         // `%!s(MISSING)` in the pod's event. Doubling the sign would help in one place only.

@@ -1,10 +1,13 @@
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+use super::own_name;
 
 /// What is run: a tool of the host, this executable, or a driver that is to be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,46 +33,44 @@ pub enum Effect {
 /// One run of one tool: an argv, never a shell line.
 #[derive(Debug, Clone)]
 pub struct Command {
-    program: Program,
-    args: Vec<OsString>,
-    limit: Duration,
-    effect: Effect,
-    accepted: &'static [i32],
-    stdin: Option<Arc<File>>,
-    words: fn(&[u8]) -> Option<String>,
+    pub(super) program: Program,
+    pub(super) args: Vec<OsString>,
+    /// So many of the arguments are left out of the line for people.
+    unseen: usize,
+    pub(super) limit: Duration,
+    pub(super) effect: Effect,
+    pub(super) accepted: &'static [i32],
+    pub(super) stdin: Option<Arc<File>>,
+    /// Finds the tool's complaints in its standard output. None: there are none in it.
+    pub(super) words: fn(&[u8]) -> Option<String>,
     has_operands: bool,
-    is_undo: bool,
+    pub(super) is_undo: bool,
 }
 
 impl Command {
     /// A tool that only reads, and may take `limit`.
-    #[must_use]
     pub fn reads(tool: &'static str, limit: Duration) -> Self {
         Self::new(Program::Tool(tool), limit, Effect::Reads)
     }
 
     /// A tool that changes something, and may take `limit`.
-    #[must_use]
     pub fn writes(tool: &'static str, limit: Duration) -> Self {
         Self::new(Program::Tool(tool), limit, Effect::Writes)
     }
 
     /// This executable again, for the work of this name.
-    #[must_use]
     pub fn myself(work: &'static str, effect: Effect, limit: Duration) -> Self {
         Self::new(Program::Myself(work), limit, effect)
     }
 
     /// Says that this takes something back. It is done even when the driver has been told to stop,
     /// if that takes no more than a moment.
-    #[must_use]
-    pub fn as_undo(mut self) -> Self {
+    pub fn undoing(mut self) -> Self {
         self.is_undo = true;
         self
     }
 
     /// A driver's executable, for a call-out that only reads.
-    #[must_use]
     pub fn driver(path: impl Into<PathBuf>, limit: Duration) -> Self {
         Self::new(Program::Driver(path.into()), limit, Effect::Reads)
     }
@@ -78,6 +79,7 @@ impl Command {
         Self {
             program,
             args: Vec::new(),
+            unseen: 0,
             limit,
             effect,
             accepted: &[0],
@@ -89,15 +91,22 @@ impl Command {
     }
 
     /// Adds options. They come from the driver or its config, never from a pod.
-    #[must_use]
     pub fn args<I: IntoIterator<Item: Into<OsString>>>(mut self, args: I) -> Self {
         debug_assert!(!self.has_operands, "an option after an operand");
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
+    /// Adds options before all others that tell the tool how to answer. Who repeats the command can
+    /// do without them, so its line does.
+    pub fn unseen<I: IntoIterator<Item: Into<OsString>>>(mut self, args: I) -> Self {
+        debug_assert!(self.args.is_empty(), "not the first options");
+        self = self.args(args);
+        self.unseen = self.args.len();
+        self
+    }
+
     /// Adds an operand. The first one is preceded by `--`, so that none is read as an option.
-    #[must_use]
     pub fn operand(mut self, operand: impl Into<OsString>) -> Self {
         if !self.has_operands {
             self.args.push("--".into());
@@ -108,7 +117,6 @@ impl Command {
     }
 
     /// Takes these exit codes for success, instead of 0 alone.
-    #[must_use]
     pub fn accept(mut self, codes: &'static [i32]) -> Self {
         self.accepted = codes;
         self
@@ -118,32 +126,18 @@ impl Command {
     ///
     /// A lock file goes along this way: the lock then lasts as long as the tool, even when the
     /// driver is killed. The file is empty, so the tool reads the same as from /dev/null.
-    #[must_use]
     pub fn stdin(mut self, file: Arc<File>) -> Self {
         self.stdin = Some(file);
         self
     }
 
     /// Finds the tool's complaints in its standard output with this. None: there are none in it.
-    #[must_use]
     pub fn words(mut self, words: fn(&[u8]) -> Option<String>) -> Self {
         self.words = words;
         self
     }
 
-    /// The tool's complaints in its standard output, if they can be told there.
-    pub(super) fn words_in(&self, stdout: &[u8]) -> Option<String> {
-        (self.words)(stdout)
-    }
-
-    /// What to run.
-    #[must_use]
-    pub fn program(&self) -> &Program {
-        &self.program
-    }
-
     /// The name for messages and the log.
-    #[must_use]
     pub fn tool_name(&self) -> &'static str {
         match self.program {
             Program::Tool(tool) => tool,
@@ -152,57 +146,40 @@ impl Command {
         }
     }
 
-    /// The arguments after the program's name.
-    #[must_use]
-    pub fn arguments(&self) -> &[OsString] {
-        &self.args
-    }
-
-    /// How long it may take.
-    #[must_use]
-    pub fn limit(&self) -> Duration {
-        self.limit
-    }
-
-    /// Whether it changes anything.
-    #[must_use]
-    pub fn effect(&self) -> Effect {
-        self.effect
-    }
-
-    /// Whether this takes something back.
-    #[must_use]
-    pub fn is_undo(&self) -> bool {
-        self.is_undo
-    }
-
-    /// Whether this exit code is one of the accepted.
-    #[must_use]
-    pub fn accepts(&self, code: i32) -> bool {
-        self.accepted.contains(&code)
-    }
-
-    /// The standard input, if one was given.
-    #[must_use]
-    pub fn stdin_file(&self) -> Option<&File> {
-        self.stdin.as_deref()
-    }
-
-    /// The command line, for people.
-    #[must_use]
+    /// The command line, for people: it can be pasted into a shell.
     pub fn line(&self) -> String {
-        let mut line = self.tool_name().to_owned();
-        for arg in &self.args {
-            line.push(' ');
-            line.push_str(&arg.as_os_str().to_string_lossy());
-        }
-        line
+        self.line_without(self.unseen)
     }
 
-    /// Whether an argument is exactly this. For tests that look at what would run.
-    #[must_use]
-    pub fn has_arg(&self, arg: &str) -> bool {
-        self.args.iter().any(|a| a == OsStr::new(arg))
+    /// The same with all that only the driver needs.
+    pub fn whole_line(&self) -> String {
+        self.line_without(0)
+    }
+
+    fn line_without(&self, unseen: usize) -> String {
+        let mut words = match &self.program {
+            Program::Tool(tool) => vec![(*tool).to_owned()],
+            Program::Myself(work) => vec![quoted(&own_name()), (*work).to_owned()],
+            Program::Driver(path) => vec![quoted(&path.to_string_lossy())],
+        };
+        let args = self.args.iter().skip(unseen);
+        words.extend(args.map(|arg| quoted(&arg.to_string_lossy())));
+        if let (Program::Myself(_), Some(file)) = (&self.program, &self.stdin)
+            && let Ok(path) = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+        {
+            words.extend(["<".to_owned(), quoted(&path.to_string_lossy())]);
+        }
+        words.join(" ")
+    }
+}
+
+/// A word as a shell takes it for one.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 
@@ -222,21 +199,16 @@ pub struct Output {
 pub enum ToolError {
     /// No executable of this name in the tool directories.
     Missing {
-        /// Its name.
         tool: &'static str,
-        /// Where it was looked for.
         directories: String,
     },
     /// The kernel refused to start it, or to let it be watched.
     Spawn {
-        /// Its name.
         tool: &'static str,
-        /// The kernel's reason.
         source: io::Error,
     },
     /// It ran and reported failure.
     Failed {
-        /// Its command line.
         line: String,
         /// Its exit code; 128 + N when signal N ended it, as a shell says.
         code: i32,
@@ -245,34 +217,18 @@ pub enum ToolError {
     },
     /// It outlived its limit and was stopped.
     TimedOut {
-        /// Its command line.
         line: String,
-        /// The limit.
         limit: Duration,
-        /// Whether it changes something.
         effect: Effect,
         /// The process that would not die even of SIGKILL, if so.
         stuck: Option<u32>,
     },
     /// The driver was asked to stop while it ran.
-    Stopped {
-        /// Its command line.
-        line: String,
-        /// Whether it changes something.
-        effect: Effect,
-    },
+    Stopped { line: String, effect: Effect },
     /// It printed more than any answer can hold.
-    Flooded {
-        /// Its command line.
-        line: String,
-    },
+    Flooded { line: String },
     /// Its answer was not what its manual promises.
-    Unintelligible {
-        /// Its command line.
-        line: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Unintelligible { line: String, reason: String },
 }
 
 impl fmt::Display for ToolError {
@@ -352,6 +308,23 @@ mod tests {
             .operand("-vg/x")
             .operand("y");
         assert_eq!(command.line(), "lvs --units b -- -vg/x y");
+    }
+
+    #[test]
+    fn a_line_can_be_pasted_into_a_shell_and_leaves_out_how_to_answer() {
+        let words = ["", "a b", "it's", "$(x)", "~", "a=b,c@d:%", "*", "<", "-o"];
+        let command = Command::reads("lvs", Duration::from_secs(1))
+            .unseen(["--config", "a=\"%s\" b=0"])
+            .args(words);
+        assert_eq!(
+            command.line(),
+            r"lvs '' 'a b' 'it'\''s' '$(x)' '~' a=b,c@d:% '*' '<' -o"
+        );
+        let whole = command.whole_line();
+        assert!(
+            whole.starts_with("lvs --config 'a=\"%s\" b=0' '' "),
+            "{whole}"
+        );
     }
 
     #[test]

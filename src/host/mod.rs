@@ -45,7 +45,6 @@ pub struct Host<'a> {
 
 impl<'a> Host<'a> {
     /// A host with an empty log.
-    #[must_use]
     pub fn new(tools: &'a dyn Tools, kernel: &'a dyn Kernel) -> Self {
         Self {
             tools,
@@ -78,7 +77,6 @@ pub fn keep_memory_private() {
 }
 
 /// How a person calls this driver: with its path, because LVM has a command `lvm` of its own.
-#[must_use]
 pub fn own_name() -> String {
     match std::env::current_exe() {
         // The kernel adds this when an upgrade has taken the file's name.

@@ -40,7 +40,6 @@ pub struct Processes<'a> {
 
 impl<'a> Processes<'a> {
     /// Looks for tools in `directories`, in this order, and nowhere else.
-    #[must_use]
     pub fn new(signals: &'a Signals, directories: Vec<PathBuf>) -> Self {
         Self {
             signals,
@@ -61,7 +60,7 @@ impl<'a> Processes<'a> {
     fn spawn(&self, command: &Command) -> Result<Child, ToolError> {
         let tool = command.tool_name();
         let spawn_error = |source| ToolError::Spawn { tool, source };
-        let path = match command.program() {
+        let path = match &command.program {
             Program::Myself(_) => PathBuf::from("/proc/self/exe"),
             Program::Driver(path) => path.clone(),
             Program::Tool(tool) => self.find(tool).ok_or_else(|| ToolError::Missing {
@@ -69,12 +68,12 @@ impl<'a> Processes<'a> {
                 directories: self.search_path().to_string_lossy().into_owned(),
             })?,
         };
-        let stdin = match command.stdin_file() {
+        let stdin = match &command.stdin {
             Some(file) => Stdio::from(file.try_clone().map_err(spawn_error)?),
             None => Stdio::null(),
         };
         let mut child = start(&path, command);
-        if matches!(command.program(), Program::Driver(_)) {
+        if matches!(command.program, Program::Driver(_)) {
             // What counts is the config beside it, not the one of whoever asks.
             child.env_remove(FILE_VARIABLE);
         }
@@ -90,11 +89,11 @@ impl<'a> Processes<'a> {
 #[allow(clippy::disallowed_methods)]
 fn start(path: &Path, command: &Command) -> std::process::Command {
     let mut child = std::process::Command::new(path);
-    if let Program::Myself(work) = command.program() {
+    if let Program::Myself(work) = &command.program {
         child.arg(work);
     }
     child
-        .args(command.arguments())
+        .args(&command.args)
         // The words of messages are compared; and LVM would warn on stderr of the descriptors
         // that kubelet leaks to us.
         .env("LC_ALL", "C")
@@ -113,7 +112,7 @@ impl Tools for Processes<'_> {
 
     fn run(&self, command: &Command) -> Result<Output, ToolError> {
         let line = || command.line();
-        if self.signals.stopping() && !command.is_undo() {
+        if self.signals.stopping() && !command.is_undo {
             return Err(ToolError::Stopped {
                 line: line(),
                 effect: Effect::Reads,
@@ -127,9 +126,9 @@ impl Tools for Processes<'_> {
         self.signals.watch().map_err(spawn_error)?;
         let mut watched = Watched::new(self.spawn(command)?, self.signals).map_err(spawn_error)?;
         let mut end = watched
-            .wait(Instant::now().checked_add(command.limit()), Watch::Stop)
+            .wait(Instant::now().checked_add(command.limit), Watch::Stop)
             .map_err(spawn_error)?;
-        if command.is_undo() && matches!(end, End::Stopping) {
+        if command.is_undo && matches!(end, End::Stopping) {
             let deadline = Instant::now().checked_add(GRACE_FOR_UNDO);
             end = match watched.wait(deadline, Watch::ExitOnly) {
                 Ok(End::Deadline) => End::Stopping,
@@ -139,36 +138,38 @@ impl Tools for Processes<'_> {
         let status = match end {
             End::Exited(status) => status,
             End::Deadline => {
-                let stuck = watched.stop(command.effect(), GRACE_AT_LIMIT);
+                let stuck = watched.stop(command.effect, GRACE_AT_LIMIT);
                 return Err(ToolError::TimedOut {
                     line: line(),
-                    limit: command.limit(),
-                    effect: command.effect(),
+                    limit: command.limit,
+                    effect: command.effect,
                     stuck,
                 });
             }
             End::Stopping => {
-                let effect = if command.is_undo() {
+                let effect = if command.is_undo {
                     Effect::Reads // it has been waited for already
                 } else {
-                    command.effect()
+                    command.effect
                 };
                 watched.stop(effect, GRACE_AT_STOP);
                 return Err(ToolError::Stopped {
                     line: line(),
-                    effect: command.effect(),
+                    effect: command.effect,
                 });
             }
             End::Flooded => {
-                watched.stop(command.effect(), GRACE_AT_LIMIT);
-                return Err(ToolError::Flooded { line: line() });
+                watched.stop(command.effect, GRACE_AT_LIMIT);
+                return Err(ToolError::Flooded {
+                    line: command.whole_line(),
+                });
             }
         };
         let code = status
             .code()
             .or_else(|| status.signal().map(|signal| signal.saturating_add(128)))
             .unwrap_or(-1);
-        if command.accepts(code) {
+        if command.accepted.contains(&code) {
             Ok(Output {
                 code,
                 stderr: watched.err_line(),
@@ -319,7 +320,7 @@ impl<'a> Watched<'a> {
     /// What it had to say, on one line. e2fsck complains on standard output, and LVM may.
     fn complaint(&self, command: &Command) -> String {
         let stderr = self.err_line();
-        match command.words_in(&self.stdout) {
+        match (command.words)(&self.stdout) {
             Some(words) if words.is_empty() || stderr.is_empty() => stderr + &words,
             Some(words) => format!("{stderr}; {words}"),
             None if !stderr.is_empty() => stderr,

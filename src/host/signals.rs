@@ -34,7 +34,6 @@ impl Signals {
     }
 
     /// Whether the driver has been told to stop.
-    #[must_use]
     pub fn stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

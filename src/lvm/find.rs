@@ -45,7 +45,7 @@ fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError>
         Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
             Some(volume) => Ok(Found::Volume(Box::new(volume))),
             None => Err(ToolError::Unintelligible {
-                line: command.line(),
+                line: command.whole_line(),
                 reason: "no line for it".to_owned(),
             }),
         },
@@ -141,7 +141,7 @@ mod tests {
             let [volume, group, groups] = self.0;
             let answer = match command.tool_name() {
                 "vgs" => groups,
-                _ if command.has_arg("vg/x") => volume,
+                _ if command.line().ends_with(" vg/x") => volume,
                 _ => group,
             };
             let failed = |code| ToolError::Failed {

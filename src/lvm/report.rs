@@ -205,7 +205,7 @@ const FORMAT: &str = "report/time_format=\"%s\" report/list_item_separator=\",\"
     report/binary_values_as_numeric=0 report/compact_output=0 log/report_command_log=0";
 
 pub(super) fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command {
-    Command::reads(tool, limit).args([
+    Command::reads(tool, limit).unseen([
         "--reportformat",
         "json",
         "--units",
@@ -236,7 +236,7 @@ pub(super) fn read<T>(
             let said = [words(&output.stdout).unwrap_or_default(), output.stderr];
             let reason = [reason].into_iter().chain(said).filter(|s| !s.is_empty());
             ToolError::Unintelligible {
-                line: command.line(),
+                line: command.whole_line(),
                 reason: reason.collect::<Vec<_>>().join("; "),
             }
         })

@@ -161,7 +161,7 @@ fn unmount(host: &Host, limits: &Limits, dir: &Path, id: u64) -> Result<io::Resu
         return Ok(kernel.unmount(dir));
     }
     let command = Command::myself(UNMOUNT, Effect::Writes, limits.mount)
-        .as_undo()
+        .undoing()
         .accept(&[0, ENOENT, EBUSY, EINVAL])
         .operand(dir);
     let output = host
