@@ -27,9 +27,11 @@ const MOUNT: &str = "mountoptions";
 /// The options that a manifest may set.
 const KNOWN: [&str; 5] = [GROUP, VOLUME, SIZE, POOL, MOUNT];
 
-/// kubelet's keys that say nothing about the volume. Source: kubelet's
+/// kubelet's keys that say nothing about the volume; the log has some of them. Source: kubelet's
 /// `pkg/volume/flexvolume/driver-call.go`.
-const OF_NO_USE: [&str; 4] = [
+const OF_NO_USE: [&str; 6] = [
+    "kubernetes.io/pod.namespace",
+    "kubernetes.io/pod.name",
     "kubernetes.io/pod.uid",
     "kubernetes.io/serviceAccount.name",
     "kubernetes.io/mounterArgs.FsGroup",
@@ -58,8 +60,6 @@ pub struct Options {
     pub mount_options: MountOptions,
     /// The name of the `PersistentVolume`, or of the volume in its pod.
     pub volume_name: Option<String>,
-    /// The pod, as `namespace/name`. Only for the log.
-    pub pod: Option<String>,
     /// Names of options that nobody knows. Only for the log.
     pub ignored: Vec<String>,
 }
@@ -100,15 +100,8 @@ impl Options {
         } else {
             mount_options
         };
-        let mut name = |key: &str| object_name(key, take(key));
-        let volume_name = name("kubernetes.io/pvOrVolumeName")?;
-        let pod = match (
-            name("kubernetes.io/pod.namespace")?,
-            name("kubernetes.io/pod.name")?,
-        ) {
-            (Some(namespace), Some(pod)) => Some(format!("{namespace}/{pod}")),
-            (_, pod) => pod,
-        };
+        let name = "kubernetes.io/pvOrVolumeName";
+        let volume_name = object_name(name, take(name))?;
         let ignored = pairs
             .keys()
             .filter(|key| !OF_NO_USE.contains(&key.as_str()))
@@ -123,7 +116,6 @@ impl Options {
             thin_pool,
             mount_options,
             volume_name,
-            pod,
             ignored,
         })
     }

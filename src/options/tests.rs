@@ -29,7 +29,6 @@ fn reads_all_that_kubelet_sends() {
         thin_pool: Some(LvName::parse("pool0").unwrap()),
         mount_options: MountOptions::parse("noatime").unwrap(),
         volume_name: Some("pv-1".to_owned()),
-        pod: Some("shop/web-0".to_owned()),
         ignored: vec!["color".to_owned()],
     };
     assert_eq!(options, want);
@@ -46,7 +45,7 @@ fn what_is_not_said_is_none() {
             (options.fs, options.size, options.thin_pool),
             (None, None, None)
         );
-        assert_eq!((options.volume_name, options.pod), (None, None));
+        assert_eq!(options.volume_name, None);
         assert_eq!(options.mount_options, MountOptions::default());
         assert!(!options.read_only && options.ignored.is_empty());
     }

@@ -49,7 +49,7 @@ fn a_call_names_its_volume_and_pod_also_where_its_options_are_refused() {
         ),
         (
             "no pod's name",
-            mount("web-0", "a b"),
+            mount("web-0", r"p outcome=ok\n"),
             volume,
             " name=data ",
         ),

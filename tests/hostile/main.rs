@@ -181,7 +181,7 @@ fn options_of_any_size_and_depth_are_answered() {
         (with("kubernetes.io/fsType", 120 << 10), "reading fsType"),
         (with("mountoptions", 120 << 10), "longer than 4000"),
         (with("size", 120 << 10), "reading option size"),
-        (with("kubernetes.io/pod.name", 400), "at most 253"),
+        (with("kubernetes.io/pvOrVolumeName", 400), "at most 253"),
         (with("volumeID", 128), "LVM allows 127"),
         (with("volumeID", 123), "LVM allows 124"),
         (

@@ -209,16 +209,6 @@ pub const REFUSED: &[(&str, &str, &str)] = &[
         r#""a\nb""#,
         "without slashes",
     ),
-    (
-        "kubernetes.io/pod.name",
-        r#""p outcome=ok\n""#,
-        "without slashes",
-    ),
-    (
-        "kubernetes.io/pod.namespace",
-        r#""../kube-system""#,
-        "without slashes",
-    ),
     // Nearly a known name, so that it would be left out in silence.
     (
         "volumegroup\\u0000",
