@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         .write_all(printed.stdout.as_bytes())
         .and_then(|()| out.flush());
     let _ = std::io::stderr().write_all(printed.stderr.as_bytes());
-    // What nobody could read is no success: a report on a full disk, say.
+    // Output that was not written is a failure: a report on a full disk, for example.
     let lost = u8::from(said.is_err());
     ExitCode::from(printed.code.max(lost))
 }

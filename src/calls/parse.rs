@@ -72,7 +72,7 @@ pub enum CallOut {
         dir: PathBuf,
         size: Bytes,
     },
-    /// A word that is no call-out of this driver
+    /// Not a call-out of this driver
     NotSupported(String),
 }
 
@@ -217,7 +217,7 @@ fn options(json: &str) -> Result<Options> {
 
 fn size(word: &str, secrecy: Secrecy) -> Result<Bytes> {
     match (Bytes::parse_decimal(word), secrecy) {
-        (Err(_), Secrecy::Secret) => bail!("the new size is no number of bytes"),
+        (Err(_), Secrecy::Secret) => bail!("the new size is not a number of bytes"),
         (size, _) => size.context("reading the new size"),
     }
 }
@@ -234,18 +234,18 @@ fn directory(word: &str, secrecy: Secrecy) -> Result<PathBuf> {
         && !word.split('/').any(|part| part == ".");
     if !goes_down || word.len() > LONGEST || word.contains(char::is_control) {
         bail!(
-            "{shown:?} is no directory to mount on: it must be an absolute path without `.`, `..` \
+            "{shown:?} is not a directory to mount on: it must be an absolute path without `.`, `..` \
              or control characters"
         );
     }
     if path.parent().is_none() {
-        bail!("/ is no directory to mount on");
+        bail!("/ is not a directory to mount on");
     }
     // Without a slash at its end: mountinfo never has one.
     Ok(path.components().collect())
 }
 
-/// A device that kubelet hands on from `attach`, or nothing.
+/// A device that kubelet passes on from `attach`, or nothing.
 fn device_word(word: &str, secrecy: Secrecy) -> Result<String> {
     let is_path = word.starts_with("/dev/")
         && word.len() <= 4095
@@ -255,7 +255,7 @@ fn device_word(word: &str, secrecy: Secrecy) -> Result<String> {
         return Ok(word.to_owned());
     }
     bail!(
-        "{:?} is no device: it must be a path below /dev, or empty",
+        "{:?} is not a device: it must be a path below /dev, or empty",
         shown(word, secrecy)
     )
 }

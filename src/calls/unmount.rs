@@ -70,7 +70,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
 fn require_a_volume(row: &Row, place: &Place, dir: &Path) -> Result<()> {
     if *place == Place::Other && FsType::parse(&row.fs_type).is_err() {
         bail!(
-            "{} holds {} ({}), which is no volume of this driver; use umount(8)",
+            "{} holds {} ({}), which is not a volume of this driver; use umount(8)",
             dir.display(),
             row.source.display(),
             row.fs_type
@@ -79,7 +79,7 @@ fn require_a_volume(row: &Row, place: &Place, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The last unmount writes everything back, and would wait for ever for a suspended device.
+/// The last unmount writes everything back, and would wait without end for a suspended device.
 fn require_not_stuck(host: &Host, config: &Config, device: &Device, table: &Table) -> Result<()> {
     if table.of_device(host.kernel, device).len() > 1 {
         return Ok(());

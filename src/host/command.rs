@@ -97,8 +97,8 @@ impl Command {
         self
     }
 
-    /// Adds options before all others that tell the tool how to answer. Who repeats the command can
-    /// do without them, so its line does.
+    /// Adds options, before all others, that tell the tool how to answer. A person who repeats the
+    /// command does not need them, so its line leaves them out.
     pub fn unseen<I: IntoIterator<Item: Into<OsString>>>(mut self, args: I) -> Self {
         debug_assert!(self.args.is_empty(), "not the first options");
         self = self.args(args);

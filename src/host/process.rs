@@ -74,7 +74,7 @@ impl<'a> Processes<'a> {
         };
         let mut child = start(&path, command);
         if matches!(command.program, Program::Driver(_)) {
-            // What counts is the config beside it, not the one of whoever asks.
+            // What counts is the config beside it, not that of this process.
             child.env_remove(FILE_VARIABLE);
         }
         child
@@ -237,7 +237,7 @@ impl<'a> Watched<'a> {
         Some(pipe.as_fd())
     }
 
-    /// Waits until the child exits, the deadline passes (none: for ever) or a stop is asked for.
+    /// Waits until the child exits, the deadline passes (none: no limit) or a stop is asked for.
     ///
     /// A child's own children may keep the pipes open: what counts is that the child has exited.
     fn wait(&mut self, deadline: Option<Instant>, watch: Watch) -> io::Result<End> {

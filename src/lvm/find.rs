@@ -46,7 +46,7 @@ fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError>
             Some(volume) => Ok(Found::Volume(Box::new(volume))),
             None => Err(ToolError::Unintelligible {
                 line: command.whole_line(),
-                reason: "no line for it".to_owned(),
+                reason: format!("it does not list {id}"),
             }),
         },
         Err(error @ ToolError::Failed { code: FAILED, .. }) => {

@@ -104,14 +104,14 @@ fn a_directory_or_device_that_is_none_is_refused() {
             words(&["unmountdevice", dir]),
             words(&["expandfs", &json, "", dir, "1", "1"]),
         ];
-        calls.map(|call| (call, "no directory to mount on"))
+        calls.map(|call| (call, "not a directory to mount on"))
     });
     let devices = DEVICES.iter().flat_map(|device| {
         let calls = [
             words(&["mountdevice", DIR, device, &json]),
             words(&["waitforattach", device, &json]),
         ];
-        calls.map(|call| (call, "is no device"))
+        calls.map(|call| (call, "is not a device"))
     });
     refuses_all(dirs.chain(devices));
 }
@@ -137,7 +137,7 @@ fn arguments_of_any_number_and_encoding_are_answered() {
             "the new size",
         ),
         (&many, "arguments given: 9"),
-        (&["mount", long, json], "no directory to mount on"),
+        (&["mount", long, json], "not a directory to mount on"),
     ];
     let counted = counted.map(|(args, reason)| (words(args), reason));
     let every = NAMES.iter().flat_map(|name| {
