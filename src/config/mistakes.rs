@@ -20,7 +20,12 @@ limits.lock = -1 -> limits.lock: whole seconds from 1 to 86400
 limits.lock = 1.5 -> limits.lock: whole seconds from 1 to 86400
 limits.lock = "1" -> limits.lock: whole seconds from 1 to 86400
 limits.lock = 99999999999999999999999 -> limits.lock: whole seconds from 1 to 86400
-limits = 3 -> line 1, limits: invalid type: integer `3`, expected struct Limits
+limits = 3 -> line 1, limits: this is not a table
+limits = [1, 2] -> line 1, limits: this is not a table
+filesystem = 3 -> line 1, filesystem: invalid type: integer `3`, expected a map
+[[filesystem.xfs]] -> line 1, filesystem.xfs: this is not a table
+[volume_group.data]⏎[[volume_group.data.filesystem.xfs]] -> line 2, volume_group.data.filesystem.xfs: this is not
+[[volume_group]] -> line 1, volume_group: invalid type: sequence, expected a map
 attach = "no" -> line 1, attach: invalid type: string "no", expected a boolean
 attach = -> line 1, at "attach =":
 attach = yes -> line 1, at "attach = yes":
@@ -50,7 +55,7 @@ filesystem.xfs.mkfs_option = [] -> filesystem.xfs.mkfs_option: unknown key; did 
 filesystem.xfs.mount_options = "bind" -> line 1, filesystem.xfs.mount_options: mount option "bind" is
 filesystem.xfs.mount_options = "noatime,ro" -> the volume says whether it is read-only
 ⏎[volume_group] -> line 2, volume_group: name at least one group
-volume_group.data = 1 -> volume_group.data: invalid type: integer `1`, expected struct VolumeGroup
+volume_group.data = [] -> volume_group.data: this is not a table
 [volume_group."a b"]⏎create = true -> line 1, volume_group."a b": "a b" is not a name for a volume group:
 [volume_group.my.group] -> volume_group.my.group: unknown key; known here: thin_pool,
 [volume_group.my.group] -> a volume group's name with a dot in it is written in quotes

@@ -34,16 +34,20 @@ impl Config {
             let why: Vec<&str> = e.message().split_whitespace().collect();
             said(offset, &format!("at {words:?}"), &why.join(" "))
         })?;
-        let keys = keys(document.get_ref(), "");
-        let mut config = Config::deserialize(Deserializer::from(document)).map_err(|e| {
+        let keys = keys(document.get_ref(), &[]);
+        if let Some(key) = keys.iter().find(|key| !key.is_table_or_need_not_be()) {
+            return Err(said(key.value.start, &key.path(), "this is not a table"));
+        }
+        let values = Deserializer::from(document.clone());
+        let mut config = Config::deserialize(values).map_err(|e| {
             let offset = e.span().map_or(0, |span| span.start);
             let key = keys.iter().rfind(|key| key.is_at(offset));
-            let path = key.map_or("", |key| &key.path);
-            said(offset, path, &why_wrong(path, e.message()))
+            let path = key.map(Key::path).unwrap_or_default();
+            said(offset, &path, &why_wrong(&path, e.message()))
         })?;
         file.clone_into(&mut config.file);
         values::fit_together(&config).map_err(|(path, why)| {
-            let key = keys.iter().find(|key| key.path == path);
+            let key = keys.iter().find(|key| key.path() == path);
             said(key.map_or(0, |key| key.value.start), &path, &why)
         })?;
         Ok(config)
@@ -66,32 +70,49 @@ pub fn as_key(word: &str) -> String {
     }
 }
 
-/// A key of the file, with the tables that it is in, and where the file has it and its value.
-struct Key {
-    path: String,
+/// A key of the file, after the names of the tables that it is in, and where the file has it and
+/// its value.
+struct Key<'a> {
+    names: Vec<&'a str>,
     name: Range<usize>,
     value: Range<usize>,
+    is_table: bool,
 }
 
-impl Key {
+impl Key<'_> {
+    fn path(&self) -> String {
+        let names: Vec<String> = self.names.iter().map(|name| as_key(name)).collect();
+        names.join(".")
+    }
+
     fn is_at(&self, offset: usize) -> bool {
         self.name.contains(&offset) || self.value.contains(&offset)
+    }
+
+    /// serde would take a list in the place of a table, for its keys in their order.
+    fn is_table_or_need_not_be(&self) -> bool {
+        let must_be_table = matches!(
+            self.names.as_slice(),
+            ["limits"] | ["filesystem" | "volume_group", _] | ["volume_group", _, "filesystem", _]
+        );
+        self.is_table || !must_be_table
     }
 }
 
 /// Every key of a table, each before those inside it.
-fn keys(table: &DeTable, prefix: &str) -> Vec<Key> {
+fn keys<'a>(table: &'a DeTable, above: &[&'a str]) -> Vec<Key<'a>> {
     let mut all = Vec::new();
     for (name, value) in table {
-        let path = format!("{prefix}{}", as_key(name.get_ref()));
+        let names = [above, &[name.get_ref().as_ref()]].concat();
         let inner = value.get_ref().as_table();
-        let inner = inner.map(|table| keys(table, &format!("{path}.")));
+        let below = inner.map(|table| keys(table, &names));
         all.push(Key {
-            path,
+            names,
             name: name.span(),
             value: value.span(),
+            is_table: inner.is_some(),
         });
-        all.extend(inner.unwrap_or_default());
+        all.extend(below.unwrap_or_default());
     }
     all
 }
