@@ -3,8 +3,6 @@
 //! They reach mount(8) as one value of `-o`. What would mount something else than this volume, or
 //! in another way than the driver thinks, is refused.
 
-use std::fmt;
-
 use anyhow::{Result, bail};
 
 /// The kernel takes one page of them: mount(2) "data".
@@ -89,11 +87,6 @@ impl MountOptions {
         Self(vec!["ro".to_owned()])
     }
 
-    /// The options.
-    pub fn as_slice(&self) -> &[String] {
-        &self.0
-    }
-
     /// Whether they hold `ro`.
     pub fn is_read_only(&self) -> bool {
         self.0.iter().any(|option| option == "ro")
@@ -122,12 +115,6 @@ impl MountOptions {
     /// As one value of `-o`. None: there are no options.
     pub fn joined(&self) -> Option<String> {
         (!self.0.is_empty()).then(|| self.0.join(","))
-    }
-}
-
-impl fmt::Display for MountOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0.join(","))
     }
 }
 
