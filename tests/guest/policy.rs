@@ -193,7 +193,7 @@ fn a_config_that_cannot_be_found_or_trusted_brings_nothing_up_in_the_mode_that_i
             keeps_mode();
         }
     }
-    fs::write(&config, "attach = false\n[volume_group").unwrap();
+    fs::write(&config, "attach = false\nvolume_group = 1").unwrap();
     never_up(&node, &volume, &["config.toml, line 2"]);
     keeps_mode();
 
