@@ -12,9 +12,8 @@ use clap::{CommandFactory, Parser};
 use crate::config::{Config, FILE_VARIABLE, Loaded};
 use crate::fs::{EXAMINE, FLUSH, examine::examine};
 use crate::host::trust::load;
-use crate::host::{Host, Kernel, LinuxKernel, Log, Processes, Signals, keep_memory_private};
+use crate::host::{Host, Kernel, LinuxKernel, Log, Processes, Signals};
 use crate::mount::UNMOUNT;
-use crate::options::holds_secret;
 use crate::tools::{self, Tool};
 use crate::{calls, exit_code, guarded, logged, note_panics, run};
 
@@ -148,9 +147,6 @@ fn is_for_people(word: &OsStr) -> bool {
 }
 
 fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
-    if words.iter().any(holds_secret) {
-        keep_memory_private();
-    }
     note_panics();
     let reply = guarded(|| with_host(args, |host, config| Ok(run(words, host, config))));
     // It never got as far as its own line in the log, or to the config that says where that goes.

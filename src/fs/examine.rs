@@ -4,7 +4,9 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
+use std::time::{Duration, SystemTime};
 
+use humantime::format_rfc3339_seconds;
 use serde::{Deserialize, Serialize};
 
 use super::backups::{self, PAGE};
@@ -97,7 +99,12 @@ impl fmt::Display for Remains {
         };
         write!(f, "{what} at byte {}", self.offset)?;
         let uuid = self.uuid.iter().map(|uuid| format!("UUID {uuid}"));
-        let written = self.written.map(|time| format!("written {}", utc(time)));
+        let written = self.written.and_then(|seconds| {
+            // The end of the year 9999, the last that can be written. What is on a disk may be more.
+            let time = Duration::from_secs(seconds.min(253_402_300_799));
+            let time = SystemTime::UNIX_EPOCH.checked_add(time)?;
+            Some(format!("written {}", format_rfc3339_seconds(time)))
+        });
         let details: Vec<_> = uuid.chain(written).collect();
         if details.is_empty() {
             return Ok(());
@@ -277,23 +284,4 @@ fn partition_table(bytes: &[u8], offset: u64, size: u64) -> Option<Remains> {
         uuid: None,
         written: None,
     })
-}
-
-/// A time as people write it, without depending on the node's zone.
-fn utc(seconds: u64) -> String {
-    const MONTHS: [u64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let (hour, minute) = (seconds % 86_400 / 3600, seconds % 3600 / 60);
-    let mut days = seconds / 86_400;
-    for year in 1970_u64.. {
-        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        for (month, length) in (1..).zip(MONTHS) {
-            let length = length.saturating_add(u64::from(is_leap && month == 2));
-            let Some(later) = days.checked_sub(length) else {
-                let day = days.saturating_add(1);
-                return format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC");
-            };
-            days = later;
-        }
-    }
-    format!("{seconds} seconds after 1970")
 }

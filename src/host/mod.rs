@@ -66,16 +66,6 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Keeps the memory of this process out of core files and away from debuggers, for a call that
-/// brings a secret. The tools it starts are not affected: they never see the secret.
-///
-/// A limit of 0 on core files would not do: the kernel heeds none when it pipes them to a program.
-/// Source: prctl(2) `PR_SET_DUMPABLE`, core(5).
-pub fn keep_memory_private() {
-    // It fails only for a value that it does not know.
-    let _ = nix::sys::prctl::set_dumpable(false);
-}
-
 /// How a person calls this driver: with its path, because LVM has a command `lvm` of its own.
 pub fn own_name() -> String {
     match std::env::current_exe() {

@@ -4,12 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
-
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
 
 use crate::prelude::*;
 
@@ -97,55 +92,4 @@ fn a_secret_reaches_neither_the_log_nor_a_tool() {
     }
     assert!(!recorded.contains(CANARY), "{recorded}");
     fs::remove_file("/dev/log").unwrap();
-}
-
-#[test]
-fn a_secret_is_in_no_core_file() {
-    let (dir, running) = (Path::new("/run/hanging"), Path::new("/run/hanging/pid"));
-    // A tool's PATH is the configured directories.
-    let hang = "echo $$ > $0.new; /bin/mv $0.new /run/hanging/pid; exec /bin/sleep 1000";
-    stand_in(dir, "lvs", hang);
-    fs::write("/proc/sys/kernel/core_pattern", "/run/hanging/core").unwrap();
-    let node = Node::with_config(Mode::MountOnly, "tool_dirs = [\"/run/hanging\"]");
-    let volume = Volume::of("nosuchgroup", "data");
-    // Without a secret there is a core file, or this would prove nothing.
-    for (volume, want) in [(volume.clone(), true), (with_secret(volume), false)] {
-        let mut driver = Command::new("sh")
-            .args(["-c", "ulimit -c unlimited; exec \"$@\"", "sh"])
-            .arg(node.exe())
-            .args(["attach", &volume.json()])
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        while !running.exists() {
-            assert_eq!(
-                driver.try_wait().unwrap(),
-                None,
-                "the driver ended before its tool ran"
-            );
-            std::thread::yield_now();
-        }
-        let tool: i32 = read(running).trim().parse().unwrap();
-        kill(
-            Pid::from_raw(i32::try_from(driver.id()).unwrap()),
-            Signal::SIGQUIT,
-        )
-        .unwrap();
-        let status = driver.wait().unwrap();
-        killpg(Pid::from_raw(tool), Signal::SIGKILL).unwrap();
-        assert_eq!(status.signal(), Some(Signal::SIGQUIT as i32));
-        assert_eq!(status.core_dumped(), want, "{}", volume.json());
-        let cores = fs::read_dir(dir).unwrap().filter(|entry| {
-            entry
-                .as_ref()
-                .unwrap()
-                .file_name()
-                .to_string_lossy()
-                .starts_with("core")
-        });
-        assert_eq!(cores.count(), usize::from(want));
-        for left in ["core", "pid"] {
-            let _ = fs::remove_file(dir.join(left));
-        }
-    }
 }

@@ -178,13 +178,18 @@ fn what_remains_is_said_in_words_and_survives_the_way_through_a_child() {
         uuid: Some(UUID.to_owned()),
         written: Some(1_709_210_096),
     });
+    let far = Remains {
+        written: Some(u64::MAX),
+        ..seen.remains[0].clone()
+    };
+    assert!(far.to_string().contains("written 9999-12-31"));
     let json = serde_json::to_string(&seen).unwrap();
     let read: Examination = serde_json::from_str(&json).unwrap();
     assert_eq!(read, seen);
     assert_eq!(
         read.remains[0].to_string(),
         format!(
-            "an ext backup superblock at byte 134217728 (UUID {UUID}, written 2024-02-29 12:34 UTC)"
+            "an ext backup superblock at byte 134217728 (UUID {UUID}, written 2024-02-29T12:34:56Z)"
         )
     );
 }
