@@ -7,22 +7,14 @@ use anyhow::{Context, Error, Result, bail};
 
 use super::record::{CREATING, Tags};
 use super::report::Volume;
-use super::wait::{explain, run_in_turn};
+use super::wait::explain;
 use super::words::words;
 use crate::config::{Limits, VolumeGroup};
 use crate::host::{Command, Host, Lock, ToolError};
 use crate::names::{LvId, LvName, VgName};
 use crate::size::Bytes;
 
-/// Runs an LVM command that changes something, and that a second run would not do again.
 fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
-    let done = run_in_turn(host, vg, command);
-    done.map(drop)
-        .map_err(|error| explain(host, Some(vg), error))
-}
-
-/// Runs an LVM command that fails when what it is to do has been done.
-fn run_once(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
     let done = host.run(&command.clone().words(words));
     done.map(drop)
         .map_err(|error| explain(host, Some(vg), error))
@@ -166,7 +158,7 @@ pub fn create(
     let command = command
         .args(&policy.lvcreate_options)
         .operand(id.vg().as_str());
-    run_once(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
+    run(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
 }
 
 /// Whether a volume that could not be activated, for this reason, has never come to be, because
@@ -217,7 +209,7 @@ pub fn remove_unborn(host: &Host, limits: &Limits, volume: &Volume, lock: &Lock)
         .stdin(Arc::clone(&lock.file()))
         .args(["--yes"])
         .operand(id.to_string());
-    run_once(host, &command, id.vg()).with_context(|| format!("removing the unfinished {id}"))
+    run(host, &command, id.vg()).with_context(|| format!("removing the unfinished {id}"))
 }
 
 /// Makes a volume at least `size` large; one that already is stays as it is.
@@ -234,7 +226,7 @@ pub fn extend(host: &Host, limits: &Limits, volume: &Volume, size: Bytes) -> Res
     let command = Command::writes("lvextend", limits.resize)
         .args(["--size".to_owned(), format!("{}b", rounded.get())])
         .operand(volume.id.to_string());
-    run_once(host, &command, volume.id.vg()).with_context(|| {
+    run(host, &command, volume.id.vg()).with_context(|| {
         format!(
             "growing {} from {} to {rounded} ({} free in {})",
             volume.id,

@@ -41,7 +41,7 @@ pub fn find(host: &Host, id: &LvId, limit: Duration) -> Result<Found> {
 
 fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError> {
     let command = ask("lvs", LV_FIELDS, limit).operand(id.to_string());
-    match read(host, Some(id.vg()), &command, Report::volumes) {
+    match read(host, &command, Report::volumes) {
         Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
             Some(volume) => Ok(Found::Volume(Box::new(volume))),
             None => Err(ToolError::Unintelligible {
@@ -52,7 +52,7 @@ fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError>
         Err(error @ ToolError::Failed { code: FAILED, .. }) => {
             let lv = id.lv().as_str();
             let command = ask("lvs", "lv_name", limit).operand(id.vg().as_str());
-            match read(host, Some(id.vg()), &command, |r| {
+            match read(host, &command, |r| {
                 r.has("lv", "lv_name", lv)
             }) {
                 Ok(false) => Ok(Found::NoVolume),
@@ -68,7 +68,7 @@ fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError>
 /// and those that are locked are in that list too.
 fn is_unknown(host: &Host, vg: &VgName, limit: Duration) -> bool {
     let command = ask("vgs", "vg_name", limit).args(["--readonly", "--foreign", "--shared"]);
-    let listed = read(host, None, &command, |r| {
+    let listed = read(host, &command, |r| {
         r.has("vg", "vg_name", vg.as_str())
     });
     matches!(listed, Ok(false))
@@ -87,7 +87,7 @@ pub fn has_unused_table(host: &Host, id: &LvId, limit: Duration) -> Result<bool>
         let row = rows.first().ok_or("no line for it")?;
         Ok(!text(row, FIELD)?.is_empty())
     };
-    read(host, Some(id.vg()), &command, parse)
+    read(host, &command, parse)
         .map_err(|error| explain(host, Some(id.vg()), error))
         .with_context(|| format!("asking LVM for the tables of {id}"))
 }
@@ -98,7 +98,7 @@ pub fn has_unused_table(host: &Host, id: &LvId, limit: Duration) -> Result<bool>
 /// lvs(8)'s.
 pub fn tagged(host: &Host, tag: &str, limit: Duration) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, limit).operand(format!("@{tag}"));
-    read(host, None, &command, Report::volumes)
+    read(host, &command, Report::volumes)
         .map_err(|error| explain(host, None, error))
         .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
 }
@@ -108,7 +108,7 @@ pub fn tagged(host: &Host, tag: &str, limit: Duration) -> Result<Vec<Volume>> {
 /// # Errors
 /// lvs(8)'s.
 pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>> {
-    read(host, None, &ask("lvs", LV_FIELDS, limit), Report::volumes)
+    read(host, &ask("lvs", LV_FIELDS, limit), Report::volumes)
         .map_err(|error| explain(host, None, error))
         .context("asking LVM for all volumes")
 }
@@ -119,7 +119,7 @@ pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>> {
 /// vgs(8)'s.
 pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Group>> {
     let command = ask("vgs", VG_FIELDS, limit).operand(vg.to_string());
-    match read(host, Some(vg), &command, Report::groups) {
+    match read(host, &command, Report::groups) {
         Ok(groups) => Ok(groups.into_iter().find(|group| group.name == vg.as_str())),
         Err(ToolError::Failed { code: FAILED, .. }) if is_unknown(host, vg, limit) => Ok(None),
         Err(error) => Err(explain(host, Some(vg), error))

@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::record::Record;
-use super::wait::run_in_turn;
 use super::words::words;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, LvName, VgName};
@@ -218,17 +217,12 @@ pub(super) fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command 
     ])
 }
 
-/// Asks about one group, or about all.
 pub(super) fn read<T>(
     host: &Host,
-    vg: Option<&VgName>,
     command: &Command,
     parse: impl FnOnce(Report) -> Result<T, String>,
 ) -> Result<T, ToolError> {
-    let output = match vg {
-        Some(vg) => run_in_turn(host, vg, command)?,
-        None => host.run(&command.clone().words(words))?,
-    };
+    let output = host.run(&command.clone().words(words))?;
     Report::parse(&output.stdout)
         .map_err(|e| e.to_string())
         .and_then(parse)

@@ -3,7 +3,6 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -220,52 +219,6 @@ fn a_held_lvm_lock_is_named_with_its_holder() {
 
     node.configure(Mode::MountOnly, "");
     node.up("pod", &volume);
-    node.down("pod", &volume);
-}
-
-/// A process that holds LVM's lock on a group as those do who only read it.
-struct Reader(Child);
-
-impl Reader {
-    fn new(group: &str) -> Self {
-        let held = format!("/run/{group}.held");
-        let script = format!(
-            "exec 9>> /run/lock/lvm/V_{group}; flock --shared 9; touch {held}; exec sleep 600"
-        );
-        let child = Command::new("sh").args(["-c", &script]).spawn().unwrap();
-        eventually("holding LVM's lock", || fs::remove_file(&held).is_ok());
-        Self(child)
-    }
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-#[test]
-fn a_call_waits_on_while_lvms_lock_goes_from_hand_to_hand() {
-    let tools = Tools::new().counting("lvchange");
-    let config = format!("{}[limits]\nactivate = 2\n", tools.config());
-    let mut node = Node::with_config(Mode::MountOnly, &config);
-    let (group, volume) = Group::with_data("queue");
-    let dir = precreated(node.pod_dir("pod", &volume));
-    let json = volume.json();
-
-    // Each takes the lock before the one before it goes, so that who wants to write waits.
-    let mut readers = vec![Reader::new("queue")];
-    let call = node.start(&["mount", text(&dir), &json]);
-    eventually("waiting for longer than the limit", || {
-        readers.push(Reader::new("queue"));
-        readers.remove(0);
-        tools.runs("lvchange").len() > 1
-    });
-    drop(readers);
-    node.configure(Mode::MountOnly, &tools.config());
-    call.reply().is_success();
-    group.assert_recorded("data", "ext4");
     node.down("pod", &volume);
 }
 
