@@ -100,12 +100,12 @@ fn activate(
     let _lock = (config.deactivate && held.is_none())
         .then(|| lock::hold_inactive(host.kernel, &volume, config.limits.lock))
         .transpose()?;
-    if let Err(error) = lvm::activate(host, &config.limits, &volume) {
+    if let Err(error) = lvm::activate(host, &config.limits, id) {
         match policy.filter(|policy| policy.create && lvm::is_unborn(&volume, &error)) {
             Some(policy) => create(host, config, policy, options, Some(&volume))?,
             None => return Err(error),
         }
-        lvm::activate(host, &config.limits, &volume)?;
+        lvm::activate(host, &config.limits, id)?;
     }
     match find_soon(host, config, id)? {
         Some(device) => Ok(Ok(device)),

@@ -23,58 +23,13 @@ fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
 /// Activates a volume on this host, also one that is marked to be left out at boot, as thin
 /// snapshots are.
 ///
-/// An LVM command that was killed may have activated parts of a RAID volume or of a thin pool. LVM
-/// does not go on from there, so they are deactivated first; it refuses that for what is in use.
-///
 /// # Errors
 /// LVM's reason, e.g. a missing disk.
-pub fn activate(host: &Host, limits: &Limits, volume: &Volume) -> Result<()> {
-    let id = &volume.id;
-    let mut parts = Vec::new();
-    loop {
-        let command = Command::writes("lvchange", limits.activate)
-            .args(["--activate", "y", "--ignoreactivationskip"])
-            .operand(id.to_string());
-        let Err(error) = run(host, &command, id.vg()) else {
-            return Ok(());
-        };
-        let activating = || format!("activating {id}");
-        let part = active_part(volume, &error).filter(|part| !parts.contains(part));
-        let Some(part) = part else {
-            return Err(error).with_context(activating);
-        };
-        let command = Command::writes("lvchange", limits.activate)
-            .args(["--activate", "n"])
-            .operand(part.as_str());
-        run(host, &command, id.vg())
-            .with_context(|| format!("deactivating {part}, which a killed command left active"))
-            .with_context(activating)?;
-        parts.push(part);
-    }
-}
-
-/// The part of a volume, or of its pool, that is active and keeps LVM from activating the volume:
-/// "Activation of logical volume vg/lv is prohibited while logical volume `vg/lv_rmeta_0` is active."
-fn active_part(volume: &Volume, error: &Error) -> Option<String> {
-    let Some(ToolError::Failed { stderr, .. }) = error.downcast_ref() else {
-        return None;
-    };
-    let (_, rest) = stderr.split_once("is prohibited while logical volume ")?;
-    let part = rest.split(' ').next()?;
-    let name = part.strip_prefix(&format!("{}/", volume.id.vg()))?;
-    let mut wholes = volume.pool.iter().chain([volume.id.lv()]);
-    let kind = wholes.find_map(|whole| name.strip_prefix(whole.as_str())?.strip_prefix('_'))?;
-    is_kind_of_part(kind).then(|| part.to_owned())
-}
-
-/// Whether this is what LVM adds to the name of a volume for a part of it, as `rimage_0`, `tmeta` or
-/// `tdata_rimage_0`. No volume can be made with such a name: lvm(8), "VALID NAMES".
-fn is_kind_of_part(kind: &str) -> bool {
-    const KINDS: [&str; 6] = ["rmeta", "rimage", "tmeta", "tdata", "imeta", "iorig"];
-    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
-    let mut words = kind.split('_');
-    words.next().is_some_and(|word| KINDS.contains(&word))
-        && words.all(|word| KINDS.contains(&word) || is_number(word))
+pub fn activate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
+    let command = Command::writes("lvchange", limits.activate)
+        .args(["--activate", "y", "--ignoreactivationskip"])
+        .operand(id.to_string());
+    run(host, &command, id.vg()).with_context(|| format!("activating {id}"))
 }
 
 /// Deactivates a volume. LVM refuses while it is open.
@@ -280,33 +235,6 @@ mod tests {
             code: 5,
             stderr: stderr.to_owned(),
         })
-    }
-
-    #[test]
-    fn only_a_part_of_the_volume_or_of_its_pool_is_deactivated_for_it() {
-        let cases = [
-            ("vg/lv_rmeta_0", true),
-            ("vg/lv_rimage_12", true),
-            ("vg/lv_rimage_0_imeta", true),
-            ("vg/pool_tmeta", true),
-            ("vg/pool_tdata_rimage_1", true),
-            ("vg/lv_rimage_", false),
-            ("vg/lv_rimage_0x", false),
-            ("vg/lv_data", false),
-            ("vg/lv_0", false),
-            ("vg/lv", false),
-            ("vg/pool", false),
-            ("vg/lv2_rmeta_0", false),
-            ("other/lv_rmeta_0", false),
-        ];
-        for (part, want) in cases {
-            let error = failed(&format!(
-                "Activation of logical volume vg/lv is prohibited while logical volume {part} is \
-                 active."
-            ));
-            let found = active_part(&volume("thin,sparse", "pool", &[]), &error);
-            assert_eq!(found.as_deref(), want.then_some(part), "{part}");
-        }
     }
 
     #[test]

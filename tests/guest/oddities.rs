@@ -1,8 +1,6 @@
-//! What a node may have that others have not: an lvm.conf of its owner's taste, and what LVM
-//! commands that were killed have left.
+//! What a node may have that others have not: an lvm.conf of its owner's taste, a thin pool.
 
 use std::fs;
-use std::path::Path;
 
 use crate::prelude::*;
 
@@ -42,31 +40,6 @@ fn a_report_as_people_like_it_does_not_hide_the_record() {
         node.mount_fails(&volume, &["held ext4", "by its tag"]);
     }
     assert!(group.tags("data").contains(",flexvolume.fs=ext4:"));
-}
-
-#[test]
-fn parts_that_a_killed_activation_left_active_are_cleared_away() {
-    let node = Node::new(Mode::Attach);
-    let group = Group::new("parts");
-    group.pool();
-    group.thin("thin", "32m");
-    let mirror = ["--type", "raid1", "-m1", "--nosync", "--alloc", "anywhere"];
-    let more = ["-qq", "-y", "-L", "32m", "-n", "mirror", "parts"];
-    run("lvcreate", &[&mirror[..], &more].concat());
-    for (lv, parts) in [
-        ("thin", ["pool_tmeta", "pool_tdata"]),
-        ("mirror", ["mirror_rmeta_0", "mirror_rimage_1"]),
-    ] {
-        let volume = Volume::new(&group, lv);
-        run("vgchange", &["-qq", "-an", "parts"]);
-        // LVM can be told to do what it does on its way.
-        for part in parts {
-            group.lv("lvchange", &["-ay"], part);
-            assert!(Path::new(&format!("/dev/mapper/parts-{part}")).exists());
-        }
-        node.done(&["attach", &volume.json(), &host_name()]);
-        assert!(group.is_active(lv));
-    }
 }
 
 #[test]
