@@ -103,29 +103,6 @@ pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
     Ok(None)
 }
 
-/// Whether the copy of the superblock in the first group, where mke2fs puts it unless told
-/// otherwise, knows the ext filesystem with this UUID, as the primary superblock does.
-///
-/// # Errors
-/// As [`read_primary`].
-pub fn is_like_its_backup(device: &impl ReadAt, uuid: &str) -> io::Result<bool> {
-    let Some(primary) = read_primary(device)? else {
-        return Ok(false);
-    };
-    let size = primary.block_size;
-    // A block of bitmap describes a group; blocks of 1 KiB begin at 1.
-    let group = size.saturating_mul(8).min(65_528);
-    let block = group.saturating_add(u64::from(size == 1024));
-    let offset = block.saturating_mul(size);
-    let mut bytes = [0; LONGEST];
-    let length = read_up_to(device, &mut bytes, offset)?;
-    let copy = Superblock::parse(bytes.get(..length).unwrap_or_default(), offset);
-    let is_like = |found: &Superblock| {
-        found.family == Family::Ext && found.uuid == uuid && found.block_size == size
-    };
-    Ok(is_like(&primary) && copy.is_some_and(|copy| is_like(&copy)))
-}
-
 fn read_up_to(device: &impl ReadAt, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0_usize;
     while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {

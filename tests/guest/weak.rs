@@ -153,66 +153,6 @@ fn a_log_is_replayed_with_what_was_synced() {
 }
 
 #[test]
-fn a_superblock_that_e2fsck_left_half_written_is_completed() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("halfway");
-    for (lv, blocks) in [("small", "1024"), ("large", "4096")] {
-        let volume = group.linear(lv, "300m");
-        let device = volume.device();
-        // Inode tables full of what a removed volume left, which mkfs does not clear.
-        let mkfs = [
-            "-q",
-            "-b",
-            blocks,
-            "-E",
-            "nodiscard,lazy_itable_init=1",
-            &device,
-        ];
-        run("mkfs.ext4", &mkfs);
-        let dir = node.up("pod", &volume);
-        let files = format!("cd {} && touch $(seq 500) && sync .", text(&dir));
-        run("sh", &["-c", &files]);
-        node.down("pod", &volume);
-        group.lv("lvchange", &["--deltag", &group.tags(lv)], lv);
-        run("mkfs.ext4", &mkfs);
-        write_synced(&node.up("pod", &volume).join("page"), lv);
-        node.down("pod", &volume);
-        // The time of the last write, of which the checksum then knows nothing.
-        put(&device, 1024 + 0x30, &[1, 2]);
-        assert_eq!(read(&node.up("pod", &volume).join("page")), lv);
-        node.down("pod", &volume);
-        run("e2fsck", &["-f", "-n", &device]);
-    }
-}
-
-#[test]
-fn a_half_written_superblock_is_completed_for_its_own_filesystem_and_hides_no_damage() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("halves");
-    for (lv, request, words) in [
-        // The backup is of another filesystem.
-        (
-            "foreign",
-            "set_super_value uuid random",
-            "Superblock checksum",
-        ),
-        ("damaged", "clri <2>", "e2fsck -f"),
-    ] {
-        let volume = group.linear(lv, "64m");
-        let device = volume.device();
-        run("mkfs.ext4", &["-q", &device]);
-        run("debugfs", &["-w", "-R", request, &device]);
-        put(&device, 1024 + 0x30, &[1, 2]);
-        let before = volume.sectors_written();
-        let advice = "checking the filesystem of";
-        node.mount_fails(&volume, &[advice, words]);
-        if lv == "foreign" {
-            assert_eq!(volume.sectors_written(), before, "{lv}");
-        }
-    }
-}
-
-#[test]
 fn a_volume_whose_device_node_is_missing_or_of_another_device_is_not_mixed_up() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("nodes");
