@@ -192,8 +192,8 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            query: Duration::from_secs(120),
-            activate: Duration::from_secs(180),
+            query: Duration::from_secs(150),
+            activate: Duration::from_secs(150),
             make: Duration::from_secs(900),
             check: Duration::from_secs(1800),
             mount: Duration::from_secs(300),

@@ -1,5 +1,5 @@
 //! Looks at a device that blkid says nothing about: can all of it be read that matters, and does a
-//! copy of a superblock say that it held a filesystem?
+//! copy of a superblock say that it held an ext?
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backups::{self, PAGE};
 use super::signatures;
-use super::superblock::{Family, ReadAt, Superblock};
+use super::superblock::{ReadAt, ext_backup};
 
 /// How much of a device's head and of its tail is read completely.
 ///
@@ -38,10 +38,12 @@ const ZEROED: u64 = 4 << 10;
 pub struct Examination {
     /// The first place that could not be read. Nothing was looked at after it.
     pub unreadable: Option<Unreadable>,
-    /// What is left of filesystems and partition tables, one entry for each of them.
-    pub remains: Vec<Remains>,
+    /// A backup superblock of ext that is as young as the volume.
+    pub backup: Option<Backup>,
     /// What has left its mark where blkid looks for it. blkid should have named that.
     pub signature: Option<String>,
+    /// Whether all that was read is zero.
+    pub is_zero: bool,
     /// The first sector that is not zero of what lvcreate makes zero, in bytes from the beginning.
     pub written: Option<u64>,
 }
@@ -55,80 +57,44 @@ pub struct Unreadable {
     pub error: String,
 }
 
-/// What a removed beginning has left behind.
+/// A backup superblock of an ext whose beginning is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remains {
-    /// Of what.
-    pub kind: Kind,
+pub struct Backup {
     /// Where, in bytes from the beginning.
     pub offset: u64,
     /// The filesystem's UUID.
-    pub uuid: Option<String>,
+    pub uuid: String,
     /// When it was written, in seconds since the epoch.
-    pub written: Option<u64>,
+    pub written: u64,
 }
 
-/// What remains can be of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
-    /// A backup superblock of ext2, ext3 or ext4, written when this volume already existed.
-    Ext,
-    /// A secondary superblock of an xfs of this volume's size.
-    Xfs,
-    /// A mirror of the superblock of a btrfs of this volume's size.
-    Btrfs,
-    /// The second header of a GUID partition table of this volume's size.
-    Gpt,
-}
-
-impl Kind {
-    /// Whether it carries a time, so that it can be told from what a removed volume has left.
-    #[must_use]
-    pub fn has_time(self) -> bool {
-        self == Self::Ext
-    }
-}
-
-impl fmt::Display for Remains {
+impl fmt::Display for Backup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.kind {
-            Kind::Ext => "an ext backup superblock",
-            Kind::Xfs => "an xfs secondary superblock",
-            Kind::Btrfs => "a btrfs superblock mirror",
-            Kind::Gpt => "a backup GPT header",
-        };
-        write!(f, "{what} at byte {}", self.offset)?;
-        let uuid = self.uuid.iter().map(|uuid| format!("UUID {uuid}"));
-        let written = self.written.and_then(|seconds| {
-            // The end of the year 9999, the last that can be written. What is on a disk may be more.
-            let time = Duration::from_secs(seconds.min(253_402_300_799));
-            let time = SystemTime::UNIX_EPOCH.checked_add(time)?;
-            Some(format!("written {}", format_rfc3339_seconds(time)))
-        });
-        let details: Vec<_> = uuid.chain(written).collect();
-        if details.is_empty() {
-            return Ok(());
+        let Self { offset, uuid, .. } = self;
+        write!(f, "an ext backup superblock at byte {offset} (UUID {uuid}")?;
+        // The end of the year 9999, the last that can be written. What is on a disk may be more.
+        let written = Duration::from_secs(self.written.min(253_402_300_799));
+        if let Some(time) = SystemTime::UNIX_EPOCH.checked_add(written) {
+            write!(f, ", written {}", format_rfc3339_seconds(time))?;
         }
-        write!(f, " ({})", details.join(", "))
+        write!(f, ")")
     }
 }
 
 /// Reads the head, the tail and every usual place of a backup superblock of `device`, which has
 /// `size` bytes and was made at `lv_time` (seconds since the epoch; 0: nobody knows).
 ///
-/// What counts as remains:
-/// - an ext backup that was made or rewritten at `lv_time` or later. An older one is what a removed
-///   volume has left in the same place. All of this rests on the node's clock: if it was set back
-///   between lvcreate and mkfs, or if an older filesystem was copied onto the volume block by
-///   block, its backups look too old;
-/// - an xfs or btrfs copy, or a GPT header, that is in its right place and fits `size`. These have
-///   no time, and a removed volume of the same size in the same place leaves the same.
+/// A backup counts if it was made or rewritten at `lv_time` or later. An older one is what a removed
+/// volume has left in the same place. All of this rests on the node's clock: if it was set back
+/// between lvcreate and mkfs, or if an older filesystem was copied onto the volume block by block,
+/// its backups look too old. Copies of other filesystems carry no time, and do not count.
 #[must_use]
 pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64) -> Examination {
     let mut seen = Examination {
         unreadable: None,
-        remains: Vec::new(),
+        backup: None,
         signature: None,
+        is_zero: true,
         written: None,
     };
     device.forget_cache();
@@ -221,6 +187,7 @@ impl Examination {
             if ZERO.starts_with(sector) {
                 continue;
             }
+            self.is_zero = false;
             let at = index.saturating_mul(SECTOR);
             let bytes = chunk.get(at..).unwrap_or_default();
             let offset = start.saturating_add(at as u64);
@@ -231,57 +198,19 @@ impl Examination {
                 self.signature = signatures::in_sector(sector, offset, size)
                     .map(|what| format!("{what} at byte {offset}"));
             }
-            let found = filesystem(bytes, offset, size, lv_time)
-                .or_else(|| partition_table(bytes, offset, size));
-            if let Some(found) = found {
-                self.remember(found);
+            if self.backup.is_none() {
+                self.backup = backup(bytes, offset, lv_time);
             }
         }
     }
-
-    fn remember(&mut self, found: Remains) {
-        let is_known = |known: &Remains| known.kind == found.kind && known.uuid == found.uuid;
-        if !self.remains.iter().any(is_known) {
-            self.remains.push(found);
-        }
-    }
 }
 
-fn filesystem(bytes: &[u8], offset: u64, size: u64, lv_time: u64) -> Option<Remains> {
-    let found = Superblock::parse(bytes, offset)?;
-    if found.is_primary(offset) {
-        // That is for blkid to judge, with its checksums, and a signature if it does not.
-        return None;
-    }
-    let (kind, counts) = match found.family {
-        // Whatever its size: the volume may have been extended or reduced since.
-        Family::Ext => (
-            Kind::Ext,
-            found.newest_time.is_none_or(|time| time >= lv_time),
-        ),
-        Family::Xfs => (Kind::Xfs, found.fits(size)),
-        Family::Btrfs => (Kind::Btrfs, found.fits(size) && !found.in_progress),
-    };
-    counts.then_some(Remains {
-        kind,
+fn backup(bytes: &[u8], offset: u64, lv_time: u64) -> Option<Backup> {
+    let found = ext_backup(bytes, offset)?;
+    let written = found.newest_time?;
+    (written >= lv_time).then_some(Backup {
         offset,
-        uuid: Some(found.uuid),
-        written: found.newest_time,
-    })
-}
-
-/// The second header of a GPT is the device's last sector, and names its own (UEFI specification,
-/// "GPT Header"). blkid wants to see the first sector of the device too, so it may have missed it.
-fn partition_table(bytes: &[u8], offset: u64, size: u64) -> Option<Remains> {
-    let number = u64::from_le_bytes(*bytes.get(24..)?.first_chunk()?);
-    let sector = size.checked_sub(offset)?;
-    let is_there = bytes.starts_with(b"EFI PART")
-        && [512, 4096].contains(&sector)
-        && number.checked_mul(sector) == Some(offset);
-    is_there.then_some(Remains {
-        kind: Kind::Gpt,
-        offset,
-        uuid: None,
-        written: None,
+        uuid: found.uuid,
+        written,
     })
 }

@@ -227,8 +227,8 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
     if let Some(at) = seen.written.filter(|_| !record.creating) {
         bail!(
             "{id} has data at byte {at} that blkid does not know, where lvcreate leaves nothing but \
-             zeroes: somebody has written there, as on an encrypted or a raw volume. It is not \
-             formatted. If that data may go run `{me} allow-format {id}`"
+             zeroes: somebody has written there, as on an encrypted or a raw volume, or a header is \
+             damaged. It is not formatted. If that data may go run `{me} allow-format {id}`"
         );
     }
     Ok(())
@@ -240,11 +240,10 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
 /// Which one, and how an operator gives his word.
 pub(super) fn require_no_remains(subject: &Subject, seen: &Examination) -> Result<()> {
     let id = &subject.device.id;
-    // What has no time on it cannot be told from the remains of a removed volume.
-    if let Some(remains) = seen.remains.iter().find(|remains| remains.kind.has_time()) {
+    if let Some(backup) = &seen.backup {
         bail!(
-            "{id} looks blank at its beginning, but {remains} says that it held data; it is not \
-             formatted. Repair or restore it (for ext: `e2fsck -b`), or if its data may go run \
+            "{id} looks blank at its beginning, but {backup} says that it held data; it is not \
+             formatted. Repair or restore it (`e2fsck -b`), or if its data may go run \
              `{me} allow-format {id}`",
             me = own_name()
         );

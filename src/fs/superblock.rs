@@ -1,4 +1,4 @@
-//! Reads superblocks of the filesystems that this driver makes: the primary one and its backups.
+//! Reads superblocks of the filesystems that this driver makes: the primary one, and ext's backups.
 //!
 //! Layouts: the kernel's `Documentation/filesystems/ext4/super.rst`, `fs/xfs/libxfs/xfs_format.h`
 //! (big-endian) and `include/uapi/linux/btrfs_tree.h`.
@@ -67,21 +67,17 @@ pub struct Superblock {
     pub uuid: String,
     /// What the filesystem covers of this device, in bytes.
     pub size: u64,
-    /// Its block size in bytes (btrfs: sector size).
-    pub block_size: u64,
     /// Whether nobody has ever mounted it. Only ext records that: false means "maybe".
     pub never_mounted: bool,
     /// When it was made or last written, whichever is later, in seconds since the epoch. xfs and
     /// btrfs have no time in their superblocks.
     pub newest_time: Option<u64>,
-    /// Whether it asks to be repaired.
-    pub has_errors: bool,
     /// Whether its mkfs has not come to its end.
     pub in_progress: bool,
 }
 
-/// Where the primary superblocks are: ext, xfs, btrfs.
-const PRIMARY: [u64; 3] = [1024, 0, 64 << 10];
+/// Where the primary superblock of ext is.
+const PRIMARY_EXT: u64 = 1024;
 
 /// As many bytes as any of the superblocks' fields below reach: ext's `s_mkfs_time_hi` is the last.
 const LONGEST: usize = 1024;
@@ -91,17 +87,27 @@ const LONGEST: usize = 1024;
 /// # Errors
 /// The device's; a device that ends before the superblock is no error.
 pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
-    for offset in PRIMARY {
+    let readers: [(u64, Reader); 3] = [(PRIMARY_EXT, ext), (0, xfs), (64 << 10, btrfs)];
+    for (offset, reader) in readers {
         let mut bytes = [0; LONGEST];
         let length = read_up_to(device, &mut bytes, offset)?;
-        let bytes = bytes.get(..length).unwrap_or_default();
-        let found = Superblock::parse(bytes, offset).filter(|_| length == LONGEST);
+        let found = reader(&Fields(&bytes), offset).filter(|_| length == LONGEST);
         if found.is_some() {
             return Ok(found);
         }
     }
     Ok(None)
 }
+
+/// The ext superblock in `bytes`, which lie at `offset` of the device, if it is a backup. None: it
+/// is not one, or by its own geometry it does not belong to this place.
+#[must_use]
+pub fn ext_backup(bytes: &[u8], offset: u64) -> Option<Superblock> {
+    ext(&Fields(bytes), offset).filter(|_| offset != PRIMARY_EXT)
+}
+
+/// Reads the superblock that lies at an offset of the device.
+type Reader = fn(&Fields, u64) -> Option<Superblock>;
 
 fn read_up_to(device: &impl ReadAt, into: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut done = 0_usize;
@@ -116,50 +122,9 @@ fn read_up_to(device: &impl ReadAt, into: &mut [u8], offset: u64) -> io::Result<
     Ok(done)
 }
 
-impl Superblock {
-    /// Reads the superblock in `bytes`, which lie at `offset` of the device. None: it is none, or
-    /// by its own geometry no copy of it belongs to this place.
-    #[must_use]
-    pub fn parse(bytes: &[u8], offset: u64) -> Option<Self> {
-        let fields = Fields(bytes);
-        ext(&fields, offset)
-            .or_else(|| xfs(&fields, offset))
-            .or_else(|| btrfs(&fields, offset))
-    }
-
-    /// Whether `offset` is where the primary superblock of this family is.
-    #[must_use]
-    pub fn is_primary(&self, offset: u64) -> bool {
-        let [ext, xfs, btrfs] = PRIMARY;
-        offset
-            == match self.family {
-                Family::Ext => ext,
-                Family::Xfs => xfs,
-                Family::Btrfs => btrfs,
-            }
-    }
-
-    /// Whether the filesystem is as large as a device of `device_size` bytes would have made it.
-    #[must_use]
-    pub fn fits(&self, device_size: u64) -> bool {
-        let left_over = match self.family {
-            // mke2fs drops a last group that could hold next to nothing but its own tables.
-            Family::Ext => 8 << 20,
-            // mkfs.xfs drops a last allocation group of less than XFS_AG_MIN_BYTES.
-            Family::Xfs => 16 << 20,
-            // btrfs rounds to whole sectors, of at most a page of 64 KiB.
-            Family::Btrfs => 64 << 10,
-        };
-        device_size
-            .checked_sub(self.size)
-            .is_some_and(|rest| rest < left_over)
-    }
-}
-
 fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
     const INCOMPAT_JOURNAL_DEV: u32 = 0x8;
     const INCOMPAT_64BIT: u32 = 0x80;
-    const STATE_HAS_ERRORS: u16 = 0x2;
 
     if fields.le16(0x38)? != 0xEF53 {
         return None;
@@ -179,8 +144,7 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
     if first_block > 1 || blocks <= first_block || blocks_per_group == 0 {
         return None;
     }
-    let [primary, ..] = PRIMARY;
-    if offset != primary {
+    if offset != PRIMARY_EXT {
         // A backup is the first block of its group, and names the group.
         let block = whole(offset, block_size)?;
         let group = whole(block.checked_sub(first_block)?, blocks_per_group)?;
@@ -203,18 +167,14 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         family: Family::Ext,
         uuid: fields.uuid(0x68)?,
         size: blocks.checked_mul(block_size)?,
-        block_size,
         never_mounted: mounted == 0 && fields.le16(0x34)? == 0,
         // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, `s_wtime` with them.
         newest_time: Some(made.max(written).max(mounted)),
-        has_errors: fields.le16(0x3A)? & STATE_HAS_ERRORS != 0,
         in_progress: false,
     })
 }
 
-fn xfs(fields: &Fields, offset: u64) -> Option<Superblock> {
-    const INCOMPAT_NEEDS_REPAIR: u32 = 0x10;
-
+fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
     if fields.array(0)? != *b"XFSB" {
         return None;
     }
@@ -230,27 +190,17 @@ fn xfs(fields: &Fields, offset: u64) -> Option<Superblock> {
     if !is_sane {
         return None;
     }
-    // Every allocation group begins with a copy.
-    let group_size = group_blocks.checked_mul(block_size)?;
-    if whole(offset, group_size)? >= groups {
-        return None;
-    }
-    let is_version_5 = fields.be16(100)? & 0xF == 5;
     Some(Superblock {
         family: Family::Xfs,
         uuid: fields.uuid(32)?,
         size: blocks.checked_mul(block_size)?,
-        block_size,
         never_mounted: false,
         newest_time: None,
-        has_errors: is_version_5 && fields.be32(216)? & INCOMPAT_NEEDS_REPAIR != 0,
         in_progress: fields.byte(126)? != 0,
     })
 }
 
 fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
-    const FLAG_ERROR: u64 = 1 << 2;
-
     // mkfs.btrfs writes the second one while it is at work (BTRFS_MAGIC_TEMPORARY).
     let in_progress = match &fields.array(0x40)? {
         b"_BHRfS_M" => false,
@@ -267,10 +217,8 @@ fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         family: Family::Btrfs,
         uuid: fields.uuid(0x20)?,
         size,
-        block_size,
         never_mounted: false,
         newest_time: None,
-        has_errors: fields.le64(0x38)? & FLAG_ERROR != 0,
         in_progress,
     })
 }
@@ -302,10 +250,6 @@ impl Fields<'_> {
 
     fn le64(&self, at: usize) -> Option<u64> {
         self.array(at).map(u64::from_le_bytes)
-    }
-
-    fn be16(&self, at: usize) -> Option<u16> {
-        self.array(at).map(u16::from_be_bytes)
     }
 
     fn be32(&self, at: usize) -> Option<u32> {

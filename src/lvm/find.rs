@@ -52,9 +52,7 @@ fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError>
         Err(error @ ToolError::Failed { code: FAILED, .. }) => {
             let lv = id.lv().as_str();
             let command = ask("lvs", "lv_name", limit).operand(id.vg().as_str());
-            match read(host, &command, |r| {
-                r.has("lv", "lv_name", lv)
-            }) {
+            match read(host, &command, |r| r.has("lv", "lv_name", lv)) {
                 Ok(false) => Ok(Found::NoVolume),
                 Err(_) if is_unknown(host, id.vg(), limit) => Ok(Found::NoGroup),
                 Ok(true) | Err(_) => Err(error),
@@ -68,9 +66,7 @@ fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError>
 /// and those that are locked are in that list too.
 fn is_unknown(host: &Host, vg: &VgName, limit: Duration) -> bool {
     let command = ask("vgs", "vg_name", limit).args(["--readonly", "--foreign", "--shared"]);
-    let listed = read(host, &command, |r| {
-        r.has("vg", "vg_name", vg.as_str())
-    });
+    let listed = read(host, &command, |r| r.has("vg", "vg_name", vg.as_str()));
     matches!(listed, Ok(false))
 }
 
