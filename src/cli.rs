@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
 
 use crate::config::{Config, FILE_VARIABLE, Loaded};
-use crate::fs::{EXAMINE, FLUSH, examine::examine};
+use crate::fs::{EXAMINE, examine::examine};
 use crate::host::trust::load;
 use crate::host::{Host, Kernel, LinuxKernel, Log, Processes, Signals};
 use crate::mount::UNMOUNT;
@@ -61,7 +61,6 @@ pub fn main(args: &[OsString]) -> Printed {
         Some(first) if calls::NAMES.iter().any(|name| first == name) => call_out(args, words),
         Some(first) if is_for_people(first) => people(args),
         Some(first) if first == EXAMINE => examine_stdin(words),
-        Some(first) if first == FLUSH => flush_stdin(),
         Some(first) if first == UNMOUNT => unmount_alone(words),
         _ => call_out(args, words),
     }
@@ -77,20 +76,13 @@ fn examine_stdin(words: &[OsString]) -> Printed {
                 .parse()
                 .context("reading a number")
         };
-        let seen = examine(&stdin()?, number(1)?, number(2)?);
+        let device = stdin()?;
+        // lvcreate does not: if the power went, what it has wiped could show again.
+        device.sync_all().context("flushing the disk")?;
+        let seen = examine(&device, number(1)?, number(2)?);
         Ok(serde_json::to_string(&seen)?)
     };
     alone(examine())
-}
-
-/// `flush-stdin`: has the disk keep what was written to the device on standard input, for which it
-/// may take for ever.
-fn flush_stdin() -> Printed {
-    let flush = || -> Result<String> {
-        stdin()?.sync_all()?;
-        Ok(String::new())
-    };
-    alone(flush())
 }
 
 fn stdin() -> Result<File> {

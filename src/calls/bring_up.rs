@@ -81,7 +81,7 @@ fn activate(
             let Some(policy) = policy.filter(|policy| policy.create) else {
                 return Ok(Err(Missing::Volume));
             };
-            create(host, config, policy, options, None)?;
+            create(host, config, policy, options)?;
             // lvcreate has activated it.
             if let Some(device) = Device::find(host.kernel, id)? {
                 return Ok(Ok(device));
@@ -100,13 +100,17 @@ fn activate(
     let _lock = (config.deactivate && held.is_none())
         .then(|| lock::hold_inactive(host.kernel, &volume, config.limits.lock))
         .transpose()?;
-    if let Err(error) = lvm::activate(host, &config.limits, id) {
-        match policy.filter(|policy| policy.create && lvm::is_unborn(&volume, &error)) {
-            Some(policy) => create(host, config, policy, options, Some(&volume))?,
-            None => return Err(error),
+    lvm::activate(host, &config.limits, id).map_err(|error| {
+        // A thin volume may be in LVM's metadata and not in its pool, a RAID volume not be ready.
+        if volume.record.new {
+            error.context(format!(
+                "{id} is new and nobody has used it; if lvcreate was cut short, run `lvremove \
+                 {id}`, and it is made again"
+            ))
+        } else {
+            error
         }
-        lvm::activate(host, &config.limits, id)?;
-    }
+    })?;
     match find_soon(host, config, id)? {
         Some(device) => Ok(Ok(device)),
         None => bail!(

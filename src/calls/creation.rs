@@ -3,38 +3,21 @@
 use anyhow::{Result, anyhow, bail};
 
 use crate::config::{Config, VolumeGroup};
-use crate::device::Device;
-use crate::fs::flush;
-use crate::host::{Host, Lock};
+use crate::host::Host;
 use crate::lock;
-use crate::lvm::{self, Found, Tags, Volume};
+use crate::lvm::{self, Found};
 use crate::names::LvId;
 use crate::options::Options;
 use crate::size::Bytes;
 
-/// Makes the volume if there is none of its name, or only `unborn`, of which the making was cut
-/// short.
+/// Makes the volume if there is none of its name.
 ///
 /// # Errors
-/// When there is no size, the config or LVM does not allow it, or it cannot be recorded as made.
-pub fn create(
-    host: &Host,
-    config: &Config,
-    policy: &VolumeGroup,
-    options: &Options,
-    unborn: Option<&Volume>,
-) -> Result<()> {
+/// When there is no size, or the config or LVM does not allow it.
+pub fn create(host: &Host, config: &Config, policy: &VolumeGroup, options: &Options) -> Result<()> {
     let id = &options.id;
     let Some(size) = options.size else {
-        match unborn {
-            None => {
-                bail!("there is no logical volume {id}, and none is made without the option `size`")
-            }
-            Some(_) => bail!(
-                "{id} was not made to its end and cannot be used; it is made again if its options \
-                 have a `size`, or after `lvremove {id}` by hand"
-            ),
-        }
+        bail!("there is no logical volume {id}, and none is made without the option `size`");
     };
     if options.read_only {
         bail!(
@@ -45,33 +28,14 @@ pub fn create(
     require_max_size(config, id, size)?;
     // Under a lock of the name: the volume has no UUID yet. Another call may have just made it.
     let lock = lock::hold_name(host.kernel, &id.dm_name(), config.limits.lock)?;
-    if let Found::Volume(found) = lvm::find(host, id, config.limits.query)? {
-        if unborn.is_none_or(|unborn| unborn.uuid != found.uuid) {
-            return Ok(());
-        }
-        lvm::remove_unborn(host, &config.limits, &found, &lock)?;
+    if let Found::Volume(_) = lvm::find(host, id, config.limits.query)? {
+        return Ok(());
     }
     let pool = options.thin_pool.as_ref().or(policy.thin_pool.as_ref());
     if pool.is_none() {
         require_reserve(host, config, policy, id, size)?;
     }
-    lvm::create(host, &config.limits, id, size, pool, policy, &lock)?;
-    note_made(host, config, id, &lock)
-}
-
-/// Records that lvcreate has ended, and has wiped the volume for good.
-fn note_made(host: &Host, config: &Config, id: &LvId, lock: &Lock) -> Result<()> {
-    // LVM has waited for udev. If that is late all the same, the first mount sees to the record.
-    let Some(device) = Device::find(host.kernel, id)? else {
-        host.log.about(
-            "unrecorded",
-            &format!("{id} was made, but has no device yet"),
-        );
-        return Ok(());
-    };
-    flush(host, &config.limits, &device)?;
-    let tags = Tags::default().and_wiped();
-    lvm::retag(host, &config.limits, id, &tags, Some(lock))
+    lvm::create(host, &config.limits, id, size, pool, policy, &lock)
 }
 
 /// Fails if the config allows no volume of this size.

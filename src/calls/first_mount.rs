@@ -48,15 +48,10 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
     } = *call;
     let limits = &config.limits;
     ensure_not_suspended(host, config, device)?;
-    let mut volume = ask_lvm(host, config, device)?;
-    let mut _being_made = None;
-    if volume.record.creating {
-        // Another call is at it, or was killed and has left its lvcreate at work, which is to wipe
-        // what is on the volume.
-        let name = device.id.dm_name();
-        _being_made = Some(lock::hold_name(host.kernel, &name, limits.lock)?);
-        volume = ask_lvm(host, config, device)?;
-    }
+    let volume = ask_lvm(host, config, device)?;
+    // A call that was killed may have left its lvcreate at work, which wipes what is on the volume.
+    let making = || lock::hold_name(host.kernel, &device.id.dm_name(), limits.lock);
+    let _being_made = volume.record.new.then(making).transpose()?;
     require_usable(&volume)?;
     if !options.read_only {
         require_room(host, config, &volume)?;
@@ -89,7 +84,7 @@ pub fn mount_first(call: &FirstMount) -> Result<Option<String>> {
     // A tag that allows mkfs must be gone before there can be data: from here on this call may be
     // killed, and the repeated one finds a mount and looks no further.
     let record = &volume.record;
-    let may_be_formatted = record.making.is_some() || record.may_format || record.creating;
+    let may_be_formatted = record.making.is_some() || record.may_format || record.new;
     if may_be_formatted {
         device.require_still_there(host.kernel)?;
         adopt(host, config, &volume, &ready, lock)?;

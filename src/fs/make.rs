@@ -4,12 +4,11 @@ use std::sync::Arc;
 use anyhow::{Context, Error, Result, bail};
 
 use super::examine::Examination;
-use super::flush::flush;
-use super::prepare::{Ready, Subject, require_blank, require_no_remains, require_readable};
+use super::prepare::{Ready, Subject, require_blank, require_readable};
 use super::probe::{Content, probe};
 use super::superblock::{self, Family, Superblock};
 use crate::host::{Command, Effect, ToolError};
-use crate::lvm::{MAKING, Tags, made_tag, making_tag, retag};
+use crate::lvm::{Tags, made_tag, making_tag, retag};
 use crate::names::FsType;
 use crate::size::Bytes;
 
@@ -33,17 +32,6 @@ pub(super) fn from_blank(subject: &Subject, claim: File) -> Result<Ready> {
             id = subject.device.id
         ),
     }
-}
-
-/// Makes a filesystem over what a removed volume left, which lvcreate did not come to wipe.
-pub(super) fn over_remains(subject: &Subject, claim: File) -> Result<Ready> {
-    let fs = subject.wanted.unwrap_or(subject.config.default_fs);
-    let claim = Arc::new(claim);
-    require_writable(subject, fs)?;
-    let seen = examine(subject, &claim)?;
-    require_readable(subject, &seen)?;
-    require_no_remains(subject, &seen)?;
-    make(subject, claim, fs, Force::OverRemains)
 }
 
 /// Makes the filesystem again whose first making was cut short.
@@ -121,8 +109,7 @@ fn examine(subject: &Subject, claim: &Arc<File>) -> Result<Examination> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Force {
     No,
-    /// What is there is the half of a filesystem that the driver's own mkfs left, or what a removed
-    /// volume did.
+    /// What is there is the half of a filesystem that the driver's own mkfs left.
     OverRemains,
 }
 
@@ -137,20 +124,9 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
     } = *subject;
     let making = making_tag(fs);
     let is_new = !volume.record.tags.contains(&making);
-    let earlier: Vec<String> = volume
-        .record
-        .making
-        .iter()
-        .map(|fs| format!("{MAKING}{fs}"))
-        .collect();
+    let earlier = volume.record.unmade_tags();
     if is_new {
         let mut tags = Tags::adding(making.as_str());
-        if volume.record.creating {
-            // lvcreate may have wiped it before it was killed. If the power went after mkfs is
-            // recorded as begun, a removed volume's filesystem could show again, and be taken for
-            // ours.
-            flush(host, &config.limits, device)?;
-        }
         // A mkfs of another type was cut short before: only the newest attempt counts.
         tags.remove.clone_from(&earlier);
         device.require_still_there(host.kernel)?;
@@ -170,10 +146,7 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
     if let Err(error) = host.run(&command) {
         let refused = matches!(error, ToolError::Failed { .. } | ToolError::Missing { .. });
         let mut error = Error::from(error);
-        if refused
-            && volume.record.made.is_none()
-            && (volume.record.created || volume.record.creating)
-        {
+        if refused && volume.record.new {
             error = error.context(format!(
                 "if it is too small, `lvextend` or `lvremove` {} by hand: its option `size` counts \
                  only when it is made",
@@ -183,7 +156,7 @@ fn make(subject: &Subject, claim: Arc<File>, fs: FsType, force: Force) -> Result
         let error = error.context(format!("making {fs} on {}", device.id));
         drop(pin);
         if refused && is_new && force == Force::No && is_untouched(subject) {
-            // What an earlier mkfs left, of another type perhaps, is as it was.
+            // What lvcreate or an earlier mkfs left, of another type perhaps, is as it was.
             let tags = Tags {
                 add: earlier,
                 remove: vec![making],

@@ -3,7 +3,6 @@
 mod backups;
 mod check;
 pub mod examine;
-mod flush;
 mod grow;
 mod make;
 mod prepare;
@@ -14,10 +13,7 @@ pub mod superblock;
 pub use check::check;
 /// The call by which the driver runs itself to read a device. Not for people.
 pub const EXAMINE: &str = "examine-stdin";
-/// The call by which the driver runs itself to flush a device. Not for people.
-pub const FLUSH: &str = "flush-stdin";
 
-pub use flush::flush;
 pub use grow::{grow, grow_if_smaller};
 pub use prepare::{Ready, Subject, prepare};
 pub use probe::{Content, probe};

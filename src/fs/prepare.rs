@@ -64,6 +64,15 @@ pub fn prepare(subject: &Subject) -> Result<Ready> {
         Err(e) => return Err(e).with_context(|| format!("opening {}", device.path.display())),
     };
     let content = probe(subject.host, &subject.config.limits, device)?;
+    if subject.volume.record.new && content != Content::Nothing {
+        bail!(
+            "{id} holds {content}, but it is new and the driver has not formatted it: lvcreate was \
+             cut short before it wiped what a removed volume left, or somebody put that there. Run \
+             `lvremove {id}`, and it is made again; or keep a filesystem with `{} adopt {id}`",
+            own_name(),
+            id = device.id
+        );
+    }
     match content {
         Content::Nothing => make::from_blank(subject, claim),
         Content::Filesystem { fs, uuid } => {
@@ -76,9 +85,6 @@ pub fn prepare(subject: &Subject) -> Result<Ready> {
                     device.id
                 )
             })?;
-            if is_left_behind(subject, fs, &found)? {
-                return make::over_remains(subject, claim);
-            }
             if make::was_cut_short(subject, fs, &found)? {
                 return make::again(subject, claim, fs);
             }
@@ -93,42 +99,6 @@ pub fn prepare(subject: &Subject) -> Result<Ready> {
                 .map_or("a filesystem of this driver".to_owned(), |fs| fs
                     .to_string()),
             device.path.display(),
-            own_name()
-        ),
-    }
-}
-
-/// Whether what is found is what a removed volume has left in this one's place. lvcreate wipes
-/// that, but whoever kills it first leaves a volume on which it shows. The tag that lvcreate sets
-/// with the volume, and the driver takes away when it is wiped, tells such a volume.
-///
-/// Time tells: what is older than the volume cannot have been made on it. (It rests on the node's
-/// clock, as with backups; see [`examine`](super::examine::examine).)
-///
-/// # Errors
-/// When nothing tells.
-fn is_left_behind(subject: &Subject, fs: FsType, found: &Superblock) -> Result<bool> {
-    let Volume {
-        id,
-        record,
-        created,
-        layout,
-        ..
-    } = subject.volume;
-    // A thin volume reads as zeroes where nothing was written.
-    if !record.creating || record.made.is_some() || layout.contains("thin") {
-        return Ok(false);
-    }
-    match found.newest_time {
-        Some(time) if time != *created => Ok(time < *created),
-        // Before mkfs all was blank: it is what the driver's own mkfs has made.
-        _ if record.making.is_some() => Ok(false),
-        _ => bail!(
-            "{id} holds {fs} {}, but the driver was stopped when it made this volume: a removed \
-             volume left that there, and lvcreate did not come to wipe it; or somebody made it by \
-             hand. In the first case run `lvremove {id}`, and the volume is made again; \
-             if it is the right content, run `{} adopt {id}`",
-            found.uuid,
             own_name()
         ),
     }
@@ -223,29 +193,18 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
              run `{me} allow-format {id}`"
         );
     }
-    require_no_remains(subject, seen)?;
-    if let Some(at) = seen.written.filter(|_| !record.creating) {
-        bail!(
-            "{id} has data at byte {at} that blkid does not know, where lvcreate leaves nothing but \
-             zeroes: somebody has written there, as on an encrypted or a raw volume, or a header is \
-             damaged. It is not formatted. If that data may go run `{me} allow-format {id}`"
-        );
-    }
-    Ok(())
-}
-
-/// Says no to mkfs if a backup superblock says that a filesystem was made on this very volume.
-///
-/// # Errors
-/// Which one, and how an operator gives his word.
-pub(super) fn require_no_remains(subject: &Subject, seen: &Examination) -> Result<()> {
-    let id = &subject.device.id;
     if let Some(backup) = &seen.backup {
         bail!(
             "{id} looks blank at its beginning, but {backup} says that it held data; it is not \
              formatted. Repair or restore it (`e2fsck -b`), or if its data may go run \
-             `{me} allow-format {id}`",
-            me = own_name()
+             `{me} allow-format {id}`"
+        );
+    }
+    if let Some(at) = seen.written {
+        bail!(
+            "{id} has data at byte {at} that blkid does not know, where lvcreate leaves nothing but \
+             zeroes: somebody has written there, as on an encrypted or a raw volume, or a header is \
+             damaged. It is not formatted. If that data may go run `{me} allow-format {id}`"
         );
     }
     Ok(())

@@ -3,14 +3,14 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Result, bail};
 
-use super::record::{CREATING, Tags};
+use super::record::{NEW, Tags};
 use super::report::Volume;
 use super::wait::explain;
 use super::words::words;
 use crate::config::{Limits, VolumeGroup};
-use crate::host::{Command, Host, Lock, ToolError};
+use crate::host::{Command, Host, Lock};
 use crate::names::{LvId, LvName, VgName};
 use crate::size::Bytes;
 
@@ -83,7 +83,7 @@ pub fn retag(
 
 /// Makes a volume of at least `size`, in `pool` if one is given. Signatures that a removed volume
 /// left in its place are wiped, as only a volume that was made just now allows. The volume comes
-/// with the tag [`CREATING`].
+/// with the tag [`NEW`].
 ///
 /// # Errors
 /// LVM's, e.g. no space.
@@ -104,7 +104,7 @@ pub fn create(
     let bytes = format!("{}b", rounded.get());
     let command = Command::writes("lvcreate", limits.make).stdin(Arc::clone(&lock.file()));
     // The tag comes with the volume, in one change of LVM's metadata, and before anything is wiped.
-    let mut command = command.args(["--yes", "--addtag", CREATING, "--name", id.lv().as_str()]);
+    let mut command = command.args(["--yes", "--addtag", NEW, "--name", id.lv().as_str()]);
     command = match pool {
         // Where nothing was written, a thin volume reads as zeroes.
         Some(pool) => command.args(["--virtualsize", &bytes, "--thinpool", pool.as_str()]),
@@ -114,57 +114,6 @@ pub fn create(
         .args(&policy.lvcreate_options)
         .operand(id.vg().as_str());
     run(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
-}
-
-/// Whether a volume that could not be activated, for this reason, has never come to be, because
-/// lvcreate was killed. No other command makes up for that:
-/// - a thin volume that is in LVM's metadata, but not in the pool;
-/// - a RAID volume whose own metadata was not cleared. LVM has never activated it.
-///
-/// The reason alone proves little: a killed `lvchange --resync` leaves a RAID volume just so. That
-/// the record says "creating" and nothing else tells that nobody has used it yet.
-#[must_use]
-pub fn is_unborn(volume: &Volume, error: &Error) -> bool {
-    let Some(ToolError::Failed { stderr, .. }) = error.downcast_ref() else {
-        return false;
-    };
-    let words = if volume.layout.contains("raid") {
-        // As LVM 2.03.16 says it. With other words, the volume waits for an operator's lvremove.
-        "with visible SubLVs"
-    } else {
-        // ENODATA. Source: Linux drivers/md/dm-thin-metadata.c, dm_pool_open_thin_device.
-        "No data available"
-    };
-    stderr.contains(words) && is_never_used(volume)
-}
-
-/// Whether the driver began to make this volume, and nothing was ever done with it.
-fn is_never_used(volume: &Volume) -> bool {
-    let is_thin = volume.layout.contains("thin") && volume.pool.is_some();
-    // lvcreate marks a RAID volume so until its parts are ready.
-    let is_raid = volume.layout.contains("raid") && volume.skip == "skip activation";
-    let has_content = volume.record.content_tags().next().is_some();
-    let is_idle = !volume.active && !volume.open;
-    (is_thin || is_raid) && volume.record.creating && !has_content && is_idle
-}
-
-/// Removes a volume that has never come to be, so that it can be made again.
-///
-/// # Errors
-/// When it is anything else, or LVM's reason.
-pub fn remove_unborn(host: &Host, limits: &Limits, volume: &Volume, lock: &Lock) -> Result<()> {
-    let id = &volume.id;
-    if !is_never_used(volume) {
-        bail!(
-            "{id} was being made a moment ago, and is in use now; it is left as it is. If this \
-             comes again, see `lvs -a -o +lv_tags {id}`"
-        );
-    }
-    let command = Command::writes("lvremove", limits.make)
-        .stdin(Arc::clone(&lock.file()))
-        .args(["--yes"])
-        .operand(id.to_string());
-    run(host, &command, id.vg()).with_context(|| format!("removing the unfinished {id}"))
 }
 
 /// Makes a volume at least `size` large; one that already is stays as it is.
@@ -190,77 +139,4 @@ pub fn extend(host: &Host, limits: &Limits, volume: &Volume, size: Bytes) -> Res
             volume.id.vg()
         )
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::report::Report;
-    use super::*;
-
-    /// A volume as LVM shows it.
-    fn volume(layout: &str, pool: &str, more: &[(&str, &str)]) -> Volume {
-        let mut row = vec![
-            ("vg_name", "vg"),
-            ("lv_name", "lv"),
-            ("lv_uuid", "a-b"),
-            ("lv_size", "4194304"),
-            ("lv_time", "1"),
-            ("lv_tags", CREATING),
-            ("lv_active", ""),
-            ("lv_skip_activation", "skip activation"),
-            ("lv_permissions", "writeable"),
-            ("lv_health_status", ""),
-            ("lv_device_open", ""),
-            ("lv_layout", layout),
-            ("lv_role", "public"),
-            ("pool_lv", pool),
-            ("data_percent", ""),
-            ("metadata_percent", ""),
-            ("vg_extent_size", "4194304"),
-            ("vg_free", "0"),
-        ];
-        for (field, value) in more {
-            row.retain(|(other, _)| other != field);
-            row.push((field, value));
-        }
-        let row: std::collections::BTreeMap<_, _> = row.into_iter().collect();
-        let json = serde_json::json!({ "report": [{ "lv": [row] }] }).to_string();
-        let report = Report::parse(json.as_bytes()).unwrap();
-        report.volumes().unwrap().remove(0)
-    }
-
-    fn failed(stderr: &str) -> Error {
-        Error::from(ToolError::Failed {
-            line: "lvchange".to_owned(),
-            code: 5,
-            stderr: stderr.to_owned(),
-        })
-    }
-
-    #[test]
-    fn only_a_volume_that_nobody_can_have_used_counts_as_unborn() {
-        let thin = failed("device-mapper: reload ioctl on  (254:5) failed: No data available");
-        let raid = failed("Cannot activate LV vg/lv with visible SubLVs.");
-        for (layout, pool, error) in [("thin,sparse", "pool", &thin), ("raid,raid1", "", &raid)] {
-            assert!(is_unborn(&volume(layout, pool, &[]), error), "{layout}");
-            for used in [
-                ("lv_tags", "flexvolume.created"),
-                ("lv_tags", "flexvolume.creating,flexvolume.fs=ext4:u"),
-                ("lv_tags", "flexvolume.creating,flexvolume.making=ext4"),
-                ("lv_tags", ""),
-                ("lv_active", "active"),
-                ("lv_device_open", "open"),
-                ("lv_layout", "linear"),
-            ] {
-                assert!(
-                    !is_unborn(&volume(layout, pool, &[used]), error),
-                    "{used:?}"
-                );
-            }
-            let other = failed("Cannot process volume group vg");
-            assert!(!is_unborn(&volume(layout, pool, &[]), &other), "{layout}");
-        }
-        let ready = volume("raid,raid1", "", &[("lv_skip_activation", "")]);
-        assert!(!is_unborn(&ready, &raid));
-    }
 }

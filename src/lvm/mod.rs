@@ -7,7 +7,7 @@ mod report;
 mod wait;
 mod words;
 
-pub use change::{activate, create, deactivate, extend, is_unborn, refresh, remove_unborn, retag};
+pub use change::{activate, create, deactivate, extend, refresh, retag};
 pub use find::{Found, all_volumes, find, find_group, has_unused_table, tagged};
-pub use record::{MAKING, MAY_FORMAT, Made, Record, Tags, made_tag, making_tag, volume_tag};
+pub use record::{MAY_FORMAT, Made, Record, Tags, made_tag, making_tag, volume_tag};
 pub use report::{Group, Report, Volume};

@@ -11,13 +11,11 @@ const VOLUME: &str = "flexvolume.volume=";
 /// The operator's word that a volume may be formatted although its record or remains on it say
 /// that it held a filesystem. The next mkfs takes it away.
 pub const MAY_FORMAT: &str = "flexvolume.mayformat";
-/// Set by lvcreate together with the volume. While it stands nobody knows whether lvcreate came to
-/// wipe what a removed volume left in its place: then what is older than the volume is no data of it.
-pub const CREATING: &str = "flexvolume.creating";
-/// Takes the place of [`CREATING`] when what lvcreate has wiped is gone for good: from then on
-/// whatever is found was put there. It also says that the remains of filesystems between that, which
-/// lvcreate does not wipe, are a removed volume's.
-pub const CREATED: &str = "flexvolume.created";
+/// Set by the driver's own lvcreate together with the volume, and taken off when mkfs is begun. A
+/// volume that has it and is not blank was not wiped to the end, or somebody put something there.
+pub const NEW: &str = "flexvolume.new";
+/// What [`NEW`] was called before.
+const CREATING: &str = "flexvolume.creating";
 
 /// A change of tags that LVM writes in one go: all of it is there afterwards, or nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,14 +34,6 @@ impl Tags {
             add: vec![tag.into()],
             remove: Vec::new(),
         }
-    }
-
-    /// Adds to a change that what a removed volume left in a new one's place is gone for good.
-    #[must_use]
-    pub fn and_wiped(mut self) -> Self {
-        self.add.push(CREATED.to_owned());
-        self.remove.push(CREATING.to_owned());
-        self
     }
 }
 
@@ -65,11 +55,8 @@ pub struct Record {
     pub making: Option<String>,
     /// The operator's word to format it.
     pub may_format: bool,
-    /// The driver made this volume.
-    pub created: bool,
-    /// The driver makes this volume, or was killed when it did, and what a removed volume left in
-    /// its place may not be wiped.
-    pub creating: bool,
+    /// The driver made this volume, and has not begun to format it.
+    pub new: bool,
     /// The names that kubelet has for it, noted only when detach is to deactivate it.
     pub names: Vec<String>,
     /// All tags of the driver, as they stand.
@@ -95,36 +82,39 @@ impl Record {
                 record.names.push(name.to_owned());
             } else if tag == MAY_FORMAT {
                 record.may_format = true;
-            } else if tag == CREATED || tag == CREATING {
-                record.created = true;
-                record.creating |= tag == CREATING;
+            } else if tag == NEW || tag == CREATING {
+                record.new = true;
             }
         }
         record
     }
 
-    /// The tags that say which filesystem the volume holds, or is getting.
+    /// The tags that say what the volume holds, or is getting.
     pub fn content_tags(&self) -> impl Iterator<Item = &str> {
-        self.tags
-            .iter()
-            .map(String::as_str)
-            .filter(|tag| tag.starts_with(MADE) || tag.starts_with(MAKING) || *tag == MAY_FORMAT)
+        let tags = self.tags.iter().map(String::as_str);
+        tags.filter(|tag| tag.starts_with(MADE) || *tag == MAY_FORMAT || is_unmade(tag))
+    }
+
+    /// The tags that say that no mkfs has come to its end.
+    #[must_use]
+    pub fn unmade_tags(&self) -> Vec<String> {
+        let tags = self.tags.iter().filter(|tag| is_unmade(tag));
+        tags.cloned().collect()
     }
 
     /// The change after which `tag` says what is on the volume, and no older one does.
     #[must_use]
     pub fn replaced_by(&self, tag: String) -> Tags {
         let old = self.content_tags().filter(|old| *old != tag);
-        let change = Tags {
+        Tags {
             remove: old.map(str::to_owned).collect(),
             add: vec![tag],
-        };
-        if self.creating {
-            change.and_wiped()
-        } else {
-            change
         }
     }
+}
+
+fn is_unmade(tag: &str) -> bool {
+    tag.starts_with(MAKING) || tag == NEW || tag == CREATING
 }
 
 /// The tag that is set before mkfs.
@@ -165,7 +155,7 @@ mod tests {
         assert_eq!((made.fs.as_str(), made.uuid.as_str()), ("ext4", "0b1c"));
         assert_eq!(record.names, ["data"]);
         assert_eq!(record.tags.len(), 2);
-        assert!(record.making.is_none() && !record.may_format && !record.created);
+        assert!(record.making.is_none() && !record.may_format && !record.new);
         assert_eq!(
             record.content_tags().collect::<Vec<_>>(),
             ["flexvolume.fs=ext4:0b1c"]
@@ -181,21 +171,17 @@ mod tests {
     #[test]
     fn what_is_on_a_volume_now_replaces_all_that_was_said_of_it() {
         let record = Record::parse([
+            "flexvolume.new",
             "flexvolume.creating",
             "flexvolume.making=xfs",
             "flexvolume.mayformat",
             "flexvolume.volume=data",
         ]);
-        assert!(record.created && record.creating);
+        assert!(record.new);
         let change = record.replaced_by(made_tag(FsType::Ext4, "0b1c"));
-        assert_eq!(change.add, ["flexvolume.fs=ext4:0b1c", CREATED]);
-        let gone = ["flexvolume.making=xfs", MAY_FORMAT, CREATING];
+        assert_eq!(change.add, ["flexvolume.fs=ext4:0b1c"]);
+        let gone = [NEW, CREATING, "flexvolume.making=xfs", MAY_FORMAT];
         assert_eq!(change.remove, gone);
-
-        let made = Record::parse([CREATED, "flexvolume.fs=ext4:0b1c"]);
-        assert!(made.created && !made.creating);
-        let same = made.replaced_by(made_tag(FsType::Ext4, "0b1c"));
-        assert_eq!(same, Tags::adding("flexvolume.fs=ext4:0b1c"));
     }
 
     #[test]

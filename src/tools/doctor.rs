@@ -261,13 +261,6 @@ fn look_at_volume(checks: &mut Checks, host: &Host, config: &Config, volume: &Vo
             "mkfs.{fs} was not seen to end; the next mount sees to it"
         ));
     }
-    if volume.record.creating {
-        warn(
-            "lvcreate was not seen to end; the next mount sees to it, and formats over what is no \
-             filesystem, or an ext that is older than the volume"
-                .to_owned(),
-        );
-    }
     if volume.record.may_format {
         warn("the next mount may format it, as an operator allowed".to_owned());
     }

@@ -184,8 +184,7 @@ fn record(volume: &Volume) -> Option<String> {
     } else if let Some(fs) = &record.making {
         Some(format!("{fs}, mkfs not seen to end"))
     } else {
-        let creating = || "lvcreate not seen to end".to_owned();
-        record.creating.then(creating)
+        record.new.then(|| "new".to_owned())
     }
 }
 

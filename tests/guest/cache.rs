@@ -127,8 +127,9 @@ fn replay(log: &Path, onto: &Path) {
 }
 
 /// A volume is created where a removed one held an xfs. Each of these calls is killed before or
-/// after it runs a tool, and then the power goes. After that a call must make an xfs of its own.
-fn create_without_power(name: &str, killed: &[(&str, &str)]) {
+/// after it runs a tool, and then the power goes. After that a call must refuse it with these words,
+/// if any, until it is removed, and make an xfs of its own.
+fn create_without_power(name: &str, killed: &[(&str, &str)], refused: &[&str]) {
     let next = PathBuf::from(format!("/run/{name}.next"));
     let stop = format!(
         "next=$(cat {})\n\
@@ -160,6 +161,10 @@ fn create_without_power(name: &str, killed: &[(&str, &str)]) {
     disk.loses_its_cache();
     run("vgchange", &["-qq", "-ay", name]);
     fs::write(&next, "").unwrap();
+    if !refused.is_empty() {
+        node.fails(&args, refused);
+        group.lv("lvremove", &[], "data");
+    }
     let reply = node.call(&args);
     assert_eq!(reply.status, "Success", "{tags}: {reply:?}");
     assert!(!dir.join(THEIRS).exists(), "{tags}");
@@ -194,9 +199,9 @@ impl Drop for SureDisk {
 
 #[test]
 fn what_a_removed_volume_held_does_not_come_back_when_a_disk_loses_its_cache() {
-    // When the volume is recorded as made.
-    create_without_power("lost-made", &[("before", "blkid")]);
-    // When the first call was killed before that, and the second has recorded its mkfs as begun.
-    let killed = [("after", "lvcreate"), ("before", "mkfs.xfs")];
-    create_without_power("lost-making", &killed);
+    // When lvcreate has ended, and nothing of the volume was read yet.
+    let words = ["holds xfs", "lvremove lost-wipe/data"];
+    create_without_power("lost-wipe", &[("before", "blkid")], &words);
+    // When mkfs is recorded as begun.
+    create_without_power("lost-making", &[("before", "mkfs.xfs")], &[]);
 }

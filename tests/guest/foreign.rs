@@ -132,7 +132,7 @@ const CASES: &[Case] = &[
     (
         "nothing right in a btrfs superblock but its mark",
         |d| put(d, 64 * KIB + 0x40, b"_BHRfS_M"),
-        "a btrfs superblock at byte 65536",
+        "btrfs",
     ),
     (
         "nothing right in an md superblock but its mark",

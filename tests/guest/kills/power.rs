@@ -198,7 +198,7 @@ fn repeat(line: &str) {
         ..scene.stage(&node, &group.name, &lv)
     };
     scene.prepare_again(&node, &stage);
-    node.call(&super::steps::words(&stage.args)).is_success();
+    scene.repeat(&node, &group, &stage);
     let uuid = Some(words[3]).filter(|uuid| !uuid.is_empty());
     scene.check(&node, &group, &stage, uuid);
 }

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::name_of;
 use super::steps::{Cut, Step, Steps, Victim, words};
 use crate::prelude::*;
 
@@ -250,12 +251,40 @@ impl Scene {
         let uuid = stage.write_if_mounted();
 
         steps.plan("none");
-        let reply = node.call(&words(&stage.args));
-        assert_eq!(reply.status, "Success", "the repeated call: {reply:?}");
+        self.repeat(node, group, &stage);
         tools.extend(steps.ran());
         Steps::wait_for_orphans(&tools);
         self.check(node, group, &stage, uuid.as_deref());
         !matches!(cut, Cut::Missed)
+    }
+
+    /// Makes the call again until it succeeds. What only a kill can leave, an operator does first:
+    /// each message names it, and README what it does not.
+    pub fn repeat(self, node: &Node, group: &Group, stage: &Stage) {
+        let (lv, device) = (&stage.lv, stage.volume.device());
+        let fix = "set_super_value state 0";
+        for _ in 0..4 {
+            let reply = node.call(&words(&stage.args));
+            if reply.status == "Success" {
+                return;
+            }
+            println!("an operator's: {reply:?}");
+            let said = |words: &str| reply.message.contains(words);
+            if self.is_creating() && said(&format!("run `lvremove {}/{lv}`", group.name)) {
+                assert!(!stage.has_page, "{reply:?}");
+                group.lv("lvremove", &[], lv);
+            } else if said("Superblock checksum does not match superblock") {
+                run("debugfs", &["-n", "-w", "-R", fix, &device]);
+            } else if let Some((_, part)) =
+                reply.message.split_once("prohibited while logical volume ")
+            {
+                let part = part.split(' ').next().unwrap();
+                run("lvchange", &["-an", part]);
+            } else {
+                panic!("the repeated call: {reply:?}");
+            }
+        }
+        panic!("{} comes to no end", name_of(self));
     }
 
     /// What must be true when the repeated call has succeeded.
@@ -310,9 +339,6 @@ impl Scene {
         // is recorded when that is possible, and never wrongly.
         let now = Self::uuid(volume);
         let mut tags = group.tags(lv);
-        if self.is_creating() {
-            tags = tags.replace("flexvolume.created,", "");
-        }
         if self.call == Call::Unmount {
             // For the sake of deactivating.
             tags = tags.replace(&format!(",flexvolume.volume={}", volume.name), "");
