@@ -179,15 +179,6 @@ pub fn is_in_kernel(kernel: &dyn Kernel, id: &LvId) -> bool {
     })
 }
 
-/// Whether a device has reads or writes that its disk has not answered yet. None: it is no block
-/// device.
-#[must_use]
-pub fn is_waiting(kernel: &dyn Kernel, number: DeviceNumber) -> Option<bool> {
-    // Two counts, of reads and of writes. Source: Linux Documentation/block/stat.rst.
-    let inflight = sysfs(kernel, number, "inflight").ok()?;
-    Some(inflight.split_whitespace().any(|count| count != "0"))
-}
-
 /// Whether the host swaps on the device with this number.
 #[must_use]
 pub fn is_swap(kernel: &dyn Kernel, number: DeviceNumber) -> bool {

@@ -38,7 +38,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
                 None => host.log.about("source", &row.source.to_string_lossy()),
             }
         }
-        ensure_unmounted(host, &config.limits, dir)?;
+        ensure_unmounted(host, &config.limits, dir, &table)?;
     }
     if config.attach {
         return Ok(Reply::success());
@@ -102,12 +102,10 @@ fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<De
     };
     // Under the lock: another pod's `mount` may be about to bind from it.
     let _lock = lock::hold(host.kernel, &device, config.limits.lock)?;
-    let is_used = Table::read(host.kernel)?
-        .of_device(host.kernel, &device)
-        .iter()
-        .any(|row| row.mount_point != global);
-    if !is_used {
-        ensure_unmounted(host, &config.limits, global)?;
+    let table = Table::read(host.kernel)?;
+    let mounts = table.of_device(host.kernel, &device);
+    if mounts.iter().all(|row| row.mount_point == global) {
+        ensure_unmounted(host, &config.limits, global, &table)?;
         // kubelet removes it on its own after a restart; not being able to does no harm.
         let _ = host.kernel.remove_dir(global);
     }

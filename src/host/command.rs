@@ -44,7 +44,6 @@ pub struct Command {
     /// Finds the tool's complaints in its standard output. None: there are none in it.
     pub(super) words: fn(&[u8]) -> Option<String>,
     has_operands: bool,
-    pub(super) is_undo: bool,
 }
 
 impl Command {
@@ -63,13 +62,6 @@ impl Command {
         Self::new(Program::Myself(work), limit, effect)
     }
 
-    /// Says that this takes something back. It is done even when the driver has been told to stop,
-    /// if that takes no more than a moment.
-    pub fn undoing(mut self) -> Self {
-        self.is_undo = true;
-        self
-    }
-
     /// A driver's executable, for a call-out that only reads.
     pub fn driver(path: impl Into<PathBuf>, limit: Duration) -> Self {
         Self::new(Program::Driver(path.into()), limit, Effect::Reads)
@@ -86,7 +78,6 @@ impl Command {
             stdin: None,
             words: |_| None,
             has_operands: false,
-            is_undo: false,
         }
     }
 

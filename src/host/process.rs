@@ -26,8 +26,6 @@ const HEAD_OF_STDERR: usize = 512;
 const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
 /// The same when the driver itself is told to stop: kubelet waits 10 s, people less.
 const GRACE_AT_STOP: Duration = Duration::from_secs(2);
-/// How long what takes something back may still take then.
-const GRACE_FOR_UNDO: Duration = Duration::from_secs(1);
 /// How long a SIGKILL may take before the process counts as stuck in the kernel.
 const GRACE_AT_KILL: Duration = Duration::from_secs(1);
 
@@ -112,7 +110,7 @@ impl Tools for Processes<'_> {
 
     fn run(&self, command: &Command) -> Result<Output, ToolError> {
         let line = || command.line();
-        if self.signals.stopping() && !command.is_undo {
+        if self.signals.stopping() {
             return Err(ToolError::Stopped {
                 line: line(),
                 effect: Effect::Reads,
@@ -125,16 +123,9 @@ impl Tools for Processes<'_> {
         // Before the child is there, so that its end cannot come unnoticed.
         self.signals.watch().map_err(spawn_error)?;
         let mut watched = Watched::new(self.spawn(command)?, self.signals).map_err(spawn_error)?;
-        let mut end = watched
+        let end = watched
             .wait(Instant::now().checked_add(command.limit), Watch::Stop)
             .map_err(spawn_error)?;
-        if command.is_undo && matches!(end, End::Stopping) {
-            let deadline = Instant::now().checked_add(GRACE_FOR_UNDO);
-            end = match watched.wait(deadline, Watch::ExitOnly) {
-                Ok(End::Deadline) => End::Stopping,
-                other => other.map_err(spawn_error)?,
-            };
-        }
         let status = match end {
             End::Exited(status) => status,
             End::Deadline => {
@@ -147,12 +138,7 @@ impl Tools for Processes<'_> {
                 });
             }
             End::Stopping => {
-                let effect = if command.is_undo {
-                    Effect::Reads // it has been waited for already
-                } else {
-                    command.effect
-                };
-                watched.stop(effect, GRACE_AT_STOP);
+                watched.stop(command.effect, GRACE_AT_STOP);
                 return Err(ToolError::Stopped {
                     line: line(),
                     effect: command.effect,

@@ -9,9 +9,9 @@ use nix::mount::MsFlags;
 
 use super::table::{Row, Table, mounted_at};
 use crate::config::Limits;
-use crate::device::{Device, is_waiting};
+use crate::device::Device;
 use crate::holders;
-use crate::host::{Command, DeviceNumber, Effect, Host, Kernel, Lock, own_name};
+use crate::host::{Command, Effect, Host, Kernel, Lock, own_name};
 use crate::names::FsType;
 use crate::options::MountOptions;
 
@@ -58,7 +58,7 @@ pub fn mount_device(
             let is_twin = fs == FsType::Btrfs && error.to_string().contains("File exists");
             Err(after_undo(
                 error.into(),
-                ensure_unmounted(host, limits, dir),
+                ensure_unmounted(host, limits, dir, &Table::default()),
             ))
             .with_context(|| {
                 format!(
@@ -146,22 +146,25 @@ fn flags_of(options: &str) -> MsFlags {
 /// Unmounts `dir` until nothing is mounted there, and says what was. A directory that is missing
 /// or no mount point is success: kubelet calls for those too.
 ///
+/// `table` tells which mount is the last of its filesystem; one that it lacks counts as such.
+///
 /// # Errors
 /// When it is busy, naming by what.
-pub fn ensure_unmounted(host: &Host, limits: &Limits, dir: &Path) -> Result<()> {
-    take_off(host.kernel, dir, |id| unmount(host, limits, dir, id))
+pub fn ensure_unmounted(host: &Host, limits: &Limits, dir: &Path, table: &Table) -> Result<()> {
+    take_off(host.kernel, dir, |id| {
+        // Told to stop, the driver starts no process any more.
+        if table.is_last_of_its_filesystem(id) && !host.kernel.pause(Duration::ZERO) {
+            unmount_alone(host, limits, dir)
+        } else {
+            Ok(host.kernel.unmount(dir))
+        }
+    })
 }
 
-/// Unmounts one mount. The last one of a filesystem writes back what is not on the disk yet; if
-/// that disk does not answer, this never returns. So where the disk owes an answer already, it is
-/// done in a process that can be left behind.
-fn unmount(host: &Host, limits: &Limits, dir: &Path, id: u64) -> Result<io::Result<()>> {
-    let kernel = host.kernel;
-    if !may_hang(kernel, dir, id)? {
-        return Ok(kernel.unmount(dir));
-    }
+/// The last unmount of a filesystem writes back what is not on the disk yet; if that disk does not
+/// answer, it never returns. So it is done in a process that can be left behind.
+fn unmount_alone(host: &Host, limits: &Limits, dir: &Path) -> Result<io::Result<()>> {
     let command = Command::myself(UNMOUNT, Effect::Writes, limits.mount)
-        .undoing()
         .accept(&[0, ENOENT, EBUSY, EINVAL])
         .operand(dir);
     let output = host
@@ -171,34 +174,6 @@ fn unmount(host: &Host, limits: &Limits, dir: &Path, id: u64) -> Result<io::Resu
         0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(code)),
     })
-}
-
-/// Whether this is the last mount of a filesystem whose disk has something unanswered.
-fn may_hang(kernel: &dyn Kernel, dir: &Path, id: u64) -> Result<bool> {
-    let number = kernel.filesystem_device(dir).ok();
-    if number.is_some_and(|number| answers(kernel, number)) {
-        return Ok(false);
-    }
-    let table = Table::read(kernel)?;
-    // btrfs has a number that is no device's: only the table leads to the disk.
-    let answers = table
-        .by_id(id)
-        .is_some_and(|row| answers(kernel, row.block_device(kernel)));
-    Ok(!answers && table.is_last_of_its_filesystem(id))
-}
-
-/// Whether a disk is seen without anything unanswered, if only for a moment between two writes.
-fn answers(kernel: &dyn Kernel, number: DeviceNumber) -> bool {
-    const LOOKS: u32 = 20;
-    const APART: Duration = Duration::from_millis(5);
-    for _ in 0..LOOKS {
-        match is_waiting(kernel, number) {
-            None => return false,
-            Some(false) => return true,
-            Some(true) => kernel.pause(APART),
-        };
-    }
-    false
 }
 
 fn take_off(
