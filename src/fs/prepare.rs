@@ -182,6 +182,11 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
             made.uuid
         );
     }
+    let give_up = if record.new {
+        format!("`lvremove {id}`, and it is made again")
+    } else {
+        format!("`{me} allow-format {id}`")
+    };
     // A mkfs that was cut short leaves backups of its own.
     if record.making.is_some() {
         return Ok(());
@@ -190,21 +195,21 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
         bail!(
             "{id} has {signature}, though blkid finds nothing whole there: it is damaged, or could \
              not be read just now. It is not formatted. Repair or restore it, or if its data may go \
-             run `{me} allow-format {id}`"
+             run {give_up}"
         );
     }
     if let Some(backup) = &seen.backup {
         bail!(
             "{id} looks blank at its beginning, but {backup} says that it held data; it is not \
              formatted. Repair or restore it (`e2fsck -b`), or if its data may go run \
-             `{me} allow-format {id}`"
+             {give_up}"
         );
     }
     if let Some(at) = seen.written {
         bail!(
             "{id} has data at byte {at} that blkid does not know, where lvcreate leaves nothing but \
              zeroes: somebody has written there, as on an encrypted or a raw volume, or a header is \
-             damaged. It is not formatted. If that data may go run `{me} allow-format {id}`"
+             damaged. It is not formatted. If that data may go run {give_up}"
         );
     }
     Ok(())
