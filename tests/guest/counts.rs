@@ -223,11 +223,12 @@ fn a_volume_made_on_demand_is_not_activated_a_second_time() {
     let node = Node::with_config(Mode::Attach, lines);
     let group = Group::new("ondemand");
     let volume = Volume::new(&group, "data");
-    // Asked again under the lock of the name: another call may have made it meanwhile.
+    // That there is none, a report on the group tells. Asked again under the lock of the name:
+    // another call may have made it meanwhile.
     starts(
         &node,
         &["attach", &volume.json(), &host_name()],
-        &[ASK, ASK, "lvcreate"],
+        &[ASK, ASK, ASK, ASK, "lvcreate"],
     );
     assert!(group.is_active("data"));
 }

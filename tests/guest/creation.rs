@@ -61,8 +61,6 @@ fn what_a_removed_volume_held_is_not_shown_when_lvcreate_was_killed_before_its_w
     for left in ["ext4", "xfs"] {
         let name = format!("tenants{left}");
         let (node, group, volume) = cut_short(&name, KILLED, left);
-        // As after a reboot.
-        group.lv("lvchange", &["-an"], "data");
         is_refused(&node, &group, &volume);
         group.lv("lvremove", &[], "data");
         let dir = node.up("pod", &volume);
