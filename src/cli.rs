@@ -67,7 +67,7 @@ pub fn main(args: &[OsString]) -> Printed {
 }
 
 /// The device on standard input, examined in a process of its own, because a read of a broken disk
-/// may never return. `examine-stdin <size> <time of creation>`, both decimal.
+/// may never return. `examine-stdin <size> <time of creation> [flush]`, the numbers decimal.
 fn examine_stdin(words: &[OsString]) -> Printed {
     let examine = || -> Result<String> {
         let number = |n: usize| -> Result<u64> {
@@ -77,8 +77,9 @@ fn examine_stdin(words: &[OsString]) -> Printed {
                 .context("reading a number")
         };
         let device = stdin()?;
-        // lvcreate does not: if the power went, what it has wiped could show again.
-        device.sync_all().context("flushing the disk")?;
+        if words.get(3).is_some_and(|word| word == "flush") {
+            device.sync_all().context("flushing the disk")?;
+        }
         let seen = examine(&device, number(1)?, number(2)?);
         Ok(serde_json::to_string(&seen)?)
     };

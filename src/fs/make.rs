@@ -97,9 +97,12 @@ fn require_writable(subject: &Subject, fs: FsType) -> Result<()> {
 fn examine(subject: &Subject, claim: &Arc<File>) -> Result<Examination> {
     let size = subject.device.size(subject.host.kernel)?;
     let limit = subject.config.limits.query;
+    // LVM does not flush: if the power went later, what lvcreate has wiped could show again.
+    let flush = subject.volume.record.new.then_some("flush");
     let command = Command::myself(super::EXAMINE, Effect::Reads, limit)
         .stdin(Arc::clone(claim))
-        .args([size.get().to_string(), subject.volume.created.to_string()]);
+        .args([size.get().to_string(), subject.volume.created.to_string()])
+        .args(flush);
     let examining = || format!("reading {}", subject.device.path.display());
     let output = subject.host.run(&command).with_context(examining)?;
     serde_json::from_slice(&output.stdout).with_context(examining)
