@@ -209,7 +209,7 @@ pub(super) fn require_blank(subject: &Subject, seen: &Examination) -> Result<()>
         bail!(
             "{id} has data at byte {at} that blkid does not know, where lvcreate leaves nothing but \
              zeroes: somebody has written there, as on an encrypted or a raw volume, or a header is \
-             damaged. It is not formatted. If that data may go run {give_up}"
+             damaged or could not be read just now. It is not formatted. If that data may go run {give_up}"
         );
     }
     Ok(())
