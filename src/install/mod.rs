@@ -45,7 +45,7 @@ pub struct Install {
     /// The driver to install, if it is not this executable
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// Install, then wait for SIGTERM: what a container of a `DaemonSet` does
+    /// Install, then wait for SIGTERM, as the container of a DaemonSet has to
     #[arg(long)]
     follow: bool,
 }

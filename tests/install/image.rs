@@ -1,34 +1,32 @@
 //! The container image and the manifests that run it.
 
 use crate::node::{Node, driver, file, same};
+use crate::support::run;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-
-fn run(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {text}");
-    output
-}
+use std::process::Command;
 
 /// Makes the image and unpacks the archive.
 fn image(node: &Node, name: &str) -> PathBuf {
     let archive = node.path(name);
-    run(Command::new("bash")
+    let output = Command::new("bash")
         .arg(file("install/image.sh"))
         .arg(&archive)
         .env("DRIVER", driver())
-        .env("IMAGE", "localhost/test:1"));
+        .env("IMAGE", "localhost/test:1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
     let dir = node.path(&format!("{name}.unpacked"));
     fs::create_dir(&dir).unwrap();
-    run(Command::new("tar")
-        .arg("-xf")
-        .arg(&archive)
-        .arg("-C")
-        .arg(&dir));
+    unpack(&archive, &dir);
     dir
+}
+
+fn unpack(archive: &Path, to: &Path) {
+    let (archive, to) = (archive.to_str().unwrap(), to.to_str().unwrap());
+    run("tar", &["-xf", archive, "-C", to]);
 }
 
 fn parsed(file: &Path) -> Value {
@@ -40,11 +38,8 @@ fn blob(image: &Path, descriptor: &Value) -> PathBuf {
     let digest = descriptor["digest"].as_str().unwrap();
     let hash = digest.strip_prefix("sha256:").unwrap();
     let path = image.join("blobs/sha256").join(hash);
-    let sum = run(Command::new("sha256sum").arg(&path)).stdout;
-    assert!(
-        String::from_utf8(sum).unwrap().starts_with(hash),
-        "{digest}"
-    );
+    let sum = run("sha256sum", &[path.to_str().unwrap()]);
+    assert!(sum.starts_with(hash), "{digest}");
     assert_eq!(
         descriptor["size"].as_u64(),
         Some(fs::metadata(&path).unwrap().len())
@@ -78,15 +73,10 @@ fn the_image_holds_the_executable_and_nothing_else() {
         config["rootfs"]["diff_ids"][0],
         manifest["layers"][0]["digest"]
     );
-    let list = run(Command::new("tar").arg("-tvf").arg(&layer)).stdout;
-    let list = String::from_utf8(list).unwrap();
+    let list = run("tar", &["-tvf", layer.to_str().unwrap()]);
     assert_eq!(list.lines().count(), 1, "{list}");
     assert!(list.starts_with("-rwxr-xr-x 0/0 "), "{list}");
-    run(Command::new("tar")
-        .arg("-xf")
-        .arg(&layer)
-        .arg("-C")
-        .arg(&image));
+    unpack(&layer, &image);
     assert!(same(&image.join("lvm"), &driver()));
 
     // docker reads these names instead.

@@ -7,22 +7,22 @@
     clippy::print_stdout
 )]
 
-#[path = "../executables/mod.rs"]
-mod executables;
 mod image;
 mod kills;
 mod node;
 mod removal;
+#[path = "../support/mod.rs"]
+mod support;
 mod wrong;
 
 use assert_cmd::Command;
-use executables::put;
 use node::{Node, OURS, SCRIPT, driver, file, same, says};
 use predicates::prelude::*;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command as Process, Stdio};
+use support::{eventually, put};
 
 #[test]
 fn a_new_node_gets_the_driver_and_attach_false() {
@@ -233,9 +233,9 @@ fn a_kubelet_that_looks_elsewhere_is_named() {
         .unwrap();
     // Between fork and exec it is not called kubelet yet.
     let comm = format!("/proc/{}/comm", running.id());
-    while fs::read_to_string(&comm).unwrap() != "kubelet\n" {
-        std::thread::yield_now();
-    }
+    eventually("kubelet runs", || {
+        fs::read_to_string(&comm).unwrap() == "kubelet\n"
+    });
     node.install(&driver(), &[]).success().stdout(
         says("looks for drivers in /opt/other")
             .and(says("runs with --root-dir /opt/root"))

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use tempfile::TempDir;
 
-use crate::executables::put;
+use crate::support::put;
 
 /// What the bash script answers to `init`. It knows no `--version`.
 pub const SCRIPT: &str = r#"[ "$1" = init ] || exit 1; echo '{"status": "Success"}'"#;
