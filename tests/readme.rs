@@ -86,6 +86,13 @@ fn every_key_of_the_config_is_in_the_readme() {
 }
 
 #[test]
+fn the_readme_says_which_rust_is_needed() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let wanted = concat!("Rust ", env!("CARGO_PKG_RUST_VERSION"), " or newer");
+    assert!(fs::read_to_string(readme).unwrap().contains(wanted), "{wanted}");
+}
+
+#[test]
 fn every_test_that_docs_safety_names_exists() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(top.join("docs/safety.md")).unwrap();
