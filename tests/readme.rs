@@ -89,7 +89,10 @@ fn every_key_of_the_config_is_in_the_readme() {
 fn the_readme_says_which_rust_is_needed() {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     let wanted = concat!("Rust ", env!("CARGO_PKG_RUST_VERSION"), " or newer");
-    assert!(fs::read_to_string(readme).unwrap().contains(wanted), "{wanted}");
+    assert!(
+        fs::read_to_string(readme).unwrap().contains(wanted),
+        "{wanted}"
+    );
 }
 
 #[test]

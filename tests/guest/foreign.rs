@@ -26,7 +26,7 @@ fn tool(tool: &str, args: &[&str], device: &str) {
 type Case = (&'static str, fn(&str), &'static str);
 
 const CASES: &[Case] = &[
-    ("swap", |d| tool("mkswap", &["-q"], d), "swap"),
+    ("swap", |d| tool("mkswap", &[], d), "swap"),
     (
         "LVM",
         |d| {

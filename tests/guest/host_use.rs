@@ -185,7 +185,7 @@ fn swap_of_the_host_is_no_pods() {
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());
         let volume = group.linear(lv, "32m");
-        run("mkswap", &["-q", &volume.device()]);
+        run("mkswap", &[&volume.device()]);
         run("swapon", &[&volume.device()]);
         refused_to_pods(&node, &volume, "swap space of this host");
         run("swapoff", &[&volume.device()]);

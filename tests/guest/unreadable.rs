@@ -130,7 +130,7 @@ fn what_blkid_could_not_read_is_not_blank_though_it_can_be_read_a_moment_later()
     let device = volume.device();
     for (tool, args) in [
         ("mkfs.ext4", &["-q", "-F", "-b", "4096"][..]),
-        ("mkswap", &["-q"]),
+        ("mkswap", &[]),
         ("pvcreate", &["-qq", "-y", "--config", "devices/scan_lvs=1"]),
     ] {
         run("wipefs", &["-qa", &device]);
