@@ -6,6 +6,7 @@
 mod command;
 pub(crate) mod files;
 mod kernel;
+mod kernel_log;
 pub(crate) mod kubelet;
 mod log;
 mod process;
@@ -14,6 +15,7 @@ pub mod trust;
 
 pub use command::{Command, Effect, Output, Program, ToolError};
 pub use kernel::{DeviceNumber, Kernel, LinuxKernel, Lock, Owner};
+pub use kernel_log::KernelLog;
 pub use log::{Log, Outcome};
 pub use process::Processes;
 pub use signals::Signals;

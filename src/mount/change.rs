@@ -11,7 +11,7 @@ use super::table::{Row, Table, mounted_at};
 use crate::config::Limits;
 use crate::device::Device;
 use crate::holders;
-use crate::host::{Command, Effect, Host, Kernel, Lock, own_name};
+use crate::host::{Command, Effect, Host, Kernel, KernelLog, Lock, own_name};
 use crate::names::FsType;
 use crate::options::MountOptions;
 
@@ -52,12 +52,18 @@ pub fn mount_device(
         command = command.args(["-o".to_owned(), options]);
     }
     let command = command.operand(&device.path).operand(dir);
+    let log = KernelLog::from_now();
     match host.run(&command) {
         Ok(_) => Ok(()),
         Err(error) => {
+            let said = log.about(&format!("dm-{}", device.number.minor));
             let is_twin = fs == FsType::Btrfs && error.to_string().contains("File exists");
+            let mut error = Error::from(error);
+            if !said.is_empty() {
+                error = error.context(format!("the kernel says \"{said}\""));
+            }
             Err(after_undo(
-                error.into(),
+                error,
                 ensure_unmounted(host, limits, dir, &Table::default()),
             ))
             .with_context(|| {
@@ -70,12 +76,25 @@ pub fn mount_device(
             .map_err(|error| {
                 if is_twin {
                     error.context(twin(device))
+                } else if has_unknown_features(&said) {
+                    error.context(format!(
+                        "{} has a filesystem with features that this node's kernel does not know: \
+                         mount it on a node with a newer kernel",
+                        device.id
+                    ))
                 } else {
                     error
                 }
             })
         }
     }
+}
+
+/// Whether the kernel refuses a filesystem for that. There is an error code for much, EINVAL, and
+/// only words for this. Tried: ext4, xfs and btrfs of Linux 6.1 and 6.12.
+fn has_unknown_features(said: &str) -> bool {
+    let features = ["unsupported optional features", "compatible features"];
+    features.iter().any(|words| said.contains(words))
 }
 
 /// btrfs knows a filesystem by its UUID alone, and so takes a second one for the first.

@@ -11,12 +11,14 @@ use crate::prelude::*;
 struct Busy(Child);
 
 impl Busy {
-    /// Runs a shell line in `dir`, and waits until it is what `ps` would call `name`.
+    /// Runs a shell line in `dir`, and waits until a process of this name sleeps.
     fn new(line: &str, dir: &Path, name: &str) -> Self {
         let mut command = Command::new("sh");
         let child = command.args(["-c", line]).current_dir(dir).spawn().unwrap();
         let busy = Self(child);
-        eventually(name, || read(&busy.proc("comm")).trim() == name);
+        // It sleeps, so all that it maps is in memory.
+        let sleeps = format!("({name}) S ");
+        eventually(name, || read(&busy.proc("stat")).contains(&sleeps));
         busy
     }
 
@@ -88,9 +90,11 @@ fn a_busy_volume_stays_mounted_and_each_process_is_named_with_what_it_holds() {
             "busybox",
             format!("working directory {at}"),
         ),
-        // Its root alone is on the volume, and what it runs.
+        // It wants a namespace to enter, so it enters its own. Its root alone is on the volume, and what it runs.
         (
-            &*format!("exec nsenter --root={at} --wd=/ /busybox sleep 1000"),
+            &*format!(
+                "exec nsenter --uts=/proc/self/ns/uts --root={at} --wd=/ /busybox sleep 1000"
+            ),
             elsewhere,
             "busybox",
             format!("root directory {at}"),

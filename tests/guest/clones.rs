@@ -1,5 +1,7 @@
 //! Snapshots beside their origin: the filesystem on both has the same UUID.
 
+use std::path::Path;
+
 use crate::prelude::*;
 
 /// A volume with a page on it, a snapshot of that, and then another page.
@@ -16,11 +18,20 @@ fn origin_and_snapshot(node: &Node, group: &Group, fs: &str, size: &str) -> (Vol
     (origin, Volume::new(group, &clone).fs(fs))
 }
 
+/// Whether this kernel mounts a copy of a btrfs beside it: Linux 6.7 and newer do, under an ID that
+/// the copy has until it is unmounted.
+fn kernel_tells_btrfs_apart() -> bool {
+    let release = read(Path::new("/proc/sys/kernel/osrelease"));
+    let mut numbers = release.split('.').map(|number| number.parse().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(6), Some(7))
+}
+
 #[test]
 fn a_snapshot_is_mounted_beside_its_origin_and_each_has_its_own_data() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::of_size("clones", 1 << 30);
-    for (fs, size) in [("ext4", "32m"), ("xfs", "300m")] {
+    let btrfs = kernel_tells_btrfs_apart().then_some(("btrfs", "128m"));
+    for (fs, size) in [("ext4", "32m"), ("xfs", "300m")].into_iter().chain(btrfs) {
         let (origin, clone) = origin_and_snapshot(&node, &group, fs, size);
         assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
         node.down("origin", &origin);
@@ -32,6 +43,9 @@ fn a_snapshot_is_mounted_beside_its_origin_and_each_has_its_own_data() {
 
 #[test]
 fn btrfs_that_is_mounted_keeps_its_snapshot_out_and_the_message_says_what_to_do() {
+    if kernel_tells_btrfs_apart() {
+        return;
+    }
     let node = Node::new(Mode::MountOnly);
     let group = Group::of_size("twins", 1 << 30);
     let (origin, clone) = origin_and_snapshot(&node, &group, "btrfs", "128m");

@@ -141,7 +141,7 @@ pub fn writes(device: &str) -> u64 {
 }
 
 /// `mount` fails and says these words, nothing is mounted, and the volume was asked for no write.
-pub fn writes_nothing(node: &Node, volume: &Volume, case: &str, words: &[&str]) {
+pub fn writes_nothing(node: &Node, volume: &Volume, case: &str, words: &[&str]) -> String {
     let before = writes(&volume.device());
     let dir = precreated(node.pod_dir("refused", volume));
     let reply = node.call(&["mount", text(&dir), &volume.json()]);
@@ -149,4 +149,5 @@ pub fn writes_nothing(node: &Node, volume: &Volume, case: &str, words: &[&str]) 
     reply.is_failure(words);
     assert_eq!(mount_at(&dir), None, "{case}");
     assert_eq!(writes(&volume.device()), before, "{case}: {reply:?}");
+    reply.message
 }

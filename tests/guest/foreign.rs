@@ -22,8 +22,11 @@ fn tool(tool: &str, args: &[&str], device: &str) {
     run(tool, &[args, &[device]].concat());
 }
 
-/// What it is called, how it gets onto a device, what the message must say.
+/// What it is called, how it gets onto a device, what the message must say: one of these.
 type Case = (&'static str, fn(&str), &'static str);
+
+/// blkid of util-linux 2.38 knows ZFS by these marks. That of 2.41 wants to see more of it.
+const ZFS: &str = "zfs_member|a ZFS label at byte ";
 
 const CASES: &[Case] = &[
     ("swap", |d| tool("mkswap", &[], d), "swap"),
@@ -57,11 +60,11 @@ const CASES: &[Case] = &[
         |d| md0(d, SIZE - 64 * KIB),
         "linux_raid_member",
     ),
-    ("ZFS", |d| zfs(d, 0), "zfs_member"),
+    ("ZFS", |d| zfs(d, 0), ZFS),
     (
         "ZFS, only the last label",
         |d| zfs(d, SIZE - 256 * KIB),
-        "zfs_member",
+        ZFS,
     ),
     ("bcache", |d| bcache(d), "bcache"),
     (
@@ -180,7 +183,9 @@ fn whatever_is_on_a_volume_is_named_and_left_alone() {
     for (case, make, words) in CASES {
         make(&device);
         let before = disk.fingerprint();
-        writes_nothing(&node, &volume, case, &[words]);
+        let message = writes_nothing(&node, &volume, case, &[]);
+        let says = words.split('|').any(|words| message.contains(words));
+        assert!(says, "{case}: no {words:?} in {message}");
         assert_eq!(disk.fingerprint(), before, "{case}");
         blank(&device);
     }

@@ -104,7 +104,11 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
+        // Whoever looks at it just now, as udev does, keeps it for a moment.
+        let name = self.0.trim_start_matches("/dev/");
+        let file = format!("/sys/block/{name}/loop/backing_file");
         run("losetup", &["--detach", &self.0]);
+        eventually("its detachment", || !fs::exists(&file).unwrap());
     }
 }
 

@@ -19,6 +19,12 @@ pub fn md1(device: &str, at: u64) {
     block[4] = 1;
     block[16..32].copy_from_slice(b"sixteen bytes id");
     block[144..152].copy_from_slice(&(at / 512).to_le_bytes());
+    let words = block
+        .chunks(4)
+        .map(|word| u32::from_le_bytes(word.try_into().unwrap()));
+    let sum: u64 = words.map(u64::from).sum();
+    let folded = u32::try_from((sum & 0xFFFF_FFFF) + (sum >> 32)).unwrap();
+    block[216..220].copy_from_slice(&folded.to_le_bytes());
     put(device, at, &block);
 }
 

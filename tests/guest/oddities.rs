@@ -43,6 +43,44 @@ fn a_report_as_people_like_it_does_not_hide_the_record() {
 }
 
 #[test]
+fn what_lvm_says_is_understood_wherever_lvm_conf_lets_it_be_written() {
+    let lines =
+        "[volume_group.said]\ncreate = true\n[volume_group.silent]\n[volume_group.nosuch]\n";
+    let node = Node::with_config(Mode::MountOnly, lines);
+    let group = Group::new("said");
+    let strangers = Group::new("silent");
+    let absent = [
+        (
+            Volume::new(&strangers, "data"),
+            "there is no logical volume silent/data",
+        ),
+        (
+            Volume::of("nosuch", "data"),
+            "this node has no volume group nosuch",
+        ),
+        // What lvcreate itself refuses.
+        (
+            Volume::new(&group, "large").with("size", "10t"),
+            "insufficient free space",
+        ),
+    ];
+    for (format, log) in [("basic", 0), ("basic", 1), ("json", 0), ("json", 1)] {
+        let _conf = LvmConf::new(&format!(
+            "report {{\n output_format = \"{format}\"\n}}\nlog {{\n report_command_log = {log}\n \
+             prefix = \"\"\n command_names = 1\n verbose = 1\n}}\n"
+        ));
+        for (volume, words) in &absent {
+            let dir = precreated(node.pod_dir("pod", volume));
+            let reply = node.fails(&["mount", text(&dir), &volume.json_for("pod")], &[words]);
+            assert!(!reply.message.contains('{'), "{format} {log}: {reply:?}");
+        }
+        let volume = Volume::new(&group, &format!("{format}{log}")).with("size", "16m");
+        node.up("pod", &volume);
+        node.down("pod", &volume);
+    }
+}
+
+#[test]
 fn a_thin_pool_is_nothing_to_find_fault_with_and_no_pods_volume() {
     let group = Group::new("healthy");
     group.pool();

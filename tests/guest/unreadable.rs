@@ -159,6 +159,8 @@ fn what_blkid_could_not_read_at_first_is_seen_at_the_second_look() {
     let node = Node::with_config(Mode::MountOnly, &stand_in("blkid", &script));
     // blkid alone knows this mark.
     luks(&volume.device(), 2, 16 * KIB);
+    // udev has looked at it, and puts nothing back into the cache.
+    run("udevadm", &["settle"]);
     let before = disk.fingerprint();
     let words = ["crypto_LUKS", "could not be seen a moment ago"];
     writes_nothing(&node, &volume, "second LUKS2 header", &words);

@@ -203,3 +203,24 @@ fn a_volume_whose_device_node_is_missing_or_of_another_device_is_not_mixed_up() 
     node.up("pod", &mine);
     group.assert_recorded("mine", "ext4");
 }
+
+#[test]
+fn a_filesystem_that_the_kernel_is_too_old_for_is_refused_in_these_words() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::of_size("future", 400 << 20);
+    group.linear("xfs", "300m");
+    let volume = Volume::new(&group, "xfs").fs("xfs");
+    node.up("pod", &volume);
+    node.down("pod", &volume);
+    let write = "write -d features_incompat 0x40000000";
+    run(
+        "xfs_db",
+        &["-x", "-c", "sb 0", "-c", write, &volume.device()],
+    );
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let words = [
+        "features that this node's kernel does not know",
+        "the kernel says \"XFS (dm-",
+    ];
+    node.fails(&["mount", text(&dir), &volume.json()], &words);
+}
