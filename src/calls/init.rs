@@ -9,7 +9,8 @@ pub fn run(config: &Loaded) -> Reply {
     match &config.problem {
         None => reply,
         Some(problem) => reply.with_message(&format!(
-            "{problem}; going on with the defaults, but no volume is brought up until it is corrected"
+            "{problem}; until that is corrected no volume is brought up, and all but `attach` \
+             counts as its default"
         )),
     }
 }

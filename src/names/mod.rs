@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 pub use fs_type::FsType;
-pub use near::nearest;
+pub use near::{nearest, plain};
 pub use size::Bytes;
 
 /// What messages call it.

@@ -1,3 +1,8 @@
+/// A word without what people write in different ways.
+pub fn plain(word: &str) -> String {
+    word.to_lowercase().replace(['-', '_', '.', ' '], "")
+}
+
 /// The known word that was probably meant: upper case, dashes and two wrong letters are forgiven,
 /// in a short word one.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
@@ -5,7 +10,6 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     if word.len() > LONGEST {
         return None;
     }
-    let plain = |word: &str| word.to_lowercase().replace(['-', '_', '.', ' '], "");
     let word = plain(word);
     known
         .iter()

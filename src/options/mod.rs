@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::names::{Bytes, FsType, LvId, LvName, VgName, nearest};
+use crate::names::{Bytes, FsType, LvId, LvName, VgName, nearest, plain};
 pub use mount_options::MountOptions;
 pub(crate) use subject::subject;
 
@@ -180,11 +180,6 @@ fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A name without what people write in different ways.
-fn plain(name: &str) -> String {
-    name.to_lowercase().replace(['-', '_', '.'], "")
 }
 
 /// The field of a volume that this is. Source: Kubernetes' `FlexVolumeSource`.
