@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::host::{DeviceNumber, Kernel};
+use crate::names::Bytes;
 use crate::names::LvId;
-use crate::size::Bytes;
 
 /// The device of an active logical volume.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -35,8 +35,6 @@ pub mod for_tests {
     pub use crate::options::{MountOptions, Options, holds_secret};
 }
 
-use names::size;
-
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -6,9 +6,9 @@ use crate::config::{Config, VolumeGroup};
 use crate::host::Host;
 use crate::lock;
 use crate::lvm::{self, Found};
+use crate::names::Bytes;
 use crate::names::LvId;
 use crate::options::Options;
-use crate::size::Bytes;
 
 /// Makes the volume if there is none of its name.
 ///

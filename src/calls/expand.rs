@@ -13,10 +13,10 @@ use crate::fs::grow;
 use crate::host::Host;
 use crate::lvm::{self, Found, Volume};
 use crate::mount::{Row, Table};
+use crate::names::Bytes;
 use crate::names::FsType;
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::size::Bytes;
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
 /// makes the volume and the filesystem on it at least `size` large, while it is mounted.

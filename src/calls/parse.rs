@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use crate::names::Bytes;
 use crate::options::{Options, holds_secret};
-use crate::size::Bytes;
 
 /// The call-outs that this driver has, as kubelet writes them.
 pub const NAMES: [&str; 11] = [

@@ -6,8 +6,8 @@ use anyhow::{Context, Error, Result};
 use crate::config::Limits;
 use crate::device::Device;
 use crate::host::{Command, Host, Lock, ToolError};
+use crate::names::Bytes;
 use crate::names::FsType;
-use crate::size::Bytes;
 
 /// A filesystem that is this much smaller than its volume has not been grown along with it. Less
 /// is what alignment and whole block groups leave unused.

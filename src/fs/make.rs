@@ -9,8 +9,8 @@ use super::probe::{Content, probe};
 use super::superblock::{self, Family, Superblock};
 use crate::host::{Command, Effect, ToolError};
 use crate::lvm::{Tags, made_tag, making_tag, retag};
+use crate::names::Bytes;
 use crate::names::FsType;
-use crate::size::Bytes;
 
 /// Makes a filesystem on a volume on which blkid has found nothing.
 ///

@@ -12,8 +12,8 @@ use crate::config::Config;
 use crate::device::Device;
 use crate::host::{Host, Lock, own_name};
 use crate::lvm::Volume;
+use crate::names::Bytes;
 use crate::names::FsType;
-use crate::size::Bytes;
 
 /// All that the decision is about.
 pub struct Subject<'a> {

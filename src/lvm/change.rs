@@ -11,8 +11,8 @@ use super::wait::explain;
 use super::words::words;
 use crate::config::{Limits, VolumeGroup};
 use crate::host::{Command, Host, Lock};
+use crate::names::Bytes;
 use crate::names::{LvId, LvName, VgName};
-use crate::size::Bytes;
 
 fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
     let done = host.run(&command.clone().words(words));

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use super::record::Record;
 use super::words::words;
 use crate::host::{Command, Host, ToolError};
+use crate::names::Bytes;
 use crate::names::{LvId, LvName, VgName};
-use crate::size::Bytes;
 
 /// What LVM knows of one logical volume.
 #[derive(Debug, Clone, PartialEq)]

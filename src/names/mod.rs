@@ -6,7 +6,7 @@
 
 mod fs_type;
 mod near;
-pub mod size;
+mod size;
 #[cfg(test)]
 mod tests;
 
