@@ -270,7 +270,7 @@ impl Scene {
             }
             println!("an operator's: {reply:?}");
             let said = |words: &str| reply.message.contains(words);
-            if self.is_creating() && said(&format!("run `lvremove {}/{lv}`", group.name)) {
+            if self.is_creating() && said(&format!("`lvremove {}/{lv}`", group.name)) {
                 assert!(!stage.has_page, "{reply:?}");
                 group.lv("lvremove", &[], lv);
             } else if said("Superblock checksum does not match superblock") {
