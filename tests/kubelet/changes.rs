@@ -3,11 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 
-use crate::driver::{Driver, Mode};
-use crate::machine::{from_environment, refusal, shared, warning};
-use crate::pod::{Pod, all_end};
-use crate::run;
-use crate::volume::Volume;
+use crate::prelude::*;
 
 in_both_modes! {
     the_driver_is_upgraded_while_pods_run
@@ -17,17 +13,13 @@ in_both_modes! {
 }
 
 fn the_driver_is_upgraded_while_pods_run(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("upgrade");
-    let driver = Driver::new(&case, mode);
-    let volume = Volume::new(&case, "data");
+    let (_running, case, driver, volume) = scene("upgrade", mode);
     let before = Pod::answering(&driver, "before", &volume);
     before.says("written");
     let inits = driver.count("init");
     driver.upgrade(&another_version(&case));
     before.answers(&driver, &volume);
-    let after = Pod::reading(&driver, "after", &volume);
-    after.says("kept");
+    let after = Pod::finding(&driver, "after", &volume);
     assert!(driver.count("init") > inits, "kubelet has seen the new one");
     all_end(&driver, mode, &volume, &[before, after]);
     driver.assert_no_failure();
@@ -44,10 +36,7 @@ fn another_version(case: &str) -> String {
 }
 
 fn the_config_is_edited_while_pods_run(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("edited");
-    let driver = Driver::new(&case, mode);
-    let volume = Volume::new(&case, "data");
+    let (_running, case, driver, volume) = scene("edited", mode);
     let other = Volume::new(&case, "other");
     let running = Pod::answering(&driver, "running", &volume);
     running.says("written");
@@ -59,23 +48,17 @@ fn the_config_is_edited_while_pods_run(mode: Mode) {
     assert!(text.contains(&format!("{case}~lvm/config.toml")), "{text}");
     assert!(text.contains("line 2"), "{text}");
     running.answers(&driver, &volume);
-    running.delete();
-    running.is_gone();
+    running.ends();
     volume.is_unmounted();
-    refused.delete();
-    refused.is_gone();
+    refused.ends();
 
     driver.configure(mode, "default_fs = \"xfs\"");
-    let next = Pod::reading(&driver, "next", &volume);
-    next.says("kept");
+    let next = Pod::finding(&driver, "next", &volume);
     all_end(&driver, mode, &volume, &[next]);
 }
 
 fn a_wrong_option_is_explained_in_the_event_word_for_word(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("wrong");
-    let driver = Driver::new(&case, mode);
-    let volume = Volume::new(&case, "data");
+    let (_running, _, driver, volume) = scene("wrong", mode);
     // kubelet takes the text as a format, so a percent sign is a trap.
     let wrong = volume.clone().with("size", "32%s");
     let pod = Pod::writing(&driver, "web", &wrong, "never");
@@ -85,15 +68,11 @@ fn a_wrong_option_is_explained_in_the_event_word_for_word(mode: Mode) {
     assert!(reason.contains("option size"), "{reason}");
     assert!(text.ends_with(reason), "{text:?} holds not {reason:?}");
     assert_eq!(volume.tags(), "", "nothing was made on it");
-    pod.delete();
-    pod.is_gone();
+    pod.ends();
 }
 
 fn a_wrong_filesystem_is_explained_in_the_event_word_for_word(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("other");
-    let driver = Driver::new(&case, mode);
-    let volume = Volume::new(&case, "data");
+    let (_running, _, driver, volume) = scene("other", mode);
     run("mkfs.ext4", &["-q", &volume.device()]);
     let pod = Pod::writing(&driver, "web", &volume.clone().fs("xfs"), "never");
     let text = warning(&pod.name, "reason: ");
@@ -115,27 +94,20 @@ fn a_node_enters_attach_mode_while_pods_run() {
 }
 
 fn change_mode(from: Mode, to: Mode) {
-    let _running = shared();
-    let case = from.case("changing");
-    let driver = Driver::new(&case, from);
-    let volume = Volume::new(&case, "data");
+    let (_running, _, driver, volume) = scene("changing", from);
     let one = Pod::answering(&driver, "one", &volume);
     one.says("written");
-    let two = Pod::reading(&driver, "two", &volume);
-    two.says("kept");
+    let two = Pod::finding(&driver, "two", &volume);
 
     driver.configure(to, "");
     one.answers(&driver, &volume);
-    let three = Pod::reading(&driver, "three", &volume);
-    three.says("kept");
+    let three = Pod::finding(&driver, "three", &volume);
     for pod in [one, two, three] {
-        pod.delete();
-        pod.is_gone();
+        pod.ends();
     }
     volume.is_unmounted();
 
-    let four = Pod::reading(&driver, "four", &volume);
-    four.says("kept");
+    let four = Pod::finding(&driver, "four", &volume);
     all_end(&driver, to, &volume, &[four]);
     driver.assert_no_failure();
 }

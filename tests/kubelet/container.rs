@@ -2,11 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::driver::{Driver, Mode};
-use crate::machine::{KUBELET, from_environment, shared};
-use crate::pod::{Pod, all_end};
-use crate::run;
-use crate::volume::Volume;
+use crate::prelude::*;
 
 /// What the `DaemonSet` runs, with kubelet's plugin directory, and a name for the driver so that
 /// other cases are not touched. There is no network for pods here, so it is the host's.
@@ -36,14 +32,11 @@ fn the_daemonsets_container_installs_the_driver_and_other_pods_mount_with_it() {
         .started();
     installer.says("checked    init says Success, attach = false");
 
-    let first = Pod::writing(&driver, "first", &volume, "kept");
-    first.says("written");
+    let first = Pod::written(&driver, "first", &volume);
     all_end(&driver, Mode::MountOnly, &volume, &[first]);
 
     // The driver stays when its installer goes.
-    installer.delete();
-    installer.is_gone();
-    let second = Pod::reading(&driver, "second", &volume);
-    second.says("kept");
+    installer.ends();
+    let second = Pod::finding(&driver, "second", &volume);
     all_end(&driver, Mode::MountOnly, &volume, &[second]);
 }

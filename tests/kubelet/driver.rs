@@ -6,10 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::machine::{KUBELET, from_environment};
-use crate::support::reply::Reply;
-pub use crate::support::{BOTH_MODES, Mode};
-use crate::wait_until;
+use crate::prelude::*;
 
 pub struct Driver {
     /// The case, which is the driver's vendor as well.

@@ -4,11 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use crate::driver::{Driver, Mode};
-use crate::machine::shared;
-use crate::pod::{Pod, all_end};
-use crate::volume::Volume;
-use crate::wait_until;
+use crate::prelude::*;
 
 /// A mkfs.ext4 that waits until it is let go.
 pub struct Gate {
@@ -74,8 +70,7 @@ fn a_pod_deleted_while_its_mount_is_in_progress_leaves_nothing(mode: Mode) {
         Mode::MountOnly => "mount unmount",
     });
 
-    let next = Pod::writing(&driver, "next", &volume, "kept");
-    next.says("written");
+    let next = Pod::written(&driver, "next", &volume);
     all_end(&driver, mode, &volume, &[next]);
     driver.assert_no_failure();
 }

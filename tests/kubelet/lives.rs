@@ -1,9 +1,6 @@
 //! A pod writes, goes, and the next pod finds what it wrote.
 
-use crate::driver::{Driver, Mode};
-use crate::machine::shared;
-use crate::pod::Pod;
-use crate::volume::Volume;
+use crate::prelude::*;
 
 in_both_modes! {
     ext4_keeps_its_data
@@ -30,19 +27,15 @@ fn live_twice(case: &str, mode: Mode, fs: &str) {
         "xfs" => Volume::xfs(&case, "data"),
         _ => Volume::new(&case, "data").fs(fs),
     };
-    let first = Pod::writing(&driver, "web", &volume, "kept");
-    first.says("written");
-    first.delete();
-    first.is_gone();
+    let first = Pod::written(&driver, "web", &volume);
+    first.ends();
     volume.is_unmounted();
     let tags = volume.tags();
     assert!(tags.starts_with(&format!("flexvolume.fs={fs}:")), "{tags}");
 
     // The same pod, by its name.
-    let second = Pod::reading(&driver, "web", &volume);
-    second.says("kept");
-    second.delete();
-    second.is_gone();
+    let second = Pod::finding(&driver, "web", &volume);
+    second.ends();
     volume.is_unmounted();
     if mode == Mode::Attach {
         driver.has_answered("detach", 2);

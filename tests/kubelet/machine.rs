@@ -9,9 +9,8 @@ use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
 
-use crate::driver::Mode;
 use crate::plane;
-use crate::{run, wait_for, wait_until};
+use crate::prelude::*;
 
 /// kubelet's own directory. It is on a disk, and so is still there after a power-off.
 pub const KUBELET: &str = "/var/lib/kubelet";

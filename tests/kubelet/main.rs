@@ -18,7 +18,7 @@
 macro_rules! in_both_modes {
     ($($case:ident)*) => {$(
         mod $case {
-            use crate::driver::Mode;
+            use crate::support::Mode;
 
             #[test]
             fn in_attach_mode() {
@@ -53,7 +53,21 @@ mod script;
 
 use std::time::{Duration, Instant};
 
-use support::run;
+/// What nearly every case needs.
+mod prelude {
+    pub use crate::driver::{Call, Driver};
+    pub use crate::machine::*;
+    pub use crate::plane::bystander::Bystander;
+    pub use crate::plane::claim::*;
+    pub use crate::plane::deployment::Deployment;
+    pub use crate::plane::pair::Pair;
+    pub use crate::plane::{NODE, NODE_DOWN, api, controller_root, driver_of_controller, node};
+    pub use crate::pod::{Pod, all_end, ending, scene};
+    pub use crate::support::reply::Reply;
+    pub use crate::support::{BOTH_MODES, Mode, run};
+    pub use crate::volume::Volume;
+    pub(crate) use crate::{wait_for, wait_until};
+}
 
 /// Waits until `look` finds something. The limit only ends a test that would never end.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {

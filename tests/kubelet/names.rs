@@ -1,9 +1,6 @@
 //! Two pods whose inline volumes have one name, but are two logical volumes.
 
-use crate::driver::{Driver, Mode};
-use crate::machine::{shared, warning};
-use crate::pod::{Pod, all_end};
-use crate::volume::Volume;
+use crate::prelude::*;
 
 const LINES: &str = "cat /data/page || echo blank\n\
     echo other > /data/page && sync && echo written";
@@ -22,8 +19,7 @@ fn in_attach_mode_the_second_is_refused_with_the_reason() {
     let _running = shared();
     let mode = Mode::Attach;
     let (case, driver, one, other) = namesakes(mode);
-    let first = Pod::writing(&driver, "first", &one, "kept");
-    first.says("written");
+    let first = Pod::written(&driver, "first", &one);
     let second = Pod::new(&driver, "second", &other, LINES).started();
     let text = warning(
         &second.name,
@@ -39,8 +35,7 @@ fn in_attach_mode_the_second_is_refused_with_the_reason() {
     second.says("blank");
     second.says("written");
     all_end(&driver, mode, &other, &[second]);
-    let first = Pod::reading(&driver, "first", &one);
-    first.says("kept");
+    let first = Pod::finding(&driver, "first", &one);
     all_end(&driver, mode, &one, &[first]);
 }
 
@@ -49,13 +44,11 @@ fn in_mount_only_mode_both_run_at_once() {
     let _running = shared();
     let mode = Mode::MountOnly;
     let (_, driver, one, other) = namesakes(mode);
-    let first = Pod::writing(&driver, "first", &one, "kept");
-    first.says("written");
+    let first = Pod::written(&driver, "first", &one);
     let second = Pod::new(&driver, "second", &other, LINES).started();
     second.says("blank");
     second.says("written");
-    let again = Pod::reading(&driver, "again", &one);
-    again.says("kept");
+    let again = Pod::finding(&driver, "again", &one);
     all_end(&driver, mode, &one, &[first, again]);
     all_end(&driver, mode, &other, &[second]);
     driver.assert_no_failure();

@@ -6,11 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::driver::{Driver, Mode};
-use crate::machine::{KUBELET, MANIFESTS};
-use crate::plane::{self, api};
-use crate::volume::Volume;
-use crate::{wait_for, wait_until};
+use crate::plane;
+use crate::prelude::*;
 
 /// A pod that kubelet has been asked to run.
 pub struct Pod {
@@ -62,6 +59,20 @@ impl Pod {
     /// Reads that file and says what is in it.
     pub fn reading(driver: &Driver, name: &str, volume: &Volume) -> Self {
         Self::new(driver, name, volume, "cat /data/page").started()
+    }
+
+    /// Writes "kept", and has done so.
+    pub fn written(driver: &Driver, name: &str, volume: &Volume) -> Self {
+        let pod = Self::writing(driver, name, volume, "kept");
+        pod.says("written");
+        pod
+    }
+
+    /// Finds "kept", and has said so.
+    pub fn finding(driver: &Driver, name: &str, volume: &Volume) -> Self {
+        let pod = Self::reading(driver, name, volume);
+        pod.says("kept");
+        pod
     }
 
     /// Writes "kept" to the volume, says "written", and then says what [`Pod::answers`] asks.
@@ -173,11 +184,23 @@ impl Pod {
         wait_until(&format!("{} is gone", self.name), || !dir.exists());
     }
 
+    pub fn ends(&self) {
+        self.delete();
+        self.is_gone();
+    }
+
     /// Where kubelet has the volume for this pod.
     pub fn volume_dir(&self, driver: &Driver, volume: &Volume) -> PathBuf {
         let volumes = format!("pods/{}/volumes/{}~lvm", self.uid, driver.case);
         Path::new(KUBELET).join(volumes).join(&volume.name)
     }
+}
+
+/// kubelet runs, a driver of this case, and a blank volume.
+pub fn scene(case: &str, mode: Mode) -> (impl Drop, String, Driver, Volume) {
+    let (running, case) = (shared(), mode.case(case));
+    let (driver, volume) = (Driver::new(&case, mode), Volume::new(&case, "data"));
+    (running, case, driver, volume)
 }
 
 /// Takes the pods from kubelet, and waits until neither they nor the mounts of their volume are on

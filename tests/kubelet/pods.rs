@@ -2,11 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::driver::{Driver, Mode};
-use crate::machine::{get, shared};
-use crate::pod::{Pod, all_end};
-use crate::volume::Volume;
-use crate::wait_for;
+use crate::prelude::*;
 
 in_both_modes! {
     two_pods_share_one_volume
@@ -17,16 +13,12 @@ in_both_modes! {
 }
 
 fn two_pods_share_one_volume(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("share");
-    let driver = Driver::new(&case, mode);
-    let volume = Volume::new(&case, "data");
+    let (_running, _, driver, volume) = scene("share", mode);
     let one = Pod::writing(&driver, "one", &volume, "shared");
     one.says("written");
     let two = Pod::reading(&driver, "two", &volume);
     two.says("shared");
-    one.delete();
-    one.is_gone();
+    one.ends();
     let three = Pod::reading(&driver, "three", &volume);
     three.says("shared");
     all_end(&driver, mode, &volume, &[two, three]);
@@ -34,15 +26,11 @@ fn two_pods_share_one_volume(mode: Mode) {
 }
 
 fn a_read_only_pod_reads_and_cannot_write(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("readonly");
-    let driver = Driver::new(&case, mode);
-    let volume = Volume::new(&case, "data");
+    let (_running, _, driver, volume) = scene("readonly", mode);
     let lines = "cat /data/page\ntouch /data/new 2> /dev/null || echo refused";
     let read_only = volume.clone().read_only();
 
-    let writer = Pod::writing(&driver, "writer", &volume, "kept");
-    writer.says("written");
+    let writer = Pod::written(&driver, "writer", &volume);
     let beside = Pod::new(&driver, "beside", &read_only, lines).started();
     beside.says("kept");
     beside.says("refused");
@@ -56,10 +44,7 @@ fn a_read_only_pod_reads_and_cannot_write(mode: Mode) {
 }
 
 fn fs_group_owns_what_is_in_the_volume(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("fsgroup");
-    let driver = Driver::new(&case, mode);
-    let volume = Volume::new(&case, "data");
+    let (_running, _, driver, volume) = scene("fsgroup", mode);
     let lines = "touch /data/mine\necho groups $(stat -c %g /data) $(stat -c %g /data/mine)";
     let user = json!({"runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 2000});
     let pod = Pod::new(&driver, "web", &volume, lines);
@@ -70,10 +55,7 @@ fn fs_group_owns_what_is_in_the_volume(mode: Mode) {
 }
 
 fn a_sub_path_is_all_that_the_container_sees(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("subpath");
-    let driver = Driver::new(&case, mode);
-    let volume = Volume::new(&case, "data");
+    let (_running, _, driver, volume) = scene("subpath", mode);
     let lines = "echo inside > /data/page && sync && ls /data";
     let mount = "/spec/containers/0/volumeMounts/0";
     let part = Pod::new(&driver, "part", &volume, lines);

@@ -3,10 +3,7 @@
 
 use std::fs;
 
-use crate::driver::{BOTH_MODES, Driver, Mode};
-use crate::machine::{from_environment, shared};
-use crate::pod::{Pod, all_end};
-use crate::volume::Volume;
+use crate::prelude::*;
 
 const CASE: &str = "power";
 const FILESYSTEMS: [&str; 2] = ["ext4", "xfs"];

@@ -8,12 +8,8 @@ use std::fs;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::driver::{BOTH_MODES, Driver, Mode};
 use crate::interrupted::Gate;
-use crate::machine::{alone, kill_kubelet, start_kubelet};
-use crate::pod::{Pod, ending};
-use crate::volume::Volume;
-use crate::wait_until;
+use crate::prelude::*;
 
 /// A pod on a volume of its own, with a driver of its own.
 struct Life {

@@ -1,10 +1,7 @@
 //! A node changes from the bash script to this driver and back, with pods running. The script is
 //! not part of this project: PEER names it, and without PEER tests/run.sh leaves this out.
 
-use crate::driver::{Driver, Mode};
-use crate::machine::{from_environment, shared};
-use crate::pod::{Pod, all_end};
-use crate::volume::Volume;
+use crate::prelude::*;
 
 #[test]
 fn the_script_is_replaced_by_the_driver_and_back_with_nothing_lost() {
@@ -22,13 +19,11 @@ fn the_script_is_replaced_by_the_driver_and_back_with_nothing_lost() {
     assert_eq!(volume.tags(), "", "the script records nothing");
 
     driver.upgrade(&from_environment("FLEXVOLUME_LVM_DRIVER"));
-    let new = Pod::reading(&driver, "new", &volume);
-    new.says("kept");
+    let new = Pod::finding(&driver, "new", &volume);
     old.answers(&driver, &volume);
     // What the script has mounted, the driver takes off.
     all_end(&driver, mode, &xfs, &[old_xfs]);
-    let new_xfs = Pod::reading(&driver, "new-xfs", &xfs);
-    new_xfs.says("kept");
+    let new_xfs = Pod::finding(&driver, "new-xfs", &xfs);
     assert!(
         xfs.tags().starts_with("flexvolume.fs=xfs:"),
         "{}",
@@ -36,12 +31,10 @@ fn the_script_is_replaced_by_the_driver_and_back_with_nothing_lost() {
     );
 
     driver.upgrade(&script);
-    new.delete();
-    new.is_gone();
+    new.ends();
     // What the driver has mounted, the script takes off.
     all_end(&driver, mode, &xfs, &[new_xfs]);
-    let last = Pod::reading(&driver, "last", &xfs);
-    last.says("kept");
+    let last = Pod::finding(&driver, "last", &xfs);
     all_end(&driver, mode, &xfs, &[last]);
     all_end(&driver, mode, &volume, &[old]);
     driver.assert_no_failure();

@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::machine::{GROUP, mounts_of};
-use crate::{run, wait_until};
+use crate::prelude::*;
 
 #[derive(Clone)]
 pub struct Volume {

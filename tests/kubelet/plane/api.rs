@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::machine::from_environment;
+use crate::prelude::*;
 
 /// Where it is, as seen from here.
 pub const SERVER: &str = "FLEXVOLUME_LVM_API";

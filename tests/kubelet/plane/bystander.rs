@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::api;
-use crate::run;
+use crate::prelude::*;
 
 pub struct Bystander {
     path: String,

@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::api;
-use crate::driver::Driver;
-use crate::volume::Volume;
-use crate::{wait_for, wait_until};
+use crate::prelude::*;
 
 const CLASSES: &str = "/apis/storage.k8s.io/v1/storageclasses";
 

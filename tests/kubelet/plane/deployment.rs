@@ -2,9 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::api;
-use crate::pod::Pod;
-use crate::wait_for;
+use crate::prelude::*;
 
 const ALL: &str = "/apis/apps/v1/namespaces/default/deployments";
 

@@ -6,21 +6,19 @@
 //! the other cases run meanwhile, and have a guest of their own.
 
 pub mod api;
-mod bystander;
-mod claim;
+pub mod bystander;
+pub mod claim;
 mod controller;
-mod deployment;
+pub mod deployment;
 mod node;
-mod pair;
+pub mod pair;
 
 use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::driver::Driver;
-use crate::machine::from_environment;
-use crate::run;
+use crate::prelude::*;
 
 /// The guest's name in the cluster, if tests/run.sh says no other. The controller's host must not
 /// have it, as on a real one.
@@ -65,11 +63,11 @@ pub fn join(config: &str) -> String {
 }
 
 /// The controller's plugin directory, and what belongs to it.
-fn controller_root() -> PathBuf {
+pub fn controller_root() -> PathBuf {
     PathBuf::from(from_environment("FLEXVOLUME_LVM_CONTROLLER"))
 }
 
 /// The driver of a case, for the controller.
-fn driver_of_controller(case: &str) -> Driver {
+pub fn driver_of_controller(case: &str) -> Driver {
     Driver::for_controller(case, &controller_root())
 }

@@ -1,11 +1,6 @@
 //! The driver on both sides: on the node, and for the controller.
 
-use super::claim::{attached, unique_name};
-use super::{driver_of_controller, node};
-use crate::driver::{Driver, Mode};
-use crate::pod::Pod;
-use crate::volume::Volume;
-use crate::wait_until;
+use crate::prelude::*;
 
 pub struct Pair {
     pub node: Driver,

@@ -4,12 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::json;
 
-use crate::driver::Driver;
-use crate::plane::claim::{attached, claim, event};
-use crate::plane::{api, driver_of_controller};
-use crate::pod::Pod;
-use crate::volume::Volume;
-use crate::wait_until;
+use crate::prelude::*;
 
 /// A node on which the controller attaches volumes.
 fn node(name: &str) -> String {

@@ -2,13 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::driver::Driver;
-use crate::plane::bystander::Bystander;
-use crate::plane::claim::{attached, in_use};
-use crate::plane::deployment::Deployment;
-use crate::plane::{NODE_DOWN, api, controller_root};
-use crate::volume::Volume;
-use crate::wait_until;
+use crate::prelude::*;
 
 const ZONE: &str = "zone-of-the-node-that-goes-down";
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::plane::api;
+use crate::prelude::*;
 
 const MANIFESTS: [(&str, &str); 6] = [
     (

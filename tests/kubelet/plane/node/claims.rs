@@ -1,12 +1,6 @@
 //! Pods get volumes by claims or by name, and the controller attaches these where it is asked to.
 
-use crate::driver::Mode;
-use crate::machine::shared;
-use crate::plane::NODE;
-use crate::plane::claim::{attached, claim};
-use crate::plane::pair::Pair;
-use crate::pod::Pod;
-use crate::volume::Volume;
+use crate::prelude::*;
 
 in_both_modes! {
     what_a_pod_wrote_through_a_claim_the_next_one_reads
@@ -30,14 +24,12 @@ fn what_a_pod_wrote_to_an_inline_volume_the_next_one_reads(mode: Mode) {
 
 fn live_twice(mode: Mode, pair: &Pair, volume: &Volume) {
     let driver = &pair.node;
-    let first = Pod::writing(driver, "first", volume, "kept");
-    first.says("written");
+    let first = Pod::written(driver, "first", volume);
     let device = (mode == Mode::Attach).then(|| volume.device());
     assert_eq!(attached(NODE, driver, volume), device);
     pair.all_end(volume, &[first]);
 
-    let second = Pod::reading(driver, "second", volume);
-    second.says("kept");
+    let second = Pod::finding(driver, "second", volume);
     pair.all_end(volume, &[second]);
     pair.assert_no_failure();
     let life = match mode {

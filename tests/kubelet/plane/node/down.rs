@@ -5,14 +5,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::driver::{Driver, Mode};
-use crate::machine::shared;
-use crate::plane::claim::claim_on;
-use crate::plane::deployment::Deployment;
-use crate::plane::pair::Pair;
-use crate::plane::{NODE_DOWN, controller_root, driver_of_controller, node};
-use crate::pod::Pod;
-use crate::volume::Volume;
+use crate::prelude::*;
 
 #[test]
 fn a_deployment_runs_on_a_claim_when_the_node_goes_down() {

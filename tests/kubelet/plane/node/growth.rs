@@ -2,14 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::driver::Mode;
-use crate::machine::shared;
-use crate::plane::api;
-use crate::plane::claim::{claim, claim_of};
-use crate::plane::pair::Pair;
-use crate::pod::Pod;
-use crate::volume::Volume;
-use crate::wait_until;
+use crate::prelude::*;
 
 in_both_modes! {
     a_claim_grows_until_its_pod_sees_the_space

@@ -1,14 +1,7 @@
 //! A pod that goes while its volume is being mounted: the controller must wait for that.
 
-use crate::driver::Mode;
 use crate::interrupted::Gate;
-use crate::machine::shared;
-use crate::plane::claim::{attached, in_use};
-use crate::plane::pair::Pair;
-use crate::plane::{NODE, api};
-use crate::pod::Pod;
-use crate::volume::Volume;
-use crate::{wait_for, wait_until};
+use crate::prelude::*;
 
 #[test]
 fn a_volume_is_not_detached_while_its_mount_is_in_progress() {
@@ -43,8 +36,7 @@ fn a_volume_is_not_detached_while_its_mount_is_in_progress() {
     pair.is_detached(&volume);
     volume.is_unmounted();
 
-    let next = Pod::writing(&pair.node, "next", &volume, "kept");
-    next.says("written");
+    let next = Pod::written(&pair.node, "next", &volume);
     pair.all_end(&volume, &[next]);
     pair.assert_no_failure();
 }

@@ -1,12 +1,7 @@
 //! A pod that goes while kubelet is down. Without a control plane this cannot be tested: kubelet
 //! 1.20 panics then when it finds a volume that no pod wants.
 
-use crate::driver::Mode;
-use crate::machine::{alone, kill_kubelet, start_kubelet};
-use crate::plane::api;
-use crate::plane::pair::Pair;
-use crate::pod::Pod;
-use crate::volume::Volume;
+use crate::prelude::*;
 
 in_both_modes! {
     a_volume_whose_pod_went_while_kubelet_was_down_is_unmounted
@@ -17,8 +12,7 @@ fn a_volume_whose_pod_went_while_kubelet_was_down_is_unmounted(mode: Mode) {
     let case = mode.case("meanwhile");
     let pair = Pair::new(&case, mode);
     let volume = Volume::new(&case, "data");
-    let pod = Pod::writing(&pair.node, "web", &volume, "kept");
-    pod.says("written");
+    let pod = Pod::written(&pair.node, "web", &volume);
 
     kill_kubelet();
     api::delete_by_force(&format!("pods/{}", pod.name));
@@ -32,8 +26,7 @@ fn a_volume_whose_pod_went_while_kubelet_was_down_is_unmounted(mode: Mode) {
     };
     assert!(pair.node.order().ends_with(last), "{}", pair.node.order());
 
-    let next = Pod::reading(&pair.node, "next", &volume);
-    next.says("kept");
+    let next = Pod::finding(&pair.node, "next", &volume);
     pair.all_end(&volume, &[next]);
     pair.assert_no_failure();
 }

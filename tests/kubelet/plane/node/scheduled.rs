@@ -1,15 +1,6 @@
 //! A pod that names no node: the scheduler puts it where its volume is.
 
-use crate::driver::Mode;
-use crate::machine::shared;
-use crate::plane::bystander::Bystander;
-use crate::plane::claim::{claim_of, claim_on, is_bound};
-use crate::plane::deployment::Deployment;
-use crate::plane::node;
-use crate::plane::pair::Pair;
-use crate::pod::Pod;
-use crate::volume::Volume;
-use crate::wait_until;
+use crate::prelude::*;
 
 in_both_modes! {
     a_deployment_gets_the_volume_that_its_claim_waits_for_on_the_volumes_node
@@ -33,8 +24,7 @@ fn a_deployment_gets_the_volume_that_its_claim_waits_for_on_the_volumes_node(mod
     pod.says("written");
     pair.all_end_by(&volume, &[pod], || deployment.stop());
 
-    let next = Pod::reading(&pair.node, "next", &volume);
-    next.says("kept");
+    let next = Pod::finding(&pair.node, "next", &volume);
     pair.all_end(&volume, &[next]);
     pair.assert_no_failure();
 }

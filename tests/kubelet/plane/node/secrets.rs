@@ -2,13 +2,7 @@
 
 use serde_json::json;
 
-use crate::driver::{Call, Driver, Mode};
-use crate::machine::{kubelet_log, shared};
-use crate::plane::api;
-use crate::plane::claim::{claim, event};
-use crate::plane::pair::Pair;
-use crate::pod::Pod;
-use crate::volume::Volume;
+use crate::prelude::*;
 
 /// "the secret of this test".
 const ENCODED: &str = "dGhlIHNlY3JldCBvZiB0aGlzIHRlc3Q=";
@@ -49,8 +43,7 @@ fn a_secret_reaches_mount_and_nothing_else(mode: Mode) {
     make_secret(&pair.node);
     let volume = Volume::new(&case, "data").called(&format!("{case}-data"));
     let volume = claim(&pair.node, &volume.secret(&case));
-    let pod = Pod::writing(&pair.node, "web", &volume, "kept");
-    pod.says("written");
+    let pod = Pod::written(&pair.node, "web", &volume);
     pair.all_end(&volume, &[pod]);
     pair.assert_no_failure();
     assert_eq!(calls_with_secret(&pair.node.calls()), ["mount"]);
@@ -74,6 +67,5 @@ fn a_mount_that_fails_leaves_no_secret_in_the_log() {
     assert!(!driver.failures().is_empty());
     // It logs all the arguments of a call that ends with another status than 0.
     assert!(!kubelet_log().contains(ENCODED), "kubelet has logged it");
-    pod.delete();
-    pod.is_gone();
+    pod.ends();
 }
