@@ -153,10 +153,7 @@ fn a_volume_whose_device_is_gone_is_unmounted_and_no_file_below_it_is_touched() 
         let open = File::open(pod.join("page")).unwrap();
 
         // Every access is an error from now on; xfs and btrfs shut themselves down.
-        run(
-            "dmsetup",
-            &["wipe_table", "--nolockfs", &format!("broken-{fs}")],
-        );
+        sh(&format!("dmsetup wipe_table --nolockfs broken-{fs}"));
         assert!(open.sync_all().is_err(), "{fs}");
         drop(open);
         if fs == "xfs" {

@@ -73,10 +73,7 @@ fn a_filesystem_that_somebody_else_made_is_adopted_with_its_data() {
         let (node, lv) = (Node::new(mode), mode.lv());
         let volume = group.linear(lv, "32m");
         run("mkfs.ext4", &["-q", &volume.device()]);
-        let uuid = run(
-            "blkid",
-            &["-p", "-o", "value", "-s", "UUID", &volume.device()],
-        );
+        let uuid = sh(&format!("blkid -p -o value -s UUID {}", volume.device()));
         write_synced(&node.up("pod", &volume).join("page"), "ours now");
         group.assert_recorded(lv, "ext4");
         assert!(group.tags(lv).ends_with(&uuid), "not made anew");

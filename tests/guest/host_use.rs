@@ -95,10 +95,9 @@ struct Loop(String);
 impl Loop {
     fn new(volume: &Volume, offset: &str) -> Self {
         let device = volume.device();
-        Self(run(
-            "losetup",
-            &["--find", "--show", "--offset", offset, &device],
-        ))
+        Self(sh(&format!(
+            "losetup --find --show --offset {offset} {device}"
+        )))
     }
 }
 
@@ -226,26 +225,23 @@ fn a_volume_below_another_device_is_no_pods() {
         "cryptsetup",
         &[&format[..], &quick, &[&volume.device()]].concat(),
     );
-    run(
-        "cryptsetup",
-        &["open", "--key-file", key, &volume.device(), "opened"],
-    );
+    sh(&format!(
+        "cryptsetup open --key-file {key} {} opened",
+        volume.device()
+    ));
     run("udevadm", &["settle"]);
     refused_to_pods(&node, &volume, reason);
     run("cryptsetup", &["close", "opened"]);
 
     let volume = group.linear("disk", "64m");
     let scan = "devices/scan_lvs=1";
-    run(
-        "vgcreate",
-        &["-qq", "--config", scan, "inner", &volume.device()],
-    );
-    run(
-        "lvcreate",
-        &[
-            "-qq", "-y", "--config", scan, "-n", "lv", "-L", "8m", "inner",
-        ],
-    );
+    sh(&format!(
+        "vgcreate -qq --config {scan} inner {}",
+        volume.device()
+    ));
+    sh(&format!(
+        "lvcreate -qq -y --config {scan} -n lv -L 8m inner"
+    ));
     refused_to_pods(&node, &volume, reason);
     run("vgchange", &["-qq", "--config", scan, "-an", "inner"]);
 }
@@ -262,10 +258,10 @@ fn a_volume_in_an_array_is_no_pods() {
     };
     set("/sys/module/md_mod/parameters/new_array", "md_hostmd");
     let md = |name: &str| format!("/sys/block/md_hostmd/md/{name}");
-    let number = run(
-        "lsblk",
-        &["--noheadings", "--output", "MAJ:MIN", &volume.device()],
-    );
+    let number = sh(&format!(
+        "lsblk --noheadings --output MAJ:MIN {}",
+        volume.device()
+    ));
     let link = fs::canonicalize(volume.device()).unwrap();
     let slot = format!("dev-{}/slot", link.file_name().unwrap().to_str().unwrap());
     for (name, value) in [

@@ -28,16 +28,9 @@ fn content_of_another_volume_is_refused_with_both_uuids_until_it_is_adopted() {
     let other = filled(&node, &group, "other");
     let (was, is) = (uuid(&mine), uuid(&other));
     let (from, to) = (other.device(), mine.device());
-    run(
-        "dd",
-        &[
-            &format!("if={from}"),
-            &format!("of={to}"),
-            "bs=1M",
-            "conv=fsync",
-            "status=none",
-        ],
-    );
+    sh(&format!(
+        "dd if={from} of={to} bs=1M conv=fsync status=none"
+    ));
 
     let words = [was.as_str(), is.as_str(), "lvm adopt restored/mine"];
     writes_nothing(&node, &mine, "restored from the wrong backup", &words);

@@ -172,10 +172,7 @@ fn a_volume_whose_device_node_is_missing_or_of_another_device_is_not_mixed_up() 
     // A device of its name that is another volume to device-mapper: whoever was interrupted
     // renaming one leaves that.
     group.lv("lvchange", &["-an"], "mine");
-    let uuid = run(
-        "dmsetup",
-        &["info", "-c", "--noheadings", "-o", "uuid", "nodes-other"],
-    );
+    let uuid = sh("dmsetup info -c --noheadings -o uuid nodes-other");
     let table = run("dmsetup", &["table", "nodes-other"]);
     group.lv("lvchange", &["-an"], "other");
     let create = ["create", "nodes-mine", "--uuid", &uuid, "--table", &table];

@@ -19,7 +19,7 @@ use std::ffi::OsString;
 
 use flexvolume_lvm::for_tests::Options;
 use node::{Node, bytes, words};
-use vectors::{DEVICES, DIRECTORIES, DOCUMENTS, HARMLESS, NAMES, REFUSED};
+use vectors::{DEVICES, DIRECTORIES, DOCUMENTS, HARMLESS, NAMES, refused};
 
 /// How many call-outs take options.
 const CALLS: usize = 7;
@@ -82,9 +82,7 @@ fn refuses_all<'a>(calls: impl IntoIterator<Item = (Vec<OsString>, &'a str)>) ->
 
 #[test]
 fn no_option_gets_past_its_check() {
-    let options = REFUSED
-        .iter()
-        .map(|(option, value, reason)| (options(option, value), *reason));
+    let options = refused().map(|(option, value, reason)| (options(option, value), reason));
     let documents = DOCUMENTS
         .iter()
         .map(|(json, reason)| ((*json).to_owned(), *reason));

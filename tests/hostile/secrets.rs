@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use crate::node::{Done, Node, bytes, words};
-use crate::vectors::REFUSED;
+use crate::vectors::refused;
 use crate::{CALLS, DIR, call, options};
 
 /// What nobody may see, in base64 as kubelet has it.
@@ -32,7 +32,7 @@ fn calls() -> Vec<Vec<OsString>> {
     let mut calls: Vec<_> = (0..CALLS).map(|n| call(n, &good)).collect();
     let missing = with_secret("volumeID", "\"new\"");
     calls.extend((0..CALLS).map(|n| call(n, &missing)));
-    let refused = REFUSED.iter().enumerate().step_by(4);
+    let refused = refused().enumerate().step_by(4);
     calls.extend(refused.map(|(n, (option, value, _))| call(n, &with_secret(option, value))));
     let rest = &good[1..];
     let documents = [

@@ -1,224 +1,86 @@
 //! What a pod's author, or somebody between him and the driver, may try.
 
-/// An option, its value as JSON, and words of the reason why it is refused.
-pub const REFUSED: &[(&str, &str, &str)] = &[
-    // An option or another operand in the place of a name.
-    ("volumegroup", r#""-vg""#, "hyphen"),
-    ("volumegroup", r#""--force""#, "hyphen"),
-    ("volumegroup", r#""--config=devices{}""#, "holds '='"),
-    ("volumegroup", r#""vg --force""#, "holds ' '"),
-    ("volumegroup", r#""vg/data""#, "holds '/'"),
-    ("volumegroup", r#""/dev/vg""#, "holds '/'"),
-    ("volumegroup", r#""vg,other""#, "holds ','"),
-    ("volumegroup", r#""@tag""#, "holds '@'"),
-    ("volumegroup", r#""all|vg""#, "holds '|'"),
-    ("volumegroup", r#""*""#, "holds '*'"),
-    ("volumegroup", r#"".""#, "directories"),
-    ("volumegroup", r#""..""#, "directories"),
-    ("volumegroup", r#""../../etc""#, "holds '/'"),
-    ("volumegroup", r#""""#, "volumegroup is missing"),
-    (
-        "volumegroup",
-        r#""other""#,
-        "not one that this node's config allows",
-    ),
-    ("volumeID", r#""-data""#, "hyphen"),
-    ("volumeID", r#""--yes""#, "hyphen"),
-    ("volumeID", r#""-an""#, "hyphen"),
-    ("volumeID", r#""data -f""#, "holds ' '"),
-    ("volumeID", r#""vg/data""#, "name alone"),
-    ("volumeID", r#""other/data""#, "name alone"),
-    ("volumeID", r#""/dev/vg/data""#, "name alone"),
-    ("volumeID", r#""/dev/mapper/vg-data""#, "name alone"),
-    ("volumeID", r#""/dev/sda""#, "holds '/'"),
-    ("volumeID", r#""../sda""#, "holds '/'"),
-    ("volumeID", r#""../../etc/passwd""#, "holds '/'"),
-    ("volumeID", r#""..""#, "directories"),
-    ("volumeID", r#""""#, "volumeID is missing"),
-    ("volumeID", r#""data;reboot""#, "holds ';'"),
-    ("volumeID", r#""$(reboot)""#, "holds '$'"),
-    ("volumeID", r#""`reboot`""#, "holds '`'"),
-    ("volumeID", r#""data|sh""#, "holds '|'"),
-    ("volumeID", r#""data\nreboot""#, r"holds '\n'"),
-    ("volumeID", r#""data\r\n""#, r"holds '\r'"),
-    ("volumeID", r#""data\u0000""#, r"holds '\0'"),
-    ("volumeID", r#""\u0000""#, r"holds '\0'"),
-    ("volumeID", r#""data\u001b[2J""#, r"holds '\u{1b}'"),
-    ("volumeID", r#""d\u0430ta""#, "holds"),
-    ("volumeID", r#""data\u202egpj""#, "holds"),
-    ("volumeID", r#""data\u2028""#, "holds"),
-    ("volumeID", r#""\ud800""#, "not valid JSON"),
-    ("volumeID", r#""data%n%s""#, "it holds"),
-    // Names that LVM keeps for itself, and layers below volumes.
-    ("volumeID", r#""snapshot0""#, "for itself"),
-    ("volumeID", r#""pvmove0""#, "for itself"),
-    ("volumeID", r#""data_tdata""#, "for itself"),
-    ("volumeID", r#""data_tmeta""#, "for itself"),
-    ("volumeID", r#""data_mlog""#, "for itself"),
-    ("volumeID", r#""data_mimage_0""#, "for itself"),
-    ("volumeID", r#""data_rimage_0""#, "for itself"),
-    ("volumeID", r#""data_rmeta_0""#, "for itself"),
-    ("volumeID", r#""data_cdata""#, "for itself"),
-    ("volumeID", r#""data_corig""#, "for itself"),
-    ("volumeID", r#""lvol0_pmspare""#, "for itself"),
-    ("volumeID", r#""data_vorigin""#, "for itself"),
-    // Filesystems that are none, or that a helper of mount would be found for.
-    (
-        "kubernetes.io/fsType",
-        r#""ext4 -F""#,
-        "not a filesystem of this driver",
-    ),
-    (
-        "kubernetes.io/fsType",
-        r#""ext4\n""#,
-        "not a filesystem of this driver",
-    ),
-    (
-        "kubernetes.io/fsType",
-        r#""EXT4""#,
-        "not a filesystem of this driver",
-    ),
-    (
-        "kubernetes.io/fsType",
-        r#""ext4,xfs""#,
-        "not a filesystem of this driver",
-    ),
-    (
-        "kubernetes.io/fsType",
-        r#""-o""#,
-        "not a filesystem of this driver",
-    ),
-    (
-        "kubernetes.io/fsType",
-        r#""../../bin/sh""#,
-        "not a filesystem of this driver",
-    ),
-    (
-        "kubernetes.io/fsType",
-        r#""nfs""#,
-        "not a filesystem of this driver",
-    ),
-    (
-        "kubernetes.io/fsType",
-        r#""fuse.sshfs""#,
-        "not a filesystem of this driver",
-    ),
-    (
-        "kubernetes.io/fsType",
-        r#""overlay""#,
-        "not a filesystem of this driver",
-    ),
-    (
-        "kubernetes.io/fsType",
-        r#""proc""#,
-        "not a filesystem of this driver",
-    ),
-    (
-        "kubernetes.io/fsType",
-        r#""swap""#,
-        "not a filesystem of this driver",
-    ),
-    (
-        "kubernetes.io/fsType",
-        r#""auto""#,
-        "not a filesystem of this driver",
-    ),
-    (
-        "kubernetes.io/fsType",
-        r#""none""#,
-        "not a filesystem of this driver",
-    ),
-    (
-        "kubernetes.io/fsType",
-        r#""crypto_LUKS""#,
-        "not a filesystem of this driver",
-    ),
-    // Sizes.
-    ("size", r#""-1g""#, "reading option size"),
-    ("size", r#""+100%FREE""#, "reading option size"),
-    ("size", r#""100%VG""#, "reading option size"),
-    ("size", r#""1g --type=raid1""#, "reading option size"),
-    ("size", r#""1e9g""#, "reading option size"),
-    ("size", r#""0x10g""#, "reading option size"),
-    ("size", r#""NaN""#, "reading option size"),
-    (
-        "size",
-        r#""99999999999999999999999e""#,
-        "reading option size",
-    ),
-    ("size", r#""0""#, "size is 0"),
-    ("size", r#""١g""#, "reading option size"),
-    ("size", "1073741824", "is not a string"),
-    // Thin pools.
-    ("thinpool", r#""-pool""#, "reading option thinpool"),
-    (
-        "thinpool",
-        r#""--wipesignatures=n""#,
-        "reading option thinpool",
-    ),
-    ("thinpool", r#""vg/pool""#, "reading option thinpool"),
-    ("thinpool", r#""../pool""#, "reading option thinpool"),
-    ("thinpool", r#""pool_tmeta""#, "reading option thinpool"),
-    ("thinpool", r#""""#, "reading option thinpool"),
-    // Mount options that would mount something else, elsewhere, or run something.
-    ("mountoptions", r#""bind""#, "is refused"),
-    ("mountoptions", r#""rbind""#, "is refused"),
-    ("mountoptions", r#""noatime,remount""#, "is refused"),
-    ("mountoptions", r#""move""#, "is refused"),
-    ("mountoptions", r#""loop""#, "is refused"),
-    (
-        "mountoptions",
-        r#""loop=/dev/loop0,offset=4096""#,
-        "is refused",
-    ),
-    ("mountoptions", r#""offset=4096""#, "is refused"),
-    ("mountoptions", r#""x-systemd.automount""#, "is refused"),
-    ("mountoptions", r#""X-mount.mkdir=0777""#, "is refused"),
-    ("mountoptions", r#""x-mount.subdir=../..""#, "is refused"),
-    ("mountoptions", r#""helper=sh""#, "is refused"),
-    ("mountoptions", r#""uhelper=sh""#, "is refused"),
-    ("mountoptions", r#""users,exec""#, "is refused"),
-    ("mountoptions", r#""device=/dev/sda""#, "is refused"),
-    ("mountoptions", r#""source=/dev/sda""#, "is refused"),
-    ("mountoptions", r#""logdev=/dev/sda""#, "is refused"),
-    ("mountoptions", r#""journal_path=/dev/sda""#, "is refused"),
-    ("mountoptions", r#""verity.roothash=00""#, "is refused"),
-    ("mountoptions", r#""errors=panic""#, "is refused"),
-    ("mountoptions", r#""rshared""#, "is refused"),
-    ("mountoptions", r#""ro,rw""#, "both ro and rw"),
-    ("mountoptions", r#""noatime -o bind""#, "neither spaces"),
-    ("mountoptions", r#""noatime\nbind""#, "neither spaces"),
-    ("mountoptions", r#""a\\054bind""#, "neither spaces"),
-    ("mountoptions", r#""context=\"a,bind\"""#, "neither spaces"),
-    ("mountoptions", r#""-o""#, "has no name"),
-    // kubelet's own keys, which the options of a manifest replace.
-    (
-        "kubernetes.io/readwrite",
-        r#""rw,exec""#,
-        "must be ro or rw",
-    ),
-    ("kubernetes.io/readwrite", r#""RO""#, "must be ro or rw"),
-    ("kubernetes.io/readwrite", "true", "is not a string"),
-    (
-        "kubernetes.io/pvOrVolumeName",
-        r#""../../etc""#,
-        "without slashes",
-    ),
-    (
-        "kubernetes.io/pvOrVolumeName",
-        r#""a\nb""#,
-        "without slashes",
-    ),
-    // Nearly a known name, so that it would be left out in silence.
-    (
-        "volumegroup\\u0000",
-        r#""other""#,
-        "did you mean volumegroup",
-    ),
-    ("VolumeID", r#""other""#, "did you mean volumeID"),
-    ("mount_options", r#""bind""#, "did you mean mountoptions"),
-    ("Size", r#""1g""#, "did you mean size"),
-];
+/// An option, words of the reason why it is refused, and its values as JSON, two spaces apart.
+pub const REFUSED: &str = r#"
+// An option or another operand in the place of a name.
+volumegroup | hyphen |  "-vg"  "--force"
+volumegroup | holds '=' |  "--config=devices{}"
+volumegroup | holds ' ' |  "vg --force"
+volumegroup | holds '/' |  "vg/data"  "/dev/vg"
+volumegroup | holds ',' |  "vg,other"
+volumegroup | holds '@' |  "@tag"
+volumegroup | holds '|' |  "all|vg"
+volumegroup | holds '*' |  "*"
+volumegroup | directories |  "."  ".."
+volumegroup | holds '/' |  "../../etc"
+volumegroup | volumegroup is missing |  ""
+volumegroup | not one that this node's config allows |  "other"
+volumeID | hyphen |  "-data"  "--yes"  "-an"
+volumeID | holds ' ' |  "data -f"
+volumeID | name alone |  "vg/data"  "other/data"  "/dev/vg/data"  "/dev/mapper/vg-data"
+volumeID | holds '/' |  "/dev/sda"  "../sda"  "../../etc/passwd"
+volumeID | directories |  ".."
+volumeID | volumeID is missing |  ""
+volumeID | holds ';' |  "data;reboot"
+volumeID | holds '$' |  "$(reboot)"
+volumeID | holds '`' |  "`reboot`"
+volumeID | holds '|' |  "data|sh"
+volumeID | holds '\n' |  "data\nreboot"
+volumeID | holds '\r' |  "data\r\n"
+volumeID | holds '\0' |  "data\u0000"  "\u0000"
+volumeID | holds '\u{1b}' |  "data\u001b[2J"
+volumeID | holds |  "d\u0430ta"  "data\u202egpj"  "data\u2028"
+volumeID | not valid JSON |  "\ud800"
+volumeID | it holds |  "data%n%s"
+// Names that LVM keeps for itself, and layers below volumes.
+volumeID | for itself |  "snapshot0"  "pvmove0"  "data_tdata"  "data_tmeta"  "data_mlog"
+volumeID | for itself |  "data_mimage_0"  "data_rimage_0"  "data_rmeta_0"  "data_cdata"
+volumeID | for itself |  "data_corig"  "lvol0_pmspare"  "data_vorigin"
+// Filesystems that are none, or that a helper of mount would be found for.
+kubernetes.io/fsType | not a filesystem of this driver |  "ext4 -F"  "ext4\n"  "EXT4"  "ext4,xfs"
+kubernetes.io/fsType | not a filesystem of this driver |  "-o"  "../../bin/sh"  "nfs"  "fuse.sshfs"
+kubernetes.io/fsType | not a filesystem of this driver |  "overlay"  "proc"  "swap"  "auto"  "none"
+kubernetes.io/fsType | not a filesystem of this driver |  "crypto_LUKS"
+// Sizes.
+size | reading option size |  "-1g"  "+100%FREE"  "100%VG"  "1g --type=raid1"  "1e9g"  "0x10g"
+size | reading option size |  "NaN"  "99999999999999999999999e"
+size | size is 0 |  "0"
+size | reading option size |  "١g"
+size | is not a string |  1073741824
+// Thin pools.
+thinpool | reading option thinpool |  "-pool"  "--wipesignatures=n"  "vg/pool"  "../pool"
+thinpool | reading option thinpool |  "pool_tmeta"  ""
+// Mount options that would mount something else, elsewhere, or run something.
+mountoptions | is refused |  "bind"  "rbind"  "noatime,remount"  "move"  "loop"
+mountoptions | is refused |  "loop=/dev/loop0,offset=4096"  "offset=4096"  "x-systemd.automount"
+mountoptions | is refused |  "X-mount.mkdir=0777"  "x-mount.subdir=../.."  "helper=sh"  "uhelper=sh"
+mountoptions | is refused |  "users,exec"  "device=/dev/sda"  "source=/dev/sda"  "logdev=/dev/sda"
+mountoptions | is refused |  "journal_path=/dev/sda"  "verity.roothash=00"  "errors=panic"
+mountoptions | is refused |  "rshared"
+mountoptions | both ro and rw |  "ro,rw"
+mountoptions | neither spaces |  "noatime -o bind"  "noatime\nbind"  "a\\054bind"
+mountoptions | neither spaces |  "context=\"a,bind\""
+mountoptions | has no name |  "-o"
+// kubelet's own keys, which the options of a manifest replace.
+kubernetes.io/readwrite | must be ro or rw |  "rw,exec"  "RO"
+kubernetes.io/readwrite | is not a string |  true
+kubernetes.io/pvOrVolumeName | without slashes |  "../../etc"  "a\nb"
+// Nearly a known name, so that it would be left out in silence.
+volumegroup\u0000 | did you mean volumegroup |  "other"
+VolumeID | did you mean volumeID |  "other"
+mount_options | did you mean mountoptions |  "bind"
+Size | did you mean size |  "1g"
+"#;
+
+/// [`REFUSED`] one by one: option, value, words of the reason.
+pub fn refused() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let lines = REFUSED.lines().filter(|line| line.contains(" |  "));
+    lines.flat_map(|line| {
+        let (head, values) = line.split_once(" |  ").unwrap();
+        let (option, reason) = head.split_once(" | ").unwrap();
+        values.split("  ").map(move |value| (option, value, reason))
+    })
+}
 
 /// An option and its value, which mean nothing bad: the call goes on, with checked words.
 pub const HARMLESS: &[(&str, &str)] = &[

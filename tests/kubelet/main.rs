@@ -64,7 +64,7 @@ mod prelude {
     pub use crate::plane::{NODE, NODE_DOWN, api, controller_root, driver_of_controller, node};
     pub use crate::pod::{Pod, all_end, ending, scene};
     pub use crate::support::reply::Reply;
-    pub use crate::support::{BOTH_MODES, Mode, run};
+    pub use crate::support::{BOTH_MODES, Mode, run, sh};
     pub use crate::volume::Volume;
     pub(crate) use crate::{wait_for, wait_until};
 }

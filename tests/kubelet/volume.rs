@@ -28,10 +28,10 @@ impl Volume {
 
     fn of_size(case: &str, name: &str, size: &str, fs: &str) -> Self {
         let volume = Self::that_is_there(case, name).fs(fs);
-        run(
-            "lvcreate",
-            &["-qq", "-y", "-W", "y", "-n", &volume.lv, "-L", size, GROUP],
-        );
+        sh(&format!(
+            "lvcreate -qq -y -W y -n {} -L {size} {GROUP}",
+            volume.lv
+        ));
         volume
     }
 

@@ -361,10 +361,7 @@ impl Scene {
     }
 
     fn uuid(volume: &Volume) -> String {
-        run(
-            "blkid",
-            &["-p", "-o", "value", "-s", "UUID", &volume.device()],
-        )
+        sh(&format!("blkid -p -o value -s UUID {}", volume.device()))
     }
 }
 
