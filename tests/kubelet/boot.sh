@@ -166,7 +166,7 @@ new_disks() {
     truncate -s 6G "$DISKS/volumes" "$DISKS/kubelet"
 }
 
-# keep_calls NAME FILE…: keeps the record of a run, and the logs, and prints what was called.
+# keep_calls NAME FILE…: keeps the record of a run, and the logs.
 keep_calls() {
     local file kept=${CARGO_TARGET_DIR:-target}/$1
     shift
@@ -176,7 +176,6 @@ keep_calls() {
     for file in "$kept"/*.jsonl; do
         [ -s "$file" ] || continue
         say "what was called: $file has every call with its reply and duration"
-        "$DIR/recorder" --table "$file"
     done
 }
 
