@@ -3,22 +3,6 @@
 
 use crate::prelude::*;
 
-/// Neither `mount` nor `mountdevice` takes the volume, nothing is written to it, and the message
-/// holds these words.
-fn is_refused(node: &Node, volume: &Volume, words: &[&str]) {
-    let before = volume.sectors_written();
-    node.mount_fails(volume, words);
-    let global = precreated(node.global_dir(volume));
-    let args = [
-        "mountdevice",
-        text(&global),
-        &volume.device(),
-        &volume.json(),
-    ];
-    node.fails(&args, words);
-    assert_eq!(volume.sectors_written(), before, "{words:?}");
-}
-
 #[test]
 fn a_wrong_fs_type_is_refused_and_the_data_stays() {
     let node = Node::new(Mode::MountOnly);
@@ -26,7 +10,7 @@ fn a_wrong_fs_type_is_refused_and_the_data_stays() {
     write_synced(&node.up("pod", &volume).join("page"), "kept");
     node.down("pod", &volume);
     for fs in ["xfs", "btrfs", "ext3"] {
-        is_refused(&node, &volume.clone().fs(fs), &["ext4", fs]);
+        node.refuses_volume(&volume.clone().fs(fs), &["ext4", fs]);
     }
     assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
 }
@@ -43,14 +27,14 @@ fn a_volume_that_lost_its_filesystem_is_never_formatted_again() {
         let tags = group.tags(fs);
         run("wipefs", &["-q", "--all", &volume.device()]);
         let held = format!("wiped/{fs} held {fs} ");
-        is_refused(&node, &volume, &[&held, &advice]);
+        node.refuses_volume(&volume, &[&held, &advice]);
         assert_eq!(group.tags(fs), tags);
 
         // When the tags are gone too, the rest of its superblock speaks. That of btrfs lies where
         // lvcreate leaves what a removed volume had.
         group.lv("lvchange", &["--deltag", &tags], fs);
         if fs != "btrfs" {
-            is_refused(&node, &volume, &[&advice]);
+            node.refuses_volume(&volume, &[&advice]);
         }
     }
 }
@@ -62,7 +46,7 @@ fn a_mkfs_that_refuses_leaves_the_record_of_an_earlier_one_as_it_was() {
     let group = Group::new("refusing");
     group.linear("data", "32m");
     group.lv("lvchange", &["--addtag", "flexvolume.making=xfs"], "data");
-    is_refused(&node, &Volume::new(&group, "data"), &["refused"]);
+    node.refuses_volume(&Volume::new(&group, "data"), &["refused"]);
     assert_eq!(group.tags("data"), "flexvolume.making=xfs");
 }
 
@@ -116,5 +100,5 @@ fn the_operators_word_lets_a_lost_filesystem_be_made_once_more() {
     group.assert_recorded("data", "ext4");
     node.down("pod", &volume);
     run("wipefs", &["-q", "--all", &volume.device()]);
-    is_refused(&node, &volume, &["lvm allow-format allowed/data"]);
+    node.refuses_volume(&volume, &["lvm allow-format allowed/data"]);
 }

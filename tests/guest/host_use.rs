@@ -76,16 +76,13 @@ fn a_volume_that_holds_kubelets_own_directory_is_no_pods() {
         let node = Node::new(Mode::MountOnly);
         let dir = node.kubelet_dir().join(below);
         let _mounted = HostMount::new(&volume, &dir);
-        let reason = "mounted by the host itself at";
-        node.mount_fails(&volume, &[reason]);
-        let global = precreated(node.global_dir(&volume));
-        let args = [
-            "mountdevice",
-            text(&global),
-            &volume.device(),
-            &volume.json(),
-        ];
-        node.fails(&args, &[reason]);
+        let words = ["mounted by the host itself at"];
+        node.mount_fails(&volume, &words);
+        let (global, device) = (precreated(node.global_dir(&volume)), volume.device());
+        node.fails(
+            &["mountdevice", text(&global), &device, &volume.json()],
+            &words,
+        );
     }
 }
 

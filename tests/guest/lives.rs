@@ -83,24 +83,6 @@ fn names_may_hold_hyphens_dots_plus_and_underscore_signs() {
 }
 
 #[test]
-fn names_that_differ_only_in_where_the_group_ends_are_two_volumes() {
-    let node = Node::new(Mode::Attach);
-    let (short, long) = (Group::new("a"), Group::new("a-b"));
-    short.linear("b-c", "32m");
-    long.linear("c", "32m");
-    let (one, other) = (Volume::new(&short, "b-c"), Volume::new(&long, "c"));
-    write_synced(&node.up("pod", &one).join("which"), "a/b-c");
-    write_synced(&node.up("pod", &other).join("which"), "a-b/c");
-    for volume in [one, other] {
-        node.down("pod", &volume);
-        node.down_globally(&volume);
-    }
-    let (one, other) = (Volume::new(&short, "b-c"), Volume::new(&long, "c"));
-    assert_eq!(read(&node.up("next", &one).join("which")), "a/b-c");
-    assert_eq!(read(&node.up("next", &other).join("which")), "a-b/c");
-}
-
-#[test]
 fn without_a_config_file_everything_is_done_as_the_script_did_it() {
     let node = Node::without_config();
     let group = Group::new("plain");

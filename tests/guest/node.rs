@@ -132,6 +132,17 @@ impl Node {
         self.fails(&["mount", text(&dir), &volume.json_for("refused")], words)
     }
 
+    /// Neither `mount` nor `mountdevice` takes the volume, and each says why in these words.
+    /// Nothing is changed, and nothing written to the volume.
+    pub fn refuses_volume(&self, volume: &Volume, words: &[&str]) {
+        let before = volume.sectors_written();
+        self.mount_fails(volume, words);
+        let global = precreated(self.global_dir(volume));
+        let (device, json) = (volume.device(), volume.json());
+        self.fails(&["mountdevice", text(&global), &device, &json], words);
+        assert_eq!(volume.sectors_written(), before, "{words:?}");
+    }
+
     /// Calls the driver and expects a failure that says why in these words. Quicker than `fails`
     /// where one look at the end will do for many calls.
     pub fn refuses(&self, args: &[&str], words: &[&str]) -> Reply {

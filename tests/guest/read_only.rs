@@ -95,17 +95,7 @@ fn a_blank_volume_that_is_only_read_is_not_formatted() {
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());
         let volume = group.linear(lv, "32m").read_only();
-        let before = volume.sectors_written();
-        node.mount_fails(&volume, &["read-only"]);
-        let global = precreated(node.global_dir(&volume));
-        let args = [
-            "mountdevice",
-            text(&global),
-            &volume.device(),
-            &volume.json(),
-        ];
-        node.fails(&args, &["read-only"]);
-        assert_eq!(volume.sectors_written(), before);
+        node.refuses_volume(&volume, &["read-only"]);
     }
 }
 
