@@ -47,7 +47,7 @@ impl Installed {
 }
 
 #[test]
-fn a_call_that_needs_nothing_makes_few_system_calls_and_starts_nothing() {
+fn a_call_that_needs_nothing_makes_few_system_calls() {
     const MOST: usize = 80;
     let driver = Installed::new();
     let missing = driver.dir.path().join("missing");

@@ -58,7 +58,7 @@ impl Node {
 }
 
 #[test]
-fn lvs_that_never_returns_is_killed_at_its_limit_and_named_with_what_it_was_for() {
+fn lvs_that_never_returns_is_killed_at_its_limit_and_named() {
     let node = Node::new(&format!("echo $$ > $TOP/pid; {FOR_EVER}"), "");
     node.fails(&[
         "asking LVM for nosuch/data",
@@ -105,13 +105,13 @@ fn a_tool_that_floods_its_output_is_stopped() {
 }
 
 #[test]
-fn a_tool_that_floods_its_standard_error_ends_at_its_limit_and_floods_no_message() {
+fn a_tool_that_floods_its_standard_error_floods_no_message() {
     let node = Node::new("exec yes >&2", "");
     node.fails(&["`lvs", "did not end within 1 s"]);
 }
 
 #[test]
-fn a_tool_that_complains_at_length_has_its_first_and_last_words_in_the_message() {
+fn a_tool_that_complains_at_length_is_cut_in_the_middle() {
     let lvs = "echo the reason >&2; yes 'nothing to see here' | head -c 300000 >&2
         echo the consequence >&2; exit 5";
     let words = [
@@ -123,7 +123,7 @@ fn a_tool_that_complains_at_length_has_its_first_and_last_words_in_the_message()
 }
 
 #[test]
-fn a_tool_that_explains_its_usage_at_length_has_only_its_reason_in_the_message() {
+fn a_tool_that_explains_its_usage_is_cut_after_its_reason() {
     let lvs = "echo too small >&2; echo Usage: lvs >&2; yes option | head -c 3000 >&2; exit 5";
     let message = Node::new(lvs, "").fails(&["exit code 5: too small"]);
     assert!(message.ends_with("too small"), "{message}");

@@ -23,7 +23,7 @@ fn a_line_of_a_log_file_begins_with_its_date_in_utc() {
 }
 
 #[test]
-fn a_call_names_its_volume_and_pod_also_where_its_options_are_refused() {
+fn a_call_names_its_volume_and_pod_though_it_is_refused() {
     let of_pod = JSON.replacen(
         '{',
         r#"{"kubernetes.io/pod.namespace":"shop","kubernetes.io/pod.name":"web-0","#,

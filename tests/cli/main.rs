@@ -22,7 +22,7 @@ const DEVICE: &str = "/dev/mapper/nosuch--vg-data--1";
 const NOT_HERE: &str = "another-node";
 
 #[test]
-fn every_call_out_with_good_input_succeeds_or_says_what_this_machine_lacks() {
+fn good_input_succeeds_or_the_message_says_what_is_missing() {
     let machine = Machine::new();
     let missing = machine.path("missing");
     let missing = missing.to_str().unwrap();
@@ -89,7 +89,7 @@ fn init_needs_no_config_and_says_all_five_capabilities() {
 }
 
 #[test]
-fn a_broken_config_is_told_by_init_and_stops_only_what_brings_a_volume_up() {
+fn a_broken_config_stops_only_what_brings_a_volume_up() {
     let machine = Machine::new();
     for (lines, words) in [
         ("defualt_fs = \"xfs\"", "line 4, defualt_fs: unknown key"),
@@ -191,7 +191,7 @@ fn the_config_decides_what_init_says() {
 }
 
 #[test]
-fn what_a_tool_says_is_in_the_message_without_its_control_characters() {
+fn a_tools_words_lose_their_control_characters() {
     let machine = Machine::new();
     machine.tool(
         "lvs",

@@ -49,7 +49,7 @@ fn library() -> String {
 }
 
 #[test]
-fn a_busy_volume_stays_mounted_and_each_process_is_named_with_what_it_holds() {
+fn a_busy_volume_stays_mounted_and_each_process_is_named() {
     let node = Node::new(Mode::MountOnly);
     let (_group, volume) = Group::with_data("busy");
     let dir = node.up("pod", &volume);
@@ -138,7 +138,7 @@ fn a_busy_volume_stays_mounted_and_each_process_is_named_with_what_it_holds() {
 }
 
 #[test]
-fn a_volume_whose_device_is_gone_is_unmounted_and_no_file_below_it_is_touched() {
+fn a_volume_whose_device_is_gone_is_unmounted() {
     let node = Node::new(Mode::Attach);
     let group = Group::new("broken");
     for (fs, size) in [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")] {

@@ -35,7 +35,7 @@ fn a_thin_volume_that_is_skipped_at_activation_is_activated() {
 }
 
 #[test]
-fn attach_for_another_node_does_nothing_and_says_where_the_device_will_be() {
+fn attach_for_another_node_does_nothing() {
     let node = Node::new(Mode::Attach);
     let group = Group::new("elsewhere");
     group.linear("data", "32m");
@@ -58,7 +58,7 @@ fn attach_for_another_node_does_nothing_and_says_where_the_device_will_be() {
 }
 
 #[test]
-fn the_node_goes_by_its_short_name_its_full_name_and_the_configured_one() {
+fn the_node_has_a_short_a_full_and_a_configured_name() {
     let (group, volume) = Group::with_data("known");
     let upper = host_name().to_uppercase();
     for (lines, name) in [
@@ -74,7 +74,7 @@ fn the_node_goes_by_its_short_name_its_full_name_and_the_configured_one() {
 }
 
 #[test]
-fn attach_and_waitforattach_of_an_absent_volume_fail_with_the_reason() {
+fn attach_and_waitforattach_of_an_absent_volume_fail() {
     let node = Node::new(Mode::Attach);
     let group = Group::new("absent");
     let json = Volume::new(&group, "data").json();
@@ -103,7 +103,7 @@ fn isattached_tells_the_truth_in_both_orders_of_its_arguments() {
 }
 
 #[test]
-fn mount_without_a_global_mount_goes_all_the_way_in_attach_mode_too() {
+fn mount_without_a_global_mount_goes_all_the_way() {
     let node = Node::new(Mode::Attach);
     let group = Group::new("direct");
     group.linear("data", "32m");
@@ -137,7 +137,7 @@ fn detach_takes_any_word_and_leaves_the_volume_active() {
 }
 
 #[test]
-fn detach_deactivates_an_unused_volume_where_the_config_asks_for_that() {
+fn detach_deactivates_an_unused_volume_if_configured() {
     let node = Node::with_config(Mode::Attach, "deactivate = true");
     let (group, volume) = Group::with_data("resting");
     for by_name in [true, false] {
@@ -159,7 +159,7 @@ fn detach_deactivates_an_unused_volume_where_the_config_asks_for_that() {
 }
 
 #[test]
-fn the_last_unmount_deactivates_where_nothing_is_attached_and_the_config_asks_for_that() {
+fn the_last_unmount_deactivates_if_configured() {
     let node = Node::with_config(Mode::MountOnly, "deactivate = true");
     let (group, volume) = Group::with_data("napping");
     write_synced(&node.up("one", &volume).join("page"), "kept");

@@ -27,7 +27,7 @@ fn kernel_tells_btrfs_apart() -> bool {
 }
 
 #[test]
-fn a_snapshot_is_mounted_beside_its_origin_and_each_has_its_own_data() {
+fn a_snapshot_is_mounted_beside_its_origin() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::of_size("clones", 1 << 30);
     let btrfs = kernel_tells_btrfs_apart().then_some(("btrfs", "128m"));
@@ -42,7 +42,7 @@ fn a_snapshot_is_mounted_beside_its_origin_and_each_has_its_own_data() {
 }
 
 #[test]
-fn btrfs_that_is_mounted_keeps_its_snapshot_out_and_the_message_says_what_to_do() {
+fn btrfs_that_is_mounted_keeps_its_snapshot_out() {
     if kernel_tells_btrfs_apart() {
         return;
     }

@@ -11,7 +11,7 @@ fn namesake(group: &Group, lv: &str, of: &Volume) -> Volume {
 }
 
 #[test]
-fn in_attach_mode_the_second_volume_of_a_name_is_refused_at_every_step() {
+fn in_attach_mode_the_second_volume_of_a_name_is_refused() {
     let node = Node::new(Mode::Attach);
     let group = Group::new("namesakes");
     group.linear("data", "32m");

@@ -35,7 +35,7 @@ fn grows_online(fs: &str, size: &str, asked: u64, grown: u64) {
 }
 
 #[test]
-fn a_volume_that_was_reduced_below_its_filesystem_is_refused_with_the_size_that_it_needs() {
+fn a_volume_that_was_reduced_below_its_filesystem_is_refused() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("reduced");
     for fs in ["ext4", "xfs"] {
@@ -91,7 +91,7 @@ fn a_thin_volume_grows_while_it_is_mounted() {
 }
 
 #[test]
-fn growth_may_name_the_global_or_the_pods_directory_and_any_or_no_device() {
+fn growth_may_name_either_directory_and_no_device() {
     let node = Node::new(Mode::Attach);
     let (group, volume) = Group::with_data("named");
     let pod = node.up("pod", &volume);
@@ -114,7 +114,7 @@ fn growth_may_name_the_global_or_the_pods_directory_and_any_or_no_device() {
 }
 
 #[test]
-fn a_volume_that_was_grown_by_hand_is_full_size_at_the_next_mount() {
+fn a_volume_that_was_grown_by_hand_is_grown_at_its_mount() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("byhand");
     for (fs, size) in [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")] {

@@ -121,7 +121,7 @@ fn a_volume_that_is_not_there_fails_and_leaves_nothing() {
 }
 
 #[test]
-fn a_volume_that_is_too_small_for_its_filesystem_is_refused_with_the_reason_of_mkfs() {
+fn a_volume_too_small_for_its_filesystem_is_refused() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("little");
     let volume = group.linear("data", "12m").fs("xfs");

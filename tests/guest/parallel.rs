@@ -120,7 +120,7 @@ fn mounts_and_unmounts_that_race_leave_no_mount() {
 }
 
 #[test]
-fn the_last_unmount_does_not_take_the_volume_from_a_mount_that_is_on_its_way() {
+fn the_last_unmount_leaves_the_volume_to_a_mount_on_its_way() {
     let (group, volume) = Group::with_data("leaving");
     let plain = Node::new(Mode::MountOnly);
     plain.up("pod", &volume);
@@ -147,7 +147,7 @@ fn the_last_unmount_does_not_take_the_volume_from_a_mount_that_is_on_its_way() {
 }
 
 #[test]
-fn a_call_that_comes_while_an_orphaned_mkfs_runs_waits_for_it_and_makes_no_other() {
+fn a_call_waits_for_an_orphaned_mkfs_and_makes_no_other() {
     for fs in ["ext4", "xfs"] {
         let tool = format!("mkfs.{fs}");
         let tools = Tools::new().held(&tool);

@@ -60,7 +60,7 @@ fn a_global_mount_that_a_pod_still_uses_is_not_unmounted() {
 }
 
 #[test]
-fn unmounting_what_is_not_mounted_or_not_there_succeeds_and_removes_nothing() {
+fn unmounting_what_is_not_mounted_removes_nothing() {
     let node = Node::new(Mode::Attach);
     let group = Group::new("unmounted");
     let volume = Volume::new(&group, "data");

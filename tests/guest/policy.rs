@@ -170,7 +170,7 @@ fn a_driver_or_config_that_others_could_change_brings_nothing_up() {
 }
 
 #[test]
-fn a_config_that_cannot_be_found_or_trusted_brings_nothing_up_in_the_mode_that_it_names() {
+fn a_config_that_cannot_be_trusted_brings_nothing_up() {
     let group = Group::new("lost");
     let node = Node::with_config(Mode::MountOnly, "[volume_group.another]\n");
     let volume = group.linear("data", "32m");

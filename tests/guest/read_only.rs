@@ -51,7 +51,7 @@ fn a_reader_beside_a_writer_cannot_write() {
 }
 
 #[test]
-fn a_writer_writes_though_only_readers_of_the_writable_filesystem_are_left() {
+fn a_writer_writes_though_only_readers_are_left() {
     let group = Group::new("left");
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());

@@ -20,7 +20,7 @@ fn spec(vendor: &str) -> Value {
 }
 
 #[test]
-fn the_daemonsets_container_installs_the_driver_and_other_pods_mount_with_it() {
+fn the_daemonsets_container_installs_the_driver() {
     let _running = shared();
     let case = "container";
     let image = from_environment("FLEXVOLUME_LVM_INSTALLER");

@@ -89,7 +89,11 @@ fn a_call_that_was_killed_at_any_step_succeeds_when_it_is_repeated() {
     say(&format!("{kills} kills in all"));
     let count = failures.len();
     assert!(failures.is_empty(), "{count} failed: {failures:#?}");
-    let least = if sample.full && only.is_none() { 100 } else { 1 };
+    let least = if sample.full && only.is_none() {
+        100
+    } else {
+        1
+    };
     assert!(kills >= least, "only {kills} kills");
 }
 

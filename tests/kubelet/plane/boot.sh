@@ -6,7 +6,7 @@ API=          # where the API server is, as the guest sees it
 GUEST_NODE=   # what the guest is called in the cluster
 # One case in three parts: the first of them runs in a guest that then goes down.
 DOWN=(plane::node::down::a_deployment_runs_on_a_claim_when_the_node_goes_down
-    plane::controller::down::the_volume_of_a_node_that_is_down_is_detached_when_its_pod_is_given_up
+    plane::controller::down::the_volume_of_a_node_that_is_down_is_detached
     plane::node::down::the_node_is_back_and_the_deployment_finds_what_it_wrote)
 
 # in_background NAME COMMAND…: what it prints is in $DIR/plane/NAME.log.

@@ -99,7 +99,7 @@ fn a_volume_that_is_attached_is_not_attached_again() {
 }
 
 #[test]
-fn a_volume_is_detached_from_a_node_that_was_taken_out_of_the_cluster() {
+fn a_volume_is_detached_from_a_node_that_left_the_cluster() {
     let case = "node-removed";
     let node = node(case);
     let driver = driver_of_controller(case);

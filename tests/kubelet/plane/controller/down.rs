@@ -27,7 +27,7 @@ fn is_given_up() -> bool {
 }
 
 #[test]
-fn the_volume_of_a_node_that_is_down_is_detached_when_its_pod_is_given_up() {
+fn the_volume_of_a_node_that_is_down_is_detached() {
     let case = "down";
     let driver = Driver::that_controller_has(case, &controller_root());
     let volume = Volume::that_is_there(case, "data").called("down-data");

@@ -3,10 +3,10 @@
 use crate::prelude::*;
 
 in_both_modes! {
-    a_deployment_gets_the_volume_that_its_claim_waits_for_on_the_volumes_node
+    a_deployment_gets_the_volume_on_the_volumes_node
 }
 
-fn a_deployment_gets_the_volume_that_its_claim_waits_for_on_the_volumes_node(mode: Mode) {
+fn a_deployment_gets_the_volume_on_the_volumes_node(mode: Mode) {
     let _running = shared();
     let case = mode.case("scheduled");
     let pair = Pair::new(&case, mode);
