@@ -18,9 +18,15 @@ fn blank(device: &str) {
 
 const SIZE: u64 = 320 * MIB;
 
-fn tool(tool: &str, args: &[&str], device: &str) {
-    run(tool, &[args, &[device]].concat());
+fn tool(line: &str, device: &str) {
+    sh(&format!("{line} {device}"));
 }
+
+const PVCREATE: &str = "pvcreate -qq -y --config devices/scan_lvs=1";
+const LUKS: &str = "crypto_LUKS";
+const RAID: &str = "linux_raid_member";
+const UNKNOWN: &str = "that blkid does not know";
+const SEVERAL: &str = "several signatures at once (`wipefs /dev/mapper/marked-data` lists them)";
 
 /// What it is called, how it gets onto a device, what the message must say: one of these.
 type Case = (&'static str, fn(&str), &'static str);
@@ -29,149 +35,85 @@ type Case = (&'static str, fn(&str), &'static str);
 const ZFS: &str = "zfs_member|a ZFS label at byte ";
 
 const CASES: &[Case] = &[
-    ("swap", |d| tool("mkswap", &[], d), "swap"),
-    (
-        "LVM",
-        |d| {
-            tool(
-                "pvcreate",
-                &["-qq", "-y", "--config", "devices/scan_lvs=1"],
-                d,
-            );
-        },
-        "LVM2_member",
-    ),
-    ("LUKS1", |d| luks(d, 1, 0), "crypto_LUKS"),
-    ("LUKS2", |d| luks(d, 2, 0), "crypto_LUKS"),
-    (
-        "second LUKS2 header",
-        |d| luks(d, 2, 16 * KIB),
-        "crypto_LUKS",
-    ),
-    ("md 1.1", |d| md1(d, 0), "linux_raid_member"),
-    ("md 1.2", |d| md1(d, 4 * KIB), "linux_raid_member"),
-    (
-        "md 1.0, at the end",
-        |d| md1(d, SIZE - 8 * KIB),
-        "linux_raid_member",
-    ),
-    (
-        "md 0.90, at the end",
-        |d| md0(d, SIZE - 64 * KIB),
-        "linux_raid_member",
-    ),
+    ("swap", |d| tool("mkswap", d), "swap"),
+    ("LVM", |d| tool(PVCREATE, d), "LVM2_member"),
+    ("LUKS1", |d| luks(d, 1, 0), LUKS),
+    ("LUKS2", |d| luks(d, 2, 0), LUKS),
+    ("second LUKS2 header", |d| luks(d, 2, 16 * KIB), LUKS),
+    ("md 1.1", |d| md1(d, 0), RAID),
+    ("md 1.2", |d| md1(d, 4 * KIB), RAID),
+    ("md 1.0, at the end", |d| md1(d, SIZE - 8 * KIB), RAID),
+    ("md 0.90, at the end", |d| md0(d, SIZE - 64 * KIB), RAID),
     ("ZFS", |d| zfs(d, 0), ZFS),
-    (
-        "ZFS, only the last label",
-        |d| zfs(d, SIZE - 256 * KIB),
-        ZFS,
-    ),
+    ("last label of ZFS", |d| zfs(d, SIZE - 256 * KIB), ZFS),
     ("bcache", |d| bcache(d), "bcache"),
+    ("MBR", |d| mbr(d, 0x83, 2048, 8192), "table (dos)"),
+    ("GPT", |d| whole_gpt(d, true), "table (gpt)"),
+    ("second GPT", |d| whole_gpt(d, false), "table (gpt)"),
+    ("no MBR", |d| gpt(d, SIZE, false), "data at byte 512"),
+    ("xfs", |d| tool("mkfs.xfs -q", d), "xfs, not ext4"),
+    ("btrfs", |d| tool("mkfs.btrfs -q", d), "btrfs, not ext4"),
+    ("ext2", |d| tool("mkfs.ext2 -q", d), "ext2, not ext4"),
+    ("vfat", |d| tool("mkfs.vfat", d), "vfat"),
+    // Nothing is right but the mark.
     (
-        "MBR",
-        |d| mbr(d, 0x83, 2048, 8192),
-        "a partition table (dos)",
-    ),
-    (
-        "GPT",
-        |d| {
-            mbr(d, 0xEE, 1, u32::MAX);
-            gpt(d, SIZE, false);
-            gpt(d, SIZE, true);
-        },
-        "a partition table (gpt)",
-    ),
-    (
-        "GPT, only the second",
-        |d| {
-            mbr(d, 0xEE, 1, u32::MAX);
-            gpt(d, SIZE, true);
-        },
-        "a partition table (gpt)",
-    ),
-    (
-        "GPT without its MBR",
-        |d| gpt(d, SIZE, false),
-        "data at byte 512",
-    ),
-    ("xfs", |d| tool("mkfs.xfs", &["-q"], d), "xfs, not ext4"),
-    (
-        "btrfs",
-        |d| tool("mkfs.btrfs", &["-q"], d),
-        "btrfs, not ext4",
-    ),
-    ("ext2", |d| tool("mkfs.ext2", &["-q"], d), "ext2, not ext4"),
-    ("vfat", |d| tool("mkfs.vfat", &[], d), "vfat"),
-    (
-        "nothing right in an ext superblock but its mark",
+        "ext",
         |d| put(d, KIB + 0x38, &[0x53, 0xEF]),
         "left as it is",
     ),
+    ("XFSB", |d| put(d, 0, b"XFSB"), "data at byte 0"),
     (
-        "nothing right in an xfs superblock but its mark",
-        |d| put(d, 0, b"XFSB"),
-        "data at byte 0",
-    ),
-    (
-        "what nobody knows, as on an encrypted or a raw volume",
-        |d| put(d, 0, &[0x5A; 512]),
-        "data at byte 0 that blkid does not know",
-    ),
-    (
-        "a byte at the end of what lvcreate makes zero",
-        |d| put(d, 4 * KIB - 1, &[1]),
-        "data at byte 3584 that blkid does not know",
-    ),
-    (
-        "a swap header of no version",
-        |d| put(d, 4 * KIB - 10, b"SWAPSPACE2"),
-        "data at byte 3584",
-    ),
-    (
-        "an LVM label with a wrong checksum",
-        |d| put(d, 512, b"LABELONE"),
-        "data at byte 512",
-    ),
-    (
-        "nothing right in a btrfs superblock but its mark",
+        "_BHRfS_M",
         |d| put(d, 64 * KIB + 0x40, b"_BHRfS_M"),
         "btrfs",
     ),
     (
-        "nothing right in an md superblock but its mark",
-        |d| put(d, SIZE - 8 * KIB, &[0xFC, 0x4E, 0x2B, 0xA9]),
+        "md",
+        |d| put(d, SIZE - 8 * KIB, &MD),
         "an md superblock at byte 335536128",
     ),
     (
-        "ext4 and xfs at once",
-        |d| {
-            tool("mkfs.xfs", &["-q"], d);
-            let mut first = [0; 512];
-            File::open(d).unwrap().read_exact(&mut first).unwrap();
-            blank(d);
-            tool("mkfs.ext4", &["-q"], d);
-            put(d, 0, &first);
-        },
-        "several signatures at once (`wipefs /dev/mapper/marked-data` lists them)",
+        "SWAPSPACE2",
+        |d| put(d, 4 * KIB - 10, b"SWAPSPACE2"),
+        "data at byte 3584",
     ),
-    (
-        "btrfs and swap at once",
-        |d| {
-            tool("mkfs.btrfs", &["-q"], d);
-            put(d, KIB, &[1, 0, 0, 0, 255, 0, 0, 0]);
-            put(d, 4 * KIB - 10, b"SWAPSPACE2");
-        },
-        "several signatures at once",
-    ),
-    (
-        "md at the end of an ext4",
-        |d| {
-            tool("mkfs.ext4", &["-q"], d);
-            md1(d, SIZE - 8 * KIB);
-        },
-        "linux_raid_member",
-    ),
+    ("LABELONE", |d| put(d, 512, b"LABELONE"), "data at byte 512"),
+    // As on an encrypted or a raw volume, and at the end of what lvcreate makes zero.
+    ("raw data", |d| put(d, 0, &[0x5A; 512]), UNKNOWN),
+    ("a byte", |d| put(d, 4 * KIB - 1, &[1]), UNKNOWN),
+    ("ext4 and xfs", ext4_and_xfs, SEVERAL),
+    ("btrfs and swap", btrfs_and_swap, SEVERAL),
+    ("ext4 and md", ext4_and_md, RAID),
 ];
+const MD: [u8; 4] = [0xFC, 0x4E, 0x2B, 0xA9];
+
+fn whole_gpt(d: &str, first: bool) {
+    mbr(d, 0xEE, 1, u32::MAX);
+    if first {
+        gpt(d, SIZE, false);
+    }
+    gpt(d, SIZE, true);
+}
+
+fn ext4_and_xfs(d: &str) {
+    tool("mkfs.xfs -q", d);
+    let mut first = [0; 512];
+    File::open(d).unwrap().read_exact(&mut first).unwrap();
+    blank(d);
+    tool("mkfs.ext4 -q", d);
+    put(d, 0, &first);
+}
+
+fn btrfs_and_swap(d: &str) {
+    tool("mkfs.btrfs -q", d);
+    put(d, KIB, &[1, 0, 0, 0, 255, 0, 0, 0]);
+    put(d, 4 * KIB - 10, b"SWAPSPACE2");
+}
+
+fn ext4_and_md(d: &str) {
+    tool("mkfs.ext4 -q", d);
+    md1(d, SIZE - 8 * KIB);
+}
 
 #[test]
 fn whatever_is_on_a_volume_is_named_and_left_alone() {

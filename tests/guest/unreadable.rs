@@ -1,9 +1,6 @@
 //! Nobody can tell what is on a device that cannot be read, so nothing is ever written to one.
 
-use std::fs;
 use std::ops::Range;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use crate::marks::luks;
 use crate::prelude::*;
@@ -95,17 +92,9 @@ fn a_filesystem_that_cannot_be_read_for_a_while_is_there_again_afterwards() {
     }
 }
 
-/// A directory with a tool that is not the real one, to go before the others in `tool_dirs`.
+/// The lines of a config by which the driver finds this tool before the real one.
 fn stand_in(tool: &str, script: &str) -> String {
-    const DIR: &str = "/run/stand-ins";
-    let _ = fs::remove_dir_all(DIR);
-    fs::create_dir_all(DIR).unwrap();
-    let file = Path::new(DIR).join(tool);
-    fs::write(&file, format!("#!/bin/sh\n{script}")).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-    format!(
-        "tool_dirs = [\"{DIR}\", \"/usr/sbin\", \"/usr/bin\", \"/sbin\", \"/bin\"]\n[limits]\nquery = 120"
-    )
+    Tools::new().put(tool, script).config() + "[limits]\nquery = 120"
 }
 
 #[test]

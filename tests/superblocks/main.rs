@@ -13,13 +13,15 @@
 )]
 
 mod reading;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::Command;
 
 use flexvolume_lvm::fs::examine::{Examination, examine};
 use flexvolume_lvm::fs::superblock::{Family, Superblock, read_primary};
+use support::sh;
 use tempfile::NamedTempFile;
 
 const MIB: u64 = 1 << 20;
@@ -40,24 +42,14 @@ fn sparse(size: u64) -> NamedTempFile {
     file
 }
 
-fn run(line: &str, path: &Path) {
-    let mut words = line.split_whitespace();
-    let output = Command::new(words.next().unwrap())
-        .args(words)
-        .arg(path)
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        .output()
-        .unwrap_or_else(|e| panic!("{line}: {e}"));
-    assert!(
-        output.status.success(),
-        "{line}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+/// Runs these words on a file.
+fn on(file: &NamedTempFile, line: &str) {
+    sh(&format!("{line} {}", file.path().display()));
 }
 
 fn made(line: &str, size: u64) -> NamedTempFile {
     let file = sparse(size);
-    run(line, file.path());
+    on(&file, line);
     file
 }
 
@@ -170,7 +162,7 @@ fn an_ext_that_was_grown_is_seen_by_what_growing_wrote() {
     while std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() <= made {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    run("resize2fs -f", file.path());
+    on(&file, "resize2fs -f");
     wipe(&file, 16 * MIB);
     // As for a volume that was restored block by block, then grown.
     assert!(seen(&file, size, made + 1).backup.is_some());
@@ -231,18 +223,9 @@ fn a_filesystem_of_one_group_leaves_nothing() {
 
 #[test]
 fn blank_devices_of_every_size_are_blank() {
-    let sizes = [
-        0,
-        512,
-        4096,
-        4097,
-        MIB,
-        8 * MIB,
-        8 * MIB + 512,
-        16 * MIB,
-        16 * MIB + 512,
-    ];
-    for size in sizes.into_iter().chain([17 * MIB, GIB, 100 * TIB]) {
+    let small = [0, 512, 4096, 4097, MIB, 8 * MIB, 8 * MIB + 512, 16 * MIB];
+    let large = [16 * MIB + 512, 17 * MIB, GIB, 100 * TIB];
+    for size in small.into_iter().chain(large) {
         let blank = seen(&sparse(size), size, 0);
         assert!(
             blank.is_zero && blank.written.is_none() && blank.backup.is_none(),

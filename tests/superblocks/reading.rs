@@ -21,6 +21,24 @@ struct Broken {
     reads: RefCell<Vec<(u64, u64)>>,
 }
 
+impl Broken {
+    /// One that can be read.
+    fn of(size: u64) -> Self {
+        Self {
+            size,
+            ..Self::default()
+        }
+    }
+
+    fn bad_at(size: u64, bad: u64) -> Self {
+        let bad = Some(bad);
+        Self {
+            bad,
+            ..Self::of(size)
+        }
+    }
+}
+
 impl ReadAt for Broken {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let end = self.size.min(offset + into.len() as u64);
@@ -47,10 +65,7 @@ impl ReadAt for Broken {
 #[test]
 fn a_sector_that_cannot_be_read_is_named_wherever_it_is_looked_at() {
     for size in [512, 100 * 1024, 17 * MIB, 2 * GIB, 3 * TIB] {
-        let whole = Broken {
-            size,
-            ..Broken::default()
-        };
+        let whole = Broken::of(size);
         assert_eq!(examine(&whole, size, 0).unreadable, None);
         let reads = whole.reads.take();
         // The first and the last sector of every read at the ends, and of some between.
@@ -64,10 +79,8 @@ fn a_sector_that_cannot_be_read_is_named_wherever_it_is_looked_at() {
                 (offset + length - 1, true),
             ] {
                 let broken = Broken {
-                    size,
-                    bad: Some(bad),
                     short,
-                    ..Broken::default()
+                    ..Broken::bad_at(size, bad)
                 };
                 let found = examine(&broken, size, 0).unreadable;
                 let found = found.unwrap_or_else(|| panic!("{size}: {bad} went unnoticed"));
@@ -80,19 +93,12 @@ fn a_sector_that_cannot_be_read_is_named_wherever_it_is_looked_at() {
 
 #[test]
 fn every_byte_of_both_ends_is_read() {
-    for size in [
-        1,
-        512,
-        100 * 1024,
-        8 * MIB + 1,
-        16 * MIB - 512,
-        17 * MIB + 512,
-        TIB,
-    ] {
-        let device = Broken {
-            size,
-            ..Broken::default()
-        };
+    let small = [1, 512, 100 * 1024, 8 * MIB + 1];
+    for size in small
+        .into_iter()
+        .chain([16 * MIB - 512, 17 * MIB + 512, TIB])
+    {
+        let device = Broken::of(size);
         let _ = examine(&device, size, 0);
         let mut reads = device.reads.take();
         reads.sort_unstable();
@@ -115,11 +121,9 @@ fn doubtful_reads_are_errors_and_interrupted_ones_are_repeated() {
     let case = |times, error| {
         let times = RefCell::new(times);
         let device = Broken {
-            size,
-            bad: Some(bad),
             times,
             error,
-            ..Broken::default()
+            ..Broken::bad_at(size, bad)
         };
         examine(&device, size, 0).unreadable
     };
@@ -128,46 +132,27 @@ fn doubtful_reads_are_errors_and_interrupted_ones_are_repeated() {
     assert!(second_try.offset <= bad, "{second_try:?}");
 
     // The device is shorter than the kernel said.
-    let device = Broken {
-        size,
-        ..Broken::default()
-    };
+    let device = Broken::of(size);
     let found = examine(&device, size + 4 * MIB, 0).unreadable.unwrap();
     assert_eq!(found.offset, size);
 
     let interrupted = Broken {
-        size,
-        bad: Some(0),
         times: RefCell::new(Some(1)),
         error: Some(ErrorKind::Interrupted),
-        ..Broken::default()
+        ..Broken::bad_at(size, 0)
     };
     assert_eq!(read_primary(&interrupted).unwrap(), None);
     // A primary superblock that cannot be read is not the same as none.
     for bad in [0, 1024, 65_536 + 100] {
-        let device = Broken {
-            size,
-            bad: Some(bad),
-            ..Broken::default()
-        };
+        let device = Broken::bad_at(size, bad);
         assert!(read_primary(&device).is_err(), "{bad}");
     }
-    assert_eq!(
-        read_primary(&Broken {
-            size: 512,
-            ..Broken::default()
-        })
-        .unwrap(),
-        None
-    );
+    assert_eq!(read_primary(&Broken::of(512)).unwrap(), None);
 }
 
 #[test]
 fn a_backup_is_said_in_words_and_survives_the_way_through_a_child() {
-    let device = Broken {
-        size: MIB,
-        ..Broken::default()
-    };
+    let device = Broken::of(MIB);
     let seen = Examination {
         backup: Some(Backup {
             offset: 134_217_728,
