@@ -3,40 +3,21 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command};
 
 use crate::prelude::*;
 
-/// A process that runs until the value goes.
-struct Busy(Child);
-
-impl Busy {
-    /// Runs a shell line in `dir`, and waits until a process of this name sleeps.
-    fn new(line: &str, dir: &Path, name: &str) -> Self {
-        let mut command = Command::new("sh");
-        let child = command.args(["-c", line]).current_dir(dir).spawn().unwrap();
-        let busy = Self(child);
-        // It sleeps, so all that it maps is in memory.
-        let sleeps = format!("({name}) S ");
-        eventually(name, || read(&busy.proc("stat")).contains(&sleeps));
-        busy
-    }
-
-    fn proc(&self, file: &str) -> std::path::PathBuf {
-        Path::new("/proc").join(self.0.id().to_string()).join(file)
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
+/// Runs a shell line in `dir`, and waits until a process of this name sleeps: then all that it
+/// maps is in memory.
+fn busy_as(line: &str, dir: &Path, name: &str) -> Process {
+    let busy = Process::new(line, dir);
+    let sleeps = format!("({name}) S ");
+    eventually(name, || read(&busy.proc("stat")).contains(&sleeps));
+    busy
 }
 
 /// A library that `sleep` can be made to load.
 fn library() -> String {
-    let busy = Busy::new("exec sleep 1000", Path::new("/"), "sleep");
+    let busy = busy_as("exec sleep 1000", Path::new("/"), "sleep");
     let find = || {
         let maps = read(&busy.proc("maps"));
         let path = |line: &str| line.find('/').map(|at| line[at..].to_owned());
@@ -105,7 +86,7 @@ fn a_busy_volume_stays_mounted_and_each_process_is_named() {
         assert!(mount_at(&dir).is_some());
     };
     for (line, cwd, name, holds) in cases {
-        let busy = Busy::new(line, cwd, name);
+        let busy = busy_as(line, cwd, name);
         let who = format!("{name} (pid {}, {holds}", busy.0.id());
         refused(&[at, &who]);
     }

@@ -10,20 +10,10 @@ use crate::prelude::*;
 
 const SHORT: &str = "[limits]\nquery = 3\nactivate = 3\nmake = 3\nmount = 3\nlock = 1\n";
 
-/// What makes a device of device-mapper hold every access to it.
-struct Suspended<'a>(&'a str);
-
-impl<'a> Suspended<'a> {
-    fn new(dm_name: &'a str) -> Self {
-        run("dmsetup", &["suspend", "--nolockfs", dm_name]);
-        Self(dm_name)
-    }
-}
-
-impl Drop for Suspended<'_> {
-    fn drop(&mut self) {
-        run("dmsetup", &["resume", self.0]);
-    }
+/// Makes a device of device-mapper hold every access to it.
+fn suspended(dm_name: &str) -> Finally {
+    run("dmsetup", &["suspend", "--nolockfs", dm_name]);
+    Finally(format!("dmsetup resume {dm_name}"))
 }
 
 #[test]
@@ -32,7 +22,7 @@ fn a_suspended_volume_is_neither_mounted_nor_unmounted_and_the_message_says_how_
     let (group, volume) = Group::with_data("asleep");
     let dir = precreated(node.pod_dir("pod", &volume));
     {
-        let _suspended = Suspended::new("asleep-data");
+        let _until = suspended("asleep-data");
         let words = [
             "/dev/mapper/asleep-data is suspended",
             "dmsetup resume asleep-data",
@@ -43,7 +33,7 @@ fn a_suspended_volume_is_neither_mounted_nor_unmounted_and_the_message_says_how_
     let dir = node.up("pod", &volume);
     fs::write(dir.join("page"), "not on the disk yet").unwrap();
     {
-        let _suspended = Suspended::new("asleep-data");
+        let _until = suspended("asleep-data");
         let words = ["asleep-data is suspended", "dmsetup resume asleep-data"];
         node.fails(&["unmount", text(&dir)], &words);
         let grow = ["expandfs", &volume.json(), "", text(&dir), "50000000", "0"];
@@ -70,7 +60,7 @@ fn what_is_suspended_below_the_volume_is_noticed_too() {
         "dmsetup resume pooled-pool-tpool",
     ];
     {
-        let _suspended = Suspended::new("pooled-pool-tpool");
+        let _until = suspended("pooled-pool-tpool");
         let reply = node.call(&["mount", text(&dir), &volume.json()]);
         reply.is_failure(&words);
         assert_eq!(mount_at(&dir), None);
@@ -79,7 +69,7 @@ fn what_is_suspended_below_the_volume_is_noticed_too() {
     let dir = node.up("pod", &volume);
     fs::write(dir.join("page"), "not on the disk yet").unwrap();
     {
-        let _suspended = Suspended::new("pooled-pool-tpool");
+        let _until = suspended("pooled-pool-tpool");
         let reply = node.call(&["unmount", text(&dir)]);
         reply.is_failure(&words);
         assert!(mount_at(&dir).is_some());

@@ -1,8 +1,7 @@
 //! Volumes that the host uses for itself: no pod gets them, whatever its author writes.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::path::Path;
 
 use crate::prelude::*;
 
@@ -27,22 +26,12 @@ fn refused_to_pods(node: &Node, volume: &Volume, reason: &str) {
     assert_eq!(seen(), before);
 }
 
-/// A directory on which the host has mounted a volume. The mount ends with the value.
-struct HostMount(PathBuf);
-
-impl HostMount {
-    fn new(volume: &Volume, dir: &Path) -> Self {
-        fs::create_dir_all(dir).unwrap();
-        run("mount", &[&volume.device(), text(dir)]);
-        run("sync", &[]);
-        Self(dir.to_owned())
-    }
-}
-
-impl Drop for HostMount {
-    fn drop(&mut self) {
-        run("umount", &[text(&self.0)]);
-    }
+/// The host mounts a volume on this directory for as long as the value lives.
+fn host_mount(volume: &Volume, dir: &Path) -> Finally {
+    fs::create_dir_all(dir).unwrap();
+    run("mount", &[&volume.device(), text(dir)]);
+    run("sync", &[]);
+    Finally(format!("umount {}", dir.display()))
 }
 
 #[test]
@@ -52,7 +41,7 @@ fn a_volume_that_the_host_has_mounted_is_no_pods() {
         let (node, lv) = (Node::new(mode), mode.lv());
         let volume = group.linear(lv, "32m");
         run("mkfs.ext4", &["-q", &volume.device()]);
-        let var = HostMount::new(&volume, Path::new("/run/var-of-the-host"));
+        let var = host_mount(&volume, Path::new("/run/var-of-the-host"));
         let reason = "mounted by the host itself at /run/var-of-the-host";
         refused_to_pods(&node, &volume, reason);
         // The driver's own record on it makes no difference.
@@ -75,7 +64,7 @@ fn a_volume_that_holds_kubelets_own_directory_is_no_pods() {
     for below in ["", "pods", "plugins", "plugins/kubernetes.io"] {
         let node = Node::new(Mode::MountOnly);
         let dir = node.kubelet_dir().join(below);
-        let _mounted = HostMount::new(&volume, &dir);
+        let _mounted = host_mount(&volume, &dir);
         let words = ["mounted by the host itself at"];
         node.mount_fails(&volume, &words);
         let (global, device) = (precreated(node.global_dir(&volume)), volume.device());
@@ -86,28 +75,6 @@ fn a_volume_that_holds_kubelets_own_directory_is_no_pods() {
     }
 }
 
-/// A loop device over a volume. It ends with the value.
-struct Loop(String);
-
-impl Loop {
-    fn new(volume: &Volume, offset: &str) -> Self {
-        let device = volume.device();
-        Self(sh(&format!(
-            "losetup --find --show --offset {offset} {device}"
-        )))
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        // Whoever looks at it just now, as udev does, keeps it for a moment.
-        let name = self.0.trim_start_matches("/dev/");
-        let file = format!("/sys/block/{name}/loop/backing_file");
-        run("losetup", &["--detach", &self.0]);
-        eventually("its detachment", || !fs::exists(&file).unwrap());
-    }
-}
-
 #[test]
 fn a_volume_below_a_loop_device_is_no_pods() {
     let group = Group::new("hostloop");
@@ -115,20 +82,22 @@ fn a_volume_below_a_loop_device_is_no_pods() {
         let (node, lv) = (Node::new(mode), mode.lv());
         let volume = group.linear(lv, "32m");
         for offset in ["0", "1048576"] {
-            let below = Loop::new(&volume, offset);
-            let name = below.0.trim_start_matches("/dev/");
+            let device = volume.device();
+            let below = sh(&format!("losetup --find --show --offset {offset} {device}"));
+            let name = below.trim_start_matches("/dev/");
             // Blank, and then with a filesystem that blkid does not see where it looks.
-            refused_to_pods(
-                &node,
-                &volume,
-                &format!("a loop device of this host ({name})"),
-            );
-            run("mkfs.ext4", &["-q", &below.0]);
-            run("mount", &[&below.0, "/mnt"]);
+            let reason = format!("a loop device of this host ({name})");
+            refused_to_pods(&node, &volume, &reason);
+            run("mkfs.ext4", &["-q", &below]);
+            run("mount", &[&below, "/mnt"]);
             node.mount_fails(&volume, &["losetup --detach"]);
             run("umount", &["/mnt"]);
-            run("wipefs", &["--all", "--quiet", &below.0]);
+            run("wipefs", &["--all", "--quiet", &below]);
             run("blkdiscard", &["--zeroout", &volume.device()]);
+            // Whoever looks at it just now, as udev does, keeps it for a moment.
+            run("losetup", &["--detach", &below]);
+            let file = format!("/sys/block/{name}/loop/backing_file");
+            eventually("its detachment", || !fs::exists(&file).unwrap());
         }
         node.up("pod", &volume);
         node.down("pod", &volume);
@@ -137,39 +106,21 @@ fn a_volume_below_a_loop_device_is_no_pods() {
 }
 
 /// A process that has a mount which nobody else sees.
-struct Hidden(Child);
-
-impl Hidden {
-    fn new(volume: &Volume) -> Self {
-        let script = "mount \"$1\" /mnt && exec sleep 1000";
-        let child = Command::new("unshare")
-            .args(["--mount", "sh", "-c", script, "sh", &volume.device()])
-            .spawn()
-            .unwrap();
-        let hidden = Self(child);
-        let mounts = format!("/proc/{}/mountinfo", hidden.0.id());
-        while !fs::read_to_string(&mounts)
-            .unwrap()
-            .contains(&volume.device())
-        {
-            std::thread::yield_now();
-        }
-        hidden
-    }
-}
-
-impl Drop for Hidden {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
+fn hidden_mount(volume: &Volume) -> Process {
+    let device = volume.device();
+    let line = format!("exec unshare --mount sh -c 'mount {device} /mnt && exec sleep 1000'");
+    let hidden = Process::new(&line, Path::new("/"));
+    eventually("the mount", || {
+        read(&hidden.proc("mountinfo")).contains(&device)
+    });
+    hidden
 }
 
 #[test]
 fn a_volume_that_is_mounted_out_of_sight_is_no_pods() {
     let (_group, volume) = Group::with_data("hosthidden");
     run("mkfs.ext4", &["-q", &volume.device()]);
-    let hidden = Hidden::new(&volume);
+    let hidden = hidden_mount(&volume);
     run("sync", &[]);
     let node = Node::new(Mode::MountOnly);
     for volume in [volume.clone(), volume.clone().read_only()] {
@@ -209,38 +160,22 @@ fn a_volume_below_another_device_is_no_pods() {
     let volume = group.linear("luks", "32m");
     let key = "/run/hostholder.key";
     fs::write(key, "not a secret").unwrap();
-    let quick = ["--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"];
-    let format = [
-        "luksFormat",
-        "--batch-mode",
-        "--type",
-        "luks2",
-        "--key-file",
-        key,
-    ];
-    run(
-        "cryptsetup",
-        &[&format[..], &quick, &[&volume.device()]].concat(),
-    );
+    let device = volume.device();
+    let quick = "--batch-mode --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000";
     sh(&format!(
-        "cryptsetup open --key-file {key} {} opened",
-        volume.device()
+        "cryptsetup luksFormat {quick} --key-file {key} {device}"
     ));
+    sh(&format!("cryptsetup open --key-file {key} {device} opened"));
     run("udevadm", &["settle"]);
     refused_to_pods(&node, &volume, reason);
     run("cryptsetup", &["close", "opened"]);
 
     let volume = group.linear("disk", "64m");
-    let scan = "devices/scan_lvs=1";
-    sh(&format!(
-        "vgcreate -qq --config {scan} inner {}",
-        volume.device()
-    ));
-    sh(&format!(
-        "lvcreate -qq -y --config {scan} -n lv -L 8m inner"
-    ));
+    let scan = "-qq -y --config devices/scan_lvs=1";
+    sh(&format!("vgcreate {scan} inner {}", volume.device()));
+    sh(&format!("lvcreate {scan} -n lv -L 8m inner"));
     refused_to_pods(&node, &volume, reason);
-    run("vgchange", &["-qq", "--config", scan, "-an", "inner"]);
+    sh(&format!("vgchange {scan} -an inner"));
 }
 
 /// An array of one volume, made as mdadm(8) makes it: through /sys.
@@ -256,7 +191,7 @@ fn a_volume_in_an_array_is_no_pods() {
     set("/sys/module/md_mod/parameters/new_array", "md_hostmd");
     let md = |name: &str| format!("/sys/block/md_hostmd/md/{name}");
     let number = sh(&format!(
-        "lsblk --noheadings --output MAJ:MIN {}",
+        "lsblk --noheadings -o MAJ:MIN {}",
         volume.device()
     ));
     let link = fs::canonicalize(volume.device()).unwrap();
@@ -272,10 +207,7 @@ fn a_volume_in_an_array_is_no_pods() {
     ] {
         set(&md(name), value);
     }
-    refused_to_pods(
-        &Node::new(Mode::MountOnly),
-        &volume,
-        "part of another device of this host",
-    );
+    let node = Node::new(Mode::MountOnly);
+    refused_to_pods(&node, &volume, "part of another device of this host");
     set(&md("array_state"), "clear");
 }

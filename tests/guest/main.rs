@@ -62,7 +62,9 @@ mod prelude {
     pub use crate::support::reply::Reply;
     pub use crate::support::running::Running;
     pub use crate::support::trace::{Trace, programs, trace};
-    pub use crate::support::{BOTH_MODES, Mode, eventually, host_name, run, runs, sh};
+    pub use crate::support::{
+        BOTH_MODES, Finally, Mode, Process, eventually, host_name, run, runs, sh,
+    };
     pub use crate::tools::{Tools, processes_named};
     pub use crate::volume::Volume;
     pub(crate) use crate::{filesystem_size, read, write_synced};

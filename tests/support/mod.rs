@@ -14,7 +14,8 @@ pub mod running;
 pub mod trace;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 /// Which call-outs kubelet makes.
@@ -76,6 +77,38 @@ pub fn run(tool: &str, args: &[&str]) -> String {
 pub fn sh(line: &str) -> String {
     let words: Vec<_> = line.split_whitespace().collect();
     run(words[0], &words[1..])
+}
+
+/// Runs these words when it is dropped.
+pub struct Finally(pub String);
+
+impl Drop for Finally {
+    fn drop(&mut self) {
+        sh(&self.0);
+    }
+}
+
+/// A process that is killed when it is dropped.
+pub struct Process(pub Child);
+
+impl Process {
+    /// Runs a shell line in this directory.
+    pub fn new(line: &str, dir: &Path) -> Self {
+        let mut shell = Command::new("sh");
+        Self(shell.args(["-c", line]).current_dir(dir).spawn().unwrap())
+    }
+
+    /// A file below /proc.
+    pub fn proc(&self, file: &str) -> PathBuf {
+        Path::new("/proc").join(self.0.id().to_string()).join(file)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
 }
 
 /// Waits until this is so. The limit only ends a test that would never end.
