@@ -70,8 +70,7 @@ fn what_lvm_says_is_understood_wherever_lvm_conf_lets_it_be_written() {
              prefix = \"\"\n command_names = 1\n verbose = 1\n}}\n"
         ));
         for (volume, words) in &absent {
-            let dir = precreated(node.pod_dir("pod", volume));
-            let reply = node.fails(&["mount", text(&dir), &volume.json_for("pod")], &[words]);
+            let reply = node.mount_fails(volume, &[words]);
             assert!(!reply.message.contains('{'), "{format} {log}: {reply:?}");
         }
         let volume = Volume::new(&group, &format!("{format}{log}")).with("size", "16m");

@@ -209,15 +209,15 @@ fn a_filesystem_that_the_kernel_is_too_old_for_is_refused_in_these_words() {
     let volume = Volume::new(&group, "xfs").fs("xfs");
     node.up("pod", &volume);
     node.down("pod", &volume);
-    let write = "write -d features_incompat 0x40000000";
-    run(
-        "xfs_db",
-        &["-x", "-c", "sb 0", "-c", write, &volume.device()],
-    );
-    let dir = precreated(node.pod_dir("pod", &volume));
+    let device = volume.device();
+    let on_superblock = |command| run("xfs_db", &["-x", "-c", "sb 0", "-c", command, &device]);
+    let known = on_superblock("print features_incompat");
+    let bits = known.strip_prefix("features_incompat = 0x").unwrap();
+    let bits = u32::from_str_radix(bits, 16).unwrap() | 1 << 30;
+    on_superblock(&format!("write -d features_incompat {bits:#x}"));
     let words = [
         "features that this node's kernel does not know",
         "the kernel says \"XFS (dm-",
     ];
-    node.fails(&["mount", text(&dir), &volume.json()], &words);
+    node.mount_fails(&volume, &words);
 }
