@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
 
+use crate::commands::{self, Tool};
 use crate::config::{Config, FILE_VARIABLE, Loaded};
-use crate::fs::{EXAMINE, examine::examine};
+use crate::fs::{EXAMINE, scan::examine};
 use crate::host::trust::load;
 use crate::host::{Host, Kernel, LinuxKernel, Log, Processes, Signals};
 use crate::mount::UNMOUNT;
-use crate::tools::{self, Tool};
 use crate::{calls, exit_code, guarded, logged, note_panics, run};
 
 /// What is to be printed, and the exit code.
@@ -67,7 +67,7 @@ pub fn main(args: &[OsString]) -> Printed {
 }
 
 /// The device on standard input, examined in a process of its own, because a read of a broken disk
-/// may never return. `examine-stdin <size> <time of creation> [flush]`, the numbers decimal.
+/// may never return. `examine-stdin <size> <time of creation> [flush]`, decimal.
 fn examine_stdin(words: &[OsString]) -> Printed {
     let examine = || -> Result<String> {
         let number = |n: usize| -> Result<u64> {
@@ -77,7 +77,7 @@ fn examine_stdin(words: &[OsString]) -> Printed {
                 .context("reading a number")
         };
         let device = stdin()?;
-        if words.get(3).is_some_and(|word| word == "flush") {
+        if words.get(3).is_some() {
             device.sync_all().context("flushing the disk")?;
         }
         let seen = examine(&device, number(1)?, number(2)?);
@@ -172,7 +172,9 @@ fn people(args: &[OsString]) -> Printed {
             };
         }
     };
-    match with_host(args, |host, config| tools::run(&parsed.tool, host, config)) {
+    match with_host(args, |host, config| {
+        commands::run(&parsed.tool, host, config)
+    }) {
         Ok(printed) => printed,
         Err(error) => Printed {
             stderr: format!("lvm: {error:#}\n"),

@@ -1,6 +1,6 @@
 //! A FlexVolume driver for LVM: gives Kubernetes pods logical volumes, and never formats data away.
 //!
-//! Every floor uses only those below it: `cli`; `calls` and `tools`; `lvm`, `fs`, `mount`,
+//! Every floor uses only those below it: `cli`; `calls` and `commands`; `lvm`, `fs`, `mount`,
 //! `device`, `lock`; `host`; and what only parses.
 
 // Used by its own executable and tests alone.
@@ -13,19 +13,17 @@
 
 mod calls;
 pub mod cli;
+mod commands;
 mod config;
-mod device;
 pub mod fs;
-mod holders;
 mod host;
 mod install;
-mod lock;
 pub mod lvm;
 pub mod mount;
 mod names;
 mod options;
 mod reply;
-mod tools;
+mod volume;
 
 /// What `tests/` reach that is not part of the executable's own interface.
 #[doc(hidden)]

@@ -1,14 +1,15 @@
+use std::time::Duration;
+
 use anyhow::Result;
 
 use super::is_here;
 use crate::config::{Config, Loaded};
-use crate::device::{self, Device};
 use crate::host::Host;
-use crate::lock;
 use crate::lvm;
 use crate::mount::Table;
 use crate::names::LvId;
 use crate::reply::Reply;
+use crate::volume::{Device, is_swap, lock};
 
 /// `detach <volume name> <node>`: deactivates the volume if the config asks for that and nothing
 /// uses it. Anything that cannot be found is detached already.
@@ -51,16 +52,25 @@ fn volumes_named(host: &Host, config: &Config, volume: &str) -> Vec<LvId> {
 }
 
 /// Deactivates a volume, whose lock the caller holds, that is neither mounted nor otherwise in use.
+/// Whoever looks at a device that has just been unmounted, as udev does, holds it for a moment.
 ///
 /// # Errors
-/// LVM's, when it refuses.
+/// LVM's, when it still refuses after some tries.
 pub fn deactivate_if_unused(host: &Host, config: &Config, device: &Device) -> Result<()> {
-    let mounted = !Table::read(host.kernel)?
-        .of_device(host.kernel, device)
-        .is_empty();
-    let held = !device.holders(host.kernel).unwrap_or_default().is_empty();
-    if mounted || held || device::is_swap(host.kernel, device.number) {
-        return Ok(());
+    const TRIES: u32 = 5;
+    const APART: Duration = Duration::from_millis(500);
+    let mut tries = TRIES;
+    loop {
+        let table = Table::read(host.kernel)?;
+        let mounted = !table.of_device(host.kernel, device.number).is_empty();
+        let held = !device.holders(host.kernel).unwrap_or_default().is_empty();
+        if mounted || held || is_swap(host.kernel, device.number) {
+            return Ok(());
+        }
+        tries = tries.saturating_sub(1);
+        match lvm::deactivate(host, &config.limits, &device.id) {
+            Err(_) if tries > 0 && !host.kernel.pause(APART) => {}
+            done => return done,
+        }
     }
-    lvm::deactivate(host, &config.limits, &device.id)
 }

@@ -2,11 +2,11 @@ use anyhow::Result;
 
 use super::is_here;
 use crate::config::Loaded;
-use crate::device::Device;
 use crate::host::Host;
 use crate::lvm::{Found, find};
 use crate::options::Options;
 use crate::reply::Reply;
+use crate::volume::Device;
 
 /// `isattached <options> <node>`: whether the volume is active, as far as this host can know.
 ///

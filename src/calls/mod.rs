@@ -1,17 +1,12 @@
 //! One file per call-out. Each handler reads as the sentence that describes it.
 
 mod attach;
-mod bring_up;
-mod creation;
 mod detach;
 mod expand;
-mod first_mount;
-mod host_use;
 mod init;
 mod isattached;
 mod mount;
 mod parse;
-mod suspended;
 mod unmount;
 mod waitforattach;
 

@@ -3,14 +3,12 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::detach::{deactivate_if_unused, deactivate_named};
-use super::suspended::ensure_not_suspended;
 use crate::config::{Config, Loaded};
-use crate::device::{Device, volume_of};
 use crate::host::Host;
-use crate::lock;
-use crate::mount::{Place, Row, Table, ensure_unmounted, mounted_at};
+use crate::mount::{KubeletPath, Row, Table, ensure_unmounted, mounted_at};
 use crate::names::FsType;
 use crate::reply::Reply;
+use crate::volume::{Device, ensure_not_suspended, lock, volume_of};
 
 /// `unmount <dir>` and `unmountdevice <global dir>`: takes off what is mounted there. Nothing
 /// mounted, or no such directory, is success. Never lazy, never forced, and nothing in the
@@ -20,9 +18,9 @@ use crate::reply::Reply;
 /// volume also does their work.
 pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let config = config.or_default();
-    let place = Place::of(dir);
+    let place = KubeletPath::of(dir);
     let mut device = None;
-    if let (Place::Global | Place::Pod { .. }, Some(name)) = (&place, dir.file_name()) {
+    if let (KubeletPath::Global | KubeletPath::Pod { .. }, Some(name)) = (&place, dir.file_name()) {
         host.log.about("name", &name.to_string_lossy());
     }
     if let Some(id) = mounted_at(host.kernel, dir)? {
@@ -43,7 +41,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     if config.attach {
         return Ok(Reply::success());
     }
-    if let Place::Pod { global } = &place {
+    if let KubeletPath::Pod { global } = &place {
         let cleared = clear_global(host, config, global)?;
         if let (None, Some(device)) = (&device, &cleared) {
             host.log.about("volume", &device.id.to_string());
@@ -56,7 +54,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     if let Some(device) = device {
         let _lock = lock::hold(host.kernel, &device, config.limits.lock)?;
         deactivate_if_unused(host, config, &device)?;
-    } else if matches!(place, Place::Pod { .. })
+    } else if matches!(place, KubeletPath::Pod { .. })
         && let Some(name) = dir.file_name()
     {
         // The call before this one may have been killed after it had unmounted.
@@ -67,8 +65,8 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
 
 /// Outside kubelet's directories, only filesystems that a volume of this driver could hold are
 /// taken off.
-fn require_a_volume(row: &Row, place: &Place, dir: &Path) -> Result<()> {
-    if *place == Place::Other && FsType::parse(&row.fs_type).is_err() {
+fn require_a_volume(row: &Row, place: &KubeletPath, dir: &Path) -> Result<()> {
+    if *place == KubeletPath::Other && FsType::parse(&row.fs_type).is_err() {
         bail!(
             "{} holds {} ({}), which is not a volume of this driver; use umount(8)",
             dir.display(),
@@ -81,7 +79,7 @@ fn require_a_volume(row: &Row, place: &Place, dir: &Path) -> Result<()> {
 
 /// The last unmount writes everything back, and would wait without end for a suspended device.
 fn require_not_stuck(host: &Host, config: &Config, device: &Device, table: &Table) -> Result<()> {
-    if table.of_device(host.kernel, device).len() > 1 {
+    if table.of_device(host.kernel, device.number).len() > 1 {
         return Ok(());
     }
     ensure_not_suspended(host, config, device)
@@ -103,7 +101,7 @@ fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<De
     // Under the lock: another pod's `mount` may be about to bind from it.
     let _lock = lock::hold(host.kernel, &device, config.limits.lock)?;
     let table = Table::read(host.kernel)?;
-    let mounts = table.of_device(host.kernel, &device);
+    let mounts = table.of_device(host.kernel, device.number);
     if mounts.iter().all(|row| row.mount_point == global) {
         ensure_unmounted(host, &config.limits, global, &table)?;
         // kubelet removes it on its own after a restart; not being able to does no harm.

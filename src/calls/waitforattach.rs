@@ -1,17 +1,21 @@
 use anyhow::Result;
 
-use super::bring_up::{ensure_active, note_name, require_same};
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::options::Options;
 use crate::reply::Reply;
+use crate::volume::Job;
 
 /// `waitforattach <device> <options>`: on the node, before every pod's mount, activates the volume
 /// and makes sure that the device is this volume's.
 pub fn run(host: &Host, config: &Loaded, word: &str, options: &Options) -> Result<Reply> {
-    let config = config.require()?;
-    let device = ensure_active(host, config, options)?.map_err(|m| m.error(options))?;
-    require_same(host, word, &device, options)?;
-    note_name(host, config, options, &device);
+    let job = Job {
+        host,
+        config: config.require()?,
+        options,
+    };
+    let device = job.ensure_active()?;
+    job.require_same(word, &device)?;
+    job.note_name(&device);
     Ok(Reply::success().with_device(device.path.to_string_lossy()))
 }

@@ -1,19 +1,21 @@
-//! The filesystem on a volume: what is there, making one where nothing is, checking, growing.
+//! The filesystem on a device: what is there, making one, checking, growing. What may be done is
+//! decided elsewhere.
 
 mod backups;
-mod check;
-pub mod examine;
+mod blkid;
+mod fsck;
 mod grow;
-mod make;
-mod prepare;
-mod probe;
+mod mkfs;
+pub mod scan;
 mod signatures;
 pub mod superblock;
 
-pub use check::check;
 /// The call by which the driver runs itself to read a device. Not for people.
 pub const EXAMINE: &str = "examine-stdin";
 
-pub use grow::{grow, grow_if_smaller};
-pub use prepare::{Ready, Subject, prepare};
-pub use probe::{Content, probe};
+pub use blkid::{Found, probe};
+pub use fsck::{check, was_cut_short};
+pub use grow::grow;
+pub use mkfs::mkfs;
+pub use scan::{Backup, Unreadable, scan};
+pub use superblock::{Family, read_primary};

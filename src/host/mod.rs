@@ -5,6 +5,7 @@
 
 mod command;
 pub(crate) mod files;
+pub mod holders;
 mod kernel;
 mod kernel_log;
 pub(crate) mod kubelet;

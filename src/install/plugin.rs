@@ -28,13 +28,13 @@ impl Plugin {
         let ends_with =
             |dir: Option<&Path>, name: &Path| dir.is_some_and(|dir| dir.ends_with(name));
         let dir = path.parent();
-        match mount::Place::of(path) {
-            mount::Place::Global => ends_with(
+        match mount::KubeletPath::of(path) {
+            mount::KubeletPath::Global => ends_with(
                 dir.and_then(Path::parent),
                 &Path::new(&self.vendor).join(&self.driver),
             ),
-            mount::Place::Pod { .. } => ends_with(dir, Path::new(&self.directory())),
-            mount::Place::SubPath | mount::Place::Other => false,
+            mount::KubeletPath::Pod { .. } => ends_with(dir, Path::new(&self.directory())),
+            mount::KubeletPath::SubPath | mount::KubeletPath::Other => false,
         }
     }
 }

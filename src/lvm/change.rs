@@ -11,8 +11,7 @@ use super::wait::explain;
 use super::words::words;
 use crate::config::{Limits, VolumeGroup};
 use crate::host::{Command, Host, Lock};
-use crate::names::Bytes;
-use crate::names::{LvId, LvName, VgName};
+use crate::names::{Bytes, LvId, LvName, VgName};
 
 fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
     let done = host.run(&command.clone().words(words));

@@ -9,5 +9,10 @@ mod words;
 
 pub use change::{activate, create, deactivate, extend, refresh, retag};
 pub use find::{Found, all_volumes, find, find_group, has_unused_table, tagged};
-pub use record::{MAY_FORMAT, Made, Record, Tags, made_tag, making_tag, volume_tag};
+pub use record::{
+    Made, Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag,
+};
 pub use report::{Group, Report, Volume};
+
+#[cfg(test)]
+pub use report::sample;

@@ -8,14 +8,18 @@ const PREFIX: &str = "flexvolume.";
 pub const MAKING: &str = "flexvolume.making=";
 const MADE: &str = "flexvolume.fs=";
 const VOLUME: &str = "flexvolume.volume=";
-/// The operator's word that a volume may be formatted although its record or remains on it say
-/// that it held a filesystem. The next mkfs takes it away.
+/// Before what an operator gives up, and when he said so: the next mkfs may overwrite just that, for
+/// a day. mkfs takes it away.
 pub const MAY_FORMAT: &str = "flexvolume.mayformat";
-/// Set by the driver's own lvcreate together with the volume, and taken off when mkfs is begun. A
-/// volume that has it and is not blank was not wiped to the end, or somebody put something there.
+/// Set by the driver's own lvcreate, in the same change of LVM's metadata that makes the volume, and
+/// taken off by the change that records mkfs as begun. While it stands the driver put nothing there.
 pub const NEW: &str = "flexvolume.new";
 /// What [`NEW`] was called before.
 const CREATING: &str = "flexvolume.creating";
+/// How long a permission to format is good, in seconds; and how far ahead the clock of the host that
+/// gave it may have been.
+const A_DAY: u64 = 86_400;
+const CLOCKS_APART: u64 = 300;
 
 /// A change of tags that LVM writes in one go: all of it is there afterwards, or nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,9 +57,10 @@ pub struct Record {
     pub made: Option<Made>,
     /// `flexvolume.making=<type>`: mkfs was started and not seen to end.
     pub making: Option<String>,
-    /// The operator's word to format it.
-    pub may_format: bool,
-    /// The driver made this volume, and has not begun to format it.
+    /// An operator's permission to format it: what is given up, and when that was said, in seconds
+    /// since the epoch. One of an older driver names nothing, and so permits nothing.
+    pub permission: Option<(String, u64)>,
+    /// The driver made this volume, and did not begin to make a filesystem on it.
     pub new: bool,
     /// The names that kubelet has for it, noted only when detach is to deactivate it.
     pub names: Vec<String>,
@@ -80,8 +85,10 @@ impl Record {
                 });
             } else if let Some(name) = tag.strip_prefix(VOLUME) {
                 record.names.push(name.to_owned());
-            } else if tag == MAY_FORMAT {
-                record.may_format = true;
+            } else if let Some(value) = tag.strip_prefix(MAY_FORMAT) {
+                let value = value.strip_prefix('=').unwrap_or_default();
+                let (what, time) = value.rsplit_once(':').unwrap_or_default();
+                record.permission = Some((what.to_owned(), time.parse().unwrap_or(0)));
             } else if tag == NEW || tag == CREATING {
                 record.new = true;
             }
@@ -89,17 +96,31 @@ impl Record {
         record
     }
 
-    /// The tags that say what the volume holds, or is getting.
-    pub fn content_tags(&self) -> impl Iterator<Item = &str> {
-        let tags = self.tags.iter().map(String::as_str);
-        tags.filter(|tag| tag.starts_with(MADE) || *tag == MAY_FORMAT || is_unmade(tag))
+    /// Whether an operator permits that just this is given up, at the time `now`.
+    #[must_use]
+    pub fn permits(&self, what: &str, now: u64) -> bool {
+        self.permission.as_ref().is_some_and(|(named, given)| {
+            named == what
+                && *given <= now.saturating_add(CLOCKS_APART)
+                && now.saturating_sub(*given) < A_DAY
+        })
     }
 
-    /// The tags that say that no mkfs has come to its end.
-    #[must_use]
-    pub fn unmade_tags(&self) -> Vec<String> {
-        let tags = self.tags.iter().filter(|tag| is_unmade(tag));
-        tags.cloned().collect()
+    /// The tags that say which filesystem the volume holds, or is getting.
+    pub fn content_tags(&self) -> impl Iterator<Item = &str> {
+        const CONTENT: [&str; 5] = [MADE, MAKING, MAY_FORMAT, NEW, CREATING];
+        let is_one = |tag: &&str| CONTENT.iter().any(|start| tag.starts_with(start));
+        self.tags.iter().map(String::as_str).filter(is_one)
+    }
+
+    /// Those of them that say that it holds nothing yet, or the half of a filesystem.
+    pub fn unmade_tags(&self) -> impl Iterator<Item = &str> {
+        let is_one = |tag: &&str| {
+            [MAKING, NEW, CREATING]
+                .iter()
+                .any(|start| tag.starts_with(start))
+        };
+        self.tags.iter().map(String::as_str).filter(is_one)
     }
 
     /// The change after which `tag` says what is on the volume, and no older one does.
@@ -113,8 +134,16 @@ impl Record {
     }
 }
 
-fn is_unmade(tag: &str) -> bool {
-    tag.starts_with(MAKING) || tag == NEW || tag == CREATING
+/// Whether a tag is a permission to format.
+#[must_use]
+pub fn is_permission(tag: &str) -> bool {
+    tag.starts_with(MAY_FORMAT)
+}
+
+/// The tag of a permission to give up `what`, given at `time`, in seconds since the epoch.
+#[must_use]
+pub fn permission_tag(what: &str, time: u64) -> String {
+    format!("{MAY_FORMAT}={what}:{time}")
 }
 
 /// The tag that is set before mkfs.
@@ -155,7 +184,7 @@ mod tests {
         assert_eq!((made.fs.as_str(), made.uuid.as_str()), ("ext4", "0b1c"));
         assert_eq!(record.names, ["data"]);
         assert_eq!(record.tags.len(), 2);
-        assert!(record.making.is_none() && !record.may_format && !record.new);
+        assert!(record.making.is_none() && record.permission.is_none() && !record.new);
         assert_eq!(
             record.content_tags().collect::<Vec<_>>(),
             ["flexvolume.fs=ext4:0b1c"]
@@ -171,17 +200,50 @@ mod tests {
     #[test]
     fn what_is_on_a_volume_now_replaces_all_that_was_said_of_it() {
         let record = Record::parse([
-            "flexvolume.new",
-            "flexvolume.creating",
+            NEW,
             "flexvolume.making=xfs",
-            "flexvolume.mayformat",
+            "flexvolume.mayformat=data-0:1700000000",
             "flexvolume.volume=data",
         ]);
         assert!(record.new);
         let change = record.replaced_by(made_tag(FsType::Ext4, "0b1c"));
         assert_eq!(change.add, ["flexvolume.fs=ext4:0b1c"]);
-        let gone = [NEW, CREATING, "flexvolume.making=xfs", MAY_FORMAT];
+        let gone = [
+            NEW,
+            "flexvolume.making=xfs",
+            "flexvolume.mayformat=data-0:1700000000",
+        ];
         assert_eq!(change.remove, gone);
+    }
+
+    #[test]
+    fn a_permission_is_for_one_thing_and_for_a_day() {
+        const GIVEN: u64 = 1_700_000_000;
+        let given = permission_tag("data-0", GIVEN);
+        let cases = [
+            ("just now", given.as_str(), "data-0", GIVEN, true),
+            ("a day later", &given, "data-0", GIVEN + A_DAY, false),
+            (
+                "by a clock that is ahead",
+                &given,
+                "data-0",
+                GIVEN - 60,
+                true,
+            ),
+            ("from another time", &given, "data-0", GIVEN - 3600, false),
+            ("for something else", &given, "data-512", GIVEN, false),
+            ("of an older driver", MAY_FORMAT, "", GIVEN, false),
+            (
+                "without a time",
+                "flexvolume.mayformat=data-0",
+                "",
+                GIVEN,
+                false,
+            ),
+        ];
+        for (name, tag, what, now, want) in cases {
+            assert_eq!(Record::parse([tag]).permits(what, now), want, "{name}");
+        }
     }
 
     #[test]

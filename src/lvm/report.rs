@@ -27,8 +27,8 @@ pub struct Volume {
     pub record: Record,
     /// Whether it is active on this host.
     pub active: bool,
-    /// Whether it may be written (`lv_permissions`).
-    pub writable: bool,
+    /// Whether it may be written (`lv_permissions`). None: LVM tells only of an active one.
+    pub writable: Option<bool>,
     /// `lv_health_status`: empty if it is well; "partial", "refresh needed", …
     pub health: String,
     /// `lv_skip_activation`: "skip activation" if it is left out when its group is activated.
@@ -168,7 +168,10 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
         created: number(row, "lv_time").unwrap_or(0),
         record: Record::parse(text(row, "lv_tags")?.split(',')),
         active: text(row, "lv_active")? == "active",
-        writable: text(row, "lv_permissions")? == "writeable",
+        writable: match text(row, "lv_permissions")? {
+            "unknown" | "" => None,
+            permissions => Some(permissions == "writeable"),
+        },
         health: text(row, "lv_health_status")?.to_owned(),
         skip: text(row, "lv_skip_activation")?.to_owned(),
         open: text(row, "lv_device_open")? == "open",
@@ -236,11 +239,22 @@ pub(super) fn read<T>(
         })
 }
 
+/// A volume of 64 MiB, as LVM shows it.
+#[cfg(test)]
+#[allow(clippy::missing_panics_doc)]
+pub fn sample() -> Volume {
+    let text = tests::ONE
+        .replace("flexvolume.fs=ext4:u,other", "")
+        .replace("\"pool\"", "\"\"");
+    let report = Report::parse(text.replace("thin,sparse", "linear").as_bytes()).unwrap();
+    report.volumes().unwrap().remove(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ONE: &str = r#"{"report":[{"lv":[{"vg_name":"vg","lv_name":"data-1",
+    pub const ONE: &str = r#"{"report":[{"lv":[{"vg_name":"vg","lv_name":"data-1",
         "lv_uuid":"a-b","lv_size":"67108864","lv_time":"1700000000",
         "lv_tags":"flexvolume.fs=ext4:u,other","lv_active":"active",
         "lv_skip_activation":"","lv_permissions":"writeable","lv_health_status":"","lv_device_open":"",
@@ -260,7 +274,7 @@ mod tests {
         assert_eq!(volume.pool.as_ref().unwrap().as_str(), "pool");
         assert_eq!(volume.data_percent, Some(12.5));
         assert_eq!(volume.metadata_percent, None);
-        assert!(volume.active && volume.writable && !volume.open);
+        assert!(volume.active && volume.writable == Some(true) && !volume.open);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use anyhow::Error;
 
-use crate::holders;
+use crate::host::holders;
 use crate::host::{Effect, Host, ToolError};
 use crate::names::VgName;
 

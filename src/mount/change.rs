@@ -9,10 +9,10 @@ use nix::mount::MsFlags;
 
 use super::table::{Row, Table, mounted_at};
 use crate::config::Limits;
-use crate::device::Device;
-use crate::holders;
-use crate::host::{Command, Effect, Host, Kernel, KernelLog, Lock, own_name};
-use crate::names::FsType;
+use crate::host::{
+    Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, holders, own_name,
+};
+use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
 
 /// More mounts than this on one directory are no accident that unmounting could mend.
@@ -26,68 +26,74 @@ pub const UNMOUNT: &str = "unmount-alone";
 const PATIENCE: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// What is mounted: the words of mount(8)'s command line.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// The volume, for messages.
+    pub id: &'a LvId,
+    /// Its device.
+    pub path: &'a Path,
+    /// That device's number.
+    pub number: DeviceNumber,
+    /// The filesystem on it.
+    pub fs: FsType,
+    /// Its options.
+    pub options: &'a MountOptions,
+    /// Whether nothing may be written.
+    pub read_only: bool,
+}
+
 /// Mounts a device with mount(8), which knows every filesystem's options.
 ///
 /// Whatever mount(8) left when it failed or was stopped is undone.
 ///
 /// # Errors
 /// mount(8)'s own words.
-#[allow(clippy::too_many_arguments)] // each is one word of mount(8)'s own command line
 pub fn mount_device(
     host: &Host,
     limits: &Limits,
-    device: &Device,
-    fs: FsType,
-    options: &MountOptions,
-    read_only: bool,
+    source: &Source,
     dir: &Path,
     lock: &Lock,
 ) -> Result<()> {
+    let Source { id, path, fs, .. } = *source;
     let mut command = Command::writes("mount", limits.mount)
         .stdin(Arc::clone(&lock.file()))
         .args(["-t", fs.as_str()])
         // Said outright: mount(8) left to itself mounts read-only what cannot be written.
-        .args([if read_only { "--read-only" } else { "--rw" }]);
-    if let Some(options) = options.joined() {
+        .args([if source.read_only {
+            "--read-only"
+        } else {
+            "--rw"
+        }]);
+    if let Some(options) = source.options.joined() {
         command = command.args(["-o".to_owned(), options]);
     }
-    let command = command.operand(&device.path).operand(dir);
     let log = KernelLog::from_now();
-    match host.run(&command) {
-        Ok(_) => Ok(()),
-        Err(error) => {
-            let said = log.about(&format!("dm-{}", device.number.minor));
-            let is_twin = fs == FsType::Btrfs && error.to_string().contains("File exists");
-            let mut error = Error::from(error);
-            if !said.is_empty() {
-                error = error.context(format!("the kernel says \"{said}\""));
-            }
-            Err(after_undo(
-                error,
-                ensure_unmounted(host, limits, dir, &Table::default()),
-            ))
-            .with_context(|| {
-                format!(
-                    "mounting {} on {} (see also `dmesg`)",
-                    device.id,
-                    dir.display()
-                )
-            })
-            .map_err(|error| {
-                if is_twin {
-                    error.context(twin(device))
-                } else if has_unknown_features(&said) {
-                    error.context(format!(
-                        "{} has a filesystem with features that this node's kernel does not know: \
-                         mount it on a node with a newer kernel",
-                        device.id
-                    ))
-                } else {
-                    error
-                }
-            })
-        }
+    let Err(error) = host.run(&command.operand(path).operand(dir)) else {
+        return Ok(());
+    };
+    let said = log.about(&format!("dm-{}", source.number.minor));
+    let is_twin = fs == FsType::Btrfs && error.to_string().contains("File exists");
+    let mut error = Error::from(error);
+    if !said.is_empty() {
+        error = error.context(format!("the kernel says \"{said}\""));
     }
+    let undo = ensure_unmounted(host, limits, dir, &Table::default());
+    let error = after_undo(error, undo).context(format!(
+        "mounting {id} on {} (see also `dmesg`)",
+        dir.display()
+    ));
+    Err(if is_twin {
+        error.context(twin(source))
+    } else if has_unknown_features(&said) {
+        error.context(format!(
+            "{id} has a filesystem with features that this node's kernel does not know: mount it on \
+             a node with a newer kernel"
+        ))
+    } else {
+        error
+    })
 }
 
 /// Whether the kernel refuses a filesystem for that. There is an error code for much, EINVAL, and
@@ -98,13 +104,13 @@ fn has_unknown_features(said: &str) -> bool {
 }
 
 /// btrfs knows a filesystem by its UUID alone, and so takes a second one for the first.
-fn twin(device: &Device) -> String {
+fn twin(source: &Source) -> String {
     format!(
         "a btrfs with the same UUID as that of {} is mounted on this node: one is a snapshot or a \
          copy of the other, and btrfs mounts only one of them at a time. Unmount the other one, or \
          give this one a UUID of its own (`btrfstune -u {}`) and run `{} adopt {0}`",
-        device.id,
-        device.path.display(),
+        source.id,
+        source.path.display(),
         own_name()
     )
 }

@@ -5,7 +5,8 @@ mod places;
 mod table;
 
 pub use change::{
-    MadeDirs, UNMOUNT, after_undo, bind, ensure_unmounted, make_dirs, mount_device, set_read_only,
+    MadeDirs, Source, UNMOUNT, after_undo, bind, ensure_unmounted, make_dirs, mount_device,
+    set_read_only,
 };
-pub use places::{Place, is_kubelets};
+pub use places::{KubeletPath, is_kubelets};
 pub use table::{Row, Table, mounted_at};

@@ -3,7 +3,7 @@ use std::path::{Component, Path, PathBuf};
 /// What a directory is to kubelet. Source: kubelet's `pkg/volume/flexvolume/util.go` and
 /// `pkg/volume/util`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum KubeletPath {
     /// `<root>/plugins/kubernetes.io/flexvolume/<vendor>/<driver>/mounts/<name>`: one for all pods
     /// of this node.
     Global,
@@ -18,7 +18,7 @@ pub enum Place {
     Other,
 }
 
-impl Place {
+impl KubeletPath {
     /// Tells by the shape of the path; kubelet's root directory may be anywhere.
     #[must_use]
     pub fn of(path: &Path) -> Self {
@@ -73,7 +73,7 @@ pub fn is_kubelets(path: &Path, kubelet_dirs: &[PathBuf]) -> bool {
         path.strip_prefix(dir)
             .is_ok_and(|rest| rest.components().count() >= FEWEST_PARTS)
     };
-    Place::of(path) != Place::Other || kubelet_dirs.iter().any(is_below)
+    KubeletPath::of(path) != KubeletPath::Other || kubelet_dirs.iter().any(is_below)
 }
 
 #[cfg(test)]
@@ -83,20 +83,23 @@ mod tests {
     #[test]
     fn knows_kubelets_directories_by_their_shape() {
         let global = "/k/plugins/kubernetes.io/flexvolume/example.com/lvm/mounts/data";
-        let pod = Place::Pod {
+        let pod = KubeletPath::Pod {
             global: PathBuf::from(global),
         };
         let cases = [
-            (global, Place::Global),
+            (global, KubeletPath::Global),
             ("/k/pods/1-2/volumes/example.com~lvm/data", pod),
-            ("/k/pods/1-2/volumes/kubernetes.io-empty/data", Place::Other),
-            ("/k/pods/1-2/volume-subpaths/data/c/0", Place::SubPath),
-            ("/k/pods/1-2/volumes/example.com~lvm", Place::Other),
-            ("/mnt", Place::Other),
-            ("/", Place::Other),
+            (
+                "/k/pods/1-2/volumes/kubernetes.io-empty/data",
+                KubeletPath::Other,
+            ),
+            ("/k/pods/1-2/volume-subpaths/data/c/0", KubeletPath::SubPath),
+            ("/k/pods/1-2/volumes/example.com~lvm", KubeletPath::Other),
+            ("/mnt", KubeletPath::Other),
+            ("/", KubeletPath::Other),
         ];
         for (path, want) in cases {
-            assert_eq!(Place::of(Path::new(path)), want, "{path}");
+            assert_eq!(KubeletPath::of(Path::new(path)), want, "{path}");
         }
     }
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::device::Device;
 use crate::host::{DeviceNumber, Kernel};
 
 /// One mount. Source: proc(5), `/proc/pid/mountinfo`.
@@ -71,21 +70,26 @@ impl Row {
         has_option(&self.super_options, "ro")
     }
 
+    /// Whether the mount, or its filesystem, has this option.
+    pub fn has_option(&self, option: &str) -> bool {
+        has_option(&self.options, option) || has_option(&self.super_options, option)
+    }
+
     /// Whether all of the filesystem is seen here, not one directory of it.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.root == Path::new("/")
     }
 
-    /// Whether this is a mount of `device`.
+    /// Whether this is a mount of the device with this number.
     #[must_use]
-    pub fn is_of(&self, kernel: &dyn Kernel, device: &Device) -> bool {
-        if self.device == device.number {
+    pub fn is_of(&self, kernel: &dyn Kernel, device: DeviceNumber) -> bool {
+        if self.device == device {
             return true;
         }
         // btrfs gives every filesystem a number of its own: only the source leads to the device.
         self.fs_type == "btrfs"
-            && matches!(kernel.device_number(&self.source), Ok(Some(n)) if n == device.number)
+            && matches!(kernel.device_number(&self.source), Ok(Some(n)) if n == device)
     }
 
     /// The number of the block device below this mount, if there is one.
@@ -159,7 +163,7 @@ impl Table {
 
     /// The mounts of a device.
     #[must_use]
-    pub fn of_device(&self, kernel: &dyn Kernel, device: &Device) -> Vec<&Row> {
+    pub fn of_device(&self, kernel: &dyn Kernel, device: DeviceNumber) -> Vec<&Row> {
         self.rows
             .iter()
             .filter(|row| row.is_of(kernel, device))

@@ -65,6 +65,21 @@ pub struct Options {
 }
 
 impl Options {
+    /// What a person asks of a volume at a shell.
+    #[must_use]
+    pub fn of(id: LvId, fs: Option<FsType>, read_only: bool) -> Self {
+        Self {
+            id,
+            fs,
+            read_only,
+            size: None,
+            thin_pool: None,
+            mount_options: MountOptions::default(),
+            volume_name: None,
+            ignored: Vec::new(),
+        }
+    }
+
     /// Parses the JSON that kubelet passes. A manifest's options replace kubelet's of the same
     /// name, so these are trusted no more.
     pub fn parse(json: &str) -> Result<Self> {

@@ -201,7 +201,7 @@ impl Drop for SureDisk {
 fn what_a_removed_volume_held_does_not_come_back_when_a_disk_loses_its_cache() {
     // When lvcreate has ended, and nothing of the volume was read yet.
     let words = ["holds xfs", "lvremove lost-wipe/data"];
-    create_without_power("lost-wipe", &[("before", "blkid")], &words);
+    create_without_power("lost-wipe", &[("after", "lvcreate")], &words);
     // When mkfs is recorded as begun.
     create_without_power("lost-making", &[("before", "mkfs.xfs")], &[]);
 }

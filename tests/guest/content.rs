@@ -95,7 +95,7 @@ fn the_operators_word_lets_a_lost_filesystem_be_made_once_more() {
     node.up("pod", &volume);
     node.down("pod", &volume);
     run("wipefs", &["-q", "--all", &volume.device()]);
-    node.by_hand(&["allow-format", "allowed/data"]);
+    node.by_hand(&["allow-format", "allowed/data", "--yes"]);
     node.up("pod", &volume);
     group.assert_recorded("data", "ext4");
     node.down("pod", &volume);

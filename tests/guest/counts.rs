@@ -6,14 +6,14 @@ use crate::prelude::*;
 /// Asked before anything is done to a volume: its record, health, kind and time of creation are
 /// known to LVM alone.
 const ASK: &str = "lvs";
-/// What is on the device now. Before mkfs it is asked again when all has been read: it says
-/// "nothing" of what it cannot read, too.
+/// What is on the device now. It says "nothing" of what it cannot read, too, so a volume that may be
+/// blank is read by the driver itself: one that is all zero needs no blkid.
 const PROBE: &str = "blkid";
 /// The driver itself (/proc/self/exe), in a process that can be left behind: it reads a device, and
 /// a broken disk may never answer.
 const EXAMINE: &str = "exe";
-/// The driver itself again: the last unmount writes back what is not on the disk yet.
-const UNMOUNT: &str = "exe";
+/// The same for the last unmount of a filesystem: it writes back what is not on the disk yet.
+const UNMOUNT: &str = EXAMINE;
 /// The record, the state of activation: LVM's metadata is changed by LVM only. Before mkfs and
 /// after it, because a mkfs that was cut short must be known as one.
 const CHANGE: &str = "lvchange";
@@ -133,7 +133,7 @@ fn the_first_mount_of_ext_makes_records_and_mounts_and_later_ones_check() {
         first_mounts(
             fs,
             "32m",
-            &[ASK, PROBE, EXAMINE, PROBE, CHANGE, make, CHANGE, MOUNT],
+            &[ASK, EXAMINE, CHANGE, make, CHANGE, MOUNT],
             // e2fsck replays the journal, which mount(2) would do too, and sees the mark that the
             // kernel leaves when it has met an error, which mount(2) passes over.
             &[ASK, PROBE, "e2fsck", MOUNT],
@@ -146,9 +146,7 @@ fn the_first_mount_of_xfs_makes_records_and_mounts_and_later_ones_only_mount() {
     first_mounts(
         "xfs",
         "300m",
-        &[
-            ASK, PROBE, EXAMINE, PROBE, CHANGE, "mkfs.xfs", CHANGE, MOUNT,
-        ],
+        &[ASK, EXAMINE, CHANGE, "mkfs.xfs", CHANGE, MOUNT],
         &[ASK, PROBE, MOUNT],
     );
 }
@@ -158,16 +156,7 @@ fn the_first_mount_of_btrfs_makes_records_and_mounts_and_later_ones_only_mount()
     first_mounts(
         "btrfs",
         "128m",
-        &[
-            ASK,
-            PROBE,
-            EXAMINE,
-            PROBE,
-            CHANGE,
-            "mkfs.btrfs",
-            CHANGE,
-            MOUNT,
-        ],
+        &[ASK, EXAMINE, CHANGE, "mkfs.btrfs", CHANGE, MOUNT],
         &[ASK, PROBE, MOUNT],
     );
 }
@@ -197,7 +186,7 @@ fn a_filesystem_of_somebody_else_is_recorded_once() {
     let dir = precreated(node.pod_dir("pod", &volume));
     let args = ["mount", text(&dir), &volume.json()];
     for programs in [
-        &[ASK, PROBE, "e2fsck", MOUNT, CHANGE][..],
+        &[ASK, EXAMINE, PROBE, "e2fsck", MOUNT, CHANGE][..],
         &[ASK, PROBE, "e2fsck", MOUNT],
     ] {
         starts(&node, &args, programs);
@@ -223,7 +212,7 @@ fn a_volume_made_on_demand_is_not_activated_a_second_time() {
     let node = Node::with_config(Mode::Attach, lines);
     let group = Group::new("ondemand");
     let volume = Volume::new(&group, "data");
-    // That there is none, a report on the group tells. Asked again under the lock of the name:
+    // That it is absent, only a list of the group tells. Asked again under the lock of the name:
     // another call may have made it meanwhile.
     starts(
         &node,

@@ -42,8 +42,8 @@ fn kind(volume: &Volume) -> String {
 }
 
 /// Neither shown nor formatted, whoever asks.
-fn is_refused(node: &Node, group: &Group, volume: &Volume) {
-    let (dir, held) = (node.pod_dir("pod", volume), kind(volume));
+fn is_refused(node: &Node, group: &Group, volume: &Volume, held: &str) {
+    let dir = node.pod_dir("pod", volume);
     let id = format!("{}/data", group.name);
     let words = [&*format!("lvremove {id}"), &format!("adopt {id}")];
     for fs in ["ext4", "xfs", ""] {
@@ -61,7 +61,9 @@ fn what_a_removed_volume_held_is_not_shown_when_lvcreate_was_killed_before_its_w
     for left in ["ext4", "xfs"] {
         let name = format!("tenants{left}");
         let (node, group, volume) = cut_short(&name, KILLED, left);
-        is_refused(&node, &group, &volume);
+        // As after a reboot.
+        group.lv("lvchange", &["-an"], "data");
+        is_refused(&node, &group, &volume, left);
         group.lv("lvremove", &[], "data");
         let dir = node.up("pod", &volume);
         assert!(!dir.join(THEIRS).exists());
@@ -93,7 +95,7 @@ fn what_somebody_puts_on_a_created_volume_is_kept_until_it_is_adopted() {
         write_synced(&scratch.join("page"), "by hand");
         run("umount", &[text(&scratch)]);
         precreated(node.pod_dir("pod", &volume));
-        is_refused(&node, &group, &volume);
+        is_refused(&node, &group, &volume, fs);
         node.by_hand(&["adopt", &format!("{name}/data")]);
         group.assert_recorded("data", fs);
         let dir = node.up("pod", &volume);

@@ -117,17 +117,30 @@ fn hidden_mount(volume: &Volume) -> Process {
 }
 
 #[test]
-fn a_volume_that_is_mounted_out_of_sight_is_no_pods() {
+fn a_mount_elsewhere_is_no_pods_without_the_record() {
     let (_group, volume) = Group::with_data("hosthidden");
     run("mkfs.ext4", &["-q", &volume.device()]);
     let hidden = hidden_mount(&volume);
     run("sync", &[]);
     let node = Node::new(Mode::MountOnly);
     for volume in [volume.clone(), volume.clone().read_only()] {
-        node.mount_fails(&volume, &["in use by something else"]);
+        node.mount_fails(&volume, &["another mount namespace", "has it at /mnt"]);
     }
     drop(hidden);
-    node.up("pod", &volume);
+    // With the record it is a pod's: a container that outlived kubelet's own mount, say.
+    write_synced(&node.up("pod", &volume).join("page"), "kept");
+    node.down("pod", &volume);
+    let hidden = hidden_mount(&volume);
+    let dir = node.up("pod", &volume);
+    assert_eq!(read(&dir.join("page")), "kept");
+    let wrong = volume.clone().fs("xfs");
+    let other = precreated(node.pod_dir("wrong", &volume));
+    node.fails(
+        &["mount", text(&other), &wrong.json_for("wrong")],
+        &["not xfs"],
+    );
+    drop(hidden);
+    node.down("pod", &volume);
 }
 
 #[test]

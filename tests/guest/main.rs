@@ -41,6 +41,7 @@ mod kills;
 mod lives;
 mod oddities;
 mod old_kubelets;
+mod operator;
 mod parallel;
 mod pods;
 mod policy;

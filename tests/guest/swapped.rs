@@ -69,7 +69,7 @@ fn a_volume_that_was_rolled_back_to_before_its_filesystem_is_refused() {
     assert_eq!(group.tags("thick"), tag);
 
     // The word is for one mkfs.
-    node.by_hand(&["allow-format", "rolled/thick"]);
+    node.by_hand(&["allow-format", "rolled/thick", "--yes"]);
     let volume = filled(&node, &group, "thick");
     group.assert_recorded("thick", "ext4");
     assert_ne!(group.tags("thick"), tag);
@@ -95,7 +95,7 @@ fn a_thin_volume_that_was_rolled_back_to_another_filesystem_is_refused() {
         "data",
     );
     run("blkdiscard", &["-f", &volume.device()]);
-    node.by_hand(&["allow-format", "thinback/data"]);
+    node.by_hand(&["allow-format", "thinback/data", "--yes"]);
     filled(&node, &group, "data");
     let second = group.tags("data");
 
@@ -116,6 +116,8 @@ fn a_volume_that_gets_the_name_of_another_while_that_is_looked_at_is_not_formatt
     for lv in ["data", "other"] {
         group.linear(lv, "32m");
     }
+    // Not zero everywhere: blkid is asked, as the last of all.
+    crate::marks::put(&Volume::new(&group, "data").device(), 1 << 20, b"remains");
     filled(&Node::new(Mode::MountOnly), &group, "other");
     // After the driver's last look, the blank one is away and the other has its name.
     let renames = "$REAL \"$@\"; code=$?\necho >> $HERE/blkid.runs\n\
@@ -162,7 +164,11 @@ fn the_word_to_format_is_gone_once_the_volume_is_in_use() {
     group.linear("data", "32m");
     let volume = filled(&node, &group, "data");
     // Given while the content could not be seen, say; the content is back.
-    group.lv("lvchange", &["--addtag", "flexvolume.mayformat"], "data");
+    group.lv(
+        "lvchange",
+        &["--addtag", "flexvolume.mayformat=data-0:1"],
+        "data",
+    );
     let dir = node.up("pod", &volume);
     assert_eq!(read(&dir.join("page")), "data");
     // Not later than there can be new data.

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
 
-use crate::device::Device;
-use crate::holders;
+use crate::host::holders;
 use crate::host::trust::require_roots;
 use crate::host::{Kernel, Lock};
 use crate::lvm::Volume;
+use crate::volume::Device;
 
 /// Where the lock files are. /run is emptied by a reboot, as locks should be.
 pub const LOCK_DIR: &str = "/run/flexvolume-lvm";

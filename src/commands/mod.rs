@@ -1,8 +1,11 @@
 //! The commands for people, one file each. They print text, or JSON with `--json`.
 
+mod check;
 mod doctor;
+mod operator;
 mod status;
-mod word;
+mod verdict;
+mod volumes;
 
 use std::fmt::Write;
 
@@ -26,6 +29,22 @@ pub enum Tool {
         #[arg(long)]
         json: bool,
     },
+    /// Tell what the next mount of a volume would do, and why, and change nothing
+    ///
+    /// The exit code is 0 if every volume would mount, and 1 if not.
+    Check {
+        /// The volumes, as VG/LV or /dev/VG/LV, and volume groups; none: all
+        names: Vec<String>,
+        /// The fsType that the pod will ask for
+        #[arg(long, value_name = "TYPE")]
+        fs: Option<String>,
+        /// The pod will ask for it read-only
+        #[arg(long)]
+        ro: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Check this node: tools, LVM, udev, config, installation, volumes that need help
     Doctor {
         /// Print JSON
@@ -39,13 +58,17 @@ pub enum Tool {
         /// The volume, as VG/LV or /dev/VG/LV
         volume: String,
     },
-    /// Allow the next mount to format a volume on which nothing can be found
+    /// Allow the next mount, within a day, to format a volume on which nothing can be found
     ///
     /// For a volume that the driver refuses because its record, or remains on it, say that it held
-    /// data. What is on it is given up. A volume that still holds something is refused here too.
+    /// data. What is given up is printed, and is lost. A volume that cannot be read, is in use or
+    /// holds something is refused here as it is refused to a pod.
     AllowFormat {
         /// The volume, as VG/LV or /dev/VG/LV
         volume: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
     },
     /// Put this executable where kubelet looks for it, or upgrade what is there
     ///
@@ -73,8 +96,16 @@ pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
             json,
         } => status::one(host, config, &named(volume)?, *json),
         Tool::Doctor { json } => doctor::run(host, config, *json),
-        Tool::Adopt { volume } => word::adopt(host, config, &named(volume)?),
-        Tool::AllowFormat { volume } => word::allow_format(host, config, &named(volume)?),
+        Tool::Check {
+            names,
+            fs,
+            ro,
+            json,
+        } => check::run(host, config, names, fs.as_deref(), *ro, *json),
+        Tool::Adopt { volume } => operator::adopt(host, config, &named(volume)?),
+        Tool::AllowFormat { volume, yes } => {
+            operator::allow_format(host, config, &named(volume)?, *yes)
+        }
         Tool::Install(options) => install::install(host, options).map(said),
         Tool::Uninstall(place) => install::uninstall(host, place).map(said),
     }

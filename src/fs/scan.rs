@@ -2,16 +2,23 @@
 //! copy of a superblock say that it held an ext?
 
 use std::fmt;
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use anyhow::{Context, Result};
 use humantime::format_rfc3339_seconds;
 use serde::{Deserialize, Serialize};
 
 use super::backups::{self, PAGE};
 use super::signatures;
 use super::superblock::{ReadAt, ext_backup};
+use crate::config::Limits;
+use crate::host::{Command, Effect, Host};
+use crate::names::Bytes;
 
 /// How much of a device's head and of its tail is read completely.
 ///
@@ -79,6 +86,30 @@ impl fmt::Display for Backup {
         }
         write!(f, ")")
     }
+}
+
+/// Reads a device, which the caller has claimed, in a process of its own: a read of a failing disk
+/// may never come back, and a process can be left behind. `flush`: first has the disk keep what was
+/// written, which lvcreate does not: if the power went, what it has wiped could show again.
+///
+/// # Errors
+/// When that process fails, or outlives its limit.
+pub fn scan(
+    host: &Host,
+    limits: &Limits,
+    size: Bytes,
+    lv_time: u64,
+    flush: bool,
+    claim: &Arc<File>,
+    device: &Path,
+) -> Result<Examination> {
+    let command = Command::myself(super::EXAMINE, Effect::Reads, limits.query)
+        .stdin(Arc::clone(claim))
+        .args([size.get().to_string(), lv_time.to_string()])
+        .args(flush.then_some("flush"));
+    let reading = || format!("reading {}", device.display());
+    let output = host.run(&command).with_context(reading)?;
+    serde_json::from_slice(&output.stdout).with_context(reading)
 }
 
 /// Reads the head, the tail and every usual place of a backup superblock of `device`, which has

@@ -1,24 +1,24 @@
 //! `lvm doctor`: what is wrong with this node, and what to do about it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
 
+use super::volumes::look_at_lvm;
 use super::{columns, printed};
 use crate::cli::Printed;
 use crate::config::{Config, Loaded, LogTarget};
-use crate::device::Device;
 use crate::host::trust::require_roots;
-use crate::host::{Host, kubelet};
-use crate::lock::LOCK_DIR;
-use crate::lvm::{self, Volume};
+use crate::host::{Command, Host, kubelet};
 use crate::mount::{Table, is_kubelets};
+use crate::volume::lock::LOCK_DIR;
 
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Verdict {
+pub(super) enum Verdict {
     Ok,
     Warning,
     Failed,
@@ -33,10 +33,15 @@ struct Check {
 }
 
 #[derive(Default)]
-struct Checks(Vec<Check>);
+pub(super) struct Checks(Vec<Check>);
 
 impl Checks {
-    fn add(&mut self, about: impl Into<String>, verdict: Verdict, finding: impl Into<String>) {
+    pub(super) fn add(
+        &mut self,
+        about: impl Into<String>,
+        verdict: Verdict,
+        finding: impl Into<String>,
+    ) {
         self.0.push(Check {
             about: about.into(),
             verdict,
@@ -73,7 +78,7 @@ pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
     look_at_log(&mut checks, host, settings);
     look_for_tools(&mut checks, host, settings);
     if host.tools.has("lvs") {
-        look_at_lvm(&mut checks, host, settings);
+        look_at_lvm(&mut checks, host, config);
     }
     look_at_mounts(&mut checks, host, settings)?;
 
@@ -96,8 +101,14 @@ pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
 }
 
 fn settings_in_short(config: &Config) -> String {
+    let file = &config.file;
+    let there = if Path::new(file).exists() {
+        ""
+    } else {
+        " (not there)"
+    };
     format!(
-        "attach = {}, default_fs = {}, deactivate = {}",
+        "{file}{there}: attach = {}, default_fs = {}, deactivate = {}",
         config.attach, config.default_fs, config.deactivate
     )
 }
@@ -112,19 +123,27 @@ fn look_at_host(checks: &mut Checks, host: &Host) {
             "not root: LVM and mounting need it; use sudo",
         );
     }
-    // The control node is a character device, so only that it is there can be asked.
-    if host
-        .kernel
-        .mount_id(Path::new("/dev/mapper/control"))
-        .is_ok()
-    {
-        checks.add("device-mapper", Verdict::Ok, "/dev/mapper/control is there");
-    } else {
-        checks.add(
+    // Its node may be there without it: udev or an LVM tool makes that.
+    let version = Command::reads("dmsetup", Duration::from_secs(10)).args(["version"]);
+    match host.run(&version) {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let lines: Vec<&str> = said
+                .lines()
+                .filter_map(|l| l.split_once(':'))
+                .map(|(_, version)| version.trim())
+                .collect();
+            checks.add(
+                "device-mapper",
+                Verdict::Ok,
+                format!("library and kernel: {}", lines.join(", ")),
+            );
+        }
+        Err(error) => checks.add(
             "device-mapper",
             Verdict::Failed,
-            "no /dev/mapper/control: load the kernel module dm_mod (`modprobe dm_mod`)",
-        );
+            format!("{error:#}: load the kernel module dm_mod (`modprobe dm_mod`)"),
+        ),
     }
     if host.kernel.mount_id(Path::new("/run/udev/control")).is_ok() {
         checks.add("udev", Verdict::Ok, "udevd's socket is there");
@@ -226,75 +245,6 @@ fn look_for_tools(checks: &mut Checks, host: &Host, config: &Config) {
             verdict,
             format!("no {tool}: {what} cannot be done{why}"),
         );
-    }
-}
-
-fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Config) {
-    let volumes = match lvm::all_volumes(host, config.limits.query) {
-        Ok(volumes) => volumes,
-        Err(error) => {
-            checks.add("lvm", Verdict::Failed, format!("{error:#}"));
-            return;
-        }
-    };
-    checks.add(
-        "lvm",
-        Verdict::Ok,
-        format!("{} logical volumes", volumes.len()),
-    );
-    for volume in &volumes {
-        look_at_volume(checks, host, config, volume);
-    }
-}
-
-fn look_at_volume(checks: &mut Checks, host: &Host, config: &Config, volume: &Volume) {
-    let id = &volume.id;
-    let mut warn = |finding: String| checks.add(id.to_string(), Verdict::Warning, finding);
-    if !volume.health.is_empty() {
-        warn(format!(
-            "LVM says {:?}; see `lvs -a -o +devices {id}`",
-            volume.health
-        ));
-    }
-    if let Some(fs) = &volume.record.making {
-        warn(format!(
-            "mkfs.{fs} was not seen to end; the next mount sees to it"
-        ));
-    }
-    if volume.record.may_format {
-        warn("the next mount may format it, as an operator allowed".to_owned());
-    }
-    let limit = f64::from(config.thin_pool_limit);
-    for (what, percent) in [
-        ("data", volume.data_percent),
-        ("metadata", volume.metadata_percent),
-    ] {
-        if let Some(percent) = percent.filter(|p| volume.is_pool() && *p >= limit) {
-            warn(format!(
-                "its {what} is {percent:.1} % full (limit {limit} %): nothing new is written; \
-                 extend it"
-            ));
-        }
-    }
-    if volume.is_pool() {
-        return; // its device is not one that anybody opens
-    }
-    match Device::find(host.kernel, id) {
-        Ok(Some(device)) => {
-            if let Err(error) = device.require_not_suspended(host.kernel) {
-                checks.add(id.to_string(), Verdict::Failed, error.to_string());
-            }
-        }
-        Ok(None) if volume.active => checks.add(
-            id.to_string(),
-            Verdict::Failed,
-            format!(
-                "active, but {} is missing; run `vgmknodes`",
-                id.device().display()
-            ),
-        ),
-        Ok(None) => {}
-        Err(error) => checks.add(id.to_string(), Verdict::Failed, format!("{error:#}")),
     }
 }
 

@@ -1,9 +1,8 @@
-use std::fmt;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
 use crate::config::Limits;
-use crate::device::Device;
 use crate::host::{Command, Host, Output};
 use crate::names::FsType;
 
@@ -15,7 +14,7 @@ const AMBIVALENT: i32 = 8;
 
 /// What is on a device, in blkid's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub enum Found {
     /// blkid knows of nothing; the device may also be unreadable.
     Nothing,
     /// A filesystem that this driver mounts.
@@ -25,39 +24,27 @@ pub enum Content {
         /// Its UUID, as blkid prints it.
         uuid: String,
     },
-    /// Something else: LUKS, a partition table, a RAID member, an unknown filesystem, several
-    /// things at once.
+    /// Something else: LUKS, a partition table, a RAID member, an unknown filesystem.
     Other(String),
-}
-
-impl fmt::Display for Content {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nothing => write!(f, "nothing that blkid knows"),
-            Self::Filesystem { fs, uuid } => write!(f, "{fs} {uuid}"),
-            Self::Other(what) => write!(f, "{what}"),
-        }
-    }
+    /// Several things at once.
+    Several,
 }
 
 /// Asks blkid what is on `device`: probing it now, all kinds of content, no cache.
 ///
 /// # Errors
 /// blkid's, other than its words for "nothing" and "ambivalent".
-pub fn probe(host: &Host, limits: &Limits, device: &Device) -> Result<Content> {
+pub fn probe(host: &Host, limits: &Limits, device: &Path) -> Result<Found> {
     let command = Command::reads("blkid", limits.query)
         .args(["--probe", "--output", "export"])
         .accept(&[0, NOTHING, AMBIVALENT])
-        .operand(&device.path);
+        .operand(device);
     let output = host
         .run(&command)
-        .with_context(|| format!("probing {}", device.id))?;
+        .with_context(|| format!("probing {}", device.display()))?;
     Ok(match output.code {
-        NOTHING => Content::Nothing,
-        AMBIVALENT => Content::Other(format!(
-            "several signatures at once (`wipefs {}` lists them)",
-            device.path.display()
-        )),
+        NOTHING => Found::Nothing,
+        AMBIVALENT => Found::Several,
         _ => parse(&output),
     })
 }
@@ -70,19 +57,19 @@ fn value(export: &[u8], key: &str) -> Option<String> {
         .map(|(_, value)| value.to_owned())
 }
 
-fn parse(output: &Output) -> Content {
+fn parse(output: &Output) -> Found {
     let value = |key| value(&output.stdout, key);
     match (value("TYPE"), value("PTTYPE")) {
         (Some(kind), _) => match FsType::parse(&kind) {
-            Ok(fs) => Content::Filesystem {
+            Ok(fs) => Found::Filesystem {
                 fs,
                 uuid: value("UUID").unwrap_or_default(),
             },
-            Err(_) => Content::Other(kind),
+            Err(_) => Found::Other(kind),
         },
-        (None, Some(table)) => Content::Other(format!("a partition table ({table})")),
+        (None, Some(table)) => Found::Other(format!("a partition table ({table})")),
         // blkid found something that it has no type for: that is not nothing.
-        (None, None) => Content::Other("something that blkid cannot name".to_owned()),
+        (None, None) => Found::Other("something that blkid cannot name".to_owned()),
     }
 }
 
@@ -92,27 +79,35 @@ mod tests {
 
     #[test]
     fn reads_what_blkid_prints() {
+        let other = |what: &str| Found::Other(what.to_owned());
         let cases = [
             (
                 "filesystem",
                 "DEVNAME=/dev/x\nUUID=0b1c\nBLOCK_SIZE=1024\nTYPE=ext4\n",
-                "ext4 0b1c",
+                Found::Filesystem {
+                    fs: FsType::Ext4,
+                    uuid: "0b1c".to_owned(),
+                },
             ),
             (
                 "other",
                 "DEVNAME=/dev/x\nUUID=1\nTYPE=crypto_LUKS\n",
-                "crypto_LUKS",
+                other("crypto_LUKS"),
             ),
             (
                 "label that looks like a key",
                 "LABEL=TYPE=xfs\nTYPE=swap\n",
-                "swap",
+                other("swap"),
             ),
-            ("table", "PTUUID=1\nPTTYPE=gpt\n", "a partition table (gpt)"),
+            (
+                "table",
+                "PTUUID=1\nPTTYPE=gpt\n",
+                other("a partition table (gpt)"),
+            ),
             (
                 "neither",
                 "DEVNAME=/dev/x\n",
-                "something that blkid cannot name",
+                other("something that blkid cannot name"),
             ),
         ];
         for (name, stdout, want) in cases {
@@ -120,7 +115,7 @@ mod tests {
                 stdout: stdout.into(),
                 ..Output::default()
             };
-            assert_eq!(parse(&output).to_string(), want, "{name}");
+            assert_eq!(parse(&output), want, "{name}");
         }
     }
 }

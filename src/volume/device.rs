@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use super::reason::{Reason, Refusal};
 use crate::host::{DeviceNumber, Kernel};
 use crate::names::Bytes;
 use crate::names::LvId;
@@ -88,26 +89,20 @@ impl Device {
         sysfs(kernel, self.number, "dm/suspended").is_ok_and(|suspended| suspended == "1")
     }
 
-    /// Fails if every read and write of it would wait for ever: it is suspended, or a device is
-    /// that it is built on.
+    /// The device-mapper name of the device that makes every access wait: this one, or one below it.
+    pub fn suspended(&self, kernel: &dyn Kernel) -> Option<String> {
+        suspended(kernel, &sysfs_path(self.number, ""), DEEPEST)
+    }
+
+    /// Fails if every read and write of it would wait.
     ///
     /// # Errors
     /// Which device is suspended, and how to resume it.
     pub fn require_not_suspended(&self, kernel: &dyn Kernel) -> Result<()> {
-        let Some(name) = suspended(kernel, &sysfs_path(self.number, ""), DEEPEST) else {
-            return Ok(());
-        };
-        let is_itself = name == self.id.dm_name();
-        let shown = self.path.display();
-        bail!(
-            "{} is suspended, so every access to it would wait; if no LVM command is at work on \
-             it, run `dmsetup resume {name}`",
-            if is_itself {
-                shown.to_string()
-            } else {
-                format!("{shown} is on /dev/mapper/{name}, which")
-            }
-        )
+        match self.suspended(kernel) {
+            None => Ok(()),
+            Some(name) => Err(Refusal::of(&self.id, Reason::Suspended(name)).into()),
+        }
     }
 
     /// The devices built on top of it (LUKS, md, another volume group), by kernel name.

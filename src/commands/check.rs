@@ -1,0 +1,155 @@
+//! `lvm check`: what the next mount would do, and why. Changes nothing.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+
+use super::verdict::{Ask, Verdict, look};
+use super::{columns, named, printed};
+use crate::cli::Printed;
+use crate::config::{Config, Loaded};
+use crate::host::Host;
+use crate::lvm::{self, Volume};
+use crate::names::{FsType, LvId, VgName};
+
+/// How long a call that works on a volume is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Serialize)]
+struct Report {
+    volumes: Vec<Verdict>,
+    would_mount: usize,
+    would_be_refused: usize,
+    not_active: usize,
+    hosts_own: usize,
+}
+
+/// Checks the volumes and groups named; without a name, all. The exit code is 0 if every volume
+/// would mount, and 1 if not. Volumes that the host itself uses count only if they are named.
+pub fn run(
+    host: &Host,
+    config: &Loaded,
+    names: &[String],
+    fs: Option<&str>,
+    read_only: bool,
+    json: bool,
+) -> Result<Printed> {
+    let config = config.require()?;
+    let fs = fs.map(FsType::parse).transpose().context("reading --fs")?;
+    let (all, ids, chosen) = chosen(host, config, names)?;
+    let ask = Ask {
+        fs,
+        read_only,
+        patience: PATIENCE,
+        all: &all,
+    };
+    let verdicts = ids.iter().map(|id| match look(host, config, id, ask) {
+        Ok(seen) => Verdict::of(&seen),
+        Err(error) => Verdict::unknown(id, format!("{error:#}")),
+    });
+    let volumes: Vec<Verdict> = verdicts.collect();
+    let is_hosts = |verdict: &&Verdict| verdict.is_hosts() && !chosen.contains(&verdict.volume);
+    let hosts_own = volumes.iter().filter(is_hosts).count();
+    let would_mount = volumes.iter().filter(|verdict| verdict.is_good()).count();
+    let not_active = volumes.iter().filter(|v| v.word == "activate").count();
+    let report = Report {
+        would_mount,
+        would_be_refused: volumes.len().saturating_sub(
+            hosts_own
+                .saturating_add(would_mount)
+                .saturating_add(not_active),
+        ),
+        not_active,
+        hosts_own,
+        volumes,
+    };
+    let is_one = names.len() == 1 && chosen.len() == 1;
+    let text = if is_one {
+        in_steps(&report)
+    } else {
+        in_lines(&report)
+    };
+    let mut printed = printed(&report, text, json)?;
+    printed.code = u8::from(report.would_be_refused.saturating_add(report.not_active) > 0);
+    Ok(printed)
+}
+
+/// The volumes to check, and which of them were named themselves.
+fn chosen(
+    host: &Host,
+    config: &Config,
+    names: &[String],
+) -> Result<(Vec<Volume>, Vec<LvId>, BTreeSet<String>)> {
+    let limit = config.limits.query;
+    let (mut all, mut ids, mut chosen) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let is_group = |name: &&String| !name.contains('/');
+    let groups: Vec<&String> = names.iter().filter(is_group).collect();
+    if names.is_empty() || !groups.is_empty() {
+        all = lvm::all_volumes(host, limit)?;
+        let wanted =
+            |id: &LvId| names.is_empty() || groups.iter().any(|vg| *vg == id.vg().as_str());
+        ids.extend(all.iter().map(|volume| volume.id.clone()).filter(wanted));
+    }
+    for vg in groups {
+        let vg = VgName::parse(vg).context("reading the group's name")?;
+        if lvm::find_group(host, &vg, limit)?.is_none() {
+            bail!("this node has no volume group {vg}; see `vgs`, `pvs`");
+        }
+    }
+    for name in names.iter().filter(|name| name.contains('/')) {
+        let id = named(name)?;
+        chosen.insert(id.to_string());
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    Ok((all, ids, chosen))
+}
+
+fn in_steps(report: &Report) -> String {
+    let mut text = String::new();
+    for verdict in &report.volumes {
+        text.push_str(&verdict.volume);
+        text.push('\n');
+        for step in &verdict.steps {
+            let _ = writeln!(text, "  {step}");
+        }
+        let _ = match &verdict.message {
+            Some(message) => writeln!(text, "  REFUSED: {message}"),
+            None => writeln!(text, "  {}", count(report)),
+        };
+    }
+    text
+}
+
+fn in_lines(report: &Report) -> String {
+    let rows = report.volumes.iter().map(|verdict| {
+        let why = verdict.message.as_ref().or(verdict.steps.last());
+        vec![
+            verdict.volume.clone(),
+            verdict.word.to_owned(),
+            why.cloned().unwrap_or_default(),
+        ]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    format!("{}{}\n", columns(&rows), count(report))
+}
+
+fn count(report: &Report) -> String {
+    let mut text = format!(
+        "{} would mount, {} would be refused",
+        report.would_mount, report.would_be_refused
+    );
+    for (number, what) in [
+        (report.not_active, "not active, so not looked at"),
+        (report.hosts_own, "the host's own"),
+    ] {
+        if number > 0 {
+            let _ = write!(text, ", {number} {what}");
+        }
+    }
+    text
+}

@@ -1,0 +1,144 @@
+//! An operator's word on what is on a volume. These are commands and not options of a volume, so
+//! that nobody who writes a pod can give it. Each looks and decides as the next mount does.
+
+use std::io::{IsTerminal, Write as _};
+
+use anyhow::{Context, Result, bail};
+
+use super::verdict::{Ask, Seen, look};
+use crate::cli::Printed;
+use crate::config::{Config, Loaded};
+use crate::fs::{self, Found};
+use crate::host::{Host, Outcome};
+use crate::lvm::{self, Tags};
+use crate::names::LvId;
+use crate::volume::{Content, Decision, Doubt, Reason};
+
+/// `lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there.
+pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
+    let config = config.require()?;
+    let seen = look(host, config, id, held(config))?;
+    let refuse = |reason: &Reason| bail!("{}", reason.of(id));
+    let (fs, uuid) = match (&seen.decision, &seen.facts.content) {
+        (
+            Decision::Refuse(Reason::Swapped { .. } | Reason::NewNotBlank(_)),
+            Some(Content::Filesystem(found)),
+        ) => (found.fs, found.uuid.clone()),
+        (Decision::Mount(mount), _) => (mount.fs, mount.uuid.clone()),
+        // It is mounted: what is there is read beside that.
+        (Decision::Bind(_), _) => match fs::probe(host, &config.limits, &id.device())? {
+            Found::Filesystem { fs, uuid } => (fs, uuid),
+            _ => bail!("{id} is mounted, but blkid cannot name what is on it"),
+        },
+        (Decision::Activate, _) => bail!("{id} is not active; run `lvchange -ay {id}` first"),
+        (Decision::Refuse(reason), _) => return refuse(reason),
+        _ => bail!("nothing can be found on {id}, so there is nothing to adopt"),
+    };
+    let volume = seen.volume(id)?;
+    retag(
+        host,
+        config,
+        &seen,
+        &volume.record.replaced_by(lvm::made_tag(fs, &uuid)),
+    )?;
+    let said = format!("{id} is recorded as {fs} {uuid}.");
+    log(host, config, "adopt", id, &format!("{fs} {uuid}"));
+    Ok(say(said))
+}
+
+/// `lvm allow-format VG/LV`: lets the next mount, within a day, format a volume on which nothing
+/// can be found, although its record or remains on it say that it held data.
+pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Result<Printed> {
+    let config = config.require()?;
+    let seen = look(host, config, id, held(config))?;
+    let doubts = match &seen.decision {
+        Decision::Make { .. } => {
+            return Ok(say(format!(
+                "The next mount formats {id} in any case: nothing is on it, and its record says \
+                 nothing else. Nothing was changed."
+            )));
+        }
+        Decision::Refuse(reason) => match reason.gives_up() {
+            Some(doubts) => doubts,
+            None => bail!("{}", reason.of(id)),
+        },
+        Decision::Activate => bail!("{id} is not active; run `lvchange -ay {id}` first"),
+        Decision::Bind(row) => bail!("{id} is mounted at {}", row.mount_point.display()),
+        _ => bail!("{id} holds a filesystem, which the next mount takes; nothing was changed"),
+    };
+    let given_up: Vec<String> = doubts.iter().map(ToString::to_string).collect();
+    let given_up = given_up.join(", and ");
+    if !yes && !confirmed(id, &given_up)? {
+        bail!("{id} is left as it is");
+    }
+    let volume = seen.volume(id)?;
+    let tag = lvm::permission_tag(&Doubt::names(doubts), seen.facts.now);
+    let old = volume
+        .record
+        .tags
+        .iter()
+        .filter(|old| lvm::is_permission(old) && **old != tag);
+    let tags = Tags {
+        add: vec![tag.clone()],
+        remove: old.cloned().collect(),
+    };
+    retag(host, config, &seen, &tags)?;
+    log(host, config, "allow-format", id, &given_up);
+    Ok(say(format!(
+        "The next mount for writing may format {id}, within a day. Given up: {given_up}.\nTo take \
+         this back: lvchange --deltag {tag} {id}"
+    )))
+}
+
+/// As a mount would look, which waits for other calls.
+fn held(config: &Config) -> Ask<'static> {
+    Ask {
+        patience: config.limits.lock,
+        ..Ask::default()
+    }
+}
+
+/// Asks on a terminal. Elsewhere only `--yes` will do.
+fn confirmed(id: &LvId, given_up: &str) -> Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        bail!(
+            "this gives up what is on {id}: {given_up}. If that may go, run this again with --yes"
+        );
+    }
+    let mut terminal = std::io::stderr();
+    write!(
+        terminal,
+        "This gives up what is on {id}: {given_up}.\nType yes to go on: "
+    )
+    .and_then(|()| terminal.flush())
+    .context("asking")?;
+    let mut answer = String::new();
+    std::io::stdin()
+        .read_line(&mut answer)
+        .context("reading the answer")?;
+    Ok(answer.trim() == "yes")
+}
+
+fn retag(host: &Host, config: &Config, seen: &Seen, tags: &Tags) -> Result<()> {
+    let id = &seen.facts.id;
+    lvm::retag(host, &config.limits, id, tags, seen.lock.as_ref()).context("writing the record")
+}
+
+/// Who gave his word is in the log for good.
+fn log(host: &Host, config: &Config, command: &str, id: &LvId, what: &str) {
+    let variable = |name| std::env::var(name).ok();
+    let user = variable("SUDO_USER").or_else(|| variable("USER"));
+    host.log.about("volume", &id.to_string());
+    host.log
+        .about("user", &user.unwrap_or_else(|| "root".to_owned()));
+    host.log.about("what", what);
+    host.log.write(&config.log, command, Outcome::Success, "");
+}
+
+fn say(mut stdout: String) -> Printed {
+    stdout.push('\n');
+    Printed {
+        stdout,
+        ..Printed::default()
+    }
+}

@@ -1,0 +1,255 @@
+//! What the next mount of a volume would do, for the commands that tell it.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::host::{Host, Lock};
+use crate::lvm::Volume;
+use crate::names::{FsType, LvId};
+use crate::options::Options;
+use crate::volume::{Content, Decision, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Wish, lock};
+
+/// What is asked of a look.
+#[derive(Clone, Copy, Default)]
+pub struct Ask<'a> {
+    /// The fsType that a pod will ask for.
+    pub fs: Option<FsType>,
+    /// Whether a pod will ask for it read-only.
+    pub read_only: bool,
+    /// How long a call that works on the volume is waited for.
+    pub patience: Duration,
+    /// All volumes, where LVM has listed them just now.
+    pub all: &'a [Volume],
+}
+
+/// A look at a volume, and what is decided of it.
+pub struct Seen {
+    /// What was seen.
+    pub facts: Facts,
+    /// What the next mount would do.
+    pub decision: Decision,
+    /// The volume's lock. None: it is not active, or the lock was not taken.
+    pub lock: Option<Lock>,
+}
+
+impl Seen {
+    /// LVM's row.
+    ///
+    /// # Errors
+    /// When LVM was not asked, or does not know the volume.
+    pub fn volume(&self, id: &LvId) -> Result<&Volume> {
+        match self.facts.volume() {
+            Some(volume) => Ok(volume),
+            None => bail!("LVM was not asked for {id}"),
+        }
+    }
+}
+
+/// Looks at a volume as the next mount does, under its lock, and changes nothing.
+///
+/// # Errors
+/// When another call works on it, or the kernel's tables cannot be read.
+pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
+    let options = Options::of(id.clone(), ask.fs, ask.read_only);
+    let job = Job {
+        host,
+        config,
+        options: &options,
+    };
+    let wish = Wish {
+        only_active: false,
+        ..job.wish(None)
+    };
+    let mut seen = job.look(None);
+    let lock = match &seen.facts.device {
+        Some(device) => Some(lock::hold(host.kernel, device, ask.patience)?),
+        None => None,
+    };
+    let mut decision = seen.settle_up_to(Level::Uses, &wish)?;
+    let uses = seen.facts.uses.as_ref();
+    if uses.is_none_or(|uses| uses.suspended.is_none()) {
+        seen.facts.lvm = listed(id, ask.all);
+    }
+    if let Decision::Look(_) = decision {
+        decision = seen.settle(&wish)?;
+    }
+    if seen.facts.lvm.is_none() {
+        seen.facts.lvm = Some(seen.ask_lvm(!ask.read_only));
+    }
+    Ok(Seen {
+        facts: seen.facts,
+        decision,
+        lock,
+    })
+}
+
+/// What a list of all volumes says of one.
+fn listed(id: &LvId, all: &[Volume]) -> Option<Lvm> {
+    let volume = all.iter().find(|volume| volume.id == *id)?;
+    let is_pool =
+        |pool: &&Volume| volume.pool.as_ref() == Some(pool.id.lv()) && pool.id.vg() == id.vg();
+    let pool = match &volume.pool {
+        None => None,
+        Some(name) => Some(match all.iter().find(is_pool) {
+            Some(pool) => Pool::Seen(Box::new(pool.clone())),
+            None => Pool::Unseen(LvId::new(id.vg().clone(), name.clone()).ok()?),
+        }),
+    };
+    Some(Lvm::Volume {
+        volume: Box::new(volume.clone()),
+        pool,
+        unused_table: false,
+    })
+}
+
+/// What the next mount would do.
+#[derive(Debug, Clone, Serialize)]
+pub struct Verdict {
+    /// VG/LV.
+    pub volume: String,
+    /// In a word: `mount`, `format`, `bind`, `activate`, `resume`, `refuse`.
+    #[serde(rename = "verdict")]
+    pub word: &'static str,
+    /// Why it is refused: a stable word, such as `wrong-type`.
+    pub reason: Option<&'static str>,
+    /// What is wrong and what to do.
+    pub message: Option<String>,
+    /// What was seen, and what would be done, in order.
+    pub steps: Vec<String>,
+}
+
+impl Verdict {
+    /// The verdict of a look.
+    pub fn of(seen: &Seen) -> Self {
+        let facts = &seen.facts;
+        let mut steps = found(facts);
+        let (word, reason) = match &seen.decision {
+            Decision::Refuse(reason) => ("refuse", Some(reason)),
+            Decision::Bind(row) => {
+                steps.push(format!("bind from {}", row.mount_point.display()));
+                ("bind", None)
+            }
+            Decision::Mount(mount) => {
+                for other in &mount.elsewhere {
+                    steps.push(format!(
+                        "mounted elsewhere: {}",
+                        Elsewhere::list(std::slice::from_ref(other))
+                    ));
+                }
+                if mount.check {
+                    steps.push("check it with e2fsck -p".to_owned());
+                }
+                if mount.grow == Grow::Before {
+                    steps.push("grow it to the size of the volume".to_owned());
+                }
+                steps.push(format!("mount {} {}", mount.fs, mount.uuid));
+                if mount.record {
+                    steps.push("record it in the volume's tags".to_owned());
+                }
+                if mount.grow == Grow::After {
+                    steps.push("grow it to the size of the volume".to_owned());
+                }
+                ("mount", None)
+            }
+            Decision::Make { fs, again } => {
+                let again = if *again {
+                    " again: its mkfs was stopped"
+                } else {
+                    ""
+                };
+                steps.push(format!("make {fs}{again}"));
+                steps.push(format!("mount {fs}"));
+                ("format", None)
+            }
+            Decision::Resume => {
+                steps.push("resume what a killed LVM command left suspended".to_owned());
+                ("resume", None)
+            }
+            _ => {
+                steps.push("activate it, and look at what is on it".to_owned());
+                ("activate", None)
+            }
+        };
+        Self {
+            volume: facts.id.to_string(),
+            word,
+            reason: reason.map(Into::into),
+            message: reason.map(|reason| reason.of(&facts.id)),
+            steps,
+        }
+    }
+
+    /// The verdict where the look itself failed.
+    pub fn unknown(id: &LvId, message: String) -> Self {
+        Self {
+            volume: id.to_string(),
+            word: "refuse",
+            reason: Some("not-looked-at"),
+            message: Some(message),
+            steps: Vec::new(),
+        }
+    }
+
+    /// In one line: the word, and why.
+    pub fn line(&self) -> String {
+        match &self.message {
+            Some(message) => format!("{}: {message}", self.word),
+            None => self.word.to_owned(),
+        }
+    }
+
+    /// Whether the next mount would succeed, as far as that can be told without mounting.
+    pub fn is_good(&self) -> bool {
+        !matches!(self.word, "refuse" | "activate")
+    }
+
+    /// Whether the host itself uses the volume, or it is a part of LVM's own: no pod's in any case.
+    pub fn is_hosts(&self) -> bool {
+        matches!(self.reason, Some("swap" | "below" | "host-mount" | "pool"))
+    }
+}
+
+fn found(facts: &Facts) -> Vec<String> {
+    let mut steps = vec![match &facts.device {
+        Some(device) => format!("active: {} ({})", device.path.display(), device.number),
+        None => "not active".to_owned(),
+    }];
+    if let Some(uses) = &facts.uses {
+        for mounted in &uses.mounts {
+            steps.push(format!("mounted at {}", mounted.row.mount_point.display()));
+        }
+    }
+    if let Some(Lvm::Volume { volume, .. }) = &facts.lvm {
+        let tags = volume.record.tags.join(", ");
+        steps.push(if tags.is_empty() {
+            "no record in its tags".to_owned()
+        } else {
+            format!("its record: {tags}")
+        });
+    }
+    if let Some(content) = &facts.content {
+        steps.push(content_in_words(content));
+    }
+    steps
+}
+
+/// What is on a volume, in words.
+pub fn content_in_words(content: &Content) -> String {
+    match content {
+        Content::Zero { .. } => "blank: all that could hold a signature reads as zero".to_owned(),
+        Content::Nothing { .. } => "nothing that blkid knows".to_owned(),
+        Content::Filesystem(found) => format!(
+            "{} {}, covering {} of {}",
+            found.fs, found.uuid, found.covers, found.device
+        ),
+        Content::Damaged(fs) => format!("{fs}, damaged"),
+        Content::Other(what) => what.clone(),
+        Content::Several => "several signatures at once".to_owned(),
+        Content::Unreadable { at, .. } => format!("cannot be read at byte {at}"),
+        Content::Claimed { .. } => "in use".to_owned(),
+        Content::Failed(why) => why.clone(),
+    }
+}

@@ -1,0 +1,214 @@
+//! From the options of a volume to its device.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use super::create::create;
+use super::decision::{Create, Decision, Wish};
+use super::device::{Device, is_in_kernel};
+use super::look::Look;
+use super::reason::Refusal;
+use super::{in_use, lock};
+use crate::config::Config;
+use crate::host::{Host, Lock};
+use crate::lvm::{self, Tags, Volume};
+use crate::mount::is_kubelets;
+use crate::options::Options;
+
+/// What a call that brings a volume up works with.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    /// Tools and kernel.
+    pub host: &'a Host<'a>,
+    /// The node's config.
+    pub config: &'a Config,
+    /// The volume's options.
+    pub options: &'a Options,
+}
+
+impl<'a> Job<'a> {
+    /// What the call wants, with what the config says of it. Without `dir`, the device alone.
+    pub fn wish(&self, dir: Option<&Path>) -> Wish {
+        let Options { id, size, .. } = self.options;
+        let policy = self.config.policy(id.vg());
+        let create = match &policy {
+            Ok(Some(policy)) => Create {
+                allowed: policy.create,
+                size: *size,
+                largest: policy.max_size,
+            },
+            _ => Create {
+                size: *size,
+                ..Create::default()
+            },
+        };
+        Wish {
+            only_active: dir.is_none(),
+            fs: self.options.fs,
+            default_fs: self.config.default_fs,
+            read_only: self.options.read_only,
+            by_hand: dir.is_some_and(|dir| !is_kubelets(dir, &self.config.kubelet_dirs)),
+            not_allowed: policy.err().map(|error| format!("{error:#}")),
+            pool_limit: self.config.thin_pool_limit,
+            create,
+        }
+    }
+
+    /// A look at the volume, for a call that names `dir`.
+    pub fn look(&self, dir: Option<&'a Path>) -> Look<'a> {
+        let name = self.options.volume_name.as_deref();
+        let call = dir.map(|dir| (dir, name));
+        Look::at(self.host, self.config, &self.options.id, call)
+    }
+
+    /// The device of the volume, made active if it is not, and created if the config allows that.
+    ///
+    /// An active volume is found in the kernel's own tables, without a process.
+    ///
+    /// # Errors
+    /// [`Refusal`], or why it cannot be activated.
+    pub fn ensure_active(&self) -> Result<Device> {
+        self.activate(None)
+    }
+
+    fn activate(&self, held: Option<&Lock>) -> Result<Device> {
+        const TRIES: usize = 4;
+        let Self { host, config, .. } = *self;
+        let id = &self.options.id;
+        let wish = self.wish(None);
+        for _ in 0..TRIES {
+            let mut seen = self.look(None);
+            let decision = seen.settle(&wish)?;
+            match (decision, seen.facts.device.as_ref(), seen.facts.volume()) {
+                (Decision::Ready, Some(device), _) => return Ok(device.clone()),
+                // lvcreate activates it.
+                (Decision::Create(size), ..) => create(self, size)?,
+                (Decision::Activate, _, Some(volume)) => {
+                    // Otherwise the last unmount of another pod could deactivate it before its
+                    // device is found.
+                    let _lock = (config.deactivate && held.is_none())
+                        .then(|| lock::hold_inactive(host.kernel, volume, config.limits.lock))
+                        .transpose()?;
+                    lvm::activate(host, &config.limits, id).map_err(|error| {
+                        // A thin volume may be in LVM's metadata and not in its pool, a RAID volume
+                        // not be ready.
+                        if volume.record.new {
+                            return error.context(format!(
+                                "{id} is new and nobody has used it; if lvcreate was cut short, \
+                                 run `lvremove {id}`, and it is made again"
+                            ));
+                        }
+                        error
+                    })?;
+                    if let Some(device) = self.find_soon()? {
+                        return Ok(device);
+                    }
+                }
+                (Decision::Refuse(reason), ..) => return Err(Refusal::of(id, reason).into()),
+                _ => {}
+            }
+        }
+        bail!(
+            "LVM activated {id}, but {} is missing; make it with `vgmknodes {}`, and see that \
+             udevd runs and that the driver sees the host's /dev",
+            id.device().display(),
+            id.vg()
+        )
+    }
+
+    /// The device of a volume that LVM says is active. LVM has waited for udev to make its node,
+    /// unless a command that was killed has activated it just now.
+    fn find_soon(&self) -> Result<Option<Device>> {
+        let (kernel, id) = (self.host.kernel, &self.options.id);
+        let most = self.config.limits.activate.min(Duration::from_secs(10));
+        let started = Instant::now();
+        loop {
+            let found = Device::find(kernel, id)?;
+            if found.is_some() || started.elapsed() >= most || !is_in_kernel(kernel, id) {
+                return Ok(found);
+            }
+            if kernel.pause(Duration::from_millis(20)) {
+                bail!("the driver was told to stop while it waited for udev to show {id}");
+            }
+        }
+    }
+
+    /// Locks the volume, and makes sure that it is active under the lock.
+    ///
+    /// With `deactivate`, the last unmount of another pod may have taken the device away since it
+    /// was found. Nobody deactivates it while this lock is held.
+    ///
+    /// # Errors
+    /// As [`Job::ensure_active`] and [`lock::hold`].
+    pub fn hold_active(&self, device: Device) -> Result<(Device, Lock)> {
+        let kernel = self.host.kernel;
+        let lock = lock::hold(kernel, &device, self.config.limits.lock)?;
+        if device.is_still_there(kernel) {
+            return Ok((device, lock));
+        }
+        let again = self.activate(Some(&lock))?;
+        if again.lv_uuid != device.lv_uuid {
+            bail!("{} was replaced by another volume just now", device.id);
+        }
+        Ok((again, lock))
+    }
+
+    /// Fails if the device that kubelet hands on is not this volume's: two volumes share a name.
+    ///
+    /// # Errors
+    /// Which volume is meant and which was handed on.
+    pub fn require_same(&self, word: &str, device: &Device) -> Result<()> {
+        let name = self.options.volume_name.as_deref();
+        in_use::require_same(self.host, word, device, name)
+    }
+
+    /// Notes kubelet's name of the volume on the volume itself, before it can be mounted. `detach`
+    /// and a repeated `unmount` get that name and nothing else, and need it only when they are to
+    /// deactivate. What fails here is only logged.
+    pub fn note_name(&self, device: &Device) {
+        let Self { host, config, .. } = *self;
+        let Some(name) = self
+            .options
+            .volume_name
+            .as_ref()
+            .filter(|_| config.deactivate)
+        else {
+            return;
+        };
+        let is_missing = |volume: &Volume| !volume.record.names.contains(name);
+        let note = || -> Result<()> {
+            let Some(tag) = lvm::volume_tag(name) else {
+                bail!("the name {name:?} does not fit into a tag");
+            };
+            match lvm::find(host, &device.id, config.limits.query)? {
+                lvm::Found::Volume(volume) if is_missing(&volume) => {
+                    lvm::retag(host, &config.limits, &device.id, &Tags::adding(tag), None)
+                }
+                _ => Ok(()),
+            }
+        };
+        if let Err(error) = note() {
+            host.log.about("unnoted", &format!("{error:#}"));
+        }
+    }
+}
+
+/// Fails for a volume that is suspended, because every access to it would wait without end. One
+/// that a killed lvextend left like that is resumed.
+///
+/// # Errors
+/// When it is suspended otherwise, or cannot be resumed.
+pub fn ensure_not_suspended(host: &Host, config: &Config, device: &Device) -> Result<()> {
+    let kernel = host.kernel;
+    if device.is_suspended(kernel)
+        && lvm::has_unused_table(host, &device.id, config.limits.query)?
+        // LVM waited for a command that was still at work, and that has resumed it.
+        && device.is_suspended(kernel)
+    {
+        host.log.about("resumed", &device.id.to_string());
+        lvm::refresh(host, &config.limits, &device.id)?;
+    }
+    device.require_not_suspended(kernel)
+}

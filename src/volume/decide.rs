@@ -1,0 +1,378 @@
+//! What may be done with a volume: the one place that decides it. Pure: the same facts and the same
+//! wish give the same decision. Read it from top to bottom; it goes from what costs nothing to know
+//! to what costs most, and mkfs is its very last arm.
+
+use super::decision::{Create, Decision, Grow, Level, Mount, Wish};
+use super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
+use super::reason::{Doubt, Reason};
+use crate::lvm::Volume;
+use crate::mount::Row;
+use crate::names::FsType;
+
+/// A filesystem that is this much smaller than its volume was not grown along with it. Less is what
+/// alignment and whole block groups leave unused.
+const WORTH_GROWING: u64 = 1 << 20;
+
+/// Every rule of "Never lose data", from the strongest doubt to the last permission.
+pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
+    if let Some(why) = &wish.not_allowed {
+        return Decision::Refuse(Reason::NotAllowed(why.clone()));
+    }
+    if let Some(why) = &facts.not_its_device {
+        return Decision::Refuse(Reason::NotItsDevice(why.clone()));
+    }
+    if facts.device.is_some() {
+        if wish.only_active {
+            return Decision::Ready;
+        }
+        let Some(uses) = &facts.uses else {
+            return Decision::Look(Level::Uses);
+        };
+        if let Some(decision) = of_uses(facts, uses, wish) {
+            return decision;
+        }
+    }
+    let Some(lvm) = &facts.lvm else {
+        return Decision::Look(Level::Lvm);
+    };
+    if let Some(decision) = of_lvm(facts, lvm, wish) {
+        return decision;
+    }
+    match (&facts.content, facts.volume()) {
+        (Some(content), Some(volume)) => of_content(facts, content, volume, wish),
+        _ => Decision::Look(Level::Content),
+    }
+}
+
+/// Who uses it, and where it is mounted. None: nobody.
+fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
+    let refuse = |reason| Some(Decision::Refuse(reason));
+    match &uses.there {
+        Some(There::Another(what)) => return refuse(Reason::AnotherIsThere(what.clone())),
+        Some(There::This(row)) => return Some(keep(row, wish)),
+        None => {}
+    }
+    if let Some((dir, what)) = &uses.name_taken {
+        return refuse(Reason::NameTaken(dir.clone(), what.clone()));
+    }
+    if uses.swap {
+        return refuse(Reason::Swap);
+    }
+    if !uses.holders.is_empty() {
+        return refuse(Reason::Below(uses.holders.clone()));
+    }
+    if !uses.loops.is_empty() {
+        return refuse(Reason::Loop(uses.loops.clone()));
+    }
+    if let Some(host) = uses.mounts.iter().find(|mounted| !mounted.kubelets) {
+        let recorded = match (wish.by_hand, &facts.lvm) {
+            (false, _) => false,
+            // An operator may mount by hand anywhere, even twice. With our record on the volume,
+            // that mount is not the host's own use of it.
+            (true, None) => return Some(Decision::Look(Level::Lvm)),
+            (true, Some(_)) => facts.volume().is_some_and(|v| v.record.made.is_some()),
+        };
+        if !recorded {
+            return refuse(Reason::HostMount(host.row.mount_point.clone()));
+        }
+    }
+    let from = best(&uses.mounts)?;
+    Some(if let Some(reason) = wrong_type(from, wish) {
+        Decision::Refuse(reason)
+    } else if !wish.read_only && from.is_filesystem_read_only() {
+        Decision::Refuse(Reason::MountedReadOnly(from.mount_point.clone()))
+    } else {
+        Decision::Bind(from.clone())
+    })
+}
+
+/// What is mounted where it is wanted stays, if it can be what was asked for.
+fn keep(row: &Row, wish: &Wish) -> Decision {
+    if let Some(reason) = wrong_type(row, wish) {
+        return Decision::Refuse(reason);
+    }
+    if !wish.read_only && row.is_filesystem_read_only() {
+        return Decision::Refuse(Reason::ThereReadOnly(row.mount_point.clone()));
+    }
+    Decision::Keep {
+        read_only: (wish.read_only != row.is_read_only()).then_some(wish.read_only),
+    }
+}
+
+fn wrong_type(row: &Row, wish: &Wish) -> Option<Reason> {
+    let wanted = wish.fs.filter(|wanted| wanted.as_str() != row.fs_type)?;
+    Some(Reason::WrongType {
+        found: row.fs_type.clone(),
+        wanted,
+    })
+}
+
+/// The mount to bind from: one of all of the filesystem, kubelet's before others, the global one
+/// before a pod's, one that can be written before one that cannot.
+fn best(mounts: &[Mounted]) -> Option<&Row> {
+    let whole = mounts.iter().filter(|mounted| mounted.row.is_whole());
+    whole
+        .min_by_key(|mounted| {
+            (
+                !mounted.kubelets,
+                !mounted.global,
+                mounted.row.is_read_only(),
+            )
+        })
+        .map(|mounted| &mounted.row)
+}
+
+/// What LVM says. None: nothing against it.
+fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
+    let refuse = |reason| Some(Decision::Refuse(reason));
+    let (volume, pool, unused_table) = match lvm {
+        Lvm::Silent(words) => return refuse(Reason::LvmSilent(words.clone())),
+        Lvm::NoGroup | Lvm::NoVolume if facts.device.is_some() => return refuse(Reason::Unknown),
+        Lvm::NoGroup => return refuse(Reason::NoGroup),
+        Lvm::NoVolume => return Some(absent(wish)),
+        Lvm::Volume {
+            volume,
+            pool,
+            unused_table,
+        } => (volume, pool, *unused_table),
+    };
+    if volume.is_pool() {
+        return refuse(Reason::Pool);
+    }
+    // RAID goes on without a disk, and LVM itself refuses when too many are missing.
+    if volume.health.contains("partial") && !volume.layout.contains("raid") {
+        return refuse(Reason::Partial);
+    }
+    let Some(device) = &facts.device else {
+        return Some(Decision::Activate);
+    };
+    if volume.uuid.replace('-', "") != device.lv_uuid {
+        return refuse(Reason::AnotherDevice);
+    }
+    if let Some(name) = facts.uses.as_ref().and_then(|uses| uses.suspended.as_ref()) {
+        // A killed lvextend leaves a table that the kernel does not use yet. Suspending by hand
+        // leaves none, and is left alone.
+        return if unused_table {
+            Some(Decision::Resume)
+        } else {
+            refuse(Reason::Suspended(name.clone()))
+        };
+    }
+    match pool {
+        None => None,
+        Some(Pool::Unseen(pool)) => refuse(Reason::NoPool(pool.clone())),
+        Some(Pool::Seen(pool)) => of_pool(pool, wish).map(Decision::Refuse),
+    }
+}
+
+/// Where there is no such volume.
+fn absent(wish: &Wish) -> Decision {
+    let Create {
+        allowed,
+        size,
+        largest,
+    } = wish.create;
+    Decision::Refuse(match size {
+        _ if !allowed => Reason::NoVolume(size),
+        None => Reason::NoSize,
+        Some(_) if wish.read_only => Reason::CreateReadOnly,
+        Some(size) => match largest.filter(|largest| size > *largest) {
+            Some(largest) => Reason::TooLarge { size, largest },
+            None => return Decision::Create(size),
+        },
+    })
+}
+
+/// What speaks against writing to a volume of this thin pool.
+pub fn of_pool(pool: &Volume, wish: &Wish) -> Option<Reason> {
+    let limit = wish.pool_limit;
+    let fills = [
+        ("data", pool.data_percent),
+        ("metadata", pool.metadata_percent),
+    ];
+    for (what, percent) in fills {
+        if let Some(percent) = percent.filter(|percent| *percent >= f64::from(limit)) {
+            return Some(Reason::PoolFull {
+                pool: pool.id.clone(),
+                what,
+                percent,
+                limit,
+            });
+        }
+    }
+    // "out_of_data", "metadata_read_only", "failed", …: kernel and LVM have seen it break.
+    (!pool.health.is_empty() && !pool.health.contains("partial")).then(|| Reason::PoolUnwell {
+        pool: pool.id.clone(),
+        health: pool.health.clone(),
+    })
+}
+
+/// What is on it.
+fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Decision {
+    let record = &volume.record;
+    Decision::Refuse(match content {
+        Content::Failed(words) => Reason::Failed(words.clone()),
+        Content::Unreadable { at, error } => Reason::Unreadable {
+            at: *at,
+            error: error.clone(),
+        },
+        Content::Claimed { by, found } => return claimed(by, found.as_ref(), volume, wish),
+        Content::Several => Reason::Several,
+        Content::Other(what) if record.new => Reason::NewNotBlank(what.clone()),
+        Content::Other(what) => Reason::Other {
+            what: what.clone(),
+            wanted: wish.fs,
+        },
+        Content::Damaged(fs) => Reason::Damaged(*fs),
+        Content::Filesystem(found) => return of_filesystem(facts, found, volume, wish),
+        Content::Zero { backup } => {
+            let backup = backup.iter().cloned().map(Doubt::Backup);
+            return of_blank(facts, backup.collect(), volume, wish);
+        }
+        Content::Nothing {
+            data_at,
+            mark,
+            backup,
+        } => {
+            let mark = mark.iter().cloned().map(Doubt::Mark);
+            let backup = backup.iter().cloned().map(Doubt::Backup);
+            let data = data_at.iter().copied().map(Doubt::Data);
+            return of_blank(
+                facts,
+                mark.chain(backup).chain(data).collect(),
+                volume,
+                wish,
+            );
+        }
+    })
+}
+
+/// Something has claimed the device, and nothing in this mount namespace shows what.
+fn claimed(
+    by: &[Elsewhere],
+    found: Option<&(FsType, String)>,
+    volume: &Volume,
+    wish: &Wish,
+) -> Decision {
+    // The kernel gives a filesystem that is mounted already to whoever mounts it again. Only our own
+    // record tells that it is the volume's, and never if the host uses it.
+    let (Some((fs, uuid)), false) = (found, by.iter().any(|other| other.hosts)) else {
+        return Decision::Refuse(Reason::InUse(by.to_vec()));
+    };
+    let ours = volume.record.made.as_ref();
+    if by.is_empty() || ours.is_none_or(|made| made.uuid != *uuid) {
+        return Decision::Refuse(Reason::InUse(by.to_vec()));
+    }
+    if let Some(wanted) = wish.fs.filter(|wanted| wanted != fs) {
+        return Decision::Refuse(Reason::WrongType {
+            found: fs.to_string(),
+            wanted,
+        });
+    }
+    Decision::Mount(Mount {
+        fs: *fs,
+        uuid: uuid.clone(),
+        check: false,
+        grow: Grow::Not,
+        record: false,
+        elsewhere: by.to_vec(),
+    })
+}
+
+/// A filesystem is there: the one that was asked for, and the one that the volume is known to hold?
+fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish) -> Decision {
+    let record = &volume.record;
+    let (fs, writes) = (found.fs, !wish.read_only);
+    if found.half && record.made.is_none() && record.making.as_deref() == Some(fs.as_str()) {
+        // Nobody ever mounted it: it is what the driver's own mkfs left when it was killed.
+        return unwritable(facts, volume, wish)
+            .map_or(Decision::Make { fs, again: true }, Decision::Refuse);
+    }
+    if record.new {
+        return Decision::Refuse(Reason::NewNotBlank(format!("{fs} {}", found.uuid)));
+    }
+    if let Some(wanted) = wish.fs.filter(|wanted| *wanted != fs) {
+        return Decision::Refuse(Reason::WrongType {
+            found: fs.to_string(),
+            wanted,
+        });
+    }
+    if let Some(made) = record.made.as_ref().filter(|made| made.uuid != found.uuid) {
+        return Decision::Refuse(Reason::Swapped {
+            held: format!("{} {}", made.fs, made.uuid),
+            holds: format!("{fs} {}", found.uuid),
+        });
+    }
+    // btrfs counts all of its disks, and looks at each itself.
+    if found.covers > found.device && fs != FsType::Btrfs {
+        return Decision::Refuse(Reason::Reduced {
+            fs,
+            has: found.device,
+            covers: found.covers,
+        });
+    }
+    if writes && !is_writable(facts, volume) {
+        return Decision::Refuse(Reason::ReadOnlyVolume);
+    }
+    let missing = found.device.get().saturating_sub(found.covers.get());
+    Decision::Mount(Mount {
+        fs,
+        uuid: found.uuid.clone(),
+        check: writes && fs.is_ext(),
+        grow: match fs {
+            _ if !writes || missing < WORTH_GROWING => Grow::Not,
+            FsType::Ext2 => Grow::Before,
+            _ => Grow::After,
+        },
+        // Any other tag that speaks of its content is out of date from now on: a permission to
+        // format it was for another content.
+        record: record.made.is_none() || record.content_tags().count() != 1,
+        elsewhere: Vec::new(),
+    })
+}
+
+/// Nothing is there, unless one of `doubts` is right, or the record.
+fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish) -> Decision {
+    let record = &volume.record;
+    if let Some(reason) = unwritable(facts, volume, wish) {
+        return Decision::Refuse(reason);
+    }
+    if record.making.is_some() {
+        // A mkfs that was killed leaves backups and marks of its own.
+        doubts.clear();
+    }
+    if let Some(doubt) = doubts.first().filter(|_| record.new) {
+        return Decision::Refuse(Reason::NewNotBlank(doubt.to_string()));
+    }
+    if let Some(made) = &record.made {
+        doubts.insert(0, Doubt::Held(made.fs.clone(), made.uuid.clone()));
+    }
+    if doubts.is_empty() || record.permits(&Doubt::names(&doubts), facts.now) {
+        return Decision::Make {
+            fs: wish.fs.unwrap_or(wish.default_fs),
+            again: false,
+        };
+    }
+    Decision::Refuse(Reason::Doubts(doubts))
+}
+
+/// Why mkfs cannot write to it.
+fn unwritable(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<Reason> {
+    if wish.read_only {
+        Some(Reason::BlankReadOnly)
+    } else if !is_writable(facts, volume) {
+        Some(Reason::BlankReadOnlyVolume(
+            wish.fs.unwrap_or(wish.default_fs),
+        ))
+    } else {
+        None
+    }
+}
+
+fn is_writable(facts: &Facts, volume: &Volume) -> bool {
+    volume.writable != Some(false) && !facts.uses.as_ref().is_some_and(|uses| uses.read_only)
+}
+
+#[cfg(test)]
+#[path = "decide_table.rs"]
+mod table;

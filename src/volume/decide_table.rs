@@ -1,0 +1,357 @@
+//! Every rule of [`decide`], a row each.
+
+use std::path::PathBuf;
+
+use super::super::decision::{Create, Decision, Grow, Level, Mount, Wish};
+use super::super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
+use super::super::reason::{Doubt, Reason};
+use super::decide;
+use crate::fs::Backup;
+use crate::host::DeviceNumber;
+use crate::lvm::{self, Record, Volume};
+use crate::mount::{Row, Table};
+use crate::names::{Bytes, FsType, LvId};
+use crate::volume::device::Device;
+
+use Decision::{Activate, Bind, Keep, Look, Ready, Refuse, Resume};
+use FsType::{Btrfs, Ext2, Ext3, Ext4, Xfs};
+
+const GIB: u64 = 1 << 30;
+const NOW: u64 = 1_700_000_000;
+
+/// A change of the facts and the wish of a row, from an active and blank volume that nobody uses,
+/// wanted as ext4 for writing.
+type Change = fn(&mut Facts, &mut Wish);
+
+fn blank() -> Facts {
+    let id = LvId::parse("vg/lv").unwrap();
+    let mut facts = Facts::of(&id, NOW);
+    facts.device = Some(Device {
+        path: id.device(),
+        id,
+        number: DeviceNumber {
+            major: 254,
+            minor: 1,
+        },
+        lv_uuid: "ab".to_owned(),
+    });
+    facts.uses = Some(Uses::default());
+    facts.lvm = Some(Lvm::Volume {
+        volume: Box::new(lvm::sample()),
+        pool: None,
+        unused_table: false,
+    });
+    facts.content = Some(Content::Zero { backup: None });
+    facts
+}
+
+fn wish() -> Wish {
+    Wish {
+        only_active: false,
+        fs: Some(FsType::Ext4),
+        default_fs: FsType::Xfs,
+        read_only: false,
+        by_hand: false,
+        not_allowed: None,
+        pool_limit: 95,
+        create: Create::default(),
+    }
+}
+
+fn uses(facts: &mut Facts) -> &mut Uses {
+    facts.uses.as_mut().unwrap()
+}
+
+fn volume(facts: &mut Facts) -> &mut Volume {
+    match facts.lvm.as_mut().unwrap() {
+        Lvm::Volume { volume, .. } => volume,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn tags(facts: &mut Facts, tags: &str) {
+    volume(facts).record = Record::parse(tags.split(','));
+}
+
+fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
+    let mut row = lvm::sample();
+    row.id = LvId::parse("vg/pool").unwrap();
+    row.data_percent = Some(data);
+    row.metadata_percent = Some(metadata);
+    health.clone_into(&mut row.health);
+    if let Some(Lvm::Volume { pool, .. }) = &mut facts.lvm {
+        *pool = Some(Pool::Seen(Box::new(row)));
+    }
+}
+
+/// A mount of the volume, from a line of mountinfo.
+fn row(at: &str, fs: &str, options: &str, super_options: &str) -> Row {
+    let line = format!("36 1 254:1 / {at} {options} - {fs} /dev/mapper/vg-lv {super_options}");
+    Table::parse(&line).rows()[0].clone()
+}
+
+const POD: &str = "/var/lib/kubelet/pods/1/volumes/k~lvm/a";
+
+fn mounted(facts: &mut Facts, at: &str, options: &str, super_options: &str) {
+    uses(facts).mounts.push(Mounted {
+        row: row(at, "ext4", options, super_options),
+        kubelets: at.starts_with("/var/lib/kubelet"),
+        global: at.contains("/mounts/"),
+    });
+}
+
+fn there(facts: &mut Facts, fs: &str, options: &str, super_options: &str) {
+    uses(facts).there = Some(There::This(row(POD, fs, options, super_options)));
+}
+
+fn found(fs: FsType) -> Filesystem {
+    Filesystem {
+        fs,
+        uuid: "u".to_owned(),
+        covers: Bytes::new(GIB),
+        device: Bytes::new(GIB),
+        half: false,
+    }
+}
+
+fn holds(facts: &mut Facts, fs: FsType, change: fn(&mut Filesystem)) {
+    let mut found = found(fs);
+    change(&mut found);
+    facts.content = Some(Content::Filesystem(found));
+}
+
+fn backup() -> Backup {
+    Backup {
+        offset: 134_217_728,
+        uuid: "u".to_owned(),
+        written: NOW,
+    }
+}
+
+fn data(facts: &mut Facts) {
+    facts.content = Some(Content::Nothing {
+        data_at: Some(0),
+        mark: None,
+        backup: None,
+    });
+}
+
+fn claimed(facts: &mut Facts, hosts: bool) {
+    let by = vec![Elsewhere {
+        pid: 7,
+        command: "app".to_owned(),
+        at: PathBuf::from("/data"),
+        hosts,
+    }];
+    let found = Some((FsType::Ext4, "u".to_owned()));
+    facts.content = Some(Content::Claimed { by, found });
+}
+
+fn is_claimed() -> Vec<Elsewhere> {
+    let mut facts = blank();
+    claimed(&mut facts, false);
+    match facts.content {
+        Some(Content::Claimed { by, .. }) => by,
+        _ => Vec::new(),
+    }
+}
+
+fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
+    let mut mount = Mount {
+        fs,
+        uuid: "u".to_owned(),
+        check: fs.is_ext(),
+        grow: Grow::Not,
+        record: true,
+        elsewhere: Vec::new(),
+    };
+    change(&mut mount);
+    Decision::Mount(mount)
+}
+
+fn make(fs: FsType) -> Decision {
+    Decision::Make { fs, again: false }
+}
+
+fn wrong(found: &str, wanted: FsType) -> Decision {
+    let found = found.to_owned();
+    Decision::Refuse(Reason::WrongType { found, wanted })
+}
+
+fn doubts<const N: usize>(doubts: [Doubt; N]) -> Decision {
+    Decision::Refuse(Reason::Doubts(doubts.into_iter().collect()))
+}
+
+fn held() -> Doubt {
+    Doubt::Held("ext4".to_owned(), "u".to_owned())
+}
+
+fn permit(facts: &mut Facts, doubts: &[Doubt], given: u64) {
+    let tag = lvm::permission_tag(&Doubt::names(doubts), given);
+    volume(facts).record.tags.push(tag.clone());
+    let all = volume(facts).record.tags.join(",");
+    tags(facts, &all);
+}
+
+fn check(table: &[(&str, Change, Decision)]) {
+    for (name, change, want) in table {
+        let (mut facts, mut wish) = (blank(), wish());
+        change(&mut facts, &mut wish);
+        assert_eq!(decide(&facts, &wish), *want, "{name}");
+    }
+}
+
+#[test]
+#[rustfmt::skip]
+fn each_level_is_looked_at_only_when_it_is_needed() {
+    check(&[
+        ("the config allows the group to nobody", |_, w| w.not_allowed = Some("no".into()), Refuse(Reason::NotAllowed("no".into()))),
+        ("another device has its name", |f, _| f.not_its_device = Some("pool".into()), Refuse(Reason::NotItsDevice("pool".into()))),
+        ("an active volume, only to be active, asks nobody", |f, w| { w.only_active = true; f.uses = None; f.lvm = None; }, Ready),
+        ("first who uses it", |f, _| { f.uses = None; f.lvm = None; f.content = None; }, Look(Level::Uses)),
+        ("then LVM", |f, _| { f.lvm = None; f.content = None; }, Look(Level::Lvm)),
+        ("then the device", |f, _| f.content = None, Look(Level::Content)),
+        ("an inactive volume asks LVM at once", |f, _| { f.device = None; f.uses = None; f.lvm = None; f.content = None; }, Look(Level::Lvm)),
+        ("what stands asks neither LVM nor the device", |f, _| { there(f, "ext4", "rw", "rw"); f.lvm = None; f.content = None; }, Keep { read_only: None }),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn who_uses_it() {
+    let pod = || row(POD, "ext4", "rw", "rw");
+    check(&[
+        ("another volume is there", |f, _| uses(f).there = Some(There::Another("x".into())), Refuse(Reason::AnotherIsThere("x".into()))),
+        ("there, of the wrong type", |f, _| there(f, "xfs", "rw", "rw"), wrong("xfs", Ext4)),
+        ("there, of any type", |f, w| { w.fs = None; there(f, "xfs", "rw", "rw"); }, Keep { read_only: None }),
+        ("there and writable, wanted read-only", |f, w| { w.read_only = true; there(f, "ext4", "rw", "rw"); }, Keep { read_only: Some(true) }),
+        ("there and read-only, wanted writable", |f, _| there(f, "ext4", "ro", "rw"), Keep { read_only: Some(false) }),
+        ("there, its filesystem read-only", |f, _| there(f, "ext4", "ro", "ro"), Refuse(Reason::ThereReadOnly(POD.into()))),
+        ("its name is another volume's", |f, _| uses(f).name_taken = Some(("/g".into(), "x".into())), Refuse(Reason::NameTaken("/g".into(), "x".into()))),
+        ("swap", |f, _| uses(f).swap = true, Refuse(Reason::Swap)),
+        ("below another device, whatever is on it", |f, _| uses(f).holders = vec!["dm-1".into()], Refuse(Reason::Below(vec!["dm-1".into()]))),
+        ("below a loop device", |f, _| uses(f).loops = vec!["loop0".into()], Refuse(Reason::Loop(vec!["loop0".into()]))),
+        ("mounted by the host", |f, _| mounted(f, "/srv", "rw", "rw"), Refuse(Reason::HostMount("/srv".into()))),
+        ("mounted by the host beside a pod", |f, _| { mounted(f, POD, "rw", "rw"); mounted(f, "/srv", "rw", "rw"); }, Refuse(Reason::HostMount("/srv".into()))),
+        ("by hand, LVM knows whether it is ours", |f, w| { w.by_hand = true; f.lvm = None; mounted(f, "/srv", "rw", "rw"); }, Look(Level::Lvm)),
+        ("by hand, without our record", |f, w| { w.by_hand = true; mounted(f, "/srv", "rw", "rw"); }, Refuse(Reason::HostMount("/srv".into()))),
+        ("by hand, with our record", |f, w| { w.by_hand = true; tags(f, "flexvolume.fs=ext4:u"); mounted(f, "/srv", "rw", "rw"); }, Bind(row("/srv", "ext4", "rw", "rw"))),
+        ("a pod has it", |f, _| mounted(f, POD, "rw", "rw"), Bind(pod())),
+        ("a pod has it, of the wrong type", |f, w| { w.fs = Some(Xfs); mounted(f, POD, "rw", "rw"); }, wrong("ext4", Xfs)),
+        ("a pod reads it", |f, _| mounted(f, POD, "ro", "ro"), Refuse(Reason::MountedReadOnly(POD.into()))),
+        ("a pod reads it, and another will", |f, w| { w.read_only = true; mounted(f, POD, "ro", "ro"); }, Bind(row(POD, "ext4", "ro", "ro"))),
+        ("the global mount comes first", |f, _| { mounted(f, POD, "rw", "rw"); mounted(f, "/var/lib/kubelet/mounts/a", "rw", "rw"); }, Bind(row("/var/lib/kubelet/mounts/a", "ext4", "rw", "rw"))),
+        ("a writable one comes first", |f, _| { mounted(f, "/var/lib/kubelet/b", "ro", "rw"); mounted(f, POD, "rw", "rw"); }, Bind(pod())),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn what_lvm_says() {
+    let vg_pool = || LvId::parse("vg/pool").unwrap();
+    check(&[
+        ("LVM does not answer", |f, _| f.lvm = Some(Lvm::Silent("lock".into())), Refuse(Reason::LvmSilent("lock".into()))),
+        ("no such group", |f, _| { f.device = None; f.lvm = Some(Lvm::NoGroup); }, Refuse(Reason::NoGroup)),
+        ("no such volume", |f, _| { f.device = None; f.lvm = Some(Lvm::NoVolume); }, Refuse(Reason::NoVolume(None))),
+        ("active, and LVM does not know it", |f, _| f.lvm = Some(Lvm::NoVolume), Refuse(Reason::Unknown)),
+        ("made on demand", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(9)) }; }, Decision::Create(Bytes::new(9))),
+        ("too large to be made", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(8)) }; }, Refuse(Reason::TooLarge { size: Bytes::new(9), largest: Bytes::new(8) })),
+        ("no size to make it with", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.create.allowed = true; }, Refuse(Reason::NoSize)),
+        ("not made to be read", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.read_only = true; w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: None }; }, Refuse(Reason::CreateReadOnly)),
+        ("not active", |f, _| f.device = None, Activate),
+        ("not active, only to be active", |f, w| { f.device = None; w.only_active = true; }, Activate),
+        ("a pool", |f, _| volume(f).layout = "thin,pool".into(), Refuse(Reason::Pool)),
+        ("a disk is missing", |f, _| volume(f).health = "partial".into(), Refuse(Reason::Partial)),
+        ("a disk is missing, of a mirror", |f, _| { volume(f).health = "partial".into(); volume(f).layout = "raid,raid1".into(); }, make(Ext4)),
+        ("the device is another volume's", |f, _| volume(f).uuid = "c-d".into(), Refuse(Reason::AnotherDevice)),
+        ("suspended by hand", |f, _| uses(f).suspended = Some("vg-lv".into()), Refuse(Reason::Suspended("vg-lv".into()))),
+        ("suspended by a killed lvextend", |f, _| { uses(f).suspended = Some("vg-lv".into()); if let Some(Lvm::Volume { unused_table, .. }) = &mut f.lvm { *unused_table = true; } }, Resume),
+        ("its pool is full", |f, _| pool(f, 95.0, 1.0, ""), Refuse(Reason::PoolFull { pool: vg_pool(), what: "data", percent: 95.0, limit: 95 })),
+        ("its pool's metadata is full", |f, _| pool(f, 1.0, 99.5, ""), Refuse(Reason::PoolFull { pool: vg_pool(), what: "metadata", percent: 99.5, limit: 95 })),
+        ("its pool is broken", |f, _| pool(f, 1.0, 1.0, "failed"), Refuse(Reason::PoolUnwell { pool: vg_pool(), health: "failed".into() })),
+        ("its pool has room", |f, _| pool(f, 94.9, 94.9, ""), make(Ext4)),
+        ("its pool is not to be seen", |f, _| if let Some(Lvm::Volume { pool, .. }) = &mut f.lvm { *pool = Some(Pool::Unseen(LvId::parse("vg/pool").unwrap())); }, Refuse(Reason::NoPool(vg_pool()))),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn a_filesystem_is_there() {
+    check(&[
+        ("without a record", |f, _| holds(f, Ext4, |_| ()), mount(Ext4, |_| ())),
+        ("of any type", |f, w| { w.fs = None; holds(f, Xfs, |_| ()); }, mount(Xfs, |_| ())),
+        ("with its record", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| m.record = false)),
+        ("to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); }, mount(Ext4, |m| m.check = false)),
+        ("of the wrong type", |f, _| holds(f, Xfs, |_| ()), wrong("xfs", Ext4)),
+        ("ext3 is not ext4", |f, _| holds(f, Ext3, |_| ()), wrong("ext3", Ext4)),
+        ("of another UUID than its record", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::Swapped { held: "ext4 v".into(), holds: "ext4 u".into() })),
+        ("with a permission to format, which is over", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat=data-0:1"); }, mount(Ext4, |_| ())),
+        ("larger than its volume", |f, _| holds(f, Ext4, |s| s.covers = Bytes::new(2 * GIB)), Refuse(Reason::Reduced { fs: Ext4, has: Bytes::new(GIB), covers: Bytes::new(2 * GIB) })),
+        ("btrfs looks at its disks itself", |f, w| { w.fs = None; holds(f, Btrfs, |s| s.covers = Bytes::new(2 * GIB)); }, mount(Btrfs, |_| ())),
+        ("smaller than its volume", |f, _| holds(f, Ext4, |s| s.device = Bytes::new(2 * GIB)), mount(Ext4, |m| m.grow = Grow::After)),
+        ("smaller, ext2", |f, w| { w.fs = None; holds(f, Ext2, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext2, |m| m.grow = Grow::Before)),
+        ("smaller, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext4, |m| m.check = false)),
+        ("smaller by less than a group of blocks", |f, _| holds(f, Ext4, |s| s.device = Bytes::new(GIB + 4096)), mount(Ext4, |_| ())),
+        ("on a read-only volume", |f, _| { holds(f, Ext4, |_| ()); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume)),
+        ("on a read-only device", |f, _| { holds(f, Ext4, |_| ()); uses(f).read_only = true; }, Refuse(Reason::ReadOnlyVolume)),
+        ("on a read-only volume, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).writable = Some(false); }, mount(Ext4, |m| m.check = false)),
+        ("where lvcreate was stopped", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("ext4 u".into()))),
+        ("a half of ours", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Decision::Make { fs: Ext4, again: true }),
+        ("a half of ours, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Refuse(Reason::BlankReadOnly)),
+        ("a half that nobody recorded", |f, _| holds(f, Ext4, |s| s.half = true), mount(Ext4, |_| ())),
+        ("a half of another type", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, mount(Xfs, |_| ())),
+        ("a half, but it held one before", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4,flexvolume.fs=ext4:u"); }, mount(Ext4, |_| ())),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn nothing_is_there_or_somebody_elses() {
+    let young = || Doubt::Backup(backup());
+    check(&[
+        ("zero everywhere", |_, _| (), make(Ext4)),
+        ("zero everywhere, of no type", |_, w| w.fs = None, make(Xfs)),
+        ("nothing anywhere", |f, _| f.content = Some(Content::Nothing { data_at: None, mark: None, backup: None }), make(Ext4)),
+        ("made by our lvcreate", |f, _| tags(f, "flexvolume.new"), make(Ext4)),
+        ("to be read", |_, w| w.read_only = true, Refuse(Reason::BlankReadOnly)),
+        ("a read-only volume", |f, _| volume(f).writable = Some(false), Refuse(Reason::BlankReadOnlyVolume(Ext4))),
+        ("a read-only device", |f, _| uses(f).read_only = true, Refuse(Reason::BlankReadOnlyVolume(Ext4))),
+        ("it held one", |f, _| tags(f, "flexvolume.fs=ext4:u"), doubts([held()])),
+        ("a backup as young as the volume", |f, _| f.content = Some(Content::Zero { backup: Some(backup()) }), doubts([young()])),
+        ("data", |f, _| data(f), doubts([Doubt::Data(0)])),
+        ("a mark that blkid does not name", |f, _| f.content = Some(Content::Nothing { data_at: None, mark: Some("md".into()), backup: None }), doubts([Doubt::Mark("md".into())])),
+        ("all of that", |f, _| { data(f); tags(f, "flexvolume.fs=ext4:u"); }, doubts([held(), Doubt::Data(0)])),
+        ("what a killed mkfs left", |f, _| { data(f); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
+        ("what a killed mkfs left, but it held one", |f, _| tags(f, "flexvolume.making=ext4,flexvolume.fs=ext4:u"), doubts([held()])),
+        ("permitted", |f, _| { tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW - 60); }, make(Ext4)),
+        ("permitted the day before yesterday", |f, _| { tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW - 2 * 86_400); }, doubts([held()])),
+        ("permitted by a clock that was ahead", |f, _| { tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW + 7200); }, doubts([held()])),
+        ("permitted for something else", |f, _| { data(f); permit(f, &[held()], NOW); }, doubts([Doubt::Data(0)])),
+        ("permitted for less", |f, _| { data(f); tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW); }, doubts([held(), Doubt::Data(0)])),
+        ("permitted by an older driver", |f, _| tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat"), doubts([held()])),
+        ("data where lvcreate was stopped", |f, _| { data(f); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("data at byte 0".into()))),
+        ("LUKS", |f, _| f.content = Some(Content::Other("crypto_LUKS".into())), Refuse(Reason::Other { what: "crypto_LUKS".into(), wanted: Some(Ext4) })),
+        ("LUKS, permitted for something else", |f, _| { f.content = Some(Content::Other("crypto_LUKS".into())); permit(f, &[held()], NOW); }, Refuse(Reason::Other { what: "crypto_LUKS".into(), wanted: Some(Ext4) })),
+        ("several at once", |f, _| f.content = Some(Content::Several), Refuse(Reason::Several)),
+        ("damaged", |f, _| f.content = Some(Content::Damaged(Ext4)), Refuse(Reason::Damaged(Ext4))),
+        ("it cannot be read, whatever was permitted", |f, _| { f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); permit(f, &[held()], NOW); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into() })),
+        ("it cannot be looked at", |f, _| f.content = Some(Content::Failed("blkid".into())), Refuse(Reason::Failed("blkid".into()))),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn something_that_cannot_be_seen_has_it() {
+    check(&[
+        ("a pod's container, with our record", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.elsewhere = is_claimed(); })),
+        ("without our record", |f, _| claimed(f, false), Refuse(Reason::InUse(is_claimed()))),
+        ("with the record of another", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::InUse(is_claimed()))),
+        ("of the wrong type", |f, w| { w.fs = Some(Xfs); claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, wrong("ext4", Xfs)),
+        ("nobody knows who", |f, _| { f.content = Some(Content::Claimed { by: Vec::new(), found: Some((Ext4, "u".into())) }); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::InUse(Vec::new()))),
+    ]);
+    let (mut facts, wish) = (blank(), wish());
+    claimed(&mut facts, true);
+    tags(&mut facts, "flexvolume.fs=ext4:u");
+    let refused = decide(&facts, &wish);
+    assert!(matches!(refused, Refuse(Reason::InUse(_))), "the host has it: {refused:?}");
+}

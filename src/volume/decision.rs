@@ -1,0 +1,112 @@
+//! What is asked for, and what is to be done: the two ends of [`decide`](super::decide::decide).
+
+use super::facts::Elsewhere;
+use super::reason::Reason;
+use crate::mount::Row;
+use crate::names::{Bytes, FsType};
+
+/// What a call asks for, with what the node's config adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    /// Only the device is wanted, not the filesystem on it.
+    pub only_active: bool,
+    /// `fsType`. None: whatever is there.
+    pub fs: Option<FsType>,
+    /// What a blank volume gets without one.
+    pub default_fs: FsType,
+    /// Whether nothing may be written.
+    pub read_only: bool,
+    /// The directory is not one of kubelet's: a person at a shell asks.
+    pub by_hand: bool,
+    /// Why the node's config gives pods nothing of this volume group.
+    pub not_allowed: Option<String>,
+    /// Percent of a thin pool above which nothing is written.
+    pub pool_limit: u8,
+    /// What may be made where there is no such volume.
+    pub create: Create,
+}
+
+/// What may be made where there is no such volume.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Create {
+    /// Whether the node's config lets a volume be made.
+    pub allowed: bool,
+    /// The option `size`.
+    pub size: Option<Bytes>,
+    /// The largest size that the config allows.
+    pub largest: Option<Bytes>,
+}
+
+/// What is not known yet and has to be looked at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub enum Level {
+    /// The kernel's tables: mounts, holders, loop devices, swap.
+    Uses,
+    /// LVM.
+    Lvm,
+    /// The device itself.
+    Content,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// Nothing can be said before this is looked at.
+    Look(Level),
+    /// The device is there, and more was not wanted.
+    Ready,
+    /// Make the logical volume, then look again.
+    Create(Bytes),
+    /// Activate it, then look again.
+    Activate,
+    /// Resume what a killed LVM command left suspended, then look again.
+    Resume,
+    /// It is mounted at the directory. `read_only`: what to make of that mount, which a killed call
+    /// left otherwise.
+    Keep {
+        /// None: it is as it should be.
+        read_only: Option<bool>,
+    },
+    /// Bind from this mount.
+    Bind(Row),
+    /// Mount the filesystem that is there.
+    Mount(Mount),
+    /// Make this filesystem: nothing is on the volume. `again`: what is there is the half of one
+    /// that the driver's own mkfs left.
+    Make {
+        /// Its type.
+        fs: FsType,
+        /// mkfs may overwrite its own half.
+        again: bool,
+    },
+    /// None of that.
+    Refuse(Reason),
+}
+
+/// How a filesystem is to be mounted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Its type.
+    pub fs: FsType,
+    /// Its UUID.
+    pub uuid: String,
+    /// Whether it is checked first.
+    pub check: bool,
+    /// Whether and when it is grown to the size of its volume.
+    pub grow: Grow,
+    /// Whether the volume's tags have to be changed to say that it is there.
+    pub record: bool,
+    /// Another mount namespace has it mounted already; the kernel gives us the same filesystem.
+    pub elsewhere: Vec<Elsewhere>,
+}
+
+/// When a filesystem is grown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grow {
+    /// It fills its volume, or nothing may be written.
+    Not,
+    /// Before it is mounted: the kernel does not grow ext2 while it is mounted.
+    Before,
+    /// After it was mounted.
+    After,
+}

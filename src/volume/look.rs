@@ -1,0 +1,269 @@
+//! Gathers what is known of a volume, and changes nothing.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+use nix::libc::EBUSY;
+
+use super::decide::decide;
+use super::decision::{Decision, Level, Wish};
+use super::device::{self, Device};
+use super::facts::{Content, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
+use super::in_use;
+use crate::config::Config;
+use crate::fs::{self, Found};
+use crate::host::Host;
+use crate::lvm::{self, Volume};
+use crate::mount::{KubeletPath, Row, Table, is_kubelets, mounted_at};
+use crate::names::{Bytes, LvId};
+
+/// One look at a volume.
+pub struct Look<'a> {
+    host: &'a Host<'a>,
+    config: &'a Config,
+    /// The directory of the call, and what kubelet calls the volume. None: nobody calls.
+    call: Option<(&'a Path, Option<&'a str>)>,
+    /// What was seen.
+    pub facts: Facts,
+    /// The device, claimed: nobody else can claim it while this lives.
+    pub claim: Option<Arc<File>>,
+}
+
+impl<'a> Look<'a> {
+    /// Looks whether the volume is active, which the kernel tells.
+    pub fn at(
+        host: &'a Host<'a>,
+        config: &'a Config,
+        id: &LvId,
+        call: Option<(&'a Path, Option<&'a str>)>,
+    ) -> Self {
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        let mut facts = Facts::of(id, now.as_secs());
+        match Device::find(host.kernel, id) {
+            Ok(device) => facts.device = device,
+            Err(error) => facts.not_its_device = Some(format!("{error:#}")),
+        }
+        Self {
+            host,
+            config,
+            call,
+            facts,
+            claim: None,
+        }
+    }
+
+    /// Looks until the decision needs nothing more.
+    ///
+    /// # Errors
+    /// When the kernel's own tables cannot be read.
+    pub fn settle(&mut self, wish: &Wish) -> Result<Decision> {
+        self.settle_up_to(Level::Content, wish)
+    }
+
+    /// The same, but it ends with [`Decision::Look`] where it would have to look further than this.
+    ///
+    /// # Errors
+    /// As [`Look::settle`].
+    pub fn settle_up_to(&mut self, most: Level, wish: &Wish) -> Result<Decision> {
+        loop {
+            match decide(&self.facts, wish) {
+                Decision::Look(level) if level <= most => match level {
+                    Level::Uses => self.facts.uses = self.uses()?,
+                    Level::Lvm => self.facts.lvm = Some(self.ask_lvm(!wish.read_only)),
+                    Level::Content => self.facts.content = Some(self.content()),
+                },
+                decision => return Ok(decision),
+            }
+        }
+    }
+
+    fn uses(&self) -> Result<Option<Uses>> {
+        let Some(device) = &self.facts.device else {
+            return Ok(None);
+        };
+        let kernel = self.host.kernel;
+        let table = Table::read(kernel)?;
+        let mounts = table
+            .of_device(kernel, device.number)
+            .into_iter()
+            .map(|row| {
+                let at = &row.mount_point;
+                Mounted {
+                    row: row.clone(),
+                    kubelets: is_kubelets(at, &self.config.kubelet_dirs),
+                    global: KubeletPath::of(at) == KubeletPath::Global,
+                }
+            });
+        let mut uses = Uses {
+            mounts: mounts.collect(),
+            swap: device::is_swap(kernel, device.number),
+            holders: device
+                .holders(kernel)
+                .with_context(|| format!("looking for devices on top of {}", device.id))?,
+            loops: device
+                .loops(kernel)
+                .with_context(|| format!("looking for loop devices on top of {}", device.id))?,
+            read_only: device.is_read_only(kernel),
+            suspended: device.suspended(kernel),
+            ..Uses::default()
+        };
+        if let Some((dir, name)) = self.call {
+            let at = |dir: &Path| -> Result<Option<&Row>> {
+                Ok(mounted_at(kernel, dir)?.and_then(|id| table.by_id(id)))
+            };
+            let advice = in_use::same_name_advice(name);
+            uses.there = at(dir)?.map(|row| {
+                if row.is_of(kernel, device.number) {
+                    return There::This(row.clone());
+                }
+                There::Another(format!(
+                    "{} already holds {}, not {}. {advice}",
+                    dir.display(),
+                    in_use::name_of(self.host, row),
+                    device.id
+                ))
+            });
+            // In attach mode the global directory of this pod's volume belongs to it alone.
+            if let KubeletPath::Pod { global } = KubeletPath::of(dir)
+                && self.config.attach
+                && let Some(row) = at(&global)?
+                && !row.is_of(kernel, device.number)
+            {
+                let what = in_use::name_of(self.host, row);
+                uses.name_taken = Some((global, format!("{what}, not {}. {advice}", device.id)));
+            }
+        }
+        Ok(Some(uses))
+    }
+
+    /// Asks LVM for the volume and, if it is to be written, for its thin pool.
+    pub fn ask_lvm(&self, writes: bool) -> Lvm {
+        let (host, limit) = (self.host, self.config.limits.query);
+        let answer = || -> Result<Lvm> {
+            let volume = match lvm::find(host, &self.facts.id, limit)? {
+                lvm::Found::Volume(volume) => volume,
+                lvm::Found::NoVolume => return Ok(Lvm::NoVolume),
+                lvm::Found::NoGroup => return Ok(Lvm::NoGroup),
+            };
+            let pool = match volume.pool.clone().filter(|_| writes) {
+                None => None,
+                Some(pool) => {
+                    let pool = LvId::new(volume.id.vg().clone(), pool)
+                        .with_context(|| format!("naming the thin pool of {}", volume.id))?;
+                    Some(match lvm::find(host, &pool, limit)? {
+                        lvm::Found::Volume(row) => Pool::Seen(row),
+                        _ => Pool::Unseen(pool),
+                    })
+                }
+            };
+            let suspended = self.facts.uses.as_ref().and_then(|u| u.suspended.as_ref());
+            let unused_table = suspended.is_some_and(|name| *name == self.facts.id.dm_name())
+                && lvm::has_unused_table(host, &self.facts.id, limit)?;
+            Ok(Lvm::Volume {
+                volume,
+                pool,
+                unused_table,
+            })
+        };
+        answer().unwrap_or_else(|error| Lvm::Silent(format!("{error:#}")))
+    }
+
+    fn content(&mut self) -> Content {
+        let (Some(device), Some(volume)) = (self.facts.device.clone(), self.facts.volume()) else {
+            return Content::Failed(format!("{} is not active", self.facts.id));
+        };
+        let volume = volume.clone();
+        // Exclusive: neither mounted nor swap nor part of another device, and it stays so.
+        let claim = match self.host.kernel.open_device(&device.path, true) {
+            Ok(file) => Arc::new(file),
+            Err(e) if e.raw_os_error() == Some(EBUSY) => return self.claimed(&device),
+            Err(e) => return Content::Failed(format!("opening {}: {e}", device.path.display())),
+        };
+        let seen = self.read(&device, &volume, &claim);
+        self.claim = Some(claim);
+        seen.unwrap_or_else(|error| Content::Failed(format!("{error:#}")))
+    }
+
+    fn claimed(&self, device: &Device) -> Content {
+        let found = match fs::probe(self.host, &self.config.limits, &device.path) {
+            Ok(Found::Filesystem { fs, uuid }) => Some((fs, uuid)),
+            _ => None,
+        };
+        Content::Claimed {
+            by: in_use::elsewhere(self.host.kernel, self.config, device),
+            found,
+        }
+    }
+
+    /// What is on a device that nobody else has.
+    ///
+    /// Of a volume that may be blank all is read first: where all is zero, nothing else needs to be
+    /// asked. blkid alone would not do, for it says "nothing" of what it cannot read.
+    fn read(&self, device: &Device, volume: &Volume, claim: &Arc<File>) -> Result<Content> {
+        let (host, limits) = (self.host, &self.config.limits);
+        let size = device.size(host.kernel)?;
+        let (time, new) = (volume.created, volume.record.new);
+        let scan = || fs::scan(host, limits, size, time, new, claim, &device.path);
+        if volume.record.made.is_none() {
+            let seen = scan()?;
+            if let Some(bad) = seen.unreadable {
+                return Ok(unreadable(bad));
+            }
+            if seen.is_zero {
+                let backup = seen.backup;
+                return Ok(Content::Zero { backup });
+            }
+        }
+        let mut found = fs::probe(host, limits, &device.path)?;
+        if found == Found::Nothing {
+            let seen = scan()?;
+            if let Some(bad) = seen.unreadable {
+                return Ok(unreadable(bad));
+            }
+            let backup = seen.backup;
+            if seen.is_zero {
+                return Ok(Content::Zero { backup });
+            }
+            // A failing disk fails now and then. By now all was read, and lies in the kernel's cache.
+            found = fs::probe(host, limits, &device.path)?;
+            if found == Found::Nothing {
+                return Ok(Content::Nothing {
+                    data_at: seen.written,
+                    mark: seen.signature,
+                    backup,
+                });
+            }
+        }
+        Ok(match found {
+            Found::Nothing | Found::Several => Content::Several,
+            Found::Other(what) => Content::Other(what),
+            Found::Filesystem { fs, uuid } => {
+                let superblock = fs::read_primary(claim.as_ref()).with_context(|| {
+                    format!("reading the superblock of {}", device.path.display())
+                })?;
+                let Some(superblock) = superblock else {
+                    return Ok(Content::Damaged(fs));
+                };
+                let ours = volume.record.making.as_deref() == Some(fs.as_str());
+                let half = ours && fs::was_cut_short(host, limits, &device.path, fs, &superblock)?;
+                Content::Filesystem(Filesystem {
+                    fs,
+                    uuid,
+                    covers: Bytes::new(superblock.size),
+                    device: size,
+                    half,
+                })
+            }
+        })
+    }
+}
+
+fn unreadable(bad: fs::Unreadable) -> Content {
+    Content::Unreadable {
+        at: bad.offset,
+        error: bad.error,
+    }
+}

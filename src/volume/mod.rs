@@ -1,0 +1,25 @@
+//! A logical volume on this host. **Look, decide, do**: [`look`] gathers facts, [`decide`] says what
+//! may be done, [`carry_out`] does it. Nothing else leads to mkfs or to a mount.
+
+mod activate;
+mod carry_out;
+mod create;
+mod decide;
+mod decision;
+mod device;
+mod facts;
+mod in_use;
+pub mod lock;
+mod look;
+mod make;
+mod reason;
+
+pub use activate::{Job, ensure_not_suspended};
+pub use carry_out::bring_up;
+pub use create::require_reserve;
+pub use decide::of_pool;
+pub use decision::{Decision, Grow, Level, Wish};
+pub use device::{Device, is_swap, volume_of};
+pub use facts::{Content, Elsewhere, Facts, Lvm, Pool};
+pub use look::Look;
+pub use reason::{Doubt, Reason, Refusal};

@@ -1,0 +1,392 @@
+//! Why a volume is refused: what is wrong, and what to do about it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::facts::Elsewhere;
+use crate::fs::Backup;
+use crate::host::own_name;
+use crate::names::{Bytes, FsType, LvId};
+
+/// Why a volume is refused. Each holds what its message needs.
+#[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")] // a stable word for each, for programs
+#[allow(missing_docs)] // the message of each says what it is
+pub enum Reason {
+    NotAllowed(String),
+    NotItsDevice(String),
+    AnotherIsThere(String),
+    NameTaken(PathBuf, String),
+    Swap,
+    Below(Vec<String>),
+    Loop(Vec<String>),
+    HostMount(PathBuf),
+    WrongType {
+        found: String,
+        wanted: FsType,
+    },
+    ThereReadOnly(PathBuf),
+    MountedReadOnly(PathBuf),
+    LvmSilent(String),
+    Unknown,
+    NoGroup,
+    NoVolume(Option<Bytes>),
+    NoSize,
+    CreateReadOnly,
+    TooLarge {
+        size: Bytes,
+        largest: Bytes,
+    },
+    Pool,
+    Partial,
+    AnotherDevice,
+    Suspended(String),
+    NoPool(LvId),
+    PoolFull {
+        pool: LvId,
+        what: &'static str,
+        percent: f64,
+        limit: u8,
+    },
+    PoolUnwell {
+        pool: LvId,
+        health: String,
+    },
+    Failed(String),
+    Unreadable {
+        at: u64,
+        error: String,
+    },
+    InUse(Vec<Elsewhere>),
+    Several,
+    Other {
+        what: String,
+        wanted: Option<FsType>,
+    },
+    Damaged(FsType),
+    NewNotBlank(String),
+    Swapped {
+        held: String,
+        holds: String,
+    },
+    Reduced {
+        fs: FsType,
+        has: Bytes,
+        covers: Bytes,
+    },
+    ReadOnlyVolume,
+    BlankReadOnly,
+    BlankReadOnlyVolume(FsType),
+    Doubts(Vec<Doubt>),
+}
+
+/// What says that there was data on a volume on which nothing can be found now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doubt {
+    /// The record of a filesystem: its type and UUID.
+    Held(String, String),
+    /// A mark that blkid does not name.
+    Mark(String),
+    /// A backup superblock.
+    Backup(Backup),
+    /// Something at this byte, where lvcreate leaves zeroes.
+    Data(u64),
+}
+
+impl Doubt {
+    /// What a permission to format names, so that it is good for just these doubts. It fits into a
+    /// tag: lvm(8), "TAGS".
+    pub fn names(doubts: &[Self]) -> String {
+        let names = doubts.iter().map(|doubt| match doubt {
+            Self::Held(fs, uuid) => format!("record-{fs}-{uuid}"),
+            Self::Mark(what) => format!("mark-{what}"),
+            Self::Backup(backup) => format!("backup-{}-{}", backup.uuid, backup.offset),
+            Self::Data(at) => format!("data-{at}"),
+        });
+        let names: Vec<String> = names.collect();
+        let fits = |c: char| c.is_ascii_alphanumeric() || "+.-".contains(c);
+        names
+            .join("+")
+            .replace(|c| !fits(c), "-")
+            .chars()
+            .take(900)
+            .collect()
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Held(fs, uuid) => write!(f, "the record of {fs} {uuid}"),
+            Self::Mark(what) => f.write_str(what),
+            Self::Backup(backup) => backup.fmt(f),
+            Self::Data(at) => write!(f, "data at byte {at}"),
+        }
+    }
+}
+
+impl Reason {
+    /// What an operator gives up with a permission to format. None: no permission overrules this.
+    pub fn gives_up(&self) -> Option<&[Doubt]> {
+        match self {
+            Self::Doubts(doubts) => Some(doubts),
+            _ => None,
+        }
+    }
+
+    /// The message for the volume `id`.
+    #[allow(clippy::too_many_lines)] // a table
+    pub fn of(&self, id: &LvId) -> String {
+        let device = id.device();
+        let device = device.display();
+        let (vg, lv, me) = (id.vg(), id.lv(), own_name());
+        match self {
+            Self::NotAllowed(why)
+            | Self::NotItsDevice(why)
+            | Self::LvmSilent(why)
+            | Self::Failed(why)
+            | Self::AnotherIsThere(why) => why.clone(),
+            Self::NameTaken(dir, what) => format!("{} holds {what}", dir.display()),
+            Self::Swap => {
+                format!("{id} is swap space of this host (`swapon --show`), so no pod can have it")
+            }
+            Self::Below(holders) => format!(
+                "{id} is part of another device of this host ({}; see `lsblk {device}`), so no pod \
+                 can have it",
+                holders.join(", ")
+            ),
+            Self::Loop(loops) => format!(
+                "{id} is used through a loop device of this host ({}), so no pod can have it; if \
+                 nobody needs that, run `losetup --detach /dev/{}`",
+                loops.join(", "),
+                loops.first().map_or("", String::as_str)
+            ),
+            Self::HostMount(at) => format!(
+                "{id} is mounted by the host itself at {}, so no pod can have it. If that is a \
+                 mount made by hand, unmount it; if it is kubelet's own directory, name that in \
+                 `kubelet_dirs` of config.toml",
+                at.display()
+            ),
+            Self::WrongType { found, wanted } => format!(
+                "{id} holds {found}, not {wanted}; it is left as it is. Set fsType to {found}, or \
+                 name another volume"
+            ),
+            Self::ThereReadOnly(dir) => format!(
+                "{} holds {id} read-only, and it is wanted for writing. {READ_ONLY}",
+                dir.display()
+            ),
+            Self::MountedReadOnly(at) => format!(
+                "{id} is mounted read-only at {}, so it cannot be written here. {READ_ONLY}",
+                at.display()
+            ),
+            Self::Unknown => format!(
+                "{device} is active, but LVM does not know {id}: its disks are gone or hidden from \
+                 LVM (`pvs`, `filter` in lvm.conf)"
+            ),
+            Self::NoGroup => format!(
+                "this node has no volume group {vg}: check the volume's `volumegroup`, whether its \
+                 disks are here and visible to LVM (`pvs -a`, `lvmdevices`, `filter` in lvm.conf), \
+                 and that the pod runs on the node that has them"
+            ),
+            Self::NoVolume(size) => format!(
+                "there is no logical volume {id}: check `volumeID` (`lvs {vg}`), or create it with \
+                 `lvcreate --name {lv} --size {} {vg}`; with `create = true` in the group's table \
+                 of config.toml this node makes such volumes itself",
+                size.map_or_else(|| "SIZE".to_owned(), |size| format!("{}b", size.get()))
+            ),
+            Self::NoSize => format!(
+                "there is no logical volume {id}, and none is made without the option `size`"
+            ),
+            Self::CreateReadOnly => format!(
+                "there is no logical volume {id}, and none is made for a read-only volume, which \
+                 would stay blank; mount it for writing once, or name another"
+            ),
+            Self::TooLarge { size, largest } => format!(
+                "{size} is asked for {id}, but the node's config allows at most {largest} for a \
+                 volume in {vg} (`max_size`)"
+            ),
+            Self::Pool => format!(
+                "{id} is a pool that holds other volumes, not a volume for a filesystem; name one \
+                 of those"
+            ),
+            Self::Partial => format!(
+                "{id} is partial: a disk of it is missing, see `lvs -a -o +devices {id}` and \
+                 `pvs`; bring the disk back, or restore the volume from a backup"
+            ),
+            Self::AnotherDevice => format!(
+                "the active device {device} is not the logical volume that LVM calls {id} now; \
+                 reactivate it (`lvchange -an {id}`, `lvchange -ay {id}`)"
+            ),
+            Self::Suspended(name) => {
+                let which = if *name == id.dm_name() {
+                    device.to_string()
+                } else {
+                    format!("{device} is on /dev/mapper/{name}, which")
+                };
+                format!(
+                    "{which} is suspended, so every access to it would wait; if no LVM command is \
+                     at work on it, run `dmsetup resume {name}`"
+                )
+            }
+            Self::NoPool(pool) => {
+                format!("{id} is in the thin pool {pool}, which LVM does not show")
+            }
+            Self::PoolFull {
+                pool,
+                what,
+                percent,
+                limit,
+            } => {
+                let option = if *what == "data" {
+                    "--size"
+                } else {
+                    "--poolmetadatasize"
+                };
+                format!(
+                    "the {what} of the thin pool {pool} is {percent:.1} percent full (the limit is \
+                     {limit}): {id} is not written to. Extend the pool (`lvextend {option} +SIZE \
+                     {pool}`), free space in it, or raise `thin_pool_limit` in config.toml"
+                )
+            }
+            Self::PoolUnwell { pool, health } => format!(
+                "the thin pool {pool} is not well ({health}), so {id} is not written to; see `lvs \
+                 -a -o +lv_health_status {pool}`, and lvmthin(7) for its repair"
+            ),
+            Self::Unreadable { at, error } => format!(
+                "{id} cannot be read at byte {at} ({error}), so nobody can tell whether it is \
+                 blank; nothing was written. Repair the disk below it (`dmesg`, `pvs`, `lvs -a -o \
+                 +devices {id}`)"
+            ),
+            Self::InUse(by) if by.is_empty() => format!(
+                "{device} is in use by something else on this host (`lsblk {device}`, `dmsetup ls \
+                 --tree`)"
+            ),
+            Self::InUse(by) => format!(
+                "{device} is in use: it is mounted in another mount namespace ({}). It is free when \
+                 that process has ended",
+                Elsewhere::list(by)
+            ),
+            Self::Several => format!(
+                "{id} holds several signatures at once; it is left as it is. `wipefs {device}` \
+                 lists them, and removes one with `--offset`"
+            ),
+            Self::Other { what, wanted } => format!(
+                "{id} holds {what}, not {}; it is left as it is. If that may really go, remove it \
+                 by hand (`wipefs --all {device}`, then `{me} allow-format {id}`)",
+                wanted.map_or("a filesystem of this driver".to_owned(), |fs| fs
+                    .to_string())
+            ),
+            Self::Damaged(fs) => format!(
+                "blkid finds {fs} on {id}, but no valid superblock is there; left as it is. Try \
+                 the filesystem's own check by hand"
+            ),
+            Self::NewNotBlank(what) => format!(
+                "{id} holds {what}, but it is new and the driver has not formatted it: lvcreate was \
+                 cut short before it wiped what a removed volume left, or somebody put that there. \
+                 Run `lvremove {id}`, and it is made again; or keep a filesystem with `{me} adopt \
+                 {id}`"
+            ),
+            Self::Swapped { held, holds } => format!(
+                "{id} should hold {held} by its tag, but holds {holds}: its content was replaced, \
+                 restored or swapped. If this is the right content, run `{me} adopt {id}`"
+            ),
+            Self::Reduced { fs, has, covers } => format!(
+                "{id} has {has}, but the {fs} on it covers {covers}: the volume was reduced, or an \
+                 image was copied in part. Nothing was written. Give it its size again (`lvextend \
+                 --size {}b {id}`) before any repair, which would cut what is missing",
+                covers.get()
+            ),
+            Self::ReadOnlyVolume => format!(
+                "{id} is a read-only logical volume: ask for it with readOnly, or make it writable \
+                 with `lvchange --permission rw {id}`"
+            ),
+            Self::BlankReadOnly => format!(
+                "{id} holds no filesystem, and a read-only volume is not formatted; mount it for \
+                 writing once, or name another volume"
+            ),
+            Self::BlankReadOnlyVolume(fs) => format!(
+                "{id} holds no filesystem and is a read-only logical volume; to have {fs} made on \
+                 it run `lvchange --permission rw {id}`"
+            ),
+            Self::Doubts(doubts) => doubted(id, doubts, &me),
+        }
+    }
+}
+
+const READ_ONLY: &str = "If another pod mounted it read-only, this works when that pod is gone; if \
+    the kernel made it read-only because of an error (`dmesg`), stop the pods that use it and check \
+    the filesystem";
+
+fn doubted(id: &LvId, doubts: &[Doubt], me: &str) -> String {
+    let Some((first, more)) = doubts.split_first() else {
+        return format!("{id} is not formatted");
+    };
+    let more: Vec<String> = more.iter().map(ToString::to_string).collect();
+    let also = if more.is_empty() {
+        String::new()
+    } else {
+        format!(" There is also {}.", more.join(", and "))
+    };
+    let go = format!("run `{me} allow-format {id}`");
+    match first {
+        Doubt::Held(fs, uuid) => format!(
+            "{id} held {fs} {uuid} by its tag, but nothing can be found on it now; it is not \
+             formatted.{also} Restore it, or if its data may go {go}"
+        ),
+        Doubt::Mark(what) => format!(
+            "{id} has {what}, though blkid finds nothing whole there: it is damaged, or could not \
+             be read just now. It is not formatted.{also} Repair or restore it, or if its data may \
+             go {go}"
+        ),
+        Doubt::Backup(_) => format!(
+            "{id} looks blank at its beginning, but {first} says that it held data; it is not \
+             formatted.{also} Repair it (`e2fsck -b`) or restore it, or if its data may go {go}"
+        ),
+        Doubt::Data(at) => format!(
+            "{id} has data at byte {at} that blkid does not know, where lvcreate leaves nothing but \
+             zeroes: somebody has written there, as on an encrypted or a raw volume. It is not \
+             formatted. If that data may go {go}"
+        ),
+    }
+}
+
+impl Elsewhere {
+    /// Several for a message, cut after the third.
+    pub fn list(all: &[Self]) -> String {
+        let names = all.iter().take(3).map(|other| {
+            format!(
+                "{} (pid {}) has it at {}",
+                other.command,
+                other.pid,
+                other.at.display()
+            )
+        });
+        names.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// A volume that is refused.
+#[derive(Debug)]
+pub struct Refusal {
+    message: String,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl Refusal {
+    /// The refusal of the volume `id`.
+    pub fn of(id: &LvId, reason: Reason) -> Self {
+        Self {
+            message: reason.of(id),
+            reason,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}
