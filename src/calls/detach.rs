@@ -44,7 +44,10 @@ fn volumes_named(host: &Host, config: &Config, volume: &str) -> Vec<LvId> {
     let Some(tag) = lvm::volume_tag(volume) else {
         return Vec::new();
     };
-    let found = lvm::tagged(host, &tag, config.limits.query).unwrap_or_default();
+    let found = lvm::tagged(host, &tag, config.limits.query).unwrap_or_else(|error| {
+        host.log.about("left-active", &format!("{error:#}"));
+        Vec::new()
+    });
     for volume in &found {
         host.log.about("volume", &volume.id.to_string());
     }

@@ -53,9 +53,12 @@ pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Resul
     let seen = look(host, config, id, held(config))?;
     let doubts = match &seen.decision {
         Decision::Make { .. } => {
+            let given = match &seen.volume(id)?.record.permission {
+                Some((what, _)) => format!("an operator gave up {what} within a day"),
+                None => "nothing is on it, and its record says nothing else".to_owned(),
+            };
             return Ok(say(format!(
-                "The next mount formats {id} in any case: nothing is on it, and its record says \
-                 nothing else. Nothing was changed."
+                "The next mount formats {id} in any case: {given}. Nothing was changed."
             )));
         }
         Decision::Refuse(reason) => match reason.gives_up() {
