@@ -91,7 +91,8 @@ fn chosen(
         all = lvm::all_volumes(host, limit)?;
         let wanted =
             |id: &LvId| names.is_empty() || groups.iter().any(|vg| *vg == id.vg().as_str());
-        ids.extend(all.iter().map(|volume| volume.id.clone()).filter(wanted));
+        let volumes = all.iter().filter(|volume| !volume.is_pool());
+        ids.extend(volumes.map(|volume| volume.id.clone()).filter(wanted));
     }
     for vg in groups {
         let vg = VgName::parse(vg).context("reading the group's name")?;
@@ -127,7 +128,13 @@ fn in_steps(report: &Report) -> String {
 
 fn in_lines(report: &Report) -> String {
     let rows = report.volumes.iter().map(|verdict| {
-        let why = verdict.message.as_ref().or(verdict.steps.last());
+        let is_it = |step: &&String| {
+            ["make ", "mount ", "bind "]
+                .iter()
+                .any(|it| step.starts_with(it))
+        };
+        let what = verdict.steps.iter().find(is_it).or(verdict.steps.last());
+        let why = verdict.message.as_ref().or(what);
         vec![
             verdict.volume.clone(),
             verdict.word.to_owned(),
