@@ -8,6 +8,24 @@
 /// `superblocks/*.c`.
 const MARKS: &[(&str, u64, &[u8])] = &[
     ("an md superblock", 4096, &MD),
+    // Its UUID's first half; blkid of util-linux 2.41 wants its checksum to be right too.
+    (
+        "a bcache superblock",
+        4096 + 24,
+        &[0xC6, 0x85, 0x73, 0xF6, 0x4E, 0x1A, 0x45, 0xCA],
+    ),
+    (
+        "a bcachefs superblock",
+        4096 + 24,
+        &[0xC6, 0x85, 0x73, 0xF6, 0x66, 0xCE, 0x90, 0xA9],
+    ),
+    ("a swap header", 8192 - 10, b"SWAPSPACE2"),
+    ("a swap header", 65_536 - 10, b"SWAPSPACE2"),
+    ("a jfs superblock", 32_768, b"JFS1"),
+    ("an ISO 9660 descriptor", 32_769, b"CD001"),
+    ("a UDF descriptor", 32_769, b"BEA01"),
+    ("a gfs2 superblock", 65_536, &[0x01, 0x16, 0x19, 0x70]),
+    ("a reiserfs superblock", 65_536 + 0x34, b"ReIsEr"),
     ("a btrfs superblock", 65_536 + 0x40, b"_BHRfS_M"),
 ];
 
