@@ -53,7 +53,7 @@ install_packages() {
 
 need_rust() {
     local rust
-    need cc:gcc
+    need cc:g++ # It brings the C library to link with.
     command -v cargo > /dev/null || [ -z "${SUDO_USER:-}" ] ||
         die "root has no cargo; run this as $SUDO_USER, it asks for root where that is needed"
     rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
