@@ -40,7 +40,7 @@ LARGEST=2500000 # bytes of the executable
 FUZZ_SECONDS=${FUZZ_SECONDS:-20} # for each parser
 GUEST_LIMIT=${GUEST_LIMIT:-2400} # seconds for one boot with all that runs in it
 # What differs between versions of LVM, util-linux, filesystems and kernel is in these tests.
-VERSIONED=(lives:: creation:: growth:: foreign:: content:: call_outs::)
+VERSIONED=(lives:: creation:: growth:: foreign:: content:: call_outs:: sigterm_in_mkfs)
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
 CALLS=${FLEXVOLUME_LVM_CALLS:+FLEXVOLUME_LVM_CALLS=${FLEXVOLUME_LVM_CALLS@Q}}
 FULL=
@@ -343,7 +343,7 @@ verdict() {
     sed 's/^/FAILED /' "$DIR/failed"
     cat "$DIR"/unsteady-* 2> /dev/null | sed 's/^/UNSTEADY, passed at the second try: /' || true
     # Each with the versions that it ran on.
-    row='%-9s %5s %6s  %-9s %-10s %-9s %-8s %-11s %s\n'
+    row='%-10s %4s %6s  %-9s %-10s %-9s %-8s %-11s %s\n'
     # shellcheck disable=SC2059
     printf "$row" '' ran passed LVM util-linux e2fsprogs xfsprogs btrfs-progs Linux
     while read -r name ran passed versions; do
