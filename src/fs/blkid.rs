@@ -49,6 +49,28 @@ pub fn probe(host: &Host, limits: &Limits, device: &Path) -> Result<Found> {
     })
 }
 
+/// Whether there are several signatures, as wipefs(8) lists them, which is told to change nothing.
+///
+/// blkid of util-linux 2.41 and 2.42 exits with 2 for these too, as for nothing at all; that of 2.36
+/// and 2.38 with 8.
+///
+/// # Errors
+/// wipefs's.
+pub fn has_several(host: &Host, limits: &Limits, device: &Path) -> Result<bool> {
+    let command = Command::reads("wipefs", limits.query)
+        .args(["--no-act", "--noheadings", "--output", "TYPE"])
+        .operand(device);
+    let output = host
+        .run(&command)
+        .with_context(|| format!("listing the signatures on {}", device.display()))?;
+    let types = String::from_utf8_lossy(&output.stdout);
+    let mut types = types.split_whitespace();
+    // A copy of a partition table or of a superblock is one of the same.
+    Ok(types
+        .next()
+        .is_some_and(|first| types.any(|next| next != first)))
+}
+
 fn value(export: &[u8], key: &str) -> Option<String> {
     String::from_utf8_lossy(export)
         .lines()

@@ -13,7 +13,7 @@ pub mod superblock;
 /// The call by which the driver runs itself to read a device. Not for people.
 pub const EXAMINE: &str = "examine-stdin";
 
-pub use blkid::{Found, probe};
+pub use blkid::{Found, has_several, probe};
 pub use fsck::{check, was_cut_short};
 pub use grow::grow;
 pub use mkfs::mkfs;

@@ -229,7 +229,7 @@ impl<'a> Look<'a> {
             }
             // A failing disk fails now and then. By now all was read, and lies in the kernel's cache.
             found = fs::probe(host, limits, &device.path)?;
-            if found == Found::Nothing {
+            if found == Found::Nothing && !fs::has_several(host, limits, &device.path)? {
                 return Ok(Content::Nothing {
                     data_at: seen.written,
                     mark: seen.signature,

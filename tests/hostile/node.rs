@@ -10,7 +10,7 @@ use crate::support::machine::{LVS_ROW, Machine, NO_VOLUME};
 use crate::support::reply::Reply;
 
 /// Every tool that the driver may start beside lvs.
-const TOOLS: [&str; 18] = [
+const TOOLS: [&str; 19] = [
     "vgs",
     "lvchange",
     "lvcreate",
@@ -18,6 +18,7 @@ const TOOLS: [&str; 18] = [
     "lvremove",
     "debugfs",
     "blkid",
+    "wipefs",
     "mount",
     "e2fsck",
     "resize2fs",
