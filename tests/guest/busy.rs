@@ -31,63 +31,46 @@ fn library() -> String {
 
 #[test]
 fn a_busy_volume_stays_mounted_and_each_process_is_named() {
-    let node = Node::new(Mode::MountOnly);
-    let (_group, volume) = Group::with_data("busy");
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "busy");
     let dir = node.up("pod", &volume);
     write_synced(&dir.join("page"), "kept");
     fs::copy("/bin/busybox", dir.join("busybox")).unwrap();
     fs::copy(library(), dir.join("lib.so")).unwrap();
     let at = text(&dir);
-    let elsewhere = Path::new("/");
 
+    // `@` is the volume. Only the first runs there.
     let cases = [
+        ("exec sleep 1000 < page", "working directory @"),
+        ("exec sleep 1000 < @/page", "open file @/page"),
+        ("exec @/busybox sleep 1000", "executable @/busybox"),
         (
-            "exec sleep 1000 < page",
-            dir.as_path(),
-            "sleep",
-            format!("working directory {at}"),
+            "LD_PRELOAD=@/lib.so exec sleep 1000",
+            "mapped file @/lib.so",
         ),
+        ("exec chroot @ /busybox sleep 1000", "working directory @"),
+        // Its root alone is on the volume, and what it runs.
         (
-            &*format!("exec sleep 1000 < {at}/page"),
-            elsewhere,
-            "sleep",
-            format!("open file {at}/page"),
-        ),
-        (
-            &*format!("exec {at}/busybox sleep 1000"),
-            elsewhere,
-            "busybox",
-            format!("executable {at}/busybox"),
-        ),
-        (
-            &*format!("LD_PRELOAD={at}/lib.so exec sleep 1000"),
-            elsewhere,
-            "sleep",
-            format!("mapped file {at}/lib.so"),
-        ),
-        (
-            &*format!("exec chroot {at} /busybox sleep 1000"),
-            elsewhere,
-            "busybox",
-            format!("working directory {at}"),
-        ),
-        // It wants a namespace to enter, so it enters its own. Its root alone is on the volume, and what it runs.
-        (
-            &*format!(
-                "exec nsenter --uts=/proc/self/ns/uts --root={at} --wd=/ /busybox sleep 1000"
-            ),
-            elsewhere,
-            "busybox",
-            format!("root directory {at}"),
+            "exec nsenter --root=@ --wd=/ /busybox sleep 1000",
+            "root directory @",
         ),
     ];
     let refused = |words: &[&str]| {
         node.call(&["unmount", at]).is_failure(words);
         assert!(mount_at(&dir).is_some());
     };
-    for (line, cwd, name, holds) in cases {
-        let busy = busy_as(line, cwd, name);
-        let who = format!("{name} (pid {}, {holds}", busy.0.id());
+    for (line, holds) in cases {
+        let name = if line.contains("busybox") {
+            "busybox"
+        } else {
+            "sleep"
+        };
+        let cwd = if line.contains('@') {
+            Path::new("/")
+        } else {
+            &dir
+        };
+        let busy = busy_as(&line.replace('@', at), cwd, name);
+        let who = format!("{name} (pid {}, {}", busy.0.id(), holds.replace('@', at));
         refused(&[at, &who]);
     }
 
@@ -155,8 +138,7 @@ fn a_volume_whose_device_is_gone_is_unmounted() {
 
 #[test]
 fn what_a_global_mount_hid_stays_when_the_last_pod_clears_it() {
-    let mut node = Node::new(Mode::Attach);
-    let (_group, volume) = Group::with_data("hiding");
+    let (mut node, _group, volume) = Node::with_data(Mode::Attach, "hiding");
     let global = precreated(node.global_dir(&volume));
     fs::write(global.join("hidden"), "not ours").unwrap();
     node.up("pod", &volume);
@@ -168,8 +150,7 @@ fn what_a_global_mount_hid_stays_when_the_last_pod_clears_it() {
 
 #[test]
 fn a_volume_that_was_removed_by_force_is_unmounted_too() {
-    let node = Node::new(Mode::MountOnly);
-    let (_group, volume) = Group::with_data("forced");
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "forced");
     let before = mounts();
     node.up("pod", &volume);
     // It is in use, so what dmsetup can do is to put an error in its place, and forget it later.

@@ -4,8 +4,7 @@ use crate::prelude::*;
 
 #[test]
 fn attach_and_waitforattach_activate_the_volume_and_say_its_device() {
-    let node = Node::new(Mode::Attach);
-    let (group, volume) = Group::with_data("inactive");
+    let (node, group, volume) = Node::with_data(Mode::Attach, "inactive");
     let json = volume.json();
     for args in [
         ["attach", &json, &host_name()],
@@ -118,8 +117,7 @@ fn mount_without_a_global_mount_goes_all_the_way() {
 
 #[test]
 fn detach_takes_any_word_and_leaves_the_volume_active() {
-    let node = Node::new(Mode::Attach);
-    let (group, volume) = Group::with_data("detached");
+    let (node, group, volume) = Node::with_data(Mode::Attach, "detached");
     node.up_globally(&volume);
     node.down_globally(&volume);
     for word in [

@@ -92,8 +92,7 @@ fn a_thin_volume_grows_while_it_is_mounted() {
 
 #[test]
 fn growth_may_name_either_directory_and_no_device() {
-    let node = Node::new(Mode::Attach);
-    let (group, volume) = Group::with_data("named");
+    let (node, group, volume) = Node::with_data(Mode::Attach, "named");
     let pod = node.up("pod", &volume);
     let global = node.global_dir(&volume);
     let (json, device) = (volume.json(), volume.device());

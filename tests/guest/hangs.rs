@@ -18,8 +18,7 @@ fn suspended(dm_name: &str) -> Finally {
 
 #[test]
 fn a_suspended_volume_is_neither_mounted_nor_unmounted_and_the_message_says_how_to_resume_it() {
-    let node = Node::new(Mode::MountOnly);
-    let (group, volume) = Group::with_data("asleep");
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "asleep");
     let dir = precreated(node.pod_dir("pod", &volume));
     {
         let _until = suspended("asleep-data");

@@ -96,8 +96,7 @@ fn a_volume_that_was_deactivated_in_between_comes_up_again() {
     for mode in BOTH_MODES {
         let (node, lv) = (Node::new(mode), mode.lv());
         let volume = group.linear(lv, "32m");
-        write_synced(&node.up("first", &volume).join("page"), "kept");
-        node.down("first", &volume);
+        node.write("first", &volume, "kept");
         node.down_globally(&volume);
         group.lv("lvchange", &["-an"], lv);
         assert!(!group.is_active(lv));

@@ -21,6 +21,12 @@ impl Node {
         Self::with_config(mode, "")
     }
 
+    /// A node, and a group with one blank volume of 32 MiB, `data`.
+    pub fn with_data(mode: Mode, group: &str) -> (Self, Group, Volume) {
+        let (group, volume) = Group::with_data(group);
+        (Self::new(mode), group, volume)
+    }
+
     /// A node whose config file holds these lines too.
     pub fn with_config(mode: Mode, lines: &str) -> Self {
         static NODES: AtomicU32 = AtomicU32::new(0);
@@ -163,6 +169,12 @@ impl Node {
         let mount = mount_at(&dir).unwrap_or_else(|| panic!("nothing on {}", dir.display()));
         assert_eq!(mount.source, volume.device());
         dir
+    }
+
+    /// A pod that writes a page to the volume, and goes.
+    pub fn write(&self, pod: &str, volume: &Volume, page: &str) {
+        write_synced(&self.up(pod, volume).join("page"), page);
+        self.down(pod, volume);
     }
 
     /// What comes before the first pod's mount where volumes are attached.

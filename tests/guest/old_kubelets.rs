@@ -4,8 +4,7 @@ use crate::prelude::*;
 
 #[test]
 fn the_forms_of_kubernetes_1_2_to_1_5_work_twice_in_a_row() {
-    let node = Node::new(Mode::Attach);
-    let (_group, volume) = Group::with_data("old");
+    let (node, _group, volume) = Node::with_data(Mode::Attach, "old");
     let dir = node.pod_dir("pod", &volume);
     let before = mounts();
     for round in 0..2 {

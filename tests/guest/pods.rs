@@ -29,8 +29,7 @@ fn two_pods_share_a_volume_until_the_last_one_goes() {
 
 #[test]
 fn a_mount_that_stands_is_left_as_it_is() {
-    let node = Node::new(Mode::Attach);
-    let (_group, volume) = Group::with_data("standing");
+    let (node, _group, volume) = Node::with_data(Mode::Attach, "standing");
     let pod = node.up("pod", &volume);
     let global = node.global_dir(&volume);
     let before = mounts();
@@ -47,8 +46,7 @@ fn a_mount_that_stands_is_left_as_it_is() {
 
 #[test]
 fn a_global_mount_that_a_pod_still_uses_is_not_unmounted() {
-    let node = Node::new(Mode::Attach);
-    let (_group, volume) = Group::with_data("inuse");
+    let (node, _group, volume) = Node::with_data(Mode::Attach, "inuse");
     let dir = node.up("pod", &volume);
     let global = node.global_dir(&volume);
     let open = File::open(global.join("lost+found")).unwrap();
@@ -76,8 +74,7 @@ fn unmounting_what_is_not_mounted_removes_nothing() {
 
 #[test]
 fn a_node_may_leave_attach_mode_with_pods_running() {
-    let mut node = Node::new(Mode::Attach);
-    let (_group, volume) = Group::with_data("leaving");
+    let (mut node, _group, volume) = Node::with_data(Mode::Attach, "leaving");
     let before = mounts();
     let one = node.up("one", &volume);
     node.up("two", &volume);
@@ -105,8 +102,7 @@ fn a_node_may_leave_attach_mode_with_pods_running() {
 
 #[test]
 fn a_node_may_enter_attach_mode_with_pods_running() {
-    let mut node = Node::new(Mode::MountOnly);
-    let (_group, volume) = Group::with_data("entering");
+    let (mut node, _group, volume) = Node::with_data(Mode::MountOnly, "entering");
     let before = mounts();
     let one = node.up("one", &volume);
     write_synced(&one.join("page"), "kept");

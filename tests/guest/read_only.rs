@@ -18,8 +18,7 @@ fn a_read_only_volume_is_mounted_read_only() {
         for mode in BOTH_MODES {
             let (node, lv) = (Node::new(mode), format!("{fs}-{}", mode.lv()));
             let volume = group.linear(&lv, size).fs(fs);
-            write_synced(&node.up("writer", &volume).join("page"), "kept");
-            node.down("writer", &volume);
+            node.write("writer", &volume, "kept");
             node.down_globally(&volume);
 
             let volume = volume.read_only();
@@ -81,8 +80,7 @@ fn a_writer_writes_though_only_readers_are_left() {
 
 #[test]
 fn a_writer_beside_a_reader_is_told_why_it_cannot_be() {
-    let node = Node::new(Mode::MountOnly);
-    let (_group, volume) = Group::with_data("late");
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "late");
     node.up("first", &volume);
     node.down("first", &volume);
     node.up("reader", &volume.clone().read_only());
