@@ -2,8 +2,6 @@
 //! call-out always ends in exactly one JSON document.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -11,22 +9,10 @@ use clap::{CommandFactory, Parser};
 
 use crate::commands::{self, Tool};
 use crate::config::{Config, FILE_VARIABLE, Loaded};
-use crate::fs::{EXAMINE, scan::examine};
 use crate::host::trust::load;
-use crate::host::{Host, Kernel, LinuxKernel, Log, Processes, Signals};
-use crate::mount::UNMOUNT;
-use crate::{calls, exit_code, guarded, logged, note_panics, run};
-
-/// What is to be printed, and the exit code.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Printed {
-    /// For standard output: with a call-out, the document and nothing else.
-    pub stdout: String,
-    /// For standard error: with a call-out, nothing.
-    pub stderr: String,
-    /// The exit code.
-    pub code: u8,
-}
+use crate::host::{Host, LinuxKernel, Log, Processes, Signals};
+use crate::output::Printed;
+use crate::{calls, child, exit_code, guarded, logged, note_panics, run};
 
 /// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
 #[derive(Debug, Parser)]
@@ -60,74 +46,7 @@ pub fn main(args: &[OsString]) -> Printed {
     match words.first() {
         Some(first) if calls::NAMES.iter().any(|name| first == name) => call_out(args, words),
         Some(first) if is_for_people(first) => people(args),
-        Some(first) if first == EXAMINE => examine_stdin(words),
-        Some(first) if first == UNMOUNT => unmount_alone(words),
-        _ => call_out(args, words),
-    }
-}
-
-/// The device on standard input, examined in a process of its own, because a read of a broken disk
-/// may never return. `examine-stdin <size> <time of creation> [flush]`, decimal.
-fn examine_stdin(words: &[OsString]) -> Printed {
-    let examine = || -> Result<String> {
-        let number = |n: usize| -> Result<u64> {
-            let word = words.get(n).and_then(|word| word.to_str());
-            word.context("too few arguments")?
-                .parse()
-                .context("reading a number")
-        };
-        let device = stdin()?;
-        if words.get(3).is_some() {
-            device.sync_all().context("flushing the disk")?;
-        }
-        let seen = examine(&device, number(1)?, number(2)?);
-        Ok(serde_json::to_string(&seen)?)
-    };
-    alone(examine())
-}
-
-fn stdin() -> Result<File> {
-    let stdin = std::io::stdin().as_fd().try_clone_to_owned()?;
-    Ok(File::from(stdin))
-}
-
-/// What the driver tells itself from a process of its own.
-fn alone(result: Result<String>) -> Printed {
-    match result {
-        Ok(stdout) => Printed {
-            stdout,
-            ..Printed::default()
-        },
-        Err(error) => Printed {
-            stderr: format!("{error:#}\n"),
-            code: 1,
-            ..Printed::default()
-        },
-    }
-}
-
-/// `unmount-alone -- <dir>`: one umount2(2) in a process of its own, because the disk may never
-/// answer. The exit code is the kernel's error.
-fn unmount_alone(words: &[OsString]) -> Printed {
-    let unmount = || -> Result<std::io::Result<()>> {
-        let dir = words.get(2).context("too few arguments")?;
-        let signals = Signals::install()?;
-        Ok(LinuxKernel::new(&signals).unmount(Path::new(dir)))
-    };
-    let failed = |error: &anyhow::Error, code| Printed {
-        stderr: format!("{error:#}\n"),
-        code,
-        ..Printed::default()
-    };
-    match unmount() {
-        Ok(Ok(())) => Printed::default(),
-        Ok(Err(error)) => {
-            let code = error
-                .raw_os_error()
-                .and_then(|code| u8::try_from(code).ok());
-            failed(&error.into(), code.unwrap_or(u8::MAX))
-        }
-        Err(error) => failed(&error, u8::MAX),
+        _ => child::run(words).unwrap_or_else(|| call_out(args, words)),
     }
 }
 
@@ -146,9 +65,8 @@ fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
     let reply =
         reply.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &Config::default().log));
     Printed {
-        stdout: format!("{}\n", reply.to_json()),
-        stderr: String::new(),
         code: exit_code(&reply, words),
+        ..Printed::text(format!("{}\n", reply.to_json()))
     }
 }
 
@@ -159,29 +77,16 @@ fn people(args: &[OsString]) -> Printed {
         Err(error) => {
             let text = error.render().to_string();
             return if error.use_stderr() {
-                Printed {
-                    stderr: text,
-                    code: USAGE,
-                    ..Printed::default()
-                }
+                Printed::failure(text, USAGE)
             } else {
-                Printed {
-                    stdout: text,
-                    ..Printed::default()
-                }
+                Printed::text(text)
             };
         }
     };
-    match with_host(args, |host, config| {
+    let answer = with_host(args, |host, config| {
         commands::run(&parsed.tool, host, config)
-    }) {
-        Ok(printed) => printed,
-        Err(error) => Printed {
-            stderr: format!("lvm: {error:#}\n"),
-            code: 1,
-            ..Printed::default()
-        },
-    }
+    });
+    answer.unwrap_or_else(|error| Printed::failure(format!("lvm: {error:#}\n"), 1))
 }
 
 fn with_host<T>(args: &[OsString], work: impl FnOnce(&Host, &Loaded) -> Result<T>) -> Result<T> {

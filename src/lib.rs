@@ -12,6 +12,7 @@
 )]
 
 mod calls;
+mod child;
 pub mod cli;
 mod commands;
 mod config;
@@ -22,6 +23,7 @@ pub mod lvm;
 pub mod mount;
 mod names;
 mod options;
+mod output;
 mod reply;
 mod volume;
 

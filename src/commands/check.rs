@@ -7,13 +7,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
+use super::named;
 use super::verdict::{Ask, Verdict, look};
-use super::{columns, named, printed};
-use crate::cli::Printed;
 use crate::config::{Config, Loaded};
 use crate::host::Host;
 use crate::lvm::{self, Volume};
 use crate::names::{FsType, LvId, VgName};
+use crate::output::{Printed, columns, printed};
 
 /// How long a call that works on a volume is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -7,12 +7,11 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::volumes::look_at_lvm;
-use super::{columns, printed};
-use crate::cli::Printed;
 use crate::config::{Config, Loaded, LogTarget};
 use crate::host::trust::require_roots;
 use crate::host::{Command, Host, kubelet};
 use crate::mount::{Table, is_kubelets};
+use crate::output::{Printed, columns, printed};
 use crate::volume::lock::LOCK_DIR;
 
 /// How a check went.

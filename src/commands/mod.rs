@@ -7,16 +7,14 @@ mod status;
 mod verdict;
 mod volumes;
 
-use std::fmt::Write;
-
 use anyhow::{Context, Result};
 use clap::Subcommand;
 
-use crate::cli::Printed;
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::install;
 use crate::names::LvId;
+use crate::output::Printed;
 
 /// A command for people.
 #[derive(Debug, Subcommand)]
@@ -106,8 +104,8 @@ pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
         Tool::AllowFormat { volume, yes } => {
             operator::allow_format(host, config, &named(volume)?, *yes)
         }
-        Tool::Install(options) => install::install(host, options).map(said),
-        Tool::Uninstall(place) => install::uninstall(host, place).map(said),
+        Tool::Install(options) => install::install(host, options).map(Printed::text),
+        Tool::Uninstall(place) => install::uninstall(host, place).map(Printed::text),
     }
 }
 
@@ -115,59 +113,5 @@ fn named(volume: &str) -> Result<LvId> {
     match LvId::from_device(volume) {
         Some(id) => Ok(id),
         None => LvId::parse(volume).context("reading the volume's name"),
-    }
-}
-
-fn said(stdout: String) -> Printed {
-    Printed {
-        stdout,
-        ..Printed::default()
-    }
-}
-
-/// A report as text or as JSON.
-fn printed(report: &impl serde::Serialize, text: String, json: bool) -> Result<Printed> {
-    let stdout = if json {
-        let json = serde_json::to_string_pretty(report).context("writing the report")?;
-        format!("{json}\n")
-    } else {
-        text
-    };
-    Ok(said(stdout))
-}
-
-/// Rows as aligned columns, two spaces between them.
-fn columns(rows: &[Vec<String>]) -> String {
-    let mut widths: Vec<usize> = Vec::new();
-    for row in rows {
-        for (n, cell) in row.iter().enumerate() {
-            let width = cell.chars().count();
-            match widths.get_mut(n) {
-                Some(widest) => *widest = width.max(*widest),
-                None => widths.push(width),
-            }
-        }
-    }
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell:<width$}  ");
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
-        let text = columns(&[row(["A", "B"]), row(["long", ""]), row(["x", "y"])]);
-        assert_eq!(text, "A     B\nlong\nx     y\n");
     }
 }

@@ -6,12 +6,12 @@ use std::io::{IsTerminal, Write as _};
 use anyhow::{Context, Result, bail};
 
 use super::verdict::{Ask, Seen, look};
-use crate::cli::Printed;
 use crate::config::{Config, Loaded};
 use crate::fs::{self, Found};
 use crate::host::{Host, Outcome};
 use crate::lvm::{self, Tags};
 use crate::names::LvId;
+use crate::output::Printed;
 use crate::volume::{Content, Decision, Doubt, Reason};
 
 /// `lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there.

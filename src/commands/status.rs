@@ -8,13 +8,12 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 
 use super::verdict::{Ask, Seen, Verdict, content_in_words, look};
-use super::{columns, printed};
-use crate::cli::Printed;
 use crate::config::Loaded;
 use crate::host::{Host, holders};
 use crate::lvm::{self, Found, Volume};
 use crate::mount::Table;
 use crate::names::LvId;
+use crate::output::{Printed, columns, printed};
 use crate::volume::{Device, lock};
 
 /// How long the list looks at volumes. Most of them are told by the kernel's tables, at once.
