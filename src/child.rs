@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::fs::{EXAMINE, scan::examine};
-use crate::host::{Kernel, LinuxKernel, Signals};
+use crate::host::{Kernel, Signals};
 use crate::mount::UNMOUNT;
 use crate::output::Printed;
 
@@ -52,7 +52,7 @@ fn unmount(words: &[OsString]) -> Result<(), (anyhow::Error, u8)> {
     let other = |error| (error, u8::MAX);
     let dir = words.get(2).context("too few arguments").map_err(other)?;
     let signals = Signals::install().map_err(|e| other(e.into()))?;
-    LinuxKernel::new(&signals)
+    Kernel::new(&signals)
         .unmount(Path::new(dir))
         .map_err(|error| {
             let code = error.raw_os_error();

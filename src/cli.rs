@@ -10,7 +10,7 @@ use clap::{CommandFactory, Parser};
 use crate::commands::{self, Tool};
 use crate::config::{Config, FILE_VARIABLE, Loaded};
 use crate::host::trust::load;
-use crate::host::{Host, LinuxKernel, Log, Processes, Signals};
+use crate::host::{Host, Kernel, Log, Processes, Signals};
 use crate::output::Printed;
 use crate::{calls, child, exit_code, guarded, logged, note_panics, run};
 
@@ -91,7 +91,7 @@ fn people(args: &[OsString]) -> Printed {
 
 fn with_host<T>(args: &[OsString], work: impl FnOnce(&Host, &Loaded) -> Result<T>) -> Result<T> {
     let signals = Signals::install().context("installing the signal handlers")?;
-    let kernel = LinuxKernel::new(&signals);
+    let kernel = Kernel::new(&signals);
     let exe = executable(args)?;
     let config = load(&kernel, &exe, std::env::var_os(FILE_VARIABLE).as_deref());
     let tools = Processes::new(&signals, config.or_default().tool_dirs.clone());

@@ -40,7 +40,7 @@ pub fn name_them(processes: &[Process]) -> String {
 
 /// The processes that hold the lock on `file`, and not those that wait for it.
 #[must_use]
-pub fn of_file(kernel: &dyn Kernel, file: &Path) -> Vec<Process> {
+pub fn of_file(kernel: &Kernel, file: &Path) -> Vec<Process> {
     search(kernel, |pid_dir| {
         open_files(kernel, pid_dir)
             .into_iter()
@@ -52,7 +52,7 @@ pub fn of_file(kernel: &dyn Kernel, file: &Path) -> Vec<Process> {
 /// The processes that hold a lock of LVM which a command on this volume group waits for; without
 /// one, on any.
 #[must_use]
-pub fn of_lvm_lock(kernel: &dyn Kernel, vg: Option<&VgName>) -> Vec<Process> {
+pub fn of_lvm_lock(kernel: &Kernel, vg: Option<&VgName>) -> Vec<Process> {
     // Source: lvm2 lib/locking/file_locking.c: V_<group>, and P_global for all.
     let dir = Path::new("/run/lock/lvm");
     let counts = |target: &Path| match vg {
@@ -72,7 +72,7 @@ pub fn of_lvm_lock(kernel: &dyn Kernel, vg: Option<&VgName>) -> Vec<Process> {
 /// A file on it is known by the mount's id, which no other mount of the same filesystem shares;
 /// working directories and executables only by their path.
 #[must_use]
-pub fn of_mount(kernel: &dyn Kernel, mount_id: u64, mount_point: &Path) -> Vec<Process> {
+pub fn of_mount(kernel: &Kernel, mount_id: u64, mount_point: &Path) -> Vec<Process> {
     search(kernel, |pid_dir| {
         let path_link = |name: &str, words: &str| {
             let target = kernel.link(&pid_dir.join(name)).ok()?;
@@ -95,7 +95,7 @@ pub fn of_mount(kernel: &dyn Kernel, mount_id: u64, mount_point: &Path) -> Vec<P
 
 /// What the kernel itself keeps open below this path: loop devices and swap files.
 #[must_use]
-pub fn kernels_own(kernel: &dyn Kernel, mount_point: &Path) -> Vec<String> {
+pub fn kernels_own(kernel: &Kernel, mount_point: &Path) -> Vec<String> {
     let block = Path::new("/sys/block");
     let names = kernel.list(block).unwrap_or_default();
     let loops = names.iter().filter_map(|name| {
@@ -122,7 +122,7 @@ struct OpenFile {
 }
 
 impl OpenFile {
-    fn mount_id(&self, kernel: &dyn Kernel) -> Option<u64> {
+    fn mount_id(&self, kernel: &Kernel) -> Option<u64> {
         let info = kernel.read(&self.info).ok()?;
         let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
         id.trim().parse().ok()
@@ -130,13 +130,13 @@ impl OpenFile {
 
     /// Whether the file is locked through this descriptor, whichever process locked it. Source:
     /// proc(5), `/proc/pid/fdinfo`, since Linux 4.1.
-    fn is_locked(&self, kernel: &dyn Kernel) -> bool {
+    fn is_locked(&self, kernel: &Kernel) -> bool {
         let info = kernel.read(&self.info).unwrap_or_default();
         info.lines().any(|line| line.starts_with("lock:"))
     }
 }
 
-fn open_files(kernel: &dyn Kernel, pid_dir: &Path) -> Vec<OpenFile> {
+fn open_files(kernel: &Kernel, pid_dir: &Path) -> Vec<OpenFile> {
     let dir = pid_dir.join("fd");
     let names = kernel.list(&dir).unwrap_or_default();
     names
@@ -150,7 +150,7 @@ fn open_files(kernel: &dyn Kernel, pid_dir: &Path) -> Vec<OpenFile> {
         .collect()
 }
 
-fn mapped_file(kernel: &dyn Kernel, pid_dir: &Path, mount_point: &Path) -> Option<String> {
+fn mapped_file(kernel: &Kernel, pid_dir: &Path, mount_point: &Path) -> Option<String> {
     let maps = kernel.read(&pid_dir.join("maps")).ok()?;
     // Columns: address perms offset dev inode pathname; see proc(5).
     maps.lines()
@@ -159,7 +159,7 @@ fn mapped_file(kernel: &dyn Kernel, pid_dir: &Path, mount_point: &Path) -> Optio
         .map(|path| format!("mapped file {path}"))
 }
 
-fn search(kernel: &dyn Kernel, held_by: impl Fn(&Path) -> Option<String>) -> Vec<Process> {
+fn search(kernel: &Kernel, held_by: impl Fn(&Path) -> Option<String>) -> Vec<Process> {
     let own = std::process::id();
     let pids = kernel.list(Path::new("/proc")).unwrap_or_default();
     pids.iter()

@@ -53,117 +53,43 @@ pub struct Lock {
 
 impl Lock {
     /// The lock file, to be handed to a writer as its standard input.
-    #[must_use]
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.held)
     }
-
-    /// A lock that locks nothing, for tests with a fake kernel.
-    #[must_use]
-    pub fn of(file: File) -> Self {
-        Self {
-            held: Arc::new(file),
-        }
-    }
 }
 
-/// The few system calls that the driver makes itself.
+/// The few system calls that the driver makes itself, and the files that it reads.
 ///
-/// # Errors
-/// Every method returns the kernel's error, without a path: the caller knows what it wanted.
-#[allow(clippy::missing_errors_doc)]
-pub trait Kernel {
-    /// The host's name, uname(2) `nodename`.
-    fn host_name(&self) -> String;
-
-    /// Reads a small file of /proc, /sys or the driver's own directory.
-    fn read(&self, path: &Path) -> io::Result<String>;
-
-    /// Reads a file that a person writes: a regular one of at most 1 MiB, so that nothing in its
-    /// place (a FIFO, a device) can hold up the call.
-    fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>>;
-
-    /// Who owns a file and who may write it.
-    fn owner(&self, path: &Path) -> io::Result<Owner>;
-
-    /// The names in a directory, sorted.
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
-
-    /// Where a symbolic link points, as readlink(2) says.
-    fn link(&self, path: &Path) -> io::Result<PathBuf>;
-
-    /// The number of the block device at `path`. None: there is nothing, or no block device.
-    fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>>;
-
-    /// The id of the mount that `path` is on (first column of mountinfo). Never asks the mounted
-    /// filesystem, so that a dead one answers too.
-    fn mount_id(&self, path: &Path) -> io::Result<u64>;
-
-    /// The device of the filesystem that is seen at `path`. Like [`Kernel::mount_id`] it waits for
-    /// nobody: a filesystem over a network or in a process is not asked. btrfs names no device of
-    /// its disks here, and a filesystem that was shut down fails.
-    fn filesystem_device(&self, path: &Path) -> io::Result<DeviceNumber>;
-
-    /// Whether the mount at `path`, or its filesystem, is read-only. Asks the filesystem.
-    fn is_read_only(&self, path: &Path) -> io::Result<bool>;
-
-    /// Whether `path` is a directory, not following a link in its last part.
-    fn is_dir(&self, path: &Path) -> io::Result<bool>;
-
-    /// Opens a block device for reading; exclusively, it fails with EBUSY while anything else
-    /// (a mount, swap, another device) has claimed it.
-    fn open_device(&self, path: &Path, exclusive: bool) -> io::Result<File>;
-
-    /// Makes one directory with mode 0750, as kubelet does.
-    fn make_dir(&self, path: &Path) -> io::Result<()>;
-
-    /// rmdir(2).
-    fn remove_dir(&self, path: &Path) -> io::Result<()>;
-
-    /// Makes the mount with this id, which is at `from`, appear at `to` too. ESTALE: `from` is
-    /// another mount by now, or none.
-    fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()>;
-
-    /// Sets the flags of this one mount, `MS_RDONLY` among them, and not of its filesystem.
-    fn set_mount_flags(&self, at: &Path, flags: MsFlags) -> io::Result<()>;
-
-    /// umount2(2), neither lazy nor forced, not following a link.
-    fn unmount(&self, at: &Path) -> io::Result<()>;
-
-    /// Takes the flock(2) on `path`, made if missing together with its directory. None: it is held.
-    fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>>;
-
-    /// Waits this long, or until the driver is told to stop. Returns whether it has been.
-    fn pause(&self, most: Duration) -> bool;
-}
-
-/// The kernel of this machine.
-#[derive(Clone, Copy)]
-pub struct LinuxKernel<'a> {
+/// Every error is the kernel's, without a path: the caller knows what it wanted.
+pub struct Kernel<'a> {
     signals: &'a Signals,
 }
 
-impl<'a> LinuxKernel<'a> {
+impl<'a> Kernel<'a> {
     /// A kernel whose waiting ends when one of `signals` comes.
-    #[must_use]
     pub fn new(signals: &'a Signals) -> Self {
         Self { signals }
     }
 }
 
-impl Kernel for LinuxKernel<'_> {
-    fn host_name(&self) -> String {
+#[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
+impl Kernel<'_> {
+    /// The host's name, uname(2) `nodename`.
+    pub fn host_name(&self) -> String {
         nix::unistd::gethostname()
             .map(|name| name.to_string_lossy().into_owned())
             .unwrap_or_default()
     }
 
-    fn read(&self, path: &Path) -> io::Result<String> {
-        // Lossy: a mount point may be named in bytes that are no UTF-8, and must not hide others.
+    /// Reads a small file of /proc, /sys or the driver's own directory.
+    pub fn read(&self, path: &Path) -> io::Result<String> {
+        // Lossy: a mount point may be named in bytes that are not UTF-8, and must not hide others.
         fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
+    /// Reads a file that a person writes: a regular one of at most 1 MiB, so that nothing in its
+    /// place (a FIFO, a device) can hold up the call.
+    pub fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
         const MOST: u64 = 1 << 20;
         let file = OpenOptions::new()
             .read(true)
@@ -180,7 +106,8 @@ impl Kernel for LinuxKernel<'_> {
         Ok(bytes)
     }
 
-    fn owner(&self, path: &Path) -> io::Result<Owner> {
+    /// Who owns a file and who may write it.
+    pub fn owner(&self, path: &Path) -> io::Result<Owner> {
         let metadata = fs::metadata(path)?;
         Ok(Owner {
             uid: metadata.uid(),
@@ -190,7 +117,8 @@ impl Kernel for LinuxKernel<'_> {
         })
     }
 
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+    /// The names in a directory, sorted.
+    pub fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut names = fs::read_dir(dir)?
             .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
             .collect::<io::Result<Vec<_>>>()?;
@@ -198,11 +126,13 @@ impl Kernel for LinuxKernel<'_> {
         Ok(names)
     }
 
-    fn link(&self, path: &Path) -> io::Result<PathBuf> {
+    /// Where a symbolic link points, as readlink(2) says.
+    pub fn link(&self, path: &Path) -> io::Result<PathBuf> {
         fs::read_link(path)
     }
 
-    fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>> {
+    /// The number of the block device at `path`. None: there is nothing, or no block device.
+    pub fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>> {
         match fs::metadata(path) {
             Ok(metadata) if metadata.file_type().is_block_device() => {
                 let number = metadata.rdev();
@@ -217,11 +147,16 @@ impl Kernel for LinuxKernel<'_> {
         }
     }
 
-    fn mount_id(&self, path: &Path) -> io::Result<u64> {
+    /// The id of the mount that `path` is on (first column of mountinfo). Never asks the mounted
+    /// filesystem, so that a dead one answers too.
+    pub fn mount_id(&self, path: &Path) -> io::Result<u64> {
         mount_id_of(&open_path(path)?)
     }
 
-    fn filesystem_device(&self, path: &Path) -> io::Result<DeviceNumber> {
+    /// The device of the filesystem that is seen at `path`. Like [`Kernel::mount_id`] it waits for
+    /// nobody: a filesystem over a network or in a process is not asked. btrfs names no device of
+    /// its disks here, and a filesystem that was shut down fails.
+    pub fn filesystem_device(&self, path: &Path) -> io::Result<DeviceNumber> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
         let seen = statx(open_path(path)?, "", flags, StatxFlags::TYPE)?;
         Ok(DeviceNumber {
@@ -230,12 +165,14 @@ impl Kernel for LinuxKernel<'_> {
         })
     }
 
-    fn is_read_only(&self, path: &Path) -> io::Result<bool> {
+    /// Whether the mount at `path`, or its filesystem, is read-only. Asks the filesystem.
+    pub fn is_read_only(&self, path: &Path) -> io::Result<bool> {
         let statistics = fstatvfs(&open_path(path)?)?;
         Ok(statistics.flags().contains(FsFlags::ST_RDONLY))
     }
 
-    fn is_dir(&self, path: &Path) -> io::Result<bool> {
+    /// Whether `path` is a directory, not following a link in its last part.
+    pub fn is_dir(&self, path: &Path) -> io::Result<bool> {
         match fs::symlink_metadata(path) {
             Ok(metadata) => Ok(metadata.is_dir()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -243,7 +180,9 @@ impl Kernel for LinuxKernel<'_> {
         }
     }
 
-    fn open_device(&self, path: &Path, exclusive: bool) -> io::Result<File> {
+    /// Opens a block device for reading; exclusively, it fails with EBUSY while anything else
+    /// (a mount, swap, another device) has claimed it.
+    pub fn open_device(&self, path: &Path, exclusive: bool) -> io::Result<File> {
         let flags = if exclusive {
             OFlag::O_EXCL
         } else {
@@ -255,15 +194,19 @@ impl Kernel for LinuxKernel<'_> {
             .open(path)
     }
 
-    fn make_dir(&self, path: &Path) -> io::Result<()> {
+    /// Makes one directory with mode 0750, as kubelet does.
+    pub fn make_dir(&self, path: &Path) -> io::Result<()> {
         DirBuilder::new().mode(0o750).create(path)
     }
 
-    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+    /// rmdir(2).
+    pub fn remove_dir(&self, path: &Path) -> io::Result<()> {
         fs::remove_dir(path)
     }
 
-    fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()> {
+    /// Makes the mount with this id, which is at `from`, appear at `to` too. ESTALE: `from` is
+    /// another mount by now, or none.
+    pub fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()> {
         // Opened first and looked at then: if `from` were unmounted just before mount(2) read the
         // path, the host's own directory below it would be bound.
         let source = open_path(from)?;
@@ -281,17 +224,20 @@ impl Kernel for LinuxKernel<'_> {
         )?)
     }
 
-    fn set_mount_flags(&self, at: &Path, flags: MsFlags) -> io::Result<()> {
+    /// Sets the flags of this one mount, `MS_RDONLY` among them, and not of its filesystem.
+    pub fn set_mount_flags(&self, at: &Path, flags: MsFlags) -> io::Result<()> {
         let none = None::<&str>;
         let flags = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
         Ok(mount(none, at, none, flags, none)?)
     }
 
-    fn unmount(&self, at: &Path) -> io::Result<()> {
+    /// umount2(2), neither lazy nor forced, not following a link.
+    pub fn unmount(&self, at: &Path) -> io::Result<()> {
         Ok(umount2(at, MntFlags::UMOUNT_NOFOLLOW)?)
     }
 
-    fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
+    /// Takes the flock(2) on `path`, made if missing together with its directory. None: it is held.
+    pub fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         if let Some(dir) = path.parent() {
             match DirBuilder::new().mode(0o700).create(dir) {
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
@@ -308,13 +254,16 @@ impl Kernel for LinuxKernel<'_> {
         // std's lock is flock(2), and closing the last descriptor is what unlocks: a child that
         // still works under the lock keeps it.
         match file.try_lock() {
-            Ok(()) => Ok(Some(Lock::of(file))),
+            Ok(()) => Ok(Some(Lock {
+                held: Arc::new(file),
+            })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(e)) => Err(e),
         }
     }
 
-    fn pause(&self, most: Duration) -> bool {
+    /// Waits this long, or until the driver is told to stop. Returns whether it has been.
+    pub fn pause(&self, most: Duration) -> bool {
         // poll(2) counts in milliseconds: rounded down, the last one would be spent spinning.
         const ROUND_UP: Duration = Duration::from_micros(999);
         let started = Instant::now();
@@ -365,7 +314,7 @@ mod tests {
         signals.watch().unwrap();
         signal_hook::low_level::raise(signal_hook::consts::SIGCHLD).unwrap();
         let started = Instant::now();
-        assert!(!LinuxKernel::new(&signals).pause(MOST));
+        assert!(!Kernel::new(&signals).pause(MOST));
         assert!(started.elapsed() >= MOST);
     }
 }

@@ -60,7 +60,7 @@ fn plugin_dir_in(config: &str) -> Option<&str> {
 
 /// Where a kubelet that runs on this host is told otherwise than this driver, a line each.
 /// `plugin_dir` is where the driver is, if that is known.
-pub fn mismatches(kernel: &dyn Kernel, plugin_dir: Option<&Path>, config: &Config) -> Vec<String> {
+pub fn mismatches(kernel: &Kernel, plugin_dir: Option<&Path>, config: &Config) -> Vec<String> {
     let mut lines = Vec::new();
     for pid in kernel.list(Path::new("/proc")).unwrap_or_default() {
         let read = |name: &str| kernel.read(&Path::new("/proc").join(&pid).join(name));

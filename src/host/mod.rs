@@ -1,7 +1,7 @@
 //! The only I/O of the driver: running a tool, the few system calls, the log.
 //!
-//! There is one seam for tools ([`Tools`]) and one for the kernel ([`Kernel`]), so that tests can
-//! record what would run and refuse it.
+//! [`Tools`] is a seam: a test answers in LVM's place. What only the installer does with files is in
+//! [`files`].
 
 mod command;
 pub(crate) mod files;
@@ -15,7 +15,7 @@ mod signals;
 pub mod trust;
 
 pub use command::{Command, Effect, Output, Program, ToolError};
-pub use kernel::{DeviceNumber, Kernel, LinuxKernel, Lock, Owner};
+pub use kernel::{DeviceNumber, Kernel, Lock, Owner};
 pub use kernel_log::KernelLog;
 pub use log::{Log, Outcome};
 pub use process::Processes;
@@ -27,9 +27,8 @@ use std::time::Instant;
 pub trait Tools {
     /// Runs a tool to its end.
     ///
-    /// # Errors
-    /// When it is missing, cannot start, exits with a code that [`Command`] does not accept,
-    /// outlives its limit, or the driver is asked to stop meanwhile.
+    /// It fails when the tool is missing, cannot start, exits with a code that [`Command`] does not
+    /// accept, outlives its limit, or the driver is told to stop meanwhile.
     fn run(&self, command: &Command) -> Result<Output, ToolError>;
 
     /// Whether a tool of this name is in the tool directories.
@@ -41,14 +40,14 @@ pub struct Host<'a> {
     /// Runs tools.
     pub tools: &'a dyn Tools,
     /// Makes system calls.
-    pub kernel: &'a dyn Kernel,
+    pub kernel: &'a Kernel<'a>,
     /// Collects what the call does, for its one line in the log.
     pub log: Log,
 }
 
 impl<'a> Host<'a> {
     /// A host with an empty log.
-    pub fn new(tools: &'a dyn Tools, kernel: &'a dyn Kernel) -> Self {
+    pub fn new(tools: &'a dyn Tools, kernel: &'a Kernel<'a>) -> Self {
         Self {
             tools,
             kernel,
@@ -57,9 +56,6 @@ impl<'a> Host<'a> {
     }
 
     /// Runs a tool and notes it, with its duration, as a step of this call.
-    ///
-    /// # Errors
-    /// As [`Tools::run`].
     pub fn run(&self, command: &Command) -> Result<Output, ToolError> {
         let started = Instant::now();
         let result = self.tools.run(command);

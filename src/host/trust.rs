@@ -12,7 +12,7 @@ use crate::config::{Config, FILE_VARIABLE, Loaded};
 ///
 /// A problem is part of the result: calls that bring a volume up fail with it, calls that take one
 /// down go on with the defaults, in the mode that the file names.
-pub fn load(kernel: &dyn Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
+pub fn load(kernel: &Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
     let variable = variable.filter(|path| !path.is_empty());
     let file = variable.map_or_else(|| exe.with_file_name("config.toml"), PathBuf::from);
     match read(kernel, exe, &file, variable.is_some()) {
@@ -29,7 +29,7 @@ pub fn load(kernel: &dyn Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded
     }
 }
 
-fn read(kernel: &dyn Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Config, String> {
+fn read(kernel: &Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Config, String> {
     require_roots(kernel, exe)?;
     if let Some(dir) = exe.parent() {
         require_roots(kernel, dir)?;
@@ -72,7 +72,7 @@ fn read(kernel: &dyn Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<
 
 /// Checks the directory of a file, and of every link that leads to it: a user who can write there
 /// can put another file in its place.
-fn require_roots_on_the_way(kernel: &dyn Kernel, file: &Path) -> Result<(), String> {
+fn require_roots_on_the_way(kernel: &Kernel, file: &Path) -> Result<(), String> {
     /// As many as the kernel follows: `path_resolution(7)`.
     const MOST_LINKS: usize = 40;
     let mut file = file.to_owned();
@@ -92,7 +92,7 @@ fn require_roots_on_the_way(kernel: &dyn Kernel, file: &Path) -> Result<(), Stri
 }
 
 /// Fails if anybody but root could change this file or directory.
-pub fn require_roots(kernel: &dyn Kernel, path: &Path) -> Result<(), String> {
+pub fn require_roots(kernel: &Kernel, path: &Path) -> Result<(), String> {
     const GROUP_WRITES: u32 = 0o020;
     const OTHERS_WRITE: u32 = 0o002;
     const STICKY: u32 = 0o1000;

@@ -126,7 +126,7 @@ pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Gr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Command, LinuxKernel, Output, Signals, Tools};
+    use crate::host::{Command, Kernel, Output, Signals, Tools};
 
     /// LVM's answers about a volume, about the volumes of its group, and about all groups: what it
     /// prints, or the code that it fails with.
@@ -195,7 +195,7 @@ mod tests {
         ];
         for (name, answers, want) in cases {
             let signals = Signals::install().unwrap();
-            let (tools, kernel) = (Answers(answers), LinuxKernel::new(&signals));
+            let (tools, kernel) = (Answers(answers), Kernel::new(&signals));
             let host = Host::new(&tools, &kernel);
             let id = LvId::parse("vg/x").unwrap();
             let found = find(&host, &id, Duration::from_secs(1));

@@ -119,7 +119,7 @@ fn twin(source: &Source) -> String {
 ///
 /// # Errors
 /// The kernel's.
-pub fn bind(kernel: &dyn Kernel, from: &Row, dir: &Path, read_only: bool) -> Result<()> {
+pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, read_only: bool) -> Result<()> {
     let binding = || {
         format!(
             "binding {} to {}",
@@ -143,7 +143,7 @@ pub fn bind(kernel: &dyn Kernel, from: &Row, dir: &Path, read_only: bool) -> Res
 ///
 /// # Errors
 /// The kernel's.
-pub fn set_read_only(kernel: &dyn Kernel, like: &Row, dir: &Path, read_only: bool) -> Result<()> {
+pub fn set_read_only(kernel: &Kernel, like: &Row, dir: &Path, read_only: bool) -> Result<()> {
     // The flags are replaced as a whole, so those that it has are given again.
     let mut flags = flags_of(&like.options);
     flags.set(MsFlags::MS_RDONLY, read_only);
@@ -202,7 +202,7 @@ fn unmount_alone(host: &Host, limits: &Limits, dir: &Path) -> Result<io::Result<
 }
 
 fn take_off(
-    kernel: &dyn Kernel,
+    kernel: &Kernel,
     dir: &Path,
     unmount: impl Fn(u64) -> Result<io::Result<()>>,
 ) -> Result<()> {
@@ -229,7 +229,7 @@ fn take_off(
     )
 }
 
-fn busy(kernel: &dyn Kernel, dir: &Path, id: u64) -> String {
+fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
     let mut users = holders::kernels_own(kernel, dir);
     let processes = holders::of_mount(kernel, id, dir);
     if !processes.is_empty() {
@@ -260,7 +260,7 @@ fn busy(kernel: &dyn Kernel, dir: &Path, id: u64) -> String {
 }
 
 /// Takes back a bind mount that a call has just made.
-fn undo_bind(kernel: &dyn Kernel, dir: &Path) -> Result<()> {
+fn undo_bind(kernel: &Kernel, dir: &Path) -> Result<()> {
     take_off(kernel, dir, |_| Ok(kernel.unmount(dir)))
 }
 
@@ -282,7 +282,7 @@ impl MadeDirs {
     ///
     /// # Errors
     /// When one cannot be removed; rmdir(2) never removes anything but an empty directory.
-    pub fn undo(self, kernel: &dyn Kernel) -> Result<()> {
+    pub fn undo(self, kernel: &Kernel) -> Result<()> {
         for dir in self.0.iter().rev() {
             kernel
                 .remove_dir(dir)
@@ -296,7 +296,7 @@ impl MadeDirs {
 ///
 /// # Errors
 /// When it cannot be made, or something else than a directory is there; nothing is left then.
-pub fn make_dirs(kernel: &dyn Kernel, dir: &Path) -> Result<MadeDirs> {
+pub fn make_dirs(kernel: &Kernel, dir: &Path) -> Result<MadeDirs> {
     let mut missing = Vec::new();
     let mut next = Some(dir);
     while let Some(path) = next {

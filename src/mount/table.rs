@@ -83,7 +83,7 @@ impl Row {
 
     /// Whether this is a mount of the device with this number.
     #[must_use]
-    pub fn is_of(&self, kernel: &dyn Kernel, device: DeviceNumber) -> bool {
+    pub fn is_of(&self, kernel: &Kernel, device: DeviceNumber) -> bool {
         if self.device == device {
             return true;
         }
@@ -94,7 +94,7 @@ impl Row {
 
     /// The number of the block device below this mount, if there is one.
     #[must_use]
-    pub fn block_device(&self, kernel: &dyn Kernel) -> DeviceNumber {
+    pub fn block_device(&self, kernel: &Kernel) -> DeviceNumber {
         match kernel.device_number(&self.source) {
             Ok(Some(number)) if self.fs_type == "btrfs" => number,
             _ => self.device,
@@ -138,7 +138,7 @@ impl Table {
     ///
     /// # Errors
     /// When /proc is not mounted.
-    pub fn read(kernel: &dyn Kernel) -> Result<Self> {
+    pub fn read(kernel: &Kernel) -> Result<Self> {
         const MOUNTINFO: &str = "/proc/self/mountinfo";
         let text = kernel
             .read(Path::new(MOUNTINFO))
@@ -163,7 +163,7 @@ impl Table {
 
     /// The mounts of a device.
     #[must_use]
-    pub fn of_device(&self, kernel: &dyn Kernel, device: DeviceNumber) -> Vec<&Row> {
+    pub fn of_device(&self, kernel: &Kernel, device: DeviceNumber) -> Vec<&Row> {
         self.rows
             .iter()
             .filter(|row| row.is_of(kernel, device))
@@ -198,7 +198,7 @@ impl Table {
 ///
 /// # Errors
 /// The kernel's, other than that `path` does not exist.
-pub fn mounted_at(kernel: &dyn Kernel, path: &Path) -> Result<Option<u64>> {
+pub fn mounted_at(kernel: &Kernel, path: &Path) -> Result<Option<u64>> {
     let looking = || format!("looking at {}", path.display());
     let id = match kernel.mount_id(path) {
         Ok(id) => id,

@@ -28,7 +28,7 @@ impl Device {
     ///
     /// # Errors
     /// When `/dev/mapper` holds something of that name which is not LVM's.
-    pub fn find(kernel: &dyn Kernel, id: &LvId) -> Result<Option<Self>> {
+    pub fn find(kernel: &Kernel, id: &LvId) -> Result<Option<Self>> {
         /// Characters of a group's UUID and a volume's, without hyphens.
         const UUIDS: usize = 64;
         let path = id.device();
@@ -68,7 +68,7 @@ impl Device {
     ///
     /// # Errors
     /// When the device has gone.
-    pub fn size(&self, kernel: &dyn Kernel) -> Result<Bytes> {
+    pub fn size(&self, kernel: &Kernel) -> Result<Bytes> {
         let sectors: u64 = sysfs(kernel, self.number, "size")
             .ok()
             .and_then(|size| size.parse().ok())
@@ -79,18 +79,18 @@ impl Device {
 
     /// Whether the kernel refuses writes to it.
     #[must_use]
-    pub fn is_read_only(&self, kernel: &dyn Kernel) -> bool {
+    pub fn is_read_only(&self, kernel: &Kernel) -> bool {
         sysfs(kernel, self.number, "ro").is_ok_and(|ro| ro != "0")
     }
 
     /// Whether it is suspended itself, so that every access waits until somebody resumes it.
     #[must_use]
-    pub fn is_suspended(&self, kernel: &dyn Kernel) -> bool {
+    pub fn is_suspended(&self, kernel: &Kernel) -> bool {
         sysfs(kernel, self.number, "dm/suspended").is_ok_and(|suspended| suspended == "1")
     }
 
     /// The device-mapper name of the device that makes every access wait: this one, or one below it.
-    pub fn suspended(&self, kernel: &dyn Kernel) -> Option<String> {
+    pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
         suspended(kernel, &sysfs_path(self.number, ""), DEEPEST)
     }
 
@@ -98,7 +98,7 @@ impl Device {
     ///
     /// # Errors
     /// Which device is suspended, and how to resume it.
-    pub fn require_not_suspended(&self, kernel: &dyn Kernel) -> Result<()> {
+    pub fn require_not_suspended(&self, kernel: &Kernel) -> Result<()> {
         match self.suspended(kernel) {
             None => Ok(()),
             Some(name) => Err(Refusal::of(&self.id, Reason::Suspended(name)).into()),
@@ -109,7 +109,7 @@ impl Device {
     ///
     /// # Errors
     /// When /sys cannot be read.
-    pub fn holders(&self, kernel: &dyn Kernel) -> io::Result<Vec<String>> {
+    pub fn holders(&self, kernel: &Kernel) -> io::Result<Vec<String>> {
         kernel.list(&sysfs_path(self.number, "holders"))
     }
 
@@ -118,7 +118,7 @@ impl Device {
     ///
     /// # Errors
     /// When /sys cannot be read.
-    pub fn loops(&self, kernel: &dyn Kernel) -> io::Result<Vec<String>> {
+    pub fn loops(&self, kernel: &Kernel) -> io::Result<Vec<String>> {
         let block = Path::new("/sys/block");
         let mut loops = kernel.list(block)?;
         loops.retain(|name| name.starts_with("loop"));
@@ -134,7 +134,7 @@ impl Device {
 
     /// Whether the kernel still has it, and it is still the same volume.
     #[must_use]
-    pub fn is_still_there(&self, kernel: &dyn Kernel) -> bool {
+    pub fn is_still_there(&self, kernel: &Kernel) -> bool {
         Self::find(kernel, &self.id).is_ok_and(|now| now.as_ref() == Some(self))
     }
 
@@ -143,7 +143,7 @@ impl Device {
     ///
     /// # Errors
     /// That it does.
-    pub fn require_still_there(&self, kernel: &dyn Kernel) -> Result<()> {
+    pub fn require_still_there(&self, kernel: &Kernel) -> Result<()> {
         if !self.is_still_there(kernel) {
             bail!("{} was replaced by another device just now", self.id);
         }
@@ -153,7 +153,7 @@ impl Device {
 
 /// The active logical volume whose device has this number.
 #[must_use]
-pub fn volume_of(kernel: &dyn Kernel, number: DeviceNumber) -> Option<Device> {
+pub fn volume_of(kernel: &Kernel, number: DeviceNumber) -> Option<Device> {
     let name = sysfs(kernel, number, "dm/name").ok()?;
     let id = LvId::from_dm_name(&name)?;
     Device::find(kernel, &id)
@@ -164,7 +164,7 @@ pub fn volume_of(kernel: &dyn Kernel, number: DeviceNumber) -> Option<Device> {
 
 /// Whether the kernel has the volume's device, also if there is no node for it.
 #[must_use]
-pub fn is_in_kernel(kernel: &dyn Kernel, id: &LvId) -> bool {
+pub fn is_in_kernel(kernel: &Kernel, id: &LvId) -> bool {
     let all = Path::new("/sys/block");
     let name = id.dm_name();
     let names = kernel.list(all).unwrap_or_default();
@@ -176,7 +176,7 @@ pub fn is_in_kernel(kernel: &dyn Kernel, id: &LvId) -> bool {
 
 /// Whether the host swaps on the device with this number.
 #[must_use]
-pub fn is_swap(kernel: &dyn Kernel, number: DeviceNumber) -> bool {
+pub fn is_swap(kernel: &Kernel, number: DeviceNumber) -> bool {
     // Columns: Filename Type Size Used Priority, below a line of titles; see proc(5).
     let swaps = kernel.read(Path::new("/proc/swaps")).unwrap_or_default();
     swaps
@@ -190,7 +190,7 @@ pub fn is_swap(kernel: &dyn Kernel, number: DeviceNumber) -> bool {
 const DEEPEST: usize = 16;
 
 /// The name of the first suspended device at or below this directory of /sys.
-fn suspended(kernel: &dyn Kernel, dir: &Path, deepest: usize) -> Option<String> {
+fn suspended(kernel: &Kernel, dir: &Path, deepest: usize) -> Option<String> {
     let read = |entry| kernel.read(&dir.join(entry)).unwrap_or_default();
     if read("dm/suspended").trim_end() == "1" {
         return Some(read("dm/name").trim_end().to_owned());
@@ -207,7 +207,7 @@ fn sysfs_path(number: DeviceNumber, entry: &str) -> PathBuf {
     PathBuf::from(format!("/sys/dev/block/{number}/{entry}"))
 }
 
-fn sysfs(kernel: &dyn Kernel, number: DeviceNumber, entry: &str) -> io::Result<String> {
+fn sysfs(kernel: &Kernel, number: DeviceNumber, entry: &str) -> io::Result<String> {
     let text = kernel.read(&sysfs_path(number, entry))?;
     Ok(text.trim_end().to_owned())
 }

@@ -68,7 +68,7 @@ pub fn require_same(host: &Host, word: &str, device: &Device, name: Option<&str>
 }
 
 /// The mounts of a device in other mount namespaces, one for each namespace.
-pub fn elsewhere(kernel: &dyn Kernel, config: &Config, device: &Device) -> Vec<Elsewhere> {
+pub fn elsewhere(kernel: &Kernel, config: &Config, device: &Device) -> Vec<Elsewhere> {
     let namespace = |pid: &str| kernel.link(&proc_file(pid, "ns/mnt")).ok();
     let mut seen: BTreeSet<PathBuf> = namespace("self").into_iter().collect();
     let of_host = namespace("1");

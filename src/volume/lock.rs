@@ -28,7 +28,7 @@ fn path_of_uuid(lv_uuid: &str) -> PathBuf {
 ///
 /// # Errors
 /// When it is still held then, naming the holders; or the driver is told to stop.
-pub fn hold(kernel: &dyn Kernel, device: &Device, limit: Duration) -> Result<Lock> {
+pub fn hold(kernel: &Kernel, device: &Device, limit: Duration) -> Result<Lock> {
     hold_file(kernel, &path_of(device), limit).with_context(|| format!("locking {}", device.id))
 }
 
@@ -36,7 +36,7 @@ pub fn hold(kernel: &dyn Kernel, device: &Device, limit: Duration) -> Result<Loc
 ///
 /// # Errors
 /// As [`hold`].
-pub fn hold_inactive(kernel: &dyn Kernel, volume: &Volume, limit: Duration) -> Result<Lock> {
+pub fn hold_inactive(kernel: &Kernel, volume: &Volume, limit: Duration) -> Result<Lock> {
     let path = path_of_uuid(&volume.uuid.replace('-', ""));
     hold_file(kernel, &path, limit).with_context(|| format!("locking {}", volume.id))
 }
@@ -45,12 +45,12 @@ pub fn hold_inactive(kernel: &dyn Kernel, volume: &Volume, limit: Duration) -> R
 ///
 /// # Errors
 /// As [`hold`].
-pub fn hold_name(kernel: &dyn Kernel, dm_name: &str, limit: Duration) -> Result<Lock> {
+pub fn hold_name(kernel: &Kernel, dm_name: &str, limit: Duration) -> Result<Lock> {
     let path = Path::new(LOCK_DIR).join(format!("create-{dm_name}.lock"));
     hold_file(kernel, &path, limit).with_context(|| format!("locking the name {dm_name}"))
 }
 
-fn hold_file(kernel: &dyn Kernel, path: &Path, limit: Duration) -> Result<Lock> {
+fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
     // flock(2) cannot wait with a limit and be woken by a signal, so it is asked again, less and
     // less often.
     let started = Instant::now();
