@@ -1,7 +1,7 @@
 //! A FlexVolume driver for LVM: gives Kubernetes pods logical volumes, and never formats data away.
 //!
-//! Every floor uses only those below it: `cli`; `calls` and `commands`; `lvm`, `fs`, `mount`,
-//! `device`, `lock`; `host`; and what only parses.
+//! Every floor uses only those below it: `cli`; `calls`, `commands`, `install` and `child`;
+//! `volume`; `fs`, `lvm` and `mount`; `host`; and what only parses or prints.
 
 // Used by its own executable and tests alone.
 #![allow(
@@ -16,11 +16,11 @@ mod child;
 pub mod cli;
 mod commands;
 mod config;
-pub mod fs;
+mod fs;
 mod host;
 mod install;
-pub mod lvm;
-pub mod mount;
+mod lvm;
+mod mount;
 mod names;
 mod options;
 mod output;
@@ -31,6 +31,10 @@ mod volume;
 #[doc(hidden)]
 pub mod for_tests {
     pub use crate::config::Config;
+    pub use crate::fs::scan::{Backup, Examination, examine};
+    pub use crate::fs::superblock::{Family, ReadAt, Superblock, read_primary};
+    pub use crate::lvm::{Record, Report};
+    pub use crate::mount::{KubeletPath, Row, Table};
     pub use crate::names::{Bytes, FsType, LvId, LvName, VgName, same_host};
     pub use crate::options::{MountOptions, Options, holds_secret};
 }

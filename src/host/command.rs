@@ -166,7 +166,10 @@ impl Command {
 
 /// A word as a shell takes it for one.
 fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c);
+    // A tilde means something at the beginning; kubelet's directory for a driver has one inside.
+    let is_plain = |c: char| {
+        c.is_ascii_alphanumeric() || "-_=+:,./@%".contains(c) || (c == '~' && word.starts_with('/'))
+    };
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
     } else {
@@ -303,13 +306,24 @@ mod tests {
 
     #[test]
     fn a_line_can_be_pasted_into_a_shell_and_leaves_out_how_to_answer() {
-        let words = ["", "a b", "it's", "$(x)", "~", "a=b,c@d:%", "*", "<", "-o"];
+        let words = [
+            "",
+            "a b",
+            "it's",
+            "$(x)",
+            "~",
+            "/a~b",
+            "a=b,c@d:%",
+            "*",
+            "<",
+            "-o",
+        ];
         let command = Command::reads("lvs", Duration::from_secs(1))
             .unseen(["--config", "a=\"%s\" b=0"])
             .args(words);
         assert_eq!(
             command.line(),
-            r"lvs '' 'a b' 'it'\''s' '$(x)' '~' a=b,c@d:% '*' '<' -o"
+            r"lvs '' 'a b' 'it'\''s' '$(x)' '~' /a~b a=b,c@d:% '*' '<' -o"
         );
         let whole = command.whole_line();
         assert!(

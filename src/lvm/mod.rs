@@ -9,10 +9,8 @@ mod words;
 
 pub use change::{activate, create, deactivate, extend, refresh, retag};
 pub use find::{Found, all_volumes, find, find_group, has_unused_table, tagged};
-pub use record::{
-    Made, Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag,
-};
-pub use report::{Group, Report, Volume};
+pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag};
+pub use report::{Report, Volume};
 
 #[cfg(test)]
 pub use report::sample;

@@ -19,8 +19,7 @@ mod support;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use flexvolume_lvm::fs::scan::{Examination, examine};
-use flexvolume_lvm::fs::superblock::{Family, Superblock, read_primary};
+use flexvolume_lvm::for_tests::{Examination, Family, Superblock, examine, read_primary};
 use support::sh;
 use tempfile::NamedTempFile;
 

@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
-use flexvolume_lvm::fs::scan::{Backup, Examination, examine};
-use flexvolume_lvm::fs::superblock::{ReadAt, read_primary};
+use flexvolume_lvm::for_tests::{Backup, Examination, ReadAt, examine, read_primary};
 
 use crate::{GIB, MIB, TIB, UUID};
 

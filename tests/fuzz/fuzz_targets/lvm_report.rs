@@ -1,8 +1,7 @@
 //! What lvs prints. The tags in it may have been set by anybody who may change the volume group.
 #![no_main]
 
-use flexvolume_lvm::for_tests::LvId;
-use flexvolume_lvm::lvm::{Record, Report};
+use flexvolume_lvm::for_tests::{LvId, Record, Report};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|report: &[u8]| {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use flexvolume_lvm::mount::{Place, Row, Table};
+use flexvolume_lvm::for_tests::{KubeletPath, Row, Table};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(table.by_id(row.id).map(|first| first.id), Some(row.id));
         assert!(table.on_top_of(row.parent).any(|on_top| on_top == row));
         let _ = (
-            Place::of(&row.mount_point),
+            KubeletPath::of(&row.mount_point),
             row.is_whole(),
             row.is_read_only(),
         );
