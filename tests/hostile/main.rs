@@ -263,7 +263,8 @@ fn is_checked(word: &str) -> bool {
         "--nosuffix",
         "--config",
         "report/time_format=\"%s\" report/list_item_separator=\",\" \
-         report/binary_values_as_numeric=0 report/compact_output=0 log/report_command_log=0",
+         report/binary_values_as_numeric=0 report/compact_output=0 log/report_command_log=0 \
+         log/command_names=0",
         "--options",
         "--",
         "--activate",
