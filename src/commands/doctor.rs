@@ -50,8 +50,8 @@ impl Checks {
 }
 
 /// The tools without which nothing works, and those that only some filesystems need.
-const NEEDED: [&str; 8] = [
-    "lvs", "vgs", "lvchange", "lvcreate", "lvextend", "blkid", "mount", "e2fsck",
+const NEEDED: [&str; 9] = [
+    "lvs", "vgs", "lvchange", "lvcreate", "lvextend", "blkid", "wipefs", "mount", "e2fsck",
 ];
 const FOR_SOME: [(&str, &str); 8] = [
     ("mkfs.ext2", "ext2"),

@@ -74,7 +74,15 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
         seen.facts.lvm = listed(id, ask.all);
     }
     if let Decision::Look(_) = decision {
-        decision = seen.settle(&wish)?;
+        decision = seen.settle_up_to(Level::Lvm, &wish)?;
+        let is_new = seen.facts.is_new();
+        // An lvcreate may be at work on it.
+        let _being_made = is_new
+            .then(|| lock::hold_name(host.kernel, &id.dm_name(), ask.patience))
+            .transpose()?;
+        if let Decision::Look(_) = decision {
+            decision = seen.settle(&wish)?;
+        }
     }
     if seen.facts.lvm.is_none() {
         seen.facts.lvm = Some(seen.ask_lvm(!ask.read_only));

@@ -97,7 +97,8 @@ pub fn mount_device(
 }
 
 /// Whether the kernel refuses a filesystem for that. There is an error code for much, EINVAL, and
-/// only words for this. Tried: ext4, xfs and btrfs of Linux 6.1 and 6.12.
+/// only words for this. Sources: Linux' fs/ext4/super.c, fs/btrfs/disk-io.c and `xfs_sb.c`;
+/// tried: xfs of Linux 6.12.
 fn has_unknown_features(said: &str) -> bool {
     let features = ["unsupported optional features", "compatible features"];
     features.iter().any(|words| said.contains(words))

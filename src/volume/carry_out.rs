@@ -9,6 +9,7 @@ use super::activate::{Job, ensure_not_suspended};
 use super::decision::{Decision, Grow, Level, Mount};
 use super::device::Device;
 use super::facts::{Elsewhere, There};
+use super::lock;
 use super::look::Look;
 use super::make::make;
 use super::reason::Refusal;
@@ -46,8 +47,16 @@ fn under_lock(job: &Job, dir: &Path, lock: &Lock) -> Result<Option<String>> {
     const TRIES: usize = 8;
     let (host, id) = (job.host, &job.options.id);
     let wish = job.wish(Some(dir));
+    let mut being_made = None;
     for _ in 0..TRIES {
         let mut seen = job.look(Some(dir));
+        seen.settle_up_to(Level::Lvm, &wish)?;
+        if being_made.is_none() && seen.facts.is_new() {
+            // A killed call may have left its lvcreate at work, which is to wipe what is there.
+            let limit = job.config.limits.lock;
+            being_made = Some(lock::hold_name(host.kernel, &id.dm_name(), limit)?);
+            continue;
+        }
         let decision = seen.settle(&wish)?;
         let Some(device) = seen.facts.device.clone() else {
             bail!("{id} was deactivated just now; the call may be repeated");

@@ -190,4 +190,9 @@ impl Facts {
             _ => None,
         }
     }
+
+    /// Whether the driver's own lvcreate made it, and nothing was put there since.
+    pub fn is_new(&self) -> bool {
+        self.volume().is_some_and(|volume| volume.record.new)
+    }
 }

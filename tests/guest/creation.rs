@@ -12,6 +12,14 @@ set -- $(echo "$*" | sed "s/--wipesignatures y --zero y/--wipesignatures n --zer
 $REAL "$@"
 kill -KILL $PPID"#;
 
+/// The driver is killed, and its lvcreate goes on: it has not wiped the volume yet.
+const ORPHANED: &str = r#"[ -e $HERE/go ] && exec $REAL "$@"
+set -- $(echo "$*" | sed "s/--wipesignatures y --zero y/--wipesignatures n --zero n/")
+$REAL "$@"
+kill -KILL $PPID
+until [ -e $HERE/go ]; do sleep 0.1; done
+wipefs -qa /dev/orphans/data"#;
+
 /// A file of the removed volume's.
 const THEIRS: &str = "theirs";
 
@@ -22,8 +30,17 @@ kill -KILL $PPID"#;
 
 /// Where a removed volume held this filesystem, a call makes a new one and is killed with lvcreate.
 fn cut_short(name: &str, lvcreate: &str, left: &str) -> (Node, Group, Volume) {
+    let (node, group, volume, tools) = killed(name, lvcreate, left);
+    tools.let_go();
+    (node, group, volume)
+}
+
+fn killed(name: &str, lvcreate: &str, left: &str) -> (Node, Group, Volume, Tools) {
     let tools = Tools::new().put("lvcreate", lvcreate);
-    let lines = format!("{}[volume_group.{name}]\ncreate = true\n", tools.config());
+    let lines = format!(
+        "{}[limits]\nlock = 2\n[volume_group.{name}]\ncreate = true\n",
+        tools.config()
+    );
     let node = Node::with_config(Mode::MountOnly, &lines);
     let group = Group::new(name);
     let volume = Volume::new(&group, "data").with("size", "320m");
@@ -32,8 +49,7 @@ fn cut_short(name: &str, lvcreate: &str, left: &str) -> (Node, Group, Volume) {
     let args = ["mount", text(&dir), &volume.json_for("pod")];
     node.start(&args).dies();
     assert_eq!(group.tags("data"), "flexvolume.new");
-    tools.let_go();
-    (node, group, volume)
+    (node, group, volume, tools)
 }
 
 fn kind(volume: &Volume) -> String {
@@ -69,6 +85,25 @@ fn what_a_removed_volume_held_is_not_shown_when_lvcreate_was_killed_before_its_w
         assert!(!dir.join(THEIRS).exists());
         group.assert_recorded("data", "ext4");
     }
+}
+
+#[test]
+fn an_orphaned_lvcreate_is_waited_for() {
+    let (node, group, volume, tools) = killed("orphans", ORPHANED, "ext4");
+    // It keeps the lock of the name.
+    node.mount_fails(&volume, &["has been held for 2 s by"]);
+    assert_eq!(group.tags("data"), "flexvolume.new");
+    tools.let_go();
+    eventually("the wipe", || {
+        node.call(&[
+            "mount",
+            text(&precreated(node.pod_dir("pod", &volume))),
+            &volume.json(),
+        ])
+        .status
+            == "Success"
+    });
+    group.assert_recorded("data", "ext4");
 }
 
 #[test]
