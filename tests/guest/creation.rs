@@ -1,7 +1,7 @@
 //! lvcreate is killed before it has wiped what a removed volume left in the new one's place. Nobody
 //! may ever see that, and what somebody put there must not be lost.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::prelude::*;
 
@@ -11,14 +11,6 @@ const KILLED: &str = r#"[ -e $HERE/go ] && exec $REAL "$@"
 set -- $(echo "$*" | sed "s/--wipesignatures y --zero y/--wipesignatures n --zero n/")
 $REAL "$@"
 kill -KILL $PPID"#;
-
-/// The driver is killed, and its lvcreate goes on: it has not wiped the volume yet.
-const ORPHANED: &str = r#"[ -e $HERE/go ] && exec $REAL "$@"
-set -- $(echo "$*" | sed "s/--wipesignatures y --zero y/--wipesignatures n --zero n/")
-$REAL "$@"
-kill -KILL $PPID
-until [ -e $HERE/go ]; do sleep 0.1; done
-wipefs -qa /dev/orphans/data"#;
 
 /// A file of the removed volume's.
 const THEIRS: &str = "theirs";
@@ -30,17 +22,8 @@ kill -KILL $PPID"#;
 
 /// Where a removed volume held this filesystem, a call makes a new one and is killed with lvcreate.
 fn cut_short(name: &str, lvcreate: &str, left: &str) -> (Node, Group, Volume) {
-    let (node, group, volume, tools) = killed(name, lvcreate, left);
-    tools.let_go();
-    (node, group, volume)
-}
-
-fn killed(name: &str, lvcreate: &str, left: &str) -> (Node, Group, Volume, Tools) {
     let tools = Tools::new().put("lvcreate", lvcreate);
-    let lines = format!(
-        "{}[limits]\nlock = 2\n[volume_group.{name}]\ncreate = true\n",
-        tools.config()
-    );
+    let lines = format!("{}[volume_group.{name}]\ncreate = true\n", tools.config());
     let node = Node::with_config(Mode::MountOnly, &lines);
     let group = Group::new(name);
     let volume = Volume::new(&group, "data").with("size", "320m");
@@ -49,7 +32,8 @@ fn killed(name: &str, lvcreate: &str, left: &str) -> (Node, Group, Volume, Tools
     let args = ["mount", text(&dir), &volume.json_for("pod")];
     node.start(&args).dies();
     assert_eq!(group.tags("data"), "flexvolume.new");
-    (node, group, volume, tools)
+    tools.let_go();
+    (node, group, volume)
 }
 
 fn kind(volume: &Volume) -> String {
@@ -89,20 +73,24 @@ fn what_a_removed_volume_held_is_not_shown_when_lvcreate_was_killed_before_its_w
 
 #[test]
 fn an_orphaned_lvcreate_is_waited_for() {
-    let (node, group, volume, tools) = killed("orphans", ORPHANED, "ext4");
-    // It keeps the lock of the name.
+    let lines = "[limits]\nlock = 2\n[volume_group.orphans]\ncreate = true\n";
+    let node = Node::with_config(Mode::MountOnly, lines);
+    let group = Group::new("orphans");
+    let volume = Volume::new(&group, "data");
+    node.done(&["attach", &volume.json(), &host_name()]);
+    // Its driver was killed, and it has the lock of the name until it has wiped the volume.
+    let lock = "/run/flexvolume-lvm/create-orphans-data.lock";
+    let orphan = Process::new(&format!("exec flock -o {lock} sleep 600"), Path::new("/"));
+    eventually("its lock", || {
+        assert_cmd::Command::new("flock")
+            .args(["-n", lock, "true"])
+            .output()
+            .is_ok_and(|output| !output.status.success())
+    });
     node.mount_fails(&volume, &["has been held for 2 s by"]);
     assert_eq!(group.tags("data"), "flexvolume.new");
-    tools.let_go();
-    eventually("the wipe", || {
-        node.call(&[
-            "mount",
-            text(&precreated(node.pod_dir("pod", &volume))),
-            &volume.json(),
-        ])
-        .status
-            == "Success"
-    });
+    drop(orphan);
+    node.up("pod", &volume);
     group.assert_recorded("data", "ext4");
 }
 
