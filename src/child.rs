@@ -33,7 +33,7 @@ fn failure(error: &anyhow::Error, code: u8) -> Printed {
     Printed::failure(format!("{error:#}\n"), code)
 }
 
-/// `examine-stdin <size> <time of creation>`, both decimal, with the device on standard input.
+/// `examine-stdin <size> <time of creation> [flush]`, in decimal, with the device on standard input.
 fn examine_stdin(words: &[OsString]) -> Result<String> {
     let number = |n: usize| -> Result<u64> {
         let word = words.get(n).and_then(|word| word.to_str());
@@ -41,8 +41,9 @@ fn examine_stdin(words: &[OsString]) -> Result<String> {
         word.parse().context("reading a number")
     };
     let device = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-    // lvcreate does not: if the power went, what it has wiped could show again.
-    device.sync_all().context("flushing the disk")?;
+    if words.get(3).is_some() {
+        device.sync_all().context("flushing the disk")?;
+    }
     let seen = examine(&device, number(1)?, number(2)?);
     Ok(serde_json::to_string(&seen)?)
 }
