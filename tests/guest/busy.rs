@@ -48,9 +48,9 @@ fn a_busy_volume_stays_mounted_and_each_process_is_named() {
             "mapped file @/lib.so",
         ),
         ("exec chroot @ /busybox sleep 1000", "working directory @"),
-        // Its root alone is on the volume, and what it runs.
+        // Its root alone is on the volume, and what it runs. It wants a namespace to enter: its own.
         (
-            "exec nsenter --root=@ --wd=/ /busybox sleep 1000",
+            "exec nsenter --uts=/proc/self/ns/uts --root=@ --wd=/ /busybox sleep 1000",
             "root directory @",
         ),
     ];
