@@ -54,7 +54,15 @@ pub(super) fn in_sector(sector: &[u8], offset: u64, size: u64) -> Option<&'stati
         round_down(size, 65_536).checked_sub(65_536),
     ];
     let is_md = || ends.into_iter().flatten().any(|place| is_at(place, &MD));
+    // LUKS2 has its second header at one of these, by the size of the first (cryptsetup's
+    // docs/on-disk-format-luks2.pdf, "Binary Header").
+    let is_luks = || {
+        sector.starts_with(b"SKUL\xBA\xBE")
+            && offset.is_power_of_two()
+            && (16 << 10..=4 << 20).contains(&offset)
+    };
     known
+        .or_else(|| is_luks().then_some("a second LUKS2 header"))
         .or_else(|| is_md().then_some("an md superblock"))
         .or_else(|| is_zfs(sector, offset, size).then_some("a ZFS label"))
 }
@@ -95,7 +103,9 @@ mod tests {
             assert_eq!(found(SIZE, *place, mark), Some(*name), "{place}");
             assert_eq!(found(SIZE, place + (7 << 20), mark), None, "{name} {place}");
         }
-        let cases: [(&str, u64, &[u8], bool); 9] = [
+        let cases: [(&str, u64, &[u8], bool); 11] = [
+            ("second LUKS2 header", 16 << 10, b"SKUL\xBA\xBE", true),
+            ("LUKS2 elsewhere", 48 << 10, b"SKUL\xBA\xBE", false),
             ("md 1.0", SIZE - 8192, &MD, true),
             ("md 0.90", (32 << 20) - (64 << 10), &MD, true),
             ("md elsewhere", SIZE - 4096, &MD, false),
