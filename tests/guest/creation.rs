@@ -80,7 +80,8 @@ fn an_orphaned_lvcreate_is_waited_for() {
     node.done(&["attach", &volume.json(), &host_name()]);
     // Its driver was killed, and it has the lock of the name until it has wiped the volume.
     let lock = "/run/flexvolume-lvm/create-orphans-data.lock";
-    let orphan = Process::new(&format!("exec flock -o {lock} sleep 600"), Path::new("/"));
+    let line = format!("exec 9>> {lock}; flock 9; exec sleep 600");
+    let orphan = Process::new(&line, Path::new("/"));
     eventually("its lock", || {
         assert_cmd::Command::new("flock")
             .args(["-n", lock, "true"])
