@@ -10,7 +10,9 @@ use crate::host::{Host, Lock};
 use crate::lvm::Volume;
 use crate::names::{FsType, LvId};
 use crate::options::Options;
-use crate::volume::{Content, Decision, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Wish, lock};
+use crate::volume::{
+    Content, Decision, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Purpose, Wish, lock,
+};
 
 /// What is asked of a look.
 #[derive(Clone, Copy, Default)]
@@ -60,7 +62,7 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
         options: &options,
     };
     let wish = Wish {
-        only_active: false,
+        purpose: Purpose::Filesystem,
         ..job.wish(None)
     };
     let mut seen = job.look(None);

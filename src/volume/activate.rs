@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 
 use super::create::create;
-use super::decision::{Create, Decision, Wish};
+use super::decision::{Create, Decision, Purpose, Wish};
 use super::device::{Device, is_in_kernel};
 use super::look::Look;
 use super::reason::Refusal;
@@ -38,6 +38,7 @@ impl<'a> Job<'a> {
                 allowed: policy.create,
                 size: *size,
                 largest: policy.max_size,
+                reserve: policy.reserve,
             },
             _ => Create {
                 size: *size,
@@ -45,7 +46,7 @@ impl<'a> Job<'a> {
             },
         };
         Wish {
-            only_active: dir.is_none(),
+            purpose: dir.map_or(Purpose::Device, |_| Purpose::Filesystem),
             fs: self.options.fs,
             default_fs: self.config.default_fs,
             read_only: self.options.read_only,

@@ -86,7 +86,12 @@ fn under_lock(job: &Job, dir: &Path, lock: &Lock) -> Result<Option<String>> {
                 return mount_first(job, &mut seen, &device, &how, dir, lock);
             }
             Decision::Refuse(reason) => return Err(Refusal::of(id, reason).into()),
-            Decision::Look(_) | Decision::Ready | Decision::Create(_) | Decision::Activate => {}
+            // What was there a moment ago has changed.
+            Decision::Look(_)
+            | Decision::Ready
+            | Decision::Create(_)
+            | Decision::Activate
+            | Decision::Extend => {}
         }
     }
     bail!("the mounts of {id} change faster than they can be read; the call may be repeated")

@@ -1,13 +1,13 @@
-//! Making a volume on demand, and what the node's config says of its size.
+//! Making a volume on demand.
 
 use anyhow::{Result, bail};
 
 use super::activate::Job;
+use super::decide::uses_up;
 use super::lock;
-use crate::config::{Config, VolumeGroup};
-use crate::host::Host;
+use super::reason::{Reason, Refusal};
 use crate::lvm::{self, Found};
-use crate::names::{Bytes, LvId};
+use crate::names::Bytes;
 
 /// Makes the volume if there still is none of its name.
 ///
@@ -29,37 +29,18 @@ pub fn create(job: &Job, size: Bytes) -> Result<()> {
         return Ok(());
     }
     let pool = options.thin_pool.as_ref().or(policy.thin_pool.as_ref());
-    if pool.is_none() {
-        require_reserve(host, config, policy, id, size)?;
+    if pool.is_none() && policy.reserve.get() > 0 {
+        let Some(group) = lvm::find_group(host, id.vg(), config.limits.query)? else {
+            return Err(Refusal::of(id, Reason::NoGroup).into());
+        };
+        if uses_up(group.free, size, policy.reserve) {
+            let reason = Reason::Reserve {
+                more: size,
+                free: group.free,
+                reserve: policy.reserve,
+            };
+            return Err(Refusal::of(id, reason).into());
+        }
     }
     lvm::create(host, &config.limits, id, size, pool, policy, &lock)
-}
-
-/// Fails if growing or making a volume by `more` would use up what the config keeps free.
-///
-/// # Errors
-/// The reason.
-pub fn require_reserve(
-    host: &Host,
-    config: &Config,
-    policy: &VolumeGroup,
-    id: &LvId,
-    more: Bytes,
-) -> Result<()> {
-    let reserve = policy.reserve;
-    if reserve.get() == 0 {
-        return Ok(());
-    }
-    let Some(group) = lvm::find_group(host, id.vg(), config.limits.query)? else {
-        bail!("the volume group {} has just gone", id.vg());
-    };
-    if group.free.get().saturating_sub(more.get()) < reserve.get() {
-        bail!(
-            "{id} needs {more} more; {} has {} free, and the node's config keeps {reserve} of it \
-             (`reserve`)",
-            id.vg(),
-            group.free
-        );
-    }
-    Ok(())
 }

@@ -2,12 +2,12 @@
 //! wish give the same decision. Read it from top to bottom; it goes from what costs nothing to know
 //! to what costs most, and mkfs is its very last arm.
 
-use super::decision::{Create, Decision, Grow, Level, Mount, Wish};
+use super::decision::{Create, Decision, Grow, Level, Mount, Purpose, Wish};
 use super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
 use super::reason::{Doubt, Reason};
 use crate::lvm::Volume;
 use crate::mount::Row;
-use crate::names::FsType;
+use crate::names::{Bytes, FsType};
 
 /// A filesystem that is this much smaller than its volume was not grown along with it. Less is what
 /// alignment and whole block groups leave unused.
@@ -22,14 +22,16 @@ pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
         return Decision::Refuse(Reason::NotItsDevice(why.clone()));
     }
     if facts.device.is_some() {
-        if wish.only_active {
+        if wish.purpose == Purpose::Device {
             return Decision::Ready;
         }
         let Some(uses) = &facts.uses else {
             return Decision::Look(Level::Uses);
         };
-        if let Some(decision) = of_uses(facts, uses, wish) {
-            return decision;
+        match (of_uses(facts, uses, wish), wish.purpose) {
+            // A volume is extended wherever it is mounted.
+            (None, _) | (Some(Decision::Keep { .. } | Decision::Bind(_)), Purpose::Size(_)) => {}
+            (Some(decision), _) => return decision,
         }
     }
     let Some(lvm) = &facts.lvm else {
@@ -38,8 +40,9 @@ pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
     if let Some(decision) = of_lvm(facts, lvm, wish) {
         return decision;
     }
-    match (&facts.content, facts.volume()) {
-        (Some(content), Some(volume)) => of_content(facts, content, volume, wish),
+    match (wish.purpose, &facts.content, facts.volume()) {
+        (Purpose::Size(size), _, Some(volume)) => of_size(volume, size, wish),
+        (_, Some(content), Some(volume)) => of_content(facts, content, volume, wish),
         _ => Decision::Look(Level::Content),
     }
 }
@@ -79,7 +82,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
     let from = best(&uses.mounts)?;
     Some(if let Some(reason) = wrong_type(from, wish) {
         Decision::Refuse(reason)
-    } else if !wish.read_only && from.is_filesystem_read_only() {
+    } else if writes_through(from, wish) {
         Decision::Refuse(Reason::MountedReadOnly(from.mount_point.clone()))
     } else {
         Decision::Bind(from.clone())
@@ -91,12 +94,17 @@ fn keep(row: &Row, wish: &Wish) -> Decision {
     if let Some(reason) = wrong_type(row, wish) {
         return Decision::Refuse(reason);
     }
-    if !wish.read_only && row.is_filesystem_read_only() {
+    if writes_through(row, wish) {
         return Decision::Refuse(Reason::ThereReadOnly(row.mount_point.clone()));
     }
     Decision::Keep {
         read_only: (wish.read_only != row.is_read_only()).then_some(wish.read_only),
     }
+}
+
+/// Whether a pod is to write through a mount whose filesystem cannot be written.
+fn writes_through(row: &Row, wish: &Wish) -> bool {
+    wish.purpose == Purpose::Filesystem && !wish.read_only && row.is_filesystem_read_only()
 }
 
 fn wrong_type(row: &Row, wish: &Wish) -> Option<Reason> {
@@ -171,6 +179,7 @@ fn absent(wish: &Wish) -> Decision {
         allowed,
         size,
         largest,
+        ..
     } = wish.create;
     Decision::Refuse(match size {
         _ if !allowed => Reason::NoVolume(size),
@@ -183,8 +192,38 @@ fn absent(wish: &Wish) -> Decision {
     })
 }
 
+/// May it be made this large? It never becomes smaller.
+fn of_size(volume: &Volume, size: Bytes, wish: &Wish) -> Decision {
+    let more = Bytes::new(size.get().saturating_sub(volume.size.get()));
+    let Create {
+        largest, reserve, ..
+    } = wish.create;
+    // A thin volume takes nothing from the group.
+    let group = volume.pool.is_none().then_some(volume.free);
+    Decision::Refuse(match (largest, group) {
+        _ if more.get() == 0 => return Decision::Ready,
+        (Some(largest), _) if size > largest => Reason::TooLarge { size, largest },
+        (_, Some(free)) if free < more => Reason::NoRoom {
+            more,
+            free,
+            has: volume.size,
+        },
+        (_, Some(free)) if uses_up(free, more, reserve) => Reason::Reserve {
+            more,
+            free,
+            reserve,
+        },
+        _ => return Decision::Extend,
+    })
+}
+
+/// Whether `more` would leave less than `reserve` of what is `free` in a group.
+pub fn uses_up(free: Bytes, more: Bytes, reserve: Bytes) -> bool {
+    reserve.get() > 0 && free.get().saturating_sub(more.get()) < reserve.get()
+}
+
 /// What speaks against writing to a volume of this thin pool.
-pub fn of_pool(pool: &Volume, wish: &Wish) -> Option<Reason> {
+fn of_pool(pool: &Volume, wish: &Wish) -> Option<Reason> {
     let limit = wish.pool_limit;
     let fills = [
         ("data", pool.data_percent),

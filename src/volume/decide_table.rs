@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::super::decision::{Create, Decision, Grow, Level, Mount, Wish};
+use super::super::decision::{Create, Decision, Grow, Level, Mount, Purpose, Wish};
 use super::super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
 use super::super::reason::{Doubt, Reason};
 use super::decide;
@@ -10,10 +10,10 @@ use crate::fs::Backup;
 use crate::host::DeviceNumber;
 use crate::lvm::{self, Record, Volume};
 use crate::mount::{Row, Table};
-use crate::names::{Bytes, FsType, LvId};
+use crate::names::{Bytes, FsType, LvId, LvName};
 use crate::volume::device::Device;
 
-use Decision::{Activate, Bind, Keep, Look, Ready, Refuse, Resume};
+use Decision::{Activate, Bind, Extend, Keep, Look, Ready, Refuse, Resume};
 use FsType::{Btrfs, Ext2, Ext3, Ext4, Xfs};
 
 const GIB: u64 = 1 << 30;
@@ -47,7 +47,7 @@ fn blank() -> Facts {
 
 fn wish() -> Wish {
     Wish {
-        only_active: false,
+        purpose: Purpose::Filesystem,
         fs: Some(FsType::Ext4),
         default_fs: FsType::Xfs,
         read_only: false,
@@ -88,6 +88,19 @@ fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
 fn row(at: &str, fs: &str, options: &str, super_options: &str) -> Row {
     let line = format!("36 1 254:1 / {at} {options} - {fs} /dev/mapper/vg-lv {super_options}");
     Table::parse(&line).rows()[0].clone()
+}
+
+const ROOM: Bytes = Bytes::new(10 * GIB);
+
+/// It has 1 GiB, is to have 2, and there is room.
+fn larger(facts: &mut Facts, wish: &mut Wish) {
+    volume(facts).size = Bytes::new(GIB);
+    volume(facts).free = ROOM;
+    wish.purpose = Purpose::Size(Bytes::new(2 * GIB));
+}
+
+fn vg_pool() -> LvId {
+    LvId::parse("vg/pool").unwrap()
 }
 
 const POD: &str = "/var/lib/kubelet/pods/1/volumes/k~lvm/a";
@@ -207,7 +220,7 @@ fn each_level_is_looked_at_only_when_it_is_needed() {
     check(&[
         ("the config allows the group to nobody", |_, w| w.not_allowed = Some("no".into()), Refuse(Reason::NotAllowed("no".into()))),
         ("another device has its name", |f, _| f.not_its_device = Some("pool".into()), Refuse(Reason::NotItsDevice("pool".into()))),
-        ("an active volume, only to be active, asks nobody", |f, w| { w.only_active = true; f.uses = None; f.lvm = None; }, Ready),
+        ("an active volume, only to be active, asks nobody", |f, w| { w.purpose = Purpose::Device; f.uses = None; f.lvm = None; }, Ready),
         ("first who uses it", |f, _| { f.uses = None; f.lvm = None; f.content = None; }, Look(Level::Uses)),
         ("then LVM", |f, _| { f.lvm = None; f.content = None; }, Look(Level::Lvm)),
         ("then the device", |f, _| f.content = None, Look(Level::Content)),
@@ -248,18 +261,17 @@ fn who_uses_it() {
 #[test]
 #[rustfmt::skip] // a row is a line
 fn what_lvm_says() {
-    let vg_pool = || LvId::parse("vg/pool").unwrap();
     check(&[
         ("LVM does not answer", |f, _| f.lvm = Some(Lvm::Silent("lock".into())), Refuse(Reason::LvmSilent("lock".into()))),
         ("no such group", |f, _| { f.device = None; f.lvm = Some(Lvm::NoGroup); }, Refuse(Reason::NoGroup)),
         ("no such volume", |f, _| { f.device = None; f.lvm = Some(Lvm::NoVolume); }, Refuse(Reason::NoVolume(None))),
         ("active, and LVM does not know it", |f, _| f.lvm = Some(Lvm::NoVolume), Refuse(Reason::Unknown)),
-        ("made on demand", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(9)) }; }, Decision::Create(Bytes::new(9))),
-        ("too large to be made", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(8)) }; }, Refuse(Reason::TooLarge { size: Bytes::new(9), largest: Bytes::new(8) })),
+        ("made on demand", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(9)), ..Create::default() }; }, Decision::Create(Bytes::new(9))),
+        ("too large to be made", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(8)), ..Create::default() }; }, Refuse(Reason::TooLarge { size: Bytes::new(9), largest: Bytes::new(8) })),
         ("no size to make it with", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.create.allowed = true; }, Refuse(Reason::NoSize)),
-        ("not made to be read", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.read_only = true; w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: None }; }, Refuse(Reason::CreateReadOnly)),
+        ("not made to be read", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.read_only = true; w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::CreateReadOnly)),
         ("not active", |f, _| f.device = None, Activate),
-        ("not active, only to be active", |f, w| { f.device = None; w.only_active = true; }, Activate),
+        ("not active, only to be active", |f, w| { f.device = None; w.purpose = Purpose::Device; }, Activate),
         ("a pool", |f, _| volume(f).layout = "thin,pool".into(), Refuse(Reason::Pool)),
         ("a disk is missing", |f, _| volume(f).health = "partial".into(), Refuse(Reason::Partial)),
         ("a disk is missing, of a mirror", |f, _| { volume(f).health = "partial".into(); volume(f).layout = "raid,raid1".into(); }, make(Ext4)),
@@ -354,4 +366,27 @@ fn something_that_cannot_be_seen_has_it() {
     tags(&mut facts, "flexvolume.fs=ext4:u");
     let refused = decide(&facts, &wish);
     assert!(matches!(refused, Refuse(Reason::InUse(_))), "the host has it: {refused:?}");
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn it_is_to_be_larger() {
+    check(&[
+        ("mounted where the call says", |f, w| { there(f, "ext4", "rw", "rw"); larger(f, w); }, Extend),
+        ("mounted elsewhere", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); }, Extend),
+        ("mounted read-only", |f, w| { there(f, "ext4", "ro", "ro"); larger(f, w); }, Extend),
+        ("not mounted", |f, w| larger(f, w), Extend),
+        ("as large as it is", |f, w| { larger(f, w); w.purpose = Purpose::Size(volume(f).size); }, Ready),
+        ("smaller than it is", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(1)); w.create.largest = Some(Bytes::new(1)); }, Ready),
+        ("before LVM was asked", |f, w| { there(f, "ext4", "rw", "rw"); larger(f, w); f.lvm = None; }, Look(Level::Lvm)),
+        ("another is mounted there", |f, w| { uses(f).there = Some(There::Another("x".into())); larger(f, w); }, Refuse(Reason::AnotherIsThere("x".into()))),
+        ("the host swaps on it", |f, w| { uses(f).swap = true; larger(f, w); }, Refuse(Reason::Swap)),
+        ("of the wrong type", |f, w| { there(f, "xfs", "rw", "rw"); larger(f, w); }, wrong("xfs", Ext4)),
+        ("larger than is allowed", |f, w| { larger(f, w); w.create.largest = Some(Bytes::new(GIB)); }, Refuse(Reason::TooLarge { size: Bytes::new(2 * GIB), largest: Bytes::new(GIB) })),
+        ("without room in the group", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); }, Refuse(Reason::NoRoom { more: Bytes::new(GIB), free: Bytes::new(1), has: Bytes::new(GIB) })),
+        ("without room, thin", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); volume(f).pool = LvName::parse("pool").ok(); }, Extend),
+        ("into the reserve", |f, w| { larger(f, w); w.create.reserve = ROOM; }, Refuse(Reason::Reserve { more: Bytes::new(GIB), free: ROOM, reserve: ROOM })),
+        ("of a full pool", |f, w| { larger(f, w); pool(f, 95.0, 1.0, ""); }, Refuse(Reason::PoolFull { pool: vg_pool(), what: "data", percent: 95.0, limit: 95 })),
+        ("suspended by hand", |f, w| { larger(f, w); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),
+    ]);
 }

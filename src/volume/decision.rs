@@ -8,8 +8,8 @@ use crate::names::{Bytes, FsType};
 /// What a call asks for, with what the node's config adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
-    /// Only the device is wanted, not the filesystem on it.
-    pub only_active: bool,
+    /// What it is for.
+    pub purpose: Purpose,
     /// `fsType`. None: whatever is there.
     pub fs: Option<FsType>,
     /// What a blank volume gets without one.
@@ -22,11 +22,22 @@ pub struct Wish {
     pub not_allowed: Option<String>,
     /// Percent of a thin pool above which nothing is written.
     pub pool_limit: u8,
-    /// What may be made where there is no such volume.
+    /// What space of the group may be used.
     pub create: Create,
 }
 
-/// What may be made where there is no such volume.
+/// What a volume is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The device alone.
+    Device,
+    /// The filesystem on it.
+    Filesystem,
+    /// To be at least this large, with its filesystem.
+    Size(Bytes),
+}
+
+/// What space of the group may be used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Create {
     /// Whether the node's config lets a volume be made.
@@ -35,6 +46,8 @@ pub struct Create {
     pub size: Option<Bytes>,
     /// The largest size that the config allows.
     pub largest: Option<Bytes>,
+    /// What the config keeps free in the group.
+    pub reserve: Bytes,
 }
 
 /// What is not known yet and has to be looked at first.
@@ -53,8 +66,10 @@ pub enum Level {
 pub enum Decision {
     /// Nothing can be said before this is looked at.
     Look(Level),
-    /// The device is there, and more was not wanted.
+    /// Nothing is to be done: what was wanted is there.
     Ready,
+    /// Extend it to the size that was wanted.
+    Extend,
     /// Make the logical volume, then look again.
     Create(Bytes),
     /// Activate it, then look again.

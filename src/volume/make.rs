@@ -3,7 +3,7 @@
 use anyhow::{Context, Error, Result, bail};
 
 use super::activate::Job;
-use super::decision::Decision;
+use super::decision::{Decision, Purpose};
 use super::device::Device;
 use super::facts::Lvm;
 use super::look::Look;
@@ -76,7 +76,7 @@ pub fn make(
         let mut now = job.look(None);
         now.facts.lvm.clone_from(&lvm);
         let mut wish = job.wish(None);
-        wish.only_active = false;
+        wish.purpose = Purpose::Filesystem;
         let is_untouched = !again
             && !is_begun
             && refused

@@ -16,10 +16,7 @@ mod reason;
 
 pub use activate::{Job, ensure_not_suspended};
 pub use carry_out::bring_up;
-pub use create::require_reserve;
-pub use decide::of_pool;
-pub use decision::{Decision, Grow, Level, Wish};
+pub use decision::{Decision, Grow, Level, Purpose, Wish};
 pub use device::{Device, is_swap, volume_of};
 pub use facts::{Content, Elsewhere, Facts, Lvm, Pool};
-pub use look::Look;
 pub use reason::{Doubt, Reason, Refusal};

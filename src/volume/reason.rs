@@ -37,6 +37,16 @@ pub enum Reason {
         size: Bytes,
         largest: Bytes,
     },
+    Reserve {
+        more: Bytes,
+        free: Bytes,
+        reserve: Bytes,
+    },
+    NoRoom {
+        more: Bytes,
+        free: Bytes,
+        has: Bytes,
+    },
     Pool,
     Partial,
     AnotherDevice,
@@ -204,6 +214,20 @@ impl Reason {
             Self::TooLarge { size, largest } => format!(
                 "{size} is asked for {id}, but the node's config allows at most {largest} for a \
                  volume in {vg} (`max_size`)"
+            ),
+            Self::Reserve {
+                more,
+                free,
+                reserve,
+            } => format!(
+                "{id} needs {more} more; {vg} has {free} free, and the node's config keeps \
+                 {reserve} of it (`reserve`)"
+            ),
+            // kubelet starts no pod of a claim whose growth fails: an operator has to know the way
+            // back.
+            Self::NoRoom { more, free, has } => format!(
+                "{id} needs {more} more, and {vg} has {free} free. Extend the group (`vgextend {vg} \
+                 DEVICE`), or set the claim's request back to {has} (Kubernetes 1.32 and later)"
             ),
             Self::Pool => format!(
                 "{id} is a pool that holds other volumes, not a volume for a filesystem; name one \
