@@ -12,7 +12,6 @@ const LONGEST: usize = 2048;
 /// The three words that kubelet knows; any other is a failure too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Status {
-    /// Done, or there was nothing to do.
     Success,
     /// Not done; `message` says why and what to do.
     Failure,
@@ -51,10 +50,8 @@ impl From<&Config> for Capabilities {
     }
 }
 
-/// A reply to a call-out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reply {
-    /// How it went.
     pub status: Status,
     /// Why it failed and what to do, or what a success should not hide.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,7 +78,6 @@ impl Reply {
         }
     }
 
-    /// Done.
     pub fn success() -> Self {
         Self::of(Status::Success)
     }
@@ -102,25 +98,21 @@ impl Reply {
         self
     }
 
-    /// The same with a device.
     pub fn with_device(mut self, device: impl Into<String>) -> Self {
         self.device = Some(device.into());
         self
     }
 
-    /// The same with the answer of `isattached`.
     pub fn with_attached(mut self, attached: bool) -> Self {
         self.attached = Some(attached);
         self
     }
 
-    /// The same with the answer of `init`.
     pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
         self
     }
 
-    /// The document, one line.
     pub fn to_json(&self) -> String {
         // kubelet takes the message as a format, sometimes twice: `%s` would be read as
         // `%!s(MISSING)` in the pod's event. Doubling the sign would help in one place only.

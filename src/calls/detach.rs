@@ -23,9 +23,6 @@ pub fn run(host: &Host, config: &Loaded, volume: &str, node: Option<&str>) -> Re
 }
 
 /// Deactivates the volumes that kubelet knows by this name, except those that are in use.
-///
-/// # Errors
-/// LVM's, when it refuses.
 pub fn deactivate_named(host: &Host, config: &Config, name: &str) -> Result<()> {
     for id in volumes_named(host, config, name) {
         if let Some(device) = Device::find(host.kernel, &id)? {
@@ -56,9 +53,6 @@ fn volumes_named(host: &Host, config: &Config, volume: &str) -> Vec<LvId> {
 
 /// Deactivates a volume, whose lock the caller holds, that is neither mounted nor otherwise in use.
 /// Whoever looks at a device that has just been unmounted, as udev does, holds it for a moment.
-///
-/// # Errors
-/// LVM's, when it still refuses after some tries.
 pub fn deactivate_if_unused(host: &Host, config: &Config, device: &Device) -> Result<()> {
     const TRIES: u32 = 5;
     const APART: Duration = Duration::from_millis(500);

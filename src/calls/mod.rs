@@ -19,10 +19,6 @@ use crate::host::Host;
 use crate::names::same_host;
 use crate::reply::Reply;
 
-/// Makes the node match the call.
-///
-/// # Errors
-/// Why it does not.
 pub fn answer(call: &CallOut, host: &Host, config: &Loaded) -> Result<Reply> {
     for name in call.options().iter().flat_map(|options| &options.ignored) {
         host.log.about("ignored", name);

@@ -9,7 +9,6 @@ use anyhow::{Context, Result, bail};
 use crate::names::Bytes;
 use crate::options::{Options, holds_secret};
 
-/// The call-outs that this driver has, as kubelet writes them.
 pub const NAMES: [&str; 11] = [
     "init",
     "attach",
@@ -26,9 +25,7 @@ pub const NAMES: [&str; 11] = [
 
 /// A call-out with its arguments, all of them checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)] // the fields are named as in the call-out's own description
 pub enum CallOut {
-    /// `init`
     Init,
     /// `attach <options> <node>`; before 1.6 `attach <options>`
     Attach {
@@ -36,9 +33,15 @@ pub enum CallOut {
         node: Option<String>,
     },
     /// `waitforattach <device> <options>`
-    WaitForAttach { device: String, options: Options },
+    WaitForAttach {
+        device: String,
+        options: Options,
+    },
     /// `isattached <options> <node>`; older: `isattached <node> <options>`
-    IsAttached { options: Options, node: String },
+    IsAttached {
+        options: Options,
+        node: String,
+    },
     /// `mountdevice <global dir> <device> <options>`
     MountDevice {
         dir: PathBuf,
@@ -51,10 +54,12 @@ pub enum CallOut {
         device: String,
         options: Options,
     },
-    /// `unmount <dir>`
-    Unmount { dir: PathBuf },
-    /// `unmountdevice <global dir>`
-    UnmountDevice { dir: PathBuf },
+    Unmount {
+        dir: PathBuf,
+    },
+    UnmountDevice {
+        dir: PathBuf,
+    },
     /// `detach <volume name> <node>`; before 1.6 `detach <device>`
     Detach {
         volume: String,
@@ -72,15 +77,11 @@ pub enum CallOut {
         dir: PathBuf,
         size: Bytes,
     },
-    /// Not a call-out of this driver
     NotSupported(String),
 }
 
 impl CallOut {
     /// Parses what follows the executable's name.
-    ///
-    /// # Errors
-    /// What is wrong with it. If a secret is anywhere in the call, none of its words is repeated.
     pub fn parse(args: &[OsString]) -> Result<Self> {
         let secrecy = if args.iter().any(holds_secret) {
             Secrecy::Secret
@@ -171,8 +172,6 @@ impl CallOut {
         Ok(call)
     }
 
-    /// The options of the volume, if the call carries them.
-    #[must_use]
     pub fn options(&self) -> Option<&Options> {
         match self {
             Self::Attach { options, .. }
@@ -192,7 +191,6 @@ impl CallOut {
 }
 
 /// The arguments of a call-out, for messages and the help.
-#[must_use]
 pub fn usage(name: &str) -> &'static str {
     match name {
         "attach" | "isattached" => "<options> <node>",
@@ -268,7 +266,6 @@ enum Secrecy {
     Secret,
 }
 
-/// The beginning of a word for a message.
 fn shown(word: &str, secrecy: Secrecy) -> String {
     match secrecy {
         Secrecy::Open => word.chars().take(80).collect(),

@@ -18,7 +18,6 @@ use serde::Deserialize;
 use crate::names::{Bytes, FsType, LvName, VgName};
 use crate::options::MountOptions;
 
-/// The environment variable that names another config file.
 pub const FILE_VARIABLE: &str = "FLEXVOLUME_LVM_CONFIG";
 
 /// All that can be configured. [`Config::default`] is what an empty file says; `examples/config.toml`
@@ -151,7 +150,6 @@ impl Config {
     }
 }
 
-/// Where the log goes.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum LogTarget {
@@ -203,7 +201,6 @@ impl Default for Limits {
     }
 }
 
-/// What may be done in one volume group.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VolumeGroup {
@@ -217,7 +214,6 @@ pub struct VolumeGroup {
     /// How much of the group is left free when a volume is made or grown.
     #[serde(deserialize_with = "values::size")]
     pub reserve: Bytes,
-    /// Added to lvcreate's command line.
     #[serde(deserialize_with = "values::lvcreate_options")]
     pub lvcreate_options: Vec<String>,
     /// Options for each filesystem, after the general ones.
@@ -225,13 +221,10 @@ pub struct VolumeGroup {
     pub filesystems: BTreeMap<FsType, FsConfig>,
 }
 
-/// Options for one type of filesystem.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FsConfig {
-    /// Added to mkfs's command line.
     pub mkfs_options: Vec<String>,
-    /// Given to mount.
     #[serde(deserialize_with = "values::mount_options")]
     pub mount_options: MountOptions,
 }
@@ -247,12 +240,10 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The config, or the defaults if there is a problem with it.
     pub fn or_default(&self) -> &Config {
         &self.config
     }
 
-    /// The config, or the problem with it as an error.
     pub fn require(&self) -> Result<&Config> {
         match &self.problem {
             None => Ok(&self.config),

@@ -12,28 +12,20 @@ const NOTHING: i32 = 2;
 /// blkid(8): "ambivalent low-level probing result".
 const AMBIVALENT: i32 = 8;
 
-/// What is on a device, in blkid's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// blkid knows of nothing; the device may also be unreadable.
     Nothing,
-    /// A filesystem that this driver mounts.
     Filesystem {
-        /// Its type.
         fs: FsType,
-        /// Its UUID, as blkid prints it.
         uuid: String,
     },
     /// Something else: LUKS, a partition table, a RAID member, an unknown filesystem.
     Other(String),
-    /// Several things at once.
     Several,
 }
 
 /// Asks blkid what is on `device`: probing it now, all kinds of content, no cache.
-///
-/// # Errors
-/// blkid's, other than its words for "nothing" and "ambivalent".
 pub fn probe(host: &Host, limits: &Limits, device: &Path) -> Result<Found> {
     let command = Command::reads("blkid", limits.query)
         .args(["--probe", "--output", "export"])
@@ -53,9 +45,6 @@ pub fn probe(host: &Host, limits: &Limits, device: &Path) -> Result<Found> {
 ///
 /// blkid of util-linux 2.41 and 2.42 exits with 2 for these too, as for nothing at all; that of 2.36
 /// and 2.38 with 8.
-///
-/// # Errors
-/// wipefs's.
 pub fn has_several(host: &Host, limits: &Limits, device: &Path) -> Result<bool> {
     let command = Command::reads("wipefs", limits.query)
         .args(["--no-act", "--noheadings", "--output", "TYPE"])

@@ -13,9 +13,6 @@ use crate::names::FsType;
 ///
 /// Only ext is checked: e2fsck replays the journal and is done at once if that was all. xfs and
 /// btrfs recover when they are mounted, and repairing them before that destroys data.
-///
-/// # Errors
-/// When the filesystem has errors that need a person.
 pub fn check(
     host: &Host,
     limits: &Limits,
@@ -35,9 +32,6 @@ pub fn check(
 
 /// Whether what is there is the half of a filesystem, which nobody has ever mounted, that a killed
 /// mkfs left.
-///
-/// # Errors
-/// When that cannot be found out.
 pub fn was_cut_short(
     host: &Host,
     limits: &Limits,

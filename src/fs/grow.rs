@@ -7,9 +7,6 @@ use crate::names::FsType;
 
 /// Grows a filesystem to the size of its volume. Nothing to grow is success. All but ext2 have to be
 /// mounted at `mount_point`.
-///
-/// # Errors
-/// The tool's.
 pub fn grow(
     host: &Host,
     limits: &Limits,

@@ -6,9 +6,6 @@ use crate::host::{Command, Host, Lock, ToolError};
 use crate::names::FsType;
 
 /// Runs mkfs on a device that holds nothing. `again`: it may overwrite its own half.
-///
-/// # Errors
-/// The tool's.
 pub fn mkfs(
     host: &Host,
     limits: &Limits,

@@ -40,7 +40,6 @@ const SECTOR: usize = 512;
 /// lvcreate(8), `--zero`.
 const ZEROED: u64 = 4 << 10;
 
-/// What was seen on a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Examination {
     /// The first place that could not be read. Nothing was looked at after it.
@@ -49,27 +48,22 @@ pub struct Examination {
     pub backup: Option<Backup>,
     /// What has left its mark where blkid looks for it. blkid should have named that.
     pub signature: Option<String>,
-    /// Whether all that was read is zero.
     pub is_zero: bool,
     /// The first sector that is not zero of what lvcreate makes zero, in bytes from the beginning.
     pub written: Option<u64>,
 }
 
-/// A place that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
     /// In bytes from the beginning, accurate to 4 KiB.
     pub offset: u64,
-    /// What the kernel said.
     pub error: String,
 }
 
 /// A backup superblock of an ext whose beginning is gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backup {
-    /// Where, in bytes from the beginning.
     pub offset: u64,
-    /// The filesystem's UUID.
     pub uuid: String,
     /// When it was written, in seconds since the epoch.
     pub written: u64,
@@ -91,9 +85,6 @@ impl fmt::Display for Backup {
 /// Reads a device, which the caller has claimed, in a process of its own: a read of a failing disk
 /// may never come back, and a process can be left behind. `flush`: first has the disk keep what was
 /// written, which lvcreate does not: if the power went, what it has wiped could show again.
-///
-/// # Errors
-/// When that process fails, or outlives its limit.
 pub fn scan(
     host: &Host,
     limits: &Limits,
@@ -119,7 +110,6 @@ pub fn scan(
 /// volume has left in the same place. All of this rests on the node's clock: if it was set back
 /// between lvcreate and mkfs, or if an older filesystem was copied onto the volume block by block,
 /// its backups look too old. Copies of other filesystems carry no time, and do not count.
-#[must_use]
 pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64) -> Examination {
     let mut seen = Examination {
         unreadable: None,

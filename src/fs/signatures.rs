@@ -35,7 +35,6 @@ const MD: [u8; 4] = 0xA92B_4EFC_u32.to_le_bytes();
 const ZFS: [u8; 8] = 0x00BA_B10C_u64.to_le_bytes();
 
 /// The content whose mark is in `sector`, which is at byte `offset` of a device of `size` bytes.
-#[must_use]
 pub(super) fn in_sector(sector: &[u8], offset: u64, size: u64) -> Option<&'static str> {
     let is_at = |place: u64, mark: &[u8]| {
         place

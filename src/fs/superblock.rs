@@ -11,12 +11,8 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
 use crate::names::FsType;
 
-/// Where bytes are read from: a device, or a test's idea of one.
 pub trait ReadAt {
     /// Reads some bytes at `offset`, as pread(2) does: 0 of them means that nothing is there.
-    ///
-    /// # Errors
-    /// The device's.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Asks that what is read next comes from the device and not from a cache.
@@ -35,20 +31,14 @@ impl ReadAt for File {
     }
 }
 
-/// The filesystems that share a superblock layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// ext2, ext3 and ext4.
     Ext,
-    /// xfs.
     Xfs,
-    /// btrfs.
     Btrfs,
 }
 
 impl Family {
-    /// The family of a filesystem type.
-    #[must_use]
     pub fn of(fs: FsType) -> Self {
         match fs {
             FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => Self::Ext,
@@ -58,14 +48,11 @@ impl Family {
     }
 }
 
-/// What a superblock says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Superblock {
-    /// Whose it is.
     pub family: Family,
     /// The filesystem's UUID, in lower case with hyphens, as blkid prints it.
     pub uuid: String,
-    /// What the filesystem covers of this device, in bytes.
     pub size: u64,
     /// Whether nobody has ever mounted it. Only ext records that: false means "maybe".
     pub never_mounted: bool,
@@ -76,16 +63,12 @@ pub struct Superblock {
     pub in_progress: bool,
 }
 
-/// Where the primary superblock of ext is.
 const PRIMARY_EXT: u64 = 1024;
 
 /// As many bytes as any of the superblocks' fields below reach: ext's `s_mkfs_time_hi` is the last.
 const LONGEST: usize = 1024;
 
 /// The primary superblock of the filesystem on `device`. None: there is no valid one.
-///
-/// # Errors
-/// The device's; a device that ends before the superblock is no error.
 pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
     let readers: [(u64, Reader); 3] = [(PRIMARY_EXT, ext), (0, xfs), (64 << 10, btrfs)];
     for (offset, reader) in readers {
@@ -101,12 +84,10 @@ pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
 
 /// The ext superblock in `bytes`, which lie at `offset` of the device, if it is a backup. None: it
 /// is not one, or by its own geometry it does not belong to this place.
-#[must_use]
 pub fn ext_backup(bytes: &[u8], offset: u64) -> Option<Superblock> {
     ext(&Fields(bytes), offset).filter(|_| offset != PRIMARY_EXT)
 }
 
-/// Reads the superblock that lies at an offset of the device.
 type Reader = fn(&Fields, u64) -> Option<Superblock>;
 
 fn read_up_to(device: &impl ReadAt, into: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -228,7 +209,6 @@ fn whole(all: u64, part: u64) -> Option<u64> {
     all.is_multiple_of(part).then(|| all.checked_div(part))?
 }
 
-/// Numbers in a superblock, by their byte offset.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {

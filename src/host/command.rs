@@ -12,7 +12,6 @@ use super::own_name;
 /// What is run: a tool of the host, this executable, or a driver that is to be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// A tool, looked for by name in the configured directories.
     Tool(&'static str),
     /// This executable, for work that may hang in the kernel and so must not be done in-process.
     /// The word says which.
@@ -47,22 +46,18 @@ pub struct Command {
 }
 
 impl Command {
-    /// A tool that only reads, and may take `limit`.
     pub fn reads(tool: &'static str, limit: Duration) -> Self {
         Self::new(Program::Tool(tool), limit, Effect::Reads)
     }
 
-    /// A tool that changes something, and may take `limit`.
     pub fn writes(tool: &'static str, limit: Duration) -> Self {
         Self::new(Program::Tool(tool), limit, Effect::Writes)
     }
 
-    /// This executable again, for the work of this name.
     pub fn myself(work: &'static str, effect: Effect, limit: Duration) -> Self {
         Self::new(Program::Myself(work), limit, effect)
     }
 
-    /// A driver's executable, for a call-out that only reads.
     pub fn driver(path: impl Into<PathBuf>, limit: Duration) -> Self {
         Self::new(Program::Driver(path.into()), limit, Effect::Reads)
     }
@@ -107,7 +102,6 @@ impl Command {
         self
     }
 
-    /// Takes these exit codes for success, instead of 0 alone.
     pub fn accept(mut self, codes: &'static [i32]) -> Self {
         self.accepted = codes;
         self
@@ -128,7 +122,6 @@ impl Command {
         self
     }
 
-    /// The name for messages and the log.
     pub fn tool_name(&self) -> &'static str {
         match self.program {
             Program::Tool(tool) => tool,
@@ -142,7 +135,6 @@ impl Command {
         self.line_without(self.unseen)
     }
 
-    /// The same with all that only the driver needs.
     pub fn whole_line(&self) -> String {
         self.line_without(0)
     }
@@ -177,21 +169,16 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// What a tool that succeeded left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
-    /// Its exit code, one of the accepted.
     pub code: i32,
-    /// All of its standard output.
     pub stdout: Vec<u8>,
     /// The first and the last 512 bytes of its standard error, on one line.
     pub stderr: String,
 }
 
-/// Why a tool did not succeed.
 #[derive(Debug)]
 pub enum ToolError {
-    /// No executable of this name in the tool directories.
     Missing {
         tool: &'static str,
         directories: String,
@@ -201,7 +188,6 @@ pub enum ToolError {
         tool: &'static str,
         source: io::Error,
     },
-    /// It ran and reported failure.
     Failed {
         line: String,
         /// Its exit code; 128 + N when signal N ended it, as a shell says.
@@ -209,7 +195,6 @@ pub enum ToolError {
         /// The first and the last 512 bytes of its standard error, on one line.
         stderr: String,
     },
-    /// It outlived its limit and was stopped.
     TimedOut {
         line: String,
         limit: Duration,
@@ -217,12 +202,18 @@ pub enum ToolError {
         /// The process that would not die even of SIGKILL, if so.
         stuck: Option<u32>,
     },
-    /// The driver was asked to stop while it ran.
-    Stopped { line: String, effect: Effect },
-    /// It printed more than any answer can hold.
-    Flooded { line: String },
+    Stopped {
+        line: String,
+        effect: Effect,
+    },
+    Flooded {
+        line: String,
+    },
     /// Its answer was not what its manual promises.
-    Unintelligible { line: String, reason: String },
+    Unintelligible {
+        line: String,
+        reason: String,
+    },
 }
 
 impl fmt::Display for ToolError {

@@ -10,7 +10,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// What a name stands for, links not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Missing,
@@ -51,7 +50,6 @@ pub fn is_same(one: &Path, other: &Path) -> Result<bool> {
     }
 }
 
-/// The whole content of a regular file.
 pub fn read(path: &Path) -> Result<Vec<u8>> {
     let read = || {
         if !fs::metadata(path)?.is_file() {
@@ -158,14 +156,12 @@ pub fn remove_dir(path: &Path) -> Result<()> {
     fs::remove_dir(path).with_context(|| did("removing", path))
 }
 
-/// Makes a directory, and those above it, for all to read.
 pub fn make_dirs(path: &Path) -> Result<()> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o755).create(path);
     made.with_context(|| did("making", path))
 }
 
-/// The names in a directory, sorted.
 pub fn list(dir: &Path) -> Result<Vec<std::ffi::OsString>> {
     let list = || {
         let entries = fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name()));

@@ -6,12 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::host::Kernel;
 use crate::names::VgName;
 
-/// A process and what it holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its id.
     pub pid: u32,
-    /// Its name, `/proc/PID/comm`.
     pub command: String,
     /// What it holds: "open file /…", "working directory /…".
     pub what: String,
@@ -24,7 +21,6 @@ impl fmt::Display for Process {
 }
 
 /// A list of processes for a message, cut after the fifth.
-#[must_use]
 pub fn name_them(processes: &[Process]) -> String {
     const MOST: usize = 5;
     let mut names: Vec<String> = processes
@@ -39,7 +35,6 @@ pub fn name_them(processes: &[Process]) -> String {
 }
 
 /// The processes that hold the lock on `file`, and not those that wait for it.
-#[must_use]
 pub fn of_file(kernel: &Kernel, file: &Path) -> Vec<Process> {
     search(kernel, |pid_dir| {
         open_files(kernel, pid_dir)
@@ -51,7 +46,6 @@ pub fn of_file(kernel: &Kernel, file: &Path) -> Vec<Process> {
 
 /// The processes that hold a lock of LVM which a command on this volume group waits for; without
 /// one, on any.
-#[must_use]
 pub fn of_lvm_lock(kernel: &Kernel, vg: Option<&VgName>) -> Vec<Process> {
     // Source: lvm2 lib/locking/file_locking.c: V_<group>, and P_global for all.
     let dir = Path::new("/run/lock/lvm");
@@ -71,7 +65,6 @@ pub fn of_lvm_lock(kernel: &Kernel, vg: Option<&VgName>) -> Vec<Process> {
 ///
 /// A file on it is known by the mount's id, which no other mount of the same filesystem shares;
 /// working directories and executables only by their path.
-#[must_use]
 pub fn of_mount(kernel: &Kernel, mount_id: u64, mount_point: &Path) -> Vec<Process> {
     search(kernel, |pid_dir| {
         let path_link = |name: &str, words: &str| {
@@ -94,7 +87,6 @@ pub fn of_mount(kernel: &Kernel, mount_id: u64, mount_point: &Path) -> Vec<Proce
 }
 
 /// What the kernel itself keeps open below this path: loop devices and swap files.
-#[must_use]
 pub fn kernels_own(kernel: &Kernel, mount_point: &Path) -> Vec<String> {
     let block = Path::new("/sys/block");
     let names = kernel.list(block).unwrap_or_default();

@@ -17,12 +17,9 @@ use rustix::fs::{AtFlags, StatxFlags, statx};
 
 use super::Signals;
 
-/// A device's number, as in `/sys/dev/block/MAJOR:MINOR` and mountinfo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeviceNumber {
-    /// The driver's part.
     pub major: u64,
-    /// The device's part.
     pub minor: u64,
 }
 
@@ -32,16 +29,11 @@ impl fmt::Display for DeviceNumber {
     }
 }
 
-/// Who owns a file and who may write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// Its user.
     pub uid: u32,
-    /// Its group.
     pub gid: u32,
-    /// The permission bits.
     pub mode: u32,
-    /// Whether it is a directory.
     pub is_dir: bool,
 }
 
@@ -74,7 +66,6 @@ impl<'a> Kernel<'a> {
 
 #[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
 impl Kernel<'_> {
-    /// The host's name, uname(2) `nodename`.
     pub fn host_name(&self) -> String {
         nix::unistd::gethostname()
             .map(|name| name.to_string_lossy().into_owned())
@@ -106,7 +97,6 @@ impl Kernel<'_> {
         Ok(bytes)
     }
 
-    /// Who owns a file and who may write it.
     pub fn owner(&self, path: &Path) -> io::Result<Owner> {
         let metadata = fs::metadata(path)?;
         Ok(Owner {
@@ -117,7 +107,6 @@ impl Kernel<'_> {
         })
     }
 
-    /// The names in a directory, sorted.
     pub fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut names = fs::read_dir(dir)?
             .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
@@ -126,7 +115,6 @@ impl Kernel<'_> {
         Ok(names)
     }
 
-    /// Where a symbolic link points, as readlink(2) says.
     pub fn link(&self, path: &Path) -> io::Result<PathBuf> {
         fs::read_link(path)
     }
@@ -199,7 +187,6 @@ impl Kernel<'_> {
         DirBuilder::new().mode(0o750).create(path)
     }
 
-    /// rmdir(2).
     pub fn remove_dir(&self, path: &Path) -> io::Result<()> {
         fs::remove_dir(path)
     }

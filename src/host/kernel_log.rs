@@ -14,7 +14,6 @@ pub struct KernelLog(Option<File>);
 
 impl KernelLog {
     /// What is said from now on.
-    #[must_use]
     pub fn from_now() -> Self {
         let mut options = File::options();
         let file = options
@@ -28,7 +27,6 @@ impl KernelLog {
     }
 
     /// What was said of this device (`dm-3`), on one line.
-    #[must_use]
     pub fn about(self, device: &str) -> String {
         let Some(mut file) = self.0 else {
             return String::new();

@@ -13,12 +13,9 @@ use nix::libc::SIGXFSZ;
 
 use crate::config::LogTarget;
 
-/// How a call ended, for the log's priority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// syslog's "info".
     Success,
-    /// syslog's "err".
     Failure,
 }
 
@@ -55,7 +52,6 @@ impl Log {
         let _ = write!(self.subject.borrow_mut(), " {key}={quote}{value}{quote}");
     }
 
-    /// Adds one step with its duration.
     pub fn step(&self, name: &str, took: Duration, ok: bool) {
         let mut steps = self.steps.borrow_mut();
         if self.count.get() > 0 {
@@ -66,7 +62,6 @@ impl Log {
         let _ = write!(steps, "{name}{mark}:{}ms", took.as_millis());
     }
 
-    /// Writes the line.
     pub fn write(&self, target: &LogTarget, call: &str, outcome: Outcome, message: &str) {
         let mut line = format!("call={call}{}", self.subject.borrow());
         let steps = self.steps.borrow();

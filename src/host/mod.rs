@@ -23,7 +23,6 @@ pub use signals::Signals;
 
 use std::time::Instant;
 
-/// Starts tools and waits for them.
 pub trait Tools {
     /// Runs a tool to its end.
     ///
@@ -31,22 +30,18 @@ pub trait Tools {
     /// accept, outlives its limit, or the driver is told to stop meanwhile.
     fn run(&self, command: &Command) -> Result<Output, ToolError>;
 
-    /// Whether a tool of this name is in the tool directories.
     fn has(&self, tool: &str) -> bool;
 }
 
 /// What a call-out has to work with: the tools and the kernel of this machine, and the log.
 pub struct Host<'a> {
-    /// Runs tools.
     pub tools: &'a dyn Tools,
-    /// Makes system calls.
     pub kernel: &'a Kernel<'a>,
     /// Collects what the call does, for its one line in the log.
     pub log: Log,
 }
 
 impl<'a> Host<'a> {
-    /// A host with an empty log.
     pub fn new(tools: &'a dyn Tools, kernel: &'a Kernel<'a>) -> Self {
         Self {
             tools,

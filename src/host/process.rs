@@ -171,7 +171,6 @@ impl Tools for Processes<'_> {
     }
 }
 
-/// Why waiting for a child ended.
 enum End {
     Exited(ExitStatus),
     Deadline,
@@ -179,7 +178,6 @@ enum End {
     Flooded,
 }
 
-/// Whether waiting ends when the driver is told to stop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Watch {
     Stop,

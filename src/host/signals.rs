@@ -18,10 +18,6 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Installs the handlers that note a request to stop.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn install() -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT, SIGHUP] {
@@ -33,16 +29,12 @@ impl Signals {
         })
     }
 
-    /// Whether the driver has been told to stop.
     pub fn stopping(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Becomes readable when a signal comes after this was first called. To be called before a
     /// child is started, or its end may be missed; [`Signals::stopping`] tells what came before.
-    ///
-    /// # Errors
-    /// The kernel's, when no descriptor is left.
     pub fn watch(&self) -> io::Result<BorrowedFd<'_>> {
         if let Some(wake) = self.wake.get() {
             return Ok(wake.as_fd());
@@ -55,7 +47,6 @@ impl Signals {
         Ok(self.wake.get_or_init(|| wake).as_fd())
     }
 
-    /// Empties the wake-up pipe.
     pub fn drain(&self) {
         let mut sink = [0; 64];
         while let Some(mut wake) = self.wake.get()

@@ -11,20 +11,15 @@ use crate::host::{Command, Host, ToolError};
 /// More than any driver needs: kubelet serves no volume meanwhile.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A successful answer to `init`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Init {
     /// The mode. kubelet takes a missing key for true.
     pub attach: bool,
-    /// What it says besides.
     pub message: Option<String>,
 }
 
 /// Runs `init` of a driver. kubelet reads standard output and standard error as one stream, so
 /// anything besides the document is a failure.
-///
-/// # Errors
-/// Why kubelet would not load it.
 pub fn init(host: &Host, driver: &Path) -> Result<Init> {
     let output = host.run(&Command::driver(driver, LIMIT).args(["init"]))?;
     if !output.stderr.is_empty() {
@@ -65,9 +60,6 @@ fn key<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
 
 /// Whether an executable is a version of this driver. Anything else may do what it likes with
 /// `--version`, or not run here at all.
-///
-/// # Errors
-/// When this run is told to stop before it knows.
 pub fn is_this_driver(host: &Host, driver: &Path) -> Result<bool> {
     let command = Command::driver(driver, LIMIT).args(["--version"]);
     match host.run(&command) {

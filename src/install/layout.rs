@@ -13,11 +13,9 @@ use crate::host::kubelet::PLUGIN_DIR;
 pub const VENDOR: &str = "kubernetes.io";
 pub const DRIVER: &str = "lvm";
 
-/// All places that the installer knows.
 pub struct Layout {
     pub plugin: Plugin,
     pub plugin_dir: PathBuf,
-    /// Where kubelet looks.
     pub dir: DriverDir,
     /// The same directory before kubelet may see it.
     pub new: DriverDir,
@@ -73,9 +71,6 @@ impl Layout {
     }
 
     /// Whether there is a directory for the driver.
-    ///
-    /// # Errors
-    /// When something that kubelet would not read has that name.
     pub fn has_dir(&self) -> Result<bool> {
         let dir = self.dir.path.display();
         match files::kind(&self.dir.path)? {

@@ -82,9 +82,6 @@ impl Report {
 }
 
 /// `lvm install`: returns what to print.
-///
-/// # Errors
-/// Why nothing was installed; what was there before is there still.
 pub fn install(host: &Host, options: &Install) -> Result<String> {
     let layout = options.place.layout();
     let put = || {
@@ -105,9 +102,6 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
 }
 
 /// `lvm uninstall`: returns what to print.
-///
-/// # Errors
-/// Why the driver is still there.
 pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
     let layout = options.layout();
     let remove = || {

@@ -18,7 +18,6 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Its directory in kubelet's plugin directory.
     pub fn directory(&self) -> String {
         format!("{}~{}", self.vendor, self.driver)
     }

@@ -23,7 +23,6 @@ pub fn config_text(attach: bool) -> String {
 /// Where the config comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Config {
-    /// It was there.
     Found,
     /// It outlived an earlier installation.
     Kept,

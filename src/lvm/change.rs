@@ -21,9 +21,6 @@ fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
 
 /// Activates a volume on this host, also one that is marked to be left out at boot, as thin
 /// snapshots are.
-///
-/// # Errors
-/// LVM's reason, e.g. a missing disk.
 pub fn activate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
     let command = Command::writes("lvchange", limits.activate)
         .args(["--activate", "y", "--ignoreactivationskip"])
@@ -32,9 +29,6 @@ pub fn activate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
 }
 
 /// Deactivates a volume. LVM refuses while it is open.
-///
-/// # Errors
-/// LVM's reason.
 pub fn deactivate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
     let command = Command::writes("lvchange", limits.activate)
         .args(["--activate", "n"])
@@ -43,9 +37,6 @@ pub fn deactivate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
 }
 
 /// Gives the kernel the table that LVM's metadata says, and resumes the volume.
-///
-/// # Errors
-/// LVM's reason.
 pub fn refresh(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
     let command = Command::writes("lvchange", limits.activate)
         .args(["--refresh"])
@@ -53,10 +44,6 @@ pub fn refresh(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
     run(host, &command, id.vg()).with_context(|| format!("refreshing {id}"))
 }
 
-/// Changes the tags of a volume.
-///
-/// # Errors
-/// LVM's, e.g. when the group cannot be written because a disk is missing.
 pub fn retag(
     host: &Host,
     limits: &Limits,
@@ -83,9 +70,6 @@ pub fn retag(
 /// Makes a volume of at least `size`, in `pool` if one is given. Signatures that a removed volume
 /// left in its place are wiped, as only a volume that was made just now allows. The volume comes
 /// with the tag [`NEW`].
-///
-/// # Errors
-/// LVM's, e.g. no space.
 pub fn create(
     host: &Host,
     limits: &Limits,
@@ -116,9 +100,6 @@ pub fn create(
 }
 
 /// Makes a volume at least `size` large; one that already is stays as it is.
-///
-/// # Errors
-/// When there is no space, or LVM's reason.
 pub fn extend(host: &Host, limits: &Limits, volume: &Volume, size: Bytes) -> Result<()> {
     if volume.size >= size {
         return Ok(());

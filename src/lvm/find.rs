@@ -13,14 +13,10 @@ use crate::names::{LvId, VgName};
 /// lvm2 lib/commands/errors.h, `ECMD_FAILED`.
 const FAILED: i32 = 5;
 
-/// The answer to the question for one volume.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
-    /// There it is.
     Volume(Box<Volume>),
-    /// LVM says that the group has no such volume.
     NoVolume,
-    /// LVM says that there is no such group.
     NoGroup,
 }
 
@@ -30,9 +26,6 @@ pub enum Found {
 /// LVM, nor from an exit code, which says no more than "failed". It takes a report of LVM's that
 /// succeeds and lacks the volume. Any other failure is an error: a volume that cannot be seen just
 /// now must never count as absent.
-///
-/// # Errors
-/// lvs(8)'s.
 pub fn find(host: &Host, id: &LvId, limit: Duration) -> Result<Found> {
     look_for(host, id, limit)
         .map_err(|error| explain(host, Some(id.vg()), error))
@@ -72,9 +65,6 @@ fn is_unknown(host: &Host, vg: &VgName, limit: Duration) -> bool {
 
 /// Whether an LVM command was killed after it had loaded a new table for this volume and before
 /// the kernel used it. LVM waits for a command that is still at work, so this is not about one.
-///
-/// # Errors
-/// lvs(8)'s.
 pub fn has_unused_table(host: &Host, id: &LvId, limit: Duration) -> Result<bool> {
     const FIELD: &str = "lv_inactive_table";
     let command = ask("lvs", FIELD, limit).operand(id.to_string());
@@ -88,10 +78,6 @@ pub fn has_unused_table(host: &Host, id: &LvId, limit: Duration) -> Result<bool>
         .with_context(|| format!("asking LVM for the tables of {id}"))
 }
 
-/// The volumes that carry a tag.
-///
-/// # Errors
-/// lvs(8)'s.
 pub fn tagged(host: &Host, tag: &str, limit: Duration) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, limit).operand(format!("@{tag}"));
     read(host, &command, Report::volumes)
@@ -99,10 +85,6 @@ pub fn tagged(host: &Host, tag: &str, limit: Duration) -> Result<Vec<Volume>> {
         .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
 }
 
-/// All visible volumes of all groups.
-///
-/// # Errors
-/// lvs(8)'s.
 pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>> {
     read(host, &ask("lvs", LV_FIELDS, limit), Report::volumes)
         .map_err(|error| explain(host, None, error))
@@ -110,9 +92,6 @@ pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>> {
 }
 
 /// One volume group. None: LVM says that there is no such group.
-///
-/// # Errors
-/// vgs(8)'s.
 pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Group>> {
     let command = ask("vgs", VG_FIELDS, limit).operand(vg.to_string());
     match read(host, &command, Report::groups) {

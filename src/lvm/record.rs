@@ -24,15 +24,11 @@ const CLOCKS_APART: u64 = 300;
 /// A change of tags that LVM writes in one go: all of it is there afterwards, or nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tags {
-    /// Tags to set.
     pub add: Vec<String>,
-    /// Tags to take away.
     pub remove: Vec<String>,
 }
 
 impl Tags {
-    /// One tag to set.
-    #[must_use]
     pub fn adding(tag: impl Into<String>) -> Self {
         Self {
             add: vec![tag.into()],
@@ -41,16 +37,12 @@ impl Tags {
     }
 }
 
-/// The filesystem that a volume is known to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
-    /// Its type, as the tag has it.
     pub fs: String,
-    /// Its UUID.
     pub uuid: String,
 }
 
-/// What the tags of a volume say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
     /// `flexvolume.fs=<type>:<uuid>`: it holds this filesystem.
@@ -64,13 +56,11 @@ pub struct Record {
     pub new: bool,
     /// The names that kubelet has for it, noted only when detach is to deactivate it.
     pub names: Vec<String>,
-    /// All tags of the driver, as they stand.
     pub tags: Vec<String>,
 }
 
 impl Record {
     /// Reads the tags of a volume, those of others left out.
-    #[must_use]
     pub fn parse<'a>(tags: impl IntoIterator<Item = &'a str>) -> Self {
         let mut record = Self::default();
         for tag in tags.into_iter().filter(|tag| tag.starts_with(PREFIX)) {
@@ -97,7 +87,6 @@ impl Record {
     }
 
     /// Whether an operator permits that just this is given up, at the time `now`.
-    #[must_use]
     pub fn permits(&self, what: &str, now: u64) -> bool {
         self.permission.as_ref().is_some_and(|(named, given)| {
             named == what
@@ -124,7 +113,6 @@ impl Record {
     }
 
     /// The change after which `tag` says what is on the volume, and no older one does.
-    #[must_use]
     pub fn replaced_by(&self, tag: String) -> Tags {
         let old = self.content_tags().filter(|old| *old != tag);
         Tags {
@@ -134,26 +122,20 @@ impl Record {
     }
 }
 
-/// Whether a tag is a permission to format.
-#[must_use]
 pub fn is_permission(tag: &str) -> bool {
     tag.starts_with(MAY_FORMAT)
 }
 
 /// The tag of a permission to give up `what`, given at `time`, in seconds since the epoch.
-#[must_use]
 pub fn permission_tag(what: &str, time: u64) -> String {
     format!("{MAY_FORMAT}={what}:{time}")
 }
 
-/// The tag that is set before mkfs.
-#[must_use]
 pub fn making_tag(fs: FsType) -> String {
     format!("{MAKING}{fs}")
 }
 
 /// The tag that is set after mkfs, or when a filesystem is adopted.
-#[must_use]
 pub fn made_tag(fs: FsType, uuid: &str) -> String {
     format!("{MADE}{fs}:{uuid}")
 }
@@ -161,7 +143,6 @@ pub fn made_tag(fs: FsType, uuid: &str) -> String {
 /// The tag that holds kubelet's name for a volume. None: the name does not fit into a tag.
 ///
 /// Source: lvm(8) "TAGS": letters, digits and `_+.-/=!:&#`, at most 1024 characters.
-#[must_use]
 pub fn volume_tag(name: &str) -> Option<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "_+.-".contains(c);
     (!name.is_empty() && name.len() <= 253 && name.chars().all(fits))

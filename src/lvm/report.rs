@@ -12,20 +12,14 @@ use crate::host::{Command, Host, ToolError};
 use crate::names::Bytes;
 use crate::names::{LvId, LvName, VgName};
 
-/// What LVM knows of one logical volume.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Volume {
-    /// Its name.
     pub id: LvId,
-    /// Its UUID, with LVM's hyphens.
     pub uuid: String,
-    /// Its size.
     pub size: Bytes,
     /// When it was made (`lv_time`), in seconds since the epoch. 0: LVM does not know.
     pub created: u64,
-    /// The driver's tags.
     pub record: Record,
-    /// Whether it is active on this host.
     pub active: bool,
     /// Whether it may be written (`lv_permissions`). None: LVM tells only of an active one.
     pub writable: Option<bool>,
@@ -33,48 +27,36 @@ pub struct Volume {
     pub health: String,
     /// `lv_skip_activation`: "skip activation" if it is left out when its group is activated.
     pub skip: String,
-    /// Whether something has its device open.
     pub open: bool,
     /// What kind it is (`lv_layout`): "linear", "thin,sparse", "raid,raid1", …
     pub layout: String,
     /// What it is for (`lv_role`): "public" unless it is a part of another.
     pub role: String,
-    /// Its thin pool.
     pub pool: Option<LvName>,
     /// How full it is, in percent: of a pool, its data.
     pub data_percent: Option<f64>,
-    /// How full a pool's metadata is, in percent.
     pub metadata_percent: Option<f64>,
-    /// The extent size of its group.
     pub extent: NonZeroU64,
-    /// What is free in its group.
     pub free: Bytes,
 }
 
 impl Volume {
     /// Whether it holds other volumes, and no filesystem.
-    #[must_use]
     pub fn is_pool(&self) -> bool {
         self.layout.contains("pool")
     }
 }
 
-/// What LVM knows of one volume group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Its name.
     pub name: String,
-    /// Its size.
     pub size: Bytes,
-    /// What is free in it.
     pub free: Bytes,
-    /// How many of its disks are missing.
     pub missing: u64,
     /// Whether it is shared between hosts (lvmlockd).
     pub shared: bool,
 }
 
-/// One of LVM's JSON reports.
 #[derive(Debug, Deserialize)]
 pub struct Report {
     report: Vec<BTreeMap<String, serde_json::Value>>,
@@ -83,10 +65,6 @@ pub struct Report {
 type Fields = BTreeMap<String, String>;
 
 impl Report {
-    /// Parses what `--reportformat json` prints.
-    ///
-    /// # Errors
-    /// serde's, when it is no such report.
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(json)
     }
@@ -104,9 +82,6 @@ impl Report {
 
     /// The volumes in it. One with a name that this driver takes for nobody's (LVM reserves more
     /// names with every release, and keeps old volumes that have one) is left out.
-    ///
-    /// # Errors
-    /// What is missing or no number.
     pub fn volumes(self) -> Result<Vec<Volume>, String> {
         let rows = self.rows("lv").map_err(|e| e.to_string())?;
         rows.iter()
@@ -118,7 +93,6 @@ impl Report {
             .collect()
     }
 
-    /// Whether it has a row with this value in this field.
     pub(super) fn has(self, kind: &str, field: &str, value: &str) -> Result<bool, String> {
         let rows = self.rows(kind).map_err(|e| e.to_string())?;
         let values: Result<Vec<_>, _> = rows.iter().map(|row| text(row, field)).collect();

@@ -29,26 +29,17 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// What is mounted: the words of mount(8)'s command line.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
-    /// The volume, for messages.
     pub id: &'a LvId,
-    /// Its device.
     pub path: &'a Path,
-    /// That device's number.
     pub number: DeviceNumber,
-    /// The filesystem on it.
     pub fs: FsType,
-    /// Its options.
     pub options: &'a MountOptions,
-    /// Whether nothing may be written.
     pub read_only: bool,
 }
 
 /// Mounts a device with mount(8), which knows every filesystem's options.
 ///
 /// Whatever mount(8) left when it failed or was stopped is undone.
-///
-/// # Errors
-/// mount(8)'s own words.
 pub fn mount_device(
     host: &Host,
     limits: &Limits,
@@ -117,9 +108,6 @@ fn twin(source: &Source) -> String {
 }
 
 /// Shows the mount `from` at `dir` too, read-only if asked. A failure leaves no mount.
-///
-/// # Errors
-/// The kernel's.
 pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, read_only: bool) -> Result<()> {
     let binding = || {
         format!(
@@ -141,9 +129,6 @@ pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, read_only: bool) -> Result<
 
 /// Makes the mount at `dir`, which has the flags of `like`, read-only or writable, and not its
 /// filesystem.
-///
-/// # Errors
-/// The kernel's.
 pub fn set_read_only(kernel: &Kernel, like: &Row, dir: &Path, read_only: bool) -> Result<()> {
     // The flags are replaced as a whole, so those that it has are given again.
     let mut flags = flags_of(&like.options);
@@ -173,9 +158,6 @@ fn flags_of(options: &str) -> MsFlags {
 /// or no mount point is success: kubelet calls for those too.
 ///
 /// `table` tells which mount is the last of its filesystem; one that it lacks counts as such.
-///
-/// # Errors
-/// When it is busy, naming by what.
 pub fn ensure_unmounted(host: &Host, limits: &Limits, dir: &Path, table: &Table) -> Result<()> {
     take_off(host.kernel, dir, |id| {
         // Told to stop, the driver starts no process any more.
@@ -260,13 +242,11 @@ fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
     }
 }
 
-/// Takes back a bind mount that a call has just made.
 fn undo_bind(kernel: &Kernel, dir: &Path) -> Result<()> {
     take_off(kernel, dir, |_| Ok(kernel.unmount(dir)))
 }
 
 /// The error, with what went wrong while its consequences were undone added to it.
-#[must_use]
 pub fn after_undo(error: Error, undo: Result<()>) -> Error {
     match undo {
         Ok(()) => error,
@@ -280,9 +260,6 @@ pub struct MadeDirs(Vec<PathBuf>);
 
 impl MadeDirs {
     /// Removes them again, innermost first.
-    ///
-    /// # Errors
-    /// When one cannot be removed; rmdir(2) never removes anything but an empty directory.
     pub fn undo(self, kernel: &Kernel) -> Result<()> {
         for dir in self.0.iter().rev() {
             kernel
@@ -294,9 +271,6 @@ impl MadeDirs {
 }
 
 /// Makes `dir` and its missing parents. kubelet makes it itself since 1.6.
-///
-/// # Errors
-/// When it cannot be made, or something else than a directory is there; nothing is left then.
 pub fn make_dirs(kernel: &Kernel, dir: &Path) -> Result<MadeDirs> {
     let mut missing = Vec::new();
     let mut next = Some(dir);

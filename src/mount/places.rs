@@ -20,7 +20,6 @@ pub enum KubeletPath {
 
 impl KubeletPath {
     /// Tells by the shape of the path; kubelet's root directory may be anywhere.
-    #[must_use]
     pub fn of(path: &Path) -> Self {
         let parts: Vec<&str> = path
             .components()
@@ -65,7 +64,6 @@ impl KubeletPath {
 ///
 /// The host may well have kubelet's directory itself on a logical volume, or one of those in it
 /// that hold what belongs to all pods.
-#[must_use]
 pub fn is_kubelets(path: &Path, kubelet_dirs: &[PathBuf]) -> bool {
     // The shortest path that kubelet gives to a volume: pods/<uid>/volumes/<plugin>/<name>.
     const FEWEST_PARTS: usize = 5;

@@ -10,23 +10,17 @@ use crate::host::{DeviceNumber, Kernel};
 /// One mount. Source: proc(5), `/proc/pid/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The mount's id.
     pub id: u64,
-    /// The id of the mount that it is mounted on.
     pub parent: u64,
     /// The filesystem's device number; for btrfs one that no device has.
     pub device: DeviceNumber,
     /// The directory of the filesystem that is seen at the mount point: `/`, unless bound.
     pub root: PathBuf,
-    /// Where it is mounted.
     pub mount_point: PathBuf,
-    /// This mount's own options.
     pub options: String,
-    /// ext4, xfs, …
     pub fs_type: String,
     /// What was mounted, as the caller of mount(2) named it.
     pub source: PathBuf,
-    /// The options of the filesystem itself.
     pub super_options: String,
 }
 
@@ -58,31 +52,24 @@ impl Row {
         })
     }
 
-    /// Whether nothing can be written through this mount.
-    #[must_use]
     pub fn is_read_only(&self) -> bool {
         has_option(&self.options, "ro") || self.is_filesystem_read_only()
     }
 
     /// Whether the filesystem itself is read-only, so that no mount of it can be otherwise.
-    #[must_use]
     pub fn is_filesystem_read_only(&self) -> bool {
         has_option(&self.super_options, "ro")
     }
 
-    /// Whether the mount, or its filesystem, has this option.
     pub fn has_option(&self, option: &str) -> bool {
         has_option(&self.options, option) || has_option(&self.super_options, option)
     }
 
     /// Whether all of the filesystem is seen here, not one directory of it.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         self.root == Path::new("/")
     }
 
-    /// Whether this is a mount of the device with this number.
-    #[must_use]
     pub fn is_of(&self, kernel: &Kernel, device: DeviceNumber) -> bool {
         if self.device == device {
             return true;
@@ -93,7 +80,6 @@ impl Row {
     }
 
     /// The number of the block device below this mount, if there is one.
-    #[must_use]
     pub fn block_device(&self, kernel: &Kernel) -> DeviceNumber {
         match kernel.device_number(&self.source) {
             Ok(Some(number)) if self.fs_type == "btrfs" => number,
@@ -127,17 +113,12 @@ fn unescape(field: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// All mounts of this mount namespace, as they were at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
     rows: Vec<Row>,
 }
 
 impl Table {
-    /// Reads `/proc/self/mountinfo`.
-    ///
-    /// # Errors
-    /// When /proc is not mounted.
     pub fn read(kernel: &Kernel) -> Result<Self> {
         const MOUNTINFO: &str = "/proc/self/mountinfo";
         let text = kernel
@@ -147,7 +128,6 @@ impl Table {
     }
 
     /// Parses the text of mountinfo. A line that is none is left out.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         Self {
             // Not lines(): a carriage return may end a name, and the kernel writes it as it is.
@@ -155,14 +135,10 @@ impl Table {
         }
     }
 
-    /// All rows.
-    #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// The mounts of a device.
-    #[must_use]
     pub fn of_device(&self, kernel: &Kernel, device: DeviceNumber) -> Vec<&Row> {
         self.rows
             .iter()
@@ -170,14 +146,11 @@ impl Table {
             .collect()
     }
 
-    /// The mount with this id.
-    #[must_use]
     pub fn by_id(&self, id: u64) -> Option<&Row> {
         self.rows.iter().find(|row| row.id == id)
     }
 
     /// Whether no other mount shows the same filesystem as the one with this id.
-    #[must_use]
     pub fn is_last_of_its_filesystem(&self, id: u64) -> bool {
         self.by_id(id).is_none_or(|last| {
             let same = self.rows.iter().filter(|row| row.device == last.device);
@@ -185,7 +158,6 @@ impl Table {
         })
     }
 
-    /// The mounts that stand on the mount with this id.
     pub fn on_top_of(&self, id: u64) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.parent == id)
     }
@@ -195,9 +167,6 @@ impl Table {
 ///
 /// This asks for two ids and reads no table, so it costs the same with 10 mounts and with 5000. It
 /// never asks the mounted filesystem, so a dead one cannot hang it.
-///
-/// # Errors
-/// The kernel's, other than that `path` does not exist.
 pub fn mounted_at(kernel: &Kernel, path: &Path) -> Result<Option<u64>> {
     let looking = || format!("looking at {}", path.display());
     let id = match kernel.mount_id(path) {

@@ -16,7 +16,6 @@ pub enum FsType {
 }
 
 impl FsType {
-    /// All of them.
     pub const ALL: [Self; 5] = [Self::Ext2, Self::Ext3, Self::Ext4, Self::Xfs, Self::Btrfs];
 
     /// Takes a name as mkfs(8), blkid(8) and kubelet's `fsType` write it.
@@ -33,7 +32,6 @@ impl FsType {
             })
     }
 
-    /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ext2 => "ext2",

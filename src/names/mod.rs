@@ -85,12 +85,10 @@ fn check(name: &str, of: &str) -> Result<(), Invalid> {
     }
 }
 
-/// The name of a volume group.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct VgName(String);
 
-/// The name of a logical volume.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
 pub struct LvName(String);
@@ -105,7 +103,6 @@ impl VgName {
 }
 
 impl LvName {
-    /// Takes a name that LVM would take.
     pub fn parse(name: &str) -> Result<Self, Invalid> {
         check(name, VOLUME)?;
         let starts = RESERVED_STARTS.iter().find(|s| name.starts_with(**s));
@@ -120,11 +117,9 @@ impl LvName {
     }
 }
 
-/// What a checked name offers, whatever it names.
 macro_rules! checked_text {
     ($name:ident) => {
         impl $name {
-            /// The name.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -149,7 +144,6 @@ macro_rules! checked_text {
 checked_text!(VgName);
 checked_text!(LvName);
 
-/// A logical volume: its group's name and its own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LvId {
     vg: VgName,
@@ -157,7 +151,6 @@ pub struct LvId {
 }
 
 impl LvId {
-    /// Puts the two together, if LVM and device-mapper can hold both.
     pub fn new(vg: VgName, lv: LvName) -> Result<Self, Invalid> {
         let id = Self { vg, lv };
         let both = id.vg.0.len().saturating_add(id.lv.0.len());
@@ -175,7 +168,6 @@ impl LvId {
         Err(Invalid::name(&id.to_string(), VOLUME, why))
     }
 
-    /// Parses `VG/LV`.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let Some((vg, lv)) = text.split_once('/') else {
             return Err(Invalid::name(
@@ -221,12 +213,10 @@ impl LvId {
         }
     }
 
-    /// The group.
     pub fn vg(&self) -> &VgName {
         &self.vg
     }
 
-    /// The volume in it.
     pub fn lv(&self) -> &LvName {
         &self.lv
     }

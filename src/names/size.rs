@@ -8,17 +8,14 @@ use super::Invalid;
 /// More digits than this after the point could not all matter.
 const MOST_DECIMALS: u32 = 18;
 
-/// A number of bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(u64);
 
 impl Bytes {
-    /// So many bytes.
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// The number.
     pub const fn get(self) -> u64 {
         self.0
     }

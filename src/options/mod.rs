@@ -14,9 +14,7 @@ use crate::names::{Bytes, FsType, LvId, LvName, VgName, nearest, plain};
 pub use mount_options::MountOptions;
 pub(crate) use subject::subject;
 
-/// How kubelet's own keys begin.
 const KUBELET: &str = "kubernetes.io/";
-/// How the keys of a volume's secret begin.
 const SECRET: &str = "kubernetes.io/secret/";
 
 const GROUP: &str = "volumegroup";
@@ -24,7 +22,6 @@ const VOLUME: &str = "volumeID";
 const SIZE: &str = "size";
 const POOL: &str = "thinpool";
 const MOUNT: &str = "mountoptions";
-/// The options that a manifest may set.
 const KNOWN: [&str; 5] = [GROUP, VOLUME, SIZE, POOL, MOUNT];
 
 /// kubelet's keys that say nothing about the volume; the log has some of them. Source: kubelet's
@@ -48,13 +45,11 @@ const MOST_IGNORED: usize = 16;
 pub struct Options {
     /// `volumegroup` and `volumeID`.
     pub id: LvId,
-    /// `fsType` of the manifest. None: not said.
     pub fs: Option<FsType>,
     /// `readOnly` of the manifest, or `ro` among the mount options.
     pub read_only: bool,
     /// `size`, for a volume that is to be created.
     pub size: Option<Bytes>,
-    /// `thinpool`.
     pub thin_pool: Option<LvName>,
     /// `mountoptions`; they hold `ro` if, and only if, `read_only` is true.
     pub mount_options: MountOptions,
@@ -65,8 +60,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// What a person asks of a volume at a shell.
-    #[must_use]
     pub fn of(id: LvId, fs: Option<FsType>, read_only: bool) -> Self {
         Self {
             id,

@@ -47,7 +47,6 @@ const REFUSED: [(&str, &str); 8] = [
     ),
 ];
 
-/// Checked mount options, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MountOptions(Vec<String>);
 
@@ -82,17 +81,14 @@ impl MountOptions {
         Ok(options)
     }
 
-    /// Just `ro`.
     pub fn read_only() -> Self {
         Self(vec!["ro".to_owned()])
     }
 
-    /// Whether they hold `ro`.
     pub fn is_read_only(&self) -> bool {
         self.0.iter().any(|option| option == "ro")
     }
 
-    /// Whether they hold `rw`.
     pub fn is_read_write(&self) -> bool {
         self.0.iter().any(|option| option == "rw")
     }

@@ -22,9 +22,6 @@ use crate::options::MountOptions;
 
 /// Puts the volume's filesystem at `dir`. `handed`: the device that kubelet hands on, or "".
 /// Returns what a success should not hide. Doing it again succeeds and changes nothing.
-///
-/// # Errors
-/// What speaks against it; then nothing new is mounted.
 pub fn bring_up(job: &Job, dir: &Path, handed: &str) -> Result<Option<String>> {
     let kernel = job.host.kernel;
     let device = job.ensure_active()?;

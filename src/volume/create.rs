@@ -10,9 +10,6 @@ use crate::lvm::{self, Found};
 use crate::names::Bytes;
 
 /// Makes the volume if there still is none of its name.
-///
-/// # Errors
-/// When the config keeps that space free, or LVM's reason.
 pub fn create(job: &Job, size: Bytes) -> Result<()> {
     let Job {
         host,

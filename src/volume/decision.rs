@@ -10,11 +10,9 @@ use crate::names::{Bytes, FsType};
 pub struct Wish {
     /// What it is for.
     pub purpose: Purpose,
-    /// `fsType`. None: whatever is there.
     pub fs: Option<FsType>,
     /// What a blank volume gets without one.
     pub default_fs: FsType,
-    /// Whether nothing may be written.
     pub read_only: bool,
     /// The directory is not one of kubelet's: a person at a shell asks.
     pub by_hand: bool,
@@ -31,7 +29,6 @@ pub struct Wish {
 pub enum Purpose {
     /// The device alone.
     Device,
-    /// The filesystem on it.
     Filesystem,
     /// To be at least this large, with its filesystem.
     Size(Bytes),
@@ -40,11 +37,8 @@ pub enum Purpose {
 /// What space of the group may be used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Create {
-    /// Whether the node's config lets a volume be made.
     pub allowed: bool,
-    /// The option `size`.
     pub size: Option<Bytes>,
-    /// The largest size that the config allows.
     pub largest: Option<Bytes>,
     /// What the config keeps free in the group.
     pub reserve: Bytes,
@@ -53,15 +47,11 @@ pub struct Create {
 /// What is not known yet and has to be looked at first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum Level {
-    /// The kernel's tables: mounts, holders, loop devices, swap.
     Uses,
-    /// LVM.
     Lvm,
-    /// The device itself.
     Content,
 }
 
-/// What is to be done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
     /// Nothing can be said before this is looked at.
@@ -70,9 +60,7 @@ pub enum Decision {
     Ready,
     /// Extend it to the size that was wanted.
     Extend,
-    /// Make the logical volume, then look again.
     Create(Bytes),
-    /// Activate it, then look again.
     Activate,
     /// Resume what a killed LVM command left suspended, then look again.
     Resume,
@@ -82,30 +70,21 @@ pub enum Decision {
         /// None: it is as it should be.
         read_only: Option<bool>,
     },
-    /// Bind from this mount.
     Bind(Row),
-    /// Mount the filesystem that is there.
     Mount(Mount),
     /// Make this filesystem: nothing is on the volume. `again`: what is there is the half of one
     /// that the driver's own mkfs left.
     Make {
-        /// Its type.
         fs: FsType,
-        /// mkfs may overwrite its own half.
         again: bool,
     },
-    /// None of that.
     Refuse(Reason),
 }
 
-/// How a filesystem is to be mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Its type.
     pub fs: FsType,
-    /// Its UUID.
     pub uuid: String,
-    /// Whether it is checked first.
     pub check: bool,
     /// Whether and when it is grown to the size of its volume.
     pub grow: Grow,
@@ -115,13 +94,11 @@ pub struct Mount {
     pub elsewhere: Vec<Elsewhere>,
 }
 
-/// When a filesystem is grown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grow {
     /// It fills its volume, or nothing may be written.
     Not,
     /// Before it is mounted: the kernel does not grow ext2 while it is mounted.
     Before,
-    /// After it was mounted.
     After,
 }

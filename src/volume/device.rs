@@ -10,14 +10,10 @@ use crate::host::{DeviceNumber, Kernel};
 use crate::names::Bytes;
 use crate::names::LvId;
 
-/// The device of an active logical volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
-    /// The volume.
     pub id: LvId,
-    /// `/dev/mapper/…`.
     pub path: PathBuf,
-    /// Its number.
     pub number: DeviceNumber,
     /// The LV's UUID, as device-mapper has it: 32 characters without hyphens.
     pub lv_uuid: String,
@@ -25,9 +21,6 @@ pub struct Device {
 
 impl Device {
     /// The device of `id`, if that volume is active on this host.
-    ///
-    /// # Errors
-    /// When `/dev/mapper` holds something of that name which is not LVM's.
     pub fn find(kernel: &Kernel, id: &LvId) -> Result<Option<Self>> {
         /// Characters of a group's UUID and a volume's, without hyphens.
         const UUIDS: usize = 64;
@@ -64,10 +57,6 @@ impl Device {
         }
     }
 
-    /// Its size in bytes.
-    ///
-    /// # Errors
-    /// When the device has gone.
     pub fn size(&self, kernel: &Kernel) -> Result<Bytes> {
         let sectors: u64 = sysfs(kernel, self.number, "size")
             .ok()
@@ -77,14 +66,11 @@ impl Device {
         Ok(Bytes::new(sectors.saturating_mul(512)))
     }
 
-    /// Whether the kernel refuses writes to it.
-    #[must_use]
     pub fn is_read_only(&self, kernel: &Kernel) -> bool {
         sysfs(kernel, self.number, "ro").is_ok_and(|ro| ro != "0")
     }
 
     /// Whether it is suspended itself, so that every access waits until somebody resumes it.
-    #[must_use]
     pub fn is_suspended(&self, kernel: &Kernel) -> bool {
         sysfs(kernel, self.number, "dm/suspended").is_ok_and(|suspended| suspended == "1")
     }
@@ -95,9 +81,6 @@ impl Device {
     }
 
     /// Fails if every read and write of it would wait.
-    ///
-    /// # Errors
-    /// Which device is suspended, and how to resume it.
     pub fn require_not_suspended(&self, kernel: &Kernel) -> Result<()> {
         match self.suspended(kernel) {
             None => Ok(()),
@@ -106,18 +89,12 @@ impl Device {
     }
 
     /// The devices built on top of it (LUKS, md, another volume group), by kernel name.
-    ///
-    /// # Errors
-    /// When /sys cannot be read.
     pub fn holders(&self, kernel: &Kernel) -> io::Result<Vec<String>> {
         kernel.list(&sysfs_path(self.number, "holders"))
     }
 
     /// The loop devices that are set up over it, by kernel name. They claim nothing, and so are
     /// neither among its holders nor in the way of an exclusive open.
-    ///
-    /// # Errors
-    /// When /sys cannot be read.
     pub fn loops(&self, kernel: &Kernel) -> io::Result<Vec<String>> {
         let block = Path::new("/sys/block");
         let mut loops = kernel.list(block)?;
@@ -133,16 +110,12 @@ impl Device {
     }
 
     /// Whether the kernel still has it, and it is still the same volume.
-    #[must_use]
     pub fn is_still_there(&self, kernel: &Kernel) -> bool {
         Self::find(kernel, &self.id).is_ok_and(|now| now.as_ref() == Some(self))
     }
 
     /// Fails if the volume's name means another device by now: what goes by its name, a record or a
     /// mount, would go to that one.
-    ///
-    /// # Errors
-    /// That it does.
     pub fn require_still_there(&self, kernel: &Kernel) -> Result<()> {
         if !self.is_still_there(kernel) {
             bail!("{} was replaced by another device just now", self.id);
@@ -152,7 +125,6 @@ impl Device {
 }
 
 /// The active logical volume whose device has this number.
-#[must_use]
 pub fn volume_of(kernel: &Kernel, number: DeviceNumber) -> Option<Device> {
     let name = sysfs(kernel, number, "dm/name").ok()?;
     let id = LvId::from_dm_name(&name)?;
@@ -163,7 +135,6 @@ pub fn volume_of(kernel: &Kernel, number: DeviceNumber) -> Option<Device> {
 }
 
 /// Whether the kernel has the volume's device, also if there is no node for it.
-#[must_use]
 pub fn is_in_kernel(kernel: &Kernel, id: &LvId) -> bool {
     let all = Path::new("/sys/block");
     let name = id.dm_name();
@@ -175,7 +146,6 @@ pub fn is_in_kernel(kernel: &Kernel, id: &LvId) -> bool {
 }
 
 /// Whether the host swaps on the device with this number.
-#[must_use]
 pub fn is_swap(kernel: &Kernel, number: DeviceNumber) -> bool {
     // Columns: Filename Type Size Used Priority, below a line of titles; see proc(5).
     let swaps = kernel.read(Path::new("/proc/swaps")).unwrap_or_default();

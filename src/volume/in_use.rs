@@ -34,9 +34,6 @@ pub fn same_name_advice(name: Option<&str>) -> String {
 }
 
 /// Fails if the device that kubelet hands on is not this one: two volumes share the name `name`.
-///
-/// # Errors
-/// Which volume is meant and which was handed on.
 pub fn require_same(host: &Host, word: &str, device: &Device, name: Option<&str>) -> Result<()> {
     if word.is_empty() {
         return Ok(());

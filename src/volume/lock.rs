@@ -15,7 +15,6 @@ use crate::volume::Device;
 pub const LOCK_DIR: &str = "/run/flexvolume-lvm";
 
 /// The lock of a volume: `<LV UUID>.lock`. By UUID, because a name can come back as another volume.
-#[must_use]
 pub fn path_of(device: &Device) -> PathBuf {
     path_of_uuid(&device.lv_uuid)
 }
@@ -25,26 +24,17 @@ fn path_of_uuid(lv_uuid: &str) -> PathBuf {
 }
 
 /// Takes the lock of `device`, waiting at most `limit` for whoever has it.
-///
-/// # Errors
-/// When it is still held then, naming the holders; or the driver is told to stop.
 pub fn hold(kernel: &Kernel, device: &Device, limit: Duration) -> Result<Lock> {
     hold_file(kernel, &path_of(device), limit).with_context(|| format!("locking {}", device.id))
 }
 
 /// Takes the lock of a volume that is not active, and so has no device.
-///
-/// # Errors
-/// As [`hold`].
 pub fn hold_inactive(kernel: &Kernel, volume: &Volume, limit: Duration) -> Result<Lock> {
     let path = path_of_uuid(&volume.uuid.replace('-', ""));
     hold_file(kernel, &path, limit).with_context(|| format!("locking {}", volume.id))
 }
 
 /// Takes the lock for making a volume that does not exist yet, and so has no UUID.
-///
-/// # Errors
-/// As [`hold`].
 pub fn hold_name(kernel: &Kernel, dm_name: &str, limit: Duration) -> Result<Lock> {
     let path = Path::new(LOCK_DIR).join(format!("create-{dm_name}.lock"));
     hold_file(kernel, &path, limit).with_context(|| format!("locking the name {dm_name}"))

@@ -15,9 +15,6 @@ use crate::names::FsType;
 
 /// Makes a filesystem, and returns its UUID. That mkfs is at work is recorded before, and what it
 /// made afterwards, so that a killed one is known as such.
-///
-/// # Errors
-/// mkfs's own; the volume is then known to hold nothing, or half of a filesystem.
 pub fn make(
     job: &Job,
     seen: &mut Look,

@@ -8,10 +8,8 @@ use crate::fs::Backup;
 use crate::host::own_name;
 use crate::names::{Bytes, FsType, LvId};
 
-/// Why a volume is refused. Each holds what its message needs.
 #[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")] // a stable word for each, for programs
-#[allow(missing_docs)] // the message of each says what it is
 pub enum Reason {
     NotAllowed(String),
     NotItsDevice(String),
@@ -93,11 +91,8 @@ pub enum Reason {
 /// What says that there was data on a volume on which nothing can be found now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
-    /// The record of a filesystem: its type and UUID.
     Held(String, String),
-    /// A mark that blkid does not name.
     Mark(String),
-    /// A backup superblock.
     Backup(Backup),
     /// Something at this byte, where lvcreate leaves zeroes.
     Data(u64),
@@ -144,7 +139,6 @@ impl Reason {
         }
     }
 
-    /// The message for the volume `id`.
     #[allow(clippy::too_many_lines)] // a table
     pub fn of(&self, id: &LvId) -> String {
         let device = id.device();
@@ -389,16 +383,13 @@ impl Elsewhere {
     }
 }
 
-/// A volume that is refused.
 #[derive(Debug)]
 pub struct Refusal {
     message: String,
-    /// Why.
     pub reason: Reason,
 }
 
 impl Refusal {
-    /// The refusal of the volume `id`.
     pub fn of(id: &LvId, reason: Reason) -> Self {
         Self {
             message: reason.of(id),
