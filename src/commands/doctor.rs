@@ -6,10 +6,11 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 
+use super::kubelet;
 use super::volumes::look_at_lvm;
 use crate::config::{Config, Loaded, LogTarget};
 use crate::host::trust::require_roots;
-use crate::host::{Command, Host, kubelet};
+use crate::host::{Command, Host};
 use crate::mount::{Table, is_kubelets};
 use crate::output::{Printed, columns, printed};
 use crate::volume::lock::LOCK_DIR;
@@ -73,7 +74,7 @@ pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
         Some(problem) => checks.add("config", Verdict::Failed, problem),
     }
     look_at_host(&mut checks, host);
-    look_at_kubelet(&mut checks, host, settings);
+    kubelet::look_at(&mut checks, host, settings);
     look_at_log(&mut checks, host, settings);
     look_for_tools(&mut checks, host, settings);
     if host.tools.has("lvs") {
@@ -196,24 +197,6 @@ fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
             ),
         );
     }
-}
-
-fn look_at_kubelet(checks: &mut Checks, host: &Host, config: &Config) {
-    let exe = std::env::current_exe().unwrap_or_default();
-    // Only if this executable is where a kubelet looks for it.
-    let plugin_dir = exe.parent().filter(|dir| is_drivers(dir));
-    let plugin_dir = plugin_dir.and_then(Path::parent);
-    for problem in kubelet::mismatches(host.kernel, plugin_dir, config) {
-        checks.add("kubelet", Verdict::Warning, problem);
-    }
-    for problem in plugin_dir.map(kubelet::broken_drivers).unwrap_or_default() {
-        checks.add("other drivers", Verdict::Warning, problem);
-    }
-}
-
-fn is_drivers(dir: &Path) -> bool {
-    dir.file_name()
-        .is_some_and(|name| name.to_string_lossy().contains('~'))
 }
 
 fn look_for_tools(checks: &mut Checks, host: &Host, config: &Config) {

@@ -2,6 +2,7 @@
 
 mod check;
 mod doctor;
+mod kubelet;
 mod operator;
 mod status;
 mod verdict;

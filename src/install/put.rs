@@ -176,15 +176,16 @@ fn keep_original(dir: &DriverDir) -> Result<()> {
 fn next(host: &Host, layout: &Layout, init: &Init, report: &mut Report) {
     let plugin_dir = &layout.plugin_dir;
     let config = load(host.kernel, &layout.dir.exe, None);
+    let config = config.or_default();
     let warnings = init.message.clone().into_iter();
     let warnings = warnings
         .chain(require_roots(host.kernel, plugin_dir).err())
         .chain(kubelet::broken_drivers(plugin_dir))
-        .chain(kubelet::mismatches(
-            host.kernel,
-            Some(plugin_dir),
-            config.or_default(),
-        ));
+        .chain(kubelet::running(host).into_iter().flat_map(|kubelet| {
+            let mut lines = kubelet.mismatches(host.kernel, Some(plugin_dir), config);
+            lines.extend(kubelet.faults(config));
+            lines
+        }));
     for warning in warnings {
         report.say("warning", warning);
     }

@@ -3,12 +3,14 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
     clippy::disallowed_methods,
     clippy::print_stdout
 )]
 
 mod image;
 mod kills;
+mod kubelets;
 mod node;
 mod removal;
 #[path = "../support/mod.rs"]
@@ -22,7 +24,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command as Process, Stdio};
-use support::{eventually, put};
+use support::put;
 
 #[test]
 fn a_new_node_gets_the_driver_and_attach_false() {
@@ -218,29 +220,4 @@ fn with_follow_it_installs_and_waits_for_sigterm() {
     wait_for("stopped");
     child.wait().unwrap();
     assert!(same(&node.exe(), &driver()));
-}
-
-#[test]
-fn a_kubelet_that_looks_elsewhere_is_named() {
-    let node = Node::new();
-    let kubelet = node.path("kubelet");
-    put(&kubelet, "#!/bin/sh\nread line\n");
-    let mut running = Process::new(&kubelet)
-        .args(["--volume-plugin-dir=/opt/other", "--root-dir", "/opt/root"])
-        .args(["--hostname-override", "not-this-host"])
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // Between fork and exec it is not called kubelet yet.
-    let comm = format!("/proc/{}/comm", running.id());
-    eventually("kubelet runs", || {
-        fs::read_to_string(&comm).unwrap() == "kubelet\n"
-    });
-    node.install(&driver(), &[]).success().stdout(
-        says("looks for drivers in /opt/other")
-            .and(says("runs with --root-dir /opt/root"))
-            .and(says("set `node_name` in config.toml to that")),
-    );
-    running.kill().unwrap();
-    running.wait().unwrap();
 }

@@ -1,0 +1,193 @@
+//! What `lvm install` and `lvm doctor` say of a kubelet that runs on the host.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::chown;
+use std::process::{Child, Command, Stdio};
+
+use crate::node::{Node, OURS, SCRIPT, driver};
+use crate::support::eventually;
+
+/// A process that is called kubelet, tells a version, and runs until it is dropped.
+struct Kubelet(Child);
+
+impl Kubelet {
+    fn running(node: &Node, version: &str, args: &[&str]) -> Self {
+        Self::run_by(&[], node, version, args)
+    }
+
+    /// The same with these words before its command line.
+    fn run_by(words: &[&str], node: &Node, version: &str, args: &[&str]) -> Self {
+        let program = node.path("kubelet");
+        let source = format!(
+            "#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n\
+             int main(int n, char **args) {{\n\
+             if (n == 2 && !strcmp(args[1], \"--version\")) puts(\"{version}\"); else pause();\n}}"
+        );
+        let mut cc = Command::new("cc")
+            .args(["-x", "c", "-", "-o"])
+            .arg(&program)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        cc.stdin
+            .take()
+            .unwrap()
+            .write_all(source.as_bytes())
+            .unwrap();
+        assert!(cc.wait().unwrap().success());
+        let line = [words, &[program.to_str().unwrap()], args].concat();
+        let running = Command::new(line[0]).args(&line[1..]).spawn().unwrap();
+        // Between fork and exec it is not called kubelet yet.
+        let comm = format!("/proc/{}/comm", running.id());
+        eventually("kubelet runs", || {
+            fs::read_to_string(&comm).unwrap() == "kubelet\n"
+        });
+        Self(running)
+    }
+}
+
+impl Drop for Kubelet {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The lines of this kubelet and of its control plane that are not "ok".
+fn warnings(said: &[u8], kubelet: &Kubelet) -> Vec<String> {
+    let text = String::from_utf8(said.to_vec()).unwrap();
+    let mine = format!("(pid {})", kubelet.0.id());
+    let lines = text.lines().filter(|line| {
+        line.contains(&mine) && !line.starts_with("ok") || line.contains("kube-controller-manager")
+    });
+    lines.map(str::to_owned).collect()
+}
+
+/// What is said of a kubelet, by `install` over what is there and then by `doctor`.
+fn said(node: &Node, kubelet: &Kubelet) -> [Vec<String>; 2] {
+    let installed = node.install(&driver(), &[]).success();
+    let installed = warnings(&installed.get_output().stdout, kubelet);
+    let doctor = Command::new(node.exe()).arg("doctor").output().unwrap();
+    [installed, warnings(&doctor.stdout, kubelet)]
+}
+
+fn assert_each_has(said: &[Vec<String>; 2], words: &[&str]) {
+    for lines in said {
+        assert_eq!(lines.len(), words.len(), "{lines:#?}");
+        for word in words {
+            assert!(
+                lines.iter().any(|line| line.contains(word)),
+                "{word}: {lines:#?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_kubelet_that_looks_elsewhere_is_named() {
+    let node = Node::new();
+    let args = ["--volume-plugin-dir=/opt/other", "--root-dir", "/opt/root"];
+    let args = [&args[..], &["--hostname-override", "not-this-host"]].concat();
+    let kubelet = Kubelet::running(&node, "Kubernetes v1.36.2", &args);
+    let want = [
+        "looks for drivers in /opt/other",
+        "runs with --root-dir /opt/root",
+        "set `node_name` in config.toml to that",
+    ];
+    assert_each_has(&said(&node, &kubelet), &want);
+}
+
+#[test]
+fn a_kubelet_that_fits_is_only_shown_with_its_version() {
+    for version in ["1.20.2", "1.36.2"] {
+        let node = Node::new();
+        let dir = format!("--volume-plugin-dir={}/", node.plugins().display());
+        let kubelet = Kubelet::running(&node, &format!("Kubernetes v{version}"), &[&dir]);
+        assert_each_has(&said(&node, &kubelet), &[]);
+        let doctor = Command::new(node.exe()).arg("doctor").output().unwrap();
+        let doctor = String::from_utf8(doctor.stdout).unwrap();
+        let line = format!("kubelet (pid {}) is {version}", kubelet.0.id());
+        assert!(doctor.contains(&line), "{doctor}");
+    }
+}
+
+#[test]
+fn what_a_version_of_kubelet_does_wrong_is_said() {
+    let attach = "waits for ever";
+    let (crash, restart) = ("may crash", "unmount FlexVolumes under running pods");
+    // The script attaches, and a node that has it keeps its mode.
+    for (before, version, want) in [
+        (SCRIPT, "1.36.2", &[attach][..]),
+        (SCRIPT, "1.30.4", &[attach, crash, restart]),
+        (SCRIPT, "1.20.2", &[]),
+        (OURS, "1.36.2", &[attach]),
+    ] {
+        let node = Node::running(before);
+        let file = node.path("kubelet.yaml");
+        fs::write(
+            &file,
+            format!("volumePluginDir: {}\n", node.plugins().display()),
+        )
+        .unwrap();
+        let version = format!("Kubernetes v{version}");
+        let file = file.to_str().unwrap();
+        let kubelet = Kubelet::running(&node, &version, &["--config", file]);
+        assert_each_has(&said(&node, &kubelet), want);
+    }
+}
+
+#[test]
+fn a_controller_that_does_not_see_the_driver_is_named() {
+    let node = Node::running(SCRIPT);
+    let plugins = node.plugins().display().to_string();
+    let config = format!(
+        "volumePluginDir: {plugins}\nstaticPodPath: {}\n",
+        node.path("pods").display()
+    );
+    let file = node.path("kubelet.yaml");
+    let args = ["--config", file.to_str().unwrap()];
+    let kubelet = Kubelet::running(&node, "Kubernetes v1.24.1", &args);
+    node.install(&driver(), &[]).success();
+    fs::create_dir(node.path("pods")).unwrap();
+    let manifest = node.path("pods/kube-controller-manager.yaml");
+    let flag = format!("    - --flex-volume-plugin-dir={plugins}\n");
+    let mount = format!("{flag}    - mountPath: {plugins}\n");
+    let by_itself = format!("{config}enableControllerAttachDetach: false\n");
+    // Of a kubelet that reads its config again, as it is restarted.
+    for (config, manifest_text, warns) in [
+        (&config, Some(&flag), true),
+        (&config, Some(&mount), false),
+        (&config, None, false),
+        (&by_itself, Some(&flag), false),
+    ] {
+        fs::write(&file, config).unwrap();
+        match manifest_text {
+            Some(text) => fs::write(&manifest, text).unwrap(),
+            None => fs::remove_file(&manifest).unwrap(),
+        }
+        let doctor = Command::new(node.exe()).arg("doctor").output().unwrap();
+        let lines = warnings(&doctor.stdout, &kubelet);
+        let found = lines.iter().any(|line| line.contains("it finds no driver"));
+        assert_eq!(found, warns, "{config}{manifest_text:?}: {lines:#?}");
+        assert_eq!(lines.len(), usize::from(warns), "{lines:#?}");
+    }
+}
+
+/// Root runs doctor, and anybody may call a process kubelet.
+#[test]
+fn the_executable_of_another_user_or_of_a_container_is_not_asked_for_its_version() {
+    let node = Node::new();
+    let plugins = format!("--volume-plugin-dir={}", node.plugins().display());
+    let args = [&*plugins];
+    let kubelet = Kubelet::running(&node, "Kubernetes v1.30.4", &args);
+    assert_eq!(said(&node, &kubelet)[1].len(), 2, "it is asked");
+    chown(node.path("kubelet"), Some(65534), None).unwrap();
+    assert_each_has(&said(&node, &kubelet), &[]);
+    drop(kubelet);
+
+    chown(node.path("kubelet"), Some(0), None).unwrap();
+    let in_container = ["unshare", "--mount"];
+    let kubelet = Kubelet::run_by(&in_container, &node, "Kubernetes v1.30.4", &args);
+    assert_each_has(&said(&node, &kubelet), &[]);
+}
