@@ -126,8 +126,7 @@ impl Reply {
     }
 }
 
-/// Folds any text into one printable line of at most 2 KiB, cut in its middle if it is longer: its
-/// beginning says what failed, its end what to do.
+/// Folds any text into one printable line of at most 2 KiB.
 fn fold(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
@@ -136,11 +135,16 @@ fn fold(text: &str) -> String {
             line.push(c);
         }
     }
-    let line = line.trim();
-    if line.len() <= LONGEST {
+    shortened(line.trim(), LONGEST)
+}
+
+/// At most so many bytes of a line, cut in its middle: its beginning says what failed, its end what
+/// to do.
+pub fn shortened(line: &str, most: usize) -> String {
+    if line.len() <= most {
         return line.to_owned();
     }
-    let half = LONGEST.saturating_sub(8) / 2;
+    let half = most.saturating_sub(8) / 2;
     let head = line.floor_char_boundary(half);
     let tail = line.ceil_char_boundary(line.len().saturating_sub(half));
     let (head, tail) = (line.get(..head), line.get(tail..));

@@ -114,11 +114,7 @@ fn a_tool_that_floods_its_standard_error_floods_no_message() {
 fn a_tool_that_complains_at_length_is_cut_in_the_middle() {
     let lvs = "echo the reason >&2; yes 'nothing to see here' | head -c 300000 >&2
         echo the consequence >&2; exit 5";
-    let words = [
-        "exit code 5: the reason; nothing",
-        "; …; ",
-        "the consequence",
-    ];
+    let words = ["exit code 5: the reason; nothing", " … ", "the consequence"];
     Node::with_limits(lvs, "", "query = 60").fails(&words);
 }
 

@@ -1,5 +1,4 @@
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Result;
 
@@ -22,7 +21,7 @@ pub fn check(
 ) -> Result<(), ToolError> {
     // e2fsck(8): 1 is "errors corrected", 2 is "reboot", which only a mounted root would need.
     let command = Command::writes("e2fsck", limits.check)
-        .stdin(Arc::clone(&lock.file()))
+        .stdin(lock.file())
         .args(["-p"])
         .args(all.then_some("-f"))
         .accept(&[0, 1, 2, 3])

@@ -1,5 +1,4 @@
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::config::Limits;
 use crate::host::{Command, Host, Lock, ToolError};
@@ -15,7 +14,7 @@ pub fn grow(
     mount_point: &Path,
     lock: &Lock,
 ) -> Result<(), ToolError> {
-    let tool = |name| Command::writes(name, limits.resize).stdin(Arc::clone(&lock.file()));
+    let tool = |name| Command::writes(name, limits.resize).stdin(lock.file());
     let command = match fs {
         FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => tool("resize2fs").operand(device),
         FsType::Xfs => tool("xfs_growfs").args(["-d"]).operand(mount_point),

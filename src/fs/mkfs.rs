@@ -1,5 +1,4 @@
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::config::Limits;
 use crate::host::{Command, Host, Lock, ToolError};
@@ -24,7 +23,7 @@ pub fn mkfs(
         FsType::Btrfs => ("mkfs.btrfs", &["-q", "-K"]),
     };
     let mut command = Command::writes(tool, limits.make)
-        .stdin(Arc::clone(&lock.file()))
+        .stdin(lock.file())
         .args(options);
     // mke2fs needs no -F for a device that is neither mounted nor busy, and with it would not look.
     if again && !fs.is_ext() {

@@ -40,8 +40,6 @@ pub struct Command {
     pub(super) effect: Effect,
     pub(super) accepted: &'static [i32],
     pub(super) stdin: Option<Arc<File>>,
-    /// Finds the tool's complaints in its standard output. None: there are none in it.
-    pub(super) words: fn(&[u8]) -> Option<String>,
     has_operands: bool,
 }
 
@@ -71,7 +69,6 @@ impl Command {
             effect,
             accepted: &[0],
             stdin: None,
-            words: |_| None,
             has_operands: false,
         }
     }
@@ -113,12 +110,6 @@ impl Command {
     /// driver is killed. The file is empty, so the tool reads the same as from /dev/null.
     pub fn stdin(mut self, file: Arc<File>) -> Self {
         self.stdin = Some(file);
-        self
-    }
-
-    /// Finds the tool's complaints in its standard output with this. None: there are none in it.
-    pub fn words(mut self, words: fn(&[u8]) -> Option<String>) -> Self {
-        self.words = words;
         self
     }
 
@@ -173,7 +164,7 @@ fn quoted(word: &str) -> String {
 pub struct Output {
     pub code: i32,
     pub stdout: Vec<u8>,
-    /// The first and the last 512 bytes of its standard error, on one line.
+    /// Its standard error, shortened to one line.
     pub stderr: String,
 }
 
@@ -192,7 +183,6 @@ pub enum ToolError {
         line: String,
         /// Its exit code; 128 + N when signal N ended it, as a shell says.
         code: i32,
-        /// The first and the last 512 bytes of its standard error, on one line.
         stderr: String,
     },
     TimedOut {
@@ -205,9 +195,6 @@ pub enum ToolError {
     Stopped {
         line: String,
         effect: Effect,
-    },
-    Flooded {
-        line: String,
     },
     /// Its answer was not what its manual promises.
     Unintelligible {
@@ -260,10 +247,6 @@ impl fmt::Display for ToolError {
                 f,
                 "`{line}` was stopped because the driver was told to stop{}",
                 unfinished(effect)
-            ),
-            Self::Flooded { line } => write!(
-                f,
-                "`{line}` printed more than 16 MiB and was stopped; run it by hand to see why"
             ),
             Self::Unintelligible { line, reason } => write!(
                 f,

@@ -13,15 +13,16 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::config::FILE_VARIABLE;
+use crate::reply::shortened;
 
 use super::{Command, Effect, Output, Program, Signals, ToolError, Tools};
 
 /// More than any report: 10,000 logical volumes take about 4 MiB.
 const MOST_STDOUT: usize = 16 << 20;
-/// What is kept of standard error, of its beginning and of its end.
-const MOST_STDERR: usize = 1024;
-/// As much of it is the beginning.
-const HEAD_OF_STDERR: usize = 512;
+/// What is kept of standard error.
+const MOST_STDERR: usize = 64 << 10;
+/// As much of it is shown, with a gap in its middle.
+const SHOWN: usize = 1024;
 /// How long a writer may take to obey SIGTERM at its own limit.
 const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
 /// The same when the driver itself is told to stop: kubelet waits 10 s, people less.
@@ -126,29 +127,27 @@ impl Tools for Processes<'_> {
         let end = watched
             .wait(Instant::now().checked_add(command.limit), Watch::Stop)
             .map_err(spawn_error)?;
+        let (limit, effect) = (command.limit, command.effect);
         let status = match end {
             End::Exited(status) => status,
             End::Deadline => {
-                let stuck = watched.stop(command.effect, GRACE_AT_LIMIT);
+                let (stuck, line) = (watched.stop(effect, GRACE_AT_LIMIT), line());
                 return Err(ToolError::TimedOut {
-                    line: line(),
-                    limit: command.limit,
-                    effect: command.effect,
+                    line,
+                    limit,
+                    effect,
                     stuck,
                 });
             }
             End::Stopping => {
-                watched.stop(command.effect, GRACE_AT_STOP);
-                return Err(ToolError::Stopped {
-                    line: line(),
-                    effect: command.effect,
-                });
+                watched.stop(effect, GRACE_AT_STOP);
+                let line = line();
+                return Err(ToolError::Stopped { line, effect });
             }
             End::Flooded => {
-                watched.stop(command.effect, GRACE_AT_LIMIT);
-                return Err(ToolError::Flooded {
-                    line: command.whole_line(),
-                });
+                watched.stop(effect, GRACE_AT_LIMIT);
+                let (line, reason) = (command.whole_line(), "more than 16 MiB".to_owned());
+                return Err(ToolError::Unintelligible { line, reason });
             }
         };
         let code = status
@@ -158,14 +157,14 @@ impl Tools for Processes<'_> {
         if command.accepted.contains(&code) {
             Ok(Output {
                 code,
-                stderr: watched.err_line(),
+                stderr: one_line(&watched.stderr),
                 stdout: watched.stdout,
             })
         } else {
             Err(ToolError::Failed {
                 line: line(),
                 code,
-                stderr: watched.complaint(command),
+                stderr: watched.complaint(),
             })
         }
     }
@@ -191,7 +190,6 @@ struct Watched<'a> {
     err_open: Cell<bool>,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
-    err_cut: bool,
 }
 
 impl<'a> Watched<'a> {
@@ -203,7 +201,6 @@ impl<'a> Watched<'a> {
             err_open: Cell::new(true),
             stdout: Vec::new(),
             stderr: Vec::new(),
-            err_cut: false,
         };
         for fd in [watched.out_fd(), watched.err_fd()].into_iter().flatten() {
             fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
@@ -231,7 +228,7 @@ impl<'a> Watched<'a> {
             }
             if let Some(status) = self.child.try_wait()? {
                 // Anything it wrote just before it exited is in the pipes by now. A pipe holds
-                // 64 KiB, of which at least MOST_STDERR are taken at a time.
+                // 64 KiB, of which at least one is taken at a time.
                 for _ in 0..64 {
                     self.read_pipes()?;
                 }
@@ -280,38 +277,21 @@ impl<'a> Watched<'a> {
         if let Some(pipe) = self.child.stderr.as_mut().filter(|_| self.err_open.get()) {
             let open = read_available(pipe, &mut self.stderr, MOST_STDERR.saturating_mul(2))?;
             self.err_open.set(open);
-            // The reason often comes first, and a page of usage or a trace after it.
+            // Of more, the middle is thrown away: the reason comes first or last.
             let surplus = self.stderr.len().saturating_sub(MOST_STDERR);
             if surplus > 0 {
-                let after = HEAD_OF_STDERR.saturating_add(surplus);
-                self.stderr.drain(HEAD_OF_STDERR..after);
-                self.err_cut = true;
+                let middle = MOST_STDERR / 2;
+                self.stderr.drain(middle..middle.saturating_add(surplus));
             }
         }
         Ok(true)
     }
 
-    /// Its standard error on one line, with a mark where something was left out.
-    fn err_line(&self) -> String {
-        match self.stderr.split_at_checked(HEAD_OF_STDERR) {
-            Some((head, tail)) if self.err_cut => {
-                one_line(&[head, "\n…\n".as_bytes(), tail].concat())
-            }
-            _ => one_line(&self.stderr),
-        }
-    }
-
-    /// What it had to say, on one line. e2fsck complains on standard output, and LVM may.
-    fn complaint(&self, command: &Command) -> String {
-        let stderr = self.err_line();
-        match (command.words)(&self.stdout) {
-            Some(words) if words.is_empty() || stderr.is_empty() => stderr + &words,
-            Some(words) => format!("{stderr}; {words}"),
-            None if !stderr.is_empty() => stderr,
-            None => {
-                let tail = self.stdout.len().saturating_sub(MOST_STDERR);
-                one_line(self.stdout.get(tail..).unwrap_or_default())
-            }
+    /// What it had to say, on one line. e2fsck complains on standard output.
+    fn complaint(&self) -> String {
+        match one_line(&self.stderr) {
+            nothing if nothing.is_empty() => one_line(&self.stdout),
+            complaint => complaint,
         }
     }
 
@@ -364,5 +344,5 @@ fn one_line(bytes: &[u8]) -> String {
         .collect();
     let usage = lines.iter().position(|line| line.starts_with("Usage:"));
     let reason = usage.filter(|at| *at > 0).and_then(|at| lines.get(..at));
-    reason.unwrap_or(&lines).join("; ")
+    shortened(&reason.unwrap_or(&lines).join("; "), SHOWN)
 }

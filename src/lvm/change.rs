@@ -1,47 +1,52 @@
 //! lvchange(8), lvcreate(8), lvextend(8).
 
 use std::num::NonZeroU64;
-use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::record::{NEW, Tags};
 use super::report::Volume;
 use super::wait::explain;
-use super::words::words;
 use crate::config::{Limits, VolumeGroup};
 use crate::host::{Command, Host, Lock};
 use crate::names::{Bytes, LvId, LvName, VgName};
 
+/// Whatever lvm.conf(5) says, LVM's complaints are to be on standard error, in plain text.
+const PLAIN: &str = "log/report_command_log=0 report/output_format=\"basic\"";
+
+fn command(tool: &'static str, limit: Duration) -> Command {
+    Command::writes(tool, limit).unseen(["--config", PLAIN])
+}
+
 fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
-    let done = host.run(&command.clone().words(words));
-    done.map(drop)
+    host.run(command)
+        .map(drop)
         .map_err(|error| explain(host, Some(vg), error))
+}
+
+fn lvchange(host: &Host, limits: &Limits, id: &LvId, options: &[&str], doing: &str) -> Result<()> {
+    let command = command("lvchange", limits.activate)
+        .args(options)
+        .operand(id.to_string());
+    run(host, &command, id.vg()).with_context(|| format!("{doing} {id}"))
 }
 
 /// Activates a volume on this host, also one that is marked to be left out at boot, as thin
 /// snapshots are.
 pub fn activate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
-    let command = Command::writes("lvchange", limits.activate)
-        .args(["--activate", "y", "--ignoreactivationskip"])
-        .operand(id.to_string());
-    run(host, &command, id.vg()).with_context(|| format!("activating {id}"))
+    let options = ["--activate", "y", "--ignoreactivationskip"];
+    lvchange(host, limits, id, &options, "activating")
 }
 
 /// Deactivates a volume. LVM refuses while it is open.
 pub fn deactivate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
-    let command = Command::writes("lvchange", limits.activate)
-        .args(["--activate", "n"])
-        .operand(id.to_string());
-    run(host, &command, id.vg()).with_context(|| format!("deactivating {id}"))
+    lvchange(host, limits, id, &["--activate", "n"], "deactivating")
 }
 
 /// Gives the kernel the table that LVM's metadata says, and resumes the volume.
 pub fn refresh(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
-    let command = Command::writes("lvchange", limits.activate)
-        .args(["--refresh"])
-        .operand(id.to_string());
-    run(host, &command, id.vg()).with_context(|| format!("refreshing {id}"))
+    lvchange(host, limits, id, &["--refresh"], "refreshing")
 }
 
 pub fn retag(
@@ -51,18 +56,15 @@ pub fn retag(
     tags: &Tags,
     lock: Option<&Lock>,
 ) -> Result<()> {
-    if tags.add.is_empty() && tags.remove.is_empty() {
+    let remove = tags.remove.iter().flat_map(|tag| ["--deltag", tag]);
+    let add = tags.add.iter().flat_map(|tag| ["--addtag", tag]);
+    let options: Vec<&str> = remove.chain(add).collect();
+    if options.is_empty() {
         return Ok(());
     }
-    let mut command = Command::writes("lvchange", limits.activate);
+    let mut command = command("lvchange", limits.activate).args(options);
     if let Some(lock) = lock {
-        command = command.stdin(Arc::clone(&lock.file()));
-    }
-    for tag in &tags.remove {
-        command = command.args(["--deltag", tag]);
-    }
-    for tag in &tags.add {
-        command = command.args(["--addtag", tag]);
+        command = command.stdin(lock.file());
     }
     run(host, &command.operand(id.to_string()), id.vg()).with_context(|| format!("tagging {id}"))
 }
@@ -81,22 +83,25 @@ pub fn create(
 ) -> Result<()> {
     // LVM takes no odd bytes, and rounds up to whole extents in any case.
     const SECTOR: NonZeroU64 = NonZeroU64::new(512).unwrap();
-    let Some(rounded) = size.round_up(SECTOR) else {
-        bail!("{size} is more than LVM can count");
-    };
-    let bytes = format!("{}b", rounded.get());
-    let command = Command::writes("lvcreate", limits.make).stdin(Arc::clone(&lock.file()));
+    let size = rounded(size, SECTOR)?;
+    let bytes = format!("{}b", size.get());
     // The tag comes with the volume, in one change of LVM's metadata, and before anything is wiped.
-    let mut command = command.args(["--yes", "--addtag", NEW, "--name", id.lv().as_str()]);
-    command = match pool {
-        // Where nothing was written, a thin volume reads as zeroes.
-        Some(pool) => command.args(["--virtualsize", &bytes, "--thinpool", pool.as_str()]),
-        None => command.args(["--size", &bytes, "--wipesignatures", "y", "--zero", "y"]),
-    };
-    let command = command
+    let command = command("lvcreate", limits.make)
+        .stdin(lock.file())
+        .args(["--yes", "--addtag", NEW, "--name", id.lv().as_str()])
+        .args(match pool {
+            // Where nothing was written, a thin volume reads as zeroes.
+            Some(pool) => vec!["--virtualsize", &bytes, "--thinpool", pool.as_str()],
+            None => vec!["--size", &bytes, "--wipesignatures", "y", "--zero", "y"],
+        })
         .args(&policy.lvcreate_options)
         .operand(id.vg().as_str());
     run(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
+}
+
+fn rounded(size: Bytes, unit: NonZeroU64) -> Result<Bytes> {
+    size.round_up(unit)
+        .with_context(|| format!("{size} is more than LVM can count"))
 }
 
 /// Makes a volume at least `size` large; one that already is stays as it is.
@@ -104,19 +109,15 @@ pub fn extend(host: &Host, limits: &Limits, volume: &Volume, size: Bytes) -> Res
     if volume.size >= size {
         return Ok(());
     }
-    let Some(rounded) = size.round_up(volume.extent) else {
-        bail!("{size} is more than LVM can count");
-    };
-    let command = Command::writes("lvextend", limits.resize)
-        .args(["--size".to_owned(), format!("{}b", rounded.get())])
-        .operand(volume.id.to_string());
-    run(host, &command, volume.id.vg()).with_context(|| {
-        format!(
-            "growing {} from {} to {rounded} ({} free in {})",
-            volume.id,
-            volume.size,
-            volume.free,
-            volume.id.vg()
-        )
+    let (id, vg) = (&volume.id, volume.id.vg());
+    let size = rounded(size, volume.extent)?;
+    let command = command("lvextend", limits.resize)
+        .args(["--size".to_owned(), format!("{}b", size.get())])
+        .operand(id.to_string());
+    run(host, &command, vg).with_context(|| {
+        let Volume {
+            size: now, free, ..
+        } = volume;
+        format!("growing {id} from {now} to {size} ({free} free in {vg})")
     })
 }

@@ -5,7 +5,6 @@ mod find;
 mod record;
 mod report;
 mod wait;
-mod words;
 
 pub use change::{activate, create, deactivate, extend, refresh, retag};
 pub use find::{Found, all_volumes, find, find_group, has_unused_table, tagged};

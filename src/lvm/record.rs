@@ -14,8 +14,6 @@ pub const MAY_FORMAT: &str = "flexvolume.mayformat";
 /// Set by the driver's own lvcreate, in the same change of LVM's metadata that makes the volume, and
 /// taken off by the change that records mkfs as begun. While it stands the driver put nothing there.
 pub const NEW: &str = "flexvolume.new";
-/// What [`NEW`] was called before.
-const CREATING: &str = "flexvolume.creating";
 /// How long a permission to format is good, in seconds; and how far ahead the clock of the host that
 /// gave it may have been.
 const A_DAY: u64 = 86_400;
@@ -79,7 +77,7 @@ impl Record {
                 let value = value.strip_prefix('=').unwrap_or_default();
                 let (what, time) = value.rsplit_once(':').unwrap_or_default();
                 record.permission = Some((what.to_owned(), time.parse().unwrap_or(0)));
-            } else if tag == NEW || tag == CREATING {
+            } else if tag == NEW {
                 record.new = true;
             }
         }
@@ -97,18 +95,16 @@ impl Record {
 
     /// The tags that say which filesystem the volume holds, or is getting.
     pub fn content_tags(&self) -> impl Iterator<Item = &str> {
-        const CONTENT: [&str; 5] = [MADE, MAKING, MAY_FORMAT, NEW, CREATING];
-        let is_one = |tag: &&str| CONTENT.iter().any(|start| tag.starts_with(start));
-        self.tags.iter().map(String::as_str).filter(is_one)
+        self.tags_of(&[MADE, MAKING, MAY_FORMAT, NEW])
     }
 
     /// Those of them that say that it holds nothing yet, or the half of a filesystem.
     pub fn unmade_tags(&self) -> impl Iterator<Item = &str> {
-        let is_one = |tag: &&str| {
-            [MAKING, NEW, CREATING]
-                .iter()
-                .any(|start| tag.starts_with(start))
-        };
+        self.tags_of(&[MAKING, NEW])
+    }
+
+    fn tags_of(&self, starts: &'static [&str]) -> impl Iterator<Item = &str> {
+        let is_one = |tag: &&str| starts.iter().any(|start| tag.starts_with(start));
         self.tags.iter().map(String::as_str).filter(is_one)
     }
 

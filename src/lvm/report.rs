@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::record::Record;
-use super::words::words;
 use crate::host::{Command, Host, ToolError};
 use crate::names::Bytes;
 use crate::names::{LvId, LvName, VgName};
@@ -200,16 +199,16 @@ pub(super) fn read<T>(
     command: &Command,
     parse: impl FnOnce(Report) -> Result<T, String>,
 ) -> Result<T, ToolError> {
-    let output = host.run(&command.clone().words(words))?;
+    let output = host.run(command)?;
     Report::parse(&output.stdout)
         .map_err(|e| e.to_string())
         .and_then(parse)
         .map_err(|reason| {
-            let said = [words(&output.stdout).unwrap_or_default(), output.stderr];
-            let reason = [reason].into_iter().chain(said).filter(|s| !s.is_empty());
+            let said = output.stderr;
+            let comma = if said.is_empty() { "" } else { "; " };
             ToolError::Unintelligible {
                 line: command.whole_line(),
-                reason: reason.collect::<Vec<_>>().join("; "),
+                reason: format!("{reason}{comma}{said}"),
             }
         })
 }

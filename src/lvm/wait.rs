@@ -7,12 +7,6 @@ use crate::names::VgName;
 /// If an LVM command had to be stopped at its limit, adds what it was waiting for: whoever holds
 /// the lock of the volume group, or what else makes LVM wait. `vg` is None for a command on all.
 pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
-    if let (ToolError::Failed { stderr, .. }, Some(vg)) = (&error, vg)
-        && stderr.contains("is exported")
-    {
-        let advice = format!("the volume group {vg} is exported; run `vgimport {vg}` to use it");
-        return Error::from(error).context(advice);
-    }
     let ToolError::TimedOut { effect, .. } = error else {
         return error.into();
     };

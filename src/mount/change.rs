@@ -1,6 +1,5 @@
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
@@ -49,7 +48,7 @@ pub fn mount_device(
 ) -> Result<()> {
     let Source { id, path, fs, .. } = *source;
     let mut command = Command::writes("mount", limits.mount)
-        .stdin(Arc::clone(&lock.file()))
+        .stdin(lock.file())
         .args(["-t", fs.as_str()])
         // Said outright: mount(8) left to itself mounts read-only what cannot be written.
         .args([if source.read_only {

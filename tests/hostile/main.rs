@@ -257,7 +257,7 @@ fn tools_are_started_with_checked_words_only() {
 
 /// One of the driver's own words, or made of characters that mean nothing to anybody.
 fn is_checked(word: &str) -> bool {
-    const OWN: [&str; 18] = [
+    const OWN: [&str; 19] = [
         "--reportformat",
         "--units",
         "--nosuffix",
@@ -265,6 +265,7 @@ fn is_checked(word: &str) -> bool {
         "report/time_format=\"%s\" report/list_item_separator=\",\" \
          report/binary_values_as_numeric=0 report/compact_output=0 log/report_command_log=0 \
          log/command_names=0",
+        "log/report_command_log=0 report/output_format=\"basic\"",
         "--options",
         "--",
         "--activate",
