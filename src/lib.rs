@@ -45,7 +45,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anyhow::{Result, anyhow};
 
-use calls::CallOut;
 use config::{Loaded, LogTarget};
 use host::{Host, Log, Outcome};
 use options::{holds_secret, subject};
@@ -56,7 +55,7 @@ pub(crate) fn run(args: &[OsString], host: &Host, config: &Loaded) -> Reply {
     for (key, value) in subject(args) {
         host.log.about(key, &value);
     }
-    let answer = guarded(|| calls::answer(&CallOut::parse(args)?, host, config));
+    let answer = guarded(|| calls::answer(args, host, config));
     logged(args, answer, &host.log, &config.or_default().log)
 }
 

@@ -11,7 +11,7 @@ use crate::volume::{Job, Reason, Refusal};
 ///
 /// The controller calls this on a host that is not the node and has no LVM. There the answer is
 /// where the device will be; the node finds out in `waitforattach` whether it is.
-pub fn run(host: &Host, config: &Loaded, options: &Options, node: Option<&str>) -> Result<Reply> {
+pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Result<Reply> {
     let elsewhere = Reply::success().with_device(options.id.device().to_string_lossy());
     if !is_here(host, config, node) {
         return Ok(elsewhere);

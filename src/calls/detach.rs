@@ -13,7 +13,7 @@ use crate::volume::{Device, is_swap, lock};
 
 /// `detach <volume name> <node>`: deactivates the volume if the config asks for that and nothing
 /// uses it. Anything that cannot be found is detached already.
-pub fn run(host: &Host, config: &Loaded, volume: &str, node: Option<&str>) -> Result<Reply> {
+pub fn run(host: &Host, config: &Loaded, volume: &str, node: &str) -> Result<Reply> {
     let config_here = config.or_default();
     if !config_here.deactivate || !is_here(host, config, node) || !host.tools.has("lvchange") {
         return Ok(Reply::success());
@@ -33,7 +33,7 @@ pub fn deactivate_named(host: &Host, config: &Config, name: &str) -> Result<()> 
     Ok(())
 }
 
-/// kubelet gives the name of the volume, older ones gave the device, and a person may give either.
+/// kubelet gives the name of the volume; a person may give the device.
 fn volumes_named(host: &Host, config: &Config, volume: &str) -> Vec<LvId> {
     if let Some(id) = LvId::from_device(volume) {
         return vec![id];

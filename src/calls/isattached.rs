@@ -13,7 +13,7 @@ use crate::volume::Device;
 /// The controller asks every minute, and attaches again what is said to be gone. A host that is
 /// not the node cannot know, and says yes.
 pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Result<Reply> {
-    let attached = !is_here(host, config, Some(node))
+    let attached = !is_here(host, config, node)
         || Device::find(host.kernel, &options.id)?.is_some()
         || !host.tools.has("lvs")
         || is_of_unknown_group(host, config, options)?;

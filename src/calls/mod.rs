@@ -6,58 +6,77 @@ mod expand;
 mod init;
 mod isattached;
 mod mount;
-mod parse;
 mod unmount;
 mod waitforattach;
+mod words;
 
-pub use parse::{CallOut, NAMES, usage};
+pub use words::{NAMES, usage};
 
-use anyhow::Result;
+use std::ffi::OsString;
+
+use anyhow::{Context, Result, bail};
 
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::names::same_host;
+use crate::options::Options;
 use crate::reply::Reply;
+use words::Checker;
 
-pub fn answer(call: &CallOut, host: &Host, config: &Loaded) -> Result<Reply> {
-    for name in call.options().iter().flat_map(|options| &options.ignored) {
-        host.log.about("ignored", name);
+/// Makes the node match the call, once all of its words are understood.
+pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> {
+    let check = Checker::of(args);
+    let mut words = Vec::with_capacity(args.len());
+    for (n, arg) in args.iter().enumerate() {
+        let word = arg.to_str();
+        words.push(word.with_context(|| format!("argument {n} of the call is not valid UTF-8"))?);
     }
-    match call {
-        CallOut::Init => Ok(init::run(config)),
-        CallOut::Attach { options, node } => attach::run(host, config, options, node.as_deref()),
-        CallOut::WaitForAttach { device, options } => {
-            waitforattach::run(host, config, device, options)
+    let Some((name, words)) = words.split_first() else {
+        bail!("no call-out given; see `lvm --help`");
+    };
+    let options = |json: &str| -> Result<Options> {
+        let options = Options::parse(json).context("reading the volume's options")?;
+        for name in &options.ignored {
+            host.log.about("ignored", name);
         }
-        CallOut::IsAttached { options, node } => isattached::run(host, config, options, node),
-        CallOut::MountDevice {
-            dir,
-            device,
-            options,
+        Ok(options)
+    };
+    match (*name, words) {
+        ("init", []) => Ok(init::run(config)),
+        ("attach", [json, node]) => attach::run(host, config, &options(json)?, node),
+        ("waitforattach", [device, json]) => {
+            let device = check.device(device)?;
+            waitforattach::run(host, config, device, &options(json)?)
         }
-        | CallOut::Mount {
-            dir,
-            device,
-            options,
-        } => mount::run(host, config, dir, device, options),
-        CallOut::Unmount { dir } | CallOut::UnmountDevice { dir } => {
-            unmount::run(host, config, dir)
+        ("isattached", [json, node]) => isattached::run(host, config, &options(json)?, node),
+        ("mountdevice", [dir, device, json]) => {
+            let (dir, device) = (check.directory(dir)?, check.device(device)?);
+            mount::run(host, config, &dir, device, &options(json)?)
         }
-        CallOut::Detach { volume, node } => detach::run(host, config, volume, node.as_deref()),
-        CallOut::ExpandFs { options, dir, size } | CallOut::ExpandVolume { options, dir, size } => {
-            expand::run(host, config, options, dir, *size)
+        ("mount", [dir, json]) => {
+            let dir = check.directory(dir)?;
+            mount::run(host, config, &dir, "", &options(json)?)
         }
-        CallOut::NotSupported(name) => Ok(Reply::not_supported(&format!(
-            "flexvolume-lvm has no call-out {name:?}; see `lvm --help`"
+        ("unmount" | "unmountdevice", [dir]) => unmount::run(host, config, &check.directory(dir)?),
+        ("detach", [volume, node]) => detach::run(host, config, volume, node),
+        ("expandfs", [json, _, dir, new, _old]) | ("expandvolume", [json, dir, new, _old]) => {
+            let (options, dir) = (options(json)?, check.directory(dir)?);
+            expand::run(host, config, &options, &dir, check.size(new)?)
+        }
+        (known, words) if NAMES.contains(&known) => bail!(
+            "{known} takes {}; arguments given: {}",
+            usage(known),
+            words.len()
+        ),
+        (unknown, _) => Ok(Reply::not_supported(&format!(
+            "flexvolume-lvm has no call-out {:?}; see `lvm --help`",
+            check.shown(unknown)
         ))),
     }
 }
 
-/// Whether a call that names `node` is for this host. Without a name (kubelet before 1.6) it is.
-fn is_here(host: &Host, config: &Loaded, node: Option<&str>) -> bool {
-    let Some(node) = node.filter(|node| !node.is_empty()) else {
-        return true;
-    };
+/// Whether a call that names `node` is for this host.
+fn is_here(host: &Host, config: &Loaded, node: &str) -> bool {
     match &config.or_default().node_name {
         Some(name) => same_host(node, name),
         None => same_host(node, &host.kernel.host_name()),

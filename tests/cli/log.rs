@@ -66,7 +66,12 @@ fn a_call_names_its_volume_and_pod_though_it_is_refused() {
             "call=detach",
             " name=data ",
         ),
-        ("a device", logged(&["detach", DEVICE]), volume, " took="),
+        (
+            "a device",
+            logged(&["detach", DEVICE, "node"]),
+            volume,
+            " took=",
+        ),
         (
             "no name",
             logged(&["detach", "{", "node"]),

@@ -40,7 +40,6 @@ mod host_use;
 mod kills;
 mod lives;
 mod oddities;
-mod old_kubelets;
 mod operator;
 mod parallel;
 mod pods;

@@ -45,10 +45,11 @@ fn options(option: &str, value: &str) -> String {
 
 /// Each call-out that takes options; `n` says which.
 fn call(n: usize, json: &str) -> Vec<OsString> {
+    let host = support::host_name();
     words(&match n % CALLS {
         0 => vec!["mount", DIR, json],
         1 => vec!["mountdevice", DIR, "", json],
-        2 => vec!["attach", json],
+        2 => vec!["attach", json, &host],
         3 => vec!["waitforattach", "", json],
         4 => vec!["expandfs", json, "", DIR, "1073741824", "1"],
         5 => vec!["expandvolume", json, DIR, "1073741824", "1"],
@@ -122,7 +123,7 @@ fn arguments_of_any_number_and_encoding_are_answered() {
     let counted: [(&[&str], &str); 13] = [
         (&[], "no call-out given; see `lvm --help`"),
         (&["mount", DIR], "arguments given: 1"),
-        (&["mount", DIR, "", json, ""], "arguments given: 4"),
+        (&["mount", DIR, "", json], "arguments given: 3"),
         (&["init", "--help"], "arguments given: 1"),
         (&["unmount", DIR, DIR], "arguments given: 2"),
         (&["detach", "data", "node", "-f"], "arguments given: 3"),
