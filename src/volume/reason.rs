@@ -220,8 +220,9 @@ impl Reason {
             // kubelet starts no pod of a claim whose growth fails: an operator has to know the way
             // back.
             Self::NoRoom { more, free, has } => format!(
-                "{id} needs {more} more, and {vg} has {free} free. Extend the group (`vgextend {vg} \
-                 DEVICE`), or set the claim's request back to {has} (Kubernetes 1.32 and later)"
+                "{id} needs {more} more to be {} large, and {vg} has {free} free. Extend the group (`vgextend {vg} \
+                 DEVICE`), or set the claim's request back to {has} (Kubernetes 1.32 and later)",
+                Bytes::new(has.get().saturating_add(more.get()))
             ),
             Self::Pool => format!(
                 "{id} is a pool that holds other volumes, not a volume for a filesystem; name one \
