@@ -86,7 +86,11 @@ fn people(args: &[OsString]) -> Printed {
     let answer = with_host(args, |host, config| {
         commands::run(&parsed.tool, host, config)
     });
-    answer.unwrap_or_else(|error| Printed::failure(format!("lvm: {error:#}\n"), 1))
+    let answer = answer.unwrap_or_else(|error| Printed::failure(format!("lvm: {error:#}\n"), 1));
+    Printed {
+        styled: true,
+        ..answer
+    }
 }
 
 fn with_host<T>(args: &[OsString], work: impl FnOnce(&Host, &Loaded) -> Result<T>) -> Result<T> {

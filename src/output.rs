@@ -1,7 +1,10 @@
 //! What commands for people print: text in columns, or JSON.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
+use std::io::Write as _;
 
+use anstream::adapter::strip_str;
+use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
 
 /// What is to be printed, and the exit code.
@@ -13,6 +16,8 @@ pub struct Printed {
     pub stderr: String,
     /// The exit code.
     pub code: u8,
+    /// It is for people: colours are left out where they would be in the way.
+    pub styled: bool,
 }
 
 impl Printed {
@@ -34,6 +39,15 @@ impl Printed {
     }
 }
 
+/// Writes to standard output at once, for a command that does not end by itself. `false`: nobody
+/// reads any more.
+pub fn tell(text: &str) -> bool {
+    let mut out = anstream::stdout();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .is_ok()
+}
+
 /// A report as text or as JSON.
 pub fn printed(report: &impl serde::Serialize, text: String, json: bool) -> Result<Printed> {
     let stdout = if json {
@@ -45,15 +59,39 @@ pub fn printed(report: &impl serde::Serialize, text: String, json: bool) -> Resu
     Ok(Printed::text(stdout))
 }
 
+/// What is wrong.
+pub fn red(text: impl Display) -> String {
+    painted(text, Style::new().fg_color(Some(AnsiColor::Red.into())))
+}
+
+/// What may become wrong.
+pub fn yellow(text: impl Display) -> String {
+    painted(text, Style::new().fg_color(Some(AnsiColor::Yellow.into())))
+}
+
+/// A title.
+pub fn bold(text: impl Display) -> String {
+    painted(text, Style::new().bold())
+}
+
+fn painted(text: impl Display, style: Style) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// A row of titles.
+pub fn titles<const N: usize>(titles: [&str; N]) -> Vec<String> {
+    titles.map(bold).to_vec()
+}
+
 /// Rows as aligned columns, two spaces between them.
 pub fn columns(rows: &[Vec<String>]) -> String {
+    let seen = |cell: &str| strip_str(cell).to_string().chars().count();
     let mut widths: Vec<usize> = Vec::new();
     for row in rows {
         for (n, cell) in row.iter().enumerate() {
-            let width = cell.chars().count();
             match widths.get_mut(n) {
-                Some(widest) => *widest = width.max(*widest),
-                None => widths.push(width),
+                Some(widest) => *widest = seen(cell).max(*widest),
+                None => widths.push(seen(cell)),
             }
         }
     }
@@ -61,7 +99,8 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     for row in rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell:<width$}  ");
+            let space = width.saturating_sub(seen(cell)).saturating_add(2);
+            let _ = write!(line, "{cell}{:space$}", "");
         }
         text.push_str(line.trim_end());
         text.push('\n');
@@ -78,5 +117,8 @@ mod tests {
         let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
         let text = columns(&[row(["A", "B"]), row(["long", ""]), row(["x", "y"])]);
         assert_eq!(text, "A     B\nlong\nx     y\n");
+        let painted = columns(&[vec![red("A"), bold("B")], row(["long", "x"])]);
+        assert_eq!(strip_str(&painted).to_string(), "A     B\nlong  x\n");
+        assert_ne!(painted, strip_str(&painted).to_string());
     }
 }

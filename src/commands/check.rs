@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::named;
-use super::verdict::{Ask, Verdict, look};
-use crate::config::{Config, Loaded};
+use super::verdict::{Ask, Verdict};
+use super::walk::Walk;
+use crate::config::Loaded;
 use crate::host::Host;
-use crate::lvm::{self, Volume};
-use crate::names::{FsType, LvId, VgName};
+use crate::lvm::Volume;
+use crate::names::{FsType, LvId};
 use crate::output::{Printed, columns, printed};
 
 /// How long a call that works on a volume is waited for.
@@ -37,20 +37,22 @@ pub fn run(
     read_only: bool,
     json: bool,
 ) -> Result<Printed> {
-    let config = config.require()?;
+    config.require()?;
     let fs = fs.map(FsType::parse).transpose().context("reading --fs")?;
-    let (all, ids, chosen) = chosen(host, config, names)?;
+    let walk = Walk::begin(host, config)?;
+    let choice = walk.choose(names)?;
     let ask = Ask {
         fs,
         read_only,
         patience: PATIENCE,
-        all: &all,
+        ..Ask::default()
     };
-    let verdicts = ids.iter().map(|id| match look(host, config, id, ask) {
-        Ok(seen) => Verdict::of(&seen),
-        Err(error) => Verdict::unknown(id, format!("{error:#}")),
-    });
+    let is_pool = |id: &&LvId| walk.volume(id).is_some_and(Volume::is_pool);
+    let ids = choice.ids.iter();
+    let ids = ids.filter(|id| choice.named.contains(id) || !is_pool(id));
+    let verdicts = ids.map(|id| walk.verdict(id, ask, Duration::MAX));
     let volumes: Vec<Verdict> = verdicts.collect();
+    let chosen: BTreeSet<String> = choice.named.iter().map(ToString::to_string).collect();
     let is_hosts = |verdict: &&Verdict| verdict.is_hosts() && !chosen.contains(&verdict.volume);
     let hosts_own = volumes.iter().filter(is_hosts).count();
     let would_mount = volumes.iter().filter(|verdict| verdict.is_good()).count();
@@ -66,8 +68,7 @@ pub fn run(
         hosts_own,
         volumes,
     };
-    let is_one = names.len() == 1 && chosen.len() == 1;
-    let text = if is_one {
+    let text = if choice.one().is_some() {
         in_steps(&report)
     } else {
         in_lines(&report)
@@ -75,39 +76,6 @@ pub fn run(
     let mut printed = printed(&report, text, json)?;
     printed.code = u8::from(report.would_be_refused.saturating_add(report.not_active) > 0);
     Ok(printed)
-}
-
-/// The volumes to check, and which of them were named themselves.
-fn chosen(
-    host: &Host,
-    config: &Config,
-    names: &[String],
-) -> Result<(Vec<Volume>, Vec<LvId>, BTreeSet<String>)> {
-    let limit = config.limits.query;
-    let (mut all, mut ids, mut chosen) = (Vec::new(), Vec::new(), BTreeSet::new());
-    let is_group = |name: &&String| !name.contains('/');
-    let groups: Vec<&String> = names.iter().filter(is_group).collect();
-    if names.is_empty() || !groups.is_empty() {
-        all = lvm::all_volumes(host, limit)?;
-        let wanted =
-            |id: &LvId| names.is_empty() || groups.iter().any(|vg| *vg == id.vg().as_str());
-        let volumes = all.iter().filter(|volume| !volume.is_pool());
-        ids.extend(volumes.map(|volume| volume.id.clone()).filter(wanted));
-    }
-    for vg in groups {
-        let vg = VgName::parse(vg).context("reading the group's name")?;
-        if lvm::find_group(host, &vg, limit)?.is_none() {
-            bail!("this node has no volume group {vg}; see `vgs`, `pvs`");
-        }
-    }
-    for name in names.iter().filter(|name| name.contains('/')) {
-        let id = named(name)?;
-        chosen.insert(id.to_string());
-        if !ids.contains(&id) {
-            ids.push(id);
-        }
-    }
-    Ok((all, ids, chosen))
 }
 
 fn in_steps(report: &Report) -> String {

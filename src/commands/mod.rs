@@ -3,10 +3,14 @@
 mod check;
 mod doctor;
 mod kubelet;
+mod log;
 mod operator;
+mod pods;
 mod status;
+mod story;
 mod verdict;
 mod volumes;
+mod walk;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
@@ -20,19 +24,17 @@ use crate::output::Printed;
 /// A command for people.
 #[derive(Debug, Subcommand)]
 pub enum Tool {
-    /// Show what LVM, the kernel and the driver know of one volume, or of all
-    Status {
-        /// The volume, as VG/LV or /dev/VG/LV
-        volume: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    /// Show what LVM, the kernel, the driver and the next mount know of volumes
+    ///
+    /// One volume is shown as a tree from its disk to its pods, with its last calls.
+    Status(status::Status),
+    /// Show the driver's calls, a line each
+    Log(log::Log),
     /// Tell what the next mount of a volume would do, and why, and change nothing
     ///
     /// The exit code is 0 if every volume would mount, and 1 if not.
     Check {
-        /// The volumes, as VG/LV or /dev/VG/LV, and volume groups; none: all
+        /// Volumes, groups, pods or paths, as `status` takes them; none: all
         names: Vec<String>,
         /// The fsType that the pod will ask for
         #[arg(long, value_name = "TYPE")]
@@ -89,11 +91,8 @@ pub enum Tool {
 /// Why it could not.
 pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
     match tool {
-        Tool::Status { volume: None, json } => status::all(host, config, *json),
-        Tool::Status {
-            volume: Some(volume),
-            json,
-        } => status::one(host, config, &named(volume)?, *json),
+        Tool::Status(asked) => status::run(host, config, asked),
+        Tool::Log(asked) => log::run(host, config, asked),
         Tool::Doctor { json } => doctor::run(host, config, *json),
         Tool::Check {
             names,

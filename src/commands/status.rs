@@ -1,296 +1,349 @@
-//! `lvm status`: one volume, or all, as LVM, the kernel, the driver's record and the next mount have
+//! `lvm status`: groups and volumes as LVM, the kernel, the driver's record and the next mount have
 //! them.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde::Serialize;
 
-use super::verdict::{Ask, Seen, Verdict, content_in_words, look};
+use super::pods::uids_of;
+use super::story;
+use super::verdict::{Ask, Verdict};
+use super::walk::{Choice, Walk};
 use crate::config::Loaded;
-use crate::host::{Host, holders};
-use crate::lvm::{self, Found, Volume};
-use crate::mount::Table;
-use crate::names::LvId;
-use crate::output::{Printed, columns, printed};
-use crate::volume::{Device, lock};
+use crate::host::{Host, own_name};
+use crate::lvm::{Group, Volume};
+use crate::mount::{Row, is_kubelets};
+use crate::names::Bytes;
+use crate::output::{self, Printed, bold, columns, printed, red, titles, yellow};
+use crate::volume::Facts;
 
-/// How long the list looks at volumes. Most of them are told by the kernel's tables, at once.
-const LONGEST: Duration = Duration::from_secs(5);
+/// How long the list reads devices. What is mounted or not active is told without that.
+const LONGEST: Duration = Duration::from_millis(400);
+/// How often `--watch` draws.
+const PAUSE: Duration = Duration::from_secs(2);
 
-/// One line of the list.
-#[derive(Serialize)]
-struct Line {
-    volume: String,
-    size_bytes: u64,
-    active: bool,
-    record: Option<String>,
-    health: String,
-    next_mount: Option<Verdict>,
-    data_percent: Option<f64>,
-    metadata_percent: Option<f64>,
-    mounted_at: Vec<String>,
+/// Ends what stands on the terminal.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+/// What to show, and how.
+#[derive(Debug, clap::Args)]
+pub struct Status {
+    /// Volumes (VG/LV, a device, a path that is on one), groups, pods (UID or namespace/name),
+    /// kubelet's names of volumes; none: all
+    names: Vec<String>,
+    /// Show devices, UUIDs, records and mount points too
+    #[arg(short, long)]
+    wide: bool,
+    /// Show it again every 2 s
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-/// `lvm status`: all volumes.
-pub fn all(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
-    let volumes = lvm::all_volumes(host, config.or_default().limits.query)?;
-    let table = Table::read(host.kernel)?;
-    let started = Instant::now();
-    let mut left_out: usize = 0;
-    let mut lines = Vec::new();
-    for volume in &volumes {
-        let device = device_of(host, volume);
-        let next_mount = if volume.is_pool() {
-            None
-        } else if started.elapsed() < LONGEST {
-            Some(verdict(host, config, volume, &volumes))
-        } else {
-            left_out = left_out.saturating_add(1);
-            None
+/// What is known of one volume.
+#[derive(Serialize)]
+pub struct Line {
+    pub volume: String,
+    pub uuid: String,
+    pub size_bytes: u64,
+    pub layout: String,
+    pub active: bool,
+    pub fs: Option<String>,
+    pub fs_bytes: Option<u64>,
+    pub fs_used_bytes: Option<u64>,
+    pub health: String,
+    pub data_percent: Option<f64>,
+    pub metadata_percent: Option<f64>,
+    pub device: Option<String>,
+    pub record: Vec<String>,
+    pub mounted_at: Vec<String>,
+    pub pods: Vec<String>,
+    /// The host itself, `swap`, devices on top of it.
+    pub other_users: Vec<String>,
+    pub next_mount: Option<Verdict>,
+}
+
+#[derive(Serialize)]
+struct GroupLine {
+    group: String,
+    size_bytes: u64,
+    free_bytes: u64,
+    missing_disks: u64,
+}
+
+#[derive(Serialize)]
+struct Report {
+    groups: Vec<GroupLine>,
+    volumes: Vec<Line>,
+}
+
+/// `lvm status`.
+pub fn run(host: &Host, config: &Loaded, asked: &Status) -> Result<Printed> {
+    loop {
+        let walk = Walk::begin(host, config)?;
+        let choice = walk.choose(&asked.names)?;
+        walk.require(&choice)?;
+        let shown = match choice.one() {
+            Some(id) => story::of(&walk, id, asked.json)?,
+            None => list(&walk, &choice, asked)?,
         };
-        lines.push(Line {
-            volume: volume.id.to_string(),
-            size_bytes: volume.size.get(),
-            active: device.is_some() || volume.active,
-            record: record(volume),
-            health: health(volume),
-            next_mount,
-            data_percent: volume.data_percent,
-            metadata_percent: volume.metadata_percent,
-            mounted_at: device.map(|d| mounts(host, &table, &d)).unwrap_or_default(),
-        });
+        if !asked.watch {
+            return Ok(shown);
+        }
+        if !output::tell(&format!("{CLEAR}{}", shown.stdout)) || host.kernel.pause(PAUSE) {
+            return Ok(Printed::default());
+        }
     }
-    let titles = [
+}
+
+fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
+    let mut report = Report {
+        groups: Vec::new(),
+        volumes: Vec::new(),
+    };
+    let mut heads = titles([
         "VOLUME",
         "SIZE",
-        "ACTIVE",
-        "RECORD",
-        "HEALTH",
+        "USED",
+        "FS",
         "NEXT MOUNT",
-        "MOUNTED AT",
-    ];
-    let mut rows = vec![titles.map(str::to_owned).to_vec()];
-    rows.extend(lines.iter().zip(&volumes).map(|(line, volume)| {
-        vec![
-            line.volume.clone(),
-            volume.size.to_string(),
-            yes_or_no(line.active),
-            line.record.clone().unwrap_or_else(|| "-".to_owned()),
-            fill(volume).unwrap_or_else(|| line.health.clone()),
-            line.next_mount.as_ref().map_or("-", word).to_owned(),
-            line.mounted_at.join(" "),
-        ]
-    }));
-    let mut text = columns(&rows);
-    if volumes.is_empty() {
-        "LVM shows no logical volumes; see `vgs`, `pvs`\n".clone_into(&mut text);
+        "USED BY",
+        "HEALTH",
+    ]);
+    if asked.wide {
+        heads.extend(titles(["DEVICE", "UUID", "RECORD", "MOUNTED AT"]));
     }
-    if left_out > 0 {
-        let name = crate::host::own_name();
+    let mut rows = vec![heads];
+    let names = choice.ids.iter().map(|id| id.vg().as_str());
+    let names: BTreeSet<&str> = names
+        .chain(choice.groups.iter().map(String::as_str))
+        .collect();
+    for name in names {
+        let group = walk.groups.iter().find(|group| group.name == name);
+        if let Some(group) = group.filter(|_| choice.groups.contains(name)) {
+            rows.push(group_row(walk, group));
+            report.groups.push(GroupLine {
+                group: group.name.clone(),
+                size_bytes: group.size.get(),
+                free_bytes: group.free.get(),
+                missing_disks: group.missing,
+            });
+        }
+        for id in choice.ids.iter().filter(|id| id.vg().as_str() == name) {
+            let Some(volume) = walk.volume(id) else {
+                continue;
+            };
+            let (line, _) = of_volume(walk, volume, LONGEST);
+            rows.push(line.row(walk, volume, asked.wide));
+            report.volumes.push(line);
+        }
+    }
+    let mut text = columns(&rows);
+    if rows.len() == 1 {
+        "LVM shows no volume groups; see `vgs`, `pvs`\n".clone_into(&mut text);
+    }
+    let verdicts = report.volumes.iter().filter_map(|l| l.next_mount.as_ref());
+    let unread = verdicts.filter(|verdict| verdict.is_unread()).count();
+    if unread > 0 {
         let _ = writeln!(
             text,
-            "{left_out} volumes were not looked at within {} s; `{name} check` looks at all",
-            LONGEST.as_secs()
+            "{unread} volumes were not read, since a list must not take long; `{} check` reads all",
+            own_name()
         );
     }
-    printed(&lines, text, json)
+    printed(&report, text, asked.json)
 }
 
-/// `refuse (wrong-type)` says more than `refuse`.
-fn word(verdict: &Verdict) -> &'static str {
-    verdict.reason.unwrap_or(verdict.word)
+fn group_row(walk: &Walk, group: &Group) -> Vec<String> {
+    let its = walk
+        .volumes
+        .iter()
+        .filter(|v| v.id.vg().as_str() == group.name);
+    let volumes = its.filter(|volume| !volume.is_pool()).count();
+    let free = format!("{} free", group.free.rounded());
+    let used = group.size.get().saturating_sub(group.free.get());
+    vec![
+        bold(&group.name),
+        group.size.rounded(),
+        Bytes::new(used).rounded(),
+        "group".to_owned(),
+        "-".to_owned(),
+        counted(volumes, "volume"),
+        match group.missing {
+            0 => free,
+            missing => red(format!(
+                "{} missing, {free}",
+                counted(usize::try_from(missing).unwrap_or(usize::MAX), "disk",)
+            )),
+        },
+    ]
 }
 
-fn verdict(host: &Host, config: &Loaded, volume: &Volume, all: &[Volume]) -> Verdict {
-    let ask = Ask {
-        all,
-        ..Ask::default()
+fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+/// What is known of a volume, and what was seen of it. After `longest` it is not read.
+pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Option<Facts>) {
+    let id = &volume.id;
+    let (verdict, facts) = if volume.is_pool() {
+        (None, None)
+    } else {
+        match walk.see(id, Ask::default(), longest) {
+            Ok(seen) => (Some(Verdict::of(&seen)), Some(seen.facts)),
+            Err(error) => (Some(Verdict::unknown(id, format!("{error:#}"))), None),
+        }
     };
-    let seen = config
-        .require()
-        .and_then(|config| look(host, config, &volume.id, ask));
-    match seen {
-        Ok(seen) => Verdict::of(&seen),
-        Err(error) => Verdict::unknown(&volume.id, format!("{error:#}")),
+    let device = walk.device(volume);
+    let mounts = device.as_ref().map(|device| walk.mounts(device.number));
+    let mounts = mounts.unwrap_or_default();
+    let uses = facts.as_ref().and_then(|facts| facts.uses.as_ref());
+    let suspended = uses.is_some_and(|uses| uses.suspended.is_some());
+    let first = mounts.first().filter(|_| !suspended);
+    let space = first.and_then(|row| walk.host.kernel.space(&row.mount_point).ok());
+    let record = &volume.record;
+    let fs = mounts.first().map(|row| row.fs_type.clone());
+    let is_hosts = |row: &&Row| !is_kubelets(&row.mount_point, &walk.config.kubelet_dirs);
+    let mut other_users = Vec::new();
+    if mounts.iter().any(is_hosts) {
+        other_users.push("host".to_owned());
     }
-}
-
-/// All of one volume.
-#[derive(Serialize)]
-struct Full {
-    volume: String,
-    uuid: String,
-    size_bytes: u64,
-    layout: String,
-    health: String,
-    active: bool,
-    writable: Option<bool>,
-    thin_pool: Option<String>,
-    data_percent: Option<f64>,
-    metadata_percent: Option<f64>,
-    device: Option<String>,
-    number: Option<String>,
-    suspended: bool,
-    record: Vec<String>,
-    content: String,
-    mounted_at: Vec<String>,
-    used_by: Vec<String>,
-    locked_by: Vec<String>,
-    next_mount: Option<Verdict>,
-}
-
-/// `lvm status VG/LV`.
-pub fn one(host: &Host, config: &Loaded, id: &LvId, json: bool) -> Result<Printed> {
-    let volume = match lvm::find(host, id, config.or_default().limits.query)? {
-        Found::Volume(volume) => *volume,
-        Found::NoVolume => bail!("there is no logical volume {id}; see `lvs {}`", id.vg()),
-        Found::NoGroup => bail!(
-            "this node has no volume group {}; see `vgs`, `pvs`",
-            id.vg()
-        ),
-    };
-    let full = of_one(host, config, &volume)?;
-    let list = |items: &[String]| match items {
-        [] => "-".to_owned(),
-        items => items.join(", "),
-    };
-    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let rows = [
-        ("Volume", full.volume.clone()),
-        ("UUID", full.uuid.clone()),
-        ("Size", volume.size.to_string()),
-        ("Layout", full.layout.clone()),
-        ("Health", full.health.clone()),
-        ("Filled", or_none(fill(&volume))),
-        ("Active", yes_or_no(full.active)),
-        ("Writable", full.writable.map_or("-".to_owned(), yes_or_no)),
-        ("Thin pool", or_none(full.thin_pool.clone())),
-        (
-            "Device",
-            match (&full.device, &full.number) {
-                (Some(device), Some(number)) => format!("{device} ({number})"),
-                _ => "-".to_owned(),
-            },
-        ),
-        ("Suspended", yes_or_no(full.suspended)),
-        ("Record", list(&full.record)),
-        ("Content", full.content.clone()),
-        ("Mounted at", list(&full.mounted_at)),
-        ("Used by", list(&full.used_by)),
-        ("Locked by", list(&full.locked_by)),
-        (
-            "Next mount",
-            or_none(full.next_mount.as_ref().map(Verdict::line)),
-        ),
-    ];
-    let rows: Vec<Vec<String>> = rows
-        .map(|(name, value)| vec![format!("{name}:"), value])
-        .to_vec();
-    printed(&full, columns(&rows), json)
-}
-
-fn of_one(host: &Host, config: &Loaded, volume: &Volume) -> Result<Full> {
-    let table = Table::read(host.kernel)?;
-    let device = device_of(host, volume);
-    let locked_by = device.as_ref().map(|device| {
-        let holders = holders::of_file(host.kernel, &lock::path_of(device));
-        holders.iter().map(ToString::to_string).collect()
-    });
-    let seen: Option<Result<Seen>> = (!volume.is_pool()).then(|| {
-        let config = config.require()?;
-        look(host, config, &volume.id, Ask::default())
-    });
-    let facts = match &seen {
-        Some(Ok(seen)) => Some(&seen.facts),
-        _ => None,
-    };
-    let uses = facts.and_then(|facts| facts.uses.as_ref());
-    let mut used_by = Vec::new();
     if let Some(uses) = uses {
-        used_by.extend(uses.holders.iter().chain(&uses.loops).cloned());
-        used_by.extend(uses.swap.then(|| "swap".to_owned()));
+        other_users.extend(uses.swap.then(|| "swap".to_owned()));
+        other_users.extend(uses.holders.iter().chain(&uses.loops).cloned());
     }
-    let content = facts.and_then(|facts| facts.content.as_ref());
-    Ok(Full {
-        volume: volume.id.to_string(),
+    let pods = uids_of(&mounts);
+    let line = Line {
+        volume: id.to_string(),
         uuid: volume.uuid.clone(),
         size_bytes: volume.size.get(),
         layout: volume.layout.clone(),
-        health: health(volume),
         active: device.is_some() || volume.active,
-        writable: volume.writable,
-        thin_pool: volume.pool.as_ref().map(ToString::to_string),
+        fs: fs.or_else(|| record.made.as_ref().map(|made| made.fs.clone())),
+        fs_bytes: space.map(|(all, _)| all),
+        fs_used_bytes: space.map(|(_, used)| used),
+        health: health(walk, volume, suspended),
         data_percent: volume.data_percent,
         metadata_percent: volume.metadata_percent,
-        device: device
-            .as_ref()
-            .map(|device| device.path.display().to_string()),
-        number: device.as_ref().map(|device| device.number.to_string()),
-        suspended: uses.is_some_and(|uses| uses.suspended.is_some()),
-        record: volume.record.tags.clone(),
-        content: content.map_or_else(|| "not looked at".to_owned(), content_in_words),
-        mounted_at: device
-            .map(|device| mounts(host, &table, &device))
-            .unwrap_or_default(),
-        used_by,
-        locked_by: locked_by.unwrap_or_default(),
-        next_mount: seen.map(|seen| match seen {
-            Ok(seen) => Verdict::of(&seen),
-            Err(error) => Verdict::unknown(&volume.id, format!("{error:#}")),
-        }),
-    })
+        device: device.map(|device| device.path.display().to_string()),
+        record: record.tags.clone(),
+        mounted_at: mounts.iter().map(|row| place(row)).collect(),
+        pods: pods
+            .iter()
+            .map(|uid| walk.pods.name(uid).to_owned())
+            .collect(),
+        other_users,
+        next_mount: verdict,
+    };
+    (line, facts)
 }
 
-/// A pool's device is not one that anybody opens.
-fn device_of(host: &Host, volume: &Volume) -> Option<Device> {
-    if volume.is_pool() {
-        return None;
-    }
-    Device::find(host.kernel, &volume.id).ok().flatten()
+fn place(row: &Row) -> String {
+    let read_only = if row.is_read_only() { " (ro)" } else { "" };
+    format!("{}{read_only}", row.mount_point.display())
 }
 
-/// How full a pool, or a thin volume, is.
-fn fill(volume: &Volume) -> Option<String> {
-    let data = volume.data_percent?;
-    Some(match volume.metadata_percent {
-        Some(metadata) => format!("data {data:.1} %, metadata {metadata:.1} %"),
-        None => format!("data {data:.1} %"),
-    })
-}
-
-fn record(volume: &Volume) -> Option<String> {
+/// `ok`, or what is wrong in a word or two.
+fn health(walk: &Walk, volume: &Volume, suspended: bool) -> String {
+    let id = &volume.id;
+    let is_its_pool =
+        |pool: &&Volume| volume.pool.as_ref() == Some(pool.id.lv()) && pool.id.vg() == id.vg();
+    let pool = walk.volumes.iter().find(is_its_pool);
     let record = &volume.record;
-    if record.permission.is_some() {
-        Some("may be formatted".to_owned())
-    } else if let Some(made) = &record.made {
-        Some(made.fs.clone())
-    } else if let Some(fs) = &record.making {
-        Some(format!("{fs}, mkfs not seen to end"))
+    if !volume.health.is_empty() {
+        volume.health.clone()
+    } else if suspended {
+        "suspended".to_owned()
+    } else if is_full(walk, volume) {
+        "full".to_owned()
+    } else if pool.is_some_and(|pool| is_full(walk, pool)) {
+        "pool full".to_owned()
+    } else if record.permission.is_some() {
+        "may be formatted".to_owned()
+    } else if record.making.is_some() {
+        "mkfs unfinished".to_owned()
     } else {
-        record.new.then(|| "no filesystem yet".to_owned())
+        "ok".to_owned()
     }
 }
 
-fn health(volume: &Volume) -> String {
-    match volume.health.as_str() {
-        "" => "ok".to_owned(),
-        health => health.to_owned(),
+/// Whether a pool has less left than the driver wants for writing.
+fn is_full(walk: &Walk, pool: &Volume) -> bool {
+    let limit = f64::from(walk.config.thin_pool_limit);
+    let over = |percent: Option<f64>| percent.is_some_and(|percent| percent >= limit);
+    pool.is_pool() && (over(pool.data_percent) || over(pool.metadata_percent))
+}
+
+impl Line {
+    fn row(&self, walk: &Walk, volume: &Volume, wide: bool) -> Vec<String> {
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let used = if volume.is_pool() {
+            volume.data_percent.map(|data| format!("{data:.1} %"))
+        } else {
+            self.fs_used_bytes.map(|used| Bytes::new(used).rounded())
+        };
+        let fs = if volume.is_pool() {
+            Some("pool".to_owned())
+        } else {
+            self.fs.clone()
+        };
+        let mut health = self.health.clone();
+        if let Some(metadata) = volume.metadata_percent.filter(|_| volume.is_pool()) {
+            let _ = write!(health, ", metadata {metadata:.1} %");
+        }
+        let next = self.next_mount.as_ref().map(|verdict| match verdict {
+            verdict if verdict.is_hosts() => verdict.short().to_owned(),
+            verdict if verdict.message.is_some() => red(verdict.short()),
+            verdict => verdict.short().to_owned(),
+        });
+        let mut row = vec![
+            self.volume.clone(),
+            volume.size.rounded(),
+            or_none(used),
+            or_none(fs),
+            or_none(next),
+            self.users(walk, volume),
+            match &*self.health {
+                "ok" => health,
+                "may be formatted" | "mkfs unfinished" => yellow(health),
+                _ => red(health),
+            },
+        ];
+        if wide {
+            let list = |items: &[String]| or_none((!items.is_empty()).then(|| items.join(" ")));
+            row.extend([
+                or_none(self.device.clone()),
+                self.uuid.clone(),
+                list(&self.record),
+                list(&self.mounted_at),
+            ]);
+        }
+        row
     }
-}
 
-fn mounts(host: &Host, table: &Table, device: &Device) -> Vec<String> {
-    table
-        .of_device(host.kernel, device.number)
-        .iter()
-        .map(|row| {
-            let read_only = if row.is_read_only() { " (ro)" } else { "" };
-            format!("{}{read_only}", row.mount_point.display())
-        })
-        .collect()
-}
-
-fn yes_or_no(yes: bool) -> String {
-    if yes { "yes" } else { "no" }.to_owned()
+    /// `shop/web-0`, `3 pods`, `host`, `swap`, `dm-5`.
+    fn users(&self, walk: &Walk, volume: &Volume) -> String {
+        if volume.is_pool() {
+            let is_in = |one: &&Volume| {
+                one.pool.as_ref() == Some(volume.id.lv()) && one.id.vg() == volume.id.vg()
+            };
+            return counted(walk.volumes.iter().filter(is_in).count(), "volume");
+        }
+        let mut users = match self.pods.as_slice() {
+            [] => Vec::new(),
+            [pod] => vec![pod.clone()],
+            pods => vec![counted(pods.len(), "pod")],
+        };
+        users.extend(self.other_users.iter().cloned());
+        if users.is_empty() {
+            return "-".to_owned();
+        }
+        users.join(", ")
+    }
 }

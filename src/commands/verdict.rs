@@ -11,7 +11,7 @@ use crate::lvm::Volume;
 use crate::names::{FsType, LvId};
 use crate::options::Options;
 use crate::volume::{
-    Content, Decision, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Purpose, Wish, lock,
+    Content, Decision, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Purpose, Tables, Wish, lock,
 };
 
 /// What is asked of a look.
@@ -25,6 +25,10 @@ pub struct Ask<'a> {
     pub patience: Duration,
     /// All volumes, where LVM has listed them just now.
     pub all: &'a [Volume],
+    /// The kernel's tables, where they were read just now.
+    pub tables: Option<&'a Tables>,
+    /// The device is not read, though the next mount would read it.
+    pub unread: bool,
 }
 
 /// A look at a volume, and what is decided of it.
@@ -66,6 +70,7 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
         ..job.wish(None)
     };
     let mut seen = job.look(None);
+    seen.tables = ask.tables;
     let lock = match &seen.facts.device {
         Some(device) => Some(lock::hold(host.kernel, device, ask.patience)?),
         None => None,
@@ -82,7 +87,9 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
         let _being_made = is_new
             .then(|| lock::hold_name(host.kernel, &id.dm_name(), ask.patience))
             .transpose()?;
-        if let Decision::Look(_) = decision {
+        if let Decision::Look(_) = decision
+            && !ask.unread
+        {
             decision = seen.settle(&wish)?;
         }
     }
@@ -115,12 +122,15 @@ fn listed(id: &LvId, all: &[Volume]) -> Option<Lvm> {
     })
 }
 
+/// What it is called where the device was not read: that alone would tell.
+const UNREAD: &str = "unread";
+
 /// What the next mount would do.
 #[derive(Debug, Clone, Serialize)]
 pub struct Verdict {
     /// VG/LV.
     pub volume: String,
-    /// In a word: `mount`, `format`, `bind`, `activate`, `resume`, `refuse`.
+    /// In a word: `mount`, `format`, `bind`, `activate`, `resume`, `refuse`, `unread`.
     #[serde(rename = "verdict")]
     pub word: &'static str,
     /// Why it is refused: a stable word, such as `wrong-type`.
@@ -178,6 +188,10 @@ impl Verdict {
                 steps.push("resume what a killed LVM command left suspended".to_owned());
                 ("resume", None)
             }
+            Decision::Look(_) => {
+                steps.push("read what is on it".to_owned());
+                (UNREAD, None)
+            }
             _ => {
                 steps.push("activate it, and look at what is on it".to_owned());
                 ("activate", None)
@@ -213,7 +227,17 @@ impl Verdict {
 
     /// Whether the next mount would succeed, as far as that can be told without mounting.
     pub fn is_good(&self) -> bool {
-        !matches!(self.word, "refuse" | "activate")
+        !matches!(self.word, "refuse" | "activate" | UNREAD)
+    }
+
+    /// Whether the device would have to be read to tell.
+    pub fn is_unread(&self) -> bool {
+        self.word == UNREAD
+    }
+
+    /// `wrong-type` says more than `refuse`.
+    pub fn short(&self) -> &'static str {
+        self.reason.unwrap_or(self.word)
     }
 
     /// Whether the host itself uses the volume, or it is a part of LVM's own: no pod's in any case.

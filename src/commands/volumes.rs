@@ -1,13 +1,14 @@
 //! What `lvm doctor` says of groups and volumes: of every volume that the driver knows, what the next
 //! mount would do.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::doctor::{Checks, Verdict as Level};
-use super::verdict::{Ask, Verdict, look};
+use super::verdict::{Ask, Verdict};
+use super::walk::Walk;
 use crate::config::{Config, Loaded};
 use crate::host::{Host, own_name};
-use crate::lvm::{self, Volume};
+use crate::lvm::Volume;
 use crate::volume::Device;
 
 /// How long volumes are looked at.
@@ -15,19 +16,18 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
     let settings = config.or_default();
-    let volumes = match lvm::all_volumes(host, settings.limits.query) {
-        Ok(volumes) => volumes,
+    let walk = match Walk::begin(host, config) {
+        Ok(walk) => walk,
         Err(error) => {
             checks.add("lvm", Level::Failed, format!("{error:#}"));
             return;
         }
     };
-    let number = format!("{} logical volumes", volumes.len());
+    let number = format!("{} logical volumes", walk.volumes.len());
     checks.add("lvm", Level::Ok, number);
-    look_at_tables(checks, host, settings, &volumes);
-    let started = Instant::now();
+    look_at_tables(checks, &walk);
     let mut left_out = Vec::new();
-    for volume in &volumes {
+    for volume in &walk.volumes {
         look_at_volume(checks, host, settings, volume);
         let record = &volume.record;
         let is_ours = record.made.is_some() || record.making.is_some() || record.new;
@@ -35,18 +35,12 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
             continue;
         }
         let id = &volume.id;
-        if started.elapsed() > LONGEST {
-            left_out.push(id.to_string());
-            continue;
-        }
-        let ask = Ask {
-            all: &volumes,
-            ..Ask::default()
-        };
-        let Ok(config) = config.require() else {
+        if config.problem.is_some() {
             continue; // said already
-        };
-        match look(host, config, id, ask).map(|seen| Verdict::of(&seen)) {
+        }
+        let seen = walk.see(id, Ask::default(), LONGEST);
+        match seen.map(|seen| Verdict::of(&seen)) {
+            Ok(verdict) if verdict.is_unread() => left_out.push(id.to_string()),
             Ok(verdict) if verdict.is_hosts() => {
                 checks.add(id.to_string(), Level::Warning, verdict.line());
             }
@@ -70,10 +64,10 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
 }
 
 /// Tables of config.toml for what is not here.
-fn look_at_tables(checks: &mut Checks, host: &Host, config: &Config, volumes: &[Volume]) {
+fn look_at_tables(checks: &mut Checks, walk: &Walk) {
+    let config = walk.config;
     for (vg, policy) in &config.volume_groups {
-        let limit = config.limits.query;
-        if matches!(lvm::find_group(host, vg, limit), Ok(None)) {
+        if !walk.has_group(vg.as_str()) {
             let finding = format!(
                 "[volume_group.{vg}] in {}: this node has no such group",
                 config.file
@@ -85,7 +79,7 @@ fn look_at_tables(checks: &mut Checks, host: &Host, config: &Config, volumes: &[
             continue;
         };
         let is_it = |volume: &&Volume| volume.id.vg() == vg && volume.id.lv() == name;
-        if !volumes.iter().find(is_it).is_some_and(Volume::is_pool) {
+        if !walk.volumes.iter().find(is_it).is_some_and(Volume::is_pool) {
             let finding = format!(
                 "thin_pool = {:?} in {}: {vg} has no such pool",
                 name.as_str(),

@@ -1,6 +1,6 @@
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -97,6 +97,24 @@ impl Kernel<'_> {
         Ok(bytes)
     }
 
+    /// Reads a file from a place on, or at most so many bytes of its end. Returns where it began. A
+    /// file that has become shorter is read anew.
+    pub fn read_end(
+        &self,
+        path: &Path,
+        from: Option<u64>,
+        most: u64,
+    ) -> io::Result<(u64, Vec<u8>)> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let from = from.unwrap_or_else(|| length.saturating_sub(most));
+        let from = if from > length { 0 } else { from };
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        Ok((from, bytes))
+    }
+
     pub fn owner(&self, path: &Path) -> io::Result<Owner> {
         let metadata = fs::metadata(path)?;
         Ok(Owner {
@@ -157,6 +175,15 @@ impl Kernel<'_> {
     pub fn is_read_only(&self, path: &Path) -> io::Result<bool> {
         let statistics = fstatvfs(&open_path(path)?)?;
         Ok(statistics.flags().contains(FsFlags::ST_RDONLY))
+    }
+
+    /// How many bytes the filesystem at `path` has, and how many of them are used.
+    pub fn space(&self, path: &Path) -> io::Result<(u64, u64)> {
+        let statistics = fstatvfs(&open_path(path)?)?;
+        let blocks = statistics.blocks();
+        let used = blocks.saturating_sub(statistics.blocks_free());
+        let bytes = |blocks: u64| blocks.saturating_mul(statistics.fragment_size());
+        Ok((bytes(blocks), bytes(used)))
     }
 
     /// Whether `path` is a directory, not following a link in its last part.

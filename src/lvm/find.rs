@@ -91,6 +91,16 @@ pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>> {
         .context("asking LVM for all volumes")
 }
 
+/// All volume groups.
+///
+/// # Errors
+/// vgs(8)'s.
+pub fn all_groups(host: &Host, limit: Duration) -> Result<Vec<Group>> {
+    read(host, &ask("vgs", VG_FIELDS, limit), Report::groups)
+        .map_err(|error| explain(host, None, error))
+        .context("asking LVM for all groups")
+}
+
 /// One volume group. None: LVM says that there is no such group.
 pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Group>> {
     let command = ask("vgs", VG_FIELDS, limit).operand(vg.to_string());

@@ -7,9 +7,9 @@ mod report;
 mod wait;
 
 pub use change::{activate, create, deactivate, extend, refresh, retag};
-pub use find::{Found, all_volumes, find, find_group, has_unused_table, tagged};
+pub use find::{Found, all_groups, all_volumes, find, find_group, has_unused_table, tagged};
 pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag};
-pub use report::{Report, Volume};
+pub use report::{Group, Report, Volume};
 
 #[cfg(test)]
 pub use report::sample;

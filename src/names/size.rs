@@ -20,6 +20,22 @@ impl Bytes {
         self.0
     }
 
+    /// For people: three digits or so, in the largest unit.
+    #[allow(clippy::cast_precision_loss)] // it is rounded anyway
+    pub fn rounded(self) -> String {
+        let mut value = self.0 as f64;
+        for unit in ["bytes", "KiB", "MiB", "GiB", "TiB"] {
+            if value < 1023.5 {
+                let decimals = usize::from(value < 99.95);
+                let number = format!("{value:.decimals$}");
+                let number = number.strip_suffix(".0").unwrap_or(&number);
+                return format!("{number} {unit}");
+            }
+            value /= 1024.0;
+        }
+        format!("{value:.0} PiB")
+    }
+
     /// Parses what kubelet writes: decimal digits, nothing else.
     pub fn parse_decimal(text: &str) -> Result<Self, Invalid> {
         // `u64::from_str` takes a sign, too.
@@ -136,6 +152,23 @@ impl fmt::Display for Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn is_rounded_for_people() {
+        let cases = [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1536, "1.5 KiB"),
+            (64 << 20, "64 MiB"),
+            ((1 << 30) - 1, "1 GiB"),
+            (123_456_789, "118 MiB"),
+            (12_345_678_901, "11.5 GiB"),
+            (u64::MAX, "16384 PiB"),
+        ];
+        for (bytes, want) in cases {
+            assert_eq!(Bytes(bytes).rounded(), want, "{bytes}");
+        }
+    }
 
     #[test]
     fn parses_what_kubelet_sends_and_nothing_else() {

@@ -1,5 +1,6 @@
 //! An active logical volume's device, as the kernel's own tables show it: no process is started.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -93,20 +94,18 @@ impl Device {
         kernel.list(&sysfs_path(self.number, "holders"))
     }
 
-    /// The loop devices that are set up over it, by kernel name. They claim nothing, and so are
-    /// neither among its holders nor in the way of an exclusive open.
-    pub fn loops(&self, kernel: &Kernel) -> io::Result<Vec<String>> {
-        let block = Path::new("/sys/block");
-        let mut loops = kernel.list(block)?;
-        loops.retain(|name| name.starts_with("loop"));
-        loops.retain(|name| {
-            // One that is set up over nothing has no such file.
-            let file = kernel.read(&block.join(name).join("loop/backing_file"));
-            let file = file.unwrap_or_default();
-            let number = kernel.device_number(Path::new(file.trim_end_matches('\n')));
-            number.ok().flatten() == Some(self.number)
-        });
-        Ok(loops)
+    /// Those of these loop devices that are set up over it.
+    pub fn among(&self, loops: &[(String, DeviceNumber)]) -> Vec<String> {
+        let over_this = loops.iter().filter(|(_, below)| *below == self.number);
+        over_this.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The disks that it is on, by kernel name.
+    pub fn disks(&self, kernel: &Kernel) -> BTreeSet<String> {
+        let mut disks = BTreeSet::new();
+        let below = sysfs_path(self.number, "slaves");
+        collect_disks(kernel, &below, DEEPEST, &mut disks);
+        disks
     }
 
     /// Whether the kernel still has it, and it is still the same volume.
@@ -156,6 +155,25 @@ pub fn is_swap(kernel: &Kernel, number: DeviceNumber) -> bool {
         .any(|path| matches!(kernel.device_number(Path::new(path)), Ok(Some(n)) if n == number))
 }
 
+/// The loop devices over block devices, with what each is over. They claim nothing, and so are
+/// neither among its holders nor in the way of an exclusive open.
+///
+/// # Errors
+/// When /sys cannot be read.
+pub fn loops_over_devices(kernel: &Kernel) -> io::Result<Vec<(String, DeviceNumber)>> {
+    let block = Path::new("/sys/block");
+    let mut loops = kernel.list(block)?;
+    loops.retain(|name| name.starts_with("loop"));
+    let over = |name: String| {
+        // One that is set up over nothing has no such file.
+        let file = kernel.read(&block.join(&name).join("loop/backing_file"));
+        let file = file.ok()?;
+        let number = kernel.device_number(Path::new(file.trim_end_matches('\n')));
+        Some((name, number.ok()??))
+    };
+    Ok(loops.into_iter().filter_map(over).collect())
+}
+
 /// More layers than anybody builds: LVM on RAID on a cache on LUKS on multipath.
 const DEEPEST: usize = 16;
 
@@ -171,6 +189,21 @@ fn suspended(kernel: &Kernel, dir: &Path, deepest: usize) -> Option<String> {
     names
         .iter()
         .find_map(|name| suspended(kernel, &below.join(name), deepest))
+}
+
+/// Adds the devices at the bottom of those in this directory of /sys.
+fn collect_disks(kernel: &Kernel, dir: &Path, deepest: usize, disks: &mut BTreeSet<String>) {
+    let Some(deepest) = deepest.checked_sub(1) else {
+        return;
+    };
+    for name in kernel.list(dir).unwrap_or_default() {
+        let below = dir.join(&name).join("slaves");
+        if kernel.list(&below).unwrap_or_default().is_empty() {
+            disks.insert(name);
+        } else {
+            collect_disks(kernel, &below, deepest, disks);
+        }
+    }
 }
 
 fn sysfs_path(number: DeviceNumber, entry: &str) -> PathBuf {

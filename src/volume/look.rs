@@ -10,15 +10,35 @@ use nix::libc::EBUSY;
 
 use super::decide::decide;
 use super::decision::{Decision, Level, Wish};
-use super::device::{self, Device};
+use super::device::{self, Device, loops_over_devices};
 use super::facts::{Content, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
 use super::in_use;
 use crate::config::Config;
 use crate::fs::{self, Found};
-use crate::host::Host;
+use crate::host::{DeviceNumber, Host, Kernel};
 use crate::lvm::{self, Volume};
 use crate::mount::{KubeletPath, Row, Table, is_kubelets, mounted_at};
 use crate::names::{Bytes, LvId};
+
+/// The kernel's tables, read once for a look at many volumes.
+pub struct Tables {
+    /// All mounts.
+    pub mounts: Table,
+    loops: Vec<(String, DeviceNumber)>,
+}
+
+impl Tables {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// When /proc or /sys cannot be read.
+    pub fn read(kernel: &Kernel) -> Result<Self> {
+        Ok(Self {
+            mounts: Table::read(kernel)?,
+            loops: loops_over_devices(kernel).context("looking for loop devices")?,
+        })
+    }
+}
 
 /// One look at a volume.
 pub struct Look<'a> {
@@ -26,6 +46,8 @@ pub struct Look<'a> {
     config: &'a Config,
     /// The directory of the call, and what kubelet calls the volume. None: nobody calls.
     call: Option<(&'a Path, Option<&'a str>)>,
+    /// The kernel's tables, if they were read for many volumes. None: they are read for this one.
+    pub tables: Option<&'a Tables>,
     /// What was seen.
     pub facts: Facts,
     /// The device, claimed: nobody else can claim it while this lives.
@@ -50,6 +72,7 @@ impl<'a> Look<'a> {
             host,
             config,
             call,
+            tables: None,
             facts,
             claim: None,
         }
@@ -85,7 +108,14 @@ impl<'a> Look<'a> {
             return Ok(None);
         };
         let kernel = self.host.kernel;
-        let table = Table::read(kernel)?;
+        let own;
+        let tables = if let Some(tables) = self.tables {
+            tables
+        } else {
+            own = Tables::read(kernel)?;
+            &own
+        };
+        let table = &tables.mounts;
         let mounts = table
             .of_device(kernel, device.number)
             .into_iter()
@@ -103,9 +133,7 @@ impl<'a> Look<'a> {
             holders: device
                 .holders(kernel)
                 .with_context(|| format!("looking for devices on top of {}", device.id))?,
-            loops: device
-                .loops(kernel)
-                .with_context(|| format!("looking for loop devices on top of {}", device.id))?,
+            loops: device.among(&tables.loops),
             read_only: device.is_read_only(kernel),
             suspended: device.suspended(kernel),
             ..Uses::default()

@@ -19,4 +19,5 @@ pub use carry_out::bring_up;
 pub use decision::{Decision, Grow, Level, Purpose, Wish};
 pub use device::{Device, is_swap, volume_of};
 pub use facts::{Content, Elsewhere, Facts, Lvm, Pool};
+pub use look::Tables;
 pub use reason::{Doubt, Reason, Refusal};

@@ -47,6 +47,7 @@ mod policy;
 mod read_only;
 mod reboot;
 mod secrets;
+mod shown;
 mod swapped;
 mod unreadable;
 mod weak;

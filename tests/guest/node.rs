@@ -105,6 +105,15 @@ impl Node {
         command.args(args).assert().success();
     }
 
+    /// What a command for people prints, and its exit code.
+    pub fn says(&self, args: &[&str]) -> (String, i32) {
+        let output = assert_cmd::Command::new(self.exe()).args(args).output();
+        let output = output.unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        let code = output.status.code().unwrap();
+        (String::from_utf8(text).unwrap(), code)
+    }
+
     /// Runs a command for people, which must refuse with these words.
     pub fn refuses_by_hand(&self, args: &[&str], words: &str) {
         let output = assert_cmd::Command::new(self.exe())

@@ -5,19 +5,6 @@ use std::path::Path;
 use crate::marks::put;
 use crate::prelude::*;
 
-impl Node {
-    /// What a command for people prints, and its exit code.
-    fn says(&self, args: &[&str]) -> (String, i32) {
-        let output = assert_cmd::Command::new(self.exe()).args(args).output();
-        let output = output.unwrap();
-        let text = [output.stdout, output.stderr].concat();
-        (
-            String::from_utf8(text).unwrap(),
-            output.status.code().unwrap(),
-        )
-    }
-}
-
 #[test]
 fn a_permission_is_for_what_it_names_and_only_where_a_mount_asks_for_it() {
     let node = Node::new(Mode::MountOnly);
@@ -139,5 +126,5 @@ fn status_and_doctor_say_what_the_next_mount_says() {
     assert_eq!(node.says(&["doctor"]).1, 1);
     group.lv("lvchange", &["-an"], "data");
     let (said, _) = node.says(&["status", "told/data"]);
-    assert!(!said.contains("Writable:    no"), "{said}");
+    assert!(!said.contains("Writable"), "{said}");
 }

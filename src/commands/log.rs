@@ -1,0 +1,316 @@
+//! `lvm log`: the driver's calls from the journal or the log file, a line each.
+
+use std::fmt::Write;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::config::{Config, Loaded, LogTarget};
+use crate::host::{Command, Host};
+use crate::names::LvId;
+use crate::output::{self, Printed, columns, printed, red, titles};
+
+/// How often `--follow` looks.
+const PAUSE: Duration = Duration::from_secs(1);
+/// As many lines of the journal are asked for, and as many bytes of a file are read.
+const MOST_LINES: &str = "--lines=20000";
+const MOST_BYTES: u64 = 8 << 20;
+
+/// Which calls to show.
+#[derive(Debug, clap::Args)]
+pub struct Log {
+    /// Only calls about this volume (VG/LV or a device), pod (namespace/name), or name of a volume
+    about: Option<String>,
+    /// Only calls that failed
+    #[arg(long)]
+    failed: bool,
+    /// Only calls since so long ago, such as 1h or 2days
+    #[arg(long, value_name = "AGO", value_parser = humantime::parse_duration)]
+    since: Option<Duration>,
+    /// So many of the last calls
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 100)]
+    lines: usize,
+    /// Go on with calls as they come
+    #[arg(short, long, conflicts_with = "json")]
+    follow: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// One call, as its line in the log tells it.
+#[allow(clippy::struct_field_names)] // `call` is what the line calls it
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Call {
+    /// When it ended, in seconds since the epoch.
+    pub time: u64,
+    /// `mount`, `unmount`, …
+    pub call: String,
+    /// VG/LV.
+    pub volume: Option<String>,
+    /// `namespace/name`.
+    pub pod: Option<String>,
+    /// kubelet's name of the volume.
+    pub name: Option<String>,
+    /// The tools that ran, with their times.
+    pub steps: Option<String>,
+    /// How long it took, in milliseconds.
+    pub took_ms: u64,
+    /// Whether it failed.
+    pub failed: bool,
+    /// Why it did.
+    pub message: Option<String>,
+}
+
+/// Where the reading goes on.
+#[derive(Default)]
+struct Place {
+    cursor: Option<String>,
+    offset: Option<u64>,
+}
+
+/// `lvm log`.
+pub fn run(host: &Host, config: &Loaded, asked: &Log) -> Result<Printed> {
+    let config = config.or_default();
+    let about = asked.about.as_deref().map(plain_name);
+    let mut place = Place::default();
+    let mut calls = read(host, config, asked.since, &mut place)?;
+    let wanted = |call: &Call| {
+        (call.failed || !asked.failed) && about.as_ref().is_none_or(|about| call.is_about(about))
+    };
+    calls.retain(wanted);
+    calls.drain(..calls.len().saturating_sub(asked.lines));
+    if !asked.follow {
+        let text = if calls.is_empty() {
+            "no such call is in the log\n".to_owned()
+        } else {
+            in_columns(&calls, true)
+        };
+        return printed(&calls, text, asked.json);
+    }
+    let mut first = true;
+    loop {
+        let said = first || !calls.is_empty();
+        if (said && !output::tell(&in_columns(&calls, first))) || host.kernel.pause(PAUSE) {
+            return Ok(Printed::default());
+        }
+        first = false;
+        calls = read(host, config, None, &mut place)?;
+        calls.retain(wanted);
+    }
+}
+
+/// The last calls about a volume, or whatever else goes by the name.
+///
+/// # Errors
+/// That the log cannot be read.
+pub fn last(host: &Host, config: &Config, about: &str, number: usize) -> Result<Vec<Call>> {
+    let mut calls = read(host, config, None, &mut Place::default())?;
+    calls.retain(|call| call.is_about(about));
+    calls.drain(..calls.len().saturating_sub(number));
+    Ok(calls)
+}
+
+/// Calls in columns; below one that failed, why.
+pub fn in_columns(calls: &[Call], with_titles: bool) -> String {
+    let mut rows = Vec::new();
+    if with_titles {
+        rows.push(titles(["TIME", "CALL", "VOLUME", "POD", "TOOK", "OUTCOME"]));
+    }
+    let or_none = |text: Option<&String>| text.map_or("-", String::as_str).to_owned();
+    rows.extend(calls.iter().map(|call| {
+        let time = UNIX_EPOCH.checked_add(Duration::from_secs(call.time));
+        let time = humantime::format_rfc3339_seconds(time.unwrap_or(UNIX_EPOCH));
+        vec![
+            time.to_string(),
+            call.call.clone(),
+            or_none(call.volume.as_ref().or(call.name.as_ref())),
+            or_none(call.pod.as_ref()),
+            format!("{} ms", call.took_ms),
+            if call.failed {
+                red("failed")
+            } else {
+                "ok".to_owned()
+            },
+        ]
+    }));
+    let lines = columns(&rows);
+    let mut text = String::new();
+    let skip = usize::from(with_titles);
+    for (n, line) in lines.lines().enumerate() {
+        let _ = writeln!(text, "{line}");
+        let Some(call) = n.checked_sub(skip).and_then(|n| calls.get(n)) else {
+            continue;
+        };
+        if let Some(message) = call.message.as_ref().filter(|_| call.failed) {
+            let _ = writeln!(text, "    {message}");
+            if let Some(steps) = &call.steps {
+                let _ = writeln!(text, "    steps: {}", steps.replace(',', ", "));
+            }
+        }
+    }
+    text
+}
+
+/// A device's path is the volume's name as well.
+fn plain_name(word: &str) -> String {
+    LvId::from_device(word).map_or_else(|| word.to_owned(), |id| id.to_string())
+}
+
+fn read(
+    host: &Host,
+    config: &Config,
+    since: Option<Duration>,
+    place: &mut Place,
+) -> Result<Vec<Call>> {
+    let oldest = since.map_or(0, |since| {
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        now.saturating_sub(since).as_secs()
+    });
+    let mut calls = match &config.log {
+        LogTarget::None => bail!(
+            "nothing is logged: {} says log = \"none\"; \"syslog\" would",
+            config.file
+        ),
+        LogTarget::Syslog => of_journal(host, config, oldest, place)?,
+        LogTarget::File(file) => of_file(host, file, place)?,
+    };
+    calls.retain(|call| call.time >= oldest);
+    Ok(calls)
+}
+
+fn of_journal(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> Result<Vec<Call>> {
+    let mut args = vec![
+        "--output=json".to_owned(),
+        "--output-fields=MESSAGE".to_owned(),
+        "--quiet".to_owned(),
+        "--no-pager".to_owned(),
+        "--identifier=flexvolume-lvm".to_owned(),
+        MOST_LINES.to_owned(),
+        format!("--since=@{oldest}"),
+    ];
+    args.extend(place.cursor.iter().map(|at| format!("--after-cursor={at}")));
+    let command = Command::reads("journalctl", config.limits.query).args(args);
+    let output = host.run(&command).context(
+        "asking the journal (where none is kept, set `log` in config.toml to a file; what went \
+         to syslog is where its daemon writes, such as /var/log/syslog)",
+    )?;
+    let mut calls = Vec::new();
+    for line in output.stdout.split(|byte| *byte == b'\n') {
+        let Ok(entry) = serde_json::from_slice::<Value>(line) else {
+            continue;
+        };
+        let text = |key: &str| entry.get(key).and_then(Value::as_str);
+        if let Some(cursor) = text("__CURSOR") {
+            place.cursor = Some(cursor.to_owned());
+        }
+        let micros = text("__REALTIME_TIMESTAMP").and_then(|time| time.parse::<u64>().ok());
+        let time = micros.unwrap_or_default() / 1_000_000;
+        calls.extend(text("MESSAGE").and_then(|message| Call::parse(time, message)));
+    }
+    Ok(calls)
+}
+
+fn of_file(host: &Host, file: &Path, place: &mut Place) -> Result<Vec<Call>> {
+    let (from, mut bytes) = match host.kernel.read_end(file, place.offset, MOST_BYTES) {
+        Ok(read) => read,
+        // The first call makes it.
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e).with_context(|| format!("reading {}", file.display())),
+    };
+    // A line that is being written is for the next time.
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n');
+    bytes.truncate(whole.map_or(0, |end| end.saturating_add(1)));
+    place.offset = Some(from.saturating_add(bytes.len() as u64));
+    let text = String::from_utf8_lossy(&bytes);
+    let calls = text.lines().filter_map(|line| {
+        let (time, rest) = line.split_once(' ')?;
+        let time = humantime::parse_rfc3339(time).ok()?;
+        let time = time.duration_since(UNIX_EPOCH).ok()?.as_secs();
+        Call::parse(time, rest)
+    });
+    Ok(calls.collect())
+}
+
+impl Call {
+    /// Reads what [`crate::host::Log`] writes.
+    fn parse(time: u64, mut rest: &str) -> Option<Self> {
+        let mut call = Self {
+            time,
+            ..Self::default()
+        };
+        while let Some((key, after)) = rest.trim_start().split_once('=') {
+            let (value, after) = value(after);
+            rest = after;
+            match key {
+                "call" => call.call = value,
+                "volume" => call.volume = Some(value),
+                "pod" => call.pod = Some(value),
+                "name" => call.name = Some(value),
+                "steps" => call.steps = Some(value),
+                "took" => call.took_ms = value.trim_end_matches("ms").parse().unwrap_or(0),
+                "outcome" => call.failed = value == "failed",
+                "message" => call.message = Some(value),
+                _ => {}
+            }
+        }
+        (!call.call.is_empty()).then_some(call)
+    }
+
+    fn is_about(&self, word: &str) -> bool {
+        let names = [&self.volume, &self.pod, &self.name];
+        names.into_iter().flatten().any(|name| name == word)
+    }
+}
+
+/// A value, in quotes or up to the next space, and what follows it.
+fn value(text: &str) -> (String, &str) {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let (value, rest) = text.split_once(' ').unwrap_or((text, ""));
+        return (value.to_owned(), rest);
+    };
+    let mut value = String::new();
+    let mut chars = quoted.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => break,
+            '\\' => value.extend(chars.next()),
+            c => value.push(c),
+        }
+    }
+    (value, chars.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_lines_that_the_driver_writes() {
+        let line = r#"call=mount volume=vg/x pod=shop/web-0 name=data ignored="a b" steps=lvs:12ms,blkid!:3ms took=21ms outcome=failed message="the device \"x\": \\ gone""#;
+        let call = Call::parse(7, line).unwrap();
+        let some = |text: &str| Some(text.to_owned());
+        let want = Call {
+            time: 7,
+            call: "mount".to_owned(),
+            volume: some("vg/x"),
+            pod: some("shop/web-0"),
+            name: some("data"),
+            steps: some("lvs:12ms,blkid!:3ms"),
+            took_ms: 21,
+            failed: true,
+            message: some("the device \"x\": \\ gone"),
+        };
+        assert_eq!(call, want);
+        assert!(call.is_about("shop/web-0") && !call.is_about("shop/web"));
+        let unmount = Call::parse(7, "call=unmount took=1ms outcome=ok").unwrap();
+        assert!(!unmount.failed && unmount.volume.is_none());
+        for other in ["", "x", "-- Boot 1 --", "a=b"] {
+            assert_eq!(Call::parse(0, other), None, "{other}");
+        }
+    }
+}

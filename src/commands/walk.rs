@@ -1,0 +1,248 @@
+//! The volumes of this node, for the commands that show them: LVM is asked once for all, the
+//! kernel's tables are read once, and what a person named is found among them.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::pods::{Pods, uid_of};
+use super::verdict::{Ask, Seen, Verdict, look};
+use crate::config::{Config, Loaded};
+use crate::host::{DeviceNumber, Host, own_name};
+use crate::lvm::{self, Group, Volume};
+use crate::mount::{KubeletPath, Row};
+use crate::names::{LvId, nearest};
+use crate::volume::{Device, Tables, volume_of};
+
+/// The groups and volumes of this node.
+pub struct Walk<'a> {
+    /// Tools and kernel.
+    pub host: &'a Host<'a>,
+    /// What could be read of the config.
+    pub config: &'a Config,
+    loaded: &'a Loaded,
+    /// All visible volumes, pools among them.
+    pub volumes: Vec<Volume>,
+    /// All groups.
+    pub groups: Vec<Group>,
+    /// Mounts and loop devices.
+    pub tables: Tables,
+    /// The names of pods.
+    pub pods: Pods,
+    started: Instant,
+}
+
+/// What a person named.
+#[derive(Default)]
+pub struct Choice {
+    /// The volumes, each once, also such as LVM does not know.
+    pub ids: Vec<LvId>,
+    /// Those that were named themselves, and not by their group.
+    pub named: BTreeSet<LvId>,
+    /// The groups that are shown themselves.
+    pub groups: BTreeSet<String>,
+}
+
+impl Choice {
+    /// The volume, if one was named and nothing else.
+    pub fn one(&self) -> Option<&LvId> {
+        let is_one = self.groups.is_empty() && self.ids.len() == 1;
+        self.ids.first().filter(|_| is_one)
+    }
+
+    fn add(&mut self, id: &LvId, is_named: bool) {
+        if !self.ids.contains(id) {
+            self.ids.push(id.clone());
+        }
+        if is_named {
+            self.named.insert(id.clone());
+        }
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// Asks LVM and the kernel.
+    ///
+    /// # Errors
+    /// LVM's, or that /proc cannot be read.
+    pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
+        let config = loaded.or_default();
+        let volumes = lvm::all_volumes(host, config.limits.query)?;
+        Ok(Self {
+            host,
+            config,
+            loaded,
+            volumes,
+            groups: lvm::all_groups(host, config.limits.query)?,
+            tables: Tables::read(host.kernel)?,
+            pods: Pods::read(host.kernel),
+            started: Instant::now(),
+        })
+    }
+
+    /// LVM's row of a volume.
+    pub fn volume(&self, id: &LvId) -> Option<&Volume> {
+        self.volumes.iter().find(|volume| volume.id == *id)
+    }
+
+    /// A volume's device. A pool's is not one that anybody opens.
+    pub fn device(&self, volume: &Volume) -> Option<Device> {
+        if volume.is_pool() {
+            return None;
+        }
+        Device::find(self.host.kernel, &volume.id).ok().flatten()
+    }
+
+    /// The mounts of a device.
+    pub fn mounts(&self, device: DeviceNumber) -> Vec<&Row> {
+        self.tables.mounts.of_device(self.host.kernel, device)
+    }
+
+    /// Looks at a volume as its next mount does. After `longest` of this walk it is not read any
+    /// more: a list must not take long, and what is mounted needs no reading.
+    ///
+    /// # Errors
+    /// As [`look`].
+    pub fn see(&self, id: &LvId, ask: Ask, longest: Duration) -> Result<Seen> {
+        let ask = Ask {
+            all: &self.volumes,
+            tables: Some(&self.tables),
+            unread: self.started.elapsed() > longest,
+            ..ask
+        };
+        look(self.host, self.loaded.require()?, id, ask)
+    }
+
+    /// The same in words; a look that fails is a verdict too.
+    pub fn verdict(&self, id: &LvId, ask: Ask, longest: Duration) -> Verdict {
+        match self.see(id, ask, longest) {
+            Ok(seen) => Verdict::of(&seen),
+            Err(error) => Verdict::unknown(id, format!("{error:#}")),
+        }
+    }
+
+    /// Finds what the words name; without a word, all.
+    ///
+    /// # Errors
+    /// That a word names nothing on this node.
+    pub fn choose(&self, words: &[String]) -> Result<Choice> {
+        let mut choice = Choice::default();
+        if words.is_empty() {
+            choice.ids = self.volumes.iter().map(|v| v.id.clone()).collect();
+            choice.groups = self.groups.iter().map(|g| g.name.clone()).collect();
+        }
+        for word in words {
+            if self.has_group(word) {
+                choice.groups.insert(word.clone());
+                for volume in self.volumes.iter().filter(|v| v.id.vg().as_str() == word) {
+                    choice.add(&volume.id, false);
+                }
+                continue;
+            }
+            let found = if word.starts_with('/') || word.starts_with('.') {
+                vec![self.of_path(word)?]
+            } else {
+                self.called(word)?
+            };
+            for id in &found {
+                choice.add(id, true);
+            }
+        }
+        Ok(choice)
+    }
+
+    /// The volume whose device a path is, or on which it lies.
+    fn of_path(&self, word: &str) -> Result<LvId> {
+        let kernel = self.host.kernel;
+        let path = std::path::absolute(word).unwrap_or_else(|_| PathBuf::from(word));
+        let number = kernel.device_number(&path);
+        let number = number.with_context(|| format!("looking at {word}"))?;
+        if number.is_none()
+            && let Some(id) = LvId::from_device(word)
+        {
+            return Ok(id);
+        }
+        let number = if let Some(number) = number {
+            number
+        } else {
+            let mount = kernel.mount_id(&path);
+            let mount = mount.with_context(|| format!("looking at {word}"))?;
+            let row = self.tables.mounts.by_id(mount);
+            let row = row.with_context(|| format!("{word} is on no mount of this host"))?;
+            row.block_device(kernel)
+        };
+        match volume_of(kernel, number) {
+            Some(device) => Ok(device.id),
+            None => bail!("{word} is device {number}, which is not a logical volume"),
+        }
+    }
+
+    /// The volumes that go by a name: VG/LV, a pod's, kubelet's, or LV alone.
+    fn called(&self, word: &str) -> Result<Vec<LvId>> {
+        let known = |id: &LvId| id.to_string() == word || id.lv().as_str() == word;
+        let ids = self.volumes.iter().map(|volume| &volume.id);
+        let mut found: BTreeSet<LvId> = ids.filter(|id| known(id)).cloned().collect();
+        if found.is_empty() {
+            let rows = self.tables.mounts.rows().iter();
+            let its = rows.filter(|row| self.is_called(row, word));
+            let kernel = self.host.kernel;
+            let devices = its.filter_map(|row| volume_of(kernel, row.block_device(kernel)));
+            found.extend(devices.map(|device| device.id));
+            let noted = |v: &&Volume| v.record.names.iter().any(|name| name == word);
+            found.extend(self.volumes.iter().filter(noted).map(|v| v.id.clone()));
+        }
+        if !found.is_empty() {
+            return Ok(found.into_iter().collect());
+        }
+        // It may be one that a mount would make.
+        if word.contains('/') {
+            return Ok(vec![
+                LvId::parse(word).context("reading the volume's name")?,
+            ]);
+        }
+        let mut names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
+        names.extend(self.volumes.iter().map(|volume| volume.id.lv().as_str()));
+        let hint = nearest(word, &names);
+        let hint = hint.map_or_else(String::new, |name| format!("; did you mean {name}?"));
+        bail!(
+            "{word:?} is not on this node: neither a volume group, nor a volume or a pod with one \
+             that is mounted{hint} See `vgs`, `lvs`, `{} status`",
+            own_name()
+        );
+    }
+
+    /// Whether a mount is that of the pod, or of the volume as kubelet calls it.
+    fn is_called(&self, row: &Row, word: &str) -> bool {
+        let at = &row.mount_point;
+        let is_pods = || uid_of(at).is_some_and(|uid| self.pods.is_called(uid, word));
+        let is_a_volume = || !matches!(KubeletPath::of(at), KubeletPath::Other);
+        let last = || at.file_name().is_some_and(|name| *name == *word);
+        is_pods() || (last() && is_a_volume())
+    }
+
+    /// Fails where a volume that was named is not there.
+    ///
+    /// # Errors
+    /// What is missing, and what is there.
+    pub fn require(&self, choice: &Choice) -> Result<()> {
+        for id in &choice.ids {
+            if self.volume(id).is_none() {
+                let vg = id.vg().as_str();
+                if self.has_group(vg) {
+                    bail!("there is no logical volume {id}; see `lvs {vg}`");
+                }
+                let names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
+                let names = names.join(", ");
+                bail!("this node has no volume group {vg}, but these: {names}; see `vgs`, `pvs`");
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this node has a group of that name.
+    pub fn has_group(&self, vg: &str) -> bool {
+        self.groups.iter().any(|group| group.name == vg)
+    }
+}

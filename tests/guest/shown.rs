@@ -1,0 +1,207 @@
+//! What `status` and `log` show.
+
+use std::fs;
+
+use crate::marks::put;
+use crate::prelude::*;
+
+/// A node that logs into a file of its own.
+fn logging(name: &str, lines: &str) -> Node {
+    let file = format!("/run/{name}.log");
+    let _ = fs::remove_file(&file);
+    Node::with_config(Mode::MountOnly, &format!("log = '{file}'\n{lines}"))
+}
+
+/// Has kubelet's directory of logs for a pod, which tells its name.
+fn named_pod(name: &str, uid: &str) {
+    fs::create_dir_all(format!("/var/log/pods/shop_{name}_{uid}")).unwrap();
+}
+
+/// The row of a list that begins with this word.
+fn row<'a>(list: &'a str, name: &str) -> Vec<&'a str> {
+    let rows = list.lines().map(|line| line.split("  ").map(str::trim));
+    let mut rows = rows.map(|row| row.filter(|cell| !cell.is_empty()).collect::<Vec<_>>());
+    rows.find(|row| row.first() == Some(&name))
+        .unwrap_or_else(|| panic!("no {name} in {list}"))
+}
+
+#[test]
+fn the_list_tells_who_uses_each_volume_and_how_full_it_is() {
+    let group = Group::new("listed");
+    group.pool();
+    for lv in ["one", "two", "raw"] {
+        group.linear(lv, "32m");
+    }
+    let thin = group.thin("thin", "1g");
+    group.linear("off", "32m");
+    group.lv("lvchange", &["-an"], "off");
+    let tools = Tools::new()
+        .counting("lvs")
+        .counting("vgs")
+        .counting("blkid");
+    let node = logging("listed", &tools.config());
+    named_pod("web-0", "uid-1");
+    for (pod, lv) in [("uid-1", "one"), ("uid-1", "two"), ("uid-2", "two")] {
+        node.up(pod, &Volume::new(&group, lv));
+    }
+    node.up("uid-2", &thin);
+    put("/dev/listed/raw", 0, b"raw");
+    let before = ["lvs", "vgs"].map(|tool| tools.runs(tool).len());
+    let (list, code) = node.says(&["status", "listed"]);
+    assert_eq!(code, 0, "{list}");
+    let after = ["lvs", "vgs"].map(|tool| tools.runs(tool).len());
+    assert_eq!(
+        [before[0] + 1, before[1] + 1],
+        after,
+        "one question for all volumes"
+    );
+    let head = [
+        "VOLUME",
+        "SIZE",
+        "USED",
+        "FS",
+        "NEXT MOUNT",
+        "USED BY",
+        "HEALTH",
+    ];
+    assert_eq!(row(&list, "VOLUME"), head);
+    let of_group = row(&list, "listed");
+    assert_eq!(&of_group[3..6], ["group", "-", "5 volumes"], "{list}");
+    assert!(of_group[6].ends_with(" free"), "{list}");
+    let pool = row(&list, "listed/pool");
+    assert_eq!(&pool[3..6], ["pool", "-", "1 volume"], "{list}");
+    assert!(
+        pool[2].ends_with(" %") && pool[6].contains("ok, metadata "),
+        "{list}"
+    );
+    for (lv, cells) in [
+        ("one", ["ext4", "bind", "shop/web-0", "ok"]),
+        ("two", ["ext4", "bind", "2 pods", "ok"]),
+        ("thin", ["ext4", "bind", "uid-2", "ok"]),
+        ("off", ["-", "activate", "-", "ok"]),
+        ("raw", ["-", "doubts", "-", "ok"]),
+    ] {
+        assert_eq!(&row(&list, &group.path(lv))[3..], cells, "{list}");
+    }
+    assert!(row(&list, "listed/one")[2].ends_with("iB"), "{list}");
+    let (wide, _) = node.says(&["status", "-w", "listed/one", "listed/raw"]);
+    for words in [
+        "MOUNTED AT",
+        "/dev/mapper/listed-one",
+        "flexvolume.fs=ext4",
+        "/pods/uid-1/",
+    ] {
+        assert!(wide.contains(words), "{words}: {wide}");
+    }
+    assert!(
+        !wide.contains(" free"),
+        "the group was not asked for: {wide}"
+    );
+    run("dmsetup", &["suspend", "listed-one"]);
+    let (list, _) = node.says(&["status", "listed"]);
+    run("dmsetup", &["resume", "listed-one"]);
+    assert_eq!(
+        row(&list, "listed/one").last(),
+        Some(&"suspended"),
+        "{list}"
+    );
+    let (json, _) = node.says(&["status", "--json", "listed"]);
+    let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(report["groups"][0]["group"], "listed");
+    assert_eq!(report["volumes"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn one_volume_is_a_story_whatever_it_is_called() {
+    let (group, volume) = Group::with_data("told-of");
+    let node = logging("told-of", "");
+    named_pod("db-0", "uid-db");
+    let dir = node.up("uid-db", &volume);
+    let kernel_name = fs::canonicalize(volume.device()).unwrap();
+    let kernel_name = kernel_name.file_name().unwrap().to_str().unwrap();
+    let names = [
+        "told-of/data",
+        "data",
+        "/dev/told-of/data",
+        &format!("/dev/{kernel_name}"),
+        text(&dir),
+        "uid-db",
+        "shop/db-0",
+        &volume.name,
+    ];
+    for name in names {
+        let (story, code) = node.says(&["status", name]);
+        let words = ["volume told-of/data: 32 MiB", "pod shop/db-0", "└─ ext4: "];
+        for words in words {
+            assert!(
+                story.contains(words) && code == 0,
+                "{name}: {words}: {story}"
+            );
+        }
+        for words in ["disk loop", "group told-of: ", "Next mount:", "Last calls"] {
+            assert!(story.contains(words), "{name}: {words}: {story}");
+        }
+        assert!(story.contains("bind from "), "{name}: {story}");
+        let (checked, code) = node.says(&["check", name]);
+        assert!(
+            checked.starts_with("told-of/data\n") && code == 0,
+            "{name}: {checked}"
+        );
+    }
+    for (name, words) in [
+        ("told-of/dato", "there is no logical volume told-of/dato"),
+        ("nope/data", "no volume group nope, but these: told-of"),
+        ("told_of", "did you mean told-of?"),
+        ("/", "not a logical volume"),
+    ] {
+        node.refuses_by_hand(&["status", name], words);
+    }
+    drop(group);
+}
+
+#[test]
+fn the_log_is_read_in_columns_and_a_failed_call_with_its_reason() {
+    let (_group, volume) = Group::with_data("logged");
+    let node = logging("logged", "");
+    node.up("one", &volume);
+    node.mount_fails(&volume.clone().fs("xfs"), &["holds ext4, not xfs"]);
+    node.down("one", &volume);
+    let (log, code) = node.says(&["log", "logged/data"]);
+    let calls: Vec<&str> = log.lines().filter(|line| line.starts_with("20")).collect();
+    let [mount, failed, unmount] = calls.as_slice() else {
+        panic!("{log}")
+    };
+    assert!(
+        mount.contains(" mount ") && mount.contains(" default/one ") && code == 0,
+        "{log}"
+    );
+    assert!(
+        failed.ends_with("failed") && log.contains("    logged/data holds ext4"),
+        "{log}"
+    );
+    assert!(
+        unmount.contains(" unmount ") && unmount.ends_with("ok"),
+        "{log}"
+    );
+    let (failed, _) = node.says(&["log", "--failed", "--since", "1h", "default/refused"]);
+    assert_eq!(
+        failed.lines().filter(|line| line.starts_with("20")).count(),
+        1,
+        "{failed}"
+    );
+    let (other, _) = node.says(&["log", "other/volume"]);
+    assert!(other.contains("no such call"), "{other}");
+    // Those that come are shown as they come.
+    let mut following = std::process::Command::new(node.exe());
+    following
+        .args(["log", "-f", "-n", "1"])
+        .stdout(fs::File::create("/run/followed").unwrap());
+    let mut following = following.spawn().unwrap();
+    let seen = || fs::read_to_string("/run/followed").unwrap();
+    eventually("the last call", || seen().contains(" unmount "));
+    node.up("two", &volume);
+    eventually("the next call", || seen().contains(" default/two "));
+    run("kill", &[&following.id().to_string()]);
+    assert!(following.wait().unwrap().success());
+    assert_eq!(seen().matches("TIME").count(), 1);
+}
