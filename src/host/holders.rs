@@ -36,11 +36,8 @@ pub fn name_them(processes: &[Process]) -> String {
 
 /// The processes that hold the lock on `file`, and not those that wait for it.
 pub fn of_file(kernel: &Kernel, file: &Path) -> Vec<Process> {
-    search(kernel, |pid_dir| {
-        open_files(kernel, pid_dir)
-            .into_iter()
-            .find(|open| open.target == file && open.is_locked(kernel))
-            .map(|_| "holds the lock".to_owned())
+    of_lock(kernel, |target| {
+        (target == file).then(|| "holds the lock".to_owned())
     })
 }
 
@@ -49,106 +46,52 @@ pub fn of_file(kernel: &Kernel, file: &Path) -> Vec<Process> {
 pub fn of_lvm_lock(kernel: &Kernel, vg: Option<&VgName>) -> Vec<Process> {
     // Source: lvm2 lib/locking/file_locking.c: V_<group>, and P_global for all.
     let dir = Path::new("/run/lock/lvm");
-    let counts = |target: &Path| match vg {
-        Some(vg) => target == dir.join(format!("V_{vg}")) || target == dir.join("P_global"),
-        None => target.starts_with(dir),
-    };
-    search(kernel, |pid_dir| {
-        open_files(kernel, pid_dir)
-            .into_iter()
-            .find(|open| counts(&open.target) && open.is_locked(kernel))
-            .map(|open| format!("holds {}", open.target.display()))
-    })
-}
-
-/// The processes that keep the mount with this id, at this path, busy.
-///
-/// A file on it is known by the mount's id, which no other mount of the same filesystem shares;
-/// working directories and executables only by their path.
-pub fn of_mount(kernel: &Kernel, mount_id: u64, mount_point: &Path) -> Vec<Process> {
-    search(kernel, |pid_dir| {
-        let path_link = |name: &str, words: &str| {
-            let target = kernel.link(&pid_dir.join(name)).ok()?;
-            target
-                .starts_with(mount_point)
-                .then(|| format!("{words} {}", target.display()))
+    of_lock(kernel, |target| {
+        let counts = match vg {
+            Some(vg) => target == dir.join(format!("V_{vg}")) || target == dir.join("P_global"),
+            None => target.starts_with(dir),
         };
-        path_link("cwd", "working directory")
-            .or_else(|| path_link("root", "root directory"))
-            .or_else(|| path_link("exe", "executable"))
-            .or_else(|| {
-                open_files(kernel, pid_dir)
-                    .into_iter()
-                    .find(|open| open.mount_id(kernel) == Some(mount_id))
-                    .map(|open| format!("open file {}", open.target.display()))
-            })
-            .or_else(|| mapped_file(kernel, pid_dir, mount_point))
+        counts.then(|| format!("holds {}", target.display()))
     })
 }
 
-/// What the kernel itself keeps open below this path: loop devices and swap files.
-pub fn kernels_own(kernel: &Kernel, mount_point: &Path) -> Vec<String> {
-    let block = Path::new("/sys/block");
-    let names = kernel.list(block).unwrap_or_default();
-    let loops = names.iter().filter_map(|name| {
-        let file = kernel.read(&block.join(name).join("loop/backing_file"));
-        let file = file.ok()?.trim_end().to_owned();
-        let is_here = Path::new(&file).starts_with(mount_point);
-        is_here
-            .then(|| format!("the loop device /dev/{name} (file {file}; `losetup -d /dev/{name}`)"))
-    });
-    // Columns: Filename Type Size Used Priority; see proc(5).
-    let swaps = kernel.read(Path::new("/proc/swaps")).unwrap_or_default();
-    let files = swaps
-        .lines()
-        .filter_map(|line| line.split_whitespace().next());
-    let swaps = files
-        .filter(|file| Path::new(file).starts_with(mount_point))
-        .map(|file| format!("the swap file {file} (`swapoff {file}`)"));
-    loops.chain(swaps).collect()
+fn of_lock(kernel: &Kernel, what: impl Fn(&Path) -> Option<String>) -> Vec<Process> {
+    search(kernel, |pid_dir| {
+        open_files(kernel, pid_dir).find_map(|(number, target)| {
+            // It may be another process that locked it through this descriptor. Source: proc(5),
+            // `/proc/pid/fdinfo`, since Linux 4.1.
+            let info = || kernel.read(&pid_dir.join("fdinfo").join(&number));
+            let is_locked = |info: String| info.lines().any(|line| line.starts_with("lock:"));
+            what(&target).filter(|_| info().is_ok_and(is_locked))
+        })
+    })
 }
 
-struct OpenFile {
-    target: PathBuf,
-    info: PathBuf,
+/// The processes that keep the mount at this path busy.
+pub fn of_mount(kernel: &Kernel, mount_point: &Path) -> Vec<Process> {
+    search(kernel, |pid_dir| {
+        let links = [
+            ("cwd", "working directory"),
+            ("root", "root directory"),
+            ("exe", "executable"),
+        ]
+        .into_iter()
+        .filter_map(|(name, what)| Some((what, kernel.link(&pid_dir.join(name)).ok()?)));
+        let files = open_files(kernel, pid_dir).map(|(_, target)| ("open file", target));
+        links
+            .chain(files)
+            .find(|(_, target)| target.starts_with(mount_point))
+            .map(|(what, target)| format!("{what} {}", target.display()))
+    })
 }
 
-impl OpenFile {
-    fn mount_id(&self, kernel: &Kernel) -> Option<u64> {
-        let info = kernel.read(&self.info).ok()?;
-        let id = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?;
-        id.trim().parse().ok()
-    }
-
-    /// Whether the file is locked through this descriptor, whichever process locked it. Source:
-    /// proc(5), `/proc/pid/fdinfo`, since Linux 4.1.
-    fn is_locked(&self, kernel: &Kernel) -> bool {
-        let info = kernel.read(&self.info).unwrap_or_default();
-        info.lines().any(|line| line.starts_with("lock:"))
-    }
-}
-
-fn open_files(kernel: &Kernel, pid_dir: &Path) -> Vec<OpenFile> {
+/// Each open file's number and path.
+fn open_files(kernel: &Kernel, pid_dir: &Path) -> impl Iterator<Item = (String, PathBuf)> {
     let dir = pid_dir.join("fd");
     let names = kernel.list(&dir).unwrap_or_default();
     names
-        .iter()
-        .filter_map(|name| {
-            Some(OpenFile {
-                target: kernel.link(&dir.join(name)).ok()?,
-                info: pid_dir.join("fdinfo").join(name),
-            })
-        })
-        .collect()
-}
-
-fn mapped_file(kernel: &Kernel, pid_dir: &Path, mount_point: &Path) -> Option<String> {
-    let maps = kernel.read(&pid_dir.join("maps")).ok()?;
-    // Columns: address perms offset dev inode pathname; see proc(5).
-    maps.lines()
-        .filter_map(|line| line.find('/').and_then(|at| line.get(at..)))
-        .find(|path| Path::new(path).starts_with(mount_point))
-        .map(|path| format!("mapped file {path}"))
+        .into_iter()
+        .filter_map(move |name| Some((name.clone(), kernel.link(&dir.join(&name)).ok()?)))
 }
 
 fn search(kernel: &Kernel, held_by: impl Fn(&Path) -> Option<String>) -> Vec<Process> {

@@ -209,9 +209,9 @@ impl Kernel<'_> {
             .open(path)
     }
 
-    /// Makes one directory with mode 0750, as kubelet does.
-    pub fn make_dir(&self, path: &Path) -> io::Result<()> {
-        DirBuilder::new().mode(0o750).create(path)
+    /// Makes a directory and those above it with mode 0750, as kubelet does.
+    pub fn make_dirs(&self, path: &Path) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o750).create(path)
     }
 
     pub fn remove_dir(&self, path: &Path) -> io::Result<()> {

@@ -1,8 +1,8 @@
 use std::fs::File;
-use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 
-use nix::libc::{EPIPE, O_NONBLOCK};
+use nix::libc::O_NONBLOCK;
 
 /// More messages than this are not about one mount.
 const MOST: usize = 10_000;
@@ -13,50 +13,32 @@ const MOST: usize = 10_000;
 pub struct KernelLog(Option<File>);
 
 impl KernelLog {
-    /// What is said from now on.
     pub fn from_now() -> Self {
         let mut options = File::options();
-        let file = options
-            .read(true)
-            .custom_flags(O_NONBLOCK)
-            .open("/dev/kmsg");
-        Self(
-            file.ok()
-                .filter(|mut file| file.seek(SeekFrom::End(0)).is_ok()),
-        )
+        let file = options.read(true).custom_flags(O_NONBLOCK);
+        let at_end = |mut file: File| file.seek(SeekFrom::End(0)).is_ok().then_some(file);
+        Self(file.open("/dev/kmsg").ok().and_then(at_end))
     }
 
     /// What was said of this device (`dm-3`), on one line.
     pub fn about(self, device: &str) -> String {
-        let Some(mut file) = self.0 else {
-            return String::new();
-        };
-        let mut said = Vec::new();
-        let mut record = [0; 8192];
-        for _ in 0..MOST {
-            match file.read(&mut record) {
-                Ok(length) => {
-                    let text = String::from_utf8_lossy(record.get(..length).unwrap_or_default());
-                    said.extend(message(&text, device).map(str::to_owned));
-                }
-                // Others said so much since that some of it is lost.
-                Err(e) if e.raw_os_error() == Some(EPIPE) => {}
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
+        // Each read gives one record, and none once all were read.
+        let lines = self.0.into_iter().flat_map(|file| {
+            let lines = BufReader::new(file).lines();
+            lines.map_while(Result::ok).take(MOST)
+        });
+        let mut said: Vec<String> = lines.filter_map(|line| message(&line, device)).collect();
         said.dedup();
         said.join("; ")
     }
 }
 
-/// The message of a record, if it is about this device.
-fn message<'a>(record: &'a str, device: &str) -> Option<&'a str> {
+/// The message of a record, if it is about this device. The lines after it are not messages.
+fn message(record: &str, device: &str) -> Option<String> {
     let (_, text) = record.split_once(';')?;
-    let text = text.lines().next()?;
     let rest = text.split(device).skip(1);
     let mut ends = rest.map(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()));
-    ends.any(|is_whole| is_whole).then_some(text)
+    ends.any(|is_whole| is_whole).then(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -66,21 +48,18 @@ mod tests {
     #[test]
     fn a_message_counts_for_the_device_that_it_names() {
         let cases = [
-            (
-                "4,812,99,-;XFS (dm-3): bad\n SUBSYSTEM=block\n",
-                Some("XFS (dm-3): bad"),
-            ),
+            ("4,812,99,-;XFS (dm-3): bad", Some("XFS (dm-3): bad")),
             (
                 "4,812,99,-;BTRFS error (device dm-3 state E): x",
                 Some("BTRFS error (device dm-3 state E): x"),
             ),
             ("4,812,99,-;XFS (dm-31): bad\n", None),
-            ("4,812,99,-;other\n DEVICE=dm-3\n", None),
+            (" DEVICE=dm-3", None),
             ("XFS (dm-3)", None),
             ("", None),
         ];
         for (record, want) in cases {
-            assert_eq!(message(record, "dm-3"), want, "{record:?}");
+            assert_eq!(message(record, "dm-3").as_deref(), want, "{record:?}");
         }
     }
 }

@@ -1,5 +1,5 @@
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
@@ -76,22 +76,9 @@ pub fn mount_device(
     ));
     Err(if is_twin {
         error.context(twin(source))
-    } else if has_unknown_features(&said) {
-        error.context(format!(
-            "{id} has a filesystem with features that this node's kernel does not know: mount it on \
-             a node with a newer kernel"
-        ))
     } else {
         error
     })
-}
-
-/// Whether the kernel refuses a filesystem for that. There is an error code for much, EINVAL, and
-/// only words for this. Sources: Linux' fs/ext4/super.c, fs/btrfs/disk-io.c and `xfs_sb.c`;
-/// tried: xfs of Linux 6.12.
-fn has_unknown_features(said: &str) -> bool {
-    let features = ["unsupported optional features", "compatible features"];
-    features.iter().any(|words| said.contains(words))
 }
 
 /// btrfs knows a filesystem by its UUID alone, and so takes a second one for the first.
@@ -212,11 +199,7 @@ fn take_off(
 }
 
 fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
-    let mut users = holders::kernels_own(kernel, dir);
-    let processes = holders::of_mount(kernel, id, dir);
-    if !processes.is_empty() {
-        users.push(holders::name_them(&processes));
-    }
+    let users = holders::of_mount(kernel, dir);
     let table = Table::read(kernel).unwrap_or_default();
     let on_top: Vec<String> = table
         .on_top_of(id)
@@ -226,7 +209,7 @@ fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
     if !users.is_empty() {
         format!(
             "{dir} is in use by {}; it is unmounted when they have ended",
-            users.join(", ")
+            holders::name_them(&users)
         )
     } else if !on_top.is_empty() {
         format!(
@@ -235,8 +218,9 @@ fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
         )
     } else {
         format!(
-            "{dir} is in use by the kernel or by a process that cannot be seen from here (an NFS \
-             export, another PID namespace); see `fuser -vm {dir}` on the host"
+            "{dir} is in use by the kernel or by a process that cannot be seen from here: a loop \
+             device (`losetup`), a swap file (`swapon`), an NFS export, another PID namespace, a \
+             mapped file; see `fuser -vm {dir}` on the host"
         )
     }
 }
@@ -253,48 +237,14 @@ pub fn after_undo(error: Error, undo: Result<()>) -> Error {
     }
 }
 
-/// Directories that a call has made, and takes back if it fails.
-#[derive(Debug, Default)]
-pub struct MadeDirs(Vec<PathBuf>);
-
-impl MadeDirs {
-    /// Removes them again, innermost first.
-    pub fn undo(self, kernel: &Kernel) -> Result<()> {
-        for dir in self.0.iter().rev() {
-            kernel
-                .remove_dir(dir)
-                .with_context(|| format!("removing {}", dir.display()))?;
-        }
-        Ok(())
-    }
-}
-
-/// Makes `dir` and its missing parents. kubelet makes it itself since 1.6.
-pub fn make_dirs(kernel: &Kernel, dir: &Path) -> Result<MadeDirs> {
-    let mut missing = Vec::new();
-    let mut next = Some(dir);
-    while let Some(path) = next {
-        if kernel.mount_id(path).is_ok() {
-            break;
-        }
-        missing.push(path);
-        next = path.parent();
-    }
-    let mut made = MadeDirs::default();
-    for path in missing.into_iter().rev() {
-        match kernel.make_dir(path) {
-            Ok(()) => made.0.push(path.to_owned()),
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => {
-                let error = Error::from(e).context(format!("making {}", path.display()));
-                return Err(after_undo(error, made.undo(kernel)));
-            }
-        }
-    }
+/// Makes `dir` and its missing parents, as kubelet does before it calls.
+pub fn make_dirs(kernel: &Kernel, dir: &Path) -> Result<()> {
+    kernel
+        .make_dirs(dir)
+        .with_context(|| format!("making {}", dir.display()))?;
     // A link would let the mount land somewhere else than kubelet thinks.
     if !kernel.is_dir(dir).unwrap_or(true) {
-        let error = anyhow!("{} is not a directory; remove it", dir.display());
-        return Err(after_undo(error, made.undo(kernel)));
+        bail!("{} is not a directory; remove it", dir.display());
     }
-    Ok(made)
+    Ok(())
 }

@@ -16,7 +16,7 @@ use super::reason::Refusal;
 use crate::fs;
 use crate::host::Lock;
 use crate::lvm::{self, Volume};
-use crate::mount::{Row, Source, after_undo, bind, make_dirs, mount_device, set_read_only};
+use crate::mount::{Row, Source, bind, make_dirs, mount_device, set_read_only};
 use crate::names::FsType;
 use crate::options::MountOptions;
 
@@ -36,8 +36,8 @@ pub fn bring_up(job: &Job, dir: &Path, handed: &str) -> Result<Option<String>> {
     }
     let (device, lock) = job.hold_active(device)?;
     job.note_name(&device);
-    let made = make_dirs(kernel, dir)?;
-    under_lock(job, dir, &lock).map_err(|error| after_undo(error, made.undo(kernel)))
+    make_dirs(kernel, dir)?;
+    under_lock(job, dir, &lock)
 }
 
 fn under_lock(job: &Job, dir: &Path, lock: &Lock) -> Result<Option<String>> {
