@@ -126,7 +126,7 @@ fn a_tool_that_explains_its_usage_is_cut_after_its_reason() {
 }
 
 #[test]
-fn a_writer_that_floods_and_ignores_sigterm_is_killed_in_the_end() {
+fn a_writer_that_floods_and_ignores_sigterm_is_killed() {
     let change = "echo $$ > $TOP/pid; trap '' TERM; exec yes";
     let node = Node::new(&inactive(), change);
     node.fails(&["activating nosuch/data", "more than 16 MiB"]);

@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn mount_options_that_were_taken_are_one_word_and_are_taken_again(text in any_text()) {
+    fn mount_options_that_were_taken_are_one_word(text in any_text()) {
         if let Ok(options) = MountOptions::parse(&text) {
             let joined = options.joined().unwrap_or_default();
             prop_assert!(joined.bytes().all(|b| b.is_ascii_graphic()));

@@ -40,26 +40,17 @@ fn a_busy_volume_stays_mounted_and_each_process_is_named() {
         assert!(mount_at(&dir).is_some());
     };
     for (line, holds) in cases {
-        let name = if line.contains("busybox") {
-            "busybox"
-        } else {
-            "sleep"
-        };
-        let cwd = if line.contains('@') {
-            Path::new("/")
-        } else {
-            &dir
-        };
+        let is_copy = line.contains("busybox");
+        let name = if is_copy { "busybox" } else { "sleep" };
+        let root = Path::new("/");
+        let cwd = if line.contains('@') { root } else { &dir };
         let busy = busy_as(&line.replace('@', at), cwd, name);
         let who = format!("{name} (pid {}, {}", busy.0.id(), holds.replace('@', at));
         refused(&[at, &who]);
     }
 
-    File::create(dir.join("image"))
-        .unwrap()
-        .set_len(1 << 20)
-        .unwrap();
     let image = format!("{at}/image");
+    run("truncate", &["-s", "1M", &image]);
     let device = run("losetup", &["--find", "--show", &image]);
     refused(&["in use by the kernel", "losetup"]);
     run("losetup", &["--detach", &device]);
@@ -77,7 +68,7 @@ fn a_busy_volume_stays_mounted_and_each_process_is_named() {
 fn a_volume_whose_device_is_gone_is_unmounted() {
     let node = Node::new(Mode::Attach);
     let group = Group::new("broken");
-    for (fs, size) in [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")] {
+    for (fs, size) in FILESYSTEMS {
         let volume = group.linear(fs, size).fs(fs);
         let pod = precreated(node.pod_dir("pod", &volume));
         // What a pod wrote while its volume was not there: hidden by the mount, and not ours.
@@ -126,11 +117,10 @@ fn a_volume_that_was_removed_by_force_is_unmounted_too() {
     let before = mounts();
     node.up("pod", &volume);
     // It is in use, so what dmsetup can do is to put an error in its place, and forget it later.
-    let removal = ["remove", "--force", "--deferred", "forced-data"];
-    assert_cmd::Command::new("dmsetup")
-        .args(removal)
-        .output()
-        .unwrap();
+    lenient(
+        "dmsetup",
+        &["remove", "--force", "--deferred", "forced-data"],
+    );
     node.down("pod", &volume);
     assert_eq!(mounts(), before);
 }

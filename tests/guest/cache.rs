@@ -32,10 +32,7 @@ impl CachedDisk {
             log: format!("/run/{name}.log").into(),
             below: Vec::new(),
         };
-        let (file, log) = (
-            disk.loop_on(&disk.file.clone()),
-            disk.loop_on(&disk.log.clone()),
-        );
+        let [file, log] = [disk.file.clone(), disk.log.clone()].map(|file| disk.loop_on(&file));
         let sectors = (HIDDEN + size) / SECTOR;
         let table = format!("0 {sectors} log-writes {file} {log}");
         run("dmsetup", &["create", &disk.cache(), "--table", &table]);
@@ -142,11 +139,11 @@ fn create_without_power(name: &str, killed: &[(&str, &str)], refused: &[&str]) {
     let lines = format!("{}[volume_group.{name}]\ncreate = true\n", tools.config());
     let node = Node::with_config(Mode::MountOnly, &lines);
     // LVM's metadata is on a disk without such a cache.
-    let sure = SureDisk::new(name);
+    let sure = Disk::new(&format!("{name}-sure"), 16 << 20);
     let mut disk = CachedDisk::new(&format!("{name}-disk"), 1 << 30);
     run("pvcreate", &["-qq", "--metadatacopies", "0", &disk.path()]);
-    let group = Group::on(name, &[&sure.device, &disk.path()]);
-    run("pvchange", &["-qq", "-x", "n", &sure.device]);
+    let group = Group::on(name, &[&sure.path(), &disk.path()]);
+    run("pvchange", &["-qq", "-x", "n", &sure.path()]);
     group.leave_behind("320m", "xfs", THEIRS);
 
     let volume = Volume::new(&group, "data").fs("xfs").with("size", "320m");
@@ -175,30 +172,8 @@ fn create_without_power(name: &str, killed: &[(&str, &str)], refused: &[&str]) {
     node.down("pod", &volume);
 }
 
-/// A small disk that loses nothing.
-struct SureDisk {
-    file: PathBuf,
-    device: String,
-}
-
-impl SureDisk {
-    fn new(name: &str) -> Self {
-        let file = PathBuf::from(format!("/run/{name}.sure"));
-        File::create(&file).unwrap().set_len(16 << 20).unwrap();
-        let device = run("losetup", &["--find", "--show", text(&file)]);
-        Self { file, device }
-    }
-}
-
-impl Drop for SureDisk {
-    fn drop(&mut self) {
-        lenient("losetup", &["--detach", &self.device]);
-        let _ = fs::remove_file(&self.file);
-    }
-}
-
 #[test]
-fn what_a_removed_volume_held_does_not_come_back_when_a_disk_loses_its_cache() {
+fn what_was_wiped_stays_so_when_a_disk_loses_its_cache() {
     // When lvcreate has ended, and nothing of the volume was read yet.
     let words = ["holds xfs", "lvremove lost-wipe/data"];
     create_without_power("lost-wipe", &[("after", "lvcreate")], &words);

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 
 #[test]
-fn attach_and_waitforattach_activate_the_volume_and_say_its_device() {
+fn attach_and_waitforattach_activate_and_say_the_device() {
     let (node, group, volume) = Node::with_data(Mode::Attach, "inactive");
     let json = volume.json();
     for args in [
@@ -99,20 +99,6 @@ fn isattached_tells_the_truth_in_both_orders_of_its_arguments() {
         assert_eq!(node.done(&args).attached, Some(false));
     }
     assert!(!group.is_active("data"), "only asked");
-}
-
-#[test]
-fn mount_without_a_global_mount_goes_all_the_way() {
-    let node = Node::new(Mode::Attach);
-    let group = Group::new("direct");
-    group.linear("data", "32m");
-    group.lv("lvchange", &["-an"], "data");
-    let volume = Volume::new(&group, "data");
-    let dir = precreated(node.pod_dir("pod", &volume));
-    node.done(&["mount", text(&dir), &volume.json_for("pod")]);
-    assert_eq!(mount_at(&dir).unwrap().source, volume.device());
-    group.assert_recorded("data", "ext4");
-    node.down("pod", &volume);
 }
 
 #[test]

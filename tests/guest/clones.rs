@@ -30,8 +30,8 @@ fn kernel_tells_btrfs_apart() -> bool {
 fn a_snapshot_is_mounted_beside_its_origin() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::of_size("clones", 1 << 30);
-    let btrfs = kernel_tells_btrfs_apart().then_some(("btrfs", "128m"));
-    for (fs, size) in [("ext4", "32m"), ("xfs", "300m")].into_iter().chain(btrfs) {
+    let count = if kernel_tells_btrfs_apart() { 3 } else { 2 };
+    for (fs, size) in FILESYSTEMS.into_iter().take(count) {
         let (origin, clone) = origin_and_snapshot(&node, &group, fs, size);
         assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
         node.down("origin", &origin);
@@ -49,22 +49,17 @@ fn btrfs_that_is_mounted_keeps_its_snapshot_out() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::of_size("twins", 1 << 30);
     let (origin, clone) = origin_and_snapshot(&node, &group, "btrfs", "128m");
-    let dir = precreated(node.pod_dir("clone", &clone));
-    let refuse = |dir, volume: &Volume| {
-        let reply = node.call(&["mount", text(dir), &volume.json()]);
-        reply.is_failure(&["same UUID as that of twins/", "`btrfstune -u /dev/mapper/"]);
-        assert_eq!(mount_at(dir), None);
-    };
-    refuse(&dir, &clone);
+    let words = ["same UUID as that of twins/", "`btrfstune -u /dev/mapper/"];
+    node.mount_fails(&clone, &words);
     node.down("origin", &origin);
     // Either of them alone; and never one in the place of the other.
     assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
-    refuse(&precreated(node.pod_dir("origin", &origin)), &origin);
+    node.mount_fails(&origin, &words);
     node.down("clone", &clone);
     run("btrfstune", &["-f", "-u", &clone.device()]);
-    let reply = node.call(&["mount", text(&dir), &clone.json()]);
-    reply.is_failure(&["should hold btrfs", "adopt twins/btrfs-clone"]);
-    run(text(&node.exe()), &["adopt", "twins/btrfs-clone"]);
+    let words = ["should hold btrfs", "adopt twins/btrfs-clone"];
+    node.mount_fails(&clone, &words);
+    node.by_hand(&["adopt", "twins/btrfs-clone"]);
     assert_eq!(read(&node.up("origin", &origin).join("page")), "after");
     assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
     node.down("clone", &clone);

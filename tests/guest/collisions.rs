@@ -74,7 +74,7 @@ fn in_attach_mode_the_second_volume_of_a_name_is_refused() {
 }
 
 #[test]
-fn in_mount_only_mode_two_volumes_of_one_name_stand_side_by_side() {
+fn in_mount_only_mode_two_volumes_may_have_one_name() {
     let mut node = Node::new(Mode::Attach);
     let group = Group::new("twins");
     group.linear("data", "32m");

@@ -33,19 +33,6 @@ fn starts(node: &Node, args: &[&str], expected: &[&str]) {
     assert!(found.others == 0 || !expected.is_empty(), "{args:?} forked");
 }
 
-/// The first mount, and every one after the volume was down.
-fn first_mounts(fs: &str, size: &str, blank: &[&str], again: &[&str]) {
-    let node = Node::new(Mode::Attach);
-    let group = Group::new("counted");
-    let volume = group.linear("data", size).fs(fs);
-    let dir = precreated(node.global_dir(&volume));
-    let args = ["mountdevice", text(&dir), &volume.device(), &volume.json()];
-    for programs in [blank, again] {
-        starts(&node, &args, programs);
-        starts(&node, &["unmountdevice", text(&dir)], &[UNMOUNT]);
-    }
-}
-
 #[test]
 fn what_stands_already_is_answered_without_a_process() {
     let node = Node::new(Mode::Attach);
@@ -81,19 +68,15 @@ fn what_stands_already_is_answered_without_a_process() {
 }
 
 #[test]
-fn without_attach_mode_too_what_stands_already_is_answered_without_a_process() {
+fn in_mount_only_mode_too_what_stands_starts_no_process() {
     let node = Node::new(Mode::MountOnly);
     let (_group, volume) = Group::with_data("upright");
     let first = node.up("first", &volume);
     let second = precreated(node.pod_dir("second", &volume));
     let (json, first, second) = (volume.json(), text(&first), text(&second));
-    for args in [
-        &["mount", first, &json][..],
-        &["mount", second, &json],
-        &["unmount", first],
-    ] {
-        starts(&node, args, &[]);
-    }
+    starts(&node, &["mount", first, &json], &[]);
+    starts(&node, &["mount", second, &json], &[]);
+    starts(&node, &["unmount", first], &[]);
     starts(&node, &["unmount", second], &[UNMOUNT]);
 }
 
@@ -114,7 +97,7 @@ fn activation_asks_lvm_once_and_changes_once() {
 }
 
 #[test]
-fn detach_that_is_to_deactivate_finds_the_volume_by_its_name_and_changes_once() {
+fn detach_finds_the_volume_by_its_name_and_changes_once() {
     let node = Node::with_config(Mode::Attach, "deactivate = true");
     let (_group, volume) = Group::with_data("released");
     node.up_globally(&volume);
@@ -128,37 +111,29 @@ fn detach_that_is_to_deactivate_finds_the_volume_by_its_name_and_changes_once() 
 }
 
 #[test]
-fn the_first_mount_of_ext_makes_records_and_mounts_and_later_ones_check() {
-    for (fs, make) in [("ext4", "mkfs.ext4"), ("ext3", "mkfs.ext3")] {
-        first_mounts(
-            fs,
-            "32m",
-            &[ASK, EXAMINE, CHANGE, make, CHANGE, MOUNT],
-            // e2fsck replays the journal, which mount(2) would do too, and sees the mark that the
-            // kernel leaves when it has met an error, which mount(2) passes over.
-            &[ASK, PROBE, "e2fsck", MOUNT],
-        );
+fn the_first_mount_makes_and_records_and_later_ones_only_mount() {
+    // e2fsck replays the journal, which mount(2) would do too, and sees the mark that the kernel
+    // leaves when it has met an error, which mount(2) passes over.
+    let checked = &[ASK, PROBE, "e2fsck", MOUNT][..];
+    let mounted = &[ASK, PROBE, MOUNT];
+    for (fs, size, again) in [
+        ("ext4", "32m", checked),
+        ("ext3", "32m", checked),
+        ("xfs", "300m", mounted),
+        ("btrfs", "128m", mounted),
+    ] {
+        let node = Node::new(Mode::Attach);
+        let group = Group::new("counted");
+        let volume = group.linear("data", size).fs(fs);
+        let dir = precreated(node.global_dir(&volume));
+        let args = ["mountdevice", text(&dir), &volume.device(), &volume.json()];
+        let make = format!("mkfs.{fs}");
+        let blank = [ASK, EXAMINE, CHANGE, &make, CHANGE, MOUNT];
+        for programs in [&blank, again] {
+            starts(&node, &args, programs);
+            starts(&node, &["unmountdevice", text(&dir)], &[UNMOUNT]);
+        }
     }
-}
-
-#[test]
-fn the_first_mount_of_xfs_makes_records_and_mounts_and_later_ones_only_mount() {
-    first_mounts(
-        "xfs",
-        "300m",
-        &[ASK, EXAMINE, CHANGE, "mkfs.xfs", CHANGE, MOUNT],
-        &[ASK, PROBE, MOUNT],
-    );
-}
-
-#[test]
-fn the_first_mount_of_btrfs_makes_records_and_mounts_and_later_ones_only_mount() {
-    first_mounts(
-        "btrfs",
-        "128m",
-        &[ASK, EXAMINE, CHANGE, "mkfs.btrfs", CHANGE, MOUNT],
-        &[ASK, PROBE, MOUNT],
-    );
 }
 
 #[test]
@@ -171,11 +146,8 @@ fn a_thin_volume_is_asked_for_with_its_pool() {
     node.down("pod", &volume);
     let dir = precreated(node.pod_dir("pod", &volume));
     // The second lvs is for the pool: how full it is, is no field of the volume's own row.
-    starts(
-        &node,
-        &["mount", text(&dir), &volume.json()],
-        &[ASK, ASK, PROBE, MOUNT],
-    );
+    let args = ["mount", text(&dir), &volume.json()];
+    starts(&node, &args, &[ASK, ASK, PROBE, MOUNT]);
 }
 
 #[test]
@@ -214,10 +186,7 @@ fn a_volume_made_on_demand_is_not_activated_a_second_time() {
     let volume = Volume::new(&group, "data");
     // That it is absent, only a list of the group tells. Asked again under the lock of the name:
     // another call may have made it meanwhile.
-    starts(
-        &node,
-        &["attach", &volume.json(), &host_name()],
-        &[ASK, ASK, ASK, ASK, "lvcreate"],
-    );
+    let args = ["attach", &volume.json(), &host_name()];
+    starts(&node, &args, &[ASK, ASK, ASK, ASK, "lvcreate"]);
     assert!(group.is_active("data"));
 }

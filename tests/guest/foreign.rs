@@ -158,10 +158,8 @@ fn an_ext_whose_beginning_was_wiped_is_never_formatted() {
             run("blkdiscard", &["-f", "--length", &length, &device]);
             let before = disk.fingerprint();
             let case = format!("{fs}, {wiped} bytes wiped");
-            let words = [
-                "an ext backup superblock",
-                "lvm allow-format wipedhead/data",
-            ];
+            let advice = "lvm allow-format wipedhead/data";
+            let words = ["an ext backup superblock", advice];
             writes_nothing(&node, &volume.clone().fs(wanted), &case, &words);
             assert_eq!(disk.fingerprint(), before, "{fs} {wiped}");
         }
@@ -170,7 +168,7 @@ fn an_ext_whose_beginning_was_wiped_is_never_formatted() {
 }
 
 #[test]
-fn one_backup_far_from_the_beginning_keeps_a_volume_from_being_formatted() {
+fn one_backup_far_away_keeps_a_volume_from_being_formatted() {
     const LENGTH: usize = 4096;
     let node = Node::new(Mode::MountOnly);
     let disk = Disk::new("straydisk", SIZE + 8 * MIB);
@@ -203,10 +201,9 @@ fn what_appears_after_the_last_look_is_not_overwritten_by_force() {
         let appears = format!("mkfs.ext4 -q {device} >&2\nexec $REAL \"$@\"");
         let tools = Tools::new().put(&format!("mkfs.{fs}"), &appears);
         let node = Node::with_config(Mode::MountOnly, &tools.config());
-        let dir = precreated(node.pod_dir("pod", &volume));
         let words = [&*format!("making {fs} on sudden/{fs}"), "-f"];
-        node.refuses(&["mount", text(&dir), &volume.json()], &words);
-        assert_eq!(mount_at(&dir), None);
+        node.mount("pod", &volume).is_failure(&words);
+        assert_eq!(mount_at(&node.pod_dir("pod", &volume)), None);
         run("e2fsck", &["-f", "-n", &device]);
         let words = [&*format!("sudden/{fs} holds ext4, not {fs}")];
         let node = Node::new(Mode::MountOnly);

@@ -18,12 +18,8 @@ fn a_full_volume_group_is_said_and_nothing_is_changed() {
         let node = Node::with_config(mode, lines);
         let volume = group.linear(mode.lv(), "32m");
         write_synced(&node.up("pod", &volume).join("page"), "kept");
-        node.grow("pod", &volume, 400 * MIB).is_failure(&[
-            mode.lv(),
-            "400 MiB",
-            "packed has",
-            "vgextend packed",
-        ]);
+        let words = [mode.lv(), "400 MiB", "packed has", "vgextend packed"];
+        node.grow("pod", &volume, 400 * MIB).is_failure(&words);
         assert_eq!(group.size(mode.lv()), 32 * MIB);
 
         let another = Volume::of("packed", "another").with("size", "100m");
@@ -49,20 +45,15 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
     write_synced(&dir.join("page"), &"x".repeat(20 << 20));
     node.down("pod", &used);
 
-    let words = [
-        "the data of the thin pool nearly/pool",
-        "the limit is 12)",
-        "lvextend",
-    ];
+    let data = "the data of the thin pool nearly/pool";
+    let words = [data, "the limit is 12)", "lvextend"];
     writes_nothing(&node, &blank, "mkfs", &words);
     assert_eq!(group.tags("blank"), "");
     writes_nothing(&node, &used, "mount", &words);
     // Reading does no harm.
     let reader = used.clone().read_only();
-    assert_eq!(
-        read(&node.up("reader", &reader).join("page")).len(),
-        20 << 20
-    );
+    let page = read(&node.up("reader", &reader).join("page"));
+    assert_eq!(page.len(), 20 << 20);
     node.down("reader", &reader);
 
     // One that was mounted before goes on, but does not grow.
@@ -79,16 +70,14 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
 }
 
 #[test]
-fn a_thin_pool_whose_metadata_is_nearly_full_gets_no_more_writers() {
+fn a_thin_pool_with_nearly_full_metadata_gets_no_more_writers() {
     let node = Node::with_config(Mode::MountOnly, "thin_pool_limit = 5");
     let group = Group::new("metadata");
     // Of the least metadata that there can be, a tenth is in use from the beginning.
     pool(&group, "100m", "2m");
     group.thin("data", "64m");
-    let words = [
-        "the metadata of the thin pool metadata/pool",
-        "--poolmetadatasize",
-    ];
+    let metadata = "the metadata of the thin pool metadata/pool";
+    let words = [metadata, "--poolmetadatasize"];
     writes_nothing(&node, &Volume::new(&group, "data"), "metadata", &words);
 }
 
@@ -98,33 +87,18 @@ fn a_thin_pool_that_has_run_out_is_not_written_to() {
     let group = Group::new("ranout");
     pool(&group, "16m", "4m");
     group.lv("lvchange", &["--errorwhenfull", "y"], "pool");
-    for lv in ["filler", "data"] {
-        group.thin(lv, "64m");
-    }
-    let filler = format!("of={}", Volume::new(&group, "filler").device());
-    let filling = [
-        "if=/dev/urandom",
-        &filler,
-        "bs=1M",
-        "count=32",
-        "oflag=direct",
-        "status=none",
-    ];
-    let dd = assert_cmd::Command::new("dd")
-        .args(filling)
-        .output()
-        .unwrap();
-    assert!(!dd.status.success(), "the pool is smaller than that");
-    writes_nothing(
-        &node,
-        &Volume::new(&group, "data"),
-        "full",
-        &["the thin pool ranout/pool"],
-    );
+    let [filler, data] = ["filler", "data"].map(|lv| group.thin(lv, "64m"));
+    let to = format!("of={}", filler.device());
+    let flags = ["bs=1M", "count=32", "oflag=direct", "status=none"];
+    let mut dd = assert_cmd::Command::new("dd");
+    dd.args(["if=/dev/urandom", &to]).args(flags);
+    // The pool is smaller than that.
+    dd.assert().failure();
+    writes_nothing(&node, &data, "full", &["the thin pool ranout/pool"]);
 }
 
 #[test]
-fn a_thin_pool_that_is_read_only_because_it_broke_gets_no_writers() {
+fn a_thin_pool_that_broke_gets_no_writers() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("sick");
     group.pool();

@@ -37,23 +37,21 @@ fn host_mount(volume: &Volume, dir: &Path) -> Finally {
 #[test]
 fn a_volume_that_the_host_has_mounted_is_no_pods() {
     let group = Group::new("hostvar");
-    for mode in BOTH_MODES {
-        let (node, lv) = (Node::new(mode), mode.lv());
-        let volume = group.linear(lv, "32m");
+    in_both_modes(&group, |node, volume| {
+        let (lv, tag) = (node.mode.lv(), "flexvolume.fs=ext4:0");
         run("mkfs.ext4", &["-q", &volume.device()]);
-        let var = host_mount(&volume, Path::new("/run/var-of-the-host"));
+        let var = host_mount(volume, Path::new("/run/var-of-the-host"));
         let reason = "mounted by the host itself at /run/var-of-the-host";
-        refused_to_pods(&node, &volume, reason);
+        refused_to_pods(node, volume, reason);
         // The driver's own record on it makes no difference.
-        group.lv("lvchange", &["--addtag", "flexvolume.fs=ext4:0"], lv);
-        refused_to_pods(&node, &volume, reason);
+        group.lv("lvchange", &["--addtag", tag], lv);
+        refused_to_pods(node, volume, reason);
         drop(var);
-        group.lv("lvchange", &["--deltag", "flexvolume.fs=ext4:0"], lv);
+        group.lv("lvchange", &["--deltag", tag], lv);
         // Once the host has given it up, it is a volume like any other.
-        node.up("pod", &volume);
-        node.down("pod", &volume);
-        node.down_globally(&volume);
-    }
+        node.up("pod", volume);
+        node.down("pod", volume);
+    });
 }
 
 #[test]
@@ -65,44 +63,34 @@ fn a_volume_that_holds_kubelets_own_directory_is_no_pods() {
         let node = Node::new(Mode::MountOnly);
         let dir = node.kubelet_dir().join(below);
         let _mounted = host_mount(&volume, &dir);
-        let words = ["mounted by the host itself at"];
-        node.mount_fails(&volume, &words);
-        let (global, device) = (precreated(node.global_dir(&volume)), volume.device());
-        node.fails(
-            &["mountdevice", text(&global), &device, &volume.json()],
-            &words,
-        );
+        node.mount_fails(&volume, &["mounted by the host itself at"]);
     }
 }
 
 #[test]
 fn a_volume_below_a_loop_device_is_no_pods() {
-    let group = Group::new("hostloop");
-    for mode in BOTH_MODES {
-        let (node, lv) = (Node::new(mode), mode.lv());
-        let volume = group.linear(lv, "32m");
+    in_both_modes(&Group::new("hostloop"), |node, volume| {
+        let device = volume.device();
         for offset in ["0", "1048576"] {
-            let device = volume.device();
             let below = sh(&format!("losetup --find --show --offset {offset} {device}"));
             let name = below.trim_start_matches("/dev/");
             // Blank, and then with a filesystem that blkid does not see where it looks.
             let reason = format!("a loop device of this host ({name})");
-            refused_to_pods(&node, &volume, &reason);
+            refused_to_pods(node, volume, &reason);
             run("mkfs.ext4", &["-q", &below]);
             run("mount", &[&below, "/mnt"]);
-            node.mount_fails(&volume, &["losetup --detach"]);
+            node.mount_fails(volume, &["losetup --detach"]);
             run("umount", &["/mnt"]);
             run("wipefs", &["--all", "--quiet", &below]);
-            run("blkdiscard", &["--zeroout", &volume.device()]);
+            run("blkdiscard", &["--zeroout", &device]);
             // Whoever looks at it just now, as udev does, keeps it for a moment.
             run("losetup", &["--detach", &below]);
             let file = format!("/sys/block/{name}/loop/backing_file");
             eventually("its detachment", || !fs::exists(&file).unwrap());
         }
-        node.up("pod", &volume);
-        node.down("pod", &volume);
-        node.down_globally(&volume);
-    }
+        node.up("pod", volume);
+        node.down("pod", volume);
+    });
 }
 
 /// A process that has a mount which nobody else sees.
@@ -133,27 +121,20 @@ fn a_mount_elsewhere_is_no_pods_without_the_record() {
     let hidden = hidden_mount(&volume);
     let dir = node.up("pod", &volume);
     assert_eq!(read(&dir.join("page")), "kept");
-    let wrong = volume.clone().fs("xfs");
-    let other = precreated(node.pod_dir("wrong", &volume));
-    node.fails(
-        &["mount", text(&other), &wrong.json_for("wrong")],
-        &["not xfs"],
-    );
+    node.mount_fails(&volume.clone().fs("xfs"), &["not xfs"]);
     drop(hidden);
     node.down("pod", &volume);
 }
 
 #[test]
 fn swap_of_the_host_is_no_pods() {
-    let group = Group::new("hostswap");
+    let (_group, volume) = Group::with_data("hostswap");
+    run("mkswap", &[&volume.device()]);
+    run("swapon", &[&volume.device()]);
     for mode in BOTH_MODES {
-        let (node, lv) = (Node::new(mode), mode.lv());
-        let volume = group.linear(lv, "32m");
-        run("mkswap", &[&volume.device()]);
-        run("swapon", &[&volume.device()]);
-        refused_to_pods(&node, &volume, "swap space of this host");
-        run("swapoff", &[&volume.device()]);
+        refused_to_pods(&Node::new(mode), &volume, "swap space of this host");
     }
+    run("swapoff", &[&volume.device()]);
 }
 
 #[test]
@@ -175,10 +156,9 @@ fn a_volume_below_another_device_is_no_pods() {
     fs::write(key, "not a secret").unwrap();
     let device = volume.device();
     let quick = "--batch-mode --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000";
-    sh(&format!(
-        "cryptsetup luksFormat {quick} --key-file {key} {device}"
-    ));
-    sh(&format!("cryptsetup open --key-file {key} {device} opened"));
+    let with_key = format!("--key-file {key} {device}");
+    sh(&format!("cryptsetup luksFormat {quick} {with_key}"));
+    sh(&format!("cryptsetup open {with_key} opened"));
     run("udevadm", &["settle"]);
     refused_to_pods(&node, &volume, reason);
     run("cryptsetup", &["close", "opened"]);
@@ -203,10 +183,10 @@ fn a_volume_in_an_array_is_no_pods() {
     };
     set("/sys/module/md_mod/parameters/new_array", "md_hostmd");
     let md = |name: &str| format!("/sys/block/md_hostmd/md/{name}");
-    let number = sh(&format!(
-        "lsblk --noheadings -o MAJ:MIN {}",
-        volume.device()
-    ));
+    let number = run(
+        "lsblk",
+        &["--noheadings", "-o", "MAJ:MIN", &volume.device()],
+    );
     let link = fs::canonicalize(volume.device()).unwrap();
     let slot = format!("dev-{}/slot", link.file_name().unwrap().to_str().unwrap());
     for (name, value) in [

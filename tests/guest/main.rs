@@ -28,7 +28,6 @@ mod cache;
 mod call_outs;
 mod clones;
 mod collisions;
-mod content;
 mod counts;
 mod creation;
 mod flat;
@@ -58,7 +57,7 @@ use std::path::Path;
 mod prelude {
     pub use crate::disk::{Disk, writes_nothing};
     pub use crate::group::{Group, device, lenient};
-    pub use crate::node::{Node, precreated, text};
+    pub use crate::node::{Node, in_both_modes, precreated, text};
     pub use crate::snapshot::{Mount, Snapshot, mount_at, mounts};
     pub use crate::support::reply::Reply;
     pub use crate::support::running::Running;
@@ -67,7 +66,7 @@ mod prelude {
         BOTH_MODES, Finally, Mode, Process, eventually, host_name, run, runs, sh,
     };
     pub use crate::tools::{Tools, processes_named};
-    pub use crate::volume::Volume;
+    pub use crate::volume::{FILESYSTEMS, Volume};
     pub(crate) use crate::{filesystem_size, read, write_synced};
 }
 

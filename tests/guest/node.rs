@@ -92,6 +92,12 @@ impl Node {
         Reply::of(args, &command.output().unwrap())
     }
 
+    /// `mount` for a pod, on a directory that is there.
+    pub fn mount(&self, pod: &str, volume: &Volume) -> Reply {
+        let dir = precreated(self.pod_dir(pod, volume));
+        self.call(&["mount", text(&dir), &volume.json_for(pod)])
+    }
+
     /// Begins a call.
     pub fn start(&self, args: &[&str]) -> Running {
         let mut command = Command::new(self.exe());
@@ -227,6 +233,17 @@ impl Node {
         };
         let (json, new) = (volume.json(), bytes.to_string());
         self.call(&["expandfs", &json, &device, text(&dir), &new, "0"])
+    }
+}
+
+/// Runs a case in both modes, each with a node and a blank volume of its own in this group.
+pub fn in_both_modes(group: &Group, case: impl Fn(&Node, &Volume)) {
+    for mode in BOTH_MODES {
+        let (node, volume) = (Node::new(mode), group.linear(mode.lv(), "32m"));
+        let before = mounts();
+        case(&node, &volume);
+        node.down_globally(&volume);
+        assert_eq!(mounts(), before, "{mode:?}");
     }
 }
 

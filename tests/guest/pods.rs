@@ -6,42 +6,18 @@ use crate::prelude::*;
 
 #[test]
 fn two_pods_share_a_volume_until_the_last_one_goes() {
-    let group = Group::new("shared");
-    for mode in BOTH_MODES {
-        let (node, lv) = (Node::new(mode), mode.lv());
-        let volume = group.linear(lv, "32m");
-        let before = mounts();
-
-        let one = node.up("one", &volume);
-        let two = node.up("two", &volume);
+    in_both_modes(&Group::new("shared"), |node, volume| {
+        let one = node.up("one", volume);
+        let two = node.up("two", volume);
         write_synced(&one.join("page"), "from one");
         assert_eq!(read(&two.join("page")), "from one");
-        node.down("one", &volume);
+        node.down("one", volume);
         write_synced(&two.join("page"), "from two");
-        let again = node.up("one", &volume);
+        let again = node.up("one", volume);
         assert_eq!(read(&again.join("page")), "from two");
-        node.down("two", &volume);
-        node.down("one", &volume);
-        node.down_globally(&volume);
-        assert_eq!(mounts(), before, "{mode:?}");
-    }
-}
-
-#[test]
-fn a_mount_that_stands_is_left_as_it_is() {
-    let (node, _group, volume) = Node::with_data(Mode::Attach, "standing");
-    let pod = node.up("pod", &volume);
-    let global = node.global_dir(&volume);
-    let before = mounts();
-    node.done(&[
-        "mountdevice",
-        text(&global),
-        &volume.device(),
-        &volume.json(),
-    ]);
-    node.done(&["mount", text(&pod), &volume.json()]);
-    node.done(&["attach", &volume.json(), &host_name()]);
-    assert_eq!(mounts(), before);
+        node.down("two", volume);
+        node.down("one", volume);
+    });
 }
 
 #[test]
@@ -83,18 +59,12 @@ fn a_node_may_leave_attach_mode_with_pods_running() {
     node.configure(Mode::MountOnly, "");
     node.up("three", &volume);
     node.down("one", &volume);
-    assert!(
-        mount_at(&node.global_dir(&volume)).is_some(),
-        "two and three use it"
-    );
+    let global = mount_at(&node.global_dir(&volume));
+    assert!(global.is_some(), "two and three use it");
     node.down("two", &volume);
     node.down("three", &volume);
-    assert_eq!(
-        mounts(),
-        before,
-        "kubelet never calls unmountdevice in this mode"
-    );
-
+    // kubelet never calls unmountdevice in this mode.
+    assert_eq!(mounts(), before);
     assert_eq!(read(&node.up("four", &volume).join("page")), "kept");
     node.down("four", &volume);
     assert_eq!(mounts(), before);

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use crate::prelude::*;
 
 const DISK: &str = "/dev/vda";
-const VOLUMES: [(&str, &str); 3] = [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")];
 
 fn volume(fs: &str, mode: Mode) -> (String, Volume) {
     let lv = format!("{fs}-{mode:?}");
@@ -19,7 +18,7 @@ fn volumes_are_mounted_when_the_power_goes() {
     run("vgcreate", &["-q", "lasting", DISK]);
     for mode in BOTH_MODES {
         let node = Node::new(mode);
-        for (fs, size) in VOLUMES {
+        for (fs, size) in FILESYSTEMS {
             let (lv, volume) = volume(fs, mode);
             run("lvcreate", &["-qq", "-y", "-n", &lv, "-L", size, "lasting"]);
             write_synced(&node.up("pod", &volume).join("page"), &lv);
@@ -33,7 +32,7 @@ fn volumes_are_mounted_when_the_power_goes() {
 fn after_the_reboot_the_volumes_come_up_with_their_data() {
     for mode in BOTH_MODES {
         let node = Node::new(mode);
-        for (fs, _) in VOLUMES {
+        for (fs, _) in FILESYSTEMS {
             let (lv, volume) = volume(fs, mode);
             let dir = node.up("pod", &volume);
             assert_eq!(read(&dir.join("page")), lv);

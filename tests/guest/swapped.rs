@@ -1,8 +1,6 @@
 //! A volume whose content is not the one that was recorded is neither mounted nor formatted until
 //! an operator says so, on the node.
 
-use std::path::Path;
-
 use crate::prelude::*;
 
 /// Brings a volume up once, with a page in it.
@@ -19,13 +17,13 @@ fn uuid(volume: &Volume) -> String {
 }
 
 #[test]
-fn content_of_another_volume_is_refused_with_both_uuids_until_it_is_adopted() {
+fn content_of_another_volume_is_refused_until_it_is_adopted() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("restored");
-    group.linear("mine", "32m");
-    group.linear("other", "32m");
-    let mine = filled(&node, &group, "mine");
-    let other = filled(&node, &group, "other");
+    let [mine, other] = ["mine", "other"].map(|lv| {
+        group.linear(lv, "32m");
+        filled(&node, &group, lv)
+    });
     let (was, is) = (uuid(&mine), uuid(&other));
     let (from, to) = (other.device(), mine.device());
     sh(&format!(
@@ -48,7 +46,7 @@ fn content_of_another_volume_is_refused_with_both_uuids_until_it_is_adopted() {
 }
 
 #[test]
-fn a_volume_that_was_rolled_back_to_before_its_filesystem_is_refused() {
+fn a_volume_rolled_back_to_before_its_filesystem_is_refused() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("rolled");
     group.linear("thick", "32m");
@@ -56,10 +54,7 @@ fn a_volume_that_was_rolled_back_to_before_its_filesystem_is_refused() {
     let volume = filled(&node, &group, "thick");
     let tag = group.tags("thick");
     merge(&group, "blank");
-    assert_eq!(
-        run("lvs", &["--noheadings", "-o", "lv_name", "rolled"]),
-        "thick"
-    );
+    assert!(!group.has("blank"));
     let words = [
         &tag["flexvolume.fs=ext4:".len()..],
         "lvm allow-format rolled/thick",
@@ -83,17 +78,14 @@ fn a_volume_that_was_rolled_back_to_before_its_filesystem_is_refused() {
 }
 
 #[test]
-fn a_thin_volume_that_was_rolled_back_to_another_filesystem_is_refused() {
+fn a_thin_volume_rolled_back_to_another_filesystem_is_refused() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("thinback");
     group.pool();
     group.thin("data", "64m");
     let volume = filled(&node, &group, "data");
-    group.lv(
-        "lvcreate",
-        &["-s", "-n", "first", "--addtag", &group.tags("data")],
-        "data",
-    );
+    let snapshot = ["-s", "-n", "first", "--addtag", &group.tags("data")];
+    group.lv("lvcreate", &snapshot, "data");
     run("blkdiscard", &["-f", &volume.device()]);
     node.by_hand(&["allow-format", "thinback/data", "--yes"]);
     filled(&node, &group, "data");
@@ -101,7 +93,8 @@ fn a_thin_volume_that_was_rolled_back_to_another_filesystem_is_refused() {
 
     // thin: the snapshot takes the place of its origin. What it brings along is its own record.
     group.lv("lvconvert", &["--merge"], "first");
-    let now = uuid_when_active(&group, &volume);
+    group.lv("lvchange", &["-ay"], "data");
+    let now = uuid(&volume);
     if group.tags("data") == second {
         writes_nothing(&node, &volume, "thin", &[&now, "lvm adopt thinback/data"]);
         node.by_hand(&["adopt", "thinback/data"]);
@@ -111,7 +104,7 @@ fn a_thin_volume_that_was_rolled_back_to_another_filesystem_is_refused() {
 }
 
 #[test]
-fn a_volume_that_gets_the_name_of_another_while_that_is_looked_at_is_not_formatted() {
+fn a_volume_that_gets_the_name_of_another_is_not_formatted() {
     let group = Group::new("renamed");
     for lv in ["data", "other"] {
         group.linear(lv, "32m");
@@ -126,11 +119,8 @@ fn a_volume_that_gets_the_name_of_another_while_that_is_looked_at_is_not_formatt
     let tools = Tools::new().put("blkid", renames).counting("mkfs.ext4");
     let node = Node::with_config(Mode::MountOnly, &tools.config());
     let volume = Volume::new(&group, "data");
-    let dir = precreated(node.pod_dir("pod", &volume));
-    node.refuses(
-        &["mount", text(&dir), &volume.json()],
-        &["replaced by another"],
-    );
+    let reply = node.mount("pod", &volume);
+    reply.is_failure(&["replaced by another"]);
     assert_eq!(tools.runs("blkid").len(), 2);
     assert!(tools.runs("mkfs.ext4").is_empty());
     group.assert_recorded("data", "ext4");
@@ -140,19 +130,9 @@ fn a_volume_that_gets_the_name_of_another_while_that_is_looked_at_is_not_formatt
     group.assert_recorded("data", "ext4");
 }
 
-fn uuid_when_active(group: &Group, volume: &Volume) -> String {
-    if !Path::new(&volume.device()).exists() {
-        group.lv("lvchange", &["-ay"], "data");
-    }
-    uuid(volume)
-}
-
 /// Merges a snapshot back into its origin and waits for the end of it.
 fn merge(group: &Group, snapshot: &str) {
-    run(
-        "lvconvert",
-        &["-qq", "-y", "-i", "1", "--merge", &group.path(snapshot)],
-    );
+    group.lv("lvconvert", &["-i", "1", "--merge"], snapshot);
 }
 
 #[test]
@@ -164,11 +144,8 @@ fn the_word_to_format_is_gone_once_the_volume_is_in_use() {
     group.linear("data", "32m");
     let volume = filled(&node, &group, "data");
     // Given while the content could not be seen, say; the content is back.
-    group.lv(
-        "lvchange",
-        &["--addtag", "flexvolume.mayformat=data-0:1"],
-        "data",
-    );
+    let word = ["--addtag", "flexvolume.mayformat=data-0:1"];
+    group.lv("lvchange", &word, "data");
     let dir = node.up("pod", &volume);
     assert_eq!(read(&dir.join("page")), "data");
     // Not later than there can be new data.
@@ -176,10 +153,40 @@ fn the_word_to_format_is_gone_once_the_volume_is_in_use() {
     group.assert_recorded("data", "ext4");
     node.down("pod", &volume);
     run("wipefs", &["-qa", &volume.device()]);
-    writes_nothing(
-        &node,
-        &volume,
-        "lost after that",
-        &["worded/data held ext4 ", "lvm allow-format worded/data"],
-    );
+    let words = ["worded/data held ext4 ", "lvm allow-format worded/data"];
+    writes_nothing(&node, &volume, "lost after that", &words);
+}
+
+#[test]
+fn a_volume_that_lost_its_filesystem_is_never_formatted_again() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("wiped");
+    for (fs, size) in FILESYSTEMS {
+        let volume = group.linear(fs, size).fs(fs);
+        let advice = format!("lvm allow-format wiped/{fs}");
+        node.up("pod", &volume);
+        node.down("pod", &volume);
+        let tags = group.tags(fs);
+        run("wipefs", &["-q", "--all", &volume.device()]);
+        let held = format!("wiped/{fs} held {fs} ");
+        node.refuses_volume(&volume, &[&held, &advice]);
+        assert_eq!(group.tags(fs), tags);
+
+        // When the tags are gone too, the rest of its superblock speaks. That of btrfs lies where
+        // lvcreate leaves what a removed volume had.
+        group.lv("lvchange", &["--deltag", &tags], fs);
+        if fs != "btrfs" {
+            node.refuses_volume(&volume, &[&advice]);
+        }
+    }
+}
+
+#[test]
+fn a_mkfs_that_refuses_leaves_the_record_of_an_earlier_one() {
+    let tools = Tools::new().put("mkfs.ext4", "echo refused >&2; exit 1");
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let (group, volume) = Group::with_data("refusing");
+    group.lv("lvchange", &["--addtag", "flexvolume.making=xfs"], "data");
+    node.refuses_volume(&volume, &["refused"]);
+    assert_eq!(group.tags("data"), "flexvolume.making=xfs");
 }

@@ -13,7 +13,7 @@ fn sector(at: u64) -> Range<u64> {
 }
 
 #[test]
-fn a_blank_volume_of_which_one_sector_cannot_be_read_is_not_formatted() {
+fn a_volume_with_one_unreadable_sector_is_not_formatted() {
     const SIZE: u64 = 640 * MIB;
     let node = Node::new(Mode::MountOnly);
     let disk = Disk::new("onesector", SIZE + 8 * MIB);
@@ -60,14 +60,13 @@ fn a_blank_volume_of_which_one_sector_cannot_be_read_is_not_formatted() {
 }
 
 #[test]
-fn a_filesystem_that_cannot_be_read_for_a_while_is_there_again_afterwards() {
+fn a_filesystem_that_cannot_be_read_for_a_while_comes_back() {
     for (fs, size, superblock) in [("ext4", 64, KIB), ("xfs", 300, 0), ("btrfs", 128, 64 * KIB)] {
         let node = Node::new(Mode::MountOnly);
         let disk = Disk::new(&format!("awhile{fs}"), (size + 8) * MIB);
         let group = Group::on(&format!("away{fs}"), &[&disk.path()]);
         let volume = group.linear("data", &format!("{size}m")).fs(fs);
-        write_synced(&node.up("pod", &volume).join("page"), "kept");
-        node.down("pod", &volume);
+        node.write("pod", &volume, "kept");
         let tag = group.tags("data");
         let before = disk.fingerprint();
         // Without the record, too, it is the reading alone that must stop mkfs.
@@ -98,7 +97,7 @@ fn stand_in(tool: &str, script: &str) -> String {
 }
 
 #[test]
-fn what_blkid_could_not_read_is_not_blank_though_it_can_be_read_a_moment_later() {
+fn what_blkid_could_not_read_for_a_moment_is_not_blank() {
     const SIZE: u64 = 16 * MIB;
     let disk = Disk::new("flaky", SIZE + 8 * MIB);
     let group = Group::on("moment", &[&disk.path()]);
@@ -129,7 +128,7 @@ fn what_blkid_could_not_read_is_not_blank_though_it_can_be_read_a_moment_later()
 }
 
 #[test]
-fn what_blkid_could_not_read_at_first_is_seen_at_the_second_look() {
+fn what_blkid_could_not_read_is_seen_at_the_second_look() {
     const SIZE: u64 = 16 * MIB;
     let disk = Disk::new("faltering", SIZE + 8 * MIB);
     let group = Group::on("second", &[&disk.path()]);
@@ -170,12 +169,8 @@ fn errors_that_begin_between_blkid_and_mkfs_stop_the_call() {
         disk.failing(whole())
     );
     let node = Node::with_config(Mode::MountOnly, &stand_in("blkid", &script));
-    writes_nothing(
-        &node,
-        &volume,
-        "after blkid",
-        &["cannot be read at byte 0 "],
-    );
+    let words = ["cannot be read at byte 0 "];
+    writes_nothing(&node, &volume, "after blkid", &words);
     assert_eq!(group.tags("data"), "");
 
     // The device's table is taken away: the volume has vanished.
@@ -185,17 +180,16 @@ fn errors_that_begin_between_blkid_and_mkfs_stop_the_call() {
         volume.device()
     );
     let node = Node::with_config(Mode::MountOnly, &stand_in("blkid", &script));
-    writes_nothing(&node, &volume, "vanished", &["cannot be read at byte 0 "]);
+    writes_nothing(&node, &volume, "vanished", &words);
     group.lv("lvchange", &["--refresh"], "data");
 
     // At mkfs itself: it fails, nothing gets to the disk, and the call can be repeated.
     disk.heal();
     let script = format!("{}exec /usr/sbin/mkfs.ext4 \"$@\"\n", disk.failing(whole()));
     let node = Node::with_config(Mode::MountOnly, &stand_in("mkfs.ext4", &script));
-    let dir = precreated(node.pod_dir("pod", &volume));
-    node.call(&["mount", text(&dir), &volume.json()])
-        .is_failure(&["making ext4 on late/data"]);
-    assert_eq!(mount_at(&dir), None);
+    let words = ["making ext4 on late/data"];
+    node.mount("pod", &volume).is_failure(&words);
+    assert_eq!(mount_at(&node.pod_dir("pod", &volume)), None);
     assert_eq!(disk.fingerprint(), before);
     disk.heal();
     Node::new(Mode::MountOnly).up("pod", &volume);

@@ -5,6 +5,9 @@ use std::path::Path;
 
 use crate::prelude::*;
 
+/// Those that the driver knows best, each with a size that is enough for it.
+pub const FILESYSTEMS: [(&str, &str); 3] = [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")];
+
 #[derive(Clone)]
 pub struct Volume {
     /// What the pod or the `PersistentVolume` calls it.

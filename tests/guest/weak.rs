@@ -8,27 +8,19 @@ use crate::prelude::*;
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn without_a_disk_raid_is_mounted_and_says_so_and_what_has_lost_data_is_refused() {
+fn without_a_disk_raid_is_mounted_and_lost_data_is_refused() {
     let node = Node::new(Mode::MountOnly);
     let disks = [Disk::new("stays", 200 * MIB), Disk::new("goes", 200 * MIB)];
     let paths = disks.each_ref().map(Disk::path);
     let [stays, goes] = paths.each_ref().map(String::as_str);
     let group = Group::on("degraded", &[stays, goes]);
-    let linear = |lv: &str, disk: &str| {
-        let make = ["-qq", "-y", "-L", "32m", "-n", lv, "degraded", disk];
-        run("lvcreate", &make);
-    };
-    linear("here", stays);
-    linear("lost", goes);
-    linear("active", goes);
-    let raid = [
-        "-qq", "-y", "--type", "raid1", "-m1", "--nosync", "-L", "32m", "-n", "mirror",
-    ];
-    run("lvcreate", &[&raid[..], &["degraded"]].concat());
+    for (lv, disk) in [("here", stays), ("lost", goes), ("active", goes)] {
+        sh(&format!("lvcreate -qq -y -L 32m -n {lv} degraded {disk}"));
+    }
+    sh("lvcreate -qq -y --type raid1 -m1 --nosync -L 32m -n mirror degraded");
     let volumes = ["here", "lost", "active", "mirror"].map(|lv| Volume::new(&group, lv));
     for volume in &volumes {
-        write_synced(&node.up("pod", volume).join("page"), "kept");
-        node.down("pod", volume);
+        node.write("pod", volume, "kept");
     }
     for lv in ["here", "lost", "mirror"] {
         group.lv("lvchange", &["-an"], lv);
@@ -36,22 +28,20 @@ fn without_a_disk_raid_is_mounted_and_says_so_and_what_has_lost_data_is_refused(
     disks[1].fail_wholly();
 
     let [here, lost, active, mirror] = &volumes;
-    let dir = precreated(node.pod_dir("pod", mirror));
-    let reply = node.done(&["mount", text(&dir), &mirror.json()]);
-    assert!(
-        reply.message.contains("degraded/mirror is mounted, but"),
-        "{reply:?}"
-    );
-    assert!(reply.message.contains("partial"), "{reply:?}");
+    let reply = node.mount("pod", mirror);
+    reply.is_success();
+    for words in ["degraded/mirror is mounted, but", "partial"] {
+        assert!(reply.message.contains(words), "{reply:?}");
+    }
+    let dir = node.pod_dir("pod", mirror);
     assert_eq!(read(&dir.join("page")), "kept");
     write_synced(&dir.join("page"), "goes on");
     node.down("pod", mirror);
 
     assert_eq!(read(&node.up("pod", here).join("page")), "kept");
     writes_nothing(&node, active, "active", &["degraded/active is partial"]);
-    let dir = precreated(node.pod_dir("pod", lost));
-    node.call(&["mount", text(&dir), &lost.json()])
-        .is_failure(&["degraded/lost is partial"]);
+    let words = ["degraded/lost is partial"];
+    node.mount("pod", lost).is_failure(&words);
     assert!(!Path::new(&lost.device()).exists(), "not activated");
     lenient("vgchange", &["-qq", "-an", "degraded"]);
 }
@@ -60,28 +50,17 @@ fn without_a_disk_raid_is_mounted_and_says_so_and_what_has_lost_data_is_refused(
 fn a_read_only_volume_is_only_read() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("permission");
-    group.linear("blank", "32m");
-    group.linear("data", "32m");
-    let (blank, data) = (Volume::new(&group, "blank"), Volume::new(&group, "data"));
-    write_synced(&node.up("pod", &data).join("page"), "kept");
-    node.down("pod", &data);
+    let [blank, data] = ["blank", "data"].map(|lv| group.linear(lv, "32m"));
+    node.write("pod", &data, "kept");
     for lv in ["blank", "data"] {
         group.lv("lvchange", &["--permission", "r"], lv);
     }
     for volume in [&blank, &data] {
-        writes_nothing(
-            &node,
-            volume,
-            "writer",
-            &["lvchange --permission rw permission/"],
-        );
+        let words = ["lvchange --permission rw permission/"];
+        writes_nothing(&node, volume, "writer", &words);
     }
-    writes_nothing(
-        &node,
-        &blank.read_only(),
-        "reader",
-        &["holds no filesystem"],
-    );
+    let words = ["holds no filesystem"];
+    writes_nothing(&node, &blank.read_only(), "reader", &words);
     let dir = node.up("reader", &data.clone().read_only());
     assert_eq!(read(&dir.join("page")), "kept");
     node.down("reader", &data);
@@ -99,8 +78,7 @@ fn a_filesystem_with_errors_is_refused_with_what_its_tool_says() {
     ] {
         let group = Group::new(&format!("broken{fs}"));
         let volume = group.linear("data", &format!("{size}m")).fs(fs);
-        write_synced(&node.up("pod", &volume).join("page"), "kept");
-        node.down("pod", &volume);
+        node.write("pod", &volume, "kept");
         let (tags, device) = (group.tags("data"), volume.device());
         match fs {
             "ext4" => {
@@ -121,21 +99,13 @@ fn a_filesystem_with_errors_is_refused_with_what_its_tool_says() {
 #[test]
 fn a_log_is_replayed_with_what_was_synced() {
     let node = Node::new(Mode::MountOnly);
-    for (fs, size) in [("ext4", "64m"), ("xfs", "300m"), ("btrfs", "128m")] {
+    for (fs, size) in FILESYSTEMS {
         let group = Group::new(&format!("replayed{fs}"));
-        group.linear("data", size);
-        group.linear("copy", size);
-        let volume = Volume::new(&group, "data").fs(fs);
-        let copy = Volume::new(&group, "copy").fs(fs);
+        let [volume, copy] = ["data", "copy"].map(|lv| group.linear(lv, size).fs(fs));
         write_synced(&node.up("pod", &volume).join("page"), "in the log");
-        let (from, to) = (
-            format!("if={}", volume.device()),
-            format!("of={}", copy.device()),
-        );
-        run(
-            "dd",
-            &[&from, &to, "bs=1M", "conv=sparse,fsync", "status=none"],
-        );
+        let (from, to) = (volume.device(), copy.device());
+        let flags = "bs=1M conv=sparse,fsync status=none";
+        sh(&format!("dd if={from} of={to} {flags}"));
         node.down("pod", &volume);
         // btrfs must not see two devices of one filesystem.
         run("wipefs", &["-qa", &volume.device()]);
@@ -144,21 +114,19 @@ fn a_log_is_replayed_with_what_was_synced() {
             assert!(header.contains("needs_recovery"), "{header}");
         }
         // Not `up`: btrfs may show its device by another of its names.
-        let dir = precreated(node.pod_dir("pod", &copy));
-        node.done(&["mount", text(&dir), &copy.json()]);
-        assert_eq!(read(&dir.join("page")), "in the log", "{fs}");
+        node.mount("pod", &copy).is_success();
+        let page = node.pod_dir("pod", &copy).join("page");
+        assert_eq!(read(&page), "in the log", "{fs}");
         group.assert_recorded("copy", fs);
         node.down("pod", &copy);
     }
 }
 
 #[test]
-fn a_volume_whose_device_node_is_missing_or_of_another_device_is_not_mixed_up() {
+fn a_device_node_of_another_volume_is_not_mixed_up() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("nodes");
-    group.linear("mine", "32m");
-    group.linear("other", "32m");
-    let (mine, other) = (Volume::new(&group, "mine"), Volume::new(&group, "other"));
+    let [mine, other] = ["mine", "other"].map(|lv| group.linear(lv, "32m"));
     for volume in [&mine, &other] {
         node.up("pod", volume);
         node.down("pod", volume);
@@ -166,9 +134,8 @@ fn a_volume_whose_device_node_is_missing_or_of_another_device_is_not_mixed_up() 
     // Its link shows another volume.
     let link = mine.device();
     run("ln", &["-sfn", &other.device(), &link]);
-    let dir = precreated(node.pod_dir("pod", &mine));
-    node.call(&["mount", text(&dir), &mine.json()])
-        .is_failure(&["that is not the logical volume nodes/mine"]);
+    let words = ["that is not the logical volume nodes/mine"];
+    node.mount("pod", &mine).is_failure(&words);
     // A device of its name that is another volume to device-mapper: whoever was interrupted
     // renaming one leaves that.
     group.lv("lvchange", &["-an"], "mine");
@@ -187,12 +154,11 @@ fn a_volume_whose_device_node_is_missing_or_of_another_device_is_not_mixed_up() 
     let right = std::fs::canonicalize(&link).unwrap();
     std::fs::remove_file(&link).unwrap();
     std::fs::write(&link, "a file").unwrap();
-    let reply = node.call(&["mount", text(&dir), &mine.json()]);
-    assert_eq!(reply.status, "Failure", "{reply:?}");
+    node.mount("pod", &mine).is_failure(&[]);
     assert_eq!(read(Path::new(&link)), "a file");
     // Nothing at all: LVM may mend that when it is told to activate the volume.
     std::fs::remove_file(&link).unwrap();
-    let reply = node.call(&["mount", text(&dir), &mine.json()]);
+    let reply = node.mount("pod", &mine);
     if reply.status == "Failure" {
         assert!(reply.message.contains("vgmknodes nodes"), "{reply:?}");
         run("ln", &["-sfn", right.to_str().unwrap(), &link]);
@@ -202,11 +168,10 @@ fn a_volume_whose_device_node_is_missing_or_of_another_device_is_not_mixed_up() 
 }
 
 #[test]
-fn a_filesystem_that_the_kernel_is_too_old_for_is_refused_in_these_words() {
+fn a_filesystem_that_the_kernel_is_too_old_for_is_refused() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::of_size("future", 400 << 20);
-    group.linear("xfs", "300m");
-    let volume = Volume::new(&group, "xfs").fs("xfs");
+    let volume = group.linear("xfs", "300m").fs("xfs");
     node.up("pod", &volume);
     node.down("pod", &volume);
     let device = volume.device();
@@ -215,6 +180,5 @@ fn a_filesystem_that_the_kernel_is_too_old_for_is_refused_in_these_words() {
     let bits = known.strip_prefix("features_incompat = 0x").unwrap();
     let bits = u32::from_str_radix(bits, 16).unwrap() | 1 << 30;
     on_superblock(&format!("write -d features_incompat {bits:#x}"));
-    let words = ["the kernel says \"XFS (dm-"];
-    node.mount_fails(&volume, &words);
+    node.mount_fails(&volume, &["the kernel says \"XFS (dm-"]);
 }

@@ -86,7 +86,7 @@ fn a_first_install_killed_anywhere_is_all_or_nothing() {
 }
 
 #[test]
-fn an_upgrade_killed_anywhere_leaves_one_driver_whole_and_can_be_finished() {
+fn an_upgrade_killed_anywhere_leaves_one_driver_whole() {
     for args in [&[][..], &["--attach", "false"]] {
         kill_everywhere(
             "install",
@@ -115,7 +115,7 @@ fn edited(node: Node) -> Node {
 }
 
 #[test]
-fn an_uninstall_killed_anywhere_can_be_finished_and_loses_nothing() {
+fn an_uninstall_killed_anywhere_loses_nothing() {
     let script = || edited(Node::running(SCRIPT));
     kill_everywhere("uninstall", &[], script, |node, at| {
         let old = same(&node.exe(), &node.path("before"));

@@ -56,7 +56,7 @@ fn a_new_node_gets_the_driver_and_attach_false() {
 }
 
 #[test]
-fn an_existing_driver_keeps_its_mode_and_comes_back_if_it_is_another() {
+fn an_existing_driver_keeps_its_mode_and_comes_back() {
     let detached = r#"echo '{"status":"Success","capabilities":{"attach": false}}'"#;
     for (name, before, config, attach) in [
         ("the bash script", SCRIPT, None, true),
@@ -166,7 +166,7 @@ fn the_shell_script_installs_what_this_checkout_built() {
 }
 
 #[test]
-fn the_shell_scripts_say_what_is_wrong_with_the_driver_that_they_are_given() {
+fn the_shell_scripts_say_what_is_wrong_with_their_driver() {
     let node = Node::new();
     fs::create_dir(node.path("bin")).unwrap();
     put(&node.path("bin/cargo"), "#!/bin/sh\necho builds >&2\n");

@@ -95,7 +95,7 @@ fn it_is_refused_while_volumes_are_mounted() {
 }
 
 #[test]
-fn it_is_refused_in_a_container_which_cannot_see_the_hosts_mounts() {
+fn it_is_refused_in_a_container() {
     let node = Node::new();
     node.install(&node.driver("a", OURS), &[]).success();
     let script = format!(

@@ -183,7 +183,7 @@ fn an_ext_that_was_grown_is_seen_by_what_growing_wrote() {
 }
 
 #[test]
-fn a_primary_superblock_tells_of_a_mount_and_of_a_mkfs_that_was_cut_short() {
+fn a_primary_superblock_tells_of_a_mount_and_a_killed_mkfs() {
     let poke = |file: &NamedTempFile, bytes: &[u8], at| {
         file.as_file().write_all_at(bytes, at).unwrap();
         primary(file)

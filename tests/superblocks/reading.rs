@@ -62,7 +62,7 @@ impl ReadAt for Broken {
 }
 
 #[test]
-fn a_sector_that_cannot_be_read_is_named_wherever_it_is_looked_at() {
+fn a_sector_that_cannot_be_read_is_named_wherever_it_is() {
     for size in [512, 100 * 1024, 17 * MIB, 2 * GIB, 3 * TIB] {
         let whole = Broken::of(size);
         assert_eq!(examine(&whole, size, 0).unreadable, None);
@@ -150,7 +150,7 @@ fn doubtful_reads_are_errors_and_interrupted_ones_are_repeated() {
 }
 
 #[test]
-fn a_backup_is_said_in_words_and_survives_the_way_through_a_child() {
+fn a_backup_is_said_in_words_and_passes_through_a_child() {
     let device = Broken::of(MIB);
     let seen = Examination {
         backup: Some(Backup {

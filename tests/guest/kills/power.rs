@@ -7,7 +7,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use super::scenes::{Call, SCENES, Scene, Stage};
+use super::scenes::{Call, Scene, Stage, scenes};
 use super::steps::{Cut, Step, Steps, Victim};
 use super::{Sample, name_of, say};
 use crate::prelude::*;
@@ -60,7 +60,8 @@ fn lv_of(group: &Group) -> String {
 /// rounds is gone when there are no more.
 fn choose() -> Vec<(Scene, Step)> {
     let mut sample = Sample::new();
-    let scenes: Vec<Scene> = SCENES.into_iter().filter(is_repeated).collect();
+    let mut scenes = scenes();
+    scenes.retain(is_repeated);
     if !sample.full {
         let scenes = sample.of(scenes, SAMPLE.0).into_iter();
         let mut steps_of = |scene| {
@@ -183,8 +184,8 @@ fn after_the_reboot_calls_that_the_power_cut_short_succeed() {
 fn repeat(line: &str) {
     let words: Vec<&str> = line.split(' ').collect();
     let number = words[0].trim_start_matches("cut").parse().unwrap();
-    let scene = SCENES.into_iter().find(|scene| name_of(*scene) == words[1]);
-    let scene = scene.unwrap();
+    let mut scenes = scenes().into_iter();
+    let scene = scenes.find(|scene| name_of(*scene) == words[1]).unwrap();
     part(number);
     let group = Group::found(words[0]);
     eventually("LVM sees the group", || {
