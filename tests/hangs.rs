@@ -18,9 +18,6 @@ use support::machine::{LVS_ROW, Machine, NO_VOLUME};
 use support::running::Running;
 use support::{eventually, runs};
 
-/// Waits until the test is over, however long that is, without a child of its own.
-const FOR_EVER: &str = "exec sleep 1000";
-
 /// What lvs says of a volume that is not active, so that the driver goes on to lvchange.
 fn inactive() -> String {
     format!("set nosuch data; {LVS_ROW} \"$@\"")
@@ -57,80 +54,54 @@ impl Node {
     }
 }
 
+const HANG: &str = "echo $$ > $TOP/pid; exec sleep 1000";
+const STUBBORN: &str = "trap '' TERM; echo $$ > $TOP/pid; while :; do sleep 1000; done";
+const FLOOD: &str = "echo $$ > $TOP/pid; trap '' TERM; exec yes";
+
 #[test]
-fn lvs_that_never_returns_is_killed_at_its_limit_and_named() {
-    let node = Node::new(&format!("echo $$ > $TOP/pid; {FOR_EVER}"), "");
-    node.fails(&[
-        "asking LVM for nosuch/data",
-        "`lvs -- nosuch/data` did not end within 1 s and was stopped",
-    ]);
-    assert!(!runs(&node.0.wait_for("pid")));
+fn a_tool_that_does_not_end_is_killed_and_named() {
+    let (asking, activating) = ("asking LVM for nosuch/data", "activating nosuch/data");
+    let late = "`lvs -- nosuch/data` did not end within 1 s and was stopped";
+    let unfinished = "did not end within 1 s and was stopped; the step may be unfinished";
+    let asked =
+        "echo $$ > $TOP/pid; trap 'echo stopped > $TOP/asked; exit 1' TERM\nsleep 1000 & wait";
+    let cases = [
+        (HANG, "", [asking, late]),
+        (FLOOD, "", [asking, "more than 16 MiB"]),
+        ("echo $$ > $TOP/pid; exec yes >&2", "", [asking, late]),
+        (&inactive(), asked, [activating, unfinished]),
+        (&inactive(), STUBBORN, [activating, unfinished]),
+        (&inactive(), FLOOD, [activating, "more than 16 MiB"]),
+    ];
+    for (lvs, lvchange, words) in cases {
+        let node = Node::new(lvs, lvchange);
+        node.fails(&words);
+        assert!(!runs(&node.0.wait_for("pid")), "{lvs:?} {lvchange:?}");
+        if lvchange == asked {
+            assert_eq!(node.0.wait_for("asked"), "stopped");
+        }
+    }
 }
 
 #[test]
 fn a_tool_is_killed_with_all_that_it_started() {
-    let body = format!("trap '' TERM INT HUP\nsleep 1000 & echo $! > $TOP/child\n{FOR_EVER}");
-    let node = Node::new(&body, "");
+    let body = "trap '' TERM INT HUP\nsleep 1000 & echo $! > $TOP/child\nexec sleep 1000";
+    let node = Node::new(body, "");
     node.fails(&["did not end within 1 s"]);
     let child = node.0.wait_for("child");
     eventually("the end of the tool's child", || !runs(&child));
 }
 
 #[test]
-fn a_writer_is_asked_to_stop_before_it_is_killed() {
-    let change = "echo $$ > $TOP/pid; trap 'echo stopped > $TOP/asked; exit 1' TERM\n\
-        sleep 1000 & wait";
-    let node = Node::new(&inactive(), change);
-    node.fails(&[
-        "activating nosuch/data",
-        "`lvchange --activate y",
-        "did not end within 1 s and was stopped; the step may be unfinished",
-    ]);
-    assert_eq!(node.0.wait_for("asked"), "stopped");
-}
-
-#[test]
-fn a_writer_that_ignores_sigterm_is_killed_in_the_end() {
-    let change = "echo $$ > $TOP/pid; trap '' TERM; while :; do sleep 1000; done";
-    let node = Node::new(&inactive(), change);
-    node.fails(&["activating nosuch/data", "did not end within 1 s"]);
-    assert!(!runs(&node.0.wait_for("pid")));
-}
-
-#[test]
-fn a_tool_that_floods_its_output_is_stopped() {
-    let node = Node::new("echo $$ > $TOP/pid; exec yes", "");
-    node.fails(&["asking LVM for nosuch/data", "`lvs", "more than 16 MiB"]);
-    assert!(!runs(&node.0.wait_for("pid")));
-}
-
-#[test]
-fn a_tool_that_floods_its_standard_error_floods_no_message() {
-    let node = Node::new("exec yes >&2", "");
-    node.fails(&["`lvs", "did not end within 1 s"]);
-}
-
-#[test]
-fn a_tool_that_complains_at_length_is_cut_in_the_middle() {
+fn a_tool_that_complains_at_length_is_cut() {
     let lvs = "echo the reason >&2; yes 'nothing to see here' | head -c 300000 >&2
         echo the consequence >&2; exit 5";
     let words = ["exit code 5: the reason; nothing", " … ", "the consequence"];
     Node::with_limits(lvs, "", "query = 60").fails(&words);
-}
-
-#[test]
-fn a_tool_that_explains_its_usage_is_cut_after_its_reason() {
+    // What explains its usage says its reason before that.
     let lvs = "echo too small >&2; echo Usage: lvs >&2; yes option | head -c 3000 >&2; exit 5";
     let message = Node::new(lvs, "").fails(&["exit code 5: too small"]);
     assert!(message.ends_with("too small"), "{message}");
-}
-
-#[test]
-fn a_writer_that_floods_and_ignores_sigterm_is_killed() {
-    let change = "echo $$ > $TOP/pid; trap '' TERM; exec yes";
-    let node = Node::new(&inactive(), change);
-    node.fails(&["activating nosuch/data", "more than 16 MiB"]);
-    assert!(!runs(&node.0.wait_for("pid")));
 }
 
 #[test]
@@ -149,20 +120,17 @@ fn a_daemon_that_a_tool_leaves_behind_holds_up_nothing() {
 fn sigterm_ends_a_call_while_a_tool_hangs() {
     // The limit is far off: only the signal can end these.
     let limits = "query = 900\nactivate = 900";
-    let hang = format!("echo $$ > $TOP/pid; {FOR_EVER}");
-    let stubborn = "trap '' TERM; echo $$ > $TOP/pid; while :; do sleep 1000; done";
-    let flood = "trap '' TERM; echo $$ > $TOP/pid; exec yes >&2";
+    let (asking, activating) = (
+        "asking LVM for nosuch/data: `lvs",
+        "activating nosuch/data: `lvchange",
+    );
     let inactive = inactive();
     let cases = [
-        (hang.as_str(), "", "asking LVM for nosuch/data: `lvs"),
-        (flood, "", "asking LVM for nosuch/data: `lvs"),
-        (
-            &inactive,
-            hang.as_str(),
-            "activating nosuch/data: `lvchange",
-        ),
-        (&inactive, stubborn, "activating nosuch/data: `lvchange"),
-        (&inactive, flood, "activating nosuch/data: `lvchange"),
+        (HANG, "", asking),
+        (FLOOD, "", asking),
+        (&inactive, HANG, activating),
+        (&inactive, STUBBORN, activating),
+        (&inactive, FLOOD, activating),
     ];
     let other_signals = [Signal::SIGINT, Signal::SIGHUP].map(|signal| (signal, cases[0]));
     let all = cases.map(|case| (Signal::SIGTERM, case));
@@ -171,8 +139,8 @@ fn sigterm_ends_a_call_while_a_tool_hangs() {
         let call = node.start();
         let pid = node.0.wait_for("pid");
         call.signal(signal);
-        call.reply()
-            .is_failure(&[step, "was stopped because the driver was told to stop"]);
+        let words = [step, "was stopped because the driver was told to stop"];
+        call.reply().is_failure(&words);
         assert!(!runs(&pid), "{signal}: {lvs:?} {lvchange:?}");
     }
 }
@@ -186,8 +154,8 @@ fn sigterm_ends_a_call_though_a_tool_takes_its_time_to_obey() {
     let call = node.start();
     let pid = node.0.wait_for("pid");
     call.signal(Signal::SIGTERM);
-    call.reply()
-        .is_failure(&["activating nosuch/data", "the driver was told to stop"]);
+    let words = ["activating nosuch/data", "the driver was told to stop"];
+    call.reply().is_failure(&words);
     assert!(!runs(&pid));
     assert!(!node.0.path("late").exists(), "the driver waited for it");
 }

@@ -40,7 +40,7 @@ LARGEST=3000000 # bytes of the executable
 FUZZ_SECONDS=${FUZZ_SECONDS:-20} # for each parser
 GUEST_LIMIT=${GUEST_LIMIT:-2400} # seconds for one boot with all that runs in it
 # What differs between versions of LVM, util-linux, filesystems and kernel is in these tests.
-VERSIONED=(lives:: creation:: growth:: foreign:: content:: call_outs:: sigterm_in_mkfs)
+VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: call_outs:: sigterm_in_mkfs)
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
 CALLS=${FLEXVOLUME_LVM_CALLS:+FLEXVOLUME_LVM_CALLS=${FLEXVOLUME_LVM_CALLS@Q}}
 MACHINE_ASKED=${MACHINE:-}

@@ -29,55 +29,32 @@ fn a_call_names_its_volume_and_pod_though_it_is_refused() {
         r#"{"kubernetes.io/pod.namespace":"shop","kubernetes.io/pod.name":"web-0","#,
         1,
     );
-    let mount = |from: &str, to: &str| logged(&["mount", "/mnt/x", &of_pod.replace(from, to)]);
+    let with = |from: &str, to: &str| logged(&["mount", "/mnt/x", &of_pod.replace(from, to)]);
     let volume = " volume=nosuch-vg/data-1";
-    let rest = " pod=shop/web-0 name=data ";
+    let (rest, name, took) = (" pod=shop/web-0 name=data ", " name=data ", " took=");
+    let (mount, detach) = ("call=mount", "call=detach");
+    let of_dir = logged(&["mount", "x", JSON]);
     let cases = [
         (
             "a mistyped option",
-            mount("\"size\"", "\"Size\""),
+            with("\"size\"", "\"Size\""),
             volume,
             rest,
         ),
-        ("a number", mount("\"64m\"", "64"), volume, rest),
-        ("a filesystem", mount("ext4", "ntfs"), volume, rest),
-        (
-            "no volume's name",
-            mount("data-1", "-x"),
-            "call=mount",
-            rest,
-        ),
+        ("a number", with("\"64m\"", "64"), volume, rest),
+        ("a filesystem", with("ext4", "ntfs"), volume, rest),
+        ("no volume's name", with("data-1", "-x"), mount, rest),
         (
             "no pod's name",
-            mount("web-0", r"p outcome=ok\n"),
+            with("web-0", r"p outcome=ok\n"),
             volume,
-            " name=data ",
+            name,
         ),
-        ("no JSON", mount("}", ""), "call=mount", " took="),
-        (
-            "a directory",
-            logged(&["mount", "x", JSON]),
-            volume,
-            " name=data ",
-        ),
-        (
-            "detach",
-            logged(&["detach", "data", "node"]),
-            "call=detach",
-            " name=data ",
-        ),
-        (
-            "a device",
-            logged(&["detach", DEVICE, "node"]),
-            volume,
-            " took=",
-        ),
-        (
-            "no name",
-            logged(&["detach", "{", "node"]),
-            "call=detach",
-            " took=",
-        ),
+        ("no JSON", with("}", ""), mount, took),
+        ("a directory", of_dir, volume, name),
+        ("detach", logged(&["detach", "data", "node"]), detach, name),
+        ("a device", logged(&["detach", DEVICE, "node"]), volume, took),
+        ("no name", logged(&["detach", "{", "node"]), detach, took),
     ];
     for (name, line, first, then) in cases {
         assert!(line.contains(&format!("{first}{then}")), "{name}: {line}");

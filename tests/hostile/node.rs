@@ -10,27 +10,8 @@ use crate::support::machine::{LVS_ROW, Machine, NO_VOLUME};
 use crate::support::reply::Reply;
 
 /// Every tool that the driver may start beside lvs.
-const TOOLS: [&str; 19] = [
-    "vgs",
-    "lvchange",
-    "lvcreate",
-    "lvextend",
-    "lvremove",
-    "debugfs",
-    "blkid",
-    "wipefs",
-    "mount",
-    "e2fsck",
-    "resize2fs",
-    "xfs_growfs",
-    "btrfs",
-    "mkfs.ext2",
-    "mkfs.ext3",
-    "mkfs.ext4",
-    "mkfs.xfs",
-    "mkfs.btrfs",
-    "sh",
-];
+const TOOLS: &str = "vgs lvchange lvcreate lvextend lvremove debugfs blkid wipefs mount e2fsck \
+    resize2fs xfs_growfs btrfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs sh";
 
 /// Writes its name and arguments down, ends of words as NUL.
 const RECORD: &str = r#"{ printf '%s\0' "${0##*/}" "$@"; printf '\n\0'; } >> $TOP/record"#;
@@ -75,7 +56,7 @@ impl Node {
              {LVS_ROW} \"${{id%%/*}}\" \"${{id##*/}}\""
         );
         machine.tool("lvs", &lvs);
-        for tool in TOOLS {
+        for tool in TOOLS.split_whitespace() {
             machine.tool(tool, RECORD);
         }
         machine.configure("[volume_group.vg]\ncreate = true\nmax_size = '10t'");
@@ -121,32 +102,24 @@ impl Node {
     fn changes(&self, trace: &Path) -> Vec<String> {
         let trace = fs::read(trace).unwrap_or_default();
         let trace = String::from_utf8_lossy(&trace);
-        assert!(
-            trace.contains("execve("),
-            "strace (apt install strace) saw: {trace}"
-        );
+        assert!(trace.contains("execve("), "strace saw: {trace}");
         let top = self.machine.path("");
         let top = top.display();
+        let exe = assert_cmd::cargo::cargo_bin!("lvm").display();
         let own = [
-            format!("\"{top}record\", O_WRONLY|O_CREAT|O_APPEND"),
-            format!("\"{top}log\", O_WRONLY|O_CREAT|O_APPEND"),
-            format!(
-                "execve(\"{}\"",
-                assert_cmd::cargo::cargo_bin!("lvm").display()
-            ),
-            "execve(\"/proc/self/exe\"".to_owned(),
-            "/dev/null".to_owned(),
-            "/dev/tty".to_owned(),
+            &*format!("\"{top}record\", O_WRONLY|O_CREAT|O_APPEND"),
+            &format!("\"{top}log\", O_WRONLY|O_CREAT|O_APPEND"),
+            &format!("execve(\"{exe}\""),
+            "execve(\"/proc/self/exe\"",
+            "/dev/null",
+            "/dev/tty",
             // Loading a shell, which stands in for a tool.
-            "+++ exited".to_owned(),
-            "--- SIG".to_owned(),
+            "+++ exited",
+            "--- SIG",
         ];
         let is_open = |line: &str| line.contains(" open(") || line.contains(" openat(");
-        let writes = |line: &str| {
-            ["O_WRONLY", "O_RDWR", "O_CREAT"]
-                .iter()
-                .any(|f| line.contains(f))
-        };
+        let flags = ["O_WRONLY", "O_RDWR", "O_CREAT"];
+        let writes = |line: &str| flags.iter().any(|flag| line.contains(flag));
         trace
             .lines()
             .filter(|line| !is_open(line) || writes(line))
@@ -165,10 +138,8 @@ impl Node {
 }
 
 fn list(dir: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
-    let mut entries: Vec<_> = fs::read_dir(dir)
-        .unwrap()
-        .map(|e| e.unwrap().path())
-        .collect();
+    let entries = fs::read_dir(dir).unwrap();
+    let mut entries: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     for path in entries {
         if path.is_dir() {

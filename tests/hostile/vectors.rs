@@ -103,20 +103,11 @@ pub const HARMLESS: &[(&str, &str)] = &[
 ];
 
 /// Every call-out that takes arguments.
-pub const NAMES: &[&str] = &[
-    "attach",
-    "detach",
-    "waitforattach",
-    "isattached",
-    "mountdevice",
-    "unmountdevice",
-    "mount",
-    "unmount",
-    "expandfs",
-    "expandvolume",
-];
+pub const NAMES: &str = "attach detach waitforattach isattached mountdevice unmountdevice mount \
+    unmount expandfs expandvolume";
 
 /// Whole documents that are no options, and words of the reason.
+#[rustfmt::skip] // a row is a line
 pub const DOCUMENTS: &[(&str, &str)] = &[
     ("", "not a JSON object"),
     ("null", "not a JSON object"),
@@ -126,69 +117,28 @@ pub const DOCUMENTS: &[(&str, &str)] = &[
     ("{", "not valid JSON"),
     ("{}", "volumegroup is missing"),
     ("\u{feff}{}", "not a JSON object"),
-    (
-        r#"{"volumegroup":"vg","volumeID":"data"} {"volumeID":"x"}"#,
-        "not valid JSON",
-    ),
-    (
-        r#"{"volumegroup":"vg","volumeID":"data"}; reboot"#,
-        "not valid JSON",
-    ),
-    (
-        r#"{"volumegroup":"vg","volumeID":"data",}"#,
-        "not valid JSON",
-    ),
+    (r#"{"volumegroup":"vg","volumeID":"data"} {"volumeID":"x"}"#, "not valid JSON"),
+    (r#"{"volumegroup":"vg","volumeID":"data"}; reboot"#, "not valid JSON"),
+    (r#"{"volumegroup":"vg","volumeID":"data",}"#, "not valid JSON"),
     ("{'volumegroup':'vg','volumeID':'data'}", "not valid JSON"),
-    (
-        r#"{"volumegroup":"vg","volumeID":["data"]}"#,
-        "is not a string",
-    ),
-    (
-        r#"{"volumegroup":"vg","volumeID":{"name":"data"}}"#,
-        "is not a string",
-    ),
+    (r#"{"volumegroup":"vg","volumeID":["data"]}"#, "is not a string"),
+    (r#"{"volumegroup":"vg","volumeID":{"name":"data"}}"#, "is not a string"),
     (r#"{"volumegroup":"vg","volumeID":null}"#, "is not a string"),
     (r#"{"volumegroup":"vg","volumeID":1e400}"#, ""),
-    (r#"{"volumegroup":"vg","volumeID":"a	b"}"#, "not valid JSON"),
-    (
-        r#"{"volumegroup":"vg","volumeID":"data","kubernetes.io/readwrite":"ro","mountoptions":"noatime,rw"}"#,
-        "holds rw",
-    ),
-    (
-        r#"{"volumegroup":"vg","volumeID":"data","kubernetes.io/readwrite":"ro","mountoptions":",,rw,,"}"#,
-        "holds rw",
-    ),
+    ("{\"volumegroup\":\"vg\",\"volumeID\":\"a\tb\"}", "not valid JSON"),
+    (r#"{"volumegroup":"vg","volumeID":"d","kubernetes.io/readwrite":"ro","mountoptions":"noatime,rw"}"#, "holds rw"),
+    (r#"{"volumegroup":"vg","volumeID":"d","kubernetes.io/readwrite":"ro","mountoptions":",,rw,,"}"#, "holds rw"),
 ];
 
 /// Words in the place of a directory.
+#[rustfmt::skip]
 pub const DIRECTORIES: &[&str] = &[
-    "",
-    "/",
-    "//",
-    ".",
-    "relative",
-    "--help",
-    "-o",
-    "/a/../etc",
-    "/a/./b",
-    "/..",
-    "/a\nb",
-    "/a\u{1b}b",
-    "{}",
+    "", "/", "//", ".", "relative", "--help", "-o", "/a/../etc", "/a/./b", "/..", "/a\nb", "/a\u{1b}b", "{}",
 ];
 
 /// Words in the place of a device.
+#[rustfmt::skip]
 pub const DEVICES: &[&str] = &[
-    "relative",
-    "/etc/passwd",
-    "--help",
-    "/dev/../etc/passwd",
-    "/dev/mapper/../sda",
-    "/dev/a\nb",
-    "LABEL=x",
-    "UUID=0",
-    "/proc/self/mem",
-    "//dev/sda",
-    "none",
-    "{}",
+    "relative", "/etc/passwd", "--help", "/dev/../etc/passwd", "/dev/mapper/../sda", "/dev/a\nb",
+    "LABEL=x", "UUID=0", "/proc/self/mem", "//dev/sda", "none", "{}",
 ];
