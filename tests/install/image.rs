@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+const PLUGINS: &str = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
+
 /// Makes the image and unpacks the archive.
 fn image(node: &Node, name: &str) -> PathBuf {
     let archive = node.path(name);
@@ -40,10 +42,8 @@ fn blob(image: &Path, descriptor: &Value) -> PathBuf {
     let path = image.join("blobs/sha256").join(hash);
     let sum = run("sha256sum", &[path.to_str().unwrap()]);
     assert!(sum.starts_with(hash), "{digest}");
-    assert_eq!(
-        descriptor["size"].as_u64(),
-        Some(fs::metadata(&path).unwrap().len())
-    );
+    let size = fs::metadata(&path).unwrap().len();
+    assert_eq!(descriptor["size"].as_u64(), Some(size));
     path
 }
 
@@ -51,10 +51,8 @@ fn blob(image: &Path, descriptor: &Value) -> PathBuf {
 fn the_image_holds_the_executable_and_nothing_else() {
     let node = Node::new();
     let image = image(&node, "image.tar");
-    assert_eq!(
-        parsed(&image.join("oci-layout"))["imageLayoutVersion"],
-        "1.0.0"
-    );
+    let layout = parsed(&image.join("oci-layout"));
+    assert_eq!(layout["imageLayoutVersion"], "1.0.0");
 
     let index = parsed(&image.join("index.json"));
     let found = &index["manifests"][0];
@@ -69,10 +67,8 @@ fn the_image_holds_the_executable_and_nothing_else() {
     assert_eq!(config["config"]["Cmd"], json!(["install", "--follow"]));
 
     let layer = blob(&image, &manifest["layers"][0]);
-    assert_eq!(
-        config["rootfs"]["diff_ids"][0],
-        manifest["layers"][0]["digest"]
-    );
+    let digest = &manifest["layers"][0]["digest"];
+    assert_eq!(&config["rootfs"]["diff_ids"][0], digest);
     let list = run("tar", &["-tvf", layer.to_str().unwrap()]);
     assert_eq!(list.lines().count(), 1, "{list}");
     assert!(list.starts_with("-rwxr-xr-x 0/0 "), "{list}");
@@ -120,14 +116,12 @@ fn the_daemonset_has_the_least_privilege_that_installing_needs() {
             "seccompProfile": {"type": "RuntimeDefault"},
         })
     );
-    let plugins = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
-    assert_eq!(
-        containers[0]["volumeMounts"],
-        json!([{"name": "plugins", "mountPath": plugins}])
-    );
+    let mount = json!([{"name": "plugins", "mountPath": PLUGINS}]);
+    assert_eq!(containers[0]["volumeMounts"], mount);
+    let dir = json!({"path": PLUGINS, "type": "DirectoryOrCreate"});
     assert_eq!(
         pod["volumes"],
-        json!([{"name": "plugins", "hostPath": {"path": plugins, "type": "DirectoryOrCreate"}}])
+        json!([{"name": "plugins", "hostPath": dir}])
     );
     let spec = &daemonset["spec"];
     let labels = &spec["template"]["metadata"]["labels"];
@@ -140,10 +134,8 @@ fn the_daemonset_runs_a_command_that_the_executable_knows() {
     let daemonset = yaml("install/daemonset.yaml");
     let container = &daemonset["spec"]["template"]["spec"]["containers"][0];
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(
-        container["image"],
-        format!("localhost/flexvolume-lvm:{version}")
-    );
+    let name = format!("localhost/flexvolume-lvm:{version}");
+    assert_eq!(container["image"], name);
     let base = yaml("install/kustomization.yaml");
     assert_eq!(base["images"][0]["newTag"], version);
     let args = container["args"].as_array().unwrap();
@@ -191,11 +183,8 @@ fn image_sh_takes_no_option_for_an_archive() {
 #[test]
 fn the_overlay_in_the_readme_changes_what_it_says() {
     let text = fs::read_to_string(file("install/README.md")).unwrap();
-    let overlay = text
-        .rsplit("```yaml\n")
-        .next()
-        .and_then(|rest| rest.split("```").next())
-        .unwrap();
+    let (_, overlay) = text.rsplit_once("```yaml\n").unwrap();
+    let (overlay, _) = overlay.split_once("```").unwrap();
     let overlay: Value = serde_yaml_ng::from_str(overlay).unwrap();
     let daemonset = yaml("install/daemonset.yaml");
     assert_eq!(overlay["resources"][0], "../install");
@@ -203,31 +192,12 @@ fn the_overlay_in_the_readme_changes_what_it_says() {
     let patches = &overlay["patches"][0];
     assert_eq!(patches["target"]["name"], daemonset["metadata"]["name"]);
     let steps: Value = serde_yaml_ng::from_str(patches["patch"].as_str().unwrap()).unwrap();
-    let replaced: Vec<_> = steps
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|step| {
-            let path = step["path"].as_str().unwrap();
-            (
-                &step["op"],
-                daemonset.pointer(path).unwrap(),
-                &step["value"],
-            )
-        })
-        .collect();
-    let plugins = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
-    let op = &Value::from("replace");
-    let rke2 = &Value::from("/var/lib/kubelet/volumeplugins");
-    assert_eq!(
-        replaced,
-        [
-            (op, &Value::from(plugins), rke2),
-            (
-                op,
-                &Value::from("--attach=keep"),
-                &Value::from("--attach=true")
-            )
-        ]
-    );
+    let replaced = steps.as_array().unwrap().iter().map(|step| {
+        assert_eq!(step["op"], "replace");
+        let was = daemonset.pointer(step["path"].as_str().unwrap()).unwrap();
+        json!([was, step["value"]])
+    });
+    let rke2 = "/var/lib/kubelet/volumeplugins";
+    let wanted = json!([[PLUGINS, rke2], ["--attach=keep", "--attach=true"]]);
+    assert_eq!(replaced.collect::<Value>(), wanted);
 }

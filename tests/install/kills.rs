@@ -1,6 +1,6 @@
 //! The installer, killed before each of its steps in turn.
 
-use crate::node::{Node, OURS, SCRIPT, same, says};
+use crate::node::{Node, OURS, SCRIPT, same};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -77,9 +77,7 @@ fn a_first_install_killed_anywhere_is_all_or_nothing() {
             assert!(same(&node.exe(), &node.path("b")), "{at}");
             assert!(node.config().exists(), "{at}");
         }
-        node.install(&node.path("b"), &[])
-            .success()
-            .stdout(says("attach = false"));
+        node.installs(&node.path("b"), &[], "attach = false");
         let names = node.names();
         assert_eq!(names, ["config.toml", "kubernetes.io~lvm", "lvm"], "{at}");
     });
@@ -88,22 +86,16 @@ fn a_first_install_killed_anywhere_is_all_or_nothing() {
 #[test]
 fn an_upgrade_killed_anywhere_leaves_one_driver_whole() {
     for args in [&[][..], &["--attach", "false"]] {
-        kill_everywhere(
-            "install",
-            args,
-            || Node::running(SCRIPT),
-            |node, at| {
-                let old = same(&node.exe(), &node.path("before"));
-                assert!(old || same(&node.exe(), &node.path("b")), "{at}");
-                let attach = format!("attach = {}", args.is_empty());
-                node.install(&node.path("b"), args)
-                    .success()
-                    .stdout(says(&attach));
-                assert!(same(&node.exe(), &node.path("b")), "{at}");
-                assert!(same(&node.original(), &node.path("before")), "{at}");
-                assert_eq!(node.names().len(), 4, "{at}: {:?}", node.names());
-            },
-        );
+        let script = || Node::running(SCRIPT);
+        kill_everywhere("install", args, script, |node, at| {
+            let old = same(&node.exe(), &node.path("before"));
+            assert!(old || same(&node.exe(), &node.path("b")), "{at}");
+            let attach = format!("attach = {}", args.is_empty());
+            node.installs(&node.path("b"), args, &attach);
+            assert!(same(&node.exe(), &node.path("b")), "{at}");
+            assert!(same(&node.original(), &node.path("before")), "{at}");
+            assert_eq!(node.names().len(), 4, "{at}: {:?}", node.names());
+        });
     }
 }
 
@@ -126,24 +118,12 @@ fn an_uninstall_killed_anywhere_loses_nothing() {
         }
         assert!(same(&node.exe(), &node.path("before")), "{at}");
         assert_eq!(node.names().len(), 3, "{at}: {:?}", node.names());
-        assert_eq!(
-            fs::read_to_string(node.kept_config()).unwrap(),
-            MINE,
-            "{at}"
-        );
+        assert_eq!(node.kept_text(), MINE, "{at}");
     });
-    kill_everywhere(
-        "uninstall",
-        &[],
-        || edited(Node::new()),
-        |node, at| {
-            node.uninstall().success();
-            assert_eq!(node.names().len(), 1, "{at}: {:?}", node.names());
-            assert_eq!(
-                fs::read_to_string(node.kept_config()).unwrap(),
-                MINE,
-                "{at}"
-            );
-        },
-    );
+    let new = || edited(Node::new());
+    kill_everywhere("uninstall", &[], new, |node, at| {
+        node.uninstall().success();
+        assert_eq!(node.names().len(), 1, "{at}: {:?}", node.names());
+        assert_eq!(node.kept_text(), MINE, "{at}");
+    });
 }

@@ -30,9 +30,7 @@ use support::put;
 fn a_new_node_gets_the_driver_and_attach_false() {
     let node = Node::new();
     let args = ["--vendor", "example.com", "--driver", "disk"];
-    node.install(&driver(), &args)
-        .success()
-        .stdout(says("init says Success, attach = false"));
+    node.installs(&driver(), &args, "init says Success, attach = false");
     assert_eq!(node.names(), ["example.com~disk"]);
     let dir = node.path("exec/example.com~disk");
     let exe = dir.join("disk");
@@ -44,9 +42,7 @@ fn a_new_node_gets_the_driver_and_attach_false() {
         .assert()
         .success()
         .stdout(says(r#""attach":false"#));
-    node.install(&driver(), &args)
-        .success()
-        .stdout(says("unchanged"));
+    node.installs(&driver(), &args, "unchanged");
 
     let example = fs::read_to_string(file("examples/config.toml")).unwrap();
     let config = fs::read_to_string(dir.join("config.toml")).unwrap();
@@ -58,22 +54,13 @@ fn a_new_node_gets_the_driver_and_attach_false() {
 #[test]
 fn an_existing_driver_keeps_its_mode_and_comes_back() {
     let detached = r#"echo '{"status":"Success","capabilities":{"attach": false}}'"#;
+    let (no, yes) = (Some("attach = false\n"), Some("attach = true # mine\n"));
     for (name, before, config, attach) in [
         ("the bash script", SCRIPT, None, true),
         ("a script that says attach false", detached, None, false),
         ("this one without a config", OURS, None, true),
-        (
-            "its config says false",
-            OURS,
-            Some("attach = false\n"),
-            false,
-        ),
-        (
-            "its config says true",
-            OURS,
-            Some("attach = true # mine\n"),
-            true,
-        ),
+        ("its config says false", OURS, no, false),
+        ("its config says true", OURS, yes, true),
     ] {
         let node = Node::running(before);
         if let Some(text) = config {
@@ -81,9 +68,7 @@ fn an_existing_driver_keeps_its_mode_and_comes_back() {
         }
         for new in ["a", "b"] {
             let new = node.driver(new, OURS);
-            node.install(&new, &[])
-                .success()
-                .stdout(says(&format!("attach = {attach}")));
+            node.installs(&new, &[], &format!("attach = {attach}"));
             assert!(same(&node.exe(), &new), "{name}");
         }
         let text = fs::read_to_string(node.config()).unwrap();
@@ -109,21 +94,18 @@ fn an_existing_driver_keeps_its_mode_and_comes_back() {
 fn the_mode_of_a_config_is_never_changed() {
     let node = Node::running(SCRIPT);
     let driver = node.driver("a", OURS);
-    node.install(&driver, &["--attach", "false"])
-        .success()
-        .stdout(says("attach = false").and(says(".lvm.original, the driver before")));
-    node.install(&driver, &["--attach", "false"])
-        .success()
-        .stdout(says("unchanged"));
-    node.install(&node.driver("b", OURS), &["--attach", "true"])
-        .code(1)
-        .stderr(says("config.toml says attach = false and is never changed"));
+    let said = node.install(&driver, &["--attach", "false"]).success();
+    said.stdout(says("attach = false").and(says(".lvm.original, the driver before")));
+    node.installs(&driver, &["--attach", "false"], "unchanged");
+    node.refuses(
+        &node.driver("b", OURS),
+        &["--attach", "true"],
+        "config.toml says attach = false and is never changed",
+    );
     assert!(same(&node.exe(), &driver));
 
     fs::remove_file(node.exe()).unwrap();
-    node.install(&driver, &[])
-        .success()
-        .stdout(says("attach = false"));
+    node.installs(&driver, &[], "attach = false");
     assert!(same(&node.original(), &node.path("before")));
 }
 
@@ -137,9 +119,11 @@ fn a_second_driver_of_somebody_else_is_not_lost_either() {
 
     fs::rename(node.driver("other", SCRIPT), node.exe()).unwrap();
     let other = fs::read(node.exe()).unwrap();
-    node.install(&driver, &[])
-        .code(1)
-        .stderr(says(".lvm.original, which was there before; move one"));
+    node.refuses(
+        &driver,
+        &[],
+        ".lvm.original, which was there before; move one",
+    );
     assert_eq!(fs::read(node.exe()).unwrap(), other);
     assert!(same(&node.original(), &node.path("before")));
     fs::remove_file(node.original()).unwrap();
@@ -199,13 +183,9 @@ fn the_shell_scripts_say_what_is_wrong_with_their_driver() {
 #[test]
 fn with_follow_it_installs_and_waits_for_sigterm() {
     let node = Node::running(OURS);
-    let mut child = Process::new("timeout")
-        .arg("60")
-        .args(node.argv("install"))
-        .arg("--follow")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = Process::new("timeout");
+    child.arg("60").args(node.argv("install")).arg("--follow");
+    let mut child = child.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut wait_for = |word: &str| {
         let mut lines = lines.by_ref().map(Result::unwrap);

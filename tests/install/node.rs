@@ -61,30 +61,28 @@ impl Node {
         self.path("exec/.kubernetes.io~lvm.config.toml")
     }
 
+    /// The edited config that an uninstallation has left.
+    pub fn kept_text(&self) -> String {
+        fs::read_to_string(self.kept_config()).unwrap()
+    }
+
     pub fn original(&self) -> PathBuf {
         self.dir().join(".lvm.original")
     }
 
     /// A stand-in driver: `init` and `--version` run `body`, and `name` makes it unlike the others.
     pub fn driver(&self, name: &str, body: &str) -> PathBuf {
-        let file = self.path(name);
-        put(
-            &file,
-            format!(
-                "#!/bin/sh\n# {name}\ncase $1 in init | --version) ;; *) exit 1 ;; esac\n{body}\n"
-            ),
-        );
+        let (file, known) = (self.path(name), "init | --version");
+        let script =
+            format!("#!/bin/sh\n# {name}\ncase $1 in {known}) ;; *) exit 1 ;; esac\n{body}\n");
+        put(&file, script);
         file
     }
 
     /// The command line of the real executable, on this node.
     pub fn argv(&self, command: &str) -> Vec<OsString> {
-        vec![
-            driver().into(),
-            command.into(),
-            "--plugin-dir".into(),
-            self.plugins().into(),
-        ]
+        let (driver, dir) = (driver().into(), self.plugins().into());
+        vec![driver, command.into(), "--plugin-dir".into(), dir]
     }
 
     fn lvm(&self, command: &str) -> Command {
@@ -94,11 +92,18 @@ impl Node {
     }
 
     pub fn install(&self, driver: &Path, more: &[&str]) -> Assert {
-        self.lvm("install")
-            .arg("--binary")
-            .arg(driver)
-            .args(more)
-            .assert()
+        let mut install = self.lvm("install");
+        install.arg("--binary").arg(driver).args(more).assert()
+    }
+
+    /// An installation that succeeds and says this.
+    pub fn installs(&self, driver: &Path, more: &[&str], words: &str) {
+        self.install(driver, more).success().stdout(says(words));
+    }
+
+    /// An installation that is refused in these words.
+    pub fn refuses(&self, driver: &Path, more: &[&str], words: &str) {
+        self.install(driver, more).code(1).stderr(says(words));
     }
 
     pub fn uninstall(&self) -> Assert {

@@ -45,14 +45,14 @@ fn an_edited_config_is_kept_and_the_next_installation_takes_it() {
                 .success()
                 .stdout(says("because it was edited"));
             assert!(!node.config().exists());
-            assert_eq!(fs::read_to_string(node.kept_config()).unwrap(), MINE);
-            node.install(&driver, &["--attach", "true"])
-                .code(1)
-                .stderr(says("lvm.config.toml says attach = false"));
+            assert_eq!(node.kept_text(), MINE);
+            node.refuses(
+                &driver,
+                &["--attach", "true"],
+                "lvm.config.toml says attach = false",
+            );
             assert!(!node.config().exists());
-            node.install(&driver, &[])
-                .success()
-                .stdout(says("the edited one of an earlier installation"));
+            node.installs(&driver, &[], "the edited one of an earlier installation");
             assert_eq!(fs::read_to_string(node.config()).unwrap(), MINE);
             assert!(!node.kept_config().exists());
         }
