@@ -253,10 +253,6 @@ half() {
                 cut+=("$name")
                 later+=("$(named after_the_reboot_calls_)")
                 ;;
-            *::volumes_are_mounted_when_the_power_goes)
-                first+=("$name")
-                later+=("$(named after_the_reboot_the_volumes_)")
-                ;;
             *) first+=("$name") ;;
         esac
     done
@@ -323,7 +319,7 @@ guest() {
             mapfile -t all < <(named "$@")
         fi
         # The one with the reboots gets fewer.
-        mapfile -t other < <(printf '%s\n' "${all[@]}" | grep -v '::power::\|^reboot::' | awk 'NR % 5 < 3')
+        mapfile -t other < <(printf '%s\n' "${all[@]}" | grep -v '::power::' | awk 'NR % 5 < 3')
         if [ ${#all[@]} -ge 10 ]; then
             mapfile -t all < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${other[@]}")")
             at_once half "$suite-2" "${other[@]}"

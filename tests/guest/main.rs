@@ -44,7 +44,6 @@ mod parallel;
 mod pods;
 mod policy;
 mod read_only;
-mod reboot;
 mod secrets;
 mod shown;
 mod swapped;

@@ -1,4 +1,4 @@
-//! More than one pod, a pod that is still busy, and a node that changes its mode.
+//! More than one pod, and a pod that is still busy.
 
 use std::fs::File;
 
@@ -46,41 +46,4 @@ fn unmounting_what_is_not_mounted_removes_nothing() {
         node.done(&[call, text(&global)]);
     }
     assert!(pod.join("file").exists() && !global.exists());
-}
-
-#[test]
-fn a_node_may_leave_attach_mode_with_pods_running() {
-    let (mut node, _group, volume) = Node::with_data(Mode::Attach, "leaving");
-    let before = mounts();
-    let one = node.up("one", &volume);
-    node.up("two", &volume);
-    write_synced(&one.join("page"), "kept");
-
-    node.configure(Mode::MountOnly, "");
-    node.up("three", &volume);
-    node.down("one", &volume);
-    let global = mount_at(&node.global_dir(&volume));
-    assert!(global.is_some(), "two and three use it");
-    node.down("two", &volume);
-    node.down("three", &volume);
-    // kubelet never calls unmountdevice in this mode.
-    assert_eq!(mounts(), before);
-    assert_eq!(read(&node.up("four", &volume).join("page")), "kept");
-    node.down("four", &volume);
-    assert_eq!(mounts(), before);
-}
-
-#[test]
-fn a_node_may_enter_attach_mode_with_pods_running() {
-    let (mut node, _group, volume) = Node::with_data(Mode::MountOnly, "entering");
-    let before = mounts();
-    let one = node.up("one", &volume);
-    write_synced(&one.join("page"), "kept");
-
-    node.configure(Mode::Attach, "");
-    assert_eq!(read(&node.up("two", &volume).join("page")), "kept");
-    node.down("one", &volume);
-    node.down("two", &volume);
-    node.down_globally(&volume);
-    assert_eq!(mounts(), before);
 }
