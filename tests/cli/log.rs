@@ -53,7 +53,12 @@ fn a_call_names_its_volume_and_pod_though_it_is_refused() {
         ("no JSON", with("}", ""), mount, took),
         ("a directory", of_dir, volume, name),
         ("detach", logged(&["detach", "data", "node"]), detach, name),
-        ("a device", logged(&["detach", DEVICE, "node"]), volume, took),
+        (
+            "a device",
+            logged(&["detach", DEVICE, "node"]),
+            volume,
+            took,
+        ),
         ("no name", logged(&["detach", "{", "node"]), detach, took),
     ];
     for (name, line, first, then) in cases {
