@@ -29,8 +29,8 @@ driver=${DRIVER:-$top/target/$(uname -m)-unknown-linux-gnu/release/lvm}
 [[ -f $driver && -x $driver ]] ||
   fail "there is no executable $driver: run \`cargo build --release\` first"
 version=$("$driver" --version) || version=none
-[[ $version =~ ^lvm\ [0-9] ]] || fail "$driver is not this driver"
-name=${IMAGE:-localhost/flexvolume-lvm:${version#lvm }}
+[[ $version =~ ^flexvolume-lvm\ [0-9] ]] || fail "$driver is not this driver"
+name=${IMAGE:-localhost/flexvolume-lvm:${version#flexvolume-lvm }}
 [[ $name =~ ^[A-Za-z0-9./:_-]+:[A-Za-z0-9._-]+$ ]] || fail "IMAGE '$name': not NAME:TAG"
 
 # The image is for the machine that the executable is for: byte 18 of an ELF file says which.

@@ -2,65 +2,111 @@
 //! call-out always ends in exactly one JSON document.
 
 use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
-use crate::commands::{self, Tool};
+use crate::commands::{self, People, by_hand};
 use crate::config::{Config, FILE_VARIABLE, Loaded};
 use crate::host::trust::load;
-use crate::host::{Host, Kernel, Log, Processes, Signals};
+use crate::host::{Aloud, Host, Kernel, Log, Processes, Signals};
+use crate::names::nearest;
 use crate::output::Printed;
 use crate::{calls, child, exit_code, guarded, logged, note_panics, run};
 
-/// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
-#[derive(Debug, Parser)]
-#[command(name = "lvm", version, after_help = after_help(), subcommand_help_heading = "Commands for people")]
-struct People {
-    #[command(subcommand)]
-    tool: Tool,
-}
-
-fn after_help() -> String {
-    let mut help =
-        String::from("Call-outs, as kubelet makes them (each answers with one JSON document):\n");
-    for name in calls::NAMES {
-        help.push_str("  ");
-        help.push_str(name);
-        let usage = calls::usage(name);
-        if usage != "no arguments" {
-            help.push(' ');
-            help.push_str(usage);
-        }
-        help.push('\n');
-    }
-    help.push_str("\n<options> is JSON: {\"volumegroup\":\"VG\",\"volumeID\":\"LV\",\"kubernetes.io/fsType\":\"ext4\"}");
-    help
-}
+/// The exit code of a command line that is wrong.
+const USAGE: u8 = 2;
 
 /// Does what `args` (all of argv) ask for.
 #[must_use]
 pub fn main(args: &[OsString]) -> Printed {
     let words = args.get(1..).unwrap_or_default();
     match words.first() {
-        Some(first) if calls::NAMES.iter().any(|name| first == name) => call_out(args, words),
+        Some(first) if calls::NAMES.iter().any(|name| first == name) => {
+            // kubelet reads a document; a person has asked for help, or mistyped something.
+            match by_hand::help(words, &program(args)) {
+                Some(help) if std::io::stdout().is_terminal() => Printed::text(help),
+                _ => call_out(args, words),
+            }
+        }
         Some(first) if is_for_people(first) => people(args),
-        _ => child::run(words).unwrap_or_else(|| call_out(args, words)),
+        _ => child::run(words).unwrap_or_else(|| {
+            if std::io::stdout().is_terminal() {
+                mistyped(args, words.first())
+            } else {
+                call_out(args, words)
+            }
+        }),
     }
 }
 
 fn is_for_people(word: &OsStr) -> bool {
     let flags = ["-h", "--help", "-V", "--version", "help"];
     flags.iter().any(|flag| word == *flag)
-        || People::command()
-            .get_subcommands()
-            .any(|tool| word == tool.get_name())
+        || commands_for_people().iter().any(|name| word == &**name)
+}
+
+fn commands_for_people() -> Vec<String> {
+    let command = People::command();
+    let names = command
+        .get_subcommands()
+        .map(|tool| tool.get_name().to_owned());
+    names.collect()
+}
+
+/// How this was called, for usage lines that can be repeated.
+fn program(args: &[OsString]) -> String {
+    let called = args.first().map(|program| program.to_string_lossy());
+    called.unwrap_or_default().into_owned()
+}
+
+fn mistyped(args: &[OsString], word: Option<&OsString>) -> Printed {
+    let program = program(args);
+    let Some(word) = word else {
+        let help = People::command().bin_name(program).render_help();
+        return styled(Printed::failure(help.ansi().to_string(), USAGE));
+    };
+    let word = word.to_string_lossy();
+    let names = commands_for_people();
+    let mut known: Vec<&str> = names.iter().map(String::as_str).collect();
+    known.extend(calls::NAMES);
+    let advice = match nearest(&word, &known) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("see `{program} --help`"),
+    };
+    let said = format!("{word:?} is neither a command nor a call-out; {advice}\n");
+    Printed::failure(said, USAGE)
+}
+
+fn styled(printed: Printed) -> Printed {
+    Printed {
+        styled: true,
+        ..printed
+    }
 }
 
 fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
     note_panics();
-    let reply = guarded(|| with_host(args, |host, config| Ok(run(words, host, config))));
+    let by_hand = by_hand::is_by_hand(words);
+    let reply = guarded(|| {
+        let verbose = by_hand && words.iter().any(|word| word == "--verbose");
+        let aloud = if verbose {
+            Aloud::on_a_terminal(true)
+        } else {
+            Aloud::default()
+        };
+        with_host(args, aloud, |host, config| {
+            if by_hand {
+                return Ok(match by_hand::translated(host.kernel, words) {
+                    Ok(call) => run(&call.words, host, config),
+                    Err(error) => logged(words, Err(error), &host.log, &config.or_default().log),
+                });
+            }
+            Ok(run(words, host, config))
+        })
+    });
     // It never got as far as its own line in the log, or to the config that says where that goes.
     let reply =
         reply.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &Config::default().log));
@@ -71,34 +117,41 @@ fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
 }
 
 fn people(args: &[OsString]) -> Printed {
-    const USAGE: u8 = 2;
-    let parsed = match People::try_parse_from(args) {
-        Ok(parsed) => parsed,
+    let command = People::command().bin_name(program(args));
+    let parsed = command
+        .try_get_matches_from(args)
+        .and_then(|found| People::from_arg_matches(&found));
+    let tool = match parsed {
+        Ok(parsed) => parsed.tool,
         Err(error) => {
-            let text = error.render().to_string();
-            return if error.use_stderr() {
+            let text = error.render().ansi().to_string();
+            return styled(if error.use_stderr() {
                 Printed::failure(text, USAGE)
             } else {
                 Printed::text(text)
-            };
+            });
         }
     };
-    let answer = with_host(args, |host, config| {
-        commands::run(&parsed.tool, host, config)
-    });
-    let answer = answer.unwrap_or_else(|error| Printed::failure(format!("lvm: {error:#}\n"), 1));
-    Printed {
-        styled: true,
-        ..answer
+    if tool.needs_root() && !nix::unistd::geteuid().is_root() {
+        return Printed::failure("not root: LVM answers root only; use sudo\n".to_owned(), 1);
     }
+    let answer = with_host(args, Aloud::on_a_terminal(false), |host, config| {
+        commands::run(&tool, host, config)
+    });
+    styled(answer.unwrap_or_else(|error| Printed::failure(format!("{error:#}\n"), 1)))
 }
 
-fn with_host<T>(args: &[OsString], work: impl FnOnce(&Host, &Loaded) -> Result<T>) -> Result<T> {
+fn with_host<T>(
+    args: &[OsString],
+    aloud: Aloud,
+    work: impl FnOnce(&Host, &Loaded) -> Result<T>,
+) -> Result<T> {
     let signals = Signals::install().context("installing the signal handlers")?;
-    let kernel = Kernel::new(&signals);
+    let mut kernel = Kernel::new(&signals);
+    kernel.aloud = aloud;
     let exe = executable(args)?;
     let config = load(&kernel, &exe, std::env::var_os(FILE_VARIABLE).as_deref());
-    let tools = Processes::new(&signals, config.or_default().tool_dirs.clone());
+    let tools = Processes::new(&signals, config.or_default().tool_dirs.clone(), aloud);
     work(&Host::new(&tools, &kernel), &config)
 }
 

@@ -1,10 +1,12 @@
 //! The commands for people, one file each. They print text, or JSON with `--json`.
 
+pub mod by_hand;
 mod check;
 mod doctor;
 mod kubelet;
 mod log;
 mod operator;
+mod pages;
 mod pods;
 mod status;
 mod story;
@@ -12,14 +14,70 @@ mod verdict;
 mod volumes;
 mod walk;
 
-use anyhow::{Context, Result};
-use clap::Subcommand;
+use std::fmt::Write;
+use std::path::PathBuf;
 
+use anyhow::{Context, Result};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::calls;
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::install;
 use crate::names::LvId;
 use crate::output::Printed;
+
+/// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
+#[derive(Debug, Parser)]
+#[command(name = pages::NAME, version, max_term_width = 100, after_help = after_help(),
+          after_long_help = after_long_help(), subcommand_help_heading = "Commands for people")]
+pub struct People {
+    #[command(subcommand)]
+    pub tool: Tool,
+}
+
+fn after_help() -> String {
+    let mut help =
+        String::from("Call-outs, as kubelet makes them (each answers with one JSON document):\n");
+    for name in calls::NAMES {
+        let usage = calls::usage(name).replace("no arguments", "");
+        let _ = writeln!(help, "  {}", format!("{name} {usage}").trim_end());
+    }
+    help.push_str(
+        "\n<options> is JSON, @FILE, - (standard input), or by hand: -o volumegroup=VG -o volumeID=LV\n\
+         [-o fsType=ext4]. --verbose tells each step on standard error.",
+    );
+    help
+}
+
+fn after_long_help() -> String {
+    format!("{}\n\n{MORE}", after_help())
+}
+
+const MORE: &str = "\
+Examples:
+  flexvolume-lvm status                     what is on this node, and who uses it
+  flexvolume-lvm status vg0/data            one volume, from its disk to its pods
+  flexvolume-lvm log --failed --since 1h    what failed, and why
+  flexvolume-lvm check                      would every volume mount?
+  flexvolume-lvm mount /mnt -o volumegroup=vg0 -o volumeID=data --verbose
+  flexvolume-lvm unmount /mnt
+
+Exit codes:
+  0  done; a call-out: Success, Not supported, or any answer to a call that holds a secret
+  1  it failed; `check`: a volume would not mount; `doctor`: a pod would fail
+  2  the command line is wrong
+  3  `doctor`: warnings only
+
+Environment:
+  FLEXVOLUME_LVM_CONFIG   another config file (/dev/null: none)
+  NO_COLOR                no colours
+
+Files:
+  config.toml             beside the executable; every key is explained in it
+  /run/flexvolume-lvm     a lock for each volume
+  /var/log/pods           the names of pods
+The log is in the journal (`journalctl -t flexvolume-lvm`), unless `log` in config.toml says otherwise.";
 
 /// A command for people.
 #[derive(Debug, Subcommand)]
@@ -83,6 +141,28 @@ pub enum Tool {
     /// bash script, comes back. An edited config.toml is kept for the next installation.
     #[command(args_override_self = true)]
     Uninstall(install::Where),
+    /// Print the completions for a shell
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a directory
+    #[command(hide = true)]
+    Man {
+        /// The directory
+        dir: PathBuf,
+    },
+}
+
+impl Tool {
+    /// Whether it asks LVM, which answers root only.
+    pub fn needs_root(&self) -> bool {
+        matches!(
+            self,
+            Self::Status(_) | Self::Check { .. } | Self::Adopt { .. } | Self::AllowFormat { .. }
+        )
+    }
 }
 
 /// Runs a command for people.
@@ -104,8 +184,29 @@ pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
         Tool::AllowFormat { volume, yes } => {
             operator::allow_format(host, config, &named(volume)?, *yes)
         }
-        Tool::Install(options) => install::install(host, options).map(Printed::text),
-        Tool::Uninstall(place) => install::uninstall(host, place).map(Printed::text),
+        Tool::Install(options) => {
+            let mut said = install::install(host, options)?;
+            if options.link {
+                let place = &options.place;
+                let linked = pages::link(&place.prefix, &place.exe(), &People::command());
+                said.push_str(&linked.context("making the link for people")?);
+            }
+            Ok(Printed::text(said))
+        }
+        Tool::Uninstall(place) => {
+            let mut said = install::uninstall(host, place)?;
+            let removed = pages::unlink(&place.prefix, &place.exe(), &People::command());
+            said.push_str(&removed.context("removing the link for people")?);
+            Ok(Printed::text(said))
+        }
+        Tool::Completions { shell } => {
+            Ok(Printed::text(pages::completions(*shell, People::command())))
+        }
+        Tool::Man { dir } => {
+            let written = pages::write_man(dir, People::command())?;
+            let lines = written.iter().map(|path| format!("{}\n", path.display()));
+            Ok(Printed::text(lines.collect()))
+        }
     }
 }
 

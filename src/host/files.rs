@@ -99,6 +99,11 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     write().with_context(|| did("writing", path))
 }
 
+/// Makes a symbolic link.
+pub fn link(to: &Path, at: &Path) -> Result<()> {
+    symlink(to, at).with_context(|| did("making", at))
+}
+
 /// Gives a file, or a symbolic link itself, a second name; a copy where that is not possible.
 pub fn second_name(of: &Path, name: &Path) -> Result<()> {
     remove(name)?;
@@ -112,7 +117,8 @@ pub fn second_name(of: &Path, name: &Path) -> Result<()> {
     write(name, &read(of)?, metadata.permissions().mode() & 0o777)
 }
 
-fn target(link: &Path) -> Result<std::path::PathBuf> {
+/// Where a symbolic link leads.
+pub fn target(link: &Path) -> Result<std::path::PathBuf> {
     fs::read_link(link).with_context(|| did("reading", link))
 }
 

@@ -15,7 +15,7 @@ use nix::sys::stat::{major, minor};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
 use rustix::fs::{AtFlags, StatxFlags, statx};
 
-use super::Signals;
+use super::{Aloud, Signals};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeviceNumber {
@@ -55,12 +55,15 @@ impl Lock {
 /// Every error is the kernel's, without a path: the caller knows what it wanted.
 pub struct Kernel<'a> {
     signals: &'a Signals,
+    /// What is said to a person who waits: nothing, in a call of kubelet.
+    pub aloud: Aloud,
 }
 
 impl<'a> Kernel<'a> {
     /// A kernel whose waiting ends when one of `signals` comes.
     pub fn new(signals: &'a Signals) -> Self {
-        Self { signals }
+        let aloud = Aloud::default();
+        Self { signals, aloud }
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`Tools`] is a seam: a test answers in LVM's place. What only the installer does with files is in
 //! [`files`].
 
+mod aloud;
 mod command;
 pub(crate) mod files;
 pub mod holders;
@@ -14,6 +15,7 @@ mod process;
 mod signals;
 pub mod trust;
 
+pub use aloud::Aloud;
 pub use command::{Command, Effect, Output, Program, ToolError};
 pub use kernel::{DeviceNumber, Kernel, Lock, Owner};
 pub use kernel_log::KernelLog;
@@ -54,8 +56,9 @@ impl<'a> Host<'a> {
     pub fn run(&self, command: &Command) -> Result<Output, ToolError> {
         let started = Instant::now();
         let result = self.tools.run(command);
-        self.log
-            .step(command.tool_name(), started.elapsed(), result.is_ok());
+        let took = started.elapsed();
+        self.log.step(command.tool_name(), took, result.is_ok());
+        self.kernel.aloud.ended(command, &result, took);
         result
     }
 }

@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use crate::config::FILE_VARIABLE;
 use crate::reply::shortened;
 
-use super::{Command, Effect, Output, Program, Signals, ToolError, Tools};
+use super::{Aloud, Command, Effect, Kernel, Output, Program, Signals, ToolError, Tools};
 
 /// More than any report: 10,000 logical volumes take about 4 MiB.
 const MOST_STDOUT: usize = 16 << 20;
@@ -34,14 +34,16 @@ const GRACE_AT_KILL: Duration = Duration::from_secs(1);
 /// deadline.
 pub struct Processes<'a> {
     signals: &'a Signals,
+    aloud: Aloud,
     directories: Vec<PathBuf>,
 }
 
 impl<'a> Processes<'a> {
     /// Looks for tools in `directories`, in this order, and nowhere else.
-    pub fn new(signals: &'a Signals, directories: Vec<PathBuf>) -> Self {
+    pub fn new(signals: &'a Signals, directories: Vec<PathBuf>, aloud: Aloud) -> Self {
         Self {
             signals,
+            aloud,
             directories,
         }
     }
@@ -124,9 +126,21 @@ impl Tools for Processes<'_> {
         // Before the child is there, so that its end cannot come unnoticed.
         self.signals.watch().map_err(spawn_error)?;
         let mut watched = Watched::new(self.spawn(command)?, self.signals).map_err(spawn_error)?;
-        let end = watched
-            .wait(Instant::now().checked_add(command.limit), Watch::Stop)
-            .map_err(spawn_error)?;
+        let started = Instant::now();
+        let mut wait = |limit| {
+            let end = watched.wait(started.checked_add(limit), Watch::Stop);
+            end.map_err(spawn_error)
+        };
+        let quiet = command.limit.min(Aloud::PATIENCE);
+        let mut end = wait(if self.aloud.waits() {
+            quiet
+        } else {
+            command.limit
+        })?;
+        if matches!(end, End::Deadline) && quiet < command.limit && self.aloud.waits() {
+            self.aloud.still_runs(&Kernel::new(self.signals), command);
+            end = wait(command.limit)?;
+        }
         let (limit, effect) = (command.limit, command.effect);
         let status = match end {
             End::Exited(status) => status,

@@ -32,13 +32,16 @@ pub struct Where {
     /// Second half of the name that pods use
     #[arg(long, value_name = "D", value_parser = plugin::driver, default_value = layout::DRIVER)]
     driver: String,
+    /// Below which the link for people is made
+    #[arg(long, hide = true, value_parser = absolute, default_value = "/usr/local")]
+    pub prefix: PathBuf,
 }
 
 /// What to install, and how.
 #[derive(Debug, Args)]
 pub struct Install {
     #[command(flatten)]
-    place: Where,
+    pub place: Where,
     /// The mode, written into a new config.toml
     #[arg(long, value_enum, default_value_t = Attach::Keep)]
     attach: Attach,
@@ -48,6 +51,10 @@ pub struct Install {
     /// Install, then wait for SIGTERM, as the container of a DaemonSet has to
     #[arg(long)]
     follow: bool,
+    /// Make /usr/local/sbin/flexvolume-lvm too, a name that LVM's own `lvm` does not take, with man
+    /// pages and completions where the host has a place for them
+    #[arg(long, conflicts_with = "follow")]
+    pub link: bool,
 }
 
 /// Who attaches volumes.
@@ -119,6 +126,11 @@ pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
 }
 
 impl Where {
+    /// Where kubelet finds the driver.
+    pub fn exe(&self) -> PathBuf {
+        self.layout().dir.exe
+    }
+
     fn layout(&self) -> Layout {
         let (vendor, driver) = (self.vendor.clone(), self.driver.clone());
         Layout::new(&self.plugin_dir, Plugin { vendor, driver })

@@ -7,7 +7,7 @@ use anyhow::{Context, Error, Result, bail};
 
 use crate::host::holders;
 use crate::host::trust::require_roots;
-use crate::host::{Kernel, Lock};
+use crate::host::{Aloud, Kernel, Lock};
 use crate::lvm::Volume;
 use crate::volume::Device;
 
@@ -44,6 +44,7 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
     // flock(2) cannot wait with a limit and be woken by a signal, so it is asked again, less and
     // less often.
     let started = Instant::now();
+    let mut told = false;
     let mut pause = Duration::from_millis(5);
     loop {
         let lock = kernel
@@ -66,6 +67,14 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
                     holders::name_them(&holders)
                 }
             );
+        }
+        if !told && started.elapsed() >= Aloud::PATIENCE && kernel.aloud.waits() {
+            told = true;
+            let holders = holders::name_them(&holders::of_file(kernel, path));
+            let path = path.display();
+            kernel
+                .aloud
+                .say(&format!("waiting for {path}, held by {holders}"));
         }
         if kernel.pause(pause) {
             bail!(

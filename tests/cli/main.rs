@@ -5,11 +5,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod log;
+mod people;
 #[path = "../support/mod.rs"]
 mod support;
 
 use assert_cmd::Command;
-use predicates::str::contains;
 use std::fs::File;
 use std::path::Path;
 use support::host_name;
@@ -173,19 +173,4 @@ fn a_tools_words_lose_their_control_characters() {
     let lvs = "echo 'not JSON'; printf 'No \\033[31msuch\\n disk\\n' >&2; exit 5";
     machine.tool("lvs", lvs);
     machine.refuses(&["waitforattach", "", JSON], &["lvs", "disk"]);
-}
-
-#[test]
-fn help_and_version_are_text_for_people() {
-    let machine = Machine::new();
-    let help = machine.command(&["--help"]).assert().success();
-    help.stdout(contains("mountdevice"))
-        .stdout(contains("doctor"));
-    let version = machine.command(&["--version"]).assert().success();
-    version.stdout(contains(env!("CARGO_PKG_VERSION")));
-    let status = machine
-        .command(&["status", "--frobnicate"])
-        .assert()
-        .code(2);
-    status.stdout("").stderr(contains("--frobnicate"));
 }

@@ -135,3 +135,41 @@ fn what_is_not_this_driver_is_not_removed() {
     moved.uninstall().success();
     assert!(same(&moved.exe(), &moved.path("before")));
 }
+
+#[test]
+fn a_name_for_people_comes_and_goes_with_the_driver() {
+    let node = Node::new();
+    let local = node.path("local");
+    for dir in ["share/man", "share/bash-completion"] {
+        fs::create_dir_all(local.join(dir)).unwrap();
+    }
+    let prefix = ["--prefix", local.to_str().unwrap()];
+    let link = local.join("sbin/flexvolume-lvm");
+    let files = [
+        local.join("share/man/man8/flexvolume-lvm-status.8"),
+        local.join("share/bash-completion/completions/flexvolume-lvm"),
+    ];
+    let run = |command: &str, more: &[&str]| {
+        let mut args = node.argv(command);
+        args.extend(prefix.iter().chain(more).map(Into::into));
+        let mut command = assert_cmd::Command::new(&args[0]);
+        command.args(&args[1..]).assert()
+    };
+    run("install", &[]).success();
+    assert!(!link.is_symlink(), "nobody asked for it");
+    for _ in 0..2 {
+        run("install", &["--link"]).success().stdout(says("linked"));
+        assert_eq!(fs::read_link(&link).unwrap(), node.exe());
+    }
+    assert!(files.iter().all(|file| file.is_file()));
+    let version = assert_cmd::Command::new(&link).arg("--version").assert();
+    version.success().stdout(says("flexvolume-lvm "));
+    run("uninstall", &[]).success();
+    assert!(!link.is_symlink() && !files.iter().any(|file| file.exists()));
+    // Somebody else's stays.
+    fs::write(&link, "theirs").unwrap();
+    let refused = run("install", &["--link"]).failure();
+    refused.stderr(says("is there already"));
+    run("uninstall", &[]).success();
+    assert_eq!(fs::read_to_string(&link).unwrap(), "theirs");
+}

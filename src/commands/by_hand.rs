@@ -1,0 +1,173 @@
+//! A call-out as a person makes it: `-o key=value` in place of JSON, `@file` and `-` in place of a
+//! long argument, `--verbose`. kubelet never writes any of these, and gets just what it asked for.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value};
+
+use crate::calls;
+use crate::host::Kernel;
+
+/// A call-out in kubelet's own words.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ByHand {
+    /// What kubelet would have written.
+    pub words: Vec<OsString>,
+    /// Whether each step is said on standard error.
+    pub verbose: bool,
+}
+
+/// How a call-out is made by hand, if the words ask for its help.
+pub fn help(words: &[OsString], program: &str) -> Option<String> {
+    let [name, flag] = words else { return None };
+    let name = name.to_str()?;
+    (flag == "--help" || flag == "-h").then(|| {
+        let usage = calls::usage(name).replace("no arguments", "");
+        let example = if usage.contains("<options>") {
+            "\n<options> is JSON as kubelet writes it, @FILE or - (standard input) with that, or by hand:\n  \
+             -o volumegroup=VG -o volumeID=LV [-o fsType=ext4] [-o readwrite=ro] [-o KEY=VALUE]…\n"
+        } else {
+            ""
+        };
+        format!(
+            "A call-out of kubelet: answers with one JSON document.\n\n\
+             Usage: {program} {name} {usage} [--verbose]\n{example}\n\
+             --verbose tells each step, its command and its time on standard error.\n"
+        )
+    })
+}
+
+/// Puts a call-out into kubelet's words. What kubelet writes stays as it is.
+///
+/// # Errors
+/// A file that cannot be read, an option without a value.
+pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<ByHand> {
+    let mut call = ByHand::default();
+    let mut options = Map::new();
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        let bytes = word.as_encoded_bytes();
+        if word == "--verbose" {
+            call.verbose = true;
+        } else if word == "-o" {
+            let pair = rest.next().and_then(|pair| pair.to_str()?.split_once('='));
+            let (key, value) = pair.context("-o takes KEY=VALUE, such as -o volumegroup=VG")?;
+            options.insert(in_full(key).to_owned(), Value::from(value));
+        } else if word == "-" {
+            let mut text = String::new();
+            let read = std::io::stdin().read_to_string(&mut text);
+            read.context("reading standard input")?;
+            call.words.push(text.trim().into());
+        } else if let Some(file) = bytes.strip_prefix(b"@") {
+            let file = String::from_utf8_lossy(file);
+            let text = kernel.read_bytes(Path::new(&*file));
+            let text = text.with_context(|| format!("reading {file}"))?;
+            call.words
+                .push(String::from_utf8_lossy(&text).trim().into());
+        } else {
+            call.words.push(word.clone());
+        }
+    }
+    if options.is_empty() {
+        return Ok(call);
+    }
+    let name = words
+        .first()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    let mut usage = calls::usage(name).split('<').skip(1);
+    let Some(at) = usage.position(|word| word.starts_with("options")) else {
+        bail!("{name} takes {}, and no options", calls::usage(name));
+    };
+    let at = at.saturating_add(1).min(call.words.len());
+    call.words
+        .insert(at, Value::from(options).to_string().into());
+    Ok(call)
+}
+
+/// What kubelet calls the fields that a pod has beside its options.
+fn in_full(key: &str) -> &str {
+    match key {
+        "fsType" => "kubernetes.io/fsType",
+        "readwrite" => "kubernetes.io/readwrite",
+        key => key,
+    }
+}
+
+/// Whether a person wrote it, by what kubelet never writes.
+pub fn is_by_hand(words: &[OsString]) -> bool {
+    let mut before: &OsStr = OsStr::new("");
+    words.iter().any(|word| {
+        let bytes = word.as_encoded_bytes();
+        let is_pair = before == "-o" && bytes.contains(&b'=') && !bytes.starts_with(b"{");
+        before = word;
+        is_pair || word == "-" || word == "--verbose" || bytes.starts_with(b"@")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Signals;
+
+    #[test]
+    #[allow(clippy::type_complexity)]
+    fn options_by_hand_become_kubelets() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("options");
+        std::fs::write(&file, "{\"a\":\"b\"}\n").unwrap();
+        let file = format!("@{}", file.display());
+        let both = r#"{"kubernetes.io/fsType":"xfs","volumeID":"a=b"}"#;
+        let pairs = ["-o", "fsType=xfs", "-o", "volumeID=a=b"];
+        let cases: [(&[&str], Result<&[&str], &str>); 8] = [
+            (
+                &["mount", "/x", "-o", "fsType=xfs", "-o", "volumeID=a=b"],
+                Ok(&["mount", "/x", both]),
+            ),
+            (
+                &[&["mount"], &pairs[..], &["/x"]].concat(),
+                Ok(&["mount", "/x", both]),
+            ),
+            (
+                &[&["attach", "n"], &pairs[..]].concat(),
+                Ok(&["attach", both, "n"]),
+            ),
+            (
+                &["mount", "/x", &file],
+                Ok(&["mount", "/x", r#"{"a":"b"}"#]),
+            ),
+            (
+                &["mount", "/x", "{}", "--verbose"],
+                Ok(&["mount", "/x", "{}"]),
+            ),
+            (
+                &["unmount", "/x", "-o", "a=b"],
+                Err("takes <directory>, and no options"),
+            ),
+            (&["mount", "/x", "-o", "a", "--verbose"], Err("KEY=VALUE")),
+            (
+                &["mount", "/x", "@/nonexistent"],
+                Err("reading /nonexistent"),
+            ),
+        ];
+        let signals = Signals::install().unwrap();
+        let kernel = Kernel::new(&signals);
+        for (words, want) in cases {
+            let words: Vec<OsString> = words.iter().map(Into::into).collect();
+            assert!(is_by_hand(&words), "{words:?}");
+            match (translated(&kernel, &words), want) {
+                (Ok(call), Ok(want)) => assert_eq!(call.words, want, "{words:?}"),
+                (Err(error), Err(want)) => {
+                    assert!(format!("{error:#}").contains(want), "{words:?}: {error:#}");
+                }
+                (got, want) => panic!("{words:?}: {got:?}, not {want:?}"),
+            }
+        }
+        for words in [["mount", "/x", "{\"a\":\"@-o\"}"], ["mount", "-o", "{}"]] {
+            assert!(!is_by_hand(&words.map(Into::into)), "{words:?}");
+        }
+    }
+}

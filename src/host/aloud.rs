@@ -1,0 +1,67 @@
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use super::{Command, Kernel, Output, ToolError, holders};
+
+/// What is said on standard error while a person waits. kubelet reads that as part of the reply, so
+/// it is for people only.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Aloud {
+    /// Each command, and how it ended.
+    steps: bool,
+    /// What is waited for, if that takes long.
+    waits: bool,
+}
+
+impl Aloud {
+    /// How long nothing is said.
+    pub const PATIENCE: Duration = Duration::from_secs(2);
+
+    /// For a command of a person: on a terminal it says what is waited for.
+    #[must_use]
+    pub fn on_a_terminal(steps: bool) -> Self {
+        let waits = steps || std::io::stderr().is_terminal();
+        Self { steps, waits }
+    }
+
+    /// Whether it says what is waited for.
+    #[must_use]
+    pub fn waits(self) -> bool {
+        self.waits
+    }
+
+    /// One line.
+    pub fn say(self, line: &str) {
+        if self.waits {
+            // Nobody may be reading.
+            let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+        }
+    }
+
+    /// A tool runs for long.
+    pub fn still_runs(self, kernel: &Kernel, command: &Command) {
+        let mut holders = holders::of_lvm_lock(kernel, None);
+        // LVM's commands lock; what this one locks itself is not what it waits for.
+        holders.retain(|holder| holder.command != command.tool_name());
+        let line = command.line();
+        self.say(&if holders.is_empty() {
+            format!("waiting for `{line}`")
+        } else {
+            let holders = holders::name_them(&holders);
+            format!("waiting for LVM's lock, held by {holders}: `{line}`")
+        });
+    }
+
+    /// A tool has ended.
+    pub fn ended(self, command: &Command, result: &Result<Output, ToolError>, took: Duration) {
+        if self.steps {
+            let took = took.as_millis();
+            let how = match result {
+                Ok(output) if output.code == 0 => String::new(),
+                Ok(output) => format!(", exit code {}", output.code),
+                Err(error) => format!(", failed: {error}"),
+            };
+            self.say(&format!("+ {}\n  {took} ms{how}", command.line()));
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What people meet: help, usage errors, colours, completions, man pages, call-outs by hand.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Output;
+
+use crate::support::host_name;
+use crate::{JSON, Machine};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What is printed, on both outputs, and the exit code.
+fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
+    let Output {
+        stdout,
+        stderr,
+        status,
+    } = machine.command(args).output().unwrap();
+    (text(&stdout) + &text(&stderr), status.code().unwrap())
+}
+
+/// The same on a terminal.
+fn says_on_a_terminal(machine: &Machine, line: &str, variable: &str) -> (String, i32) {
+    let driver = assert_cmd::cargo::cargo_bin!("lvm");
+    let line = format!("TERM=xterm {variable} {} {line}", driver.display());
+    let script = format!("exec script -qec '{line}' /dev/null");
+    let mut command = machine.under(&["sh".as_ref(), "-c".as_ref(), script.as_ref()], &[""]);
+    let output = command.output().unwrap();
+    (text(&output.stdout), output.status.code().unwrap())
+}
+
+#[test]
+fn help_and_version_are_text_for_people() {
+    let machine = Machine::new();
+    for (args, words) in [
+        (
+            &["--help"][..],
+            &[
+                "mountdevice",
+                "doctor",
+                "Exit codes:",
+                "FLEXVOLUME_LVM_CONFIG",
+                "Examples:",
+            ][..],
+        ),
+        (&["-h"], &["mountdevice", "doctor"]),
+        (
+            &["--version"],
+            &["flexvolume-lvm ", env!("CARGO_PKG_VERSION")],
+        ),
+        (
+            &["status", "--help"],
+            &["--watch", "status [OPTIONS] [NAMES]..."],
+        ),
+    ] {
+        let (said, code) = says(&machine, args);
+        for words in words {
+            assert!(
+                said.contains(words) && code == 0,
+                "{args:?}: {words}: {said}"
+            );
+        }
+        assert!(!said.contains('\x1b'), "{args:?}: {said:?}");
+    }
+    let (said, code) = says_on_a_terminal(&machine, "mount --help", "");
+    for words in [
+        "mount <directory> <options>",
+        "-o volumegroup=VG",
+        "--verbose",
+    ] {
+        assert!(said.contains(words) && code == 0, "{words}: {said}");
+    }
+    let (said, code) = says(&machine, &["status", "--frobnicate"]);
+    assert!(said.contains("--frobnicate") && code == 2, "{said}");
+}
+
+#[test]
+fn a_mistyped_word_is_an_error_for_people_and_an_answer_for_kubelet() {
+    let machine = Machine::new();
+    assert_eq!(machine.call(&["statsu"]).status, "Not supported");
+    for (line, words) in [
+        ("statsu", "did you mean `status`?"),
+        ("unmnt", "did you mean `unmount`?"),
+        ("frobnicate", "see `"),
+        ("", "Usage:"),
+    ] {
+        let (said, code) = says_on_a_terminal(&machine, line, "");
+        assert!(said.contains(words) && code == 2, "{line}: {code} {said}");
+        assert!(!said.contains("{\"status\""), "{line}: {said}");
+    }
+    // A call-out is one on a terminal, too.
+    let (said, code) = says_on_a_terminal(&machine, "unmount /nonexistent/x", "");
+    assert_eq!((said.trim(), code), ("{\"status\":\"Success\"}", 0));
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_who_wants_them() {
+    let machine = Machine::new();
+    for (variable, coloured) in [("", true), ("NO_COLOR=1", false), ("TERM=dumb", false)] {
+        let (said, _) = says_on_a_terminal(&machine, "--help", variable);
+        assert_eq!(said.contains('\x1b'), coloured, "{variable}: {said:?}");
+    }
+}
+
+#[test]
+fn completions_and_man_pages_are_made_of_the_commands() {
+    let machine = Machine::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let (said, code) = says(&machine, &["completions", shell]);
+        assert!(
+            said.contains("allow-format") && code == 0,
+            "{shell}: {said}"
+        );
+    }
+    let dir = machine.path("man");
+    fs::create_dir(&dir).unwrap();
+    let (_, code) = says(&machine, &["man", dir.to_str().unwrap()]);
+    assert_eq!(code, 0);
+    let page = fs::read_to_string(dir.join("flexvolume-lvm-status.8")).unwrap();
+    assert!(
+        page.contains("\\-\\-watch") && page.contains(".SH SYNOPSIS"),
+        "{page}"
+    );
+    let page = fs::read_to_string(dir.join("flexvolume-lvm.8")).unwrap();
+    assert!(
+        page.contains("Exit codes") && !page.contains("completions"),
+        "{page}"
+    );
+}
+
+#[test]
+fn options_by_hand_are_kubelets_and_each_step_can_be_seen() {
+    let machine = Machine::new();
+    let host = host_name();
+    let by_hand = [
+        "attach",
+        "-o",
+        "volumegroup=nosuch-vg",
+        "-o",
+        "volumeID=data-1",
+        "elsewhere",
+    ];
+    let reply = machine.call(&by_hand);
+    assert_eq!(reply, machine.call(&["attach", JSON, "elsewhere"]));
+    let file = machine.path("options");
+    fs::write(&file, format!("{JSON}\n")).unwrap();
+    let file = format!("@{}", file.display());
+    assert_eq!(machine.call(&["attach", &file, "elsewhere"]), reply);
+    let piped = machine
+        .command(&["attach", "-", "elsewhere"])
+        .write_stdin(JSON)
+        .output();
+    assert!(text(&piped.unwrap().stdout).contains("nosuch--vg-data--1"));
+    machine.refuses(
+        &["attach", "-o", "volumegroup", "--verbose"],
+        &["-o takes KEY=VALUE"],
+    );
+    machine.tool("lvs", "echo no >&2; exit 5");
+    machine.tool("vgs", "echo no >&2; exit 5");
+    let quiet = machine
+        .command(&["isattached", JSON, &host])
+        .output()
+        .unwrap();
+    assert_eq!(text(&quiet.stderr), "");
+    let loud = machine
+        .command(&["isattached", JSON, &host, "--verbose"])
+        .output()
+        .unwrap();
+    assert_eq!(loud.stdout, quiet.stdout);
+    let steps = text(&loud.stderr);
+    assert!(steps.contains("+ lvs -- nosuch-vg/data-1\n  "), "{steps}");
+    assert!(steps.contains(" ms, failed: `lvs"), "{steps}");
+}
+
+#[test]
+fn who_waits_at_a_terminal_is_told_for_what() {
+    let machine = Machine::new();
+    let report = r#"echo '{"report":[{"lv":[],"vg":[]}]}'"#;
+    machine.tool("lvs", &format!("sleep 3; {report}"));
+    machine.tool("vgs", report);
+    let config = machine.path("config.toml");
+    let config = format!("FLEXVOLUME_LVM_CONFIG={}", config.display());
+    let (said, code) = says_on_a_terminal(&machine, "status", &config);
+    assert!(said.contains("waiting for `lvs`") && code == 0, "{said}");
+    assert!(said.contains("LVM shows no volume groups"), "{said}");
+    let (said, _) = says(&machine, &["status"]);
+    assert!(!said.contains("waiting"), "{said}");
+}
+
+#[test]
+fn a_link_elsewhere_still_finds_the_drivers_own_config() {
+    let machine = Machine::new();
+    let link = machine.path("flexvolume-lvm");
+    symlink(assert_cmd::cargo::cargo_bin!("lvm"), &link).unwrap();
+    let output = assert_cmd::Command::new(&link)
+        .arg("--help")
+        .output()
+        .unwrap();
+    let usage = format!("Usage: {} <COMMAND>", link.display());
+    assert!(text(&output.stdout).contains(&usage), "{output:?}");
+}
