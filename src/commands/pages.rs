@@ -96,7 +96,7 @@ pub fn link(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String
         Kind::Dir | Kind::File => bail!("{} is there already; move it away", link.display()),
     }
     files::make_dirs(&prefix.join("sbin"))?;
-    files::link(exe, &link)?;
+    fs_err::os::unix::fs::symlink(exe, &link)?;
     let places = places(prefix, command)?;
     for (path, text) in &places {
         files::make_dirs(path.parent().unwrap_or(prefix))?;
@@ -116,7 +116,7 @@ pub fn link(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String
 /// That a file cannot be removed.
 pub fn unlink(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String> {
     let link = link_in(prefix);
-    if files::kind(&link)? != Kind::Link || files::target(&link)? != exe {
+    if files::kind(&link)? != Kind::Link || fs_err::read_link(&link)? != exe {
         return Ok(String::new());
     }
     files::remove(&link)?;

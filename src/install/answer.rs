@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::host::{Command, Host, ToolError};
 
@@ -36,26 +36,16 @@ pub fn init(host: &Host, driver: &Path) -> Result<Init> {
 
 /// None: not a document that says Success.
 fn parse(stdout: &[u8]) -> Option<Init> {
-    let document: Map<String, Value> = serde_json::from_slice(stdout).ok()?;
-    if key(&document, "status")?.as_str()? != "Success" {
+    let document: Value = serde_json::from_slice(stdout).ok()?;
+    if document.get("status")? != "Success" {
         return None;
     }
-    let capabilities = key(&document, "capabilities").and_then(Value::as_object);
-    let attach = capabilities.and_then(|map| key(map, "attach"));
+    let attach = document.pointer("/capabilities/attach");
+    let message = document.get("message").and_then(Value::as_str);
     Some(Init {
         attach: attach.and_then(Value::as_bool).unwrap_or(true),
-        message: key(&document, "message")
-            .and_then(Value::as_str)
-            .filter(|message| !message.is_empty())
-            .map(str::to_owned),
+        message: message.filter(|text| !text.is_empty()).map(str::to_owned),
     })
-}
-
-/// kubelet does not mind the case of a key.
-fn key<'a>(map: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    map.iter()
-        .find(|(key, _)| key.eq_ignore_ascii_case(name))
-        .map(|(_, value)| value)
 }
 
 /// Whether an executable is a version of this driver. Anything else may do what it likes with
@@ -91,7 +81,7 @@ mod tests {
         let cases = [
             (r#"{"status": "Success"}"#, answer(true, None)),
             (
-                r#"{"Status":"Success","Capabilities":{"Attach":false}}"#,
+                r#"{"status":"Success","capabilities":{"attach":false}}"#,
                 answer(false, None),
             ),
             (

@@ -1,13 +1,11 @@
 //! Where the driver goes, and the names of all that is put there.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
 use super::plugin::Plugin;
 use crate::host::files::{self, Kind};
-use crate::host::kubelet::PLUGIN_DIR;
 
 /// The bash script's names.
 pub const VENDOR: &str = "kubernetes.io";
@@ -55,19 +53,9 @@ impl Layout {
 
     /// How a person takes the driver off this node.
     pub fn uninstall(&self) -> String {
-        let mut line = format!("{} uninstall", self.dir.exe.display());
-        let plugin_dir = self.plugin_dir.to_string_lossy();
-        let given = [
-            ("plugin-dir", &*plugin_dir, PLUGIN_DIR),
-            ("vendor", &self.plugin.vendor, VENDOR),
-            ("driver", &self.plugin.driver, DRIVER),
-        ];
-        for (option, value, default) in given {
-            if value != default {
-                let _ = write!(line, " --{option} {value}");
-            }
-        }
-        line
+        let (exe, plugin_dir) = (self.dir.exe.display(), self.plugin_dir.display());
+        let Plugin { vendor, driver } = &self.plugin;
+        format!("{exe} uninstall --plugin-dir {plugin_dir} --vendor {vendor} --driver {driver}")
     }
 
     /// Whether there is a directory for the driver.

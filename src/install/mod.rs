@@ -8,14 +8,14 @@ mod put;
 mod remove;
 
 use std::fmt::{Display, Write};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Error, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::host::{Host, files, kubelet};
+use crate::output::tell;
 use layout::Layout;
 use plugin::Plugin;
 
@@ -91,16 +91,13 @@ impl Report {
 /// `lvm install`: returns what to print.
 pub fn install(host: &Host, options: &Install) -> Result<String> {
     let layout = options.place.layout();
-    let put = || {
-        let source = options.binary.as_deref();
-        let driver = files::read(source.unwrap_or(Path::new("/proc/self/exe")))?;
-        require_plugin_dir(&layout)?;
-        let _lock = files::lock_dir(&layout.plugin_dir)?;
-        put::put(host, &layout, &driver, options.attach)
-    };
-    let mut report = put().map_err(|error| explained(error, &layout))?;
+    let source = options.binary.as_deref();
+    let driver = fs_err::read(source.unwrap_or(Path::new("/proc/self/exe")))?;
+    require_plugin_dir(&layout)?;
+    let _lock = files::lock_dir(&layout.plugin_dir)?;
+    let mut report = put::put(host, &layout, &driver, options.attach)?;
     if options.follow {
-        files::tell(&report.0);
+        let _ = tell(&report.0);
         while !host.kernel.pause(Duration::from_secs(3600)) {}
         report = Report::default();
         report.say("stopped", "as told; the driver stays on the node");
@@ -111,18 +108,14 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
 /// `lvm uninstall`: returns what to print.
 pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
     let layout = options.layout();
-    let remove = || {
-        if !layout.has_dir()? {
-            let mut report = Report::default();
-            let dir = layout.dir.path.display();
-            report.say("nothing", format_args!("to remove: there is no {dir}"));
-            return Ok(report);
-        }
-        let _lock = files::lock_dir(&layout.plugin_dir)?;
-        remove::uninstall(host, &layout)
-    };
-    let report = remove().map_err(|error| explained(error, &layout))?;
-    Ok(report.0)
+    if !layout.has_dir()? {
+        let mut report = Report::default();
+        let dir = layout.dir.path.display();
+        report.say("nothing", format_args!("to remove: there is no {dir}"));
+        return Ok(report.0);
+    }
+    let _lock = files::lock_dir(&layout.plugin_dir)?;
+    Ok(remove::uninstall(host, &layout)?.0)
 }
 
 impl Where {
@@ -161,20 +154,4 @@ fn require_plugin_dir(layout: &Layout) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// Adds what to do about an error of the operating system, where that is always the same.
-fn explained(error: Error, layout: &Layout) -> Error {
-    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref());
-    match causes.next().map(io::Error::kind) {
-        Some(io::ErrorKind::PermissionDenied) if !nix::unistd::geteuid().is_root() => {
-            error.context("not root; use sudo")
-        }
-        Some(io::ErrorKind::ReadOnlyFilesystem) => error.context(format!(
-            "{} is read-only; choose another directory with --plugin-dir, and with kubelet's \
-             --volume-plugin-dir",
-            layout.plugin_dir.display()
-        )),
-        _ => error,
-    }
 }

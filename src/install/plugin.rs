@@ -48,37 +48,30 @@ impl fmt::Display for Plugin {
 pub fn vendor(text: &str) -> Result<String, String> {
     /// A file's name may have 255 bytes, and the driver's name comes after it.
     const LONGEST: usize = 170;
-    let is_label = |label: &str| {
-        let inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        !label.is_empty()
-            && label.chars().all(inside)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    if text.len() <= LONGEST && text.split('.').all(is_label) {
-        Ok(text.to_owned())
-    } else {
-        Err("not a DNS name in small letters, such as kubernetes.io".to_owned())
+    let inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let is_label = |label: &str| is_word(label, inside);
+    if text.len() > LONGEST || !text.split('.').all(is_label) {
+        return Err("not a DNS name in small letters, such as kubernetes.io".to_owned());
     }
+    Ok(text.to_owned())
 }
 
 /// A driver's name, or one line for the command's user.
 pub fn driver(text: &str) -> Result<String, String> {
     const LONGEST: usize = 63;
     let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let at_ends = |c: char| c.is_ascii_alphanumeric();
     if text == "config.toml" {
         return Err("that is the config file's name".to_owned());
     }
-    if text.len() <= LONGEST
-        && text.chars().all(inside)
-        && text.starts_with(at_ends)
-        && text.ends_with(at_ends)
-    {
-        Ok(text.to_owned())
-    } else {
-        Err("not a name of letters, digits, '-', '_' and '.' (at most 63)".to_owned())
+    if text.len() > LONGEST || !is_word(text, inside) {
+        return Err("not a name of letters, digits, '-', '_' and '.' (at most 63)".to_owned());
     }
+    Ok(text.to_owned())
+}
+
+fn is_word(text: &str, inside: impl Fn(char) -> bool) -> bool {
+    let at_end = |c: char| c.is_ascii_alphanumeric();
+    text.starts_with(at_end) && text.ends_with(at_end) && text.chars().all(inside)
 }
 
 #[cfg(test)]

@@ -158,12 +158,18 @@ fn prepare(
     Ok((init, is_foreign))
 }
 
+/// Whether the driver that is there is the one from before the first installation.
+pub fn is_original(dir: &DriverDir) -> Result<bool> {
+    let same = || fs_err::read(&dir.exe).ok() == fs_err::read(&dir.original).ok();
+    Ok(files::exists(&dir.original)? && same())
+}
+
 fn keep_original(dir: &DriverDir) -> Result<()> {
     if !files::exists(&dir.original)? {
         files::second_name(&dir.exe, &dir.staged_original)?;
         return files::rename(&dir.staged_original, &dir.original);
     }
-    if files::is_same(&dir.exe, &dir.original)? {
+    if is_original(dir)? {
         return Ok(());
     }
     bail!(

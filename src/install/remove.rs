@@ -1,11 +1,12 @@
 //! Taking the driver off a node, and putting back what was there before it.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use super::layout::Layout;
-use super::put::config_text;
+use super::put::{config_text, is_original};
 use super::{Report, answer};
 use crate::host::{Host, files};
 use crate::mount::Table;
@@ -54,7 +55,7 @@ fn remove_config(layout: &Layout, report: &mut Report) -> Result<()> {
         return Ok(());
     }
     // What cannot be read, a link that leads nowhere among them, somebody put there.
-    let text = files::read(config).unwrap_or_default();
+    let text = fs_err::read(config).unwrap_or_default();
     let is_own = |attach| text == config_text(attach).into_bytes();
     if is_own(true) || is_own(false) {
         return files::remove(config);
@@ -75,7 +76,7 @@ fn require_own_driver(host: &Host, layout: &Layout) -> Result<()> {
         return Ok(());
     }
     // An interrupted run has put it back, or has not replaced it yet.
-    if files::exists(&dir.original)? && files::is_same(&dir.exe, &dir.original)? {
+    if is_original(dir)? {
         return Ok(());
     }
     bail!(
@@ -100,7 +101,11 @@ fn require_nothing_else(layout: &Layout) -> Result<()> {
 
 /// Fails while volumes of this driver are mounted: without it, kubelet could not unmount them.
 fn require_no_mounts(host: &Host, layout: &Layout) -> Result<()> {
-    if files::is_one_file(Path::new("/proc/self/exe"), Path::new("/proc/1/exe")) {
+    let file = |process: &str| {
+        let exe = fs_err::metadata(format!("/proc/{process}/exe")).ok()?;
+        Some((exe.dev(), exe.ino()))
+    };
+    if file("self").is_some() && file("self") == file("1") {
         bail!(
             "this runs in a container, where the mounts of the host cannot be seen; run `{}` on \
              the host itself",
