@@ -1,5 +1,5 @@
 //! What the README files say is what the driver does.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
 use std::fs;
 use std::path::Path;
@@ -28,33 +28,32 @@ fn source() -> String {
     words.join(" ")
 }
 
-/// The messages in the first column of the table after `title`.
-fn messages(file: &str, title: &str) -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
-    let text = fs::read_to_string(path).unwrap();
+fn page(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// What stands in backticks in this column of the table after `title`.
+fn messages(file: &str, title: &str, column: usize) -> Vec<String> {
+    let text = page(file);
     let (_, section) = text.split_once(title).unwrap();
-    section
-        .lines()
-        .skip_while(|line| !line.starts_with("|---"))
-        .skip(1)
-        .take_while(|line| line.starts_with('|'))
-        .flat_map(|row| {
-            let cell = row.split('|').nth(1).unwrap().trim();
-            let spans = cell.split('`').skip(1).step_by(2);
-            spans.map(str::to_owned).collect::<Vec<_>>()
-        })
-        .collect()
+    let rows = section.lines().skip_while(|line| !line.starts_with("|---"));
+    let rows = rows.skip(1).take_while(|line| line.starts_with('|'));
+    let cells = rows.map(|row| row.split('|').nth(column).unwrap());
+    let spans = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    spans.map(str::to_owned).collect()
 }
 
 #[test]
 fn every_message_that_is_explained_is_one_that_the_driver_gives() {
     let source = source();
     let tables = [
-        ("README.md", "## When something fails"),
-        ("install/README.md", "## What can go wrong"),
+        ("docs/on-call.md", "Each refusal, with its word", 2),
+        ("docs/on-call.md", "What else a call may say", 1),
+        ("install/README.md", "## What can go wrong", 1),
     ];
-    for (file, title) in tables {
-        let messages = messages(file, title);
+    for (file, title, column) in tables {
+        let messages = messages(file, title, column);
         assert!(messages.len() > 5, "{file}: {messages:?}");
         let unknown: Vec<&str> = messages
             .iter()
@@ -66,10 +65,62 @@ fn every_message_that_is_explained_is_one_that_the_driver_gives() {
 }
 
 #[test]
-fn every_key_of_the_config_is_in_the_readme() {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = fs::read_to_string(top.join("README.md")).unwrap();
-    let example = fs::read_to_string(top.join("examples/config.toml")).unwrap();
+fn every_link_leads_to_a_file_or_a_heading() {
+    let pages = "README.md CONTRIBUTING.md install/README.md docs/architecture.md docs/limits.md \
+        docs/on-call.md docs/performance.md docs/reference.md docs/safety.md";
+    for name in pages.split_whitespace() {
+        let (text, dir) = (page(name), Path::new(name).parent().unwrap());
+        for link in text.split("](").skip(1) {
+            let link = link.split(')').next().unwrap();
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            if file.starts_with("https:") {
+                continue;
+            }
+            let file = if file.is_empty() {
+                name.into()
+            } else {
+                dir.join(file)
+            };
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(&file);
+            assert!(path.exists(), "{name}: {link}");
+            if !heading.is_empty() {
+                let headings = fs::read_to_string(path).unwrap();
+                assert!(
+                    headings.lines().any(|line| anchor(line) == heading),
+                    "{name}: {link}"
+                );
+            }
+        }
+    }
+}
+
+/// The anchor that a heading gets, as GitHub makes it.
+fn anchor(line: &str) -> String {
+    let title = line.trim_start_matches('#').trim().to_lowercase();
+    let kept = title
+        .chars()
+        .filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[test]
+fn the_picture_and_its_source_name_the_same_call_outs() {
+    let [picture, source] = ["docs/who-calls.svg", "docs/who-calls.mmd"].map(page);
+    for name in
+        "attach isattached detach waitforattach mountdevice mount unmount unmountdevice expandfs"
+            .split(' ')
+    {
+        assert!(picture.contains(name) && source.contains(name), "{name}");
+    }
+    assert!(
+        page("README.md").lines().count() <= 180,
+        "one reads it once"
+    );
+}
+
+#[test]
+fn every_key_of_the_config_is_in_the_reference() {
+    let [reference, example] = ["docs/reference.md", "examples/config.toml"].map(page);
     let keys: Vec<&str> = example
         .lines()
         .filter_map(|line| line.trim_start_matches('#').split_once(" = "))
@@ -78,27 +129,21 @@ fn every_key_of_the_config_is_in_the_readme() {
         .collect();
     assert!(keys.len() > 20, "{keys:?}");
     for key in keys {
-        assert!(
-            readme.contains(&format!("`{key}`")) || readme.contains(&format!("`{key} =")),
-            "{key}"
-        );
+        let ways = [format!("`{key}`"), format!("`{key} =")];
+        assert!(ways.iter().any(|way| reference.contains(way)), "{key}");
     }
 }
 
 #[test]
 fn the_readme_says_which_rust_is_needed() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     let wanted = concat!("Rust ", env!("CARGO_PKG_RUST_VERSION"), " or newer");
-    assert!(
-        fs::read_to_string(readme).unwrap().contains(wanted),
-        "{wanted}"
-    );
+    assert!(page("README.md").contains(wanted), "{wanted}");
 }
 
 #[test]
 fn every_test_that_docs_safety_names_exists() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = fs::read_to_string(top.join("docs/safety.md")).unwrap();
+    let text = page("docs/safety.md");
     let tests = text_below(&top.join("tests"));
     let named: Vec<&str> = text
         .split('`')

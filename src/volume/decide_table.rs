@@ -390,3 +390,11 @@ fn it_is_to_be_larger() {
         ("suspended by hand", |f, w| { larger(f, w); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),
     ]);
 }
+
+#[test]
+fn the_page_for_who_is_on_call_has_a_row_for_each_reason() {
+    let rows = include_str!("../../docs/on-call.md").lines();
+    let rows = rows.filter_map(|row| row.strip_prefix("| `")?.split_once("` | `"));
+    let words: Vec<&str> = rows.map(|(word, _)| word).collect();
+    assert_eq!(words, <Reason as strum::VariantNames>::VARIANTS);
+}

@@ -9,6 +9,7 @@ use crate::host::own_name;
 use crate::names::{Bytes, FsType, LvId};
 
 #[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
+#[cfg_attr(test, derive(strum::VariantNames))]
 #[strum(serialize_all = "kebab-case")] // a stable word for each, for programs
 pub enum Reason {
     NotAllowed(String),
