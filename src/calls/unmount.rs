@@ -15,7 +15,7 @@ use crate::volume::{Device, ensure_not_suspended, lock, volume_of};
 /// directory is touched.
 ///
 /// Without attach mode nobody calls `unmountdevice` and `detach`: there the last `unmount` of a
-/// volume also does their work.
+/// volume also does their work. In attach mode `unmountdevice` does that of `detach`.
 pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let config = config.or_default();
     let place = KubeletPath::of(dir);
@@ -38,7 +38,9 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
         }
         ensure_unmounted(host, &config.limits, dir, &table)?;
     }
-    if config.attach {
+    // `detach` follows the global mount's end, but not where kubelet has been restarted since: from
+    // 1.28 on it does not know any more that it has attached the volume.
+    if config.attach && !matches!(place, KubeletPath::Global) {
         return Ok(Reply::success());
     }
     if let KubeletPath::Pod { global } = &place {

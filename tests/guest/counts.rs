@@ -58,7 +58,7 @@ fn what_stands_already_is_answered_without_a_process() {
         &["unmount", pod],
         &["unmount", pod],
         &["detach", &volume.name, &host],
-        &["detach", &device],
+        &["detach", &device, &host],
     ];
     for args in calls {
         starts(&node, args, &[]);
@@ -98,16 +98,19 @@ fn activation_asks_lvm_once_and_changes_once() {
 
 #[test]
 fn detach_finds_the_volume_by_its_name_and_changes_once() {
+    let host = host_name();
     let node = Node::with_config(Mode::Attach, "deactivate = true");
     let (_group, volume) = Group::with_data("released");
     node.up_globally(&volume);
     let dir = node.global_dir(&volume);
-    starts(&node, &["unmountdevice", text(&dir)], &[UNMOUNT]);
-    starts(&node, &["detach", &volume.name], &[ASK, CHANGE]);
-    node.up_globally(&volume);
-    starts(&node, &["unmountdevice", text(&dir)], &[UNMOUNT]);
+    starts(&node, &["unmountdevice", text(&dir)], &[UNMOUNT, CHANGE]);
+    starts(&node, &["detach", &volume.name, &host], &[ASK]);
+    let attach = ["attach", &volume.json(), &host];
+    node.done(&attach);
+    starts(&node, &["detach", &volume.name, &host], &[ASK, CHANGE]);
+    node.done(&attach);
     // kubelet gives a name, a person may give the device: then nobody need be asked.
-    starts(&node, &["detach", &volume.device()], &[CHANGE]);
+    starts(&node, &["detach", &volume.device(), &host], &[CHANGE]);
 }
 
 #[test]
