@@ -9,10 +9,12 @@
 #   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
-#                                KUBELET=PATH names one, else it is built once from Debian's
-#                                sources; PEER=PATH names the bash script that nodes change from
+#                                KUBERNETES=DIR has it, as an official release unpacks or xz of
+#                                that, else Debian's 1.20 is built once from its sources;
+#                                PEER=PATH names the bash script that nodes change from
 #   tests/run.sh plane [CASE…]   the same as a node of a control plane: claims, the scheduler, the
-#                                controller that attaches, a node that goes down
+#                                controller that attaches, a node that goes down; KUBERNETES=DIR
+#                                has kube-apiserver, kube-controller-manager and kube-scheduler too
 #
 # The guest is a virtual machine where KVM works, else user-mode Linux, else an emulated machine;
 # MACHINE=vng or MACHINE=uml chooses. It has this machine's files, or with
@@ -61,12 +63,13 @@ esac
 export CARGO_TERM_COLOR=never
 unset CARGO_BUILD_TARGET
 DIR=$(mktemp -d --suffix=.flexvolume-lvm)
+TOP=$DIR # A step that runs beside another has a DIR of its own.
 UNDER_WAY= # tests are, so that a verdict is owed
 trap ended EXIT
 # What failed, and what the runners counted: files, since steps may run side by side.
 touch "$DIR/failed" "$DIR/counts"
 
-failed() { echo "$1" >> "$DIR/failed"; }
+failed() { echo "$1" >> "$TOP/failed"; }
 
 ended() {
     end_background
@@ -89,7 +92,7 @@ step() {
 # two cores, and kubelet and udev have a timing of their own. The result names what did not pass at
 # once: that is to be looked into, and more than two are no accident.
 once_more() {
-    local unsteady=$DIR/unsteady-$1 names
+    local unsteady=$TOP/unsteady-$1 names
     mapfile -t names < <(sed -n '/^failures:$/,$s/^    \([a-z0-9_]*::[a-z0-9_:]*\)$/\1/p' "$2" | sort -u)
     shift 2
     [ ${#names[@]} -gt 0 ] && [ ${#names[@]} -le 2 ] || return 1
@@ -102,7 +105,7 @@ once_more() {
 # run. VERSIONS is a file of what they ran on.
 count() {
     local ran passed again=0
-    [ ! -e "$DIR/unsteady-$1" ] || again=$(wc -l < "$DIR/unsteady-$1")
+    [ ! -e "$TOP/unsteady-$1" ] || again=$(wc -l < "$TOP/unsteady-$1")
     read -r ran passed < <(awk -v again="$again" '
         /^test result: / { passed += $4; failed += $6; results++ }
         END { print (results ? passed + failed - again : "none"), passed + 0 }' "$2")
@@ -112,7 +115,7 @@ count() {
     elif [ "$ran" != "$passed" ]; then
         failed "$1: $((ran - passed)) tests failed"
     fi
-    echo "$1 $ran $passed $([ $# -lt 3 ] || xargs < "$3")" >> "$DIR/counts"
+    echo "$1 $ran $passed $([ $# -lt 3 ] || xargs < "$3")" >> "$TOP/counts"
 }
 
 lint() {
@@ -340,7 +343,7 @@ verdict() {
     sed 's/^/FAILED /' "$DIR/failed"
     cat "$DIR"/unsteady-* 2> /dev/null | sed 's/^/UNSTEADY, passed at the second try: /' || true
     # Each with the versions that it ran on.
-    row='%-10s %4s %6s  %-9s %-10s %-9s %-8s %-11s %s\n'
+    row='%-14s %4s %6s  %-9s %-10s %-9s %-8s %-11s %s\n'
     # shellcheck disable=SC2059
     printf "$row" '' ran passed LVM util-linux e2fsprogs xfsprogs btrfs-progs Linux
     while read -r name ran passed versions; do
@@ -376,7 +379,16 @@ case $what in
         cat "$DIR/fuzzed"
         # A kubelet runs on this machine's files.
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED
+        # With a newer one, what differs is run on the oldest too. Packages are installed before.
+        if [ -n "${KUBERNETES:-}" ]; then
+            need_guest
+            need containerd:containerd runc:runc
+            (KUBERNETES='' need_kubernetes kubelet)
+            { (oldest_kubelet) > "$DIR/oldest.log" 2>&1 || failed oldest_kubelet; } &
+        fi
         kubelet
+        wait
+        cat "$DIR/oldest.log" 2> /dev/null || true
         [ -z "$WITH_PLANE" ] || plane
         ;;
     lint) lint ;;

@@ -4,18 +4,53 @@
 KUBELET_LIMIT=2400 # seconds for one boot with all that runs in it
 DISKS=             # the directory of the disks of a guest
 CASES_AT_ONCE=4    # in a guest
+PROGRAMS=          # the directory of the programs of Kubernetes
+VERSION=           # theirs
+# One life of a volume, and what the versions of kubelet differ in.
+DIFFERS=(lives::ext4 pods::two_pods names:: changes::a_wrong_option restarts:: interrupted::)
 
-# Sets KUBELET to a kubelet: the one that it names, or else one that is built here, once.
-need_kubelet() {
-    need containerd:containerd runc:runc ${PEER:+jq:jq}
-    if [ -n "${KUBELET:-}" ]; then
-        [ -x "$KUBELET" ] || die "KUBELET=$KUBELET is no executable"
-        KUBELET=$(realpath "$KUBELET")
-        return
+# need_kubernetes PROGRAM…: sets PROGRAMS to a directory with these programs, and VERSION to theirs.
+# They come from the directory that KUBERNETES names, as an official release unpacks or xz of that;
+# without it, they are built here, once. Nothing is downloaded but by apt.
+need_kubernetes() {
+    local program from
+    if [ -z "${KUBERNETES:-}" ]; then
+        PROGRAMS=$CACHE
+        for program in "$@"; do
+            [ -x "$CACHE/$program" ] || build_kubernetes "$program"
+        done
+    else
+        PROGRAMS=$DIR/kubernetes
+        mkdir -p "$PROGRAMS"
+        for program in "$@"; do
+            from=$(realpath -m "$KUBERNETES/$program")
+            [ -e "$from" ] || from=$(unpacked "$from.xz")
+            [ -x "$from" ] || die "KUBERNETES=$KUBERNETES has no $program that can be run, nor $program.xz"
+            ln -sfn "$from" "$PROGRAMS/$program"
+        done
     fi
-    KUBELET=$CACHE/kubelet
-    [ -x "$KUBELET" ] || build_kubernetes kubelet
+    VERSION=$("$PROGRAMS/$1" --version) || die "$1 does not run here"
+    VERSION=${VERSION##*v}
 }
+
+# unpacked FILE.xz: prints where in the cache the program is that is packed in it.
+unpacked() {
+    local name sum
+    [ -e "$1" ] || return 0
+    need xz:xz-utils >&2
+    sum=$(sha256sum < "$1")
+    name=$CACHE/$(basename "$1" .xz)-${sum:0:12}
+    if [ ! -x "$name" ]; then
+        mkdir -p "$CACHE"
+        xz --decompress --stdout "$1" > "$name.new"
+        chmod 755 "$name.new"
+        mv "$name.new" "$name"
+    fi
+    echo "$name"
+}
+
+# Whether the version is this one or newer: since 1.27.
+since() { printf '%s\n' "$1" "$VERSION" | sort --version-sort --check=quiet; }
 
 # build_kubernetes PROGRAM…: builds programs from Debian's source package, which holds all that
 # they need, and keeps them in the cache.
@@ -36,7 +71,7 @@ build_kubernetes() {
             nice go build -trimpath -ldflags "-s -w -X $set_to.gitVersion=$version \
                 -X $set_to.gitMajor=1 -X $set_to.gitMinor=${minor%%.*}" \
                 -o "$top/$program" "k8s.io/kubernetes/cmd/$program"
-        ) || die "$program did not build; with KUBELET= the tests take a kubelet that is there already"
+        ) || die "$program did not build; with KUBERNETES= the tests take programs that are there already"
         mv "$top/$program" "$CACHE/$program"
     done
 }
@@ -57,7 +92,7 @@ describe_api() {
 kubernetes_sources() {
     local top=$1 apt file version
     command -v apt-get > /dev/null ||
-        die "a kubelet is built from Debian's sources; elsewhere, name one with KUBELET="
+        die "Kubernetes is built from Debian's sources; elsewhere, name a directory of its programs with KUBERNETES="
     need dpkg-source:dpkg-dev
     say "fetching the sources of Kubernetes with apt"
     rm -rf "$top"
@@ -79,7 +114,7 @@ kubernetes_sources() {
             rm -r go/src/k8s.io/kubernetes/vendor/github.com/modern-go/reflect2 &&
             dpkg-source --no-check -x "$library"_*.dsc \
                 go/src/k8s.io/kubernetes/vendor/github.com/modern-go/reflect2 > /dev/null
-    ) || die "apt has no sources of Kubernetes here; name a kubelet with KUBELET="
+    ) || die "apt has no sources of Kubernetes here; name a directory of its programs with KUBERNETES="
     version=$(cd "$top/go/src/k8s.io/kubernetes" && dpkg-parsechangelog --show-field Version)
     # 1.20.5+really1.20.2-1.1 is 1.20.2.
     version=${version##*really}
@@ -116,6 +151,7 @@ kubelet_guest() {
         export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$DIR/again PEER=$DIR/script
         export FLEXVOLUME_LVM_RECORDER=$DIR/recorder FLEXVOLUME_LVM_IMAGE=$DIR/pod.tar
         export FLEXVOLUME_LVM_INSTALLER=$DIR/installer.tar KUBELET=$DIR/the-kubelet
+        export FLEXVOLUME_LVM_KUBERNETES=$VERSION
         $(plane_of_guest)
         { timeout $((KUBELET_LIMIT - 300)) $DIR/kubelet-cases --test-threads=$CASES_AT_ONCE $(printf ' %q' "$@") ||
             [ \$? != 124 ] || echo 'the cases did not end in time, and were stopped'; } 2>&1 |
@@ -137,12 +173,14 @@ kubelet_guest() {
     }
 }
 
-# Puts all that a kubelet and its cases need into $DIR.
+# kubelet_parts PROGRAM…: puts all that a kubelet and its cases need into $DIR, and names in PROGRAMS
+# where these programs of Kubernetes are.
 kubelet_parts() {
     local tests recorder
     [ -z "${SUITE:-}" ] || die "SUITE is for the guest's tests: a kubelet runs on this machine's files"
     need_guest
-    need_kubelet
+    need containerd:containerd runc:runc ${PEER:+jq:jq}
+    need_kubernetes "$@"
     tests=$(artifact --test kubelet)
     recorder=$(artifact --test recorder)
     if [ -z "$tests" ] || [ -z "$recorder" ]; then
@@ -152,7 +190,7 @@ kubelet_parts() {
     install "$recorder" "$DIR/recorder"
     install "$DRIVER" "$DIR/lvm"
     # Wherever they are: the guest may not see that place.
-    install "$KUBELET" "$DIR/the-kubelet"
+    install "$PROGRAMS/kubelet" "$DIR/the-kubelet"
     [ -z "${PEER:-}" ] || install "$PEER" "$DIR/script"
     pod_image "$DIR/pod.tar"
     new_disks "$DIR/disks"
@@ -179,26 +217,43 @@ keep_calls() {
     done
 }
 
+# call_table FILE…: what was called for each case, in order, each once if it came several times in a
+# row. What kubelet only asks is left out.
+call_table() {
+    say "calls of each case with Kubernetes $VERSION"
+    sed -n 's/.*"args":\["\([a-z]*\)".*"driver":"\([^"]*\)~lvm".*/\2 \1/p' "$@" | awk '
+        $2 ~ /^(init|getvolumename|isattached)$/ || last[$1] == $2 { next }
+        { last[$1] = $2; calls[$1] = calls[$1] " " $2 }
+        END { for (name in calls) printf "%-28s%s\n", name, calls[name] }' | sort
+}
+
 # A real kubelet drives the driver. Every call and its reply, and the logs of the run, are kept.
 kubelet() {
-    kubelet_parts
+    kubelet_parts kubelet
     DRIVER=$DIR/lvm install/image.sh "$DIR/installer.tar"
-    local without=(--skip plane::)
+    local without=(--skip plane::) steady=1 name=kubelet-$VERSION
     if [ -z "${PEER:-}" ]; then
         say "NOT RUN: changing from the bash script and back. The script is not part of this project; PEER=PATH names it"
         without+=(--skip the_script_is_replaced)
     fi
-    local steady=1
-    say "kubelet: pods on the driver's volumes"
+    say "$name: pods on the driver's volumes"
     kubelet_guest kubelet-1 --skip after_the_power_came_back "${without[@]}" "$@" || steady=
     if [ -e "$DIR/again" ]; then
-        step "kubelet after a power-off" kubelet_guest kubelet-2 after_the_power_came_back
+        step "$name after a power-off" kubelet_guest kubelet-2 after_the_power_came_back
     fi
     if [ -z "$steady" ]; then
         new_disks "$DIR/disks"
-        once_more kubelet "$DIR/kubelet-1.log" kubelet_guest kubelet-3 --exact || failed kubelet
+        once_more "$name" "$DIR/kubelet-1.log" kubelet_guest kubelet-3 --exact || failed "$name"
     fi
     cat "$DIR"/kubelet-?.log > "$DIR/kubelet.log"
-    keep_calls kubelet "$DIR"/kubelet-? "$DIR"/kubelet-?.jsonl
-    count kubelet "$DIR/kubelet.log"
+    keep_calls "$name" "$DIR"/kubelet-? "$DIR"/kubelet-?.jsonl
+    call_table "$DIR"/kubelet-?.jsonl
+    count "$name" "$DIR/kubelet.log"
+}
+
+# The same with the Kubernetes of Debian, which is the oldest that is tested, and what may differ.
+oldest_kubelet() {
+    DIR=$DIR/oldest
+    mkdir "$DIR"
+    KUBERNETES='' kubelet "${DIFFERS[@]}"
 }

@@ -19,9 +19,10 @@ fn the_driver_is_upgraded_while_pods_run(mode: Mode) {
     let inits = driver.count("init");
     driver.upgrade(&another_version(&case));
     before.answers(&driver, &volume);
-    let after = Pod::finding(&driver, "after", &volume);
+    let mut pods = before.makes_way(mode);
+    pods.push(Pod::finding(&driver, "after", &volume));
     assert!(driver.count("init") > inits, "kubelet has seen the new one");
-    all_end(&driver, mode, &volume, &[before, after]);
+    all_end(&driver, mode, &volume, &pods);
     driver.assert_no_failure();
 }
 
@@ -97,12 +98,12 @@ fn change_mode(from: Mode, to: Mode) {
     let (_running, _, driver, volume) = scene("changing", from);
     let one = Pod::answering(&driver, "one", &volume);
     one.says("written");
-    let two = Pod::finding(&driver, "two", &volume);
+    let two = inline_is_shared(from).then(|| Pod::finding(&driver, "two", &volume));
 
     driver.configure(to, "");
     one.answers(&driver, &volume);
-    let three = Pod::finding(&driver, "three", &volume);
-    for pod in [one, two, three] {
+    let beside = inline_is_shared(to).then(|| Pod::finding(&driver, "three", &volume));
+    for pod in [Some(one), two, beside].iter().flatten() {
         pod.ends();
     }
     volume.is_unmounted();

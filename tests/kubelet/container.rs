@@ -1,4 +1,5 @@
-//! The container of install/daemonset.yaml puts the driver into the kubelet that runs it.
+//! The installer puts the driver into a kubelet that runs, and takes it away: as a program, and as the
+//! container of install/daemonset.yaml.
 
 use serde_json::{Value, json};
 
@@ -38,5 +39,44 @@ fn the_daemonsets_container_installs_the_driver() {
     // The driver stays when its installer goes.
     installer.ends();
     let second = Pod::finding(&driver, "second", &volume);
+    all_end(&driver, Mode::MountOnly, &volume, &[second]);
+}
+
+#[test]
+fn a_running_kubelet_forgets_a_driver_that_is_uninstalled_and_takes_it_again() {
+    let _running = shared();
+    let case = "uninstalled";
+    let (driver, volume) = (Driver::installed(case), Volume::new(case, "data"));
+    let exec = format!("{KUBELET}/exec");
+    let program = from_environment("FLEXVOLUME_LVM_DRIVER");
+    let lvm = |command| {
+        run(
+            &program,
+            &[command, "--plugin-dir", &exec, "--vendor", case],
+        )
+    };
+    let said = lvm("install");
+    assert!(!said.contains("warning"), "{said}");
+    let doctor = format!("{exec}/{case}~lvm/lvm doctor || true");
+    let doctor = run("sh", &["-c", &doctor]);
+    let lines: Vec<_> = doctor
+        .lines()
+        .filter(|line| line.contains("kubelet (pid"))
+        .collect();
+    let version = from_environment("FLEXVOLUME_LVM_KUBERNETES");
+    let healthy = |line: &str| line.starts_with("ok") && line.ends_with(&format!(" is {version}"));
+    assert!(lines.len() == 1 && healthy(lines[0]), "{doctor}");
+    let first = Pod::written(&driver, "first", &volume);
+    all_end(&driver, Mode::MountOnly, &volume, &[first]);
+
+    lvm("uninstall");
+    let second = Pod::reading(&driver, "second", &volume);
+    wait_until("kubelet knows no such driver", || {
+        let log = kubelet_log();
+        let mut lines = log.lines().filter(|line| line.contains(&second.name));
+        lines.any(|line| line.contains("no volume plugin matched"))
+    });
+    lvm("install");
+    second.says("kept");
     all_end(&driver, Mode::MountOnly, &volume, &[second]);
 }

@@ -24,6 +24,13 @@ const LOGS: &str = "/run/log";
 static CHILD: Mutex<Option<Child>> = Mutex::new(None);
 static USERS: RwLock<()> = RwLock::new(());
 
+/// Whether Kubernetes is 1.`minor` or newer.
+pub fn since(minor: u32) -> bool {
+    let version = from_environment("FLEXVOLUME_LVM_KUBERNETES");
+    let own: Option<u32> = version.split('.').nth(1).and_then(|own| own.parse().ok());
+    own.unwrap_or_else(|| panic!("{version} is no version")) >= minor
+}
+
 /// kubelet is running, and stays so as long as this is held.
 pub fn shared() -> RwLockReadGuard<'static, ()> {
     static READY: OnceLock<()> = OnceLock::new();
@@ -138,7 +145,6 @@ pub fn start_kubelet() {
     let mut args = vec![
         "--config",
         config,
-        "--container-runtime=remote",
         "--container-runtime-endpoint=unix:///run/containerd/containerd.sock",
         // Events are logged from level 3 on.
         "--v=2",
@@ -146,6 +152,9 @@ pub fn start_kubelet() {
         // The statistics of containers, which cost much time here.
         "--housekeeping-interval=60s",
     ];
+    if !since(27) {
+        args.push("--container-runtime=remote");
+    }
     let name = format!("--hostname-override={}", plane::node());
     if plane::api::is_there() {
         text = plane::join(&text);
@@ -197,10 +206,23 @@ pub fn refusal(mode: Mode, pod: &str, words: &str) -> String {
     })
 }
 
-/// Waits until kubelet's log has a line whose quoted text, after what `find` splits off, holds
-/// these words, and returns the text.
+/// Waits until kubelet has stumbled over a volume that another pod has as well.
+pub fn stumbles_over(driver: &Driver, volume: &Volume) {
+    let name = format!("{{volumeName:{}/{} ", driver.name(), volume.name);
+    wait_until(&format!("kubelet panics over {name}"), || {
+        let log = kubelet_log();
+        let mut lines = log.lines().filter(|line| line.contains(&name));
+        lines.any(|line| line.contains("recovered from panic"))
+    });
+}
+
+/// Waits until kubelet's log has a line whose text, after what `find` splits off, holds these words,
+/// and returns the text. It may be quoted.
 fn logged(words: &str, find: impl Fn(&str) -> Option<(&str, &str)>) -> String {
-    let text = |line: &str| serde_json::from_str::<String>(find(line)?.1).ok();
+    let text = |line: &str| {
+        let (_, text) = find(line)?;
+        Some(serde_json::from_str(text).unwrap_or_else(|_| text.to_owned()))
+    };
     wait_for(&format!("kubelet says {words:?}"), || {
         let log = kubelet_log();
         log.lines()

@@ -62,7 +62,9 @@ mod prelude {
     pub use crate::plane::deployment::Deployment;
     pub use crate::plane::pair::Pair;
     pub use crate::plane::{NODE, NODE_DOWN, api, controller_root, driver_of_controller, node};
-    pub use crate::pod::{Pod, all_end, ending, scene};
+    pub use crate::pod::{
+        Pod, all_end, ending_with, inline_is_shared, last_call, last_call_after_restart, scene,
+    };
     pub use crate::support::reply::Reply;
     pub use crate::support::{BOTH_MODES, Mode, run, sh};
     pub use crate::volume::Volume;

@@ -189,6 +189,16 @@ impl Pod {
         self.is_gone();
     }
 
+    /// Ends where kubelet gives its inline volume to no other pod meanwhile, and is returned where
+    /// it goes on.
+    pub fn makes_way(self, mode: Mode) -> Vec<Self> {
+        if inline_is_shared(mode) {
+            return vec![self];
+        }
+        self.ends();
+        Vec::new()
+    }
+
     /// Where kubelet has the volume for this pod.
     pub fn volume_dir(&self, driver: &Driver, volume: &Volume) -> PathBuf {
         let volumes = format!("pods/{}/volumes/{}~lvm", self.uid, driver.case);
@@ -206,17 +216,18 @@ pub fn scene(case: &str, mode: Mode) -> (impl Drop, String, Driver, Volume) {
 /// Takes the pods from kubelet, and waits until neither they nor the mounts of their volume are on
 /// the node, and the last calls have been made.
 pub fn all_end(driver: &Driver, mode: Mode, volume: &Volume, pods: &[Pod]) {
-    ending(driver, mode, volume, pods)();
+    ending_with(last_call(mode), driver, volume, pods)();
 }
 
-/// The same in two steps, so that others can end meanwhile: what it returns waits.
-pub fn ending<'a>(
+/// The same in two steps, so that others can end meanwhile: what it returns waits. `last` is the
+/// call-out that follows after that.
+pub fn ending_with<'a>(
+    last: Option<&'static str>,
     driver: &'a Driver,
-    mode: Mode,
     volume: &'a Volume,
     pods: &'a [Pod],
 ) -> impl FnOnce() + 'a {
-    let detached = driver.count("detach");
+    let before = last.map_or(0, |last| driver.count(last));
     for pod in pods {
         pod.delete();
     }
@@ -225,10 +236,27 @@ pub fn ending<'a>(
             pod.is_gone();
         }
         volume.is_unmounted();
-        if mode == Mode::Attach {
-            driver.has_answered("detach", detached + 1);
+        if let Some(last) = last {
+            driver.has_answered(last, before + 1);
         }
     }
+}
+
+/// What kubelet calls after a volume is unmounted, where it attaches by itself.
+pub fn last_call(mode: Mode) -> Option<&'static str> {
+    (mode == Mode::Attach).then_some("detach")
+}
+
+/// The same of a volume that a kubelet has found when it started: it does not know any more that it
+/// has attached it, since 1.28.
+pub fn last_call_after_restart(mode: Mode) -> Option<&'static str> {
+    last_call(mode).map(|last| if since(28) { "unmountdevice" } else { last })
+}
+
+/// Whether a second pod of the node gets an inline volume that another one has. Since 1.27 kubelet
+/// looks at the `PersistentVolume` of one that it has attached, and there is none.
+pub fn inline_is_shared(mode: Mode) -> bool {
+    mode == Mode::MountOnly || !since(27)
 }
 
 fn manifest_of(pod: &str) -> PathBuf {

@@ -10,6 +10,7 @@ in_both_modes! {
     fs_group_owns_what_is_in_the_volume
     a_sub_path_is_all_that_the_container_sees
     the_summary_shows_the_size_of_the_volume
+    a_container_with_a_copy_of_the_mounts_holds_up_no_other_pod
 }
 
 fn two_pods_share_one_volume(mode: Mode) {
@@ -17,11 +18,20 @@ fn two_pods_share_one_volume(mode: Mode) {
     let one = Pod::writing(&driver, "one", &volume, "shared");
     one.says("written");
     let two = Pod::reading(&driver, "two", &volume);
+    if !inline_is_shared(mode) {
+        stumbles_over(&driver, &volume);
+        assert_eq!(two.log(), "", "it waits for the first");
+        one.ends();
+    }
     two.says("shared");
-    one.ends();
+    if inline_is_shared(mode) {
+        one.ends();
+    }
+    let mut pods = two.makes_way(mode);
     let three = Pod::reading(&driver, "three", &volume);
     three.says("shared");
-    all_end(&driver, mode, &volume, &[two, three]);
+    pods.push(three);
+    all_end(&driver, mode, &volume, &pods);
     driver.assert_no_failure();
 }
 
@@ -31,10 +41,12 @@ fn a_read_only_pod_reads_and_cannot_write(mode: Mode) {
     let read_only = volume.clone().read_only();
 
     let writer = Pod::written(&driver, "writer", &volume);
+    let mut pods = writer.makes_way(mode);
     let beside = Pod::new(&driver, "beside", &read_only, lines).started();
     beside.says("kept");
     beside.says("refused");
-    all_end(&driver, mode, &volume, &[writer, beside]);
+    pods.push(beside);
+    all_end(&driver, mode, &volume, &pods);
 
     let by_itself = Pod::new(&driver, "alone", &read_only, lines).started();
     by_itself.says("kept");
@@ -61,9 +73,11 @@ fn a_sub_path_is_all_that_the_container_sees(mode: Mode) {
     let part = Pod::new(&driver, "part", &volume, lines);
     let part = part.with(mount, "subPath", "inner".into()).started();
     part.says("page");
+    let mut pods = part.makes_way(mode);
     let whole = Pod::new(&driver, "whole", &volume, "cat /data/inner/page").started();
     whole.says("inside");
-    all_end(&driver, mode, &volume, &[part, whole]);
+    pods.push(whole);
+    all_end(&driver, mode, &volume, &pods);
     driver.assert_no_failure();
 }
 
@@ -87,6 +101,20 @@ fn the_summary_shows_the_size_of_the_volume(mode: Mode) {
     assert!(used < 10 << 20, "{used}");
     all_end(&driver, mode, &volume, &[pod]);
     driver.assert_no_failure();
+}
+
+/// As agents that look at the whole host have it: what is unmounted later stays mounted in there.
+fn a_container_with_a_copy_of_the_mounts_holds_up_no_other_pod(mode: Mode) {
+    let (_running, _, driver, volume) = scene("copy", mode);
+    let first = Pod::written(&driver, "first", &volume);
+    let host = json!([{"name": volume.name, "hostPath": {"path": KUBELET}}]);
+    let agent = Pod::new(&driver, "agent", &volume, "echo looks");
+    let agent = agent.with("/spec", "volumes", host).started();
+    agent.says("looks");
+    first.ends();
+    let next = Pod::finding(&driver, "next", &volume);
+    agent.ends();
+    all_end(&driver, mode, &volume, &[next]);
 }
 
 /// What kubelet publishes of a pod's volume.

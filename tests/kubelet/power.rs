@@ -40,7 +40,7 @@ fn finds_its_data(mode: Mode, fs: &str) {
     let volume = Volume::that_is_there(&case, fs);
     let pod = Pod::that_was_started(&format!("{case}-{fs}"));
     pod.says("found kept");
-    all_end(&driver, mode, &volume, &[pod]);
+    ending_with(last_call_after_restart(mode), &driver, &volume, &[pod])();
     driver.assert_no_failure();
 }
 

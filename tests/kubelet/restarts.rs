@@ -1,12 +1,13 @@
 //! kubelet is killed and started again.
 //!
-//! A pod that goes while kubelet is down is among the cases of the control plane: a standalone
+//! A pod that goes while kubelet is down is among the cases of the control plane too: a standalone
 //! kubelet 1.20 panics when it finds a volume that no pod wants.
 
 use std::fs;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use serde_json::{Value, json};
 
 use crate::interrupted::Gate;
 use crate::prelude::*;
@@ -52,10 +53,10 @@ fn next_pods_find_the_data(lives: &mut [Life]) {
 }
 
 /// All at once: most of it is waiting.
-fn end(lives: &mut [Life]) {
+fn end(lives: &mut [Life], last: fn(Mode) -> Option<&'static str>) {
     let ends: Vec<_> = lives
         .iter()
-        .map(|life| ending(&life.driver, life.mode, &life.volume, &life.pods))
+        .map(|life| ending_with(last(life.mode), &life.driver, &life.volume, &life.pods))
         .collect();
     for ended in ends {
         ended();
@@ -65,22 +66,98 @@ fn end(lives: &mut [Life]) {
     }
 }
 
+/// kubelet has found by itself that the volume is mounted: with what little it knows of it, and
+/// without the node's pods. So it asks for the device of one that it has attached, under no name.
+fn assert_found_again(life: &Life, calls_before: usize) {
+    if life.mode == Mode::Attach {
+        life.driver.has_answered("waitforattach", 2);
+    }
+    let calls = life.driver.calls().split_off(calls_before);
+    let made = |name: &str| calls.iter().find(|call| call.args[0] == name);
+    for name in ["attach", "mountdevice", "mount", "unmount", "detach"] {
+        assert!(made(name).is_none(), "{name}: {calls:#?}");
+    }
+    if life.mode == Mode::Attach {
+        let little = json!({
+            "kubernetes.io/fsType": "",
+            "kubernetes.io/pvOrVolumeName": life.volume.name,
+            "kubernetes.io/readwrite": "rw",
+        });
+        let asks = made("getvolumename").expect("it wants to know the name");
+        let options: Value = serde_json::from_str(&asks.args[1]).unwrap();
+        assert_eq!(options, little);
+        assert_eq!(made("waitforattach").unwrap().args[1], "");
+    }
+}
+
 #[test]
 fn a_pod_that_is_still_wanted_keeps_its_volume() {
     let _kubelet = alone();
     let mut lives = running_pods("wanted");
+    let calls: Vec<_> = lives.iter().map(|life| life.driver.calls().len()).collect();
     kill_kubelet();
     start_kubelet();
     for life in &lives {
         life.pods[0].answers(&life.driver, &life.volume);
     }
-    // kubelet has found out again what is mounted when a pod comes that needs it.
-    next_pods_find_the_data(&mut lives);
+    if since(28) {
+        for (life, before) in lives.iter().zip(calls) {
+            assert_found_again(life, before);
+        }
+    }
     for life in &lives {
         let log = life.pods[0].log();
         assert_eq!(log.matches("written").count(), 1, "it ran on");
     }
-    end(&mut lives);
+    if since(27) {
+        end(&mut lives, last_call_after_restart);
+    }
+    // kubelet has found out again what is mounted when a pod comes that needs it.
+    next_pods_find_the_data(&mut lives);
+    end(&mut lives, last_call);
+    for life in lives {
+        life.driver.assert_no_failure();
+    }
+}
+
+/// With `deactivate = true`. kubelet does not know that it has attached the volume: `unmountdevice`
+/// is the last call then.
+#[test]
+fn a_pod_that_went_meanwhile_leaves_no_mount_and_no_active_volume() {
+    if !since(28) {
+        println!("a standalone kubelet 1.20 panics when it finds a volume that no pod wants");
+        return;
+    }
+    let _kubelet = alone();
+    let mut lives = running_pods("went");
+    for life in &lives {
+        life.driver.configure(life.mode, "deactivate = true");
+    }
+    kill_kubelet();
+    let calls: Vec<_> = lives.iter().map(|life| life.driver.calls().len()).collect();
+    for life in &lives {
+        life.pods[0].delete();
+    }
+    start_kubelet();
+    for (life, before) in lives.iter_mut().zip(calls) {
+        life.pods[0].is_gone();
+        life.volume.is_unmounted();
+        wait_until("the volume is not active", || {
+            life.volume.field("lv_active") != "active"
+        });
+        let calls = life.driver.calls().split_off(before);
+        let mut names: Vec<_> = calls.iter().map(|call| call.args[0].as_str()).collect();
+        names.retain(|name| !matches!(*name, "init" | "getvolumename"));
+        names.dedup();
+        let want = match life.mode {
+            Mode::Attach => "unmount unmountdevice",
+            Mode::MountOnly => "unmount",
+        };
+        assert_eq!(names.join(" "), want);
+        life.pods.clear();
+    }
+    next_pods_find_the_data(&mut lives);
+    end(&mut lives, last_call);
     for life in lives {
         life.driver.assert_no_failure();
     }
@@ -141,9 +218,9 @@ fn a_mkfs_that_was_going_on_ends_well() {
     for life in &lives {
         life.pods[0].says("written");
     }
-    end(&mut lives);
+    end(&mut lives, last_call_after_restart);
     next_pods_find_the_data(&mut lives);
-    end(&mut lives);
+    end(&mut lives, last_call);
 }
 
 /// Kills the processes with these words in their command line, in this order.

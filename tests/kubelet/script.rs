@@ -19,8 +19,9 @@ fn the_script_is_replaced_by_the_driver_and_back_with_nothing_lost() {
     assert_eq!(volume.tags(), "", "the script records nothing");
 
     driver.upgrade(&from_environment("FLEXVOLUME_LVM_DRIVER"));
-    let new = Pod::finding(&driver, "new", &volume);
     old.answers(&driver, &volume);
+    let mut pods = old.makes_way(mode);
+    let new = Pod::finding(&driver, "new", &volume);
     // What the script has mounted, the driver takes off.
     all_end(&driver, mode, &xfs, &[old_xfs]);
     let new_xfs = Pod::finding(&driver, "new-xfs", &xfs);
@@ -31,11 +32,15 @@ fn the_script_is_replaced_by_the_driver_and_back_with_nothing_lost() {
     );
 
     driver.upgrade(&script);
-    new.ends();
+    if inline_is_shared(mode) {
+        new.ends();
+    } else {
+        pods.push(new);
+    }
     // What the driver has mounted, the script takes off.
     all_end(&driver, mode, &xfs, &[new_xfs]);
     let last = Pod::finding(&driver, "last", &xfs);
     all_end(&driver, mode, &xfs, &[last]);
-    all_end(&driver, mode, &volume, &[old]);
+    all_end(&driver, mode, &volume, &pods);
     driver.assert_no_failure();
 }

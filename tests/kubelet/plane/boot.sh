@@ -19,7 +19,8 @@ in_background() {
 
 end_background() {
     [ ${#BACKGROUND[@]} -gt 0 ] || return 0
-    kill "${BACKGROUND[@]}" 2> /dev/null || true
+    # An API server that is asked to end waits for etcd, which may have ended first.
+    kill -KILL "${BACKGROUND[@]}" 2> /dev/null || true
     wait "${BACKGROUND[@]}" || true
     BACKGROUND=()
 }
@@ -46,11 +47,11 @@ answers() {
 # Starts etcd, the API server, the scheduler, and the controllers of nodes, pods and volumes. The
 # controllers' driver is in $DIR/controller, where the recorder writes as well.
 start_plane() {
-    local program here=$DIR/plane etcd_port port
+    local here=$DIR/plane etcd_port port no_port=(--port=0) evictions=
     need etcd:etcd-server curl:curl openssl:openssl python3:python3
-    for program in kube-apiserver kube-controller-manager kube-scheduler; do
-        [ -x "$CACHE/$program" ] || build_kubernetes "$program"
-    done
+    ! since 1.24 || no_port=()
+    # The controller of nodes did that before.
+    ! since 1.29 || evictions=,taint-eviction-controller
     mkdir -p "$here" "$DIR"/controller/{exec,drivers}
     ln "$DIR/lvm" "$DIR/recorder" "$DIR/controller/"
     touch "$DIR/controller/calls.jsonl"
@@ -65,13 +66,14 @@ start_plane() {
         'node-in-the-guest,system:node:node-in-the-guest,2,"system:nodes"' \
         'node-that-goes-down,system:node:node-that-goes-down,3,"system:nodes"' > "$here/tokens"
     # The guest sees 127.0.0.1 of this machine as 10.0.2.2. Pods have no service accounts.
-    in_background apiserver "$CACHE/kube-apiserver" --bind-address=127.0.0.1 --secure-port="$port" \
+    in_background apiserver "$PROGRAMS/kube-apiserver" --bind-address=127.0.0.1 --secure-port="$port" \
         --etcd-servers="http://127.0.0.1:$etcd_port" --cert-dir="$here/certificates" \
         --token-auth-file="$here/tokens" --authorization-mode=Node,RBAC \
         --enable-admission-plugins=NodeRestriction --disable-admission-plugins=ServiceAccount \
         --service-account-issuer=https://localhost --service-cluster-ip-range=10.96.0.0/16 \
         --service-account-key-file="$here/key" --service-account-signing-key-file="$here/key"
     export FLEXVOLUME_LVM_API=https://127.0.0.1:$port FLEXVOLUME_LVM_CONTROLLER=$DIR/controller
+    export FLEXVOLUME_LVM_KUBERNETES=$VERSION
     until_true 120 answers "$FLEXVOLUME_LVM_API" || {
         tail -n 20 "$here/etcd.log" "$here/apiserver.log"
         die "the API server does not answer"
@@ -82,11 +84,11 @@ start_plane() {
         "clusters": [{"name": "test", "cluster": {"server": "%s", "insecure-skip-tls-verify": true}}],
         "users": [{"name": "admin", "user": {"token": "admin"}}]}' "$FLEXVOLUME_LVM_API" > "$here/kubeconfig"
     FLEXVOLUME_LVM_RECORD=$DIR/controller/calls.jsonl in_background controller-manager \
-        "$CACHE/kube-controller-manager" --kubeconfig="$here/kubeconfig" --leader-elect=false \
-        --port=0 --secure-port=0 --flex-volume-plugin-dir="$DIR/controller/exec" --v=4 \
-        --controllers=attachdetach,persistentvolume-binder,persistentvolume-expander,pv-protection,pvc-protection,nodelifecycle,deployment,replicaset
-    in_background scheduler "$CACHE/kube-scheduler" --kubeconfig="$here/kubeconfig" \
-        --leader-elect=false --port=0 --secure-port=0 --v=2
+        "$PROGRAMS/kube-controller-manager" --kubeconfig="$here/kubeconfig" --leader-elect=false \
+        "${no_port[@]}" --secure-port=0 --flex-volume-plugin-dir="$DIR/controller/exec" --v=4 \
+        --controllers=attachdetach,persistentvolume-binder,persistentvolume-expander,pv-protection,pvc-protection,nodelifecycle,podgc,deployment,replicaset$evictions
+    in_background scheduler "$PROGRAMS/kube-scheduler" --kubeconfig="$here/kubeconfig" \
+        --leader-elect=false "${no_port[@]}" --secure-port=0 --v=2
 }
 
 # stop_plane NUMBER: ends it, and keeps its logs and the record of the controllers' calls.
@@ -188,20 +190,22 @@ plane_again() {
 
 # The driver on nodes and for the controllers.
 plane() {
-    local tests
+    local tests name
     # Both kinds of guest get the same network, without any privilege here.
     local VNG_OPTIONS=(--network user --no-dhcp) UML_OPTIONS=("eth0=slirp,,slirp-fullbolt")
     # For the most part they wait for kubelet and the controllers.
     local CASES_AT_ONCE=8
-    kubelet_parts
+    kubelet_parts kubelet kube-apiserver kube-controller-manager kube-scheduler
+    name=plane-$VERSION
     [ "$MACHINE" != uml ] || need slirp-fullbolt:slirp
     mapfile -t tests < <("$DIR/kubelet-cases" --list "$@" | sed -n 's/^\(plane::.*\): test$/\1/p')
     [ ${#tests[@]} -gt 0 ] || die "no test with a control plane has such a name"
     if ! plane_round 1 "${tests[@]}"; then
         cat "$DIR"/plane-1-*.log > "$DIR/plane.log"
-        once_more plane "$DIR/plane.log" plane_again || failed plane
+        once_more "$name" "$DIR/plane.log" plane_again || failed "$name"
     fi
     cat "$DIR"/plane-?-*.log > "$DIR/plane.log"
-    keep_calls plane "$DIR"/plane-*
-    count plane "$DIR/plane.log"
+    keep_calls "$name" "$DIR"/plane-*
+    call_table "$DIR"/plane-*.jsonl
+    count "$name" "$DIR/plane.log"
 }

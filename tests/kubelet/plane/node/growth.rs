@@ -6,6 +6,27 @@ use crate::prelude::*;
 
 in_both_modes! {
     a_claim_grows_until_its_pod_sees_the_space
+    a_claim_grows_whose_pod_went_before_the_node_did_its_part
+}
+
+fn ask_for(volume: &Volume, size: &str) {
+    let wish = json!({"spec": {"resources": {"requests": {"storage": size}}}});
+    api::patch(&format!("persistentvolumeclaims/{}", volume.name), &wish);
+}
+
+/// Waits until the claim has this size, and nothing is left to be done: not on the controller, not
+/// on the node.
+fn has_grown(volume: &Volume, size: &str) {
+    wait_until(&format!("{} has {size}", volume.name), || {
+        let status = claim_of(volume)["status"].take();
+        status["capacity"]["storage"] == size && !has_condition(&status, "")
+    });
+}
+
+/// Whether the claim's status has a condition whose type begins with this.
+fn has_condition(status: &Value, kind: &str) -> bool {
+    let mut all = status["conditions"].as_array().into_iter().flatten();
+    all.any(|one| one["type"].as_str().unwrap_or("").starts_with(kind))
 }
 
 fn a_claim_grows_until_its_pod_sees_the_space(mode: Mode) {
@@ -22,21 +43,62 @@ fn a_claim_grows_until_its_pod_sees_the_space(mode: Mode) {
     let pod = Pod::new(&pair.node, "web", &volume, lines).started();
     pod.says("written");
 
-    let wish = json!({"spec": {"resources": {"requests": {"storage": "64Mi"}}}});
-    api::patch(&format!("persistentvolumeclaims/{}", volume.name), &wish);
+    ask_for(&volume, "64Mi");
     pod.says("grown");
     pod.says("kept");
-    wait_until("the claim says so", || {
-        let status = claim_of(&volume)["status"].take();
-        status["capacity"]["storage"] == "64Mi" && has_no_conditions(&status)
-    });
+    has_grown(&volume, "64Mi");
     assert_eq!(volume.field("lv_size"), "64.00m");
     pair.all_end(&volume, &[pod]);
     pair.assert_no_failure();
     assert!(pair.node.count("expandfs") >= 1);
 }
 
-/// Nothing is left to be done: not on the controller, not on the node.
-fn has_no_conditions(status: &Value) -> bool {
-    status["conditions"].as_array().is_none_or(Vec::is_empty)
+fn a_claim_grows_whose_pod_went_before_the_node_did_its_part(mode: Mode) {
+    let _running = shared();
+    let case = mode.case("growth-later");
+    let pair = Pair::new(&case, mode);
+    let volume = Volume::new(&case, "data").called(&format!("{case}-data"));
+    let volume = claim(&pair.node, &volume);
+    let first = Pod::written(&pair.node, "first", &volume);
+    pair.all_end(&volume, &[first]);
+    ask_for(&volume, "64Mi");
+    wait_until("the controller has done its part", || {
+        has_condition(&claim_of(&volume)["status"], "FileSystemResizePending")
+    });
+    assert_eq!(volume.field("lv_size"), "32.00m");
+
+    let second = Pod::finding(&pair.node, "second", &volume);
+    has_grown(&volume, "64Mi");
+    assert_eq!(volume.field("lv_size"), "64.00m");
+    pair.all_end(&volume, &[second]);
+    pair.assert_no_failure();
+}
+
+/// kubelet grows before it lets the next pod start. The way out is to ask for less.
+#[test]
+fn a_growth_that_fails_holds_up_the_next_pod_until_the_claim_asks_for_less() {
+    if !since(34) {
+        println!("a claim cannot ask for less before 1.34");
+        return;
+    }
+    let _running = shared();
+    let (case, mode) = ("growth-fails", Mode::MountOnly);
+    let limit = format!("[volume_group.{GROUP}]\nmax_size = \"40m\"\n");
+    let pair = Pair::of(Driver::with_config(case, mode, &limit), mode);
+    let volume = Volume::new(case, "data").called(&format!("{case}-data"));
+    let volume = claim(&pair.node, &volume);
+    let first = Pod::written(&pair.node, "first", &volume);
+    ask_for(&volume, "64Mi");
+    wait_until("the claim says why", || {
+        let status = claim_of(&volume)["status"].take();
+        has_condition(&status, "NodeResizeError") && status.to_string().contains("max_size")
+    });
+    pair.all_end(&volume, &[first]);
+
+    let second = Pod::reading(&pair.node, "second", &volume);
+    event(&second.name, "FailedMount", "max_size");
+    assert_eq!(second.log(), "", "it waits");
+    ask_for(&volume, "36Mi");
+    second.says("kept");
+    pair.all_end(&volume, &[second]);
 }
