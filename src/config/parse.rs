@@ -1,21 +1,12 @@
 //! From the text of the file to a [`Config`], or to one line that says where it is wrong.
 
-use std::iter::once;
 use std::ops::Range;
 
 use serde::Deserialize;
-use serde::de::value::{Error, MapDeserializer};
 use toml::de::{DeTable, Deserializer};
 
-use super::{Config, FsConfig, Limits, VolumeGroup, values};
+use super::{Config, values};
 use crate::names::nearest;
-
-/// Keys that an earlier version knew, and what to do about them.
-const CUT: [(&str, &str); 1] = [(
-    "stale_backups",
-    "backup superblocks of xfs and btrfs no longer keep a blank volume from being formatted; remove \
-     this line",
-)];
 
 impl Config {
     /// Parses the text of a config file. An error is one line with `file`, the line and the key.
@@ -35,15 +26,12 @@ impl Config {
             said(offset, &format!("at {words:?}"), &why.join(" "))
         })?;
         let keys = keys(document.get_ref(), &[]);
-        if let Some(key) = keys.iter().find(|key| !key.is_table_or_need_not_be()) {
-            return Err(said(key.value.start, &key.path(), "this is not a table"));
-        }
         let values = Deserializer::from(document.clone());
         let mut config = Config::deserialize(values).map_err(|e| {
             let offset = e.span().map_or(0, |span| span.start);
             let key = keys.iter().rfind(|key| key.is_at(offset));
             let path = key.map(Key::path).unwrap_or_default();
-            said(offset, &path, &why_wrong(&path, e.message()))
+            said(offset, &path, &why_wrong(e.message()))
         })?;
         file.clone_into(&mut config.file);
         values::fit_together(&config).map_err(|(path, why)| {
@@ -76,7 +64,6 @@ struct Key<'a> {
     names: Vec<&'a str>,
     name: Range<usize>,
     value: Range<usize>,
-    is_table: bool,
 }
 
 impl Key<'_> {
@@ -88,15 +75,6 @@ impl Key<'_> {
     fn is_at(&self, offset: usize) -> bool {
         self.name.contains(&offset) || self.value.contains(&offset)
     }
-
-    /// serde would take a list in the place of a table, for its keys in their order.
-    fn is_table_or_need_not_be(&self) -> bool {
-        let must_be_table = matches!(
-            self.names.as_slice(),
-            ["limits"] | ["filesystem" | "volume_group", _] | ["volume_group", _, "filesystem", _]
-        );
-        self.is_table || !must_be_table
-    }
 }
 
 /// Every key of a table, each before those inside it.
@@ -104,13 +82,12 @@ fn keys<'a>(table: &'a DeTable, above: &[&'a str]) -> Vec<Key<'a>> {
     let mut all = Vec::new();
     for (name, value) in table {
         let names = [above, &[name.get_ref().as_ref()]].concat();
-        let inner = value.get_ref().as_table();
-        let below = inner.map(|table| keys(table, &names));
+        let below = value.get_ref().as_table();
+        let below = below.map(|table| keys(table, &names));
         all.push(Key {
             names,
             name: name.span(),
             value: value.span(),
-            is_table: inner.is_some(),
         });
         all.extend(below.unwrap_or_default());
     }
@@ -118,46 +95,19 @@ fn keys<'a>(table: &'a DeTable, above: &[&'a str]) -> Vec<Key<'a>> {
 }
 
 /// What serde has to say, and of an unknown key what was probably meant.
-fn why_wrong(path: &str, message: &str) -> String {
+fn why_wrong(message: &str) -> String {
     let unknown = message.strip_prefix("unknown field `");
     let Some((key, known)) = unknown.and_then(|rest| rest.split_once("`, expected ")) else {
         return message.to_owned();
     };
-    if let Some((_, advice)) = CUT.iter().find(|(cut, _)| *cut == key) {
-        return format!("this key is gone: {advice}");
+    if key == "stale_backups" {
+        return "this key is gone: backup superblocks of xfs and btrfs no longer keep a blank volume \
+                from being formatted; remove this line"
+            .to_owned();
     }
     let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
     if let Some(near) = nearest(key, &known) {
         return format!("unknown key; did you mean {near:?}?");
     }
-    if let Some(place) = place_of(key) {
-        return format!("unknown key; it belongs {place}");
-    }
-    let known = known.join(", ");
-    if path.starts_with("volume_group.") {
-        return format!(
-            "unknown key; known here: {known}; a volume group's name with a dot in it is written \
-             in quotes: [volume_group.\"my.group\"]"
-        );
-    }
-    format!("unknown key; known here: {known}")
-}
-
-/// Where a key belongs that stands in the wrong table.
-fn place_of(key: &str) -> Option<&'static str> {
-    fn knows<'de, T: Deserialize<'de>>(key: &'de str) -> bool {
-        let result = T::deserialize(MapDeserializer::<_, Error>::new(once((key, ()))));
-        !result.is_err_and(|e| e.to_string().starts_with("unknown field"))
-    }
-    if knows::<Config>(key) {
-        Some("at the beginning of the file, above the first [table]")
-    } else if knows::<Limits>(key) {
-        Some("in the table [limits]")
-    } else if knows::<VolumeGroup>(key) {
-        Some("in a table [volume_group.NAME]")
-    } else if knows::<FsConfig>(key) {
-        Some("in a table [filesystem.TYPE]")
-    } else {
-        None
-    }
+    format!("unknown key; known here: {}", known.join(", "))
 }

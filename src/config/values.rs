@@ -244,19 +244,12 @@ fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// What only two values together can tell. An error is the key's path, and what is wrong with it.
+/// What the filesystem, whose name is the table's, says of its options. An error is the key's path, and
+/// what is wrong with it.
 pub fn fit_together(config: &Config) -> Result<(), (String, String)> {
     let mut tables = vec![(String::new(), &config.filesystems)];
     for (vg, group) in &config.volume_groups {
         let table = format!("volume_group.{}.", as_key(vg.as_str()));
-        let is_raid = |word: &String| word.trim_start_matches("--type=").starts_with("raid");
-        if group.thin_pool.is_some() && group.lvcreate_options.iter().any(is_raid) {
-            return Err((
-                format!("{table}lvcreate_options"),
-                "volumes of a thin pool have no type of their own: leave out --type, or thin_pool"
-                    .to_owned(),
-            ));
-        }
         tables.push((table, &group.filesystems));
     }
     for (table, filesystems) in tables {
