@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub struct Examination {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreadable {
-    /// In bytes from the beginning, accurate to 4 KiB.
+    /// In bytes from the beginning, accurate to a page.
     pub offset: u64,
     pub error: String,
 }
@@ -155,48 +155,21 @@ fn look(
     Ok(())
 }
 
-/// Fills `into` from `offset`, or says which page is the first that cannot be read.
-fn read(device: &impl ReadAt, into: &mut [u8], offset: u64) -> Result<(), Unreadable> {
-    let Err((failed, error)) = read_exact(device, into, offset) else {
-        return Ok(());
-    };
-    // The error was for all that was left to read. Page by page, it is for one page.
-    let good = usize::try_from(failed.saturating_sub(offset)).unwrap_or(usize::MAX);
-    let mut at = failed;
-    for page in into.get_mut(good..).unwrap_or_default().chunks_mut(4096) {
-        if let Err((offset, error)) = read_exact(device, page, at) {
-            return Err(Unreadable {
-                offset,
-                error: error.to_string(),
-            });
-        }
-        at = at.saturating_add(PAGE);
-    }
-    // It can be read after all, the second time. A disk that does that is not to be trusted.
-    Err(Unreadable {
-        offset: failed,
-        error: error.to_string(),
-    })
-}
-
-fn read_exact(
-    device: &impl ReadAt,
-    mut into: &mut [u8],
-    mut offset: u64,
-) -> Result<(), (u64, io::Error)> {
+/// Fills `into` from `offset`, or says where that ends. The kernel hands out what is good before a
+/// page that cannot be read.
+fn read(device: &impl ReadAt, mut into: &mut [u8], mut offset: u64) -> Result<(), Unreadable> {
     while !into.is_empty() {
-        match device.read_at(into, offset) {
-            Ok(0) => {
-                let error = io::Error::new(ErrorKind::UnexpectedEof, "the device ends here");
-                return Err((offset, error));
-            }
+        let error = match device.read_at(into, offset) {
+            Ok(0) => "the device ends here".to_owned(),
             Ok(length) => {
                 into = into.get_mut(length..).unwrap_or_default();
                 offset = offset.saturating_add(length as u64);
+                continue;
             }
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return Err((offset, e)),
-        }
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            Err(e) => e.to_string(),
+        };
+        return Err(Unreadable { offset, error });
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,14 +27,6 @@ impl fmt::Display for DeviceNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.major, self.minor)
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Owner {
-    pub uid: u32,
-    pub gid: u32,
-    pub mode: u32,
-    pub is_dir: bool,
 }
 
 /// A lock that is held. It ends when this and every child that got [`Lock::file`] are gone.
@@ -118,14 +110,8 @@ impl Kernel<'_> {
         Ok((from, bytes))
     }
 
-    pub fn owner(&self, path: &Path) -> io::Result<Owner> {
-        let metadata = fs::metadata(path)?;
-        Ok(Owner {
-            uid: metadata.uid(),
-            gid: metadata.gid(),
-            mode: metadata.permissions().mode() & 0o7777,
-            is_dir: metadata.is_dir(),
-        })
+    pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        fs::metadata(path)
     }
 
     pub fn list(&self, dir: &Path) -> io::Result<Vec<String>> {

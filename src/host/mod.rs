@@ -17,7 +17,7 @@ pub mod trust;
 
 pub use aloud::Aloud;
 pub use command::{Command, Effect, Output, Program, ToolError};
-pub use kernel::{DeviceNumber, Kernel, Lock, Owner};
+pub use kernel::{DeviceNumber, Kernel, Lock};
 pub use kernel_log::KernelLog;
 pub use log::{Log, Outcome};
 pub use process::Processes;

@@ -1,4 +1,3 @@
-use std::cell::Cell;
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -200,8 +199,6 @@ enum Watch {
 struct Watched<'a> {
     child: Child,
     signals: &'a Signals,
-    out_open: Cell<bool>,
-    err_open: Cell<bool>,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
@@ -211,8 +208,6 @@ impl<'a> Watched<'a> {
         let watched = Self {
             child,
             signals,
-            out_open: Cell::new(true),
-            err_open: Cell::new(true),
             stdout: Vec::new(),
             stderr: Vec::new(),
         };
@@ -223,13 +218,11 @@ impl<'a> Watched<'a> {
     }
 
     fn out_fd(&self) -> Option<BorrowedFd<'_>> {
-        let pipe = self.child.stdout.as_ref().filter(|_| self.out_open.get())?;
-        Some(pipe.as_fd())
+        self.child.stdout.as_ref().map(AsFd::as_fd)
     }
 
     fn err_fd(&self) -> Option<BorrowedFd<'_>> {
-        let pipe = self.child.stderr.as_ref().filter(|_| self.err_open.get())?;
-        Some(pipe.as_fd())
+        self.child.stderr.as_ref().map(AsFd::as_fd)
     }
 
     /// Waits until the child exits, the deadline passes (none: no limit) or a stop is asked for.
@@ -281,16 +274,18 @@ impl<'a> Watched<'a> {
 
     /// Takes what both pipes hold. `false`: standard output is longer than any answer.
     fn read_pipes(&mut self) -> io::Result<bool> {
-        if let Some(pipe) = self.child.stdout.as_mut().filter(|_| self.out_open.get()) {
-            let open = read_available(pipe, &mut self.stdout, MOST_STDOUT)?;
-            self.out_open.set(open);
+        if let Some(pipe) = &mut self.child.stdout {
+            if !read_available(pipe, &mut self.stdout, MOST_STDOUT)? {
+                self.child.stdout = None;
+            }
             if self.stdout.len() > MOST_STDOUT {
                 return Ok(false);
             }
         }
-        if let Some(pipe) = self.child.stderr.as_mut().filter(|_| self.err_open.get()) {
-            let open = read_available(pipe, &mut self.stderr, MOST_STDERR.saturating_mul(2))?;
-            self.err_open.set(open);
+        if let Some(pipe) = &mut self.child.stderr {
+            if !read_available(pipe, &mut self.stderr, MOST_STDERR.saturating_mul(2))? {
+                self.child.stderr = None;
+            }
             // Of more, the middle is thrown away: the reason comes first or last.
             let surplus = self.stderr.len().saturating_sub(MOST_STDERR);
             if surplus > 0 {

@@ -2,9 +2,10 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{Kernel, Owner};
+use super::Kernel;
 use crate::config::{Config, FILE_VARIABLE, Loaded};
 
 /// Reads the config of the driver that is `exe`. `variable` is what the environment names instead
@@ -97,14 +98,10 @@ pub fn require_roots(kernel: &Kernel, path: &Path) -> Result<(), String> {
     const OTHERS_WRITE: u32 = 0o002;
     const STICKY: u32 = 0o1000;
     let shown = path.display();
-    let Owner {
-        uid,
-        gid,
-        mode,
-        is_dir,
-    } = kernel
-        .owner(path)
+    let metadata = kernel
+        .metadata(path)
         .map_err(|e| format!("{shown} cannot be looked at: {e}"))?;
+    let (uid, mode) = (metadata.uid(), metadata.mode() & 0o7777);
     if uid != 0 {
         return Err(format!(
             "{shown} belongs to user {uid}, who could change what root runs here; run `chown root \
@@ -112,10 +109,10 @@ pub fn require_roots(kernel: &Kernel, path: &Path) -> Result<(), String> {
         ));
     }
     // As in /tmp: others may add files there, but not touch those of root.
-    if is_dir && mode & STICKY != 0 {
+    if metadata.is_dir() && mode & STICKY != 0 {
         return Ok(());
     }
-    let group_writes = mode & GROUP_WRITES != 0 && gid != 0;
+    let group_writes = mode & GROUP_WRITES != 0 && metadata.gid() != 0;
     if group_writes || mode & OTHERS_WRITE != 0 {
         return Err(format!(
             "{shown} can be written by others than root (mode {mode:04o}), who could change what \

@@ -83,7 +83,12 @@ fn a_sector_that_cannot_be_read_is_named_wherever_it_is() {
                 };
                 let found = examine(&broken, size, 0).unreadable;
                 let found = found.unwrap_or_else(|| panic!("{size}: {bad} went unnoticed"));
-                assert_eq!(found.offset, bad / 4096 * 4096, "{size}: {bad}");
+                let is_right = if short {
+                    found.offset == bad / 4096 * 4096
+                } else {
+                    (offset..=bad).contains(&found.offset)
+                };
+                assert!(is_right, "{size}: {bad}: {found:?}");
                 assert!(found.error.contains("os error 5"), "{}", found.error);
             }
         }
