@@ -14,9 +14,7 @@ fn namesake(group: &Group, lv: &str, of: &Volume) -> Volume {
 fn in_attach_mode_the_second_volume_of_a_name_is_refused() {
     let node = Node::new(Mode::Attach);
     let group = Group::new("namesakes");
-    group.linear("data", "32m");
-    group.linear("other", "32m");
-    let first = Volume::new(&group, "data");
+    let [first, _] = ["data", "other"].map(|lv| group.linear(lv, "32m"));
     let dir = node.up("one", &first);
     write_synced(&dir.join("page"), "of data");
     let second = namesake(&group, "other", &first);
@@ -35,26 +33,18 @@ fn in_attach_mode_the_second_volume_of_a_name_is_refused() {
         "attach = false",
     ];
     node.fails(&["waitforattach", &first.device(), &json], &words);
-    node.fails(
-        &["mountdevice", text(&global), &first.device(), &json],
-        &words,
-    );
+    let args = ["mountdevice", text(&global), &first.device(), &json];
+    node.fails(&args, &words);
 
     // With no device, or with its own, the directory tells.
-    let words = [
-        text(&global),
-        "holds namesakes/data, not namesakes/other",
-        "give the volumes of the two pods different names",
-    ];
+    let holds = "holds namesakes/data, not namesakes/other";
+    let words = [text(&global), holds, words[4]];
     for device in ["", &second.device()] {
         node.fails(&["mountdevice", text(&global), device, &json], &words);
     }
     node.fails(&["mount", text(&pod), &json], &words);
     // Nor is the first pod's directory given to another volume.
-    let words = [
-        text(&dir),
-        "already holds namesakes/data, not namesakes/other",
-    ];
+    let words = [text(&dir), "already", holds];
     node.fails(&["mount", text(&dir), &json], &words);
     let bytes = (64_u64 << 20).to_string();
     let words = ["namesakes/other", text(&global)];
@@ -77,9 +67,7 @@ fn in_attach_mode_the_second_volume_of_a_name_is_refused() {
 fn in_mount_only_mode_two_volumes_may_have_one_name() {
     let mut node = Node::new(Mode::Attach);
     let group = Group::new("twins");
-    group.linear("data", "32m");
-    group.linear("other", "32m");
-    let first = Volume::new(&group, "data");
+    let [first, _] = ["data", "other"].map(|lv| group.linear(lv, "32m"));
     let second = namesake(&group, "other", &first);
     // A mount for the whole node is left from the time when volumes were attached.
     node.up("early", &first);

@@ -23,11 +23,8 @@ const MOUNT: &str = "mount";
 /// Calls the driver, which must succeed and start exactly these programs, in this order.
 fn starts(node: &Node, args: &[&str], expected: &[&str]) {
     let found = programs(&node.exe(), args);
-    assert!(
-        found.stdout.contains("\"Success\""),
-        "{args:?}: {}",
-        found.stdout
-    );
+    let is_success = found.stdout.contains("\"Success\"");
+    assert!(is_success, "{args:?}: {}", found.stdout);
     assert_eq!(found.programs, expected, "{args:?}");
     // mkfs.btrfs has threads of its own; a call that starts nothing must have none.
     assert!(found.others == 0 || !expected.is_empty(), "{args:?} forked");

@@ -36,17 +36,14 @@ type Case = (&'static str, fn(&str), &'static str);
 /// blkid of util-linux 2.38 knows ZFS by these marks. That of 2.41 wants to see more of it.
 const ZFS: &str = "zfs_member|a ZFS label at byte ";
 
+#[rustfmt::skip] // a row is a line
 const CASES: &[Case] = &[
     ("swap", |d| tool("mkswap", d), "swap"),
     ("LVM", |d| tool(PVCREATE, d), "LVM2_member"),
     ("LUKS1", |d| luks(d, 1, 0), LUKS),
     ("LUKS2", |d| luks(d, 2, 0), LUKS),
     // blkid of util-linux 2.42 wants its checksum to be right.
-    (
-        "second LUKS2 header",
-        |d| luks(d, 2, 16 * KIB),
-        "crypto_LUKS|a second LUKS2 header",
-    ),
+    ("second LUKS2 header", |d| luks(d, 2, 16 * KIB), "crypto_LUKS|a second LUKS2 header"),
     ("md 1.1", |d| md1(d, 0), RAID),
     ("md 1.2", |d| md1(d, 4 * KIB), RAID),
     ("md 1.0, at the end", |d| md1(d, SIZE - 8 * KIB), RAID),
@@ -63,27 +60,11 @@ const CASES: &[Case] = &[
     ("ext2", |d| tool("mkfs.ext2 -q", d), "ext2, not ext4"),
     ("vfat", |d| tool("mkfs.vfat", d), "vfat"),
     // Nothing is right but the mark.
-    (
-        "ext",
-        |d| put(d, KIB + 0x38, &[0x53, 0xEF]),
-        "left as it is",
-    ),
+    ("ext", |d| put(d, KIB + 0x38, &[0x53, 0xEF]), "left as it is"),
     ("XFSB", |d| put(d, 0, b"XFSB"), "data at byte 0"),
-    (
-        "_BHRfS_M",
-        |d| put(d, 64 * KIB + 0x40, b"_BHRfS_M"),
-        "btrfs",
-    ),
-    (
-        "md",
-        |d| put(d, SIZE - 8 * KIB, &MD),
-        "an md superblock at byte 335536128",
-    ),
-    (
-        "SWAPSPACE2",
-        |d| put(d, 4 * KIB - 10, b"SWAPSPACE2"),
-        "data at byte 3584",
-    ),
+    ("_BHRfS_M", |d| put(d, 64 * KIB + 0x40, b"_BHRfS_M"), "btrfs"),
+    ("md", |d| put(d, SIZE - 8 * KIB, &MD), "an md superblock at byte 335536128"),
+    ("SWAPSPACE2", |d| put(d, 4 * KIB - 10, b"SWAPSPACE2"), "data at byte 3584"),
     ("LABELONE", |d| put(d, 512, b"LABELONE"), "data at byte 512"),
     // As on an encrypted or a raw volume, and at the end of what lvcreate makes zero.
     ("raw data", |d| put(d, 0, &[0x5A; 512]), UNKNOWN),

@@ -57,10 +57,8 @@ impl Group {
 
     /// Makes a linear volume, active and blank.
     pub fn linear(&self, lv: &str, size: &str) -> Volume {
-        sh(&format!(
-            "lvcreate -qq -y -W y -n {lv} -L {size} {}",
-            self.name
-        ));
+        let vg = &self.name;
+        sh(&format!("lvcreate -qq -y -W y -n {lv} -L {size} {vg}"));
         Volume::new(self, lv)
     }
 
@@ -74,17 +72,15 @@ impl Group {
 
     /// Makes a thin pool of 600 MiB.
     pub fn pool(&self) {
-        let vg = &self.name;
-        sh(&format!(
-            "lvcreate -qq -y --type thin-pool -Z n -n pool -L 600m {vg}"
-        ));
+        let make = "lvcreate -qq -y --type thin-pool -Z n -n pool -L 600m";
+        sh(&format!("{make} {}", self.name));
     }
 
     /// Makes a thin volume in the pool.
     pub fn thin(&self, lv: &str, size: &str) -> Volume {
-        let vg = &self.name;
+        let pool = self.path("pool");
         sh(&format!(
-            "lvcreate -qq -y -n {lv} -V {size} --thinpool {vg}/pool"
+            "lvcreate -qq -y -n {lv} -V {size} --thinpool {pool}"
         ));
         Volume::new(self, lv)
     }
@@ -147,10 +143,8 @@ impl Group {
 
     /// The one tag that says what the driver made: `flexvolume.fs=<fs>:<uuid of the filesystem>`.
     pub fn assert_recorded(&self, lv: &str, fs: &str) {
-        let uuid = run(
-            "blkid",
-            &["-p", "-o", "value", "-s", "UUID", &device(&self.name, lv)],
-        );
+        let device = device(&self.name, lv);
+        let uuid = sh(&format!("blkid -p -o value -s UUID {device}"));
         assert_eq!(self.tags(lv), format!("flexvolume.fs={fs}:{uuid}"));
     }
 
@@ -162,11 +156,8 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         let prefix = device(&self.name, "");
-        for mount in mounts()
-            .iter()
-            .rev()
-            .filter(|m| m.source.starts_with(&prefix))
-        {
+        let is_ours = |mount: &&Mount| mount.source.starts_with(&prefix);
+        for mount in mounts().iter().rev().filter(is_ours) {
             lenient("umount", &["--lazy", &mount.point]);
         }
         lenient("vgchange", &["-qq", "-an", &self.name]);
@@ -187,11 +178,8 @@ impl Drop for Group {
 
 /// The device that a volume must have: device-mapper doubles the hyphens of both names.
 pub fn device(vg: &str, lv: &str) -> String {
-    format!(
-        "/dev/mapper/{}-{}",
-        vg.replace('-', "--"),
-        lv.replace('-', "--")
-    )
+    let [vg, lv] = [vg, lv].map(|name| name.replace('-', "--"));
+    format!("/dev/mapper/{vg}-{lv}")
 }
 
 /// Cleaning up after a case that may have failed must not hide why it failed.

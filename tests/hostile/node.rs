@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::support::machine::{LVS_ROW, Machine, NO_VOLUME};
 use crate::support::reply::Reply;
@@ -118,25 +118,14 @@ impl Node {
     }
 
     /// Everything below the node's directory with its content, for a comparison.
-    pub fn files(&self) -> Vec<(PathBuf, Vec<u8>)> {
-        let mut files = Vec::new();
-        list(&self.machine.path(""), &mut files);
-        files.retain(|(path, _)| !TRACES.map(|name| self.machine.path(name)).contains(path));
-        files
-    }
-}
-
-fn list(dir: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
-    let entries = fs::read_dir(dir).unwrap();
-    let mut entries: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            files.push((path.clone(), Vec::new()));
-            list(&path, files);
-        } else {
-            files.push((path.clone(), fs::read(&path).unwrap()));
-        }
+    pub fn files(&self) -> Vec<u8> {
+        let mut tar = assert_cmd::Command::new("tar");
+        tar.args(TRACES.map(|name| format!("--exclude=./{name}")));
+        // The directory's own time is that of the traces.
+        tar.args(["--sort=name", "--mtime=@0", "-cC"]);
+        let output = tar.arg(self.machine.path("")).arg(".").output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        output.stdout
     }
 }
 

@@ -80,10 +80,8 @@ fn remains_after_wiping(family: Family, line: &str, size: u64) {
     let before = primary(&file);
     assert_eq!(before.family, family, "{name}");
     assert_eq!(before.uuid, UUID, "{name}");
-    assert!(
-        before.size <= size && size - before.size < 16 * MIB,
-        "{name}: {before:?}"
-    );
+    let covers = before.size <= size && size - before.size < 16 * MIB;
+    assert!(covers, "{name}: {before:?}");
     assert!(!before.in_progress, "{name}: {before:?}");
     assert_eq!(before.never_mounted, family == Family::Ext, "{name}");
 
@@ -108,6 +106,7 @@ fn remains_after_wiping(family: Family, line: &str, size: u64) {
 
 #[test]
 fn ext_is_seen_by_its_backups() {
+    let one_backup = "-O sparse_super2 -E num_backup_sb=1,nodiscard";
     let cases = [
         ("ext2", "-b 1024", 25 * MIB),
         ("ext3", "-b 1024", 100 * MIB),
@@ -121,11 +120,7 @@ fn ext_is_seen_by_its_backups() {
         ("ext4", "-b 65536", 16 * GIB),
         ("ext2", "-O ^sparse_super,^resize_inode", 10 * GIB),
         ("ext4", "-O sparse_super2", 10 * GIB),
-        (
-            "ext4",
-            "-O sparse_super2 -E num_backup_sb=1,nodiscard",
-            10 * GIB,
-        ),
+        ("ext4", one_backup, 10 * GIB),
         ("ext4", "-O meta_bg,^resize_inode", 10 * GIB),
         ("ext4", "-O ^64bit,^metadata_csum", 10 * GIB),
         ("ext4", "-T largefile4", 15 * TIB),
@@ -185,14 +180,9 @@ fn a_primary_superblock_tells_of_a_mount_and_a_killed_mkfs() {
         primary(file)
     };
     let ext = made(&format!("mkfs.ext4 {EXT}"), 100 * MIB);
-    assert!(
-        !poke(&ext, &[1], 1024 + 0x34).never_mounted,
-        "by the count of mounts"
-    );
-    assert!(
-        !poke(&ext, &[0, 0, 0, 0, 0, 0, 1], 1024 + 0x2E).never_mounted,
-        "by no time"
-    );
+    // By the count of mounts, and by no time.
+    assert!(!poke(&ext, &[1], 1024 + 0x34).never_mounted);
+    assert!(!poke(&ext, &[0, 0, 0, 0, 0, 0, 1], 1024 + 0x2E).never_mounted);
 
     let xfs = made("mkfs.xfs -q -K", 300 * MIB);
     assert!(poke(&xfs, &[1], 126).in_progress);
@@ -205,15 +195,10 @@ fn a_primary_superblock_tells_of_a_mount_and_a_killed_mkfs() {
 fn a_filesystem_of_one_group_leaves_nothing() {
     let size = 2 * MIB;
     let file = made(&format!("mkfs.ext4 {EXT} -b 1024"), size);
-    assert_eq!(seen(&file, size, 0).written, Some(1024));
-    assert_eq!(
-        seen(&file, size, 0).backup,
-        None,
-        "the primary one is blkid's affair"
-    );
+    let primary = seen(&file, size, 0);
+    assert_eq!((primary.written, primary.backup), (Some(1024), None));
     wipe(&file, size);
-    let blank = seen(&file, size, 0);
-    assert!(blank.is_zero && blank.written.is_none() && blank.backup.is_none());
+    assert_blank(&seen(&file, size, 0));
 }
 
 #[test]
@@ -221,10 +206,11 @@ fn blank_devices_of_every_size_are_blank() {
     let small = [0, 512, 4096, 4097, MIB, 8 * MIB, 8 * MIB + 512, 16 * MIB];
     let large = [16 * MIB + 512, 17 * MIB, GIB, 100 * TIB];
     for size in small.into_iter().chain(large) {
-        let blank = seen(&sparse(size), size, 0);
-        assert!(
-            blank.is_zero && blank.written.is_none() && blank.backup.is_none(),
-            "{size}: {blank:?}"
-        );
+        assert_blank(&seen(&sparse(size), size, 0));
     }
+}
+
+fn assert_blank(seen: &Examination) {
+    let nothing = seen.written.is_none() && seen.backup.is_none();
+    assert!(seen.is_zero && nothing, "{seen:?}");
 }

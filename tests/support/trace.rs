@@ -65,19 +65,15 @@ fn follow(exe: &Path, args: &[&str], which: &[&str]) -> Trace {
     let (_, text) = files.remove(own);
     for line in text.lines() {
         found.calls += 1;
-        let is_read = ["read(", "pread64(", "recvfrom("]
-            .iter()
-            .any(|call| line.starts_with(call));
-        if is_read {
+        let mut reading = ["read(", "pread64(", "recvfrom("].into_iter();
+        if reading.any(|call| line.starts_with(call)) {
             found.read += result(line);
         }
     }
     for (_, text) in files {
         let ran = text.lines().filter(|line| line.ends_with(" = 0"));
-        found.programs.extend(ran.filter_map(program).map(|path| {
-            let name = Path::new(path).file_name().unwrap_or_default();
-            name.to_string_lossy().into_owned()
-        }));
+        let names = ran.filter_map(|line| program(line)?.rsplit('/').next());
+        found.programs.extend(names.map(str::to_owned));
     }
     found
 }
