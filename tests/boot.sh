@@ -97,6 +97,24 @@ need_guest() {
     [ "$MACHINE" = uml ] || need_vng
 }
 
+# What shares a volume group between nodes. It is unpacked, and not installed: its daemons would start
+# here.
+need_lockd() {
+    LOCKD=$CACHE/lockd-$(lvs --version | sed -n 's/.*LVM version: *\([0-9.]*\).*/\1/p')
+    [ ! -e "$LOCKD" ] || return 0
+    say "unpacking lvmlockd and sanlock into $LOCKD"
+    local deb
+    rm -rf "$LOCKD.new"
+    mkdir -p "$LOCKD.new/debs/partial"
+    as_root apt-get update -qq
+    as_root apt-get install -y -qq --no-install-recommends --download-only \
+        -o Dir::Cache::archives="$LOCKD.new/debs" lvm2-lockd sanlock
+    for deb in "$LOCKD.new"/debs/*.deb; do dpkg-deb --extract "$deb" "$LOCKD.new"; done
+    # Whether these two are one depends on the Debian.
+    [ ! -e "$LOCKD.new/sbin" ] || cp -a "$LOCKD.new/sbin/." "$LOCKD.new/usr/sbin/"
+    mv "$LOCKD.new" "$LOCKD"
+}
+
 # The newest kernel that has its modules here. It is only ever booted as a guest.
 newest_kernel() {
     local kernel

@@ -8,6 +8,7 @@
 #   tests/run.sh cli             the executable's replies, on this machine
 #   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
+#   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
 #                                KUBERNETES=DIR has it, as an official release unpacks or xz of
 #                                that, else Debian's 1.20 is built once from its sources;
@@ -122,7 +123,7 @@ lint() {
     step format cargo fmt --check
     step clippy cargo clippy --quiet --all-targets -- -D warnings
     # Those that run in a guest are not among "all".
-    step clippy cargo clippy --quiet --test guest --test kubelet --test recorder -- -D warnings
+    step clippy cargo clippy --quiet --test guest --test shared --test kubelet --test recorder -- -D warnings
     need shellcheck:shellcheck
     local scripts
     mapfile -t scripts < <(grep -rlE '^#!.*sh$' --exclude-dir={.git,target} .)
@@ -336,6 +337,36 @@ guest() {
     done
 }
 
+# shared [CASE…]: two guests at once. The tests run here, and tell the guests what to do.
+shared() {
+    local SUITE='' FILES='' MACHINE=uml tests here=$DIR/shared disk=/dev/shm/${DIR##*/}
+    need_guest
+    need_lockd
+    tests=$(artifact --test shared)
+    [ -n "$tests" ] || die "the tests for two nodes did not build"
+    mkdir "$here"
+    install "$DRIVER" "$here/lvm"
+    # In memory: its leases are made of many small writes.
+    ln -s "$disk" "$here/disk"
+    # Each guest ends when the tests do.
+    shared_cases "$here" shared.log "$tests" "$@" || {
+        tail -n 20 "$here"/?/printed
+        once_more shared "$DIR/shared.log" shared_cases "$here" shared-2.log "$tests" --exact ||
+            failed shared
+    }
+    as_root rm -f "$disk"
+    cat "$DIR/shared-2.log" >> "$DIR/shared.log" 2> /dev/null || true
+    count shared "$DIR/shared.log"
+}
+
+shared_cases() {
+    local here=$1 log=$2
+    shift 2
+    say "two nodes on one disk"
+    logged "$DIR/$log" as_root env FLEXVOLUME_LVM_SHARED="$here" FLEXVOLUME_LVM_LOCKD="$LOCKD" \
+        timeout --kill-after=10 "$GUEST_LIMIT" "$@" --test-threads=1
+}
+
 verdict() {
     local name ran passed versions row total=0 good=0 bad
     UNDER_WAY=
@@ -376,6 +407,7 @@ case $what in
         { (fuzz) > "$DIR/fuzzed" 2>&1 || failed fuzz; } &
         quickstart
         guest
+        shared
         cat "$DIR/fuzzed"
         # A kubelet runs on this machine's files.
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED
@@ -398,6 +430,10 @@ case $what in
     guest)
         build
         guest "$@"
+        ;;
+    shared)
+        build
+        shared "$@"
         ;;
     kubelet)
         build

@@ -1,0 +1,147 @@
+//! A volume goes from node to node, and is on one at a time.
+
+use crate::prelude::*;
+
+#[test]
+fn a_volume_moves_with_its_data_and_the_node_that_waits_is_told_who_has_it() {
+    let pair = pair();
+    for mode in BOTH_MODES {
+        let volume = Volume::new(&pair.a, &mode.case("move"));
+        pair.a.up(mode, &volume).is_success();
+        pair.a.write(mode, &volume, "from a");
+        pair.b.up(mode, &volume).is_failure(&[
+            "is held by another node, host 1 (node-a)",
+            "`lvchange -an vg/move-",
+        ]);
+        assert!(!pair.b.has(&volume));
+        pair.a.down(mode, &volume);
+        pair.b.up(mode, &volume).is_success();
+        assert_eq!(pair.b.read(mode, &volume), "from a");
+        pair.b.write(mode, &volume, "from b");
+        pair.a.up(mode, &volume).is_failure(&["host 2 (node-b)"]);
+        pair.b.down(mode, &volume);
+        pair.a.up(mode, &volume).is_success();
+        assert_eq!(pair.a.read(mode, &volume), "from b");
+        pair.a.down(mode, &volume);
+    }
+}
+
+#[test]
+fn two_nodes_that_bring_up_one_blank_volume_make_one_filesystem() {
+    let pair = pair();
+    for mode in BOTH_MODES {
+        let volume = Volume::new(&pair.a, &mode.case("blank"));
+        let replies = at_once(|| pair.a.up(mode, &volume), || pair.b.up(mode, &volume));
+        let won = replies.iter().filter(|reply| reply.status == "Success");
+        assert_eq!(won.count(), 1, "{replies:?}");
+        let (winner, loser) = match replies[0].status.as_str() {
+            "Success" => (&pair.a, &pair.b),
+            _ => (&pair.b, &pair.a),
+        };
+        winner.write(mode, &volume, "once");
+        winner.down(mode, &volume);
+        loser.up(mode, &volume).is_success();
+        assert_eq!(loser.read(mode, &volume), "once");
+        loser.down(mode, &volume);
+    }
+}
+
+#[test]
+fn two_nodes_that_create_one_name_make_one_volume() {
+    let pair = pair();
+    let (mode, volume) = (Mode::MountOnly, Volume::named("made"));
+    let replies = at_once(|| pair.a.up(mode, &volume), || pair.b.up(mode, &volume));
+    let won = replies.iter().filter(|reply| reply.status == "Success");
+    assert_eq!(won.count(), 1, "{replies:?}");
+    assert_eq!(pair.a.sh("lvs --noheadings -o lv_name vg/made"), "made");
+    let (winner, loser) = match replies[0].status.as_str() {
+        "Success" => (&pair.a, &pair.b),
+        _ => (&pair.b, &pair.a),
+    };
+    winner.down(mode, &volume);
+    loser.up(mode, &volume).is_success();
+    loser.down(mode, &volume);
+}
+
+#[test]
+fn a_volume_grows_where_it_is_mounted() {
+    let pair = pair();
+    let (mode, volume) = (Mode::MountOnly, Volume::new(&pair.a, "grows"));
+    pair.a.up(mode, &volume).is_success();
+    let (dir, size) = (pod_dir(mode, &volume), (64 << 20).to_string());
+    let args = ["expandfs", &volume.json(), "", &dir, &size, "0"];
+    pair.b.call(mode, &args).is_failure(&["host 1 (node-a)"]);
+    pair.a.call(mode, &args).is_success();
+    pair.a.down(mode, &volume);
+    pair.b.up(mode, &volume).is_success();
+    let blocks = pair.b.sh(&format!("stat -fc %b {dir}"));
+    let block = pair.b.sh(&format!("stat -fc %S {dir}"));
+    let bytes = blocks.parse::<u64>().unwrap() * block.parse::<u64>().unwrap();
+    assert!(bytes > 48 << 20, "{bytes}");
+    pair.b.down(mode, &volume);
+}
+
+#[test]
+fn a_thin_volume_is_refused_while_another_node_has_its_pool() {
+    let pair = pair();
+    pair.a
+        .sh("lvcreate --yes --activate n --thinpool pool --size 64m vg");
+    for lv in ["thin1", "thin2"] {
+        pair.a.sh(&format!(
+            "lvcreate --yes --activate n --virtualsize 32m --thinpool pool --name {lv} vg"
+        ));
+    }
+    let [one, two] = ["thin1", "thin2"].map(Volume::named);
+    let mode = Mode::MountOnly;
+    pair.a.up(mode, &one).is_success();
+    pair.b
+        .up(mode, &two)
+        .is_failure(&["vg/thin2", "host 1 (node-a)"]);
+    pair.a.up(mode, &two).is_success();
+    pair.a.down(mode, &one);
+    pair.a.down(mode, &two);
+    pair.b.up(mode, &two).is_success();
+    pair.b.down(mode, &two);
+}
+
+#[test]
+fn a_call_repeated_after_a_kill_gives_the_volume_back() {
+    let pair = pair();
+    for mode in BOTH_MODES {
+        let volume = Volume::new(&pair.a, &mode.case("killed"));
+        let (last, dir) = match mode {
+            Mode::Attach => ("unmountdevice", global_dir(mode, &volume)),
+            Mode::MountOnly => ("unmount", pod_dir(mode, &volume)),
+        };
+        pair.a.up(mode, &volume).is_success();
+        // Killed after the unmount, and before it was deactivated.
+        pair.a.sh(&format!("umount {}", pod_dir(mode, &volume)));
+        if mode == Mode::Attach {
+            pair.a.sh(&format!("umount {dir}"));
+        }
+        pair.a.call(mode, &[last, &dir]).is_success();
+        assert!(!pair.a.has(&volume));
+        // Killed after it was activated, and before it was mounted.
+        pair.a.sh(&format!("lvchange -ay vg/{}", volume.lv));
+        pair.a.call(mode, &[last, &dir]).is_success();
+        assert!(!pair.a.has(&volume));
+    }
+}
+
+#[test]
+fn a_node_keeps_no_volume_that_it_could_not_mount() {
+    let pair = pair();
+    for mode in BOTH_MODES {
+        let mut volume = Volume::new(&pair.a, &mode.case("refused"));
+        pair.a.up(mode, &volume).is_success();
+        pair.a.down(mode, &volume);
+        volume.fs = "xfs";
+        pair.a
+            .up(mode, &volume)
+            .is_failure(&["holds ext4, not xfs"]);
+        assert!(!pair.a.has(&volume));
+        volume.fs = "ext4";
+        pair.b.up(mode, &volume).is_success();
+        pair.b.down(mode, &volume);
+    }
+}

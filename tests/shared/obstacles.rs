@@ -1,0 +1,113 @@
+//! What keeps a node from the volumes of a shared group is said, with what to do.
+
+use crate::prelude::*;
+
+const MODE: Mode = Mode::MountOnly;
+
+#[test]
+fn a_node_without_locks_is_told_how_to_start_them() {
+    let pair = pair();
+    let (volume, new) = (Volume::new(&pair.a, "started"), Volume::named("not-made"));
+    let node = &pair.b;
+    node.sh("vgchange --lockstop vg");
+    for volume in [&volume, &new] {
+        let words = ["has not started its locks", "`vgchange --lockstart vg`"];
+        node.up(MODE, volume).is_failure(&words);
+    }
+    node.sh("vgchange --lockstart --lockopt nowait vg");
+    let starting = node.up(MODE, &volume);
+    if starting.status == "Failure" {
+        starting.is_failure(&["are just being started"]);
+    }
+    node.sh("lvmlockctl --stop-lockspaces --wait 1; lvmlockctl --quit");
+    for volume in [&volume, &new] {
+        let words = [
+            "lvmlockd does not run",
+            "`systemctl start sanlock lvmlockd`",
+        ];
+        node.up(MODE, volume).is_failure(&words);
+    }
+    node.sh("sed -i 's/use_lvmlockd = 1/use_lvmlockd = 0/' /etc/lvm/lvm.conf");
+    node.up(MODE, &volume)
+        .is_failure(&["`use_lvmlockd = 1`", "`vgchange --lockstart vg`"]);
+    node.sh("sed -i 's/use_lvmlockd = 0/use_lvmlockd = 1/' /etc/lvm/lvm.conf");
+    node.sh("start_lvmlockd; vgchange --lockstart vg");
+    node.up(MODE, &volume).is_success();
+    node.down(MODE, &volume);
+}
+
+#[test]
+fn a_group_of_another_host_is_said_to_be_that() {
+    let pair = pair();
+    let node = &pair.b;
+    node.sh("truncate -s 64m /run/foreign && losetup /dev/loop5 /run/foreign
+        vgcreate --lock-type none --yes theirs /dev/loop5 && lvcreate --yes -an -Zn -Wn -L 32m -n data theirs
+        vgchange --yes --systemid another-host theirs");
+    let json = r#"{"volumegroup":"theirs","volumeID":"data","kubernetes.io/fsType":"ext4","kubernetes.io/readwrite":"rw"}"#;
+    let dir = "/run/mount-only/kubelet/pods/pod/volumes/kubernetes.io~lvm/data";
+    let words = ["\"another-host\"", "`vgchange --systemid ID theirs`"];
+    node.sh("sed -i 's/^.volume_group.vg./[volume_group.theirs]\\n&/' /run/mount-only/exec/*/config.toml");
+    node.call(MODE, &["mount", dir, json]).is_failure(&words);
+    node.sh("losetup -d /dev/loop5; sed -i '/theirs/d' /run/mount-only/exec/*/config.toml");
+}
+
+#[test]
+fn check_status_and_doctor_tell_who_has_a_volume() {
+    let pair = pair();
+    let volume = Volume::new(&pair.a, "looked-at");
+    pair.a.up(MODE, &volume).is_success();
+    let lvm = "/run/mount-only/exec/kubernetes.io~lvm/lvm";
+    let check = pair.b.sh(&format!("{lvm} check vg/looked-at; [ $? = 1 ]"));
+    assert!(check.contains("host 1 (node-a)"), "{check}");
+    let here = pair.a.sh(&format!("{lvm} check vg/looked-at"));
+    assert!(here.contains("1 would mount"), "{here}");
+    pair.b
+        .sh(&format!("{lvm} status; {lvm} status vg/looked-at"));
+    let doctor = pair.b.sh(&format!("{lvm} doctor || true"));
+    assert!(!doctor.contains("the next mount is refused"), "{doctor}");
+    pair.a.down(MODE, &volume);
+}
+
+#[test]
+fn what_is_active_without_its_lock_or_shared_is_not_mounted() {
+    let pair = pair();
+    let volume = Volume::new(&pair.a, "unlocked");
+    pair.a.sh("lvchange -asy vg/unlocked");
+    pair.b.sh("lvchange -asy vg/unlocked");
+    pair.a.up(MODE, &volume).is_failure(&["in shared mode"]);
+    pair.a.sh("lvchange -an vg/unlocked");
+    pair.b.sh("lvchange -an vg/unlocked");
+    // As if lvmlockd had lost its memory: device-mapper has it, and lvmlockd does not know of it.
+    pair.a.sh("lvchange -ay vg/unlocked && dmsetup table vg-unlocked > /run/table && dmsetup info -c --noheadings -o uuid vg-unlocked > /run/uuid
+        lvchange -an vg/unlocked && dmsetup create vg-unlocked -u $(cat /run/uuid) /run/table && udevadm settle");
+    pair.a
+        .up(MODE, &volume)
+        .is_failure(&["does not have its lock", "`lvchange -an vg/unlocked`"]);
+    pair.a.sh("dmsetup remove vg-unlocked || true");
+    pair.b.up(MODE, &volume).is_success();
+    pair.b.down(MODE, &volume);
+}
+
+#[test]
+fn a_volume_stays_where_lvmlockd_died_until_it_is_back() {
+    let pair = pair();
+    let volume = Volume::new(&pair.a, "orphan");
+    pair.a.up(MODE, &volume).is_success();
+    pair.a.write(MODE, &volume, "safe");
+    pair.a.sh("kill -9 $(pidof lvmlockd)");
+    let dir = pod_dir(MODE, &volume);
+    let left = pair.a.call(MODE, &["unmount", &dir]);
+    left.is_failure(&["cannot be given to other nodes", "lvmlockd does not run"]);
+    pair.b.up(MODE, &volume).is_failure(&["host 1 (node-a)"]);
+    pair.a
+        .up(MODE, &volume)
+        .is_failure(&["lvmlockd does not run"]);
+    pair.a.sh("start_lvmlockd");
+    eventually("the locks are adopted", || {
+        pair.a.call(MODE, &["unmount", &dir]).status == "Success"
+    });
+    assert!(!pair.a.has(&volume));
+    pair.b.up(MODE, &volume).is_success();
+    assert_eq!(pair.b.read(MODE, &volume), "safe");
+    pair.b.down(MODE, &volume);
+}

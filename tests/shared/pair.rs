@@ -1,0 +1,316 @@
+//! Two guests that are nodes, on one disk with one shared group, `vg`.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::thread;
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::support::reply::Reply;
+use crate::support::{Mode, eventually};
+
+/// What each case works with: one at a time.
+pub struct Pair {
+    pub a: Node,
+    pub b: Node,
+}
+
+/// Both nodes. The first case boots them and makes the group, which takes longer than most cases.
+pub fn pair() -> MutexGuard<'static, Pair> {
+    static PAIR: OnceLock<Mutex<Pair>> = OnceLock::new();
+    let pair = PAIR.get_or_init(|| {
+        let share = PathBuf::from(std::env::var_os("FLEXVOLUME_LVM_SHARED").unwrap());
+        let disk = File::create(share.join("disk")).unwrap();
+        disk.set_len(3 << 30).unwrap();
+        let (a, b) = (Node::new(&share, "a", 1), Node::new(&share, "b", 2));
+        a.boot();
+        b.boot();
+        a.sh("vgcreate --shared vg /dev/ubda");
+        b.sh("vgchange --lockstart vg");
+        Mutex::new(Pair { a, b })
+    });
+    pair.lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+pub struct Node {
+    name: &'static str,
+    host_id: u32,
+    share: PathBuf,
+    guest: Mutex<Option<Child>>,
+}
+
+/// Something that a node has been told to do.
+pub struct Begun<'a> {
+    node: &'a Node,
+    number: u32,
+    script: String,
+}
+
+impl Node {
+    fn new(share: &Path, name: &'static str, host_id: u32) -> Self {
+        Self {
+            name,
+            host_id,
+            share: share.to_owned(),
+            guest: Mutex::new(None),
+        }
+    }
+
+    /// Boots it, and joins the lock manager, but no group.
+    pub fn boot(&self) {
+        let files = self.share.join(self.name);
+        let _ = fs::remove_dir_all(&files);
+        fs::create_dir(&files).unwrap();
+        fs::copy("tests/uml-init", files.join("init")).unwrap();
+        let (share, lockd) = (self.share.display(), std::env::var("FLEXVOLUME_LVM_LOCKD"));
+        let command = format!(
+            "export NODE={} HOST_ID={} SHARE={share} LOCKD={}\n{}",
+            self.name,
+            self.host_id,
+            lockd.unwrap(),
+            include_str!("node.sh")
+        );
+        fs::write(files.join("command"), command).unwrap();
+        let printed = File::create(files.join("printed")).unwrap();
+        let guest = Command::new("linux.uml")
+            .args([
+                "mem=1G",
+                "root=/dev/root",
+                "rootfstype=hostfs",
+                "rootflags=/",
+                "ro",
+            ])
+            .arg(format!("init={}/init", files.display()))
+            .arg(format!("share={share}"))
+            .arg(format!("files={}", files.display()))
+            // Shared: without a lock on the file.
+            .arg(format!("ubd0c={share}/disk"))
+            .args([
+                "con0=null,fd:2",
+                "con1=null,fd:1",
+                "con2=fd:0,null",
+                "con=null",
+            ])
+            .args(["console=tty0", "loglevel=5"])
+            .env("TMPDIR", "/dev/shm")
+            .stdin(Stdio::piped())
+            .stdout(printed.try_clone().unwrap())
+            .stderr(printed)
+            .spawn()
+            .unwrap();
+        *self.guest.lock().unwrap() = Some(guest);
+        self.wait_for(0);
+    }
+
+    /// As if its plug had been pulled.
+    pub fn cut_power(&self) {
+        let mut guest = self.guest.lock().unwrap().take().unwrap();
+        // It has made a group of itself and the processes of its kernel.
+        killpg(
+            Pid::from_raw(guest.id().try_into().unwrap()),
+            Signal::SIGKILL,
+        )
+        .unwrap();
+        guest.wait().unwrap();
+    }
+
+    fn file(&self, number: u32, ending: &str) -> PathBuf {
+        self.share
+            .join(self.name)
+            .join(format!("{number}.{ending}"))
+    }
+
+    fn wait_for(&self, number: u32) {
+        let status = self.file(number, "status");
+        eventually(&format!("{} of node {}", number, self.name), || {
+            let ended = |guest: &mut Child| guest.try_wait().unwrap();
+            let ended = self.guest.lock().unwrap().as_mut().and_then(ended);
+            assert!(ended.is_none(), "node {} ended: {ended:?}", self.name);
+            status.exists()
+        });
+    }
+
+    /// Begins to run a script.
+    pub fn begin(&self, script: &str) -> Begun<'_> {
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        fs::write(self.file(number, "sh"), script).unwrap();
+        let mut guest = self.guest.lock().unwrap();
+        let console = guest.as_mut().unwrap().stdin.as_mut().unwrap();
+        writeln!(console, "{number}").unwrap();
+        Begun {
+            node: self,
+            number,
+            script: script.to_owned(),
+        }
+    }
+
+    /// Runs a script, which must succeed, and returns what it printed, without the ends.
+    pub fn sh(&self, script: &str) -> String {
+        let output = self.begin(script).end();
+        let stdout = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let name = self.name;
+        assert!(
+            output.status.success(),
+            "node {name}: {script}: {stdout}{stderr}"
+        );
+        stdout
+    }
+
+    pub fn begin_call(&self, mode: Mode, args: &[&str]) -> Begun<'_> {
+        let args: Vec<_> = args.iter().map(|arg| format!("'{arg}'")).collect();
+        self.begin(&format!(
+            "{}/exec/kubernetes.io~lvm/lvm {}",
+            top(mode),
+            args.join(" ")
+        ))
+    }
+
+    /// Calls the driver.
+    pub fn call(&self, mode: Mode, args: &[&str]) -> Reply {
+        self.begin_call(mode, args).reply()
+    }
+
+    /// Brings a volume up for a pod, as kubelet does in this mode.
+    pub fn up(&self, mode: Mode, volume: &Volume) -> Reply {
+        let (json, global, pod) = (
+            volume.json(),
+            global_dir(mode, volume),
+            pod_dir(mode, volume),
+        );
+        if mode == Mode::Attach {
+            // The controller has attached it on another host.
+            let waited = self.call(mode, &["waitforattach", &volume.device(), &json]);
+            if waited.status != "Success" {
+                return waited;
+            }
+            let mounted = self.call(mode, &["mountdevice", &global, &volume.device(), &json]);
+            if mounted.status != "Success" {
+                return mounted;
+            }
+        }
+        self.call(mode, &["mount", &pod, &json])
+    }
+
+    /// Takes the volume from its pod; the controller detaches it on another host.
+    pub fn down(&self, mode: Mode, volume: &Volume) {
+        self.call(mode, &["unmount", &pod_dir(mode, volume)])
+            .is_success();
+        if mode == Mode::Attach {
+            self.call(mode, &["unmountdevice", &global_dir(mode, volume)])
+                .is_success();
+        }
+        assert!(!self.has(volume), "{} still has {}", self.name, volume.lv);
+    }
+
+    /// Whether the volume is active there.
+    pub fn has(&self, volume: &Volume) -> bool {
+        let test = format!("test -e {}", volume.device());
+        self.begin(&test).end().status.success()
+    }
+
+    pub fn write(&self, mode: Mode, volume: &Volume, page: &str) {
+        let dir = pod_dir(mode, volume);
+        self.sh(&format!("echo '{page}' > {dir}/page && sync {dir}/page"));
+    }
+
+    pub fn read(&self, mode: Mode, volume: &Volume) -> String {
+        self.sh(&format!("cat {}/page", pod_dir(mode, volume)))
+    }
+}
+
+impl Begun<'_> {
+    pub fn end(self) -> Output {
+        self.node.wait_for(self.number);
+        let read = |ending| fs::read(self.node.file(self.number, ending)).unwrap();
+        let code = String::from_utf8(read("status")).unwrap();
+        Output {
+            status: ExitStatus::from_raw(code.trim().parse::<i32>().unwrap() << 8),
+            stdout: read("out"),
+            stderr: read("err"),
+        }
+    }
+
+    pub fn reply(self) -> Reply {
+        let call = self.script.clone();
+        Reply::of(call, &self.end())
+    }
+}
+
+fn top(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Attach => "/run/attach",
+        Mode::MountOnly => "/run/mount-only",
+    }
+}
+
+pub fn global_dir(mode: Mode, volume: &Volume) -> String {
+    let dir = "kubelet/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts";
+    format!("{}/{dir}/{}-of-pod", top(mode), volume.lv)
+}
+
+pub fn pod_dir(mode: Mode, volume: &Volume) -> String {
+    let dir = "kubelet/pods/pod/volumes/kubernetes.io~lvm";
+    format!("{}/{dir}/{}-of-pod", top(mode), volume.lv)
+}
+
+/// A volume of the group.
+pub struct Volume {
+    pub lv: String,
+    pub fs: &'static str,
+    pub size: &'static str,
+}
+
+impl Volume {
+    /// A name for a volume that there is not yet.
+    pub fn named(lv: &str) -> Self {
+        let lv = lv.to_owned();
+        Self {
+            lv,
+            fs: "ext4",
+            size: "32m",
+        }
+    }
+
+    /// A blank volume, active nowhere.
+    pub fn new(node: &Node, lv: &str) -> Self {
+        let volume = Self::named(lv);
+        let device = volume.device();
+        // It may lie where another was.
+        node.sh(&format!(
+            "set -e; lvcreate --yes --zero n --wipesignatures n --size 32m --name {lv} vg
+            blkdiscard --zeroout {device}; lvchange -an vg/{lv}"
+        ));
+        volume
+    }
+
+    pub fn device(&self) -> String {
+        format!("/dev/mapper/vg-{}", self.lv.replace('-', "--"))
+    }
+
+    pub fn json(&self) -> String {
+        let Self { lv, fs, size } = self;
+        format!(
+            r#"{{"volumegroup":"vg","volumeID":"{lv}","size":"{size}","kubernetes.io/fsType":"{fs}","kubernetes.io/readwrite":"rw","kubernetes.io/pvOrVolumeName":"{lv}-of-pod"}}"#
+        )
+    }
+}
+
+/// Runs both at once.
+pub fn at_once<T: Send>(
+    one: impl FnOnce() -> T + Send,
+    other: impl FnOnce() -> T + Send,
+) -> [T; 2] {
+    thread::scope(|scope| {
+        let other = scope.spawn(other);
+        [one(), other.join().unwrap()]
+    })
+}

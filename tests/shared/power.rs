@@ -1,0 +1,59 @@
+//! A node loses its power.
+
+use std::time::{Duration, Instant};
+
+use crate::prelude::*;
+
+/// sanlock's: eight times its timeout, and a minute for the watchdog.
+const LEASE: Duration = Duration::from_secs(68);
+
+#[test]
+fn the_other_node_gets_the_volume_when_the_lease_has_run_out_and_not_before() {
+    let pair = pair();
+    let (mode, volume) = (Mode::Attach, Volume::new(&pair.a, "power"));
+    pair.a.up(mode, &volume).is_success();
+    pair.a.write(mode, &volume, "synced");
+    pair.b.up(mode, &volume).is_failure(&["host 1 (node-a)"]);
+    let cut = Instant::now();
+    pair.a.cut_power();
+    eventually("silence", || {
+        let reply = pair.b.up(mode, &volume);
+        reply.is_failure(&["host 1 (node-a)"]);
+        reply
+            .message
+            .contains("after 68 s sanlock takes it for dead")
+    });
+    eventually("the end of the lease", || {
+        let reply = pair.b.up(mode, &volume);
+        reply.status == "Success" || {
+            reply.is_failure(&["vg/power"]);
+            false
+        }
+    });
+    // It was renewed less than three seconds before.
+    let waited = cut.elapsed();
+    assert!(waited + Duration::from_secs(3) > LEASE, "{waited:?}");
+    println!("lease and mount took {waited:?}");
+    assert_eq!(pair.b.read(mode, &volume), "synced");
+    pair.b.write(mode, &volume, "from b");
+
+    pair.a.boot();
+    pair.a.sh("vgchange --lockstart vg");
+    pair.a.up(mode, &volume).is_failure(&["host 2 (node-b)"]);
+    pair.b.down(mode, &volume);
+    pair.a.up(mode, &volume).is_success();
+    assert_eq!(pair.a.read(mode, &volume), "from b");
+
+    // And now both.
+    pair.a.write(mode, &volume, "before");
+    pair.a.cut_power();
+    pair.b.cut_power();
+    at_once(|| pair.a.boot(), || pair.b.boot());
+    at_once(
+        || pair.a.sh("vgchange --lockstart vg"),
+        || pair.b.sh("vgchange --lockstart vg"),
+    );
+    pair.b.up(mode, &volume).is_success();
+    assert_eq!(pair.b.read(mode, &volume), "before");
+    pair.b.down(mode, &volume);
+}
