@@ -51,6 +51,7 @@ fn every_message_that_is_explained_is_one_that_the_driver_gives() {
         ("docs/on-call.md", "Each refusal, with its word", 2),
         ("docs/on-call.md", "What else a call may say", 1),
         ("install/README.md", "## What can go wrong", 1),
+        ("docs/shared-groups.md", "## What the driver says", 1),
     ];
     for (file, title, column) in tables {
         let messages = messages(file, title, column);

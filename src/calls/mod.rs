@@ -6,6 +6,7 @@ mod expand;
 mod init;
 mod isattached;
 mod mount;
+mod release;
 mod unmount;
 mod waitforattach;
 mod words;

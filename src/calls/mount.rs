@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use super::release::give_up;
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::options::Options;
@@ -28,6 +29,7 @@ pub fn run(
         config: config.require()?,
         options,
     };
-    let remark = bring_up(&job, dir, word)?;
+    let remark = bring_up(&job, dir, word);
+    let remark = remark.inspect_err(|_| give_up(host, job.config, &options.id))?;
     Ok(Reply::success().with_message(&remark.unwrap_or_default()))
 }

@@ -2,9 +2,10 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::detach::{deactivate_if_unused, deactivate_named};
+use super::release::{release, release_named};
 use crate::config::{Config, Loaded};
 use crate::host::Host;
+use crate::lvm;
 use crate::mount::{KubeletPath, Row, Table, ensure_unmounted, mounted_at};
 use crate::names::FsType;
 use crate::reply::Reply;
@@ -15,7 +16,8 @@ use crate::volume::{Device, ensure_not_suspended, lock, volume_of};
 /// directory is touched.
 ///
 /// Without attach mode nobody calls `unmountdevice` and `detach`: there the last `unmount` of a
-/// volume also does their work. In attach mode `unmountdevice` does that of `detach`.
+/// volume also does their work. In attach mode `unmountdevice` does that of `detach`. In a shared group
+/// the last of all unmounts gives the volume to other nodes.
 pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let config = config.or_default();
     let place = KubeletPath::of(dir);
@@ -38,29 +40,27 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
         }
         ensure_unmounted(host, &config.limits, dir, &table)?;
     }
-    // `detach` follows the global mount's end, but not where kubelet has been restarted since: from
-    // 1.28 on it does not know any more that it has attached the volume.
-    if config.attach && !matches!(place, KubeletPath::Global) {
-        return Ok(Reply::success());
-    }
-    if let KubeletPath::Pod { global } = &place {
+    if let (KubeletPath::Pod { global }, false) = (&place, config.attach) {
         let cleared = clear_global(host, config, global)?;
         if let (None, Some(device)) = (&device, &cleared) {
             host.log.about("volume", &device.id.to_string());
         }
         device = device.or(cleared);
     }
-    if !config.deactivate {
-        return Ok(Reply::success());
-    }
+    // `detach` follows the global mount's end, but not where kubelet has been restarted since: from
+    // 1.28 on it does not know any more that it has attached the volume. And the controller may run
+    // it on its own host, which could not give a volume to other nodes.
+    let asked = config.deactivate && (!config.attach || place == KubeletPath::Global);
+    let is_named = match place {
+        KubeletPath::Pod { .. } => asked || lvm::has_lvmlockd(host),
+        KubeletPath::Global => lvm::has_lvmlockd(host),
+        _ => false,
+    };
     if let Some(device) = device {
-        let _lock = lock::hold(host.kernel, &device, config.limits.lock)?;
-        deactivate_if_unused(host, config, &device)?;
-    } else if matches!(place, KubeletPath::Pod { .. })
-        && let Some(name) = dir.file_name()
-    {
+        release(host, config, &device, asked, config.limits.lock)?;
+    } else if is_named && let Some(name) = dir.file_name() {
         // The call before this one may have been killed after it had unmounted.
-        deactivate_named(host, config, &name.to_string_lossy())?;
+        release_named(host, config, &name.to_string_lossy(), asked)?;
     }
     Ok(Reply::success())
 }

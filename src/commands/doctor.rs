@@ -7,6 +7,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::kubelet;
+use super::shared_disks;
 use super::volumes::look_at_lvm;
 use crate::config::{Config, Loaded, LogTarget};
 use crate::host::trust::require_roots;
@@ -79,6 +80,7 @@ pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
     look_for_tools(&mut checks, host, settings);
     if host.tools.has("lvs") {
         look_at_lvm(&mut checks, host, config);
+        shared_disks::look_at(&mut checks, host, settings);
     }
     look_at_mounts(&mut checks, host, settings)?;
 

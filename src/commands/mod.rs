@@ -8,6 +8,7 @@ mod log;
 mod operator;
 mod pages;
 mod pods;
+mod shared_disks;
 mod status;
 mod story;
 mod verdict;

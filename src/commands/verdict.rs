@@ -93,6 +93,10 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
             decision = seen.settle(&wish)?;
         }
     }
+    if decision == Decision::Activate && seen.facts.volume().is_some_and(|v| v.lock.is_some()) {
+        seen.note_holder();
+        decision = seen.settle(&wish)?;
+    }
     if seen.facts.lvm.is_none() {
         seen.facts.lvm = Some(seen.ask_lvm(!ask.read_only));
     }

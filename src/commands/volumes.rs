@@ -44,6 +44,8 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
             Ok(verdict) if verdict.is_hosts() => {
                 checks.add(id.to_string(), Level::Warning, verdict.line());
             }
+            // Nothing is wrong with a volume that another node uses.
+            Ok(verdict) if verdict.reason == Some("held-elsewhere") => {}
             Ok(verdict) if verdict.message.is_some() => {
                 let finding = format!("the next mount is refused: {}", verdict.line());
                 checks.add(id.to_string(), Level::Failed, finding);

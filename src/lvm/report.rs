@@ -37,6 +37,20 @@ pub struct Volume {
     pub metadata_percent: Option<f64>,
     pub extent: NonZeroU64,
     pub free: Bytes,
+    /// The lock that it takes to activate it, if nodes share its group.
+    pub lock: Option<LvLock>,
+}
+
+/// The lock of a volume in a shared group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LvLock {
+    /// What keeps it (`vg_lock_type`): "sanlock", "dlm".
+    pub manager: String,
+    /// The UUID of the volume whose lock it is: a thin volume has that of its pool. None: LVM does
+    /// not tell, as of a snapshot, which has that of its origin.
+    pub of: Option<String>,
+    /// Where it is (`lv_lockargs`): a version, and sanlock's place in bytes. Empty: see `of`.
+    pub args: String,
 }
 
 impl Volume {
@@ -155,7 +169,26 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
         metadata_percent: percent(row, "metadata_percent"),
         extent: NonZeroU64::new(number(row, "vg_extent_size")?).ok_or("an extent size of 0")?,
         free: Bytes::new(number(row, "vg_free")?),
+        lock: lock(row)?,
     })
+}
+
+fn lock(row: &Fields) -> Result<Option<LvLock>, String> {
+    let manager = text(row, "vg_lock_type")?;
+    if ["", "none"].contains(&manager) {
+        return Ok(None);
+    }
+    let args = text(row, "lv_lockargs")?.to_owned();
+    let of = if args.is_empty() {
+        text(row, "pool_lv_uuid")?
+    } else {
+        text(row, "lv_uuid")?
+    };
+    Ok(Some(LvLock {
+        manager: manager.to_owned(),
+        of: Some(of.to_owned()).filter(|uuid| !uuid.is_empty()),
+        args,
+    }))
 }
 
 fn group(row: &Fields) -> Result<Group, String> {
@@ -170,7 +203,7 @@ fn group(row: &Fields) -> Result<Group, String> {
 
 pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
     lv_skip_activation,lv_permissions,lv_health_status,lv_device_open,lv_layout,lv_role,pool_lv,\
-    data_percent,metadata_percent,vg_extent_size,vg_free";
+    data_percent,metadata_percent,vg_extent_size,vg_free,vg_lock_type,lv_lockargs,pool_lv_uuid";
 pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count,vg_shared";
 
 /// What an administrator may have set otherwise in lvm.conf(5), as pleases people: tags that are not
@@ -233,7 +266,8 @@ mod tests {
         "lv_tags":"flexvolume.fs=ext4:u,other","lv_active":"active",
         "lv_skip_activation":"","lv_permissions":"writeable","lv_health_status":"","lv_device_open":"",
         "lv_layout":"thin,sparse","lv_role":"public","pool_lv":"pool","data_percent":"12.50",
-        "metadata_percent":"","vg_extent_size":"4194304","vg_free":"0"}]}]}"#;
+        "metadata_percent":"","vg_extent_size":"4194304","vg_free":"0",
+        "vg_lock_type":"","lv_lockargs":"","pool_lv_uuid":"p"}]}]}"#;
 
     #[test]
     fn reads_what_lvs_prints() {
@@ -249,6 +283,21 @@ mod tests {
         assert_eq!(volume.data_percent, Some(12.5));
         assert_eq!(volume.metadata_percent, None);
         assert!(volume.active && volume.writable == Some(true) && !volume.open);
+    }
+
+    #[test]
+    fn a_volume_of_a_shared_group_has_its_own_lock_or_that_of_its_pool() {
+        let lock = |text: &str| {
+            let volumes = Report::parse(text.as_bytes()).unwrap().volumes().unwrap();
+            volumes[0].lock.clone()
+        };
+        assert_eq!(lock(ONE), None);
+        let shared = ONE.replace("_type\":\"", "_type\":\"sanlock");
+        assert_eq!(lock(&shared).unwrap().of.as_deref(), Some("p"));
+        let own = shared.replace("args\":\"", "args\":\"1.0.0:70254592");
+        assert_eq!(lock(&own).unwrap().of.as_deref(), Some("a-b"));
+        let of_origin = shared.replace("\"p\"", "\"\"");
+        assert_eq!(lock(&of_origin).unwrap().of, None);
     }
 
     #[test]

@@ -1,12 +1,24 @@
+use std::time::Duration;
+
 use anyhow::Error;
 
+use super::shared::obstacle;
 use crate::host::holders;
 use crate::host::{Effect, Host, ToolError};
 use crate::names::VgName;
 
+/// How long LVM is asked for what keeps this node from a group.
+const LIMIT: Duration = Duration::from_secs(10);
+
 /// If an LVM command had to be stopped at its limit, adds what it was waiting for: whoever holds
-/// the lock of the volume group, or what else makes LVM wait. `vg` is None for a command on all.
+/// the lock of the volume group, or what else makes LVM wait. If it failed, adds what keeps this node
+/// from the group, if that is another host's or shared. `vg` is None for a command on all.
 pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
+    if let (ToolError::Failed { .. }, Some(vg)) = (&error, vg)
+        && let Some(obstacle) = obstacle(host, vg, LIMIT)
+    {
+        return Error::from(error).context(obstacle);
+    }
     let ToolError::TimedOut { effect, .. } = error else {
         return error.into();
     };

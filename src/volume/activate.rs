@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 
 use super::create::create;
 use super::decision::{Create, Decision, Purpose, Wish};
@@ -82,17 +82,34 @@ impl<'a> Job<'a> {
         for _ in 0..TRIES {
             let mut seen = self.look(None);
             let decision = seen.settle(&wish)?;
-            match (decision, seen.facts.device.as_ref(), seen.facts.volume()) {
-                (Decision::Ready, Some(device), _) => return Ok(device.clone()),
+            match (
+                decision,
+                seen.facts.device.clone(),
+                seen.facts.volume().cloned(),
+            ) {
+                (Decision::Ready, Some(device), _) => return Ok(device),
                 // lvcreate activates it.
                 (Decision::Create(size), ..) => create(self, size)?,
                 (Decision::Activate, _, Some(volume)) => {
+                    let volume = &volume;
                     // Otherwise the last unmount of another pod could deactivate it before its
                     // device is found.
-                    let _lock = (config.deactivate && held.is_none())
+                    let shared = volume.lock.is_some();
+                    let _lock = ((config.deactivate || shared) && held.is_none())
                         .then(|| lock::hold_inactive(host.kernel, volume, config.limits.lock))
                         .transpose()?;
-                    lvm::activate(host, &config.limits, id).map_err(|error| {
+                    if shared {
+                        // If this call is killed, another has to know what to give back.
+                        self.note(volume);
+                    }
+                    let activated = lvm::activate(host, &config.limits, id);
+                    if shared && activated.is_err() {
+                        seen.note_holder();
+                        if let Decision::Refuse(reason) = seen.settle(&wish)? {
+                            return Err(Refusal::of(id, reason).into());
+                        }
+                    }
+                    activated.map_err(|error| {
                         // A thin volume may be in LVM's metadata and not in its pool, a RAID volume
                         // not be ready.
                         if volume.record.new {
@@ -167,30 +184,41 @@ impl<'a> Job<'a> {
 
     /// Notes kubelet's name of the volume on the volume itself, before it can be mounted. `detach`
     /// and a repeated `unmount` get that name and nothing else, and need it only when they are to
-    /// deactivate. What fails here is only logged.
+    /// deactivate: if the config says so, or nodes share the group. What fails here is only logged.
     pub fn note_name(&self, device: &Device) {
-        let Self { host, config, .. } = *self;
-        let Some(name) = self
-            .options
-            .volume_name
-            .as_ref()
-            .filter(|_| config.deactivate)
-        else {
+        let Self {
+            host,
+            config,
+            options,
+        } = *self;
+        let may_be = config.deactivate || lvm::has_lvmlockd(host);
+        if options.volume_name.is_none() || !may_be {
+            return;
+        }
+        match lvm::find(host, &device.id, config.limits.query) {
+            Ok(lvm::Found::Volume(volume)) if config.deactivate || volume.lock.is_some() => {
+                self.note(&volume);
+            }
+            Ok(_) => {}
+            Err(error) => host.log.about("unnoted", &format!("{error:#}")),
+        }
+    }
+
+    fn note(&self, volume: &Volume) {
+        let Self {
+            host,
+            config,
+            options,
+        } = *self;
+        let name = options.volume_name.as_ref();
+        let Some(name) = name.filter(|name| !volume.record.names.contains(name)) else {
             return;
         };
-        let is_missing = |volume: &Volume| !volume.record.names.contains(name);
-        let note = || -> Result<()> {
-            let Some(tag) = lvm::volume_tag(name) else {
-                bail!("the name {name:?} does not fit into a tag");
-            };
-            match lvm::find(host, &device.id, config.limits.query)? {
-                lvm::Found::Volume(volume) if is_missing(&volume) => {
-                    lvm::retag(host, &config.limits, &device.id, &Tags::adding(tag), None)
-                }
-                _ => Ok(()),
-            }
+        let done = match lvm::volume_tag(name) {
+            Some(tag) => lvm::retag(host, &config.limits, &volume.id, &Tags::adding(tag), None),
+            None => Err(anyhow!("the name {name:?} does not fit into a tag")),
         };
-        if let Err(error) = note() {
+        if let Err(error) = done {
             host.log.about("unnoted", &format!("{error:#}"));
         }
     }

@@ -39,5 +39,13 @@ pub fn create(job: &Job, size: Bytes) -> Result<()> {
             return Err(Refusal::of(id, reason).into());
         }
     }
-    lvm::create(host, &config.limits, id, size, pool, policy, &lock)
+    let made = lvm::create(host, &config.limits, id, size, pool, policy, &lock);
+    if made.is_err()
+        && let Ok(Found::Volume(volume)) = lvm::find(host, id, config.limits.query)
+        && volume.lock.is_some()
+    {
+        // Another node was quicker.
+        return Ok(());
+    }
+    made
 }

@@ -5,7 +5,7 @@
 use super::decision::{Create, Decision, Grow, Level, Mount, Purpose, Wish};
 use super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
 use super::reason::{Doubt, Reason};
-use crate::lvm::Volume;
+use crate::lvm::{Locks, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType};
 
@@ -151,6 +151,14 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     if volume.health.contains("partial") && !volume.layout.contains("raid") {
         return refuse(Reason::Partial);
     }
+    if volume.lock.is_some() {
+        let Some(locks) = &facts.locks else {
+            return Some(Decision::Look(Level::Locks));
+        };
+        if let Some(reason) = of_locks(locks, facts) {
+            return refuse(reason);
+        }
+    }
     let Some(device) = &facts.device else {
         return Some(Decision::Activate);
     };
@@ -170,6 +178,20 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
         None => None,
         Some(Pool::Unseen(pool)) => refuse(Reason::NoPool(pool.clone())),
         Some(Pool::Seen(pool)) => of_pool(pool, wish).map(Decision::Refuse),
+    }
+}
+
+/// Who has the lock of a volume in a shared group. None: this node, or it may try to get it.
+fn of_locks(locks: &Locks, facts: &Facts) -> Option<Reason> {
+    if let Some(obstacle) = locks.obstacle(facts.id.vg()) {
+        return Some(Reason::NoLocks(obstacle));
+    }
+    match locks {
+        Locks::Elsewhere(holder) => Some(Reason::HeldElsewhere(holder.clone())),
+        // Another node may write to it at the same time.
+        Locks::Shared => Some(Reason::ActiveShared),
+        Locks::NotHeld if facts.device.is_some() => Some(Reason::ActiveWithoutLock),
+        _ => None,
     }
 }
 

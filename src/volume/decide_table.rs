@@ -8,7 +8,7 @@ use super::super::reason::{Doubt, Reason};
 use super::decide;
 use crate::fs::Backup;
 use crate::host::DeviceNumber;
-use crate::lvm::{self, Record, Volume};
+use crate::lvm::{self, Locks, LvLock, Record, Volume};
 use crate::mount::{Row, Table};
 use crate::names::{Bytes, FsType, LvId, LvName};
 use crate::volume::device::Device;
@@ -88,6 +88,16 @@ fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
 fn row(at: &str, fs: &str, options: &str, super_options: &str) -> Row {
     let line = format!("36 1 254:1 / {at} {options} - {fs} /dev/mapper/vg-lv {super_options}");
     Table::parse(&line).rows()[0].clone()
+}
+
+/// Nodes share its group, and lvmlockd says this of its lock.
+fn shared(facts: &mut Facts, locks: Locks) {
+    volume(facts).lock = Some(LvLock {
+        manager: "sanlock".into(),
+        of: Some("a-b".into()),
+        args: "1.0.0:70254592".into(),
+    });
+    facts.locks = Some(locks);
 }
 
 const ROOM: Bytes = Bytes::new(10 * GIB);
@@ -283,6 +293,27 @@ fn what_lvm_says() {
         ("its pool is broken", |f, _| pool(f, 1.0, 1.0, "failed"), Refuse(Reason::PoolUnwell { pool: vg_pool(), health: "failed".into() })),
         ("its pool has room", |f, _| pool(f, 94.9, 94.9, ""), make(Ext4)),
         ("its pool is not to be seen", |f, _| if let Some(Lvm::Volume { pool, .. }) = &mut f.lvm { *pool = Some(Pool::Unseen(LvId::parse("vg/pool").unwrap())); }, Refuse(Reason::NoPool(vg_pool()))),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn who_has_it_in_a_shared_group() {
+    let no_locks = |locks: Locks| Refuse(Reason::NoLocks(locks.obstacle(vg_pool().vg()).unwrap()));
+    check(&[
+        ("first lvmlockd is asked", |f, _| { shared(f, Locks::Held); f.locks = None; }, Look(Level::Locks)),
+        ("this node alone", |f, _| shared(f, Locks::Held), make(Ext4)),
+        ("this node and others", |f, _| shared(f, Locks::Shared), Refuse(Reason::ActiveShared)),
+        ("this node and others, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); shared(f, Locks::Shared); }, Refuse(Reason::ActiveShared)),
+        ("nobody knows, and it is active", |f, _| shared(f, Locks::NotHeld), Refuse(Reason::ActiveWithoutLock)),
+        ("another node may, and it is not active", |f, _| { f.device = None; shared(f, Locks::NotHeld); }, Activate),
+        ("another node", |f, _| { f.device = None; shared(f, Locks::Elsewhere(None)); }, Refuse(Reason::HeldElsewhere(None))),
+        ("lvmlockd does not run", |f, _| { f.device = None; shared(f, Locks::Silent("x".into())); }, no_locks(Locks::Silent("x".into()))),
+        ("locks that are not started", |f, _| { f.device = None; shared(f, Locks::NotStarted); }, no_locks(Locks::NotStarted)),
+        ("locks that are being started", |f, _| { f.device = None; shared(f, Locks::Starting); }, no_locks(Locks::Starting)),
+        ("a lease that was lost, of a blank volume", |f, _| shared(f, Locks::Lost), no_locks(Locks::Lost)),
+        ("a lease that was lost, of a filesystem", |f, _| { holds(f, Ext4, |_| ()); shared(f, Locks::Lost); }, no_locks(Locks::Lost)),
+        ("what stands stays, whatever the locks are", |f, _| { there(f, "ext4", "rw", "rw"); shared(f, Locks::Lost); }, Keep { read_only: None }),
     ]);
 }
 

@@ -49,6 +49,8 @@ pub struct Create {
 pub enum Level {
     Uses,
     Lvm,
+    /// lvmlockd, of a volume in a shared group.
+    Locks,
     Content,
 }
 

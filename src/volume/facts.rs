@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::device::Device;
 use crate::fs::Backup;
-use crate::lvm::Volume;
+use crate::lvm::{Locks, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, LvId};
 
@@ -19,6 +19,8 @@ pub struct Facts {
     pub not_its_device: Option<String>,
     pub uses: Option<Uses>,
     pub lvm: Option<Lvm>,
+    /// Who has the lock of a volume in a shared group.
+    pub locks: Option<Locks>,
     pub content: Option<Content>,
     pub now: u64,
 }
@@ -141,6 +143,7 @@ impl Facts {
             not_its_device: None,
             uses: None,
             lvm: None,
+            locks: None,
             content: None,
             now,
         }

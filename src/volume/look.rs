@@ -16,7 +16,7 @@ use super::in_use;
 use crate::config::Config;
 use crate::fs::{self, Found};
 use crate::host::{DeviceNumber, Host, Kernel};
-use crate::lvm::{self, Volume};
+use crate::lvm::{self, Locks, Volume};
 use crate::mount::{KubeletPath, Row, Table, is_kubelets, mounted_at};
 use crate::names::{Bytes, LvId};
 
@@ -96,6 +96,7 @@ impl<'a> Look<'a> {
                 Decision::Look(level) if level <= most => match level {
                     Level::Uses => self.facts.uses = self.uses()?,
                     Level::Lvm => self.facts.lvm = Some(self.ask_lvm(!wish.read_only)),
+                    Level::Locks => self.facts.locks = self.locks(),
                     Level::Content => self.facts.content = Some(self.content()),
                 },
                 decision => return Ok(decision),
@@ -197,6 +198,22 @@ impl<'a> Look<'a> {
             })
         };
         answer().unwrap_or_else(|error| Lvm::Silent(format!("{error:#}")))
+    }
+
+    fn locks(&self) -> Option<Locks> {
+        let (vg, limit) = (self.facts.id.vg(), self.config.limits.query);
+        let lock = self.facts.volume()?.lock.as_ref();
+        Some(lvm::locks(self.host, vg, lock, limit))
+    }
+
+    /// Notes which node has the volume, if that can be told.
+    pub fn note_holder(&mut self) {
+        let limit = self.config.limits.query;
+        let volume = self.facts.volume().filter(|volume| volume.lock.is_some());
+        let holder = volume.and_then(|volume| lvm::holder(self.host, volume, limit));
+        if holder.is_some() {
+            self.facts.locks = Some(Locks::Elsewhere(holder));
+        }
     }
 
     fn content(&mut self) -> Content {

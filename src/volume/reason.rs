@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::facts::Elsewhere;
 use crate::fs::Backup;
 use crate::host::own_name;
+use crate::lvm::Holder;
 use crate::names::{Bytes, FsType, LvId};
 
 #[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
@@ -47,6 +48,10 @@ pub enum Reason {
         has: Bytes,
     },
     Pool,
+    NoLocks(String),
+    HeldElsewhere(Option<Holder>),
+    ActiveShared,
+    ActiveWithoutLock,
     Partial,
     AnotherDevice,
     Suspended(String),
@@ -149,6 +154,7 @@ impl Reason {
             Self::NotAllowed(why)
             | Self::NotItsDevice(why)
             | Self::LvmSilent(why)
+            | Self::NoLocks(why)
             | Self::Failed(why)
             | Self::AnotherIsThere(why) => why.clone(),
             Self::NameTaken(dir, what) => format!("{} holds {what}", dir.display()),
@@ -228,6 +234,17 @@ impl Reason {
             Self::Pool => format!(
                 "{id} is a pool that holds other volumes, not a volume for a filesystem; name one \
                  of those"
+            ),
+            Self::HeldElsewhere(holder) => held_elsewhere(id, holder.as_ref()),
+            Self::ActiveShared => format!(
+                "{id} is active here in shared mode (`lvchange -asy`), so another node may write to \
+                 it at the same time; deactivate it where nothing needs that (`lvchange -an {id}`)"
+            ),
+            Self::ActiveWithoutLock => format!(
+                "{id} is active here, but lvmlockd on this node does not have its lock, as after a \
+                 crash of lvmlockd: another node may have it too. Nothing new is mounted from it. \
+                 End what uses it here, then run `lvchange -an {id}`; if that or the next mount \
+                 fails, restart this node"
             ),
             Self::Partial => format!(
                 "{id} is partial: a disk of it is missing, see `lvs -a -o +devices {id}` and \
@@ -331,6 +348,36 @@ impl Reason {
             Self::Doubts(doubts) => doubted(id, doubts, &me),
         }
     }
+}
+
+fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {
+    let Some(Holder {
+        host,
+        name,
+        silent,
+        every,
+        dead_after,
+    }) = holder
+    else {
+        return format!(
+            "{id} is active on another node, and only one can have it. It is free when its pods \
+             there have ended"
+        );
+    };
+    let held =
+        format!("{id} is held by another node, host {host} ({name}), and only one can have it");
+    if *silent <= every.saturating_mul(2) {
+        return format!(
+            "{held}. It is free when its pods there have ended; if it has none, run `lvchange -an \
+             {id}` there"
+        );
+    }
+    format!(
+        "{held}. That node gave its last sign of life {silent} s ago: after {dead_after} s \
+         sanlock takes it for dead, and the volume can be had here (in {} s). Nothing has to be \
+         done, and the lock cannot safely be had earlier",
+        dead_after.saturating_sub(*silent)
+    )
 }
 
 const READ_ONLY: &str = "If another pod mounted it read-only, this works when that pod is gone; if \

@@ -111,3 +111,27 @@ fn a_volume_stays_where_lvmlockd_died_until_it_is_back() {
     assert_eq!(pair.b.read(MODE, &volume), "safe");
     pair.b.down(MODE, &volume);
 }
+
+#[test]
+fn a_node_that_lost_its_lease_mounts_nothing_more_and_gives_up_what_it_has() {
+    let pair = pair();
+    let (volume, other) = (
+        Volume::new(&pair.a, "leased"),
+        Volume::new(&pair.a, "other"),
+    );
+    pair.a.up(MODE, &volume).is_success();
+    pair.a.write(MODE, &volume, "safe");
+    // What sanlock runs when it can no longer write to the disk.
+    pair.a.sh("lvmlockctl --kill vg || true");
+    pair.a
+        .up(MODE, &other)
+        .is_failure(&["could not renew its lease", "`lvmlockctl --drop vg`"]);
+    pair.a.down(MODE, &volume);
+    pair.a.sh("lvmlockctl --drop vg");
+    pair.a.join();
+    pair.b.up(MODE, &volume).is_success();
+    assert_eq!(pair.b.read(MODE, &volume), "safe");
+    pair.b.down(MODE, &volume);
+    pair.a.up(MODE, &other).is_success();
+    pair.a.down(MODE, &other);
+}

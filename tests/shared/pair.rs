@@ -32,7 +32,7 @@ pub fn pair() -> MutexGuard<'static, Pair> {
         a.boot();
         b.boot();
         a.sh("vgcreate --shared vg /dev/ubda");
-        b.sh("vgchange --lockstart vg");
+        b.join();
         Mutex::new(Pair { a, b })
     });
     pair.lock()
@@ -107,6 +107,14 @@ impl Node {
             .unwrap();
         *self.guest.lock().unwrap() = Some(guest);
         self.wait_for(0);
+    }
+
+    /// Starts the group's locks there. Just after a boot udev may not show their device in time.
+    pub fn join(&self) {
+        eventually("the start of the locks", || {
+            let start = self.begin("vgchange --lockstart vg && lvmlockctl -i | grep -q ^LS");
+            start.end().status.success()
+        });
     }
 
     /// As if its plug had been pulled.

@@ -38,7 +38,7 @@ fn the_other_node_gets_the_volume_when_the_lease_has_run_out_and_not_before() {
     pair.b.write(mode, &volume, "from b");
 
     pair.a.boot();
-    pair.a.sh("vgchange --lockstart vg");
+    pair.a.join();
     pair.a.up(mode, &volume).is_failure(&["host 2 (node-b)"]);
     pair.b.down(mode, &volume);
     pair.a.up(mode, &volume).is_success();
@@ -49,10 +49,7 @@ fn the_other_node_gets_the_volume_when_the_lease_has_run_out_and_not_before() {
     pair.a.cut_power();
     pair.b.cut_power();
     at_once(|| pair.a.boot(), || pair.b.boot());
-    at_once(
-        || pair.a.sh("vgchange --lockstart vg"),
-        || pair.b.sh("vgchange --lockstart vg"),
-    );
+    at_once(|| pair.a.join(), || pair.b.join());
     pair.b.up(mode, &volume).is_success();
     assert_eq!(pair.b.read(mode, &volume), "before");
     pair.b.down(mode, &volume);

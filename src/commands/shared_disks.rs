@@ -1,0 +1,96 @@
+//! What `lvm doctor` says of groups on disks that other hosts may see too.
+
+use std::path::{Path, PathBuf};
+
+use super::doctor::{Checks, Verdict};
+use crate::config::Config;
+use crate::host::{Host, Kernel};
+use crate::lvm;
+
+/// Warns of groups that nothing keeps another host from using at the same time.
+pub(super) fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
+    let disks = match lvm::unprotected_disks(host, config.limits.query) {
+        Ok(disks) => disks,
+        Err(error) => {
+            checks.add("disks", Verdict::Warning, format!("{error:#}"));
+            return;
+        }
+    };
+    for (vg, disk) in disks {
+        if let Some(kind) = kind(host.kernel, &disk) {
+            let finding = format!(
+                "{vg} is on {}, {kind} disk that other hosts may see, and LVM keeps none of them \
+                 from it: run `vgchange --systemid ID {vg}` for one host (lvmsystemid(7)), or \
+                 share it by lvmlockd, as in docs/shared-groups.md",
+                disk.display()
+            );
+            checks.add(vg, Verdict::Warning, finding);
+        }
+    }
+}
+
+/// What kind of disk it is, if it is of one that several hosts use.
+fn kind(kernel: &Kernel, disk: &Path) -> Option<&'static str> {
+    let number = kernel.device_number(disk).ok()??;
+    let block = PathBuf::from(format!("/sys/dev/block/{number}"));
+    let read = |file: &Path| kernel.read(file).unwrap_or_default();
+    // A partition of one has "part1-" before that.
+    if read(&block.join("dm/uuid")).contains("mpath-") {
+        return Some("a multipath");
+    }
+    let device = kernel.link(&block).ok()?;
+    // The controllers of the same disk have their transport here.
+    let controllers = device.ancestors().nth(1).and_then(Path::file_name)?;
+    let subsystem = Path::new("/sys/class/nvme-subsystem").join(controllers);
+    let transports = kernel.list(&subsystem).unwrap_or_default();
+    let mut transports = transports
+        .iter()
+        .map(|controller| read(&subsystem.join(controller).join("transport")));
+    if transports.any(|transport| !["", "pcie"].contains(&transport.trim())) {
+        return Some("an NVMe-oF");
+    }
+    kind_by_place(&device.to_string_lossy())
+}
+
+/// Tells it by where the kernel has the disk in /sys/devices.
+fn kind_by_place(place: &str) -> Option<&'static str> {
+    let mut parts = place.split('/');
+    parts.find_map(
+        |part| match part.trim_end_matches(|c: char| !c.is_alphabetic()) {
+            "session" => Some("an iSCSI"),
+            "rport" => Some("a Fibre Channel"),
+            "nvme-fabrics" => Some("an NVMe-oF"),
+            _ => None,
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_hosts_share_is_known_by_its_place() {
+        let cases = [
+            (
+                "platform/host3/session1/target3:0:0/3:0:0:0/block/sda",
+                Some("an iSCSI"),
+            ),
+            (
+                "pci0000:00/0000:00:02.0/host1/rport-1:0-2/target1:0:0/1:0:0:0/block/sdb/sdb1",
+                Some("a Fibre Channel"),
+            ),
+            ("virtual/nvme-fabrics/ctl/nvme0/nvme0n1", Some("an NVMe-oF")),
+            ("virtual/nvme-subsystem/nvme-subsys0/nvme0n1", None),
+            (
+                "pci0000:00/0000:00:1f.2/ata1/host0/target0:0:0/0:0:0:0/block/sda",
+                None,
+            ),
+            ("pci0000:00/0000:00:03.0/virtio1/block/vda", None),
+        ];
+        for (place, want) in cases {
+            let place = format!("../../devices/{place}");
+            assert_eq!(kind_by_place(&place), want, "{place}");
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Groups that several nodes share. lvmlockd(8) takes LVM's locks there, and sanlock(8) keeps them on
+//! the disks, or DLM on the network: to activate a volume is to hold its lock.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::find::{Found, find, find_group};
+use super::report::{LvLock, Report, Volume, ask, read, text};
+use crate::host::{Command, Host};
+use crate::names::{LvId, VgName};
+
+/// What lvmlockd on this node says of the lock of a volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Locks {
+    /// Nothing: it does not run.
+    Silent(String),
+    /// This node has not joined those that share the group, or was refused.
+    NotStarted,
+    Starting,
+    /// sanlock could not renew this node's lease: others may have the volume by now.
+    Lost,
+    /// This node has the lock, and no other node can.
+    Held,
+    /// This node has the lock, and others may have it too: `lvchange -asy`.
+    Shared,
+    /// This node does not have it.
+    NotHeld,
+    /// Another node has it.
+    Elsewhere(Option<Holder>),
+}
+
+/// The node that has a volume, as sanlock shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// `host_id` in lvmlocal.conf.
+    pub host: u64,
+    /// `our_host_name` in sanlock.conf; if that is not set, a UUID and the host's name.
+    pub name: String,
+    /// Seconds since its last sign of life.
+    pub silent: u64,
+    /// Seconds between its signs of life.
+    pub every: u64,
+    /// Seconds without a sign of life after which sanlock takes it for dead.
+    pub dead_after: u64,
+}
+
+/// Whether nodes share a group. LVM is asked only where lvmlockd runs, or did.
+pub fn is_shared(host: &Host, vg: &VgName, limit: Duration) -> Result<bool> {
+    let has_leases = || host.kernel.mount_id(Path::new(&leases(vg))).is_ok();
+    if !has_lvmlockd(host) && !has_leases() {
+        return Ok(false);
+    }
+    let group = find_group(host, vg, limit)?;
+    Ok(group.is_some_and(|group| group.shared))
+}
+
+/// Whether lvmlockd runs on this node.
+pub fn has_lvmlockd(host: &Host) -> bool {
+    let socket = Path::new("/run/lvm/lvmlockd.socket");
+    host.kernel.mount_id(socket).is_ok()
+}
+
+/// The device of sanlock's leases of a group.
+fn leases(vg: &VgName) -> String {
+    format!("/dev/mapper/{}-lvmlock", vg.as_str().replace('-', "--"))
+}
+
+/// What lvmlockd says of the lock of a volume, or of none, in the group `vg`.
+pub fn locks(host: &Host, vg: &VgName, lock: Option<&LvLock>, limit: Duration) -> Locks {
+    let command = Command::reads("lvmlockctl", limit).args(["--info", "--dump"]);
+    match host.run(&command) {
+        Ok(output) => {
+            let dump = String::from_utf8_lossy(&output.stdout);
+            let of = lock.and_then(|lock| lock.of.as_deref());
+            match state(&dump, vg.as_str(), of) {
+                // Of what LVM does not tell the lock, LVM itself has to know.
+                Locks::NotHeld if lock.is_some() && of.is_none() => Locks::Held,
+                state => state,
+            }
+        }
+        Err(error) => Locks::Silent(error.to_string()),
+    }
+}
+
+/// Reads lvmlockd's own lines: a lockspace (`info=ls`), followed by its locks (`info=r`).
+fn state(dump: &str, vg: &str, lock: Option<&str>) -> Locks {
+    let mut state = Locks::NotStarted;
+    let mut is_its = false;
+    for line in dump.lines() {
+        let field = |name: &str| {
+            line.split_whitespace()
+                .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+        };
+        let is_set = |name| field(name) == Some("1");
+        match field("info") {
+            Some("ls") => {
+                is_its = field("vg_name") == Some(vg);
+                if !is_its {
+                    continue;
+                }
+                state = if is_set("kill_vg") || is_set("drop_vg") {
+                    Locks::Lost
+                } else if is_set("create_fail") || is_set("thread_stop") {
+                    Locks::NotStarted
+                } else if is_set("create_done") {
+                    Locks::NotHeld
+                } else {
+                    Locks::Starting
+                };
+            }
+            Some("r") if is_its && state == Locks::NotHeld && lock.is_some() => {
+                match field("mode").filter(|_| field("name") == lock) {
+                    Some("ex") => state = Locks::Held,
+                    Some("sh") => state = Locks::Shared,
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    state
+}
+
+/// Which other node has the lock of a volume. None: none, or nobody can tell, as with DLM.
+pub fn holder(host: &Host, volume: &Volume, limit: Duration) -> Option<Holder> {
+    let vg = volume.id.vg();
+    let pool = volume.pool.as_ref().filter(|_| has_no_place(volume));
+    let pool = pool.and_then(|pool| LvId::new(vg.clone(), pool.clone()).ok());
+    let of_pool = match pool.map(|pool| find(host, &pool, limit)) {
+        Some(Ok(Found::Volume(pool))) => pool.lock,
+        _ => None,
+    };
+    let lock = of_pool.or_else(|| volume.lock.clone())?;
+    let (_, place) = lock.args.rsplit_once(':')?;
+    let space = format!("lvm_{vg}");
+    let resource = format!("{space}:{}:{}:{place}", lock.of?, leases(vg));
+    let run = |args: &[&str]| {
+        let output = host
+            .run(&Command::reads("sanlock", limit).args(args))
+            .ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let owner = owner(&run(&["direct", "read_leader", "-r", &resource])?)?;
+    let holder = node(&run(&["client", "host_status", "-D", "-s", &space])?, owner)?;
+    (holder.silent < holder.dead_after).then_some(holder)
+}
+
+fn has_no_place(volume: &Volume) -> bool {
+    volume
+        .lock
+        .as_ref()
+        .is_some_and(|lock| lock.args.is_empty())
+}
+
+/// The number of the host in a lease that is taken.
+fn owner(leader: &str) -> Option<u64> {
+    let field = |name| {
+        let line = leader.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse::<u64>().ok()
+    };
+    field("timestamp ").filter(|time| *time > 0)?;
+    field("owner_id ")
+}
+
+/// A host in the list of those that share a group: a line of its own for each, and its fields below.
+fn node(status: &str, host: u64) -> Option<Holder> {
+    // Source: sanlock's src/timeouts.c: a host renews its lease every two timeouts and gives up after
+    // eight, and its watchdog has reset it 60 seconds later.
+    const WATCHDOG: u64 = 60;
+    let first = format!("{host} timestamp ");
+    let block = status.lines().skip_while(|line| !line.starts_with(&first));
+    let fields: Vec<&str> = block
+        .skip(1)
+        .map_while(|line| line.strip_prefix(' '))
+        .map(str::trim)
+        .collect();
+    let field = |name: &str| {
+        let mut fields = fields.iter();
+        fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+    };
+    let number = |name| field(name)?.parse::<u64>().ok();
+    let timeout = number("io_timeout")?;
+    Some(Holder {
+        host,
+        name: field("owner_name")?.to_owned(),
+        silent: number("last_check")?.saturating_sub(number("last_live")?),
+        every: timeout.saturating_mul(2),
+        dead_after: timeout.saturating_mul(8).saturating_add(WATCHDOG),
+    })
+}
+
+/// Why LVM does not let this node use, or change, a group that is there. None: no reason of these.
+pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<String> {
+    let row = |others: &[&str]| {
+        let fields = "vg_name,vg_systemid,vg_lock_type";
+        let command = ask("vgs", fields, limit).args(["--readonly"]).args(others);
+        let rows = read(host, &command, |report| {
+            report.rows("vg").map_err(|e| e.to_string())
+        });
+        let is_it = |row: &_| text(row, "vg_name") == Ok(vg.as_str());
+        rows.ok().map(|rows| rows.into_iter().find(is_it))
+    };
+    let all = row(&["--foreign", "--shared"])??;
+    let is_hidden = row(&[])?.is_none();
+    let manager = text(&all, "vg_lock_type").unwrap_or_default();
+    let owner = text(&all, "vg_systemid").unwrap_or_default();
+    if ["", "none"].contains(&manager) {
+        return (is_hidden && !owner.is_empty()).then(|| {
+            format!(
+                "the volume group {vg} belongs to the host whose system ID is {owner:?} \
+                 (lvmsystemid(7)), so this node leaves it alone. Run the pod there; or once that \
+                 host uses none of its volumes, run there `vgchange --systemid ID {vg}`, with the \
+                 ID that `lvm systemid` prints on this node"
+            )
+        });
+    }
+    if is_hidden {
+        return Some(format!(
+            "the volume group {vg} is shared between nodes ({manager}), and LVM on this node does \
+             not use lvmlockd: set `use_lvmlockd = 1` in lvm.conf, start lvmlockd and {manager}, \
+             and run `vgchange --lockstart {vg}`"
+        ));
+    }
+    locks(host, vg, None, limit).obstacle(vg)
+}
+
+/// The disks of groups that neither a lock manager nor a system ID keeps other hosts from, each with
+/// its group.
+pub fn unprotected_disks(host: &Host, limit: Duration) -> Result<Vec<(String, PathBuf)>> {
+    let command = ask("pvs", "pv_name,vg_name,vg_systemid,vg_lock_type", limit);
+    let parse = |report: Report| {
+        let mut disks = Vec::new();
+        for row in report.rows("pv").map_err(|e| e.to_string())? {
+            let (vg, owner) = (text(&row, "vg_name")?, text(&row, "vg_systemid")?);
+            let is_local = ["", "none"].contains(&text(&row, "vg_lock_type")?);
+            if !vg.is_empty() && owner.is_empty() && is_local {
+                disks.push((vg.to_owned(), text(&row, "pv_name")?.into()));
+            }
+        }
+        Ok(disks)
+    };
+    read(host, &command, parse).context("asking LVM for its disks")
+}
+
+impl Locks {
+    /// What keeps this node from all volumes of a shared group, and what to do.
+    pub fn obstacle(&self, vg: &VgName) -> Option<String> {
+        let start = format!("`vgchange --lockstart {vg}` (at boot: lvmlocks.service)");
+        Some(match self {
+            Self::Silent(why) => format!(
+                "{vg} is shared between nodes, and lvmlockd does not run on this one ({why}): \
+                 start it and the lock manager (`systemctl start sanlock lvmlockd`), then run {start}"
+            ),
+            Self::NotStarted => format!(
+                "{vg} is shared between nodes, and this node has not started its locks: run {start}"
+            ),
+            Self::Starting => format!(
+                "{vg} is shared between nodes, and its locks are just being started on this one, \
+                 which takes up to three minutes after a crash; the call may be repeated"
+            ),
+            Self::Lost => format!(
+                "{vg} is shared between nodes, and this one could not renew its lease, so others \
+                 may use its volumes by now: end what uses them here, deactivate them (`vgchange \
+                 -an {vg}`), run `lvmlockctl --drop {vg}`, and then {start}"
+            ),
+            Self::Held | Self::Shared | Self::NotHeld | Self::Elsewhere(_) => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DUMP: &str = "info=structs unused_action_count=31 unused_client_count=31
+info=ls ls_name=lvm_other vg_name=other create_fail=0 create_done=1 thread_stop=0 kill_vg=0 drop_vg=0
+info=r name=a-b type=lv mode=sh sh_count=1 version=0
+info=ls ls_name=lvm_vg vg_name=vg create_fail=0 create_done=1 thread_stop=0 kill_vg=0 drop_vg=0
+info=r name=VGLK type=vg mode=un sh_count=0 version=12
+info=r name=a-b type=lv mode=ex sh_count=0 version=0
+info=lk mode=ex version=0 flags=0x1 client_id=0
+info=r name=c-d type=lv mode=un sh_count=0 version=0\n";
+
+    #[test]
+    fn lvmlockd_says_who_has_a_volume() {
+        let cases = [
+            ("held", "vg", "a-b", "", "", Locks::Held),
+            ("shared", "other", "a-b", "", "", Locks::Shared),
+            ("not held any more", "vg", "c-d", "", "", Locks::NotHeld),
+            ("never held", "vg", "e-f", "", "", Locks::NotHeld),
+            (
+                "of another group",
+                "third",
+                "a-b",
+                "",
+                "",
+                Locks::NotStarted,
+            ),
+            ("starting", "vg", "a-b", "done=1", "done=0", Locks::Starting),
+            (
+                "failed to start",
+                "vg",
+                "a-b",
+                "fail=0",
+                "fail=1",
+                Locks::NotStarted,
+            ),
+            (
+                "stopping",
+                "vg",
+                "a-b",
+                "stop=0",
+                "stop=1",
+                Locks::NotStarted,
+            ),
+            ("lost", "vg", "a-b", "kill_vg=0", "kill_vg=1", Locks::Lost),
+            ("nothing", "vg", "a-b", "info=", "", Locks::NotStarted),
+        ];
+        for (name, vg, lock, from, to, want) in cases {
+            let dump = if from.is_empty() {
+                DUMP.to_owned()
+            } else {
+                DUMP.replace(from, to)
+            };
+            assert_eq!(state(&dump, vg, Some(lock)), want, "{name}");
+        }
+        assert_eq!(state(DUMP, "vg", None), Locks::NotHeld);
+    }
+
+    #[test]
+    fn sanlock_says_which_node_and_how_long_it_has_been_silent() {
+        let leader = "read_leader done 0\nowner_id 2\nowner_generation 1\ntimestamp 173\n";
+        assert_eq!(owner(leader), Some(2));
+        assert_eq!(owner(&leader.replace("173", "0")), None, "free");
+        assert_eq!(owner("read_leader done -2\n"), None);
+        let status = "lockspace lvm_vg\n1 timestamp 197\n    last_check=199\n    last_live=199
+    io_timeout=10\n    owner_name=node-a\n2 timestamp 100\n    last_check=199\n    last_live=150
+    last_req=0\n    io_timeout=10\n    owner_name=node-b\n";
+        let want = Holder {
+            host: 2,
+            name: "node-b".to_owned(),
+            silent: 49,
+            every: 20,
+            dead_after: 140,
+        };
+        assert_eq!(node(status, 2), Some(want));
+        assert_eq!(node(status, 3), None);
+        assert_eq!(node(status, 1).unwrap().silent, 0);
+    }
+}
