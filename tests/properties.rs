@@ -2,8 +2,6 @@
 
 #![allow(clippy::arithmetic_side_effects)] // the reference of a test may overflow: it would fail
 
-use std::collections::BTreeMap;
-
 use flexvolume_lvm::for_tests::{
     Bytes, FsType, LvId, LvName, MountOptions, Options, VgName, holds_secret, same_host,
 };
@@ -82,11 +80,6 @@ proptest! {
     }
 
     #[test]
-    fn hosts_are_the_same_both_ways(a in "[a-bA-B.]{0,6}", b in "[a-bA-B.]{0,6}") {
-        prop_assert_eq!(same_host(&a, &b), same_host(&b, &a));
-    }
-
-    #[test]
     fn a_size_is_what_integers_say(
         whole in 0_u64..1 << 24,
         decimals in "[0-9]{0,9}",
@@ -133,55 +126,6 @@ proptest! {
             prop_assert!(joined.bytes().all(|b| b.is_ascii_graphic()));
             prop_assert_eq!(MountOptions::parse(&joined).unwrap(), options);
         }
-    }
-
-    #[test]
-    fn read_only_is_never_taken_back(
-        a in "(ro|rw|noatime|discard)?(,noatime)?",
-        b in "(ro|rw|noatime|discard)?(,noatime)?",
-    ) {
-        let [a, b] = [a, b].map(|text| MountOptions::parse(&text).unwrap());
-        let both = a.and(&b);
-        prop_assert_eq!(both.is_read_only(), a.is_read_only() || b.is_read_only());
-        prop_assert!(!(both.is_read_only() && both.is_read_write()));
-    }
-
-    #[test]
-    fn options_arrive_as_they_were_sent(
-        id in volume(),
-        fs in proptest::option::of(proptest::sample::select(FsType::ALL.to_vec())),
-        read_only: bool,
-        size in proptest::option::of(1_u64..),
-        pool in proptest::option::of("[a-z]{1,8}"),
-        name in proptest::option::of("[a-z0-9]{1,8}"),
-        unknown in any::<String>(),
-        secret in "[a-z]{16}",
-    ) {
-        let pairs = BTreeMap::from([
-            ("volumegroup", Some(id.vg().to_string())),
-            ("volumeID", Some(id.lv().to_string())),
-            ("size", size.map(|size| format!("{size}b"))),
-            ("thinpool", pool.clone()),
-            ("kubernetes.io/fsType", fs.map(|fs| fs.to_string())),
-            ("kubernetes.io/readwrite", Some(if read_only { "ro" } else { "rw" }.to_owned())),
-            ("kubernetes.io/pvOrVolumeName", name.clone()),
-            ("example.com/unknown", Some(unknown)),
-            ("kubernetes.io/secret/password", Some(secret.clone())),
-        ]);
-        let pairs: BTreeMap<_, _> = pairs.into_iter().filter_map(|(k, v)| Some((k, v?))).collect();
-        let json = serde_json::to_string(&pairs).unwrap();
-        let options = Options::parse(&json).unwrap();
-        let printed = format!("{options:?}");
-        prop_assert!(!printed.contains(&secret));
-        prop_assert!(holds_secret(&json));
-        prop_assert_eq!(options.id, id);
-        prop_assert_eq!(options.fs, fs);
-        prop_assert_eq!(options.read_only, read_only);
-        prop_assert_eq!(options.mount_options.is_read_only(), read_only);
-        prop_assert_eq!(options.size.map(Bytes::get), size);
-        prop_assert_eq!(options.thin_pool.map(|pool| pool.to_string()), pool);
-        prop_assert_eq!(options.volume_name, name);
-        prop_assert_eq!(options.ignored, ["example.com/unknown"]);
     }
 
     #[test]

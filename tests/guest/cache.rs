@@ -48,13 +48,9 @@ impl CachedDisk {
         format!("{}-cache", self.name)
     }
 
-    /// A loop device over a new file in memory.
     fn loop_on(&mut self, file: &Path) -> String {
-        let sparse = File::create(file).unwrap();
-        sparse.set_len(HIDDEN + self.size).unwrap();
-        let device = run("losetup", &["--find", "--show", text(file)]);
-        self.below.push(device.clone());
-        device
+        self.below.push(looped(file, HIDDEN + self.size));
+        self.below.last().unwrap().clone()
     }
 
     fn show(&self, below: &str) {

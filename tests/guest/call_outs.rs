@@ -73,18 +73,6 @@ fn the_node_has_a_short_a_full_and_a_configured_name() {
 }
 
 #[test]
-fn attach_and_waitforattach_of_an_absent_volume_fail() {
-    let node = Node::new(Mode::Attach);
-    let group = Group::new("absent");
-    let json = Volume::new(&group, "data").json();
-    let words = ["no logical volume absent/data"];
-    node.fails(&["attach", &json, &host_name()], &words);
-    node.fails(&["waitforattach", "", &json], &words);
-    let json = Volume::of("nosuch", "data").json();
-    node.fails(&["waitforattach", "", &json], &["no volume group nosuch"]);
-}
-
-#[test]
 fn isattached_tells_the_truth_in_both_orders_of_its_arguments() {
     let node = Node::new(Mode::Attach);
     let group = Group::new("truth");

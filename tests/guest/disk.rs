@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nix::unistd::{Whence, lseek};
 
@@ -30,9 +30,7 @@ pub struct Disk {
 impl Disk {
     pub fn new(name: &str, size: u64) -> Self {
         let file = PathBuf::from(format!("/run/{name}.disk"));
-        let sparse = File::create(&file).unwrap();
-        sparse.set_len(HIDDEN + size).unwrap();
-        let below = run("losetup", &["--find", "--show", file.to_str().unwrap()]);
+        let below = looped(&file, HIDDEN + size);
         let disk = Self {
             name: name.to_owned(),
             size,
@@ -116,6 +114,12 @@ impl Disk {
         }
         hasher.finish()
     }
+}
+
+/// A loop device over a new and sparse file.
+pub fn looped(file: &Path, size: u64) -> String {
+    File::create(file).unwrap().set_len(size).unwrap();
+    run("losetup", &["--find", "--show", text(file)])
 }
 
 impl Drop for Disk {

@@ -27,8 +27,7 @@ impl Group {
     /// A group on a loop device over this file.
     pub fn on_file(name: &str, file: &str, bytes: u64) -> Self {
         let file = PathBuf::from(file);
-        fs::File::create(&file).unwrap().set_len(bytes).unwrap();
-        let disk = run("losetup", &["--find", "--show", file.to_str().unwrap()]);
+        let disk = looped(&file, bytes);
         let mut group = Self::on(name, &[&disk]);
         group.disk = Some((file, disk));
         group
