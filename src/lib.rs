@@ -46,7 +46,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use anyhow::{Result, anyhow};
 
 use config::{Loaded, LogTarget};
-use host::{Host, Log, Outcome};
+use host::{Host, Log};
 use options::{holds_secret, subject};
 use reply::{Reply, Status};
 
@@ -67,17 +67,13 @@ pub(crate) fn logged(
     target: &LogTarget,
 ) -> Reply {
     let reply = answer.unwrap_or_else(|error| Reply::failure(&error));
-    let outcome = match reply.status {
-        Status::Failure => Outcome::Failure,
-        Status::Success | Status::NotSupported => Outcome::Success,
-    };
     // Only words that are call-outs: anything else may be a secret in the wrong place.
     let name = args
         .first()
         .and_then(|name| calls::NAMES.into_iter().find(|known| name == known))
         .unwrap_or("other");
     let message = reply.message.as_deref().unwrap_or_default();
-    log.write(target, name, outcome, message);
+    log.write(target, name, reply.status, message);
     reply
 }
 

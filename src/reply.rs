@@ -2,6 +2,8 @@
 //!
 //! Source: kubelet's `pkg/volume/flexvolume/driver-call.go`, `DriverStatus`.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use crate::config::Config;
@@ -82,6 +84,13 @@ impl Reply {
         Self::of(Status::Success)
     }
 
+    pub fn device(device: &Path) -> Self {
+        Self {
+            device: Some(device.to_string_lossy().into_owned()),
+            ..Self::success()
+        }
+    }
+
     /// Not done, with the error and all its causes as the message.
     pub fn failure(error: &anyhow::Error) -> Self {
         Self::of(Status::Failure).with_message(&format!("{error:#}"))
@@ -95,21 +104,6 @@ impl Reply {
     /// The same with a message, folded to one line. An empty one is left out.
     pub fn with_message(mut self, message: &str) -> Self {
         self.message = Some(fold(message)).filter(|m| !m.is_empty());
-        self
-    }
-
-    pub fn with_device(mut self, device: impl Into<String>) -> Self {
-        self.device = Some(device.into());
-        self
-    }
-
-    pub fn with_attached(mut self, attached: bool) -> Self {
-        self.attached = Some(attached);
-        self
-    }
-
-    pub fn with_capabilities(mut self, capabilities: Capabilities) -> Self {
-        self.capabilities = Some(capabilities);
         self
     }
 
@@ -179,15 +173,21 @@ mod tests {
                 r#"{"status":"Failure","message":"95 ％ full, \"％s\""}"#,
             ),
             (
-                Reply::success().with_device("/dev/mapper/vg-lv"),
+                Reply::device(Path::new("/dev/mapper/vg-lv")),
                 r#"{"status":"Success","device":"/dev/mapper/vg-lv"}"#,
             ),
             (
-                Reply::success().with_attached(false),
+                Reply {
+                    attached: Some(false),
+                    ..Reply::success()
+                },
                 r#"{"status":"Success","attached":false}"#,
             ),
             (
-                Reply::success().with_capabilities((&Config::default()).into()),
+                Reply {
+                    capabilities: Some((&Config::default()).into()),
+                    ..Reply::success()
+                },
                 r#"{"status":"Success","capabilities":{"attach":true,"selinuxRelabel":true,"supportsMetrics":false,"fsGroup":true,"requiresFSResize":true}}"#,
             ),
         ];

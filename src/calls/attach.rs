@@ -12,7 +12,7 @@ use crate::volume::{Job, Reason, Refusal};
 /// The controller calls this on a host that is not the node and has no LVM. There the answer is
 /// where the device will be; the node finds out in `waitforattach` whether it is.
 pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Result<Reply> {
-    let elsewhere = Reply::success().with_device(options.id.device().to_string_lossy());
+    let elsewhere = Reply::device(&options.id.device());
     if !is_here(host, config, node) {
         return Ok(elsewhere);
     }
@@ -28,7 +28,7 @@ pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Resul
     match job.ensure_active() {
         Ok(device) => {
             job.note_name(&device);
-            Ok(Reply::success().with_device(device.path.to_string_lossy()))
+            Ok(Reply::device(&device.path))
         }
         Err(error) => match error.downcast_ref::<Refusal>() {
             Some(refusal) if refusal.reason == Reason::NoGroup => Ok(elsewhere),

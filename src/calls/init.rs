@@ -5,7 +5,10 @@ use crate::reply::Reply;
 /// node waits for, so it starts nothing; and a config that cannot be read is only said, since a
 /// failure here would unload the driver while volumes are mounted.
 pub fn run(config: &Loaded) -> Reply {
-    let reply = Reply::success().with_capabilities(config.or_default().into());
+    let reply = Reply {
+        capabilities: Some(config.or_default().into()),
+        ..Reply::success()
+    };
     match &config.problem {
         None => reply,
         Some(problem) => reply.with_message(&format!(

@@ -17,7 +17,10 @@ pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Resul
         || Device::find(host.kernel, &options.id)?.is_some()
         || !host.tools.has("lvs")
         || is_of_unknown_group(host, config, options)?;
-    Ok(Reply::success().with_attached(attached))
+    Ok(Reply {
+        attached: Some(attached),
+        ..Reply::success()
+    })
 }
 
 fn is_of_unknown_group(host: &Host, config: &Loaded, options: &Options) -> Result<bool> {

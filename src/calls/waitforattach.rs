@@ -17,5 +17,5 @@ pub fn run(host: &Host, config: &Loaded, word: &str, options: &Options) -> Resul
     let device = job.ensure_active()?;
     job.require_same(word, &device)?;
     job.note_name(&device);
-    Ok(Reply::success().with_device(device.path.to_string_lossy()))
+    Ok(Reply::device(&device.path))
 }

@@ -8,10 +8,11 @@ use anyhow::{Context, Result, bail};
 use super::verdict::{Ask, Seen, look};
 use crate::config::{Config, Loaded};
 use crate::fs::{self, Found};
-use crate::host::{Host, Outcome};
+use crate::host::Host;
 use crate::lvm::{self, Tags};
 use crate::names::LvId;
 use crate::output::Printed;
+use crate::reply::Status;
 use crate::volume::{Content, Decision, Doubt, Reason};
 
 /// `lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there.
@@ -135,7 +136,7 @@ fn log(host: &Host, config: &Config, command: &str, id: &LvId, what: &str) {
     host.log
         .about("user", &user.unwrap_or_else(|| "root".to_owned()));
     host.log.about("what", what);
-    host.log.write(&config.log, command, Outcome::Success, "");
+    host.log.write(&config.log, command, Status::Success, "");
 }
 
 fn say(mut stdout: String) -> Printed {

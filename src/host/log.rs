@@ -12,12 +12,7 @@ use nix::fcntl::OFlag;
 use nix::libc::SIGXFSZ;
 
 use crate::config::LogTarget;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    Success,
-    Failure,
-}
+use crate::reply::Status;
 
 /// Collects what one call does and writes it as one line at the end.
 ///
@@ -62,24 +57,22 @@ impl Log {
         let _ = write!(steps, "{name}{mark}:{}ms", took.as_millis());
     }
 
-    pub fn write(&self, target: &LogTarget, call: &str, outcome: Outcome, message: &str) {
+    pub fn write(&self, target: &LogTarget, call: &str, status: Status, message: &str) {
+        let failed = status == Status::Failure;
         let mut line = format!("call={call}{}", self.subject.borrow());
         let steps = self.steps.borrow();
         if !steps.is_empty() {
             let _ = write!(line, " steps={steps}");
         }
-        let word = match outcome {
-            Outcome::Success => "ok",
-            Outcome::Failure => "failed",
-        };
+        let outcome = if failed { "failed" } else { "ok" };
         let took = self.started.elapsed().as_millis();
-        let _ = write!(line, " took={took}ms outcome={word}");
+        let _ = write!(line, " took={took}ms outcome={outcome}");
         if !message.is_empty() {
             let _ = write!(line, " message={message:?}");
         }
         match target {
             LogTarget::None => {}
-            LogTarget::Syslog => send_to_syslog(outcome, &line),
+            LogTarget::Syslog => send_to_syslog(failed, &line),
             LogTarget::File(path) => {
                 // O_NONBLOCK: a FIFO without a reader must not hold up the call.
                 let file = OpenOptions::new()
@@ -101,19 +94,16 @@ impl Log {
 }
 
 /// Sends one datagram in the form that syslog(3) uses; journald reads the same socket.
-fn send_to_syslog(outcome: Outcome, line: &str) {
-    const DAEMON: u8 = 3 << 3;
-    let severity = match outcome {
-        Outcome::Success => 6,
-        Outcome::Failure => 3,
-    };
+fn send_to_syslog(failed: bool, line: &str) {
+    // Facility "daemon"; severity "err" or "info".
+    let priority = (3 << 3) | if failed { 3 } else { 6 };
     let Ok(socket) = UnixDatagram::unbound() else {
         return;
     };
     // A full socket drops the line instead of holding up the call.
     if socket.set_nonblocking(true).is_ok() {
         let pid = std::process::id();
-        let packet = format!("<{}>flexvolume-lvm[{pid}]: {line}", DAEMON | severity);
+        let packet = format!("<{priority}>flexvolume-lvm[{pid}]: {line}");
         let _ = socket.send_to(packet.as_bytes(), "/dev/log");
     }
 }

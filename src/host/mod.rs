@@ -19,7 +19,7 @@ pub use aloud::Aloud;
 pub use command::{Command, Effect, Output, Program, ToolError};
 pub use kernel::{DeviceNumber, Kernel, Lock};
 pub use kernel_log::KernelLog;
-pub use log::{Log, Outcome};
+pub use log::Log;
 pub use process::Processes;
 pub use signals::Signals;
 

@@ -5,9 +5,6 @@ use std::num::NonZeroU64;
 
 use super::Invalid;
 
-/// More digits than this after the point could not all matter.
-const MOST_DECIMALS: u32 = 18;
-
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(u64);
 
@@ -113,24 +110,11 @@ fn shift(unit: &str) -> Option<u32> {
 
 /// `whole.decimals` × 2^`shift`, rounded up. Exact: no floating point is near.
 fn scaled(whole: &str, decimals: &str, shift: u32) -> Option<u64> {
-    let unit = 1_u128.checked_shl(shift)?;
-    let whole = match whole {
-        "" => 0,
-        whole => u128::from(whole.parse::<u64>().ok()?).checked_mul(unit)?,
-    };
     let decimals = decimals.trim_end_matches('0');
-    let digits = u32::try_from(decimals.len()).ok()?;
-    if digits > MOST_DECIMALS {
-        return None;
-    }
-    let part = match decimals {
-        "" => 0,
-        // Below 10^18 × 2^60, which 120 bits hold.
-        decimals => u128::from(decimals.parse::<u64>().ok()?)
-            .checked_mul(unit)?
-            .div_ceil(10_u128.checked_pow(digits)?),
-    };
-    u64::try_from(whole.checked_add(part)?).ok()
+    let digits: u128 = format!("0{whole}{decimals}").parse().ok()?;
+    let divisor = 10_u128.checked_pow(u32::try_from(decimals.len()).ok()?)?;
+    let bytes = digits.checked_mul(1_u128.checked_shl(shift)?)?;
+    u64::try_from(bytes.div_ceil(divisor)).ok()
 }
 
 impl fmt::Display for Bytes {

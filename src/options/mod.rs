@@ -96,7 +96,8 @@ impl Options {
             ),
         };
         let size = take(SIZE).as_deref().map(size).transpose()?;
-        let thin_pool = take(POOL).as_deref().map(pool).transpose()?;
+        let thin_pool = take(POOL).as_deref().map(LvName::parse).transpose();
+        let thin_pool = thin_pool.with_context(|| format!("reading option {POOL}"))?;
         let mount_options = MountOptions::parse(&take(MOUNT).unwrap_or_default())
             .with_context(|| format!("reading option {MOUNT}"))?;
         if said_read_only && mount_options.is_read_write() {
@@ -201,10 +202,8 @@ fn field(name: &str) -> Option<&'static str> {
 }
 
 fn near_miss(name: &str) -> Option<&'static str> {
-    if KNOWN.contains(&name) || name.starts_with(KUBELET) {
-        return None;
-    }
-    nearest(name, &KNOWN)
+    let is_known = KNOWN.contains(&name) || name.starts_with(KUBELET);
+    nearest(name, &KNOWN).filter(|_| !is_known)
 }
 
 fn volume_id(group: Option<&str>, volume: Option<&str>) -> Result<LvId> {
@@ -236,10 +235,6 @@ fn size(text: &str) -> Result<Bytes> {
         bail!("option {SIZE} is 0; leave it out or give the size of the volume");
     }
     Ok(size)
-}
-
-fn pool(text: &str) -> Result<LvName> {
-    LvName::parse(text).with_context(|| format!("reading option {POOL}"))
 }
 
 fn object_name(key: &str, value: Option<String>) -> Result<Option<String>> {
