@@ -20,11 +20,7 @@ pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Resul
     if !host.tools.has("lvs") {
         return Ok(elsewhere);
     }
-    let job = Job {
-        host,
-        config,
-        options,
-    };
+    let job = Job::new(host, config, options);
     match job.ensure_active() {
         Ok(device) => {
             job.note_name(&device);

@@ -24,11 +24,7 @@ pub fn run(
     size: Bytes,
 ) -> Result<Reply> {
     let config = config.require()?;
-    let job = Job {
-        host,
-        config,
-        options,
-    };
+    let job = Job::new(host, config, options);
     let device = job.ensure_active()?;
     let (device, lock) = job.hold_active(device)?;
     let wish = Wish {

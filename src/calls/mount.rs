@@ -24,11 +24,7 @@ pub fn run(
     word: &str,
     options: &Options,
 ) -> Result<Reply> {
-    let job = Job {
-        host,
-        config: config.require()?,
-        options,
-    };
+    let job = Job::new(host, config.require()?, options);
     let remark = bring_up(&job, dir, word);
     let remark = remark.inspect_err(|_| give_up(host, job.config, &options.id))?;
     Ok(Reply::success().with_message(&remark.unwrap_or_default()))

@@ -9,11 +9,7 @@ use crate::volume::Job;
 /// `waitforattach <device> <options>`: on the node, before every pod's mount, activates the volume
 /// and makes sure that the device is this volume's.
 pub fn run(host: &Host, config: &Loaded, word: &str, options: &Options) -> Result<Reply> {
-    let job = Job {
-        host,
-        config: config.require()?,
-        options,
-    };
+    let job = Job::new(host, config.require()?, options);
     let device = job.ensure_active()?;
     job.require_same(word, &device)?;
     job.note_name(&device);

@@ -60,11 +60,7 @@ impl Seen {
 /// When another call works on it, or the kernel's tables cannot be read.
 pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
     let options = Options::of(id.clone(), ask.fs, ask.read_only);
-    let job = Job {
-        host,
-        config,
-        options: &options,
-    };
+    let job = Job::new(host, config, &options);
     let wish = Wish {
         purpose: Purpose::Filesystem,
         ..job.wish(None)

@@ -18,14 +18,12 @@ impl Aloud {
     pub const PATIENCE: Duration = Duration::from_secs(2);
 
     /// For a command of a person: on a terminal it says what is waited for.
-    #[must_use]
     pub fn on_a_terminal(steps: bool) -> Self {
         let waits = steps || std::io::stderr().is_terminal();
         Self { steps, waits }
     }
 
     /// Whether it says what is waited for.
-    #[must_use]
     pub fn waits(self) -> bool {
         self.waits
     }

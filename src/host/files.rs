@@ -115,7 +115,6 @@ pub fn make_dirs(path: &Path) -> Result<()> {
     made.with_context(|| format!("making {}", path.display()))
 }
 
-/// The names in a directory, sorted.
 pub fn list(dir: &Path) -> Result<Vec<OsString>> {
     let names = fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name()));
     let mut names = names.collect::<io::Result<Vec<_>>>()?;

@@ -92,9 +92,6 @@ pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>> {
 }
 
 /// All volume groups.
-///
-/// # Errors
-/// vgs(8)'s.
 pub fn all_groups(host: &Host, limit: Duration) -> Result<Vec<Group>> {
     read(host, &ask("vgs", VG_FIELDS, limit), Report::groups)
         .map_err(|error| explain(host, None, error))

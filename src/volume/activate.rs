@@ -20,15 +20,20 @@ use crate::options::Options;
 /// What a call that brings a volume up works with.
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
-    /// Tools and kernel.
     pub host: &'a Host<'a>,
-    /// The node's config.
     pub config: &'a Config,
-    /// The volume's options.
     pub options: &'a Options,
 }
 
 impl<'a> Job<'a> {
+    pub fn new(host: &'a Host<'a>, config: &'a Config, options: &'a Options) -> Self {
+        Self {
+            host,
+            config,
+            options,
+        }
+    }
+
     /// What the call wants, with what the config says of it. Without `dir`, the device alone.
     pub fn wish(&self, dir: Option<&Path>) -> Wish {
         let Options { id, size, .. } = self.options;
@@ -67,9 +72,6 @@ impl<'a> Job<'a> {
     /// The device of the volume, made active if it is not, and created if the config allows that.
     ///
     /// An active volume is found in the kernel's own tables, without a process.
-    ///
-    /// # Errors
-    /// [`Refusal`], or why it cannot be activated.
     pub fn ensure_active(&self) -> Result<Device> {
         self.activate(None)
     }
@@ -157,9 +159,6 @@ impl<'a> Job<'a> {
     ///
     /// With `deactivate`, the last unmount of another pod may have taken the device away since it
     /// was found. Nobody deactivates it while this lock is held.
-    ///
-    /// # Errors
-    /// As [`Job::ensure_active`] and [`lock::hold`].
     pub fn hold_active(&self, device: Device) -> Result<(Device, Lock)> {
         let kernel = self.host.kernel;
         let lock = lock::hold(kernel, &device, self.config.limits.lock)?;
@@ -174,9 +173,6 @@ impl<'a> Job<'a> {
     }
 
     /// Fails if the device that kubelet hands on is not this volume's: two volumes share a name.
-    ///
-    /// # Errors
-    /// Which volume is meant and which was handed on.
     pub fn require_same(&self, word: &str, device: &Device) -> Result<()> {
         let name = self.options.volume_name.as_deref();
         in_use::require_same(self.host, word, device, name)
@@ -226,9 +222,6 @@ impl<'a> Job<'a> {
 
 /// Fails for a volume that is suspended, because every access to it would wait without end. One
 /// that a killed lvextend left like that is resumed.
-///
-/// # Errors
-/// When it is suspended otherwise, or cannot be resumed.
 pub fn ensure_not_suspended(host: &Host, config: &Config, device: &Device) -> Result<()> {
     let kernel = host.kernel;
     if device.is_suspended(kernel)

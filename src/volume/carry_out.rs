@@ -138,11 +138,7 @@ fn mount_first(
     dir: &Path,
     lock: &Lock,
 ) -> Result<Option<String>> {
-    let Job {
-        host,
-        config,
-        options,
-    } = *job;
+    let (host, config, options) = (job.host, job.config, job.options);
     let (limits, fs) = (&config.limits, how.fs);
     let Some(volume) = seen.facts.volume().cloned() else {
         bail!("LVM was not asked for {}", device.id);

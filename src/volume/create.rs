@@ -11,11 +11,7 @@ use crate::names::Bytes;
 
 /// Makes the volume if there still is none of its name.
 pub fn create(job: &Job, size: Bytes) -> Result<()> {
-    let Job {
-        host,
-        config,
-        options,
-    } = *job;
+    let (host, config, options) = (job.host, job.config, job.options);
     let id = &options.id;
     let Some(policy) = config.policy(id.vg())? else {
         bail!("no table of config.toml says how {id} is made");

@@ -268,7 +268,6 @@ fn of_pool(pool: &Volume, wish: &Wish) -> Option<Reason> {
     })
 }
 
-/// What is on it.
 fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Decision {
     let record = &volume.record;
     Decision::Refuse(match content {

@@ -157,9 +157,6 @@ pub fn is_swap(kernel: &Kernel, number: DeviceNumber) -> bool {
 
 /// The loop devices over block devices, with what each is over. They claim nothing, and so are
 /// neither among its holders nor in the way of an exclusive open.
-///
-/// # Errors
-/// When /sys cannot be read.
 pub fn loops_over_devices(kernel: &Kernel) -> io::Result<Vec<(String, DeviceNumber)>> {
     let block = Path::new("/sys/block");
     let mut loops = kernel.list(block)?;

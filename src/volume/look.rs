@@ -29,9 +29,6 @@ pub struct Tables {
 
 impl Tables {
     /// Reads them.
-    ///
-    /// # Errors
-    /// When /proc or /sys cannot be read.
     pub fn read(kernel: &Kernel) -> Result<Self> {
         Ok(Self {
             mounts: Table::read(kernel)?,
@@ -48,7 +45,6 @@ pub struct Look<'a> {
     call: Option<(&'a Path, Option<&'a str>)>,
     /// The kernel's tables, if they were read for many volumes. None: they are read for this one.
     pub tables: Option<&'a Tables>,
-    /// What was seen.
     pub facts: Facts,
     /// The device, claimed: nobody else can claim it while this lives.
     pub claim: Option<Arc<File>>,
@@ -79,17 +75,11 @@ impl<'a> Look<'a> {
     }
 
     /// Looks until the decision needs nothing more.
-    ///
-    /// # Errors
-    /// When the kernel's own tables cannot be read.
     pub fn settle(&mut self, wish: &Wish) -> Result<Decision> {
         self.settle_up_to(Level::Content, wish)
     }
 
     /// The same, but it ends with [`Decision::Look`] where it would have to look further than this.
-    ///
-    /// # Errors
-    /// As [`Look::settle`].
     pub fn settle_up_to(&mut self, most: Level, wish: &Wish) -> Result<Decision> {
         loop {
             match decide(&self.facts, wish) {

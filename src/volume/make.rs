@@ -23,11 +23,7 @@ pub fn make(
     again: bool,
     lock: &Lock,
 ) -> Result<String> {
-    let Job {
-        host,
-        config,
-        options,
-    } = *job;
+    let (host, config, options) = (job.host, job.config, job.options);
     let limits = &config.limits;
     let lvm = seen.facts.lvm.clone();
     let (Some(Lvm::Volume { volume, .. }), Some(claim)) = (&lvm, seen.claim.take()) else {
