@@ -124,3 +124,31 @@ fn a_volume_that_was_removed_by_force_is_unmounted_too() {
     node.down("pod", &volume);
     assert_eq!(mounts(), before);
 }
+
+#[test]
+fn a_global_mount_that_a_pod_still_uses_is_not_unmounted() {
+    let (node, _group, volume) = Node::with_data(Mode::Attach, "inuse");
+    let dir = node.up("pod", &volume);
+    let global = node.global_dir(&volume);
+    let open = File::open(global.join("lost+found")).unwrap();
+    node.fails(&["unmountdevice", text(&global)], &["lost+found"]);
+    drop(open);
+    write_synced(&dir.join("page"), "still there");
+    node.down("pod", &volume);
+    node.down_globally(&volume);
+}
+
+#[test]
+fn unmounting_what_is_not_mounted_removes_nothing() {
+    let node = Node::new(Mode::Attach);
+    let group = Group::new("unmounted");
+    let volume = Volume::new(&group, "data");
+    let pod = precreated(node.pod_dir("pod", &volume));
+    fs::write(pod.join("file"), "a pod that wrote without its volume").unwrap();
+    let global = node.global_dir(&volume);
+    for call in ["unmount", "unmountdevice"] {
+        node.done(&[call, text(&pod)]);
+        node.done(&[call, text(&global)]);
+    }
+    assert!(pod.join("file").exists() && !global.exists());
+}

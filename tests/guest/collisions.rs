@@ -62,20 +62,3 @@ fn in_attach_mode_the_second_volume_of_a_name_is_refused() {
     node.down("two", &second);
     node.down_globally(&second);
 }
-
-#[test]
-fn in_mount_only_mode_two_volumes_may_have_one_name() {
-    let mut node = Node::new(Mode::Attach);
-    let group = Group::new("twins");
-    let [first, _] = ["data", "other"].map(|lv| group.linear(lv, "32m"));
-    let second = namesake(&group, "other", &first);
-    // A mount for the whole node is left from the time when volumes were attached.
-    node.up("early", &first);
-    node.configure(Mode::MountOnly, "");
-    let (one, two) = (node.up("one", &first), node.up("two", &second));
-    write_synced(&one.join("page"), "of data");
-    assert!(!two.join("page").exists());
-    node.down("one", &first);
-    node.down("two", &second);
-    node.down("early", &first);
-}

@@ -41,7 +41,6 @@ mod lives;
 mod oddities;
 mod operator;
 mod parallel;
-mod pods;
 mod policy;
 mod read_only;
 mod secrets;
