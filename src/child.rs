@@ -12,7 +12,6 @@ use crate::host::{Kernel, Signals};
 use crate::mount::UNMOUNT;
 use crate::output::Printed;
 
-/// Does the work that `words` name, if they name any.
 pub fn run(words: &[OsString]) -> Option<Printed> {
     let work = words.first()?;
     if work == EXAMINE {

@@ -59,7 +59,6 @@ pub(crate) fn run(args: &[OsString], host: &Host, config: &Loaded) -> Reply {
     logged(args, answer, &host.log, &config.or_default().log)
 }
 
-/// The reply, with its one line in the log.
 pub(crate) fn logged(
     args: &[OsString],
     answer: Result<Reply>,

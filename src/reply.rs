@@ -55,7 +55,6 @@ impl From<&Config> for Capabilities {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reply {
     pub status: Status,
-    /// Why it failed and what to do, or what a success should not hide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The device of `attach` and `waitforattach`.
@@ -91,12 +90,10 @@ impl Reply {
         }
     }
 
-    /// Not done, with the error and all its causes as the message.
     pub fn failure(error: &anyhow::Error) -> Self {
         Self::of(Status::Failure).with_message(&format!("{error:#}"))
     }
 
-    /// A call-out that this driver does not have.
     pub fn not_supported(message: &str) -> Self {
         Self::of(Status::NotSupported).with_message(message)
     }

@@ -22,7 +22,6 @@ pub const NAMES: [&str; 11] = [
     "expandvolume",
 ];
 
-/// The arguments of a call-out, for messages and the help.
 pub fn usage(name: &str) -> &'static str {
     match name {
         "attach" | "isattached" => "<options> <node>",

@@ -47,7 +47,6 @@ pub struct Config {
     pub thin_pool_limit: u8,
     pub log: LogTarget,
     pub limits: Limits,
-    /// Options for each filesystem, in every volume group.
     #[serde(rename = "filesystem")]
     pub filesystems: BTreeMap<FsType, FsConfig>,
     /// The volume groups that may be used; none: all.
@@ -156,7 +155,6 @@ pub enum LogTarget {
     /// `/dev/log`, which journald reads too.
     Syslog,
     None,
-    /// Appended to this file, which is absolute.
     File(PathBuf),
 }
 
@@ -216,7 +214,6 @@ pub struct VolumeGroup {
     pub reserve: Bytes,
     #[serde(deserialize_with = "values::lvcreate_options")]
     pub lvcreate_options: Vec<String>,
-    /// Options for each filesystem, after the general ones.
     #[serde(rename = "filesystem")]
     pub filesystems: BTreeMap<FsType, FsConfig>,
 }

@@ -9,7 +9,6 @@ use super::{Config, values};
 use crate::names::nearest;
 
 impl Config {
-    /// Parses the text of a config file. An error is one line with `file`, the line and the key.
     pub fn parse(text: &str, file: &str) -> Result<Self, String> {
         let said = |offset: usize, key: &str, why: &str| {
             let line = line_of(text.as_bytes(), offset);

@@ -44,7 +44,6 @@ const ZEROED: u64 = 4 << 10;
 pub struct Examination {
     /// The first place that could not be read. Nothing was looked at after it.
     pub unreadable: Option<Unreadable>,
-    /// A backup superblock of ext that is as young as the volume.
     pub backup: Option<Backup>,
     /// What has left its mark where blkid looks for it. blkid should have named that.
     pub signature: Option<String>,

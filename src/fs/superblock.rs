@@ -59,7 +59,7 @@ pub struct Superblock {
     /// When it was made or last written, whichever is later, in seconds since the epoch. xfs and
     /// btrfs have no time in their superblocks.
     pub newest_time: Option<u64>,
-    /// Whether its mkfs has not come to its end.
+    /// Whether its mkfs has not ended.
     pub in_progress: bool,
 }
 

@@ -14,7 +14,6 @@ use super::own_name;
 pub enum Program {
     Tool(&'static str),
     /// This executable, for work that may hang in the kernel and so must not be done in-process.
-    /// The word says which.
     Myself(&'static str),
     /// A driver's executable, called as kubelet calls it, with the config that is beside it.
     Driver(PathBuf),

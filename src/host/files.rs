@@ -100,7 +100,6 @@ pub fn remove(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// rmdir(2), if the directory is there.
 pub fn remove_dir(path: &Path) -> Result<()> {
     if exists(path)? {
         fs::remove_dir(path)?;

@@ -234,7 +234,6 @@ impl Kernel<'_> {
         Ok(mount(none, at, none, flags, none)?)
     }
 
-    /// umount2(2), neither lazy nor forced, not following a link.
     pub fn unmount(&self, at: &Path) -> io::Result<()> {
         Ok(umount2(at, MntFlags::UMOUNT_NOFOLLOW)?)
     }

@@ -13,7 +13,6 @@ use crate::mount;
 #[derive(Debug)]
 pub struct Plugin {
     pub vendor: String,
-    /// Also the executable's name.
     pub driver: String,
 }
 

@@ -91,7 +91,6 @@ pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>> {
         .context("asking LVM for all volumes")
 }
 
-/// All volume groups.
 pub fn all_groups(host: &Host, limit: Duration) -> Result<Vec<Group>> {
     read(host, &ask("vgs", VG_FIELDS, limit), Report::groups)
         .map_err(|error| explain(host, None, error))

@@ -8,7 +8,7 @@ const PREFIX: &str = "flexvolume.";
 pub const MAKING: &str = "flexvolume.making=";
 const MADE: &str = "flexvolume.fs=";
 const VOLUME: &str = "flexvolume.volume=";
-/// Before what an operator gives up, and when he said so: the next mkfs may overwrite just that, for
+/// Before what an operator gives up, and when that was said: the next mkfs may overwrite just that, for
 /// a day. mkfs takes it away.
 pub const MAY_FORMAT: &str = "flexvolume.mayformat";
 /// Set by the driver's own lvcreate, in the same change of LVM's metadata that makes the volume, and
@@ -58,7 +58,6 @@ pub struct Record {
 }
 
 impl Record {
-    /// Reads the tags of a volume, those of others left out.
     pub fn parse<'a>(tags: impl IntoIterator<Item = &'a str>) -> Self {
         let mut record = Self::default();
         for tag in tags.into_iter().filter(|tag| tag.starts_with(PREFIX)) {
@@ -122,7 +121,6 @@ pub fn is_permission(tag: &str) -> bool {
     tag.starts_with(MAY_FORMAT)
 }
 
-/// The tag of a permission to give up `what`, given at `time`, in seconds since the epoch.
 pub fn permission_tag(what: &str, time: u64) -> String {
     format!("{MAY_FORMAT}={what}:{time}")
 }
@@ -131,7 +129,6 @@ pub fn making_tag(fs: FsType) -> String {
     format!("{MAKING}{fs}")
 }
 
-/// The tag that is set after mkfs, or when a filesystem is adopted.
 pub fn made_tag(fs: FsType, uuid: &str) -> String {
     format!("{MADE}{fs}:{uuid}")
 }

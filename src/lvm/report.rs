@@ -29,7 +29,6 @@ pub struct Volume {
     pub open: bool,
     /// What kind it is (`lv_layout`): "linear", "thin,sparse", "raid,raid1", …
     pub layout: String,
-    /// What it is for (`lv_role`): "public" unless it is a part of another.
     pub role: String,
     pub pool: Option<LvName>,
     /// How full it is, in percent: of a pool, its data.
@@ -54,7 +53,6 @@ pub struct LvLock {
 }
 
 impl Volume {
-    /// Whether it holds other volumes, and no filesystem.
     pub fn is_pool(&self) -> bool {
         self.layout.contains("pool")
     }

@@ -14,7 +14,7 @@ use crate::host::{
 use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
 
-/// More mounts than this on one directory are no accident that unmounting could mend.
+/// More mounts than this on one directory are not an accident to be undone.
 const MOST_STACKED: usize = 64;
 
 /// The work that the driver gives to itself: `unmount-alone <dir>`. Not for people.
@@ -25,7 +25,6 @@ pub const UNMOUNT: &str = "unmount-alone";
 const PATIENCE: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What is mounted: the words of mount(8)'s command line.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     pub id: &'a LvId,

@@ -42,7 +42,6 @@ impl FsType {
         }
     }
 
-    /// Whether it is one of the ext family, which share their tools and their superblock.
     pub fn is_ext(self) -> bool {
         matches!(self, Self::Ext2 | Self::Ext3 | Self::Ext4)
     }

@@ -20,7 +20,6 @@ pub use fs_type::FsType;
 pub use near::{nearest, plain};
 pub use size::Bytes;
 
-/// What messages call it.
 const VOLUME: &str = "logical volume";
 
 /// `NAME_LEN` less its NUL, and the same for a name in device-mapper (`DM_NAME_LEN`).
@@ -227,7 +226,6 @@ impl LvId {
         format!("{}-{}", double(&self.vg.0), double(&self.lv.0))
     }
 
-    /// Its device while it is active: `/dev/mapper/<dm name>`.
     pub fn device(&self) -> PathBuf {
         PathBuf::from(format!("/dev/mapper/{}", self.dm_name()))
     }

@@ -43,7 +43,6 @@ const MOST_IGNORED: usize = 16;
 /// The options of one volume, all of them checked, secrets gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// `volumegroup` and `volumeID`.
     pub id: LvId,
     pub fs: Option<FsType>,
     /// `readOnly` of the manifest, or `ro` among the mount options.
@@ -160,7 +159,6 @@ pub fn holds_secret(argument: impl AsRef<OsStr>) -> bool {
         .any(|part| part == SECRET.as_bytes())
 }
 
-/// At most 64 characters of a text, in quotes and with escapes.
 fn shown(text: &str) -> String {
     format!("{:?}", cut(text))
 }

@@ -46,7 +46,6 @@ fn of_options(json: &str) -> (Option<LvId>, Option<String>, Option<String>) {
     (volume(), pod, name("kubernetes.io/pvOrVolumeName"))
 }
 
-/// A name that an object in Kubernetes can have.
 fn checked(name: &str) -> Option<String> {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
     let is_name = name.chars().all(allowed);

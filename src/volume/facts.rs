@@ -85,7 +85,6 @@ pub enum Pool {
 pub enum Content {
     /// Every place that could hold a signature reads as zero.
     Zero {
-        /// A backup superblock of ext that is as young as the volume.
         backup: Option<Backup>,
     },
     /// blkid found nothing, before and after the driver's own reading.

@@ -23,7 +23,7 @@ fn path_of_uuid(lv_uuid: &str) -> PathBuf {
     Path::new(LOCK_DIR).join(format!("{lv_uuid}.lock"))
 }
 
-/// Takes the lock of `device`, waiting at most `limit` for whoever has it.
+/// Takes the lock of `device`, waiting at most `limit`.
 pub fn hold(kernel: &Kernel, device: &Device, limit: Duration) -> Result<Lock> {
     hold_file(kernel, &path_of(device), limit).with_context(|| format!("locking {}", device.id))
 }
@@ -51,7 +51,7 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
             .try_lock(path)
             .with_context(|| format!("opening the lock file {}", path.display()))?;
         if let Some(lock) = lock {
-            // Whoever could write the directory could put another file in the lock's place.
+            // Who can write to the directory can put another file in the lock's place.
             require_roots(kernel, Path::new(LOCK_DIR)).map_err(Error::msg)?;
             return Ok(lock);
         }
