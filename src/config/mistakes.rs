@@ -112,7 +112,7 @@ fn options_of_lvcreate_that_the_driver_decides_are_refused() {
 }
 
 #[test]
-fn options_of_mkfs_that_overwrite_or_reach_elsewhere_are_refused() {
+fn mkfs_options_that_overwrite_or_reach_elsewhere_are_refused() {
     let cases = [
         ("ext4", r#"["-m", "5", "-O", "^has_journal"]"#, true),
         ("xfs", r#"["-m", "reflink=1", "-n", "ftype=1"]"#, true),

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_can_be_pasted_into_a_shell_and_leaves_out_how_to_answer() {
+    fn a_line_can_be_pasted_into_a_shell() {
         let words = [
             "",
             "a b",

@@ -222,7 +222,7 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn the_config_of_a_new_node_differs_from_the_defaults_in_its_mode_only() {
+    fn the_config_of_a_new_node_has_the_defaults_but_its_mode() {
         for attach in [true, false] {
             let text = config_text(attach);
             assert!(text.contains(&format!("\nattach = {attach}\n")));

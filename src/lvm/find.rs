@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_report_that_lacks_it_says_that_a_volume_or_a_group_is_absent() {
+    fn only_a_report_that_lacks_it_says_that_it_is_absent() {
         const NONE: Result<&str, i32> = Ok(r#"{"report":[{"lv":[],"vg":[]}]}"#);
         const OTHER: Result<&str, i32> =
             Ok(r#"{"report":[{"lv":[{"lv_name":"xx"}],"vg":[{"vg_name":"vg2"}]}]}"#);

@@ -243,7 +243,7 @@ fn size_and_depth_have_an_end() {
 }
 
 #[test]
-fn a_field_of_the_volume_among_its_options_is_refused_with_its_place() {
+fn a_field_of_the_volume_among_its_options_is_refused() {
     for (name, field) in [
         ("fsType", "fsType"),
         ("fstype", "fsType"),
