@@ -105,8 +105,8 @@ proptest! {
         let printed = bytes.to_string();
         let (number, unit) = printed.split_once(' ').unwrap();
         let unit = if unit.starts_with("byte") { "b" } else { unit };
-        prop_assert_eq!(Bytes::parse_lvm(&format!("{number}{unit}")), Ok(bytes));
-        prop_assert_eq!(Bytes::parse_decimal(&bytes.get().to_string()), Ok(bytes));
+        prop_assert_eq!(Bytes::parse_lvm(&format!("{number}{unit}")).unwrap(), bytes);
+        prop_assert_eq!(Bytes::parse_decimal(&bytes.get().to_string()).unwrap(), bytes);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 use std::fmt;
 
+use anyhow::{Error, Result};
 use serde::Deserialize;
 
-use super::Invalid;
+use super::invalid;
 
 /// The filesystems that this driver makes, checks, mounts and grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -19,13 +20,13 @@ impl FsType {
     pub const ALL: [Self; 5] = [Self::Ext2, Self::Ext3, Self::Ext4, Self::Xfs, Self::Btrfs];
 
     /// Takes a name as mkfs(8), blkid(8) and kubelet's `fsType` write it.
-    pub fn parse(name: &str) -> Result<Self, Invalid> {
+    pub fn parse(name: &str) -> Result<Self> {
         Self::ALL
             .into_iter()
             .find(|fs| fs.as_str() == name)
             .ok_or_else(|| {
                 let known = Self::ALL.map(Self::as_str).join(", ");
-                Invalid::new(
+                invalid(
                     name,
                     &format!("filesystem of this driver; it knows {known}"),
                 )
@@ -54,9 +55,9 @@ impl fmt::Display for FsType {
 }
 
 impl TryFrom<String> for FsType {
-    type Error = Invalid;
+    type Error = Error;
 
-    fn try_from(name: String) -> Result<Self, Self::Error> {
+    fn try_from(name: String) -> Result<Self> {
         Self::parse(&name)
     }
 }

@@ -14,6 +14,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use anyhow::{Error, Result, anyhow};
 use serde::Deserialize;
 
 pub use fs_type::FsType;
@@ -39,33 +40,20 @@ const RESERVED_PARTS: [&str; 17] = [
 ];
 
 /// Why a text is not a name, a size or a filesystem: one line with the text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invalid(String);
-
-impl fmt::Display for Invalid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
+fn invalid(text: &str, why: &str) -> Error {
+    // A hostile text may be very long, and the message shows what it is about all the same.
+    let text: String = text.chars().take(LONGEST).collect();
+    anyhow!("{text:?} is not a {why}")
 }
 
-impl std::error::Error for Invalid {}
-
-impl Invalid {
-    fn new(text: &str, why: &str) -> Self {
-        // A hostile text may be very long, and the message shows what it is about all the same.
-        let text: String = text.chars().take(LONGEST).collect();
-        Self(format!("{text:?} is not a {why}"))
-    }
-
-    fn name(text: &str, of: &str, why: impl fmt::Display) -> Self {
-        Self::new(text, &format!("name for a {of}: {why}"))
-    }
+fn invalid_name(text: &str, of: &str, why: impl fmt::Display) -> Error {
+    invalid(text, &format!("name for a {of}: {why}"))
 }
 
 /// What holds for the names of groups and of volumes.
-fn check(name: &str, of: &str) -> Result<(), Invalid> {
+fn check(name: &str, of: &str) -> Result<()> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '_' | '.' | '-');
-    let refused = |why: &str| Err(Invalid::name(name, of, why));
+    let refused = |why: &str| Err(invalid_name(name, of, why));
     if name.is_empty() {
         refused("it is empty")
     } else if let Some(c) = name.chars().find(|c| !allowed(*c)) {
@@ -95,14 +83,14 @@ pub struct LvName(String);
 impl VgName {
     /// Takes a name that LVM would take. That nothing in /dev has it already is not looked at:
     /// LVM only asks when it makes a group.
-    pub fn parse(name: &str) -> Result<Self, Invalid> {
+    pub fn parse(name: &str) -> Result<Self> {
         check(name, "volume group")?;
         Ok(Self(name.to_owned()))
     }
 }
 
 impl LvName {
-    pub fn parse(name: &str) -> Result<Self, Invalid> {
+    pub fn parse(name: &str) -> Result<Self> {
         check(name, VOLUME)?;
         let starts = RESERVED_STARTS.iter().find(|s| name.starts_with(**s));
         let mut parts = RESERVED_PARTS.iter();
@@ -112,7 +100,7 @@ impl LvName {
             (None, None) => return Ok(Self(name.to_owned())),
         };
         let why = format!("LVM keeps names that {reserved} for itself");
-        Err(Invalid::name(name, VOLUME, why))
+        Err(invalid_name(name, VOLUME, why))
     }
 }
 
@@ -131,9 +119,9 @@ macro_rules! checked_text {
         }
 
         impl TryFrom<String> for $name {
-            type Error = Invalid;
+            type Error = Error;
 
-            fn try_from(name: String) -> Result<Self, Self::Error> {
+            fn try_from(name: String) -> Result<Self> {
                 Self::parse(&name)
             }
         }
@@ -150,7 +138,7 @@ pub struct LvId {
 }
 
 impl LvId {
-    pub fn new(vg: VgName, lv: LvName) -> Result<Self, Invalid> {
+    pub fn new(vg: VgName, lv: LvName) -> Result<Self> {
         let id = Self { vg, lv };
         let both = id.vg.0.len().saturating_add(id.lv.0.len());
         let device = id.dm_name().len();
@@ -164,12 +152,12 @@ impl LvId {
         } else {
             return Ok(id);
         };
-        Err(Invalid::name(&id.to_string(), VOLUME, why))
+        Err(invalid_name(&id.to_string(), VOLUME, why))
     }
 
-    pub fn parse(text: &str) -> Result<Self, Invalid> {
+    pub fn parse(text: &str) -> Result<Self> {
         let Some((vg, lv)) = text.split_once('/') else {
-            return Err(Invalid::name(
+            return Err(invalid_name(
                 text,
                 VOLUME,
                 "it must be VG/LV, with one slash",

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
-use super::Invalid;
+use anyhow::{Error, Result};
+
+use super::invalid;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(u64);
@@ -34,7 +36,7 @@ impl Bytes {
     }
 
     /// Parses what kubelet writes: decimal digits, nothing else.
-    pub fn parse_decimal(text: &str) -> Result<Self, Invalid> {
+    pub fn parse_decimal(text: &str) -> Result<Self> {
         // `u64::from_str` takes a sign, too.
         if text.is_empty() || !is_digits(text) {
             return Err(error(text, "it must be a number of bytes, in digits only"));
@@ -48,7 +50,7 @@ impl Bytes {
     /// What is left of a byte is rounded up: nobody gets less than was asked for.
     ///
     /// Source: lvcreate(8) `--size` and "SIZE".
-    pub fn parse_lvm(text: &str) -> Result<Self, Invalid> {
+    pub fn parse_lvm(text: &str) -> Result<Self> {
         const FORM: &str = "write a number and a unit (b s k m g t p e, or KiB MiB GiB …), such as \
             512m, 1.5g or 10GiB; without a unit it is MiB";
         let is_number = |c: char| c.is_ascii_digit() || c == '.';
@@ -80,8 +82,8 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
-fn error(text: &str, why: &str) -> Invalid {
-    Invalid::new(text, &format!("size: {why}"))
+fn error(text: &str, why: &str) -> Error {
+    invalid(text, &format!("size: {why}"))
 }
 
 /// The power of two that a unit stands for. LVM counts in powers of 1024 whatever the unit's case,
