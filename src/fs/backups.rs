@@ -22,22 +22,40 @@ pub(super) fn places(size: u64, between: &Range<u64>) -> Vec<Range<u64>> {
 }
 
 /// ext keeps copies at the beginning of group 1 and of those whose number is a power of 3, 5 or 7
-/// (`sparse_super`); without that feature in every group; with `sparse_super2` in group 1.
+/// (`sparse_super`); without that feature in every group; with `sparse_super2` in group 1 and in
+/// the last one.
 ///
 /// Groups are as large as mke2fs makes them unless told otherwise: one block of bitmap describes
-/// them. Not covered: other sizes (`mke2fs -g`, `bigalloc`, or very many inodes by `-N`),
-/// filesystems of one group, and `-E num_backup_sb=0`.
+/// them. Not covered: other sizes (`mke2fs -g`, or very many inodes by `-N`), filesystems of one
+/// group, and `-E num_backup_sb=0`.
 fn ext(size: u64, pages: &mut BTreeSet<u64>) {
     for log_block_size in 10..=16 {
         let block = 1_u64 << log_block_size;
         // EXT2_MAX_CLUSTERS_PER_GROUP: a count of 16 bits, in eights.
         let group = block.saturating_mul(block.saturating_mul(8).min(65_528));
-        for base in [3_u64, 5, 7] {
-            let powers = std::iter::successors(Some(1), |power: &u64| power.checked_mul(base));
-            let places = powers.map_while(|number| number.checked_mul(group));
+        let mut push = |number: u64, group: u64| {
             // Blocks of 1 KiB begin at 1: the same page.
-            let places = places.map(|at| at.saturating_sub(at % PAGE));
-            pages.extend(places.take_while(|at| *at < size));
+            let at = number.checked_mul(group);
+            pages.extend(at.map(|at| at.saturating_sub(at % PAGE)));
+        };
+
+        push(1, group);
+        for base in [3_u64, 5, 7] {
+            let powers = std::iter::successors(Some(base), |power| power.checked_mul(base));
+            powers
+                .take_while(|number| number.checked_mul(group).is_some_and(|at| at < size))
+                .for_each(|number| push(number, group));
+        }
+        // The last group may be too small to be one.
+        let last = size.saturating_sub(1).checked_div(group).unwrap_or(0);
+        push(last, group);
+        push(last.saturating_sub(1), group);
+
+        // bigalloc: a bit describes a cluster of 2, 4, 8, … blocks, and groups are larger as much.
+        let larger = std::iter::successors(group.checked_mul(2), |group| group.checked_mul(2));
+        for group in larger.take_while(|group| *group < size) {
+            push(1, group);
+            push(3, group);
         }
     }
 }
@@ -88,6 +106,9 @@ mod tests {
             ("ext, 2 KiB blocks, group 5", 5 * 32 * MIB),
             ("ext, 4 KiB blocks, group 3^10", 59_049 * 128 * MIB),
             ("ext, 64 KiB blocks, group 1", 65_528 * 64 * KIB),
+            ("ext, clusters of 64 KiB, group 1", 2 * GIB),
+            ("ext, clusters of 64 KiB, group 3", 6 * GIB),
+            ("ext, last group", 16 * TIB - 128 * MIB),
         ];
         let places = places(size, &(0..size));
         for (name, at) in cases {

@@ -142,6 +142,9 @@ fn an_ext_whose_beginning_was_wiped_is_never_formatted() {
             let advice = "lvm allow-format wipedhead/data";
             let words = ["an ext backup superblock", advice];
             writes_nothing(&node, &volume.clone().fs(wanted), &case, &words);
+            // Not even the directory is made.
+            let dir = node.pod_dir("none", &volume);
+            node.fails(&["mount", text(&dir), &volume.json()], &words);
             assert_eq!(disk.fingerprint(), before, "{fs} {wiped}");
         }
         blank(&device);

@@ -180,5 +180,9 @@ fn a_filesystem_that_the_kernel_is_too_old_for_is_refused() {
     let bits = known.strip_prefix("features_incompat = 0x").unwrap();
     let bits = u32::from_str_radix(bits, 16).unwrap() | 1 << 30;
     on_superblock(&format!("write -d features_incompat {bits:#x}"));
-    node.mount_fails(&volume, &["the kernel says \"XFS (dm-"]);
+    let words = [
+        "features that this node's kernel does not know",
+        "the kernel says \"XFS (dm-",
+    ];
+    node.mount_fails(&volume, &words);
 }
