@@ -12,7 +12,7 @@ fuzz_target!(|report: &[u8]| {
     };
     for volume in volumes {
         let id = &volume.id;
-        assert_eq!(LvId::parse(&id.to_string()).as_ref(), Ok(id));
+        assert_eq!(LvId::parse(&id.to_string()).unwrap(), *id);
         assert_eq!(LvId::from_dm_name(&id.dm_name()).as_ref(), Some(id));
         let record = &volume.record;
         assert_eq!(
