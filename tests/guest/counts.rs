@@ -42,7 +42,6 @@ fn what_stands_already_is_answered_without_a_process() {
     let calls: &[&[&str]] = &[
         &["init"],
         &["isattached", &json, &host],
-        &["isattached", &host, &json],
         &["isattached", &json, "another-node"],
         &["attach", &json, &host],
         &["attach", &json, "another-node"],
