@@ -121,12 +121,16 @@ fn a_node_that_lost_its_lease_mounts_nothing_more_and_gives_up_what_it_has() {
     );
     pair.a.up(MODE, &volume).is_success();
     pair.a.write(MODE, &volume, "safe");
-    // What sanlock runs when it can no longer write to the disk.
-    pair.a.sh("lvmlockctl --kill vg || true");
+    // Its leases answer nothing but errors.
     pair.a
-        .up(MODE, &other)
-        .is_failure(&["could not renew its lease", "`lvmlockctl --drop vg`"]);
+        .sh("dmsetup table vg-lvmlock > /run/table; dmsetup wipe_table --force vg-lvmlock");
+    eventually("sanlock gives up", || {
+        let reply = pair.a.up(MODE, &other);
+        reply.status == "Failure" && reply.message.contains("could not renew its lease")
+    });
     pair.a.down(MODE, &volume);
+    pair.a
+        .sh("dmsetup reload vg-lvmlock /run/table; dmsetup resume vg-lvmlock");
     pair.a.sh("lvmlockctl --drop vg");
     pair.a.join();
     pair.b.up(MODE, &volume).is_success();
