@@ -31,7 +31,7 @@ pub fn pair() -> MutexGuard<'static, Pair> {
         let (a, b) = (Node::new(&share, "a", 1), Node::new(&share, "b", 2));
         a.boot();
         b.boot();
-        a.sh("vgcreate --shared vg /dev/ubda");
+        a.sh("vgcreate --shared --setautoactivation n vg /dev/ubda");
         b.join();
         Mutex::new(Pair { a, b })
     });
