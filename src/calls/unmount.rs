@@ -51,11 +51,8 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     // 1.28 on it does not know any more that it has attached the volume. And the controller may run
     // it on its own host, which could not give a volume to other nodes.
     let asked = config.deactivate && (!config.attach || place == KubeletPath::Global);
-    let is_named = match place {
-        KubeletPath::Pod { .. } => asked || lvm::has_lvmlockd(host),
-        KubeletPath::Global => lvm::has_lvmlockd(host),
-        _ => false,
-    };
+    let is_named = matches!(place, KubeletPath::Global | KubeletPath::Pod { .. })
+        && (asked || lvm::has_lvmlockd(host));
     if let Some(device) = device {
         release(host, config, &device, asked, config.limits.lock)?;
     } else if is_named && let Some(name) = dir.file_name() {

@@ -100,6 +100,7 @@ fn detach_finds_the_volume_by_its_name_and_changes_once() {
     node.up_globally(&volume);
     let dir = node.global_dir(&volume);
     starts(&node, &["unmountdevice", text(&dir)], &[UNMOUNT, CHANGE]);
+    starts(&node, &["unmountdevice", text(&dir)], &[ASK]);
     starts(&node, &["detach", &volume.name, &host], &[ASK]);
     let attach = ["attach", &volume.json(), &host];
     node.done(&attach);

@@ -38,12 +38,17 @@ pub fn running(host: &Host) -> Vec<Kubelet> {
     for pid in kernel.list(Path::new("/proc")).unwrap_or_default() {
         let process = Path::new("/proc").join(&pid);
         let read = |name: &str| kernel.read(&process.join(name)).unwrap_or_default();
+        let exe_of = |pid: &str| kernel.link(&Path::new("/proc").join(pid).join("exe")).ok();
+        let exe = exe_of(&pid);
+        let line = read("cmdline");
+        // Last of all: what kubelet starts is called kubelet too until it has its own executable.
         let program = read("comm");
         let program = program.trim_end();
-        if program != "kubelet" && !program.starts_with("k3s") {
+        let is_kubelet = program == "kubelet" || program.starts_with("k3s");
+        if !is_kubelet || exe.is_some() && exe == exe_of(parent_in(&read("stat"))) {
             continue;
         }
-        let told = CommandLine::parse(&read("cmdline"));
+        let told = CommandLine::parse(&line);
         let file = told.config.map(|file| kernel.read(Path::new(&file)));
         let file = file.and_then(Result::ok).unwrap_or_default();
         let in_file = |key: &str| value_in(&file, key).map(str::to_owned);
@@ -62,22 +67,27 @@ pub fn running(host: &Host) -> Vec<Kubelet> {
             static_pods: static_pods.map(PathBuf::from),
             controller_attaches: in_file("enableControllerAttachDetach").as_deref()
                 != Some("false"),
-            version: version(host, &process),
+            version: exe.and_then(|exe| version(host, &process, exe)),
         });
     }
     found
 }
 
+/// The process that started the one with this `/proc/PID/stat`: "12 (name) S 1 …".
+fn parent_in(stat: &str) -> &str {
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    fields.split_whitespace().nth(1).unwrap_or_default()
+}
+
 /// Asks the executable of a process for its version. Any process may call itself kubelet, also one
 /// in a container: only a file of this host that nobody but root can write is run.
-fn version(host: &Host, process: &Path) -> Option<String> {
+fn version(host: &Host, process: &Path, exe: PathBuf) -> Option<String> {
     let kernel = host.kernel;
     let namespace = |process: &Path| kernel.link(&process.join("ns/mnt")).ok();
     let theirs = namespace(process)?;
     if namespace(Path::new("/proc/self"))? != theirs {
         return None;
     }
-    let exe = kernel.link(&process.join("exe")).ok()?;
     require_roots(kernel, &exe).ok()?;
     require_roots(kernel, exe.parent()?).ok()?;
     let output = host

@@ -77,8 +77,8 @@ fn a_claim_grows_whose_pod_went_before_the_node_did_its_part(mode: Mode) {
 /// kubelet grows before it lets the next pod start. The way out is to ask for less.
 #[test]
 fn a_growth_that_fails_holds_up_the_next_pod_until_the_claim_asks_for_less() {
-    if !since(34) {
-        println!("a claim cannot ask for less before 1.34");
+    if !since(32) {
+        println!("a claim cannot ask for less before 1.32");
         return;
     }
     let _running = shared();
