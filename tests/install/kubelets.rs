@@ -8,7 +8,8 @@ use std::process::{Child, Command, Stdio};
 use crate::node::{Node, OURS, SCRIPT, driver};
 use crate::support::eventually;
 
-/// A process that is called kubelet, tells a version, and runs until it is dropped.
+/// A process that is called kubelet, tells a version, and runs until it is dropped. It has a child
+/// that is about to become another program, as kubelet has one for each call of a driver.
 struct Kubelet(Child);
 
 impl Kubelet {
@@ -20,9 +21,12 @@ impl Kubelet {
     fn run_by(words: &[&str], node: &Node, version: &str, args: &[&str]) -> Self {
         let program = node.path("kubelet");
         let source = format!(
-            "#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\n\
+            "#include <signal.h>\n#include <stdio.h>\n#include <string.h>\n\
+             #include <sys/prctl.h>\n#include <unistd.h>\n\
              int main(int n, char **args) {{\n\
-             if (n == 2 && !strcmp(args[1], \"--version\")) puts(\"{version}\"); else pause();\n}}"
+             if (n == 2 && !strcmp(args[1], \"--version\")) return puts(\"{version}\") < 0;\n\
+             if (!fork()) prctl(PR_SET_PDEATHSIG, SIGKILL);\n\
+             pause();\n}}"
         );
         let mut cc = Command::new("cc")
             .args(["-x", "c", "-", "-o"])
@@ -96,6 +100,10 @@ fn a_kubelet_that_looks_elsewhere_is_named() {
         "set `node_name` in config.toml to that",
     ];
     assert_each_has(&said(&node, &kubelet), &want);
+    let doctor = Command::new(node.exe()).arg("doctor").output().unwrap();
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    let lines = doctor.lines().filter(|line| line.contains("/opt/other"));
+    assert_eq!(lines.count(), 1, "{doctor}");
 }
 
 #[test]
