@@ -13,7 +13,7 @@ use crate::host::{Command, Host, Lock};
 use crate::names::{Bytes, LvId, LvName, VgName};
 
 /// Whatever lvm.conf(5) says, LVM's complaints are to be on standard error, in plain text.
-const PLAIN: &str = "log/report_command_log=0 report/output_format=\"basic\"";
+const PLAIN: &str = "log/report_command_log=0";
 
 fn command(tool: &'static str, limit: Duration) -> Command {
     Command::writes(tool, limit).unseen(["--config", PLAIN])
