@@ -9,6 +9,7 @@ mod tests;
 mod values;
 
 use std::collections::BTreeMap;
+use std::env::split_paths;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let dirs = |dirs: &[&str]| dirs.iter().map(PathBuf::from).collect();
+        const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
         Self {
             file: "config.toml".to_owned(),
             attach: true,
@@ -65,16 +66,9 @@ impl Default for Config {
             fs_group: true,
             requires_fs_resize: true,
             node_name: None,
-            kubelet_dirs: dirs(&["/var/lib/kubelet"]),
+            kubelet_dirs: vec![PathBuf::from("/var/lib/kubelet")],
             default_fs: FsType::Ext4,
-            tool_dirs: dirs(&[
-                "/usr/local/sbin",
-                "/usr/local/bin",
-                "/usr/sbin",
-                "/usr/bin",
-                "/sbin",
-                "/bin",
-            ]),
+            tool_dirs: split_paths(PATH).collect(),
             deactivate: false,
             thin_pool_limit: 95,
             log: LogTarget::Syslog,

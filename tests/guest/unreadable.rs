@@ -33,7 +33,7 @@ fn a_volume_with_one_unreadable_sector_is_not_formatted() {
         ("ext backup, blocks of 1 KiB, group 1", 8 * MIB + KIB),
         ("ext backup, blocks of 1 KiB, group 3", 24 * MIB + KIB),
         ("ext backup, blocks of 4 KiB, group 1", 128 * MIB),
-        ("ext backup, blocks of 4 KiB, group 3", 384 * MIB),
+        ("ext backup, blocks of 4 KiB, last group", 512 * MIB),
         ("begin of the tail", SIZE - 8 * MIB),
         ("md 0.90", SIZE - 64 * KIB),
         ("md 1.0", SIZE - 8 * KIB),
