@@ -22,8 +22,8 @@ pub fn release_named(host: &Host, config: &Config, name: &str, asked: bool) -> R
     Ok(())
 }
 
-/// Gives a volume of a shared group back that could not be brought up here: another node may have
-/// more luck with it. A call that works on it keeps it.
+/// Gives a volume of a shared group back that could not be brought up here, since its pod may go to
+/// another node. While another call works on it, it stays.
 pub fn give_up(host: &Host, config: &Config, id: &LvId) {
     let released = || match Device::find(host.kernel, id)? {
         Some(device) => release(host, config, &device, false, Duration::ZERO),

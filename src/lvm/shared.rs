@@ -75,7 +75,7 @@ pub fn locks(host: &Host, vg: &VgName, lock: Option<&LvLock>, limit: Duration) -
             let dump = String::from_utf8_lossy(&output.stdout);
             let of = lock.and_then(|lock| lock.of.as_deref());
             match state(&dump, vg.as_str(), of) {
-                // Of what LVM does not tell the lock, LVM itself has to know.
+                // LVM does not tell which lock a snapshot needs, and checks that itself.
                 Locks::NotHeld if lock.is_some() && of.is_none() => Locks::Held,
                 state => state,
             }
