@@ -39,6 +39,7 @@ mod host_use;
 mod kills;
 mod lives;
 mod oddities;
+mod old_kubelets;
 mod operator;
 mod parallel;
 mod policy;
