@@ -69,10 +69,11 @@ pub fn release(
     const TRIES: u32 = 5;
     const APART: Duration = Duration::from_millis(500);
     let (vg, limit) = (device.id.vg(), config.limits.query);
-    if is_used(host, device)? {
+    let may_be_shared = lvm::may_be_shared(host, vg);
+    if !(asked || may_be_shared) || is_used(host, device)? {
         return Ok(());
     }
-    let shared = lvm::is_shared(host, vg, limit)?;
+    let shared = may_be_shared && lvm::is_shared(host, vg, limit)?;
     if !asked && !shared {
         return Ok(());
     }

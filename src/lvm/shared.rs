@@ -46,12 +46,13 @@ pub struct Holder {
     pub dead_after: u64,
 }
 
-/// Whether nodes share a group. LVM is asked only where lvmlockd runs, or did.
+/// Whether LVM is worth asking whether nodes share a group: lvmlockd runs here, or did.
+pub fn may_be_shared(host: &Host, vg: &VgName) -> bool {
+    has_lvmlockd(host) || host.kernel.mount_id(Path::new(&leases(vg))).is_ok()
+}
+
+/// Whether nodes share a group.
 pub fn is_shared(host: &Host, vg: &VgName, limit: Duration) -> Result<bool> {
-    let has_leases = || host.kernel.mount_id(Path::new(&leases(vg))).is_ok();
-    if !has_lvmlockd(host) && !has_leases() {
-        return Ok(false);
-    }
     let group = find_group(host, vg, limit)?;
     Ok(group.is_some_and(|group| group.shared))
 }
