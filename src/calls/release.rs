@@ -56,9 +56,6 @@ fn volumes_named(host: &Host, config: &Config, volume: &str) -> Vec<LvId> {
 /// shared group in any case, since no other node can have it before. Whoever looks at a device that
 /// has just been unmounted, as udev does, holds it for a moment. A call that works on the volume is
 /// waited for.
-///
-/// # Errors
-/// LVM's, when it still refuses after some tries; or that other nodes cannot be told.
 pub fn release(
     host: &Host,
     config: &Config,

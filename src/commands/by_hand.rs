@@ -41,9 +41,6 @@ pub fn help(words: &[OsString], program: &str) -> Option<String> {
 }
 
 /// Puts a call-out into kubelet's words. What kubelet writes stays as it is.
-///
-/// # Errors
-/// A file that cannot be read, an option without a value.
 pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<ByHand> {
     let mut call = ByHand::default();
     let mut options = Map::new();

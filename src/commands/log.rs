@@ -105,9 +105,6 @@ pub fn run(host: &Host, config: &Loaded, asked: &Log) -> Result<Printed> {
 }
 
 /// The last calls about a volume, or whatever else goes by the name.
-///
-/// # Errors
-/// That the log cannot be read.
 pub fn last(host: &Host, config: &Config, about: &str, number: usize) -> Result<Vec<Call>> {
     let mut calls = read(host, config, None, &mut Place::default())?;
     calls.retain(|call| call.is_about(about));

@@ -43,9 +43,6 @@ pub struct Seen {
 
 impl Seen {
     /// LVM's row.
-    ///
-    /// # Errors
-    /// When LVM was not asked, or does not know the volume.
     pub fn volume(&self, id: &LvId) -> Result<&Volume> {
         match self.facts.volume() {
             Some(volume) => Ok(volume),
@@ -55,9 +52,6 @@ impl Seen {
 }
 
 /// Looks at a volume as the next mount does, under its lock, and changes nothing.
-///
-/// # Errors
-/// When another call works on it, or the kernel's tables cannot be read.
 pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
     let options = Options::of(id.clone(), ask.fs, ask.read_only);
     let job = Job::new(host, config, &options);

@@ -64,9 +64,6 @@ impl Choice {
 
 impl<'a> Walk<'a> {
     /// Asks LVM and the kernel.
-    ///
-    /// # Errors
-    /// LVM's, or that /proc cannot be read.
     pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
         let config = loaded.or_default();
         let volumes = lvm::all_volumes(host, config.limits.query)?;
@@ -102,9 +99,6 @@ impl<'a> Walk<'a> {
 
     /// Looks at a volume as its next mount does. After `longest` of this walk it is not read any
     /// more: a list must not take long, and what is mounted needs no reading.
-    ///
-    /// # Errors
-    /// As [`look`].
     pub fn see(&self, id: &LvId, ask: Ask, longest: Duration) -> Result<Seen> {
         let ask = Ask {
             all: &self.volumes,
@@ -124,9 +118,6 @@ impl<'a> Walk<'a> {
     }
 
     /// Finds what the words name; without a word, all.
-    ///
-    /// # Errors
-    /// That a word names nothing on this node.
     pub fn choose(&self, words: &[String]) -> Result<Choice> {
         let mut choice = Choice::default();
         if words.is_empty() {
@@ -223,9 +214,6 @@ impl<'a> Walk<'a> {
     }
 
     /// Fails where a volume that was named is not there.
-    ///
-    /// # Errors
-    /// What is missing, and what is there.
     pub fn require(&self, choice: &Choice) -> Result<()> {
         for id in &choice.ids {
             if self.volume(id).is_none() {
