@@ -4,52 +4,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use serde::Serialize;
 
+use super::findings::{Checks, Finding, Level as Verdict};
 use super::kubelet;
-use super::shared_disks;
 use super::volumes::look_at_lvm;
+use super::{leftovers, shared_disks};
 use crate::config::{Config, Loaded, LogTarget};
 use crate::host::trust::require_roots;
 use crate::host::{Command, Host};
-use crate::mount::{Table, is_kubelets};
-use crate::output::{Printed, columns, printed};
+use crate::output::Printed;
 use crate::volume::lock::LOCK_DIR;
-
-/// How a check went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Verdict {
-    Ok,
-    Warning,
-    Failed,
-}
-
-#[derive(Serialize)]
-struct Check {
-    #[serde(rename = "check")]
-    about: String,
-    verdict: Verdict,
-    finding: String,
-}
-
-#[derive(Default)]
-pub(super) struct Checks(Vec<Check>);
-
-impl Checks {
-    pub(super) fn add(
-        &mut self,
-        about: impl Into<String>,
-        verdict: Verdict,
-        finding: impl Into<String>,
-    ) {
-        self.0.push(Check {
-            about: about.into(),
-            verdict,
-            finding: finding.into(),
-        });
-    }
-}
 
 /// The tools without which nothing works, and those that only some filesystems need.
 const NEEDED: [&str; 9] = [
@@ -66,7 +30,7 @@ const FOR_SOME: [(&str, &str); 8] = [
     ("btrfs", "growing btrfs"),
 ];
 
-/// Checks the node. The exit code is 1 if something would keep volumes from working.
+/// Checks the node. The exit code is 1 if a pod would fail, and 3 if there are only warnings.
 pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
     let mut checks = Checks::default();
     let settings = config.or_default();
@@ -82,24 +46,8 @@ pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
         look_at_lvm(&mut checks, host, config);
         shared_disks::look_at(&mut checks, host, settings);
     }
-    look_at_mounts(&mut checks, host, settings)?;
-
-    let rows: Vec<Vec<String>> = checks
-        .0
-        .iter()
-        .map(|check| {
-            let word = match check.verdict {
-                Verdict::Ok => "ok",
-                Verdict::Warning => "WARNING",
-                Verdict::Failed => "FAILED",
-            };
-            vec![word.to_owned(), check.about.clone(), check.finding.clone()]
-        })
-        .collect();
-    let failed = checks.0.iter().any(|c| c.verdict == Verdict::Failed);
-    let mut report = printed(&checks.0, columns(&rows), json)?;
-    report.code = u8::from(failed);
-    Ok(report)
+    leftovers::look_at(&mut checks, host, settings)?;
+    checks.printed(json)
 }
 
 fn settings_in_short(config: &Config) -> String {
@@ -141,20 +89,19 @@ fn look_at_host(checks: &mut Checks, host: &Host) {
                 format!("library and kernel: {}", lines.join(", ")),
             );
         }
-        Err(error) => checks.add(
-            "device-mapper",
-            Verdict::Failed,
-            format!("{error:#}: load the kernel module dm_mod (`modprobe dm_mod`)"),
+        Err(error) => checks.push(
+            Finding::new("device-mapper", Verdict::Failed, format!("{error:#}"))
+                .why("without it there are no logical volumes")
+                .run("modprobe dm_mod"),
         ),
     }
     if host.kernel.mount_id(Path::new("/run/udev/control")).is_ok() {
         checks.add("udev", Verdict::Ok, "udevd's socket is there");
     } else {
-        checks.add(
-            "udev",
-            Verdict::Warning,
-            "no /run/udev/control: without udevd, LVM makes its device nodes itself or waits for \
-             ever; start systemd-udevd",
+        checks.push(
+            Finding::new("udev", Verdict::Warning, "no /run/udev/control")
+                .why("without udevd, LVM makes its device nodes itself or waits for ever")
+                .run("systemctl start systemd-udevd"),
         );
     }
     match problem_of_locks(host) {
@@ -230,34 +177,4 @@ fn look_for_tools(checks: &mut Checks, host: &Host, config: &Config) {
             format!("no {tool}: {what} cannot be done{why}"),
         );
     }
-}
-
-/// Mounts in kubelet's directories whose device the kernel has no more.
-fn look_at_mounts(checks: &mut Checks, host: &Host, config: &Config) -> Result<()> {
-    let table = Table::read(host.kernel)?;
-    let mut count: usize = 0;
-    for row in table.rows() {
-        let from_device = row.source.starts_with("/dev/mapper");
-        if !from_device || !is_kubelets(&row.mount_point, &config.kubelet_dirs) {
-            continue;
-        }
-        count = count.saturating_add(1);
-        if !matches!(host.kernel.device_number(&row.source), Ok(Some(_))) {
-            checks.add(
-                "mounts",
-                Verdict::Failed,
-                format!(
-                    "{} is mounted from {}, which has gone; end its pod, or unmount it",
-                    row.mount_point.display(),
-                    row.source.display()
-                ),
-            );
-        }
-    }
-    checks.add(
-        "mounts",
-        Verdict::Ok,
-        format!("{count} in kubelet's directories"),
-    );
-    Ok(())
 }

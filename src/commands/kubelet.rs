@@ -1,18 +1,23 @@
 //! What `lvm doctor` says of the kubelet that runs on this node.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::doctor::{Checks, Verdict};
+use super::findings::{Checks, Finding, Level as Verdict};
 use crate::config::Config;
+use crate::host::trust::require_roots;
 use crate::host::{Host, kubelet};
 
 /// Compares what kubelet is told with what the driver is told, and names what a kubelet of this
 /// version and its control plane do wrong.
 pub(super) fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
-    let exe = std::env::current_exe().unwrap_or_default();
-    // Only if this executable is where a kubelet looks for it.
-    let plugin_dir = exe.parent().filter(|dir| is_drivers(dir));
-    let plugin_dir = plugin_dir.and_then(Path::parent);
+    let own = own_dir();
+    let plugin_dir = own.as_deref().and_then(Path::parent);
+    if let Some(problem) = plugin_dir.and_then(|dir| require_roots(host.kernel, dir).err()) {
+        checks.push(
+            Finding::new("plugin-directory", Verdict::Warning, problem)
+                .why("who may write there can put another program in the driver's place"),
+        );
+    }
     for kubelet in kubelet::running(host) {
         let mut problems = kubelet.mismatches(host.kernel, plugin_dir, config);
         problems.extend(kubelet.faults(config));
@@ -26,15 +31,18 @@ pub(super) fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
         if let Some(fault) =
             controller.and_then(|dir| kubelet.fault_of_controller(host.kernel, dir))
         {
-            checks.add("control plane", Verdict::Warning, fault);
+            checks.add("control-plane", Verdict::Warning, fault);
         }
     }
     for problem in plugin_dir.map(kubelet::broken_drivers).unwrap_or_default() {
-        checks.add("other drivers", Verdict::Warning, problem);
+        checks.add("other-drivers", Verdict::Warning, problem);
     }
 }
 
-fn is_drivers(dir: &Path) -> bool {
-    dir.file_name()
-        .is_some_and(|name| name.to_string_lossy().contains('~'))
+/// The driver's own directory, only if this executable is where a kubelet looks for it.
+pub(super) fn own_dir() -> Option<PathBuf> {
+    let exe = std::env::current_exe().ok()?;
+    let dir = exe.parent()?;
+    let is_drivers = dir.file_name()?.to_string_lossy().contains('~');
+    is_drivers.then(|| dir.to_owned())
 }

@@ -3,13 +3,16 @@
 pub mod by_hand;
 mod check;
 mod doctor;
+mod findings;
 mod kubelet;
+mod leftovers;
 mod log;
 mod operator;
 mod pages;
 mod pods;
 mod shared_disks;
 mod status;
+mod storage;
 mod story;
 mod verdict;
 mod volumes;
@@ -105,7 +108,10 @@ pub enum Tool {
         #[arg(long)]
         json: bool,
     },
-    /// Check this node: tools, LVM, udev, config, installation, volumes that need help
+    /// Check this node: tools, LVM, udev, kubelet, config, volumes that need help, leftovers
+    ///
+    /// The exit code is 0 if all is well, 1 if a pod would fail, and 3 if there are only warnings.
+    /// With --json each finding has a `check`, a word that stays.
     Doctor {
         /// Print JSON
         #[arg(long)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::doctor::{Checks, Verdict};
+use super::findings::{Checks, Finding, Level as Verdict};
 use crate::config::Config;
 use crate::host::{Host, Kernel};
 use crate::lvm;
@@ -20,11 +20,18 @@ pub(super) fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
         if let Some(kind) = kind(host.kernel, &disk) {
             let finding = format!(
                 "{vg} is on {}, {kind} disk that other hosts may see, and LVM keeps none of them \
-                 from it: run `vgchange --systemid ID {vg}` for one host (lvmsystemid(7)), or \
-                 share it by lvmlockd, as in docs/shared-groups.md",
+                 from it",
                 disk.display()
             );
-            checks.add(vg, Verdict::Warning, finding);
+            let finding = Finding::new("shared-disks", Verdict::Warning, finding).on(&vg);
+            checks.push(
+                finding
+                    .why("two hosts that mount one volume destroy its filesystem")
+                    .run(format!(
+                        "vgchange --systemid ID {vg} for one host (lvmsystemid(7)), or share it \
+                         by lvmlockd, as in docs/shared-groups.md"
+                    )),
+            );
         }
     }
 }

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use super::doctor::{Checks, Verdict as Level};
+use super::findings::{Checks, Finding, Level};
+use super::storage;
 use super::verdict::{Ask, Verdict};
 use super::walk::Walk;
 use crate::config::{Config, Loaded};
@@ -26,6 +27,7 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
     let number = format!("{} logical volumes", walk.volumes.len());
     checks.add("lvm", Level::Ok, number);
     look_at_tables(checks, &walk);
+    storage::look_at(checks, &walk);
     let mut left_out = Vec::new();
     for volume in &walk.volumes {
         look_at_volume(checks, host, settings, volume);
@@ -42,16 +44,19 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
         match seen.map(|seen| Verdict::of(&seen)) {
             Ok(verdict) if verdict.is_unread() => left_out.push(id.to_string()),
             Ok(verdict) if verdict.is_hosts() => {
-                checks.add(id.to_string(), Level::Warning, verdict.line());
+                checks.push(Finding::new("next-mount", Level::Warning, verdict.line()).on(id));
             }
             // Nothing is wrong with a volume that another node uses.
             Ok(verdict) if verdict.reason == Some("held-elsewhere") => {}
             Ok(verdict) if verdict.message.is_some() => {
                 let finding = format!("the next mount is refused: {}", verdict.line());
-                checks.add(id.to_string(), Level::Failed, finding);
+                checks.push(Finding::new("next-mount", Level::Failed, finding).on(id));
             }
             Ok(_) => {}
-            Err(error) => checks.add(id.to_string(), Level::Warning, format!("{error:#}")),
+            Err(error) => {
+                let finding = format!("{error:#}");
+                checks.push(Finding::new("next-mount", Level::Warning, finding).on(id));
+            }
         }
     }
     if !left_out.is_empty() {
@@ -94,39 +99,55 @@ fn look_at_tables(checks: &mut Checks, walk: &Walk) {
 
 fn look_at_volume(checks: &mut Checks, host: &Host, config: &Config, volume: &Volume) {
     let id = &volume.id;
-    let mut warn = |finding: String| checks.add(id.to_string(), Level::Warning, finding);
+    let mut warn = |check, finding: String, why, command: String| {
+        let finding = Finding::new(check, Level::Warning, finding).on(id);
+        checks.push(finding.why(why).run(command));
+    };
     if !volume.health.is_empty() {
-        warn(format!(
-            "LVM says {:?}; see `lvs -a -o +devices {id}`",
-            volume.health
-        ));
+        warn(
+            "volume-health",
+            format!("LVM says {:?}", volume.health),
+            "it may lose data, or cannot be activated",
+            format!("lvs -a -o +devices {id}"),
+        );
     }
     if let Some(fs) = &volume.record.making {
-        warn(format!(
-            "mkfs.{fs} was not seen to end; the next mount makes it again"
-        ));
+        warn(
+            "mkfs-unfinished",
+            format!("mkfs.{fs} was not seen to end"),
+            "the next mount makes it again",
+            format!("{} check {id}", own_name()),
+        );
     }
     if volume.record.permission.is_some() {
-        warn("the next mount may format it, as an operator allowed".to_owned());
+        warn(
+            "may-be-formatted",
+            "the next mount may format it, as an operator allowed".to_owned(),
+            "the permission is good for a day",
+            format!("{} check {id}", own_name()),
+        );
     }
     let limit = f64::from(config.thin_pool_limit);
-    for (what, percent) in [
-        ("data", volume.data_percent),
-        ("metadata", volume.metadata_percent),
+    for (what, percent, option) in [
+        ("data", volume.data_percent, "--size"),
+        ("metadata", volume.metadata_percent, "--poolmetadatasize"),
     ] {
         if let Some(percent) = percent.filter(|p| volume.is_pool() && *p >= limit) {
-            warn(format!(
-                "its {what} is {percent:.1} % full (limit {limit} %): nothing new is written; \
-                 extend it"
-            ));
+            warn(
+                "pool-full",
+                format!("its {what} is {percent:.1} % full (limit {limit} %)"),
+                "nothing new is formatted or mounted for writing in it",
+                format!("lvextend {option} +1g {id}"),
+            );
         }
     }
     if volume.active && !volume.is_pool() && matches!(Device::find(host.kernel, id), Ok(None)) {
-        let missing = id.device();
-        let finding = format!(
-            "active, but {} is missing; run `vgmknodes`",
-            missing.display()
+        let finding = format!("active, but {} is missing", id.device().display());
+        let finding = Finding::new("device-node", Level::Failed, finding).on(id);
+        checks.push(
+            finding
+                .why("it cannot be mounted")
+                .run(format!("vgmknodes {}", id.vg())),
         );
-        checks.add(id.to_string(), Level::Failed, finding);
     }
 }

@@ -114,6 +114,11 @@ impl Kernel<'_> {
         fs::metadata(path)
     }
 
+    /// How long nothing was made or removed in a directory.
+    pub fn age(&self, dir: &Path) -> Option<Duration> {
+        fs::metadata(dir).ok()?.modified().ok()?.elapsed().ok()
+    }
+
     pub fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut names = fs::read_dir(dir)?
             .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::report::{Group, LV_FIELDS, Report, VG_FIELDS, Volume, ask, read, text};
 use super::wait::explain;
-use crate::host::{Host, ToolError};
+use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, VgName};
 
 /// LVM's code for "the command failed", which an unknown name is too. Source: lvm(8) is silent;
@@ -97,6 +97,50 @@ pub fn all_groups(host: &Host, limit: Duration) -> Result<Vec<Group>> {
         .context("asking LVM for all groups")
 }
 
+/// The words of each line that an LVM command prints.
+fn lines(host: &Host, command: &Command) -> Result<Vec<Vec<String>>, ToolError> {
+    let output = host.run(command)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+    Ok(text.lines().map(words).collect())
+}
+
+/// The groups on all disks, with a disk of each, also on those that lvm.conf and the devices file
+/// leave out.
+pub fn all_disks(host: &Host, limit: Duration) -> Result<Vec<(String, String)>> {
+    const ALL: &str = r#"devices { use_devicesfile=0 filter=["a|.*|"] global_filter=["a|.*|"] }
+        log { command_names=0 prefix="" }"#;
+    let args = ["--noheadings", "--config", ALL, "-o", "vg_name,pv_name"];
+    let rows = lines(host, &Command::reads("pvs", limit).args(args))?;
+    let mut disks: Vec<(String, String)> = Vec::new();
+    for row in rows {
+        if let [vg, disk] = row.as_slice()
+            && !disks.iter().any(|(seen, _)| seen == vg)
+        {
+            disks.push((vg.clone(), disk.clone()));
+        }
+    }
+    Ok(disks)
+}
+
+/// The thin pools that dmeventd does not watch.
+pub fn unmonitored_pools(host: &Host, limit: Duration) -> Result<Vec<String>> {
+    let args = [
+        "--noheadings",
+        "-S",
+        "lv_layout=~pool",
+        "-o",
+        "lv_full_name,seg_monitor",
+    ];
+    let rows = lines(host, &Command::reads("lvs", limit).args(args))?;
+    let is_unwatched = |row: &&Vec<String>| row.get(1).is_some_and(|word| word == "not");
+    let mut rows = rows.into_iter().filter(|row| is_unwatched(&row));
+    Ok(rows
+        .by_ref()
+        .filter_map(|row| row.into_iter().next())
+        .collect())
+}
+
 /// One volume group. None: LVM says that there is no such group.
 pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Group>> {
     let command = ask("vgs", VG_FIELDS, limit).operand(vg.to_string());
@@ -111,7 +155,7 @@ pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Gr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Command, Kernel, Output, Signals, Tools};
+    use crate::host::{Kernel, Output, Signals, Tools};
 
     /// LVM's answers about a volume, about the volumes of its group, and about all groups: what it
     /// prints, or the code that it fails with.

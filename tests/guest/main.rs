@@ -30,6 +30,7 @@ mod clones;
 mod collisions;
 mod counts;
 mod creation;
+mod doctored;
 mod flat;
 mod foreign;
 mod full;

@@ -5,12 +5,12 @@ use std::fs;
 use crate::prelude::*;
 
 /// An lvm.conf in the place of the host's own, until it is dropped.
-struct LvmConf;
+pub struct LvmConf;
 
 impl LvmConf {
     const HERE: &str = "/etc/lvm/lvm.conf";
 
-    fn new(text: &str) -> Self {
+    pub fn new(text: &str) -> Self {
         let file = "/run/other-lvm.conf";
         fs::write(file, text).unwrap();
         run("mount", &["--bind", file, Self::HERE]);

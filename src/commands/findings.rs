@@ -1,0 +1,109 @@
+//! What `lvm doctor` finds: what is wrong, why that matters, and the command that helps.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use crate::output::{Printed, columns, printed, red, yellow};
+
+/// How a check went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// As it should be.
+    Ok,
+    /// It may go wrong.
+    Warning,
+    /// A pod would fail.
+    Failed,
+}
+
+/// One finding.
+#[derive(Serialize)]
+#[allow(clippy::struct_field_names)] // what programs read
+pub struct Finding {
+    /// What was checked: a word that stays, for programs.
+    check: &'static str,
+    verdict: Level,
+    /// The volume, directory or disk, if it is about one.
+    about: Option<String>,
+    finding: String,
+    why: Option<&'static str>,
+    command: Option<String>,
+}
+
+impl Finding {
+    /// A finding of a check.
+    pub fn new(check: &'static str, verdict: Level, finding: impl Into<String>) -> Self {
+        Self {
+            check,
+            verdict,
+            about: None,
+            finding: finding.into(),
+            why: None,
+            command: None,
+        }
+    }
+
+    /// The volume, directory or disk.
+    pub fn on(mut self, about: &impl ToString) -> Self {
+        self.about = Some(about.to_string());
+        self
+    }
+
+    /// Why it matters.
+    pub fn why(mut self, why: &'static str) -> Self {
+        self.why = Some(why);
+        self
+    }
+
+    /// What helps.
+    pub fn run(mut self, command: impl Into<String>) -> Self {
+        self.command = Some(command.into());
+        self
+    }
+}
+
+/// All findings.
+#[derive(Default)]
+pub struct Checks(Vec<Finding>);
+
+impl Checks {
+    /// Adds a finding that says it all.
+    pub fn add(&mut self, check: &'static str, verdict: Level, finding: impl Into<String>) {
+        self.push(Finding::new(check, verdict, finding));
+    }
+
+    /// Adds a finding.
+    pub fn push(&mut self, finding: Finding) {
+        self.0.push(finding);
+    }
+
+    /// What to print. The exit code is 1 if a pod would fail, and 3 if there are only warnings.
+    pub fn printed(&self, json: bool) -> Result<Printed> {
+        let mut rows = Vec::new();
+        for one in &self.0 {
+            let word = match one.verdict {
+                Level::Ok => "ok".to_owned(),
+                Level::Warning => yellow("WARNING"),
+                Level::Failed => red("FAILED"),
+            };
+            let about = one.about.clone().unwrap_or_else(|| one.check.to_owned());
+            rows.push(vec![word, about, one.finding.clone()]);
+            let why = one.why.map(str::to_owned);
+            let run = one
+                .command
+                .as_ref()
+                .map(|command| format!("run: {command}"));
+            for line in why.into_iter().chain(run) {
+                rows.push(vec![String::new(), String::new(), format!("  {line}")]);
+            }
+        }
+        let mut report = printed(&self.0, columns(&rows), json)?;
+        report.code = match self.0.iter().map(|one| one.verdict).max() {
+            None | Some(Level::Ok) => 0,
+            Some(Level::Failed) => 1,
+            Some(Level::Warning) => 3,
+        };
+        Ok(report)
+    }
+}

@@ -1,0 +1,169 @@
+//! What `lvm doctor` says of LVM's own setup: what keeps LVM from seeing a group, from growing a
+//! pool, or the kernel from having a volume.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::findings::{Checks, Finding, Level};
+use super::walk::Walk;
+use crate::host::Command;
+use crate::lvm::{self, Volume};
+
+/// Looks at all of it.
+pub fn look_at(checks: &mut Checks, walk: &Walk) {
+    look_for_twins(checks, walk);
+    look_for_hidden_groups(checks, walk);
+    look_at_growth_of_pools(checks, walk);
+    look_at_kernel(checks, walk);
+}
+
+fn look_for_twins(checks: &mut Checks, walk: &Walk) {
+    let mut seen = BTreeSet::new();
+    for group in &walk.groups {
+        if !seen.insert(&group.name) {
+            checks.push(
+                Finding::new(
+                    "duplicate-groups",
+                    Level::Failed,
+                    "two volume groups have this name",
+                )
+                .on(&group.name)
+                .why("LVM refuses to use either by its name, as when a disk was cloned")
+                .run(format!(
+                    "vgs -o name,uuid,pv_name, and for one of them: vgrename UUID {}-2",
+                    group.name
+                )),
+            );
+        }
+    }
+}
+
+/// Groups on disks that lvm.conf or the devices file leaves out.
+fn look_for_hidden_groups(checks: &mut Checks, walk: &Walk) {
+    let all = lvm::all_disks(walk.host, walk.config.limits.query).unwrap_or_default();
+    for (vg, disk) in all {
+        let named = &walk.config.volume_groups;
+        let is_ours = named.is_empty() || named.keys().any(|name| name.as_str() == vg);
+        if walk.has_group(&vg) || !is_ours {
+            continue;
+        }
+        checks.push(
+            Finding::new(
+                "hidden-groups",
+                Level::Warning,
+                format!("{disk} holds this volume group, and LVM is told not to look there"),
+            )
+            .on(&vg)
+            .why("a pod that names the group waits with `this node has no volume group`")
+            .run(format!(
+                "lvmdevices --adddev {disk}, where LVM has a devices file; else correct what \
+                 lvmconfig devices/filter devices/global_filter prints"
+            )),
+        );
+    }
+}
+
+/// Pools that lvm.conf wants to grow by themselves, and that nobody watches.
+fn look_at_growth_of_pools(checks: &mut Checks, walk: &Walk) {
+    const NEVER: &str = "100";
+    let setting = "activation/thin_pool_autoextend_threshold";
+    let limit = walk.config.limits.query;
+    if !walk.volumes.iter().any(Volume::is_pool) {
+        return;
+    }
+    let asked =
+        Command::reads("lvmconfig", limit).args(["--typeconfig", "full", "--valuesonly", setting]);
+    let threshold = walk.host.run(&asked).map(|output| output.stdout);
+    let threshold = String::from_utf8_lossy(&threshold.unwrap_or_default())
+        .trim()
+        .to_owned();
+    if threshold.is_empty() || threshold == NEVER {
+        return;
+    }
+    for pool in lvm::unmonitored_pools(walk.host, limit).unwrap_or_default() {
+        checks.push(
+            Finding::new(
+                "autoextend",
+                Level::Warning,
+                format!(
+                    "lvm.conf says that it grows at {threshold} %, but dmeventd does not watch it"
+                ),
+            )
+            .on(&pool)
+            .why("a pool that is full stops all of its volumes")
+            .run(format!("lvchange --monitor y {pool}")),
+        );
+    }
+}
+
+/// What the kernel must know for the volumes that are here.
+fn look_at_kernel(checks: &mut Checks, walk: &Walk) {
+    const TARGETS: [(&str, &str, &str); 4] = [
+        ("thin", "thin-pool", "dm-thin-pool"),
+        ("raid", "raid", "dm-raid"),
+        ("cache", "cache", "dm-cache"),
+        ("writecache", "writecache", "dm-writecache"),
+    ];
+    let (host, limit) = (walk.host, walk.config.limits.query);
+    let can_load = |module: &str| {
+        let dry = Command::reads("modprobe", limit).args(["--dry-run", "--quiet", module]);
+        host.run(&dry).is_ok()
+    };
+    let targets = host.run(&Command::reads("dmsetup", limit).args(["targets"]));
+    let Ok(targets) = targets.map(|output| output.stdout) else {
+        return; // Said already.
+    };
+    let targets = String::from_utf8_lossy(&targets).into_owned();
+    let has = |target: &str| {
+        targets
+            .lines()
+            .any(|line| line.split_whitespace().next() == Some(target))
+    };
+    for (layout, target, module) in TARGETS {
+        let is_one = |volume: &&Volume| volume.layout.split(',').any(|part| part == layout);
+        let used = walk.volumes.iter().find(is_one);
+        if let Some(volume) = used.filter(|_| !has(target) && !can_load(module)) {
+            checks.push(
+                Finding::new(
+                    "kernel-modules",
+                    Level::Failed,
+                    format!("this kernel has no {target}, and no module {module}"),
+                )
+                .on(&volume.id)
+                .why("the volume cannot be activated")
+                .run(format!(
+                    "modprobe {module}, and install the package of the kernel that has it"
+                )),
+            );
+        }
+    }
+    let known = host
+        .kernel
+        .read(Path::new("/proc/filesystems"))
+        .unwrap_or_default();
+    let made = walk
+        .volumes
+        .iter()
+        .filter_map(|volume| volume.record.made.as_ref());
+    let mut wanted: BTreeSet<&str> = made.map(|made| &*made.fs).collect();
+    wanted.insert(walk.config.default_fs.as_str());
+    for fs in wanted {
+        let is_known = known
+            .lines()
+            .any(|line| line.trim_start_matches("nodev").trim() == fs);
+        // The kernel itself asks for it by this name.
+        if !is_known && !can_load(&format!("fs-{fs}")) {
+            checks.push(
+                Finding::new(
+                    "kernel-filesystems",
+                    Level::Failed,
+                    format!("this kernel has no {fs}, and no module for it"),
+                )
+                .why("a volume with that filesystem cannot be mounted")
+                .run(format!(
+                    "modprobe {fs}, and install the package of the kernel that has it"
+                )),
+            );
+        }
+    }
+}

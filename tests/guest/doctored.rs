@@ -1,0 +1,173 @@
+//! Nodes that are broken, each in one way that `doctor` names.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::oddities::LvmConf;
+use crate::prelude::*;
+use serde_json::Value;
+
+impl Node {
+    /// The findings of one check, and the exit code of all.
+    fn findings(&self, check: &str) -> (Vec<Value>, i32) {
+        let (json, code) = self.says(&["doctor", "--json"]);
+        let all: Vec<Value> = serde_json::from_str(&json).unwrap_or_else(|e| panic!("{e}: {json}"));
+        let is_it = |one: &Value| one["check"] == check && one["verdict"] != "ok";
+        (all.into_iter().filter(is_it).collect(), code)
+    }
+
+    /// Doctor finds this, on that, and says what helps; the exit code is 1 for a failure.
+    fn is_ill(&self, check: &str, about: &str, command: &str) {
+        let (found, code) = self.findings(check);
+        let is_it = |one: &&Value| one["about"] == about || about.is_empty();
+        let one = found.iter().find(is_it);
+        let one = one.unwrap_or_else(|| panic!("no {check} on {about}: {found:?}"));
+        let helps = one["command"].as_str().unwrap_or_default();
+        assert!(helps.contains(command), "{one}");
+        assert!(
+            code == 1 || (code == 3 && one["verdict"] == "warning"),
+            "{code} {one}"
+        );
+    }
+
+    fn is_well(&self, check: &str) {
+        let (found, _) = self.findings(check);
+        assert!(found.is_empty(), "{found:?}");
+    }
+}
+
+/// Has everything in a directory be an hour old.
+fn age(dir: &std::path::Path) {
+    run("touch", &["-d", "1 hour ago", text(dir)]);
+}
+
+#[test]
+fn two_groups_of_one_name_are_named() {
+    let node = Node::new(Mode::MountOnly);
+    let disks = ["twin-a", "twin-b"].map(|name| Disk::new(name, 64 << 20));
+    run("vgcreate", &["-q", "twin", &disks[0].path()]);
+    node.is_well("duplicate-groups");
+    disks[0].fail_wholly();
+    run("vgcreate", &["-q", "twin", &disks[1].path()]);
+    disks[0].heal();
+    node.is_ill("duplicate-groups", "twin", "vgrename UUID twin-2");
+}
+
+#[test]
+fn a_group_that_lvm_is_told_not_to_look_for_is_named() {
+    let (group, _) = Group::with_data("hidden");
+    let node = Node::with_config(Mode::MountOnly, "[volume_group.hidden]");
+    node.is_well("hidden-groups");
+    let conf = LvmConf::new("devices {\n global_filter = [ \"r|.*|\" ]\n}\n");
+    node.is_ill("hidden-groups", "hidden", "lvmconfig devices/filter");
+    drop(conf);
+    drop(group);
+}
+
+#[test]
+fn a_pool_that_should_grow_and_nobody_watches_is_named() {
+    let group = Group::new("unwatched");
+    group.pool();
+    let node = Node::new(Mode::MountOnly);
+    node.is_well("autoextend");
+    let text = "activation {\n thin_pool_autoextend_threshold = 70\n monitoring = 0\n}\n";
+    let _conf = LvmConf::new(text);
+    node.is_ill(
+        "autoextend",
+        "unwatched/pool",
+        "lvchange --monitor y unwatched/pool",
+    );
+}
+
+#[test]
+fn what_the_kernel_lacks_is_named() {
+    let group = Group::new("lacking");
+    group.pool();
+    let tools = Tools::new()
+        .put(
+            "dmsetup",
+            "[ $1 = targets ] && exec echo linear v1; exec $REAL \"$@\"",
+        )
+        .put("modprobe", "exit 1");
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    node.is_ill("kernel-modules", "lacking/pool", "modprobe dm-thin-pool");
+    node.is_well("kernel-filesystems");
+    let known = fs::read_to_string("/proc/filesystems").unwrap();
+    let missing = ["btrfs", "xfs"].into_iter().find(|fs| !known.contains(fs));
+    if let Some(fs) = missing {
+        let lines = format!("default_fs = '{fs}'\n{}", tools.config());
+        let node = Node::with_config(Mode::MountOnly, &lines);
+        node.is_ill("kernel-filesystems", "", &format!("modprobe {fs}"));
+    }
+    Node::new(Mode::MountOnly).is_well("kernel-modules");
+}
+
+#[test]
+fn what_pods_left_behind_is_named_once_it_is_old() {
+    let (_group, volume) = Group::with_data("leftover");
+    let node = Node::new(Mode::MountOnly);
+    fs::create_dir_all("/var/log/pods/shop_other_uid-other").unwrap();
+    let at = node.up("uid-ended", &volume);
+    let empty = precreated(node.pod_dir("uid-empty", &volume));
+    let full = precreated(node.pod_dir("uid-full", &volume));
+    fs::write(full.join("page"), "of a pod").unwrap();
+    for check in ["mounts", "pod-directories"] {
+        node.is_well(check);
+    }
+    for dir in [&at, &empty, &full] {
+        age(dir.parent().unwrap());
+    }
+    node.is_ill("mounts", text(&at), &format!("umount {}", at.display()));
+    node.is_ill(
+        "pod-directories",
+        text(&empty),
+        &format!("rmdir {}", empty.display()),
+    );
+    node.is_ill("pod-directories", text(&full), "ls -la");
+    fs::create_dir_all("/var/log/pods/shop_ended_uid-ended").unwrap();
+    node.is_well("mounts");
+}
+
+#[test]
+fn a_plugin_directory_that_anybody_may_write_is_named() {
+    let node = Node::new(Mode::MountOnly);
+    node.is_well("plugin-directory");
+    let exe = node.exe();
+    let dir = exe.ancestors().nth(2).unwrap();
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
+    let (found, code) = node.findings("plugin-directory");
+    assert!(found.len() == 1 && code != 0, "{found:?}");
+    assert!(
+        found[0]["finding"].as_str().unwrap().contains("chmod"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_node_without_faults_has_the_exit_code_zero_and_one_with_warnings_three() {
+    let (group, volume) = Group::with_data("graded");
+    let node = Node::new(Mode::MountOnly);
+    let (said, code) = node.says(&["doctor"]);
+    let bad: Vec<&str> = said
+        .lines()
+        .filter(|line| !line.starts_with("ok"))
+        .collect();
+    assert_eq!(code, i32::from(!bad.is_empty()) * 3, "{said}");
+    run(
+        "lvchange",
+        &["-qq", "--addtag", "flexvolume.making=ext4", "graded/data"],
+    );
+    let (said, code) = node.says(&["doctor"]);
+    assert!(
+        said.contains("mkfs.ext4 was not seen to end") && code == 3,
+        "{said}"
+    );
+    assert!(said.contains("  run: "), "{said}");
+    run("mkfs.xfs", &["-q", &volume.device()]);
+    run(
+        "lvchange",
+        &["-qq", "--addtag", "flexvolume.fs=ext4:uuid", "graded/data"],
+    );
+    assert_eq!(node.says(&["doctor"]).1, 1);
+    drop(group);
+}
