@@ -400,6 +400,7 @@ what=${1:-all}
 case $what in
     all)
         lint
+        need promtool:prometheus
         host host
         build
         step executable one_static_executable
@@ -425,7 +426,10 @@ case $what in
         ;;
     lint) lint ;;
     unit) host unit --lib --bins "$@" ;;
-    cli) host cli --test cli "$@" ;;
+    cli)
+        need promtool:prometheus
+        host cli --test cli "$@"
+        ;;
     fuzz) fuzz "$@" ;;
     guest)
         build

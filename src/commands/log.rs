@@ -112,6 +112,14 @@ pub fn last(host: &Host, config: &Config, about: &str, number: usize) -> Result<
     Ok(calls)
 }
 
+/// The calls since so long ago.
+///
+/// # Errors
+/// That the log cannot be read.
+pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>> {
+    read(host, config, Some(since), &mut Place::default())
+}
+
 /// Calls in columns; below one that failed, why.
 pub fn in_columns(calls: &[Call], with_titles: bool) -> String {
     let mut rows = Vec::new();

@@ -7,6 +7,7 @@ mod findings;
 mod kubelet;
 mod leftovers;
 mod log;
+mod metrics;
 mod operator;
 mod pages;
 mod pods;
@@ -117,6 +118,15 @@ pub enum Tool {
         #[arg(long)]
         json: bool,
     },
+    /// Print metrics of groups, volumes, pools and calls for Prometheus
+    ///
+    /// With --textfile they go into a file for `node_exporter`'s textfile collector: run it from a
+    /// timer, once a minute.
+    Metrics {
+        /// The directory that `node_exporter`'s --collector.textfile.directory names
+        #[arg(long, value_name = "DIR")]
+        textfile: Option<PathBuf>,
+    },
     /// Accept the filesystem that is on a volume now as the right one
     ///
     /// For a volume that the driver refuses because its content was restored, swapped or replaced.
@@ -167,7 +177,11 @@ impl Tool {
     pub fn needs_root(&self) -> bool {
         matches!(
             self,
-            Self::Status(_) | Self::Check { .. } | Self::Adopt { .. } | Self::AllowFormat { .. }
+            Self::Status(_)
+                | Self::Check { .. }
+                | Self::Metrics { .. }
+                | Self::Adopt { .. }
+                | Self::AllowFormat { .. }
         )
     }
 }
@@ -187,6 +201,7 @@ pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
             ro,
             json,
         } => check::run(host, config, names, fs.as_deref(), *ro, *json),
+        Tool::Metrics { textfile } => metrics::run(host, config, textfile.as_deref()),
         Tool::Adopt { volume } => operator::adopt(host, config, &named(volume)?),
         Tool::AllowFormat { volume, yes } => {
             operator::allow_format(host, config, &named(volume)?, *yes)

@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::process::Output;
 
 use crate::support::host_name;
+use crate::support::machine::LVS_ROW;
 use crate::{JSON, Machine};
 
 fn text(bytes: &[u8]) -> String {
@@ -200,4 +201,75 @@ fn a_link_elsewhere_still_finds_the_drivers_own_config() {
         .unwrap();
     let usage = format!("Usage: {} <COMMAND>", link.display());
     assert!(text(&output.stdout).contains(&usage), "{output:?}");
+}
+
+#[test]
+fn metrics_and_alert_rules_are_what_prometheus_reads() {
+    let machine = Machine::new();
+    let lvs = LVS_ROW.replace(r#""lv_layout":"linear""#, r#""lv_layout":"thin,pool""#);
+    let lvs = lvs.replace(r#""data_percent":"""#, r#""data_percent":"97.5""#);
+    machine.tool("lvs", &format!("{lvs} vg data"));
+    let group =
+        r#"{"vg_name":"vg","vg_size":"64","vg_free":"8","vg_missing_pv_count":"0","vg_shared":""}"#;
+    machine.tool(
+        "vgs",
+        &format!("echo '{{\"report\":[{{\"vg\":[{group}]}}]}}'"),
+    );
+    machine.call(&["unmount", "/nonexistent/x"]);
+    machine.call(&["mount", "/nonexistent/x", "{}"]);
+    let (metrics, code) = says(&machine, &["metrics"]);
+    assert_eq!(code, 0, "{metrics}");
+    for sample in [
+        r#"flexvolume_lvm_pool_data_ratio{vg="vg",lv="data"} 0.975"#,
+        r#"flexvolume_lvm_group_free_bytes{vg="vg"} 8"#,
+        r#"flexvolume_lvm_volume_healthy{vg="vg",lv="data"} 0"#,
+        r#"flexvolume_lvm_calls_last_hour{call="mount",outcome="failed"} 1"#,
+        r#"flexvolume_lvm_calls_last_hour{call="unmount",outcome="ok"} 1"#,
+    ] {
+        assert!(metrics.contains(sample), "{sample}: {metrics}");
+    }
+    assert!(metrics.ends_with("# EOF\n"), "{metrics}");
+    let dir = machine.path("");
+    let (said, code) = says(&machine, &["metrics", "--textfile", dir.to_str().unwrap()]);
+    assert_eq!((&*said, code), ("", 0));
+    assert_eq!(
+        fs::read_to_string(dir.join("flexvolume-lvm.prom")).unwrap(),
+        metrics
+    );
+    // A parser that is not ours, where tests/run.sh has installed it.
+    let promtool = |args: &[&str]| {
+        assert_cmd::Command::new("promtool")
+            .args(args)
+            .write_stdin(&*metrics)
+            .output()
+    };
+    let rules = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/examples/monitoring/alerts.yaml"
+    );
+    for args in [["check", "metrics"].as_slice(), &["check", "rules", rules]] {
+        if let Ok(checked) = promtool(args) {
+            assert!(checked.status.success(), "{checked:?}");
+        }
+    }
+}
+
+#[test]
+fn every_metric_of_the_rules_and_the_dashboard_is_one_that_is_made() {
+    let source = include_str!("../../src/commands/metrics.rs");
+    for file in ["alerts.yaml", "dashboard.json"] {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/monitoring/");
+        let text = fs::read_to_string(format!("{path}{file}")).unwrap();
+        let word = |c: char| !(c.is_ascii_lowercase() || c == '_');
+        let names: Vec<&str> = text
+            .split("flexvolume_lvm_")
+            .skip(1)
+            .map(|rest| rest.split(word).next().unwrap())
+            .filter(|name| *name != "pool_")
+            .collect();
+        assert!(names.len() > 4, "{file}");
+        for name in names {
+            assert!(source.contains(&format!("\"{name}\"")), "{file}: {name}");
+        }
+    }
 }
