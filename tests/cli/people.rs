@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Output;
 
-use crate::support::host_name;
 use crate::support::machine::LVS_ROW;
+use crate::support::{eventually, host_name};
 use crate::{JSON, Machine};
 
 fn text(bytes: &[u8]) -> String {
@@ -272,4 +272,75 @@ fn every_metric_of_the_rules_and_the_dashboard_is_one_that_is_made() {
             assert!(source.contains(&format!("\"{name}\"")), "{file}: {name}");
         }
     }
+}
+
+#[test]
+fn the_journal_is_asked_for_this_drivers_lines_alone() {
+    let machine = Machine::new();
+    let tools = machine.path("tools");
+    let config = format!("tool_dirs = ['{}']\n", tools.display());
+    fs::write(machine.path("config.toml"), config).unwrap();
+    let entry = |seconds: u64, message: &str| {
+        let entry = serde_json::json!({
+            "__CURSOR": format!("at-{seconds}"),
+            "__REALTIME_TIMESTAMP": (seconds * 1_000_000).to_string(),
+            "MESSAGE": message,
+        });
+        format!("{entry}\n")
+    };
+    let failed =
+        r#"call=mount volume=vg/x pod=shop/web-0 took=5ms outcome=failed message="no \"x\"""#;
+    let lines = entry(1_700_000_000, "call=init took=1ms outcome=ok")
+        + &entry(1_700_000_060, failed)
+        + "{\"MESSAGE\":[1,2]}\n";
+    fs::write(machine.path("journal"), lines).unwrap();
+    machine.tool(
+        "journalctl",
+        "echo \"$*\" >> $TOP/asked; exec cat $TOP/journal",
+    );
+    let (log, code) = says(&machine, &["log"]);
+    let rows: Vec<&str> = log.lines().skip(1).collect();
+    assert_eq!(
+        rows[0].split_whitespace().collect::<Vec<_>>(),
+        ["2023-11-14T22:13:20Z", "init", "-", "-", "1", "ms", "ok"]
+    );
+    assert!(
+        rows[1].contains("2023-11-14T22:14:20Z  mount  vg/x    shop/web-0  5 ms"),
+        "{log}"
+    );
+    assert_eq!((rows[2], rows.len(), code), ("    no \"x\"", 3, 0), "{log}");
+    let asked = fs::read_to_string(machine.path("asked")).unwrap();
+    assert!(asked.contains("--identifier=flexvolume-lvm"), "{asked}");
+    let (json, _) = says(&machine, &["log", "--failed", "--json"]);
+    let calls: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (calls[0]["message"].as_str(), calls[1].is_null()),
+        (Some("no \"x\""), true)
+    );
+    let (log, _) = says(&machine, &["log", "--since", "1h"]);
+    assert!(log.contains("no such call"), "{log}");
+    fs::write(
+        machine.path("config.toml"),
+        "tool_dirs = ['/nonexistent']\n",
+    )
+    .unwrap();
+    let (said, code) = says(&machine, &["log"]);
+    assert!(
+        said.contains("set `log` in config.toml to a file") && code == 1,
+        "{said}"
+    );
+}
+
+#[test]
+fn what_is_watched_is_drawn_again_until_it_is_enough() {
+    let machine = Machine::new();
+    let report = r#"echo run >> $TOP/runs; echo '{"report":[{"lv":[],"vg":[]}]}'"#;
+    machine.tool("lvs", report);
+    machine.tool("vgs", report);
+    let mut watching = machine.under(&[], &["status", "--watch"]).spawn().unwrap();
+    let runs = || fs::read_to_string(machine.path("runs")).unwrap_or_default();
+    eventually("the second drawing", || runs().lines().count() >= 4);
+    let pid = nix::unistd::Pid::from_raw(watching.id().try_into().unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+    assert!(watching.wait().unwrap().success());
 }
