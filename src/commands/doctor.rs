@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::findings::{Checks, Finding, Level as Verdict};
 use super::kubelet;
 use super::volumes::look_at_lvm;
-use super::{leftovers, shared_disks};
+use super::{leftovers, shared_disks, trial};
 use crate::config::{Config, Loaded, LogTarget};
 use crate::host::trust::require_roots;
 use crate::host::{Command, Host};
@@ -31,7 +31,7 @@ const FOR_SOME: [(&str, &str); 8] = [
 ];
 
 /// Checks the node. The exit code is 1 if a pod would fail, and 3 if there are only warnings.
-pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
+pub fn run(host: &Host, config: &Loaded, try_mkfs: bool, json: bool) -> Result<Printed> {
     let mut checks = Checks::default();
     let settings = config.or_default();
     match &config.problem {
@@ -47,6 +47,9 @@ pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
         shared_disks::look_at(&mut checks, host, settings);
     }
     leftovers::look_at(&mut checks, host, settings)?;
+    if try_mkfs {
+        trial::look_at(&mut checks, host, settings);
+    }
     checks.printed(json)
 }
 

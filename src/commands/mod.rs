@@ -15,6 +15,7 @@ mod shared_disks;
 mod status;
 mod storage;
 mod story;
+mod trial;
 mod verdict;
 mod volumes;
 mod walk;
@@ -114,6 +115,9 @@ pub enum Tool {
     /// The exit code is 0 if all is well, 1 if a pod would fail, and 3 if there are only warnings.
     /// With --json each finding has a `check`, a word that stays.
     Doctor {
+        /// Make and mount a throwaway filesystem too, in a file below /run
+        #[arg(long)]
+        try_mkfs: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -194,7 +198,7 @@ pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
     match tool {
         Tool::Status(asked) => status::run(host, config, asked),
         Tool::Log(asked) => log::run(host, config, asked),
-        Tool::Doctor { json } => doctor::run(host, config, *json),
+        Tool::Doctor { try_mkfs, json } => doctor::run(host, config, *try_mkfs, *json),
         Tool::Check {
             names,
             fs,

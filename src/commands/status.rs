@@ -251,10 +251,7 @@ fn place(row: &Row) -> String {
 
 /// `ok`, or what is wrong in a word or two.
 fn health(walk: &Walk, volume: &Volume, suspended: bool) -> String {
-    let id = &volume.id;
-    let is_its_pool =
-        |pool: &&Volume| volume.pool.as_ref() == Some(pool.id.lv()) && pool.id.vg() == id.vg();
-    let pool = walk.volumes.iter().find(is_its_pool);
+    let pool = walk.volumes.iter().find(|pool| volume.is_in(pool));
     let record = &volume.record;
     if !volume.health.is_empty() {
         volume.health.clone()
@@ -330,10 +327,8 @@ impl Line {
     /// `shop/web-0`, `3 pods`, `host`, `swap`, `dm-5`.
     fn users(&self, walk: &Walk, volume: &Volume) -> String {
         if volume.is_pool() {
-            let is_in = |one: &&Volume| {
-                one.pool.as_ref() == Some(volume.id.lv()) && one.id.vg() == volume.id.vg()
-            };
-            return counted(walk.volumes.iter().filter(is_in).count(), "volume");
+            let its = walk.volumes.iter().filter(|one| one.is_in(volume));
+            return counted(its.count(), "volume");
         }
         let mut users = match self.pods.as_slice() {
             [] => Vec::new(),

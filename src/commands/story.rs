@@ -94,8 +94,7 @@ fn tree(walk: &Walk, volume: &Volume, story: &Story, facts: Option<&Facts>) -> S
         let (free, size) = (group.free.rounded(), group.size.rounded());
         levels.push(format!("group {vg}: {free} of {size} free"));
     }
-    let is_its = |pool: &&Volume| pool.id.vg() == vg && volume.pool.as_ref() == Some(pool.id.lv());
-    if let Some(pool) = walk.volumes.iter().find(is_its) {
+    if let Some(pool) = walk.volumes.iter().find(|pool| volume.is_in(pool)) {
         levels.push(format!(
             "pool {}: {}{}",
             pool.id,

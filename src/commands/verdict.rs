@@ -100,11 +100,9 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
 /// What a list of all volumes says of one.
 fn listed(id: &LvId, all: &[Volume]) -> Option<Lvm> {
     let volume = all.iter().find(|volume| volume.id == *id)?;
-    let is_pool =
-        |pool: &&Volume| volume.pool.as_ref() == Some(pool.id.lv()) && pool.id.vg() == id.vg();
     let pool = match &volume.pool {
         None => None,
-        Some(name) => Some(match all.iter().find(is_pool) {
+        Some(name) => Some(match all.iter().find(|pool| volume.is_in(pool)) {
             Some(pool) => Pool::Seen(Box::new(pool.clone())),
             None => Pool::Unseen(LvId::new(id.vg().clone(), name.clone()).ok()?),
         }),

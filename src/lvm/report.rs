@@ -56,6 +56,11 @@ impl Volume {
     pub fn is_pool(&self) -> bool {
         self.layout.contains("pool")
     }
+
+    /// Whether it is in this pool.
+    pub fn is_in(&self, pool: &Self) -> bool {
+        self.pool.as_ref() == Some(pool.id.lv()) && self.id.vg() == pool.id.vg()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -171,3 +171,27 @@ fn a_node_without_faults_has_the_exit_code_zero_and_one_with_warnings_three() {
     assert_eq!(node.says(&["doctor"]).1, 1);
     drop(group);
 }
+
+#[test]
+fn a_mkfs_that_is_too_new_for_the_kernel_is_named() {
+    let try_it = |node: &Node| node.says(&["doctor", "--try-mkfs"]);
+    for fs in ["ext4", "xfs"] {
+        let node = Node::with_config(Mode::MountOnly, &format!("default_fs = '{fs}'"));
+        let (said, code) = try_it(&node);
+        assert!(
+            said.contains(&format!("{fs} is made and mounted")) && code != 1,
+            "{said}"
+        );
+    }
+    let mkfs =
+        "for image; do :; done; $REAL \"$@\" && debugfs -w -R 'feature FEATURE_I29' $image >&2";
+    let tools = Tools::new().put("mkfs.ext4", mkfs);
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let (said, code) = try_it(&node);
+    assert!(
+        said.contains("this kernel does not mount the ext4") && code == 1,
+        "{said}"
+    );
+    assert!(!mounts().iter().any(|mount| mount.point.contains("trial")));
+    assert!(!std::path::Path::new("/run/flexvolume-lvm/trial.image").exists());
+}
