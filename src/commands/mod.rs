@@ -166,7 +166,7 @@ pub enum Tool {
     #[command(hide = true)]
     Completions {
         /// The shell
-        shell: clap_complete::Shell,
+        shell: pages::Shell,
     },
     /// Write the man pages into a directory
     #[command(hide = true)]
