@@ -71,16 +71,17 @@ fn look_at_growth_of_pools(checks: &mut Checks, walk: &Walk) {
     if !walk.volumes.iter().any(Volume::is_pool) {
         return;
     }
-    let asked =
-        Command::reads("lvmconfig", limit).args(["--typeconfig", "full", "--valuesonly", setting]);
-    let threshold = walk.host.run(&asked).map(|output| output.stdout);
-    let threshold = String::from_utf8_lossy(&threshold.unwrap_or_default())
-        .trim()
-        .to_owned();
+    let asked = Command::reads("lvmconfig", limit).args(["--typeconfig", "full", setting]);
+    let said = walk.host.run(&asked).map(|output| output.stdout);
+    let said = String::from_utf8_lossy(&said.unwrap_or_default()).into_owned();
+    let threshold = said.trim().rsplit('=').next().unwrap_or_default();
     if threshold.is_empty() || threshold == NEVER {
         return;
     }
-    for pool in lvm::unmonitored_pools(walk.host, limit).unwrap_or_default() {
+    let unwatched = lvm::unmonitored(walk.host, limit).unwrap_or_default();
+    let is_unwatched = |volume: &&Volume| unwatched.contains(&volume.id.to_string());
+    let pools = walk.volumes.iter().filter(|volume| volume.is_pool());
+    for pool in pools.filter(is_unwatched).map(|pool| &pool.id) {
         checks.push(
             Finding::new(
                 "autoextend",
@@ -89,7 +90,7 @@ fn look_at_growth_of_pools(checks: &mut Checks, walk: &Walk) {
                     "lvm.conf says that it grows at {threshold} %, but dmeventd does not watch it"
                 ),
             )
-            .on(&pool)
+            .on(pool)
             .why("a pool that is full stops all of its volumes")
             .run(format!("lvchange --monitor y {pool}")),
         );

@@ -123,22 +123,13 @@ pub fn all_disks(host: &Host, limit: Duration) -> Result<Vec<(String, String)>> 
     Ok(disks)
 }
 
-/// The thin pools that dmeventd does not watch.
-pub fn unmonitored_pools(host: &Host, limit: Duration) -> Result<Vec<String>> {
-    let args = [
-        "--noheadings",
-        "-S",
-        "lv_layout=~pool",
-        "-o",
-        "lv_full_name,seg_monitor",
-    ];
+/// The volumes, as VG/LV, that dmeventd could watch and does not.
+pub fn unmonitored(host: &Host, limit: Duration) -> Result<Vec<String>> {
+    let args = ["--noheadings", "-o", "lv_full_name,seg_monitor"];
     let rows = lines(host, &Command::reads("lvs", limit).args(args))?;
-    let is_unwatched = |row: &&Vec<String>| row.get(1).is_some_and(|word| word == "not");
-    let mut rows = rows.into_iter().filter(|row| is_unwatched(&row));
-    Ok(rows
-        .by_ref()
-        .filter_map(|row| row.into_iter().next())
-        .collect())
+    let is_unwatched = |row: &Vec<String>| row.get(1).is_some_and(|word| word == "not");
+    let unwatched = rows.into_iter().filter(is_unwatched);
+    Ok(unwatched.filter_map(|row| row.into_iter().next()).collect())
 }
 
 /// One volume group. None: LVM says that there is no such group.

@@ -163,7 +163,8 @@ fn a_node_without_faults_has_the_exit_code_zero_and_one_with_warnings_three() {
         "{said}"
     );
     assert!(said.contains("  run: "), "{said}");
-    run("mkfs.xfs", &["-q", &volume.device()]);
+    run("mkfs.ext4", &["-q", &volume.device()]);
+    group.lv("lvchange", &["--deltag", "flexvolume.making=ext4"], "data");
     run(
         "lvchange",
         &["-qq", "--addtag", "flexvolume.fs=ext4:uuid", "graded/data"],
