@@ -1,5 +1,5 @@
-//! What `lvm doctor` says of LVM's own setup: what keeps LVM from seeing a group, from growing a
-//! pool, or the kernel from having a volume.
+//! What `lvm doctor` says of LVM's own setup: what keeps LVM from seeing a group, or the
+//! kernel from having a volume.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,6 @@ use crate::lvm::{self, Volume};
 pub fn look_at(checks: &mut Checks, walk: &Walk) {
     look_for_twins(checks, walk);
     look_for_hidden_groups(checks, walk);
-    look_at_growth_of_pools(checks, walk);
     look_at_kernel(checks, walk);
 }
 
@@ -59,40 +58,6 @@ fn look_for_hidden_groups(checks: &mut Checks, walk: &Walk) {
                 "lvmdevices --adddev {disk}, where LVM has a devices file; else correct what \
                  lvmconfig devices/filter devices/global_filter prints"
             )),
-        );
-    }
-}
-
-/// Pools that lvm.conf wants to grow by themselves, and that nobody watches.
-fn look_at_growth_of_pools(checks: &mut Checks, walk: &Walk) {
-    const NEVER: &str = "100";
-    let setting = "activation/thin_pool_autoextend_threshold";
-    let limit = walk.config.limits.query;
-    if !walk.volumes.iter().any(Volume::is_pool) {
-        return;
-    }
-    let asked = Command::reads("lvmconfig", limit).args(["--typeconfig", "full", setting]);
-    let said = walk.host.run(&asked).map(|output| output.stdout);
-    let said = String::from_utf8_lossy(&said.unwrap_or_default()).into_owned();
-    let threshold = said.trim().rsplit('=').next().unwrap_or_default();
-    if threshold.is_empty() || threshold == NEVER {
-        return;
-    }
-    let unwatched = lvm::unmonitored(walk.host, limit).unwrap_or_default();
-    let is_unwatched = |volume: &&Volume| unwatched.contains(&volume.id.to_string());
-    let pools = walk.volumes.iter().filter(|volume| volume.is_pool());
-    for pool in pools.filter(is_unwatched).map(|pool| &pool.id) {
-        checks.push(
-            Finding::new(
-                "autoextend",
-                Level::Warning,
-                format!(
-                    "lvm.conf says that it grows at {threshold} %, but dmeventd does not watch it"
-                ),
-            )
-            .on(pool)
-            .why("a pool that is full stops all of its volumes")
-            .run(format!("lvchange --monitor y {pool}")),
         );
     }
 }

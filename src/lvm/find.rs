@@ -123,15 +123,6 @@ pub fn all_disks(host: &Host, limit: Duration) -> Result<Vec<(String, String)>> 
     Ok(disks)
 }
 
-/// The volumes, as VG/LV, that dmeventd could watch and does not.
-pub fn unmonitored(host: &Host, limit: Duration) -> Result<Vec<String>> {
-    let args = ["--noheadings", "-o", "lv_full_name,seg_monitor"];
-    let rows = lines(host, &Command::reads("lvs", limit).args(args))?;
-    let is_unwatched = |row: &Vec<String>| row.get(1).is_some_and(|word| word == "not");
-    let unwatched = rows.into_iter().filter(is_unwatched);
-    Ok(unwatched.filter_map(|row| row.into_iter().next()).collect())
-}
-
 /// One volume group. None: LVM says that there is no such group.
 pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Group>> {
     let command = ask("vgs", VG_FIELDS, limit).operand(vg.to_string());

@@ -10,7 +10,6 @@ mod wait;
 pub use change::{activate, create, deactivate, extend, refresh, retag};
 pub use find::{
     Found, all_disks, all_groups, all_volumes, find, find_group, has_unused_table, tagged,
-    unmonitored,
 };
 pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag};
 pub use report::{Group, Report, Volume};

@@ -65,21 +65,6 @@ fn a_group_that_lvm_is_told_not_to_look_for_is_named() {
 }
 
 #[test]
-fn a_pool_that_should_grow_and_nobody_watches_is_named() {
-    let group = Group::new("unwatched");
-    group.pool();
-    let node = Node::new(Mode::MountOnly);
-    node.is_well("autoextend");
-    let text = "activation {\n thin_pool_autoextend_threshold = 70\n monitoring = 0\n}\n";
-    let _conf = LvmConf::new(text);
-    node.is_ill(
-        "autoextend",
-        "unwatched/pool",
-        "lvchange --monitor y unwatched/pool",
-    );
-}
-
-#[test]
 fn what_the_kernel_lacks_is_named() {
     let group = Group::new("lacking");
     group.pool();
