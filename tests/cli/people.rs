@@ -25,7 +25,9 @@ fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
 /// The same on a terminal.
 fn says_on_a_terminal(machine: &Machine, line: &str, variable: &str) -> (String, i32) {
     let driver = assert_cmd::cargo::cargo_bin!("lvm");
-    let line = format!("TERM=xterm {variable} {} {line}", driver.display());
+    // Whoever runs the tests may have said something of colours.
+    let env = "env -u CI -u NO_COLOR -u CLICOLOR -u CLICOLOR_FORCE TERM=xterm";
+    let line = format!("{env} {variable} {} {line}", driver.display());
     let script = format!("exec script -qec '{line}' /dev/null");
     let mut command = machine.under(&["sh".as_ref(), "-c".as_ref(), script.as_ref()], &[""]);
     let output = command.output().unwrap();
