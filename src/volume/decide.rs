@@ -3,8 +3,9 @@
 //! to what costs most, and mkfs is its very last arm.
 
 use super::decision::{Create, Decision, Grow, Level, Mount, Purpose, Wish};
+use super::doubt::Doubt;
 use super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
-use super::reason::{Doubt, Reason};
+use super::reason::Reason;
 use crate::lvm::{Locks, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType};

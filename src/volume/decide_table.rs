@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use super::super::decision::{Create, Decision, Grow, Level, Mount, Purpose, Wish};
+use super::super::doubt::Doubt;
 use super::super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
-use super::super::reason::{Doubt, Reason};
+use super::super::reason::Reason;
 use super::decide;
 use crate::fs::Backup;
 use crate::host::DeviceNumber;
