@@ -1,7 +1,7 @@
 //! lvcreate is killed before it has wiped what a removed volume left in the new one's place. Nobody
 //! may ever see that, and what somebody put there must not be lost.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::prelude::*;
 
@@ -74,14 +74,7 @@ fn an_orphaned_lvcreate_is_waited_for() {
     node.done(&["attach", &volume.json(), &host_name()]);
     // Its driver was killed, and it has the lock of the name until it has wiped the volume.
     let lock = "/run/flexvolume-lvm/create-orphans-data.lock";
-    let line = format!("exec 9>> {lock}; flock 9; exec sleep 600");
-    let orphan = Process::new(&line, Path::new("/"));
-    eventually("its lock", || {
-        assert_cmd::Command::new("flock")
-            .args(["-n", lock, "true"])
-            .output()
-            .is_ok_and(|output| !output.status.success())
-    });
+    let orphan = holds(lock);
     node.mount_fails(&volume, &["has been held for 2 s by"]);
     assert_eq!(group.tags("data"), "flexvolume.new");
     drop(orphan);

@@ -108,6 +108,25 @@ fn check_tells_what_the_next_mount_does_and_changes_nothing() {
 }
 
 #[test]
+fn check_waits_for_a_call_that_works_on_the_volume() {
+    let node = Node::new(Mode::MountOnly);
+    let (_group, volume) = Group::with_data("worked");
+    let uuid = sh("lvs --noheadings -o lv_uuid worked/data").replace(['-', ' '], "");
+    // As that call leaves it half way.
+    node.up("pod", &volume);
+    node.down("pod", &volume);
+    let call = holds(&format!("/run/flexvolume-lvm/{uuid}.lock"));
+    let (said, code) = node.says(&["check", "worked/data"]);
+    assert!(
+        said.contains("has been held for 10 s by") && code == 1,
+        "{said}"
+    );
+    drop(call);
+    let (said, code) = node.says(&["check", "worked/data"]);
+    assert!(said.contains("mount ext4") && code == 0, "{said}");
+}
+
+#[test]
 fn status_and_doctor_say_what_the_next_mount_says() {
     let node = Node::new(Mode::MountOnly);
     let (group, volume) = Group::with_data("told");

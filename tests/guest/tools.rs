@@ -7,6 +7,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::prelude::*;
 
+/// Somebody who holds this lock, until that is dropped.
+pub fn holds(lock: &str) -> Process {
+    let line = format!("exec 9>> {lock}; flock 9; exec sleep 600");
+    let holder = Process::new(&line, Path::new("/"));
+    eventually("its lock", || {
+        assert_cmd::Command::new("flock")
+            .args(["-n", lock, "true"])
+            .output()
+            .is_ok_and(|output| !output.status.success())
+    });
+    holder
+}
+
 /// A directory of tools that the driver finds before the host's own.
 pub struct Tools {
     dir: PathBuf,
