@@ -249,20 +249,14 @@ pub fn after_undo(error: Error, undo: Result<()>) -> Error {
     }
 }
 
-/// Fails for what is not a directory. A link would let the mount land somewhere else than kubelet
-/// thinks.
-pub fn require_dir_or_none(kernel: &Kernel, dir: &Path) -> Result<()> {
-    if kernel.mount_id(dir).is_ok() && !kernel.is_dir(dir).unwrap_or(true) {
-        bail!("{} is not a directory; remove it", dir.display());
-    }
-    Ok(())
-}
-
-/// Makes `dir` and its missing parents, as kubelet does before it calls. Only once it is known that
-/// something is mounted there: a call that is refused changes nothing.
+/// Makes `dir` and its missing parents, as kubelet does before it calls.
 pub fn make_dirs(kernel: &Kernel, dir: &Path) -> Result<()> {
     kernel
         .make_dirs(dir)
         .with_context(|| format!("making {}", dir.display()))?;
-    require_dir_or_none(kernel, dir)
+    // A link would let the mount land somewhere else than kubelet thinks.
+    if !kernel.is_dir(dir).unwrap_or(true) {
+        bail!("{} is not a directory; remove it", dir.display());
+    }
+    Ok(())
 }

@@ -16,9 +16,7 @@ use super::reason::Refusal;
 use crate::fs;
 use crate::host::Lock;
 use crate::lvm::{self, Volume};
-use crate::mount::{
-    Row, Source, bind, make_dirs, mount_device, require_dir_or_none, set_read_only,
-};
+use crate::mount::{Row, Source, bind, make_dirs, mount_device, set_read_only};
 use crate::names::FsType;
 use crate::options::MountOptions;
 
@@ -38,8 +36,19 @@ pub fn bring_up(job: &Job, dir: &Path, handed: &str) -> Result<Option<String>> {
     }
     let (device, lock) = job.hold_active(device)?;
     job.note_name(&device);
-    require_dir_or_none(kernel, dir)?;
-    under_lock(job, dir, &lock)
+    // Before anything that takes time: kubelet may remove the directory of a pod that has gone, and
+    // what is mounted there then would be nobody's.
+    let made = dir
+        .ancestors()
+        .take_while(|dir| kernel.mount_id(dir).is_err());
+    let made: Vec<&Path> = made.collect();
+    make_dirs(kernel, dir)?;
+    under_lock(job, dir, &lock).inspect_err(|_| {
+        for dir in made {
+            // It may hold something by now.
+            let _ = kernel.remove_dir(dir);
+        }
+    })
 }
 
 fn under_lock(job: &Job, dir: &Path, lock: &Lock) -> Result<Option<String>> {
@@ -64,7 +73,6 @@ fn under_lock(job: &Job, dir: &Path, lock: &Lock) -> Result<Option<String>> {
             Decision::Keep { read_only } => return keep(job, &seen, dir, read_only),
             Decision::Bind(from) => {
                 note_options(job, &from);
-                make_dirs(host.kernel, dir)?;
                 match bind(host.kernel, &from, dir, wish.read_only) {
                     // An unmount needs no lock: what was to be bound from may have gone just now.
                     Err(error) if is_gone(&error) => {}
@@ -189,7 +197,6 @@ fn mount_first(
         record()?;
     }
     device.require_still_there(host.kernel)?;
-    make_dirs(host.kernel, dir)?;
     mount_device(
         host,
         limits,
