@@ -54,7 +54,7 @@ fn a_running_kubelet_forgets_a_driver_that_is_uninstalled_and_takes_it_again() {
         let mut said = String::new();
         // The installer of another case may be at work there.
         wait_until("its turn", || {
-            said = sh(&line);
+            said = run("sh", &["-c", &line]);
             !said.contains("another run is at work")
         });
         said
