@@ -135,7 +135,7 @@ lint() {
 host() {
     local name=$1
     shift
-    step "$name" logged "$DIR/$name.log" cargo test --quiet "$@"
+    step "$name" logged "$DIR/$name.log" cargo test --quiet --no-fail-fast "$@"
     count "$name" "$DIR/$name.log"
 }
 
