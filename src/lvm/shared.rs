@@ -195,7 +195,7 @@ fn node(status: &str, host: u64) -> Option<Holder> {
 /// Why LVM does not let this node use, or change, a group that is there. None: no reason of these.
 pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<String> {
     let row = |others: &[&str]| {
-        let fields = "vg_name,vg_systemid,vg_lock_type";
+        let fields = "vg_name,vg_systemid,vg_lock_type,vg_exported";
         let command = ask("vgs", fields, limit).args(["--readonly"]).args(others);
         let rows = read(host, &command, |report| {
             report.rows("vg").map_err(|e| e.to_string())
@@ -204,6 +204,12 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
         rows.ok().map(|rows| rows.into_iter().find(is_it))
     };
     let all = row(&["--foreign", "--shared"])??;
+    if text(&all, "vg_exported").is_ok_and(|exported| !exported.is_empty()) {
+        return Some(format!(
+            "the volume group {vg} is exported, to be taken to another host (vgexport(8)); if it is to \
+             stay on this one, run `vgimport {vg}`"
+        ));
+    }
     let is_hidden = row(&[])?.is_none();
     let manager = text(&all, "vg_lock_type").unwrap_or_default();
     let owner = text(&all, "vg_systemid").unwrap_or_default();

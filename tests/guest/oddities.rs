@@ -87,3 +87,16 @@ fn a_thin_pool_is_nothing_to_find_fault_with_and_no_pods_volume() {
     let volume = Volume::new(&group, "pool");
     node.mount_fails(&volume, &["healthy/pool is a pool"]);
 }
+
+#[test]
+fn an_exported_group_is_said_to_be_that() {
+    let node = Node::new(Mode::MountOnly);
+    let (group, volume) = Group::with_data("exported");
+    node.up("pod", &volume);
+    node.down("pod", &volume);
+    group.lv("lvchange", &["-an"], "data");
+    run("vgexport", &["-q", "exported"]);
+    node.mount_fails(&volume, &["is exported", "`vgimport exported`"]);
+    run("vgimport", &["-q", "exported"]);
+    node.up("pod", &volume);
+}
