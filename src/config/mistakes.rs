@@ -8,8 +8,10 @@ atach = true -> line 1, atach: unknown key; did you mean "attach"?
 ⏎⏎fs-group = true -> line 3, fs-group: unknown key; did you mean "fs_group"?
 colour = 1 -> line 1, colour: unknown key; known here: attach, selinux_relabel,
 "a\u001b\"" = 1 -> line 1, "a\u{1b}\"": unknown key; known here: attach,
-query = 30 -> line 1, query: unknown key; known here: attach,
-[limits]⏎log = "none" -> line 2, limits.log: unknown key; known here: query, activate,
+query = 30 -> line 1, query: unknown key; it belongs in the table [limits]
+create = true -> line 1, create: unknown key; it belongs in a table [volume_group.NAME]
+mkfs_options = [] -> line 1, mkfs_options: unknown key; it belongs in a table [filesystem.TYPE]
+[limits]⏎log = "none" -> line 2, limits.log: unknown key; it belongs at the beginning of the file
 [limits]⏎⏎queri = 1 -> line 3, limits.queri: unknown key; did you mean "query"?
 ⏎stale_backups = "ignore" -> line 2, stale_backups: this key is gone: backup superblocks of xfs and
 limits.query = 0 -> line 1, limits.query: whole seconds from 1 to 86400
@@ -18,7 +20,7 @@ limits.lock = -1 -> limits.lock: whole seconds from 1 to 86400
 limits.lock = 1.5 -> limits.lock: whole seconds from 1 to 86400
 limits.lock = "1" -> limits.lock: whole seconds from 1 to 86400
 limits.lock = 99999999999999999999999 -> limits.lock: whole seconds from 1 to 86400
-limits = 3 -> line 1, limits: invalid type: integer `3`, expected struct Limits
+limits = 3 -> line 1, limits: invalid type: integer `3`, expected a table
 limits = ["1"] -> line 1, limits: whole seconds from 1 to 86400
 filesystem = 3 -> line 1, filesystem: invalid type: integer `3`, expected a map
 [[filesystem.xfs]] -> line 1, filesystem.xfs: invalid type: map, expected a sequence
@@ -54,7 +56,8 @@ filesystem.xfs.mount_options = "noatime,ro" -> the volume says whether it is rea
 ⏎[volume_group] -> line 2, volume_group: name at least one group
 [volume_group."a b"]⏎create = true -> line 1, volume_group."a b": "a b" is not a name for a volume group:
 [volume_group.my.group] -> volume_group.my.group: unknown key; known here: thin_pool,
-[volume_group.data]⏎attach = true -> volume_group.data.attach: unknown key; known here: thin_pool,
+[volume_group.my.group] -> a volume group's name with a dot in it is written in quotes
+[volume_group.data]⏎attach = true -> volume_group.data.attach: unknown key; it belongs at the beg
 [volume_group.data]⏎thin_pool = "" -> line 2, volume_group.data.thin_pool: "" is not a name for a logical
 [volume_group.data]⏎max_size = 10 -> max_size: a size in quotes and with its unit, such as "10g"
 [volume_group.data]⏎max_size = "0" -> max_size: it would allow no volume at all

@@ -154,7 +154,7 @@ pub enum LogTarget {
 
 /// How long each step may take: at least one second, at most a day.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Limits {
     /// A question to LVM or blkid.
     #[serde(deserialize_with = "values::seconds")]
@@ -194,7 +194,7 @@ impl Default for Limits {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct VolumeGroup {
     /// The thin pool for volumes that name none; None: they are thick.
     pub thin_pool: Option<LvName>,
@@ -213,7 +213,7 @@ pub struct VolumeGroup {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct FsConfig {
     pub mkfs_options: Vec<String>,
     #[serde(deserialize_with = "values::mount_options")]

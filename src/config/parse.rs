@@ -1,11 +1,13 @@
 //! From the text of the file to a [`Config`], or to one line that says where it is wrong.
 
+use std::iter::once;
 use std::ops::Range;
 
 use serde::Deserialize;
+use serde::de::value::{Error, MapDeserializer};
 use toml::de::{DeTable, Deserializer};
 
-use super::{Config, values};
+use super::{Config, FsConfig, Limits, VolumeGroup, values};
 use crate::names::nearest;
 
 impl Config {
@@ -30,7 +32,7 @@ impl Config {
             let offset = e.span().map_or(0, |span| span.start);
             let key = keys.iter().rfind(|key| key.is_at(offset));
             let path = key.map(Key::path).unwrap_or_default();
-            said(offset, &path, &why_wrong(e.message()))
+            said(offset, &path, &why_wrong(&path, e.message()))
         })?;
         file.clone_into(&mut config.file);
         values::fit_together(&config).map_err(|(path, why)| {
@@ -94,7 +96,7 @@ fn keys<'a>(table: &'a DeTable, above: &[&'a str]) -> Vec<Key<'a>> {
 }
 
 /// What serde has to say, and of an unknown key what was probably meant.
-fn why_wrong(message: &str) -> String {
+fn why_wrong(path: &str, message: &str) -> String {
     let unknown = message.strip_prefix("unknown field `");
     let Some((key, known)) = unknown.and_then(|rest| rest.split_once("`, expected ")) else {
         return message.to_owned();
@@ -108,5 +110,34 @@ fn why_wrong(message: &str) -> String {
     if let Some(near) = nearest(key, &known) {
         return format!("unknown key; did you mean {near:?}?");
     }
-    format!("unknown key; known here: {}", known.join(", "))
+    if let Some(place) = place_of(key) {
+        return format!("unknown key; it belongs {place}");
+    }
+    let known = known.join(", ");
+    if path.starts_with("volume_group.") {
+        return format!(
+            "unknown key; known here: {known}; a volume group's name with a dot in it is written \
+             in quotes: [volume_group.\"my.group\"]"
+        );
+    }
+    format!("unknown key; known here: {known}")
+}
+
+/// Where a key belongs that stands in the wrong table, as below the last one of the file.
+fn place_of(key: &str) -> Option<&'static str> {
+    fn knows<'de, T: Deserialize<'de>>(key: &'de str) -> bool {
+        let result = T::deserialize(MapDeserializer::<_, Error>::new(once((key, ()))));
+        !result.is_err_and(|e| e.to_string().starts_with("unknown field"))
+    }
+    if knows::<Config>(key) {
+        Some("at the beginning of the file, above the first [table]")
+    } else if knows::<Limits>(key) {
+        Some("in the table [limits]")
+    } else if knows::<VolumeGroup>(key) {
+        Some("in a table [volume_group.NAME]")
+    } else if knows::<FsConfig>(key) {
+        Some("in a table [filesystem.TYPE]")
+    } else {
+        None
+    }
 }
