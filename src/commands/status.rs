@@ -152,7 +152,8 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
     if unread > 0 {
         let _ = writeln!(
             text,
-            "{unread} volumes were not read, since a list must not take long; `{} check` reads all",
+            "{} not read, since a list must not take long; `{} check` reads all",
+            counted(unread, "volume"),
             own_name()
         );
     }
