@@ -114,7 +114,7 @@ impl Node {
     pub fn join(&self) {
         eventually("the start of the locks", || {
             let start =
-                self.begin("timeout 100 vgchange --lockstart vg; lvmlockctl -i | grep -q ^LS");
+                self.begin("timeout 100 vgchange --lockstart vg && lvmlockctl -i | grep -q ^LS");
             start.end().status.success()
         });
     }
