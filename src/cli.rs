@@ -89,18 +89,17 @@ fn styled(printed: Printed) -> Printed {
 
 fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
     note_panics();
-    let by_hand = by_hand::is_by_hand(words);
+    let is_by_hand = by_hand::is_by_hand(words);
     let reply = guarded(|| {
-        let verbose = by_hand && words.iter().any(|word| word == "--verbose");
-        let aloud = if verbose {
+        let aloud = if words.iter().any(|word| word == by_hand::VERBOSE) {
             Aloud::on_a_terminal(true)
         } else {
             Aloud::default()
         };
         with_host(args, aloud, |host, config| {
-            if by_hand {
+            if is_by_hand {
                 return Ok(match by_hand::translated(host.kernel, words) {
-                    Ok(call) => run(&call.words, host, config),
+                    Ok(call) => run(&call, host, config),
                     Err(error) => logged(words, Err(error), &host.log, &config.or_default().log),
                 });
             }

@@ -11,14 +11,8 @@ use serde_json::{Map, Value};
 use crate::calls;
 use crate::host::Kernel;
 
-/// A call-out in kubelet's own words.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct ByHand {
-    /// What kubelet would have written.
-    pub words: Vec<OsString>,
-    /// Whether each step is said on standard error.
-    pub verbose: bool,
-}
+/// Tells each step on standard error.
+pub const VERBOSE: &str = "--verbose";
 
 /// How a call-out is made by hand, if the words ask for its help.
 pub fn help(words: &[OsString], program: &str) -> Option<String> {
@@ -41,15 +35,16 @@ pub fn help(words: &[OsString], program: &str) -> Option<String> {
 }
 
 /// Puts a call-out into kubelet's words. What kubelet writes stays as it is.
-pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<ByHand> {
-    let mut call = ByHand::default();
+pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<Vec<OsString>> {
+    let mut call = Vec::new();
     let mut options = Map::new();
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         let bytes = word.as_encoded_bytes();
-        if word == "--verbose" {
-            call.verbose = true;
-        } else if word == "-o" {
+        if word == VERBOSE {
+            continue;
+        }
+        if word == "-o" {
             let pair = rest.next().and_then(|pair| pair.to_str()?.split_once('='));
             let (key, value) = pair.context("-o takes KEY=VALUE, such as -o volumegroup=VG")?;
             options.insert(in_full(key).to_owned(), Value::from(value));
@@ -57,15 +52,14 @@ pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<ByHand> {
             let mut text = String::new();
             let read = std::io::stdin().read_to_string(&mut text);
             read.context("reading standard input")?;
-            call.words.push(text.trim().into());
+            call.push(text.trim().into());
         } else if let Some(file) = bytes.strip_prefix(b"@") {
             let file = String::from_utf8_lossy(file);
             let text = kernel.read_bytes(Path::new(&*file));
             let text = text.with_context(|| format!("reading {file}"))?;
-            call.words
-                .push(String::from_utf8_lossy(&text).trim().into());
+            call.push(String::from_utf8_lossy(&text).trim().into());
         } else {
-            call.words.push(word.clone());
+            call.push(word.clone());
         }
     }
     if options.is_empty() {
@@ -79,9 +73,8 @@ pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<ByHand> {
     let Some(at) = usage.position(|word| word.starts_with("options")) else {
         bail!("{name} takes {}, and no options", calls::usage(name));
     };
-    let at = at.saturating_add(1).min(call.words.len());
-    call.words
-        .insert(at, Value::from(options).to_string().into());
+    let at = at.saturating_add(1).min(call.len());
+    call.insert(at, Value::from(options).to_string().into());
     Ok(call)
 }
 
@@ -101,7 +94,7 @@ pub fn is_by_hand(words: &[OsString]) -> bool {
         let bytes = word.as_encoded_bytes();
         let is_pair = before == "-o" && bytes.contains(&b'=') && !bytes.starts_with(b"{");
         before = word;
-        is_pair || word == "-" || word == "--verbose" || bytes.starts_with(b"@")
+        is_pair || word == "-" || word == VERBOSE || bytes.starts_with(b"@")
     })
 }
 
@@ -156,7 +149,7 @@ mod tests {
             let words: Vec<OsString> = words.iter().map(Into::into).collect();
             assert!(is_by_hand(&words), "{words:?}");
             match (translated(&kernel, &words), want) {
-                (Ok(call), Ok(want)) => assert_eq!(call.words, want, "{words:?}"),
+                (Ok(call), Ok(want)) => assert_eq!(call, want, "{words:?}"),
                 (Err(error), Err(want)) => {
                     assert!(format!("{error:#}").contains(want), "{words:?}: {error:#}");
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::findings::{Checks, Finding, Level as Verdict};
+use super::findings::{Checks, Finding, Level};
 use super::kubelet;
 use super::volumes::look_at_lvm;
 use super::{leftovers, shared_disks, trial};
@@ -35,8 +35,8 @@ pub fn run(host: &Host, config: &Loaded, try_mkfs: bool, json: bool) -> Result<P
     let mut checks = Checks::default();
     let settings = config.or_default();
     match &config.problem {
-        None => checks.add("config", Verdict::Ok, settings_in_short(settings)),
-        Some(problem) => checks.add("config", Verdict::Failed, problem),
+        None => checks.add("config", Level::Ok, settings_in_short(settings)),
+        Some(problem) => checks.add("config", Level::Failed, problem),
     }
     look_at_host(&mut checks, host);
     kubelet::look_at(&mut checks, host, settings);
@@ -68,11 +68,11 @@ fn settings_in_short(config: &Config) -> String {
 
 fn look_at_host(checks: &mut Checks, host: &Host) {
     if nix::unistd::geteuid().is_root() {
-        checks.add("user", Verdict::Ok, "root");
+        checks.add("user", Level::Ok, "root");
     } else {
         checks.add(
             "user",
-            Verdict::Failed,
+            Level::Failed,
             "not root: LVM and mounting need it; use sudo",
         );
     }
@@ -88,39 +88,39 @@ fn look_at_host(checks: &mut Checks, host: &Host) {
                 .collect();
             checks.add(
                 "device-mapper",
-                Verdict::Ok,
+                Level::Ok,
                 format!("library and kernel: {}", lines.join(", ")),
             );
         }
         Err(error) => checks.push(
-            Finding::new("device-mapper", Verdict::Failed, format!("{error:#}"))
+            Finding::new("device-mapper", Level::Failed, format!("{error:#}"))
                 .why("without it there are no logical volumes")
                 .run("modprobe dm_mod"),
         ),
     }
-    if host.kernel.mount_id(Path::new("/run/udev/control")).is_ok() {
-        checks.add("udev", Verdict::Ok, "udevd's socket is there");
+    if host.kernel.exists(Path::new("/run/udev/control")) {
+        checks.add("udev", Level::Ok, "udevd's socket is there");
     } else {
         checks.push(
-            Finding::new("udev", Verdict::Warning, "no /run/udev/control")
+            Finding::new("udev", Level::Warning, "no /run/udev/control")
                 .why("without udevd, LVM makes its device nodes itself or waits for ever")
                 .run("systemctl start systemd-udevd"),
         );
     }
     match problem_of_locks(host) {
-        Some(problem) => checks.add("locks", Verdict::Failed, problem),
-        None => checks.add("locks", Verdict::Ok, LOCK_DIR),
+        Some(problem) => checks.add("locks", Level::Failed, problem),
+        None => checks.add("locks", Level::Ok, LOCK_DIR),
     }
 }
 
 /// What keeps the driver from locking a volume. The directory is made by the first call.
 fn problem_of_locks(host: &Host) -> Option<String> {
     let (kernel, dir) = (host.kernel, Path::new(LOCK_DIR));
-    if kernel.mount_id(dir).is_ok() {
+    if kernel.exists(dir) {
         return if kernel.is_dir(dir).unwrap_or(false) {
             require_roots(kernel, dir).err()
         } else {
-            Some(format!("{LOCK_DIR} is no directory; remove it"))
+            Some(format!("{LOCK_DIR} is not a directory; remove it"))
         };
     }
     let above = dir.parent().unwrap_or(dir);
@@ -141,9 +141,9 @@ fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
     if !host.kernel.is_dir(dir).unwrap_or(false) {
         checks.add(
             "log",
-            Verdict::Warning,
+            Level::Warning,
             format!(
-                "{} is no directory, so nothing is logged; make it, or correct `log` in {}",
+                "{} is not a directory, so nothing is logged; make it, or correct `log` in {}",
                 dir.display(),
                 config.file
             ),
@@ -154,11 +154,11 @@ fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
 fn look_for_tools(checks: &mut Checks, host: &Host, config: &Config) {
     let missing: Vec<&str> = NEEDED.into_iter().filter(|t| !host.tools.has(t)).collect();
     if missing.is_empty() {
-        checks.add("tools", Verdict::Ok, NEEDED.join(", "));
+        checks.add("tools", Level::Ok, NEEDED.join(", "));
     } else {
         checks.add(
             "tools",
-            Verdict::Failed,
+            Level::Failed,
             format!(
                 "{} not found in tool_dirs: install lvm2, util-linux and e2fsprogs",
                 missing.join(", ")
@@ -169,14 +169,14 @@ fn look_for_tools(checks: &mut Checks, host: &Host, config: &Config) {
         if host.tools.has(tool) {
             continue;
         }
-        let (verdict, why) = if what == config.default_fs.as_str() {
-            (Verdict::Failed, ", and it is this node's default_fs")
+        let (level, why) = if what == config.default_fs.as_str() {
+            (Level::Failed, ", and it is this node's default_fs")
         } else {
-            (Verdict::Warning, "")
+            (Level::Warning, "")
         };
         checks.add(
             "tools",
-            verdict,
+            level,
             format!("no {tool}: {what} cannot be done{why}"),
         );
     }

@@ -103,12 +103,16 @@ fn link_in(prefix: &Path) -> PathBuf {
 pub fn link(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String> {
     let link = link_in(prefix);
     match files::kind(&link)? {
-        Kind::Missing => {}
-        Kind::Link => files::remove(&link)?,
-        Kind::Dir | Kind::File => bail!("{} is there already; move it away", link.display()),
+        Kind::Link if fs_err::read_link(&link)? == exe => {}
+        Kind::Missing => {
+            files::make_dirs(&prefix.join("sbin"))?;
+            fs_err::os::unix::fs::symlink(exe, &link)?;
+        }
+        _ => bail!(
+            "{} is there already, and does not lead to this driver; move it away",
+            link.display()
+        ),
     }
-    files::make_dirs(&prefix.join("sbin"))?;
-    fs_err::os::unix::fs::symlink(exe, &link)?;
     let places = places(prefix, command)?;
     for (path, text) in &places {
         files::make_dirs(path.parent().unwrap_or(prefix))?;

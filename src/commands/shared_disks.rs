@@ -2,28 +2,28 @@
 
 use std::path::{Path, PathBuf};
 
-use super::findings::{Checks, Finding, Level as Verdict};
+use super::findings::{Checks, Finding, Level};
 use crate::config::Config;
 use crate::host::{Host, Kernel};
 use crate::lvm;
 
 /// Warns of groups that nothing keeps another host from using at the same time.
 pub(super) fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
-    let disks = match lvm::unprotected_disks(host, config.limits.query) {
+    let disks = match lvm::disks(host, false, config.limits.query) {
         Ok(disks) => disks,
         Err(error) => {
-            checks.add("disks", Verdict::Warning, format!("{error:#}"));
+            checks.add("disks", Level::Warning, format!("{error:#}"));
             return;
         }
     };
-    for (vg, disk) in disks {
-        if let Some(kind) = kind(host.kernel, &disk) {
+    for lvm::Disk { vg, path, .. } in disks.into_iter().filter(|disk| disk.is_open) {
+        if let Some(kind) = kind(host.kernel, &path) {
             let finding = format!(
                 "{vg} is on {}, {kind} disk that other hosts may see, and LVM keeps none of them \
                  from it",
-                disk.display()
+                path.display()
             );
-            let finding = Finding::new("shared-disks", Verdict::Warning, finding).on(&vg);
+            let finding = Finding::new("shared-disks", Level::Warning, finding).on(&vg);
             checks.push(
                 finding
                     .why("two hosts that mount one volume destroy its filesystem")

@@ -88,8 +88,8 @@ pub fn run(host: &Host, config: &Loaded, asked: &Status) -> Result<Printed> {
         let walk = Walk::begin(host, config)?;
         let choice = walk.choose(&asked.names)?;
         walk.require(&choice)?;
-        let shown = match choice.one() {
-            Some(id) => story::of(&walk, id, asked.json)?,
+        let shown = match choice.one().and_then(|id| walk.volume(id)) {
+            Some(volume) => story::of(&walk, volume, asked.json)?,
             None => list(&walk, &choice, asked)?,
         };
         if !asked.watch {

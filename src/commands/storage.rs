@@ -39,11 +39,13 @@ fn look_for_twins(checks: &mut Checks, walk: &Walk) {
 
 /// Groups on disks that lvm.conf or the devices file leaves out.
 fn look_for_hidden_groups(checks: &mut Checks, walk: &Walk) {
-    let all = lvm::all_disks(walk.host, walk.config.limits.query).unwrap_or_default();
-    for (vg, disk) in all {
+    let all = lvm::disks(walk.host, true, walk.config.limits.query).unwrap_or_default();
+    let mut told = BTreeSet::new();
+    for lvm::Disk { vg, path, .. } in all {
+        let disk = path.display();
         let named = &walk.config.volume_groups;
         let is_ours = named.is_empty() || named.keys().any(|name| name.as_str() == vg);
-        if walk.has_group(&vg) || !is_ours {
+        if walk.has_group(&vg) || !is_ours || !told.insert(vg.clone()) {
             continue;
         }
         checks.push(

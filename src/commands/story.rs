@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use serde::Serialize;
 
 use super::log::{self, Call};
@@ -14,7 +14,7 @@ use super::verdict::content_in_words;
 use super::walk::Walk;
 use crate::host::holders;
 use crate::lvm::Volume;
-use crate::names::{Bytes, LvId};
+use crate::names::Bytes;
 use crate::output::{Printed, bold, columns, printed, red};
 use crate::volume::{Content, Facts, lock};
 
@@ -37,10 +37,7 @@ struct Story {
 }
 
 /// `lvm status VG/LV`.
-pub fn of(walk: &Walk, id: &LvId, json: bool) -> Result<Printed> {
-    let Some(volume) = walk.volume(id) else {
-        bail!("there is no logical volume {id}; see `lvs {}`", id.vg());
-    };
+pub fn of(walk: &Walk, volume: &Volume, json: bool) -> Result<Printed> {
     let kernel = walk.host.kernel;
     let (line, facts) = of_volume(walk, volume, Duration::MAX);
     let device = walk.device(volume);
@@ -50,7 +47,7 @@ pub fn of(walk: &Walk, id: &LvId, json: bool) -> Result<Printed> {
     });
     let seen = facts.as_ref();
     let uses = seen.and_then(|facts| facts.uses.as_ref());
-    let last_calls = log::last(walk.host, walk.config, &id.to_string(), CALLS);
+    let last_calls = log::last(walk.host, walk.config, &volume.id.to_string(), CALLS);
     let disks = device.as_ref().map(|device| device.disks(kernel));
     let story = Story {
         thin_pool: volume.pool.as_ref().map(ToString::to_string),

@@ -88,7 +88,7 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
         decision = seen.settle(&wish)?;
     }
     if seen.facts.lvm.is_none() {
-        seen.facts.lvm = Some(seen.ask_lvm(!ask.read_only));
+        seen.facts.lvm = Some(seen.ask_lvm(&wish));
     }
     Ok(Seen {
         facts: seen.facts,

@@ -181,6 +181,10 @@ impl Kernel<'_> {
     }
 
     /// Whether `path` is a directory, not following a link in its last part.
+    pub fn exists(&self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok()
+    }
+
     pub fn is_dir(&self, path: &Path) -> io::Result<bool> {
         match fs::symlink_metadata(path) {
             Ok(metadata) => Ok(metadata.is_dir()),

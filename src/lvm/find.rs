@@ -1,12 +1,13 @@
 //! Which volumes and groups there are.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::report::{Group, LV_FIELDS, Report, VG_FIELDS, Volume, ask, read, text};
+use super::report::{Group, LV_FIELDS, Report, VG_FIELDS, Volume, ask, ask_with, read, text};
 use super::wait::explain;
-use crate::host::{Command, Host, ToolError};
+use crate::host::{Host, ToolError};
 use crate::names::{LvId, VgName};
 
 /// LVM's code for "the command failed", which an unknown name is too. Source: lvm(8) is silent;
@@ -97,30 +98,37 @@ pub fn all_groups(host: &Host, limit: Duration) -> Result<Vec<Group>> {
         .context("asking LVM for all groups")
 }
 
-/// The words of each line that an LVM command prints.
-fn lines(host: &Host, command: &Command) -> Result<Vec<Vec<String>>, ToolError> {
-    let output = host.run(command)?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
-    Ok(text.lines().map(words).collect())
+/// A disk of a volume group.
+pub struct Disk {
+    pub vg: String,
+    pub path: PathBuf,
+    /// Neither a lock manager nor a system ID keeps other hosts from its group.
+    pub is_open: bool,
 }
 
-/// The groups on all disks, with a disk of each, also on those that lvm.conf and the devices file
-/// leave out.
-pub fn all_disks(host: &Host, limit: Duration) -> Result<Vec<(String, String)>> {
-    const ALL: &str = r#"devices { use_devicesfile=0 filter=["a|.*|"] global_filter=["a|.*|"] }
-        log { command_names=0 prefix="" }"#;
-    let args = ["--noheadings", "--config", ALL, "-o", "vg_name,pv_name"];
-    let rows = lines(host, &Command::reads("pvs", limit).args(args))?;
-    let mut disks: Vec<(String, String)> = Vec::new();
-    for row in rows {
-        if let [vg, disk] = row.as_slice()
-            && !disks.iter().any(|(seen, _)| seen == vg)
-        {
-            disks.push((vg.clone(), disk.clone()));
+/// The disks that hold groups. `hidden`: also those that lvm.conf and the devices file leave out.
+pub fn disks(host: &Host, hidden: bool, limit: Duration) -> Result<Vec<Disk>> {
+    const ALL: &str =
+        r#" devices/use_devicesfile=0 devices/filter=["a|.*|"] devices/global_filter=["a|.*|"]"#;
+    let fields = "pv_name,vg_name,vg_systemid,vg_lock_type";
+    let more = if hidden { ALL } else { "" };
+    let command = ask_with("pvs", fields, limit, more);
+    let parse = |report: Report| {
+        let mut disks = Vec::new();
+        for row in report.rows("pv").map_err(|e| e.to_string())? {
+            let (vg, owner) = (text(&row, "vg_name")?, text(&row, "vg_systemid")?);
+            let is_local = ["", "none"].contains(&text(&row, "vg_lock_type")?);
+            if !vg.is_empty() {
+                disks.push(Disk {
+                    vg: vg.to_owned(),
+                    path: text(&row, "pv_name")?.into(),
+                    is_open: owner.is_empty() && is_local,
+                });
+            }
         }
-    }
-    Ok(disks)
+        Ok(disks)
+    };
+    read(host, &command, parse).context("asking LVM for its disks")
 }
 
 /// One volume group. None: LVM says that there is no such group.
@@ -137,7 +145,7 @@ pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Gr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Kernel, Output, Signals, Tools};
+    use crate::host::{Command, Kernel, Output, Signals, Tools};
 
     /// LVM's answers about a volume, about the volumes of its group, and about all groups: what it
     /// prints, or the code that it fails with.

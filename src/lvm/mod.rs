@@ -9,13 +9,11 @@ mod wait;
 
 pub use change::{activate, create, deactivate, extend, refresh, retag};
 pub use find::{
-    Found, all_disks, all_groups, all_volumes, find, find_group, has_unused_table, tagged,
+    Disk, Found, all_groups, all_volumes, disks, find, find_group, has_unused_table, tagged,
 };
 pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag};
 pub use report::{Group, Report, Volume};
-pub use shared::{
-    Holder, Locks, has_lvmlockd, holder, is_shared, locks, may_be_shared, unprotected_disks,
-};
+pub use shared::{Holder, Locks, has_lvmlockd, holder, is_shared, locks, may_be_shared};
 
 #[cfg(test)]
 pub use report::{LvLock, sample};

@@ -217,6 +217,11 @@ const FORMAT: &str = "report/time_format=\"%s\" report/list_item_separator=\",\"
     log/command_names=0";
 
 pub(super) fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command {
+    ask_with(tool, fields, limit, "")
+}
+
+/// The same with more of what lvm.conf(5) could say.
+pub(super) fn ask_with(tool: &'static str, fields: &str, limit: Duration, config: &str) -> Command {
     Command::reads(tool, limit).unseen([
         "--reportformat",
         "json",
@@ -224,7 +229,7 @@ pub(super) fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command 
         "b",
         "--nosuffix",
         "--config",
-        FORMAT,
+        &format!("{FORMAT}{config}"),
         "--options",
         fields,
     ])

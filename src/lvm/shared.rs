@@ -1,13 +1,13 @@
 //! Groups that several nodes share. lvmlockd(8) takes LVM's locks there, and sanlock(8) keeps them on
 //! the disks, or DLM on the network: to activate a volume is to hold its lock.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::find::{Found, find, find_group};
-use super::report::{LvLock, Report, Volume, ask, read, text};
+use super::report::{LvLock, Volume, ask, read, text};
 use crate::host::{Command, Host};
 use crate::names::{LvId, VgName};
 
@@ -48,7 +48,7 @@ pub struct Holder {
 
 /// Whether LVM is worth asking whether nodes share a group: lvmlockd runs here, or did.
 pub fn may_be_shared(host: &Host, vg: &VgName) -> bool {
-    has_lvmlockd(host) || host.kernel.mount_id(Path::new(&leases(vg))).is_ok()
+    has_lvmlockd(host) || host.kernel.exists(Path::new(&leases(vg)))
 }
 
 /// Whether nodes share a group.
@@ -59,8 +59,7 @@ pub fn is_shared(host: &Host, vg: &VgName, limit: Duration) -> Result<bool> {
 
 /// Whether lvmlockd runs on this node.
 pub fn has_lvmlockd(host: &Host) -> bool {
-    let socket = Path::new("/run/lvm/lvmlockd.socket");
-    host.kernel.mount_id(socket).is_ok()
+    host.kernel.exists(Path::new("/run/lvm/lvmlockd.socket"))
 }
 
 /// The device of sanlock's leases of a group.
@@ -231,24 +230,6 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
         ));
     }
     locks(host, vg, None, limit).obstacle(vg)
-}
-
-/// The disks of groups that neither a lock manager nor a system ID keeps other hosts from, each with
-/// its group.
-pub fn unprotected_disks(host: &Host, limit: Duration) -> Result<Vec<(String, PathBuf)>> {
-    let command = ask("pvs", "pv_name,vg_name,vg_systemid,vg_lock_type", limit);
-    let parse = |report: Report| {
-        let mut disks = Vec::new();
-        for row in report.rows("pv").map_err(|e| e.to_string())? {
-            let (vg, owner) = (text(&row, "vg_name")?, text(&row, "vg_systemid")?);
-            let is_local = ["", "none"].contains(&text(&row, "vg_lock_type")?);
-            if !vg.is_empty() && owner.is_empty() && is_local {
-                disks.push((vg.to_owned(), text(&row, "pv_name")?.into()));
-            }
-        }
-        Ok(disks)
-    };
-    read(host, &command, parse).context("asking LVM for its disks")
 }
 
 impl Locks {

@@ -44,6 +44,7 @@ impl<'a> Job<'a> {
                 size: *size,
                 largest: policy.max_size,
                 reserve: policy.reserve,
+                thin: self.options.thin_pool.is_some() || policy.thin_pool.is_some(),
             },
             _ => Create {
                 size: *size,

@@ -38,9 +38,7 @@ pub fn bring_up(job: &Job, dir: &Path, handed: &str) -> Result<Option<String>> {
     job.note_name(&device);
     // Before anything that takes time: kubelet may remove the directory of a pod that has gone, and
     // what is mounted there then would be nobody's.
-    let made = dir
-        .ancestors()
-        .take_while(|dir| kernel.mount_id(dir).is_err());
+    let made = dir.ancestors().take_while(|dir| !kernel.exists(dir));
     let made: Vec<&Path> = made.collect();
     make_dirs(kernel, dir)?;
     under_lock(job, dir, &lock).inspect_err(|_| {

@@ -3,9 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::activate::Job;
-use super::decide::uses_up;
 use super::lock;
-use super::reason::{Reason, Refusal};
 use crate::lvm::{self, Found};
 use crate::names::Bytes;
 
@@ -22,19 +20,6 @@ pub fn create(job: &Job, size: Bytes) -> Result<()> {
         return Ok(());
     }
     let pool = options.thin_pool.as_ref().or(policy.thin_pool.as_ref());
-    if pool.is_none() && policy.reserve.get() > 0 {
-        let Some(group) = lvm::find_group(host, id.vg(), config.limits.query)? else {
-            return Err(Refusal::of(id, Reason::NoGroup).into());
-        };
-        if uses_up(group.free, size, policy.reserve) {
-            let reason = Reason::Reserve {
-                more: size,
-                free: group.free,
-                reserve: policy.reserve,
-            };
-            return Err(Refusal::of(id, reason).into());
-        }
-    }
     let made = lvm::create(host, &config.limits, id, size, pool, policy, &lock);
     if made.is_err()
         && let Ok(Found::Volume(volume)) = lvm::find(host, id, config.limits.query)

@@ -2,13 +2,14 @@
 //! wish give the same decision. Read it from top to bottom; it goes from what costs nothing to know
 //! to what costs most, and mkfs is its very last arm.
 
-use super::decision::{Create, Decision, Grow, Level, Mount, Purpose, Wish};
+use super::decision::{Decision, Grow, Level, Mount, Purpose, Wish};
 use super::doubt::Doubt;
 use super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
 use super::reason::Reason;
+use super::room::{absent, of_pool, of_size};
 use crate::lvm::{Locks, Volume};
 use crate::mount::Row;
-use crate::names::{Bytes, FsType};
+use crate::names::FsType;
 
 /// A filesystem that is this much smaller than its volume was not grown along with it. Less is what
 /// alignment and whole block groups leave unused.
@@ -136,9 +137,11 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     let refuse = |reason| Some(Decision::Refuse(reason));
     let (volume, pool, unused_table) = match lvm {
         Lvm::Silent(words) => return refuse(Reason::LvmSilent(words.clone())),
-        Lvm::NoGroup | Lvm::NoVolume if facts.device.is_some() => return refuse(Reason::Unknown),
+        Lvm::NoGroup | Lvm::NoVolume { .. } if facts.device.is_some() => {
+            return refuse(Reason::Unknown);
+        }
         Lvm::NoGroup => return refuse(Reason::NoGroup),
-        Lvm::NoVolume => return Some(absent(wish)),
+        Lvm::NoVolume { free } => return Some(absent(*free, wish)),
         Lvm::Volume {
             volume,
             pool,
@@ -194,79 +197,6 @@ fn of_locks(locks: &Locks, facts: &Facts) -> Option<Reason> {
         Locks::NotHeld if facts.device.is_some() => Some(Reason::ActiveWithoutLock),
         _ => None,
     }
-}
-
-/// Where there is no such volume.
-fn absent(wish: &Wish) -> Decision {
-    let Create {
-        allowed,
-        size,
-        largest,
-        ..
-    } = wish.create;
-    Decision::Refuse(match size {
-        _ if !allowed => Reason::NoVolume(size),
-        None => Reason::NoSize,
-        Some(_) if wish.read_only => Reason::CreateReadOnly,
-        Some(size) => match largest.filter(|largest| size > *largest) {
-            Some(largest) => Reason::TooLarge { size, largest },
-            None => return Decision::Create(size),
-        },
-    })
-}
-
-/// May it be made this large? It never becomes smaller.
-fn of_size(volume: &Volume, size: Bytes, wish: &Wish) -> Decision {
-    let more = Bytes::new(size.get().saturating_sub(volume.size.get()));
-    let Create {
-        largest, reserve, ..
-    } = wish.create;
-    // A thin volume takes nothing from the group.
-    let group = volume.pool.is_none().then_some(volume.free);
-    Decision::Refuse(match (largest, group) {
-        _ if more.get() == 0 => return Decision::Ready,
-        (Some(largest), _) if size > largest => Reason::TooLarge { size, largest },
-        (_, Some(free)) if free < more => Reason::NoRoom {
-            more,
-            free,
-            has: volume.size,
-        },
-        (_, Some(free)) if uses_up(free, more, reserve) => Reason::Reserve {
-            more,
-            free,
-            reserve,
-        },
-        _ => return Decision::Extend,
-    })
-}
-
-/// Whether `more` would leave less than `reserve` of what is `free` in a group.
-pub fn uses_up(free: Bytes, more: Bytes, reserve: Bytes) -> bool {
-    reserve.get() > 0 && free.get().saturating_sub(more.get()) < reserve.get()
-}
-
-/// What speaks against writing to a volume of this thin pool.
-fn of_pool(pool: &Volume, wish: &Wish) -> Option<Reason> {
-    let limit = wish.pool_limit;
-    let fills = [
-        ("data", pool.data_percent),
-        ("metadata", pool.metadata_percent),
-    ];
-    for (what, percent) in fills {
-        if let Some(percent) = percent.filter(|percent| *percent >= f64::from(limit)) {
-            return Some(Reason::PoolFull {
-                pool: pool.id.clone(),
-                what,
-                percent,
-                limit,
-            });
-        }
-    }
-    // "out_of_data", "metadata_read_only", "failed", …: kernel and LVM have seen it break.
-    (!pool.health.is_empty() && !pool.health.contains("partial")).then(|| Reason::PoolUnwell {
-        pool: pool.id.clone(),
-        health: pool.health.clone(),
-    })
 }
 
 fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Decision {
@@ -434,6 +364,9 @@ fn is_writable(facts: &Facts, volume: &Volume) -> bool {
     volume.writable != Some(false) && !facts.uses.as_ref().is_some_and(|uses| uses.read_only)
 }
 
+#[cfg(test)]
+#[path = "decide_sample.rs"]
+mod sample;
 #[cfg(test)]
 #[path = "decide_table.rs"]
 mod table;

@@ -1,221 +1,16 @@
 //! Every rule of [`decide`], a row each.
 
-use std::path::PathBuf;
-
-use super::super::decision::{Create, Decision, Grow, Level, Mount, Purpose, Wish};
+use super::super::decision::{Create, Decision, Grow, Level, Purpose};
 use super::super::doubt::Doubt;
-use super::super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
+use super::super::facts::{Content, Lvm, Pool, There};
 use super::super::reason::Reason;
 use super::decide;
-use crate::fs::Backup;
-use crate::host::DeviceNumber;
-use crate::lvm::{self, Locks, LvLock, Record, Volume};
-use crate::mount::{Row, Table};
+use super::sample::*;
+use crate::lvm::Locks;
 use crate::names::{Bytes, FsType, LvId, LvName};
-use crate::volume::device::Device;
 
 use Decision::{Activate, Bind, Extend, Keep, Look, Ready, Refuse, Resume};
 use FsType::{Btrfs, Ext2, Ext3, Ext4, Xfs};
-
-const GIB: u64 = 1 << 30;
-const NOW: u64 = 1_700_000_000;
-
-/// A change of the facts and the wish of a row, from an active and blank volume that nobody uses,
-/// wanted as ext4 for writing.
-type Change = fn(&mut Facts, &mut Wish);
-
-fn blank() -> Facts {
-    let id = LvId::parse("vg/lv").unwrap();
-    let mut facts = Facts::of(&id, NOW);
-    facts.device = Some(Device {
-        path: id.device(),
-        id,
-        number: DeviceNumber {
-            major: 254,
-            minor: 1,
-        },
-        lv_uuid: "ab".to_owned(),
-    });
-    facts.uses = Some(Uses::default());
-    facts.lvm = Some(Lvm::Volume {
-        volume: Box::new(lvm::sample()),
-        pool: None,
-        unused_table: false,
-    });
-    facts.content = Some(Content::Zero { backup: None });
-    facts
-}
-
-fn wish() -> Wish {
-    Wish {
-        purpose: Purpose::Filesystem,
-        fs: Some(FsType::Ext4),
-        default_fs: FsType::Xfs,
-        read_only: false,
-        by_hand: false,
-        not_allowed: None,
-        pool_limit: 95,
-        create: Create::default(),
-    }
-}
-
-fn uses(facts: &mut Facts) -> &mut Uses {
-    facts.uses.as_mut().unwrap()
-}
-
-fn volume(facts: &mut Facts) -> &mut Volume {
-    match facts.lvm.as_mut().unwrap() {
-        Lvm::Volume { volume, .. } => volume,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn tags(facts: &mut Facts, tags: &str) {
-    volume(facts).record = Record::parse(tags.split(','));
-}
-
-fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
-    let mut row = lvm::sample();
-    row.id = LvId::parse("vg/pool").unwrap();
-    row.data_percent = Some(data);
-    row.metadata_percent = Some(metadata);
-    health.clone_into(&mut row.health);
-    if let Some(Lvm::Volume { pool, .. }) = &mut facts.lvm {
-        *pool = Some(Pool::Seen(Box::new(row)));
-    }
-}
-
-/// A mount of the volume, from a line of mountinfo.
-fn row(at: &str, fs: &str, options: &str, super_options: &str) -> Row {
-    let line = format!("36 1 254:1 / {at} {options} - {fs} /dev/mapper/vg-lv {super_options}");
-    Table::parse(&line).rows()[0].clone()
-}
-
-/// Nodes share its group, and lvmlockd says this of its lock.
-fn shared(facts: &mut Facts, locks: Locks) {
-    volume(facts).lock = Some(LvLock {
-        manager: "sanlock".into(),
-        of: Some("a-b".into()),
-        args: "1.0.0:70254592".into(),
-    });
-    facts.locks = Some(locks);
-}
-
-const ROOM: Bytes = Bytes::new(10 * GIB);
-
-/// It has 1 GiB, is to have 2, and there is room.
-fn larger(facts: &mut Facts, wish: &mut Wish) {
-    volume(facts).size = Bytes::new(GIB);
-    volume(facts).free = ROOM;
-    wish.purpose = Purpose::Size(Bytes::new(2 * GIB));
-}
-
-fn vg_pool() -> LvId {
-    LvId::parse("vg/pool").unwrap()
-}
-
-const POD: &str = "/var/lib/kubelet/pods/1/volumes/k~lvm/a";
-
-fn mounted(facts: &mut Facts, at: &str, options: &str, super_options: &str) {
-    uses(facts).mounts.push(Mounted {
-        row: row(at, "ext4", options, super_options),
-        kubelets: at.starts_with("/var/lib/kubelet"),
-        global: at.contains("/mounts/"),
-    });
-}
-
-fn there(facts: &mut Facts, fs: &str, options: &str, super_options: &str) {
-    uses(facts).there = Some(There::This(row(POD, fs, options, super_options)));
-}
-
-fn found(fs: FsType) -> Filesystem {
-    Filesystem {
-        fs,
-        uuid: "u".to_owned(),
-        covers: Bytes::new(GIB),
-        device: Bytes::new(GIB),
-        half: false,
-    }
-}
-
-fn holds(facts: &mut Facts, fs: FsType, change: fn(&mut Filesystem)) {
-    let mut found = found(fs);
-    change(&mut found);
-    facts.content = Some(Content::Filesystem(found));
-}
-
-fn backup() -> Backup {
-    Backup {
-        offset: 134_217_728,
-        uuid: "u".to_owned(),
-        written: NOW,
-    }
-}
-
-fn data(facts: &mut Facts) {
-    facts.content = Some(Content::Nothing {
-        data_at: Some(0),
-        mark: None,
-        backup: None,
-    });
-}
-
-fn claimed(facts: &mut Facts, hosts: bool) {
-    let by = vec![Elsewhere {
-        pid: 7,
-        command: "app".to_owned(),
-        at: PathBuf::from("/data"),
-        hosts,
-    }];
-    let found = Some((FsType::Ext4, "u".to_owned()));
-    facts.content = Some(Content::Claimed { by, found });
-}
-
-fn is_claimed() -> Vec<Elsewhere> {
-    let mut facts = blank();
-    claimed(&mut facts, false);
-    match facts.content {
-        Some(Content::Claimed { by, .. }) => by,
-        _ => Vec::new(),
-    }
-}
-
-fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
-    let mut mount = Mount {
-        fs,
-        uuid: "u".to_owned(),
-        check: fs.is_ext(),
-        grow: Grow::Not,
-        record: true,
-        elsewhere: Vec::new(),
-    };
-    change(&mut mount);
-    Decision::Mount(mount)
-}
-
-fn make(fs: FsType) -> Decision {
-    Decision::Make { fs, again: false }
-}
-
-fn wrong(found: &str, wanted: FsType) -> Decision {
-    let found = found.to_owned();
-    Decision::Refuse(Reason::WrongType { found, wanted })
-}
-
-fn doubts<const N: usize>(doubts: [Doubt; N]) -> Decision {
-    Decision::Refuse(Reason::Doubts(doubts.into_iter().collect()))
-}
-
-fn held() -> Doubt {
-    Doubt::Held("ext4".to_owned(), "u".to_owned())
-}
-
-fn permit(facts: &mut Facts, doubts: &[Doubt], given: u64) {
-    let tag = lvm::permission_tag(&Doubt::names(doubts), given);
-    volume(facts).record.tags.push(tag.clone());
-    let all = volume(facts).record.tags.join(",");
-    tags(facts, &all);
-}
 
 fn check(table: &[(&str, Change, Decision)]) {
     for (name, change, want) in table {
@@ -275,12 +70,14 @@ fn what_lvm_says() {
     check(&[
         ("LVM does not answer", |f, _| f.lvm = Some(Lvm::Silent("lock".into())), Refuse(Reason::LvmSilent("lock".into()))),
         ("no such group", |f, _| { f.device = None; f.lvm = Some(Lvm::NoGroup); }, Refuse(Reason::NoGroup)),
-        ("no such volume", |f, _| { f.device = None; f.lvm = Some(Lvm::NoVolume); }, Refuse(Reason::NoVolume(None))),
-        ("active, and LVM does not know it", |f, _| f.lvm = Some(Lvm::NoVolume), Refuse(Reason::Unknown)),
-        ("made on demand", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(9)), ..Create::default() }; }, Decision::Create(Bytes::new(9))),
-        ("too large to be made", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(8)), ..Create::default() }; }, Refuse(Reason::TooLarge { size: Bytes::new(9), largest: Bytes::new(8) })),
-        ("no size to make it with", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.create.allowed = true; }, Refuse(Reason::NoSize)),
-        ("not made to be read", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume); w.read_only = true; w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::CreateReadOnly)),
+        ("no such volume", |f, _| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None }); }, Refuse(Reason::NoVolume(None))),
+        ("active, and LVM does not know it", |f, _| f.lvm = Some(Lvm::NoVolume { free: None }), Refuse(Reason::Unknown)),
+        ("made on demand", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None }); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(9)), ..Create::default() }; }, Decision::Create(Bytes::new(9))),
+        ("too large to be made", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None }); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(8)), ..Create::default() }; }, Refuse(Reason::TooLarge { size: Bytes::new(9), largest: Bytes::new(8) })),
+        ("made out of the reserve", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: Some(Bytes::new(9)) }); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(9), ..Create::default() }; }, Refuse(Reason::Reserve { more: Bytes::new(1), free: Bytes::new(9), reserve: Bytes::new(9) })),
+        ("made beside the reserve", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: Some(Bytes::new(9)) }); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(8), ..Create::default() }; }, Decision::Create(Bytes::new(1))),
+        ("no size to make it with", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None }); w.create.allowed = true; }, Refuse(Reason::NoSize)),
+        ("not made to be read", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None }); w.read_only = true; w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::CreateReadOnly)),
         ("not active", |f, _| f.device = None, Activate),
         ("not active, only to be active", |f, w| { f.device = None; w.purpose = Purpose::Device; }, Activate),
         ("a pool", |f, _| volume(f).layout = "thin,pool".into(), Refuse(Reason::Pool)),
@@ -421,12 +218,4 @@ fn it_is_to_be_larger() {
         ("of a full pool", |f, w| { larger(f, w); pool(f, 95.0, 1.0, ""); }, Refuse(Reason::PoolFull { pool: vg_pool(), what: "data", percent: 95.0, limit: 95 })),
         ("suspended by hand", |f, w| { larger(f, w); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),
     ]);
-}
-
-#[test]
-fn the_page_for_who_is_on_call_has_a_row_for_each_reason() {
-    let rows = include_str!("../../docs/on-call.md").lines();
-    let rows = rows.filter_map(|row| row.strip_prefix("| `")?.split_once("` | `"));
-    let words: Vec<&str> = rows.map(|(word, _)| word).collect();
-    assert_eq!(words, <Reason as strum::VariantNames>::VARIANTS);
 }

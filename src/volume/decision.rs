@@ -42,6 +42,8 @@ pub struct Create {
     pub largest: Option<Bytes>,
     /// What the config keeps free in the group.
     pub reserve: Bytes,
+    /// Whether it would be made in a thin pool, which takes nothing from the group.
+    pub thin: bool,
 }
 
 /// What is not known yet and has to be looked at first.

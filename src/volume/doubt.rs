@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::fs::Backup;
+use crate::names::LvId;
 
 /// What says that there was data on a volume on which nothing can be found now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,40 @@ impl Doubt {
             .chars()
             .take(900)
             .collect()
+    }
+
+    /// Why a volume with these is not formatted, and what to do.
+    pub fn message(id: &LvId, doubts: &[Self], me: &str) -> String {
+        let Some((first, more)) = doubts.split_first() else {
+            return format!("{id} is not formatted");
+        };
+        let more: Vec<String> = more.iter().map(ToString::to_string).collect();
+        let also = if more.is_empty() {
+            String::new()
+        } else {
+            format!(" There is also {}.", more.join(", and "))
+        };
+        let go = format!("run `{me} allow-format {id}`");
+        match first {
+            Self::Held(fs, uuid) => format!(
+                "{id} held {fs} {uuid} by its tag, but nothing can be found on it now; it is not \
+                 formatted.{also} Restore it, or if its data may go {go}"
+            ),
+            Self::Mark(what) => format!(
+                "{id} has {what}, though blkid finds nothing whole there: it is damaged, or could not \
+                 be read just now. It is not formatted.{also} Repair or restore it, or if its data may \
+                 go {go}"
+            ),
+            Self::Backup(_) => format!(
+                "{id} looks blank at its beginning, but {first} says that it held data; it is not \
+                 formatted.{also} Repair it (`e2fsck -b`) or restore it, or if its data may go {go}"
+            ),
+            Self::Data(at) => format!(
+                "{id} has data at byte {at} that blkid does not know, where lvcreate leaves nothing but \
+                 zeroes: somebody has written there, as on an encrypted or a raw volume. It is not \
+                 formatted. If that data may go {go}"
+            ),
+        }
     }
 }
 

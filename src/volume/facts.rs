@@ -65,7 +65,10 @@ pub enum Lvm {
     /// It knows no such volume group here.
     NoGroup,
     /// The group has no such volume.
-    NoVolume,
+    NoVolume {
+        /// What the group has free. None: that does not matter.
+        free: Option<Bytes>,
+    },
     Volume {
         volume: Box<Volume>,
         /// Its thin pool. None: it is in none, or it is to be read only.
@@ -132,6 +135,21 @@ pub struct Elsewhere {
     pub at: PathBuf,
     /// Whether that is the host's own use: the namespace of process 1, outside kubelet's directories.
     pub hosts: bool,
+}
+
+impl Elsewhere {
+    /// Several for a message, cut after the third.
+    pub fn list(all: &[Self]) -> String {
+        let names = all.iter().take(3).map(|other| {
+            format!(
+                "{} (pid {}) has it at {}",
+                other.command,
+                other.pid,
+                other.at.display()
+            )
+        });
+        names.collect::<Vec<_>>().join("; ")
+    }
 }
 
 impl Facts {

@@ -85,7 +85,7 @@ impl<'a> Look<'a> {
             match decide(&self.facts, wish) {
                 Decision::Look(level) if level <= most => match level {
                     Level::Uses => self.facts.uses = self.uses()?,
-                    Level::Lvm => self.facts.lvm = Some(self.ask_lvm(!wish.read_only)),
+                    Level::Lvm => self.facts.lvm = Some(self.ask_lvm(wish)),
                     Level::Locks => self.facts.locks = self.locks(),
                     Level::Content => self.facts.content = Some(self.content()),
                 },
@@ -158,16 +158,25 @@ impl<'a> Look<'a> {
         Ok(Some(uses))
     }
 
-    /// Asks LVM for the volume and, if it is to be written, for its thin pool.
-    pub fn ask_lvm(&self, writes: bool) -> Lvm {
+    /// Asks LVM for the volume and, if it is to be written, for its thin pool; and for the group, if
+    /// it is to be made there and some of that is to stay free.
+    pub fn ask_lvm(&self, wish: &Wish) -> Lvm {
         let (host, limit) = (self.host, self.config.limits.query);
         let answer = || -> Result<Lvm> {
             let volume = match lvm::find(host, &self.facts.id, limit)? {
                 lvm::Found::Volume(volume) => volume,
-                lvm::Found::NoVolume => return Ok(Lvm::NoVolume),
+                lvm::Found::NoVolume => {
+                    let create = &wish.create;
+                    if !create.allowed || create.thin || create.reserve.get() == 0 {
+                        return Ok(Lvm::NoVolume { free: None });
+                    }
+                    let group = lvm::find_group(host, self.facts.id.vg(), limit)?;
+                    let free = group.map(|group| Some(group.free));
+                    return Ok(free.map_or(Lvm::NoGroup, |free| Lvm::NoVolume { free }));
+                }
                 lvm::Found::NoGroup => return Ok(Lvm::NoGroup),
             };
-            let pool = match volume.pool.clone().filter(|_| writes) {
+            let pool = match volume.pool.clone().filter(|_| !wish.read_only) {
                 None => None,
                 Some(pool) => {
                     let pool = LvId::new(volume.id.vg().clone(), pool)

@@ -14,6 +14,7 @@ pub mod lock;
 mod look;
 mod make;
 mod reason;
+mod room;
 
 pub use activate::{Job, ensure_not_suspended};
 pub use carry_out::bring_up;

@@ -303,7 +303,7 @@ impl Reason {
                 "{id} holds no filesystem and is a read-only logical volume; to have {fs} made on \
                  it run `lvchange --permission rw {id}`"
             ),
-            Self::Doubts(doubts) => doubted(id, doubts, &me),
+            Self::Doubts(doubts) => Doubt::message(id, doubts, &me),
         }
     }
 }
@@ -342,54 +342,6 @@ const READ_ONLY: &str = "If another pod mounted it read-only, this works when th
     the kernel made it read-only because of an error (`dmesg`), stop the pods that use it and check \
     the filesystem";
 
-fn doubted(id: &LvId, doubts: &[Doubt], me: &str) -> String {
-    let Some((first, more)) = doubts.split_first() else {
-        return format!("{id} is not formatted");
-    };
-    let more: Vec<String> = more.iter().map(ToString::to_string).collect();
-    let also = if more.is_empty() {
-        String::new()
-    } else {
-        format!(" There is also {}.", more.join(", and "))
-    };
-    let go = format!("run `{me} allow-format {id}`");
-    match first {
-        Doubt::Held(fs, uuid) => format!(
-            "{id} held {fs} {uuid} by its tag, but nothing can be found on it now; it is not \
-             formatted.{also} Restore it, or if its data may go {go}"
-        ),
-        Doubt::Mark(what) => format!(
-            "{id} has {what}, though blkid finds nothing whole there: it is damaged, or could not \
-             be read just now. It is not formatted.{also} Repair or restore it, or if its data may \
-             go {go}"
-        ),
-        Doubt::Backup(_) => format!(
-            "{id} looks blank at its beginning, but {first} says that it held data; it is not \
-             formatted.{also} Repair it (`e2fsck -b`) or restore it, or if its data may go {go}"
-        ),
-        Doubt::Data(at) => format!(
-            "{id} has data at byte {at} that blkid does not know, where lvcreate leaves nothing but \
-             zeroes: somebody has written there, as on an encrypted or a raw volume. It is not \
-             formatted. If that data may go {go}"
-        ),
-    }
-}
-
-impl Elsewhere {
-    /// Several for a message, cut after the third.
-    pub fn list(all: &[Self]) -> String {
-        let names = all.iter().take(3).map(|other| {
-            format!(
-                "{} (pid {}) has it at {}",
-                other.command,
-                other.pid,
-                other.at.display()
-            )
-        });
-        names.collect::<Vec<_>>().join("; ")
-    }
-}
-
 #[derive(Debug)]
 pub struct Refusal {
     message: String,
@@ -412,3 +364,16 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_for_who_is_on_call_has_a_row_for_each_reason() {
+        let rows = include_str!("../../docs/on-call.md").lines();
+        let rows = rows.filter_map(|row| row.strip_prefix("| `")?.split_once("` | `"));
+        let words: Vec<&str> = rows.map(|(word, _)| word).collect();
+        assert_eq!(words, <Reason as strum::VariantNames>::VARIANTS);
+    }
+}

@@ -172,4 +172,10 @@ fn a_name_for_people_comes_and_goes_with_the_driver() {
     refused.stderr(says("is there already"));
     run("uninstall", &[]).success();
     assert_eq!(fs::read_to_string(&link).unwrap(), "theirs");
+    fs::remove_file(&link).unwrap();
+    symlink("elsewhere", &link).unwrap();
+    let refused = run("install", &["--link"]).failure();
+    refused.stderr(says("does not lead to this driver"));
+    run("uninstall", &[]).success();
+    assert_eq!(fs::read_link(&link).unwrap(), Path::new("elsewhere"));
 }
