@@ -273,9 +273,8 @@ fn health(walk: &Walk, volume: &Volume, suspended: bool) -> String {
 
 /// Whether a pool has less left than the driver wants for writing.
 fn is_full(walk: &Walk, pool: &Volume) -> bool {
-    let limit = f64::from(walk.config.thin_pool_limit);
-    let over = |percent: Option<f64>| percent.is_some_and(|percent| percent >= limit);
-    pool.is_pool() && (over(pool.data_percent) || over(pool.metadata_percent))
+    let mut filled = pool.filled_to(walk.config.thin_pool_limit);
+    pool.is_pool() && filled.next().is_some()
 }
 
 impl Line {

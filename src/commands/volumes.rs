@@ -127,19 +127,18 @@ fn look_at_volume(checks: &mut Checks, host: &Host, config: &Config, volume: &Vo
             format!("{} check {id}", own_name()),
         );
     }
-    let limit = f64::from(config.thin_pool_limit);
-    for (what, percent, option) in [
-        ("data", volume.data_percent, "--size"),
-        ("metadata", volume.metadata_percent, "--poolmetadatasize"),
-    ] {
-        if let Some(percent) = percent.filter(|p| volume.is_pool() && *p >= limit) {
-            warn(
-                "pool-full",
-                format!("its {what} is {percent:.1} % full (limit {limit} %)"),
-                "nothing new is formatted or mounted for writing in it",
-                format!("lvextend {option} +1g {id}"),
-            );
-        }
+    let limit = config.thin_pool_limit;
+    for (what, percent) in volume.filled_to(limit).filter(|_| volume.is_pool()) {
+        let option = match what {
+            "data" => "--size",
+            _ => "--poolmetadatasize",
+        };
+        warn(
+            "pool-full",
+            format!("its {what} is {percent:.1} % full (limit {limit} %)"),
+            "nothing new is formatted or mounted for writing in it",
+            format!("lvextend {option} +1g {id}"),
+        );
     }
     if volume.active && !volume.is_pool() && matches!(Device::find(host.kernel, id), Ok(None)) {
         let finding = format!("active, but {} is missing", id.device().display());

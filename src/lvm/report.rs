@@ -61,6 +61,18 @@ impl Volume {
     pub fn is_in(&self, pool: &Self) -> bool {
         self.pool.as_ref() == Some(pool.id.lv()) && self.id.vg() == pool.id.vg()
     }
+
+    /// What of a pool is filled to this percentage or more, and how far.
+    pub fn filled_to(&self, limit: u8) -> impl Iterator<Item = (&'static str, f64)> {
+        let parts = [
+            ("data", self.data_percent),
+            ("metadata", self.metadata_percent),
+        ];
+        let parts = parts
+            .into_iter()
+            .filter_map(|(what, percent)| Some((what, percent?)));
+        parts.filter(move |(_, percent)| *percent >= f64::from(limit))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -56,19 +56,13 @@ fn beyond(size: Bytes, more: Bytes, free: Option<Bytes>, allowed: &Create) -> Op
 /// What speaks against writing to a volume of this thin pool.
 pub fn of_pool(pool: &Volume, wish: &Wish) -> Option<Reason> {
     let limit = wish.pool_limit;
-    let fills = [
-        ("data", pool.data_percent),
-        ("metadata", pool.metadata_percent),
-    ];
-    for (what, percent) in fills {
-        if let Some(percent) = percent.filter(|percent| *percent >= f64::from(limit)) {
-            return Some(Reason::PoolFull {
-                pool: pool.id.clone(),
-                what,
-                percent,
-                limit,
-            });
-        }
+    if let Some((what, percent)) = pool.filled_to(limit).next() {
+        return Some(Reason::PoolFull {
+            pool: pool.id.clone(),
+            what,
+            percent,
+            limit,
+        });
     }
     // "out_of_data", "metadata_read_only", "failed", …: kernel and LVM have seen it break.
     (!pool.health.is_empty() && !pool.health.contains("partial")).then(|| Reason::PoolUnwell {
