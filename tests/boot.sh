@@ -83,7 +83,7 @@ need_guest() {
     # It sees this machine's files, so that is installed here.
     need lvs:lvm2 thin_check:thin-provisioning-tools mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs \
         mkfs.btrfs:btrfs-progs udevadm:udev lsblk:util-linux modprobe:kmod busybox:busybox-static \
-        cryptsetup:cryptsetup-bin mkfs.vfat:dosfstools
+        mkfs.vfat:dosfstools
     ACCEL=(--disable-kvm)
     [ "${MACHINE:-}" != uml ] || need linux.uml:user-mode-linux
     if [ "${MACHINE:-}" != uml ] && [ -e /dev/kvm ]; then

@@ -25,8 +25,8 @@ need_suites() {
 files_of() { FILES=$CACHE/debian-$1; }
 
 make_suite() {
-    local suite=$1 mirror packages="btrfs-progs busybox-static cryptsetup-bin dosfstools e2fsprogs fdisk hostname"
-    packages+=" iproute2 kmod lvm2 mdadm mount procps strace thin-provisioning-tools udev"
+    local suite=$1 mirror packages="btrfs-progs busybox-static dosfstools e2fsprogs fdisk hostname"
+    packages+=" iproute2 kmod lvm2 mount procps strace thin-provisioning-tools udev"
     packages+=" user-mode-linux util-linux xfsprogs"
     say "making the files of Debian $suite in $FILES, which takes some minutes"
     # The mirror that this machine itself uses; without one, debootstrap knows one.

@@ -112,20 +112,6 @@ fn what_a_global_mount_hid_stays_when_the_last_pod_clears_it() {
 }
 
 #[test]
-fn a_volume_that_was_removed_by_force_is_unmounted_too() {
-    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "forced");
-    let before = mounts();
-    node.up("pod", &volume);
-    // It is in use, so what dmsetup can do is to put an error in its place, and forget it later.
-    lenient(
-        "dmsetup",
-        &["remove", "--force", "--deferred", "forced-data"],
-    );
-    node.down("pod", &volume);
-    assert_eq!(mounts(), before);
-}
-
-#[test]
 fn a_global_mount_that_a_pod_still_uses_is_not_unmounted() {
     let (node, _group, volume) = Node::with_data(Mode::Attach, "inuse");
     let dir = node.up("pod", &volume);

@@ -15,14 +15,9 @@ kill -KILL $PPID"#;
 /// A file of the removed volume's.
 const THEIRS: &str = "theirs";
 
-/// lvcreate has wiped the volume, but the driver dies before it can go on.
-const KILLED_LATER: &str = r#"[ -e $HERE/go ] && exec $REAL "$@"
-$REAL "$@"
-kill -KILL $PPID"#;
-
 /// Where a removed volume held this filesystem, a call makes a new one and is killed with lvcreate.
-fn cut_short(name: &str, lvcreate: &str, left: &str) -> (Node, Group, Volume) {
-    let tools = Tools::new().put("lvcreate", lvcreate);
+fn cut_short(name: &str, left: &str) -> (Node, Group, Volume) {
+    let tools = Tools::new().put("lvcreate", KILLED);
     let lines = format!("{}[volume_group.{name}]\ncreate = true\n", tools.config());
     let node = Node::with_config(Mode::MountOnly, &lines);
     let group = Group::new(name);
@@ -54,7 +49,7 @@ fn is_refused(node: &Node, group: &Group, volume: &Volume, held: &str) {
 fn what_a_removed_volume_held_is_not_shown() {
     for left in ["ext4", "xfs"] {
         let name = format!("tenants{left}");
-        let (node, group, volume) = cut_short(&name, KILLED, left);
+        let (node, group, volume) = cut_short(&name, left);
         // As after a reboot.
         group.lv("lvchange", &["-an"], "data");
         is_refused(&node, &group, &volume, left);
@@ -79,14 +74,6 @@ fn an_orphaned_lvcreate_is_waited_for() {
     assert_eq!(group.tags("data"), "flexvolume.new");
     drop(orphan);
     node.up("pod", &volume);
-    group.assert_recorded("data", "ext4");
-}
-
-#[test]
-fn a_volume_that_was_wiped_in_time_is_made_as_any_other() {
-    let (node, group, volume) = cut_short("later", KILLED_LATER, "xfs");
-    let dir = node.up("pod", &volume);
-    assert!(!dir.join(THEIRS).exists());
     group.assert_recorded("data", "ext4");
 }
 

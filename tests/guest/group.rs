@@ -61,14 +61,6 @@ impl Group {
         Volume::new(self, lv)
     }
 
-    /// Makes many linear volumes in one process, which is much quicker.
-    pub fn linears(&self, lvs: &[String], size: &str) {
-        let line = |lv| format!("lvcreate -qq -y -W y -n {lv} -L {size} {}", self.name);
-        let lines: Vec<_> = lvs.iter().map(line).collect();
-        let mut shell = assert_cmd::Command::new("lvm");
-        shell.write_stdin(lines.join("\n")).assert().success();
-    }
-
     /// Makes a thin pool of 600 MiB.
     pub fn pool(&self) {
         let make = "lvcreate -qq -y --type thin-pool -Z n -n pool -L 600m";

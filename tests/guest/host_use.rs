@@ -151,56 +151,10 @@ fn a_volume_below_another_device_is_no_pods() {
     refused_to_pods(&node, &volume, reason);
     run("dmsetup", &["remove", "ontop"]);
 
-    let volume = group.linear("luks", "32m");
-    let key = "/run/hostholder.key";
-    fs::write(key, "not a secret").unwrap();
-    let device = volume.device();
-    let quick = "--batch-mode --type luks2 --pbkdf pbkdf2 --pbkdf-force-iterations 1000";
-    let with_key = format!("--key-file {key} {device}");
-    sh(&format!("cryptsetup luksFormat {quick} {with_key}"));
-    sh(&format!("cryptsetup open {with_key} opened"));
-    run("udevadm", &["settle"]);
-    refused_to_pods(&node, &volume, reason);
-    run("cryptsetup", &["close", "opened"]);
-
     let volume = group.linear("disk", "64m");
     let scan = "-qq -y --config devices/scan_lvs=1";
     sh(&format!("vgcreate {scan} inner {}", volume.device()));
     sh(&format!("lvcreate {scan} -n lv -L 8m inner"));
     refused_to_pods(&node, &volume, reason);
     sh(&format!("vgchange {scan} -an inner"));
-}
-
-/// An array of one volume, made as mdadm(8) makes it: through /sys.
-#[test]
-fn a_volume_in_an_array_is_no_pods() {
-    let group = Group::new("hostmd");
-    let volume = group.linear("member", "32m");
-    run("mkfs.ext4", &["-q", &volume.device()]);
-    run("modprobe", &["-a", "md_mod", "raid1"]);
-    let set = |path: &str, value: &str| {
-        fs::write(path, value).unwrap_or_else(|e| panic!("{value} > {path}: {e}"));
-    };
-    set("/sys/module/md_mod/parameters/new_array", "md_hostmd");
-    let md = |name: &str| format!("/sys/block/md_hostmd/md/{name}");
-    let number = run(
-        "lsblk",
-        &["--noheadings", "-o", "MAJ:MIN", &volume.device()],
-    );
-    let link = fs::canonicalize(volume.device()).unwrap();
-    let slot = format!("dev-{}/slot", link.file_name().unwrap().to_str().unwrap());
-    for (name, value) in [
-        ("metadata_version", "none"),
-        ("level", "raid1"),
-        ("raid_disks", "1"),
-        ("component_size", "32768"),
-        ("new_dev", &number),
-        (&slot, "0"),
-        ("array_state", "readonly"),
-    ] {
-        set(&md(name), value);
-    }
-    let node = Node::new(Mode::MountOnly);
-    refused_to_pods(&node, &volume, "part of another device of this host");
-    set(&md("array_state"), "clear");
 }

@@ -24,14 +24,3 @@ fn the_forms_of_kubernetes_1_2_to_1_5_work_twice_in_a_row() {
         std::fs::remove_dir(&dir).unwrap();
     }
 }
-
-#[test]
-fn a_mount_that_fails_leaves_no_directory_that_was_not_there() {
-    let node = Node::new(Mode::Attach);
-    let group = Group::new("older");
-    let volume = group.linear("swap", "32m");
-    run("mkswap", &[&volume.device()]);
-    let dir = node.pod_dir("pod", &volume);
-    let args = ["mount", text(&dir), &volume.device(), &volume.json()];
-    node.fails(&args, &["swap"]);
-}

@@ -1,7 +1,6 @@
-//! Many calls at once, for one volume and for many, and a call that comes while the mkfs of a
+//! Many calls at once for one volume, and a call that comes while the mkfs of a
 //! killed one still runs: each volume is formatted once.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 
 use crate::prelude::*;
@@ -36,39 +35,6 @@ fn thirty_two_mounts_at_once_make_one_filesystem() {
     std::thread::scope(|scope| {
         for pod in &pods {
             scope.spawn(|| node.down(pod, &volume));
-        }
-    });
-    assert_eq!(mounts(), before);
-}
-
-#[test]
-fn sixteen_volumes_in_one_group_come_up_and_go_down_at_once() {
-    let tools = Tools::new().counting("mkfs.ext4");
-    let node = Node::with_config(Mode::MountOnly, &format!("{}{PATIENT}", tools.config()));
-    let group = Group::new("many");
-    let names: Vec<_> = (0..16).map(|n| format!("data{n}")).collect();
-    group.linears(&names, "16m");
-    let before = mounts();
-    std::thread::scope(|scope| {
-        for name in &names {
-            let (node, volume) = (&node, Volume::new(&group, name));
-            scope.spawn(move || {
-                let dir = node.up("pod", &volume);
-                write_synced(&dir.join("name"), &volume.name);
-            });
-        }
-    });
-    let runs = tools.runs("mkfs.ext4");
-    let different: BTreeSet<_> = runs.iter().collect();
-    assert_eq!((runs.len(), different.len()), (16, 16), "{runs:?}");
-    std::thread::scope(|scope| {
-        for name in &names {
-            let (node, volume) = (&node, Volume::new(&group, name));
-            scope.spawn(move || {
-                let dir = node.pod_dir("pod", &volume);
-                assert_eq!(read(&dir.join("name")), volume.name);
-                node.down("pod", &volume);
-            });
         }
     });
     assert_eq!(mounts(), before);

@@ -78,32 +78,6 @@ fn a_volume_rolled_back_to_before_its_filesystem_is_refused() {
 }
 
 #[test]
-fn a_thin_volume_rolled_back_to_another_filesystem_is_refused() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("thinback");
-    group.pool();
-    group.thin("data", "64m");
-    let volume = filled(&node, &group, "data");
-    let snapshot = ["-s", "-n", "first", "--addtag", &group.tags("data")];
-    group.lv("lvcreate", &snapshot, "data");
-    run("blkdiscard", &["-f", &volume.device()]);
-    node.by_hand(&["allow-format", "thinback/data", "--yes"]);
-    filled(&node, &group, "data");
-    let second = group.tags("data");
-
-    // thin: the snapshot takes the place of its origin. What it brings along is its own record.
-    group.lv("lvconvert", &["--merge"], "first");
-    group.lv("lvchange", &["-ay"], "data");
-    let now = uuid(&volume);
-    if group.tags("data") == second {
-        writes_nothing(&node, &volume, "thin", &[&now, "lvm adopt thinback/data"]);
-        node.by_hand(&["adopt", "thinback/data"]);
-    }
-    assert_eq!(group.tags("data"), format!("flexvolume.fs=ext4:{now}"));
-    assert_eq!(read(&node.up("pod", &volume).join("page")), "data");
-}
-
-#[test]
 fn a_volume_that_gets_the_name_of_another_is_not_formatted() {
     let group = Group::new("renamed");
     for lv in ["data", "other"] {

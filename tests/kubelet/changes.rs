@@ -64,10 +64,7 @@ fn a_wrong_option_is_explained_in_the_event_word_for_word(mode: Mode) {
     let wrong = volume.clone().with("size", "32%s");
     let pod = Pod::writing(&driver, "web", &wrong, "never");
     let text = refusal(mode, &pod.name, "reason: ");
-    let failures = driver.failures();
-    let reason = failures.first().expect("a call has failed");
-    assert!(reason.contains("option size"), "{reason}");
-    assert!(text.ends_with(reason), "{text:?} holds not {reason:?}");
+    assert_word_for_word(&driver, &text, "option size");
     assert_eq!(volume.tags(), "", "nothing was made on it");
     pod.ends();
 }
@@ -77,11 +74,16 @@ fn a_wrong_filesystem_is_explained_in_the_event_word_for_word(mode: Mode) {
     run("mkfs.ext4", &["-q", &volume.device()]);
     let pod = Pod::writing(&driver, "web", &volume.clone().fs("xfs"), "never");
     let text = warning(&pod.name, "reason: ");
+    assert_word_for_word(&driver, &text, " holds ext4, not xfs; ");
+    all_end(&driver, mode, &volume, &[pod]);
+}
+
+/// What kubelet says ends with the reason that the driver gave, and that holds these words.
+fn assert_word_for_word(driver: &Driver, text: &str, words: &str) {
     let failures = driver.failures();
     let reason = failures.first().expect("a call has failed");
-    assert!(reason.contains(" holds ext4, not xfs; "), "{reason}");
+    assert!(reason.contains(words), "{reason}");
     assert!(text.ends_with(reason), "{text:?} holds not {reason:?}");
-    all_end(&driver, mode, &volume, &[pod]);
 }
 
 #[test]

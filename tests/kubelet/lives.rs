@@ -4,34 +4,15 @@ use crate::prelude::*;
 
 in_both_modes! {
     ext4_keeps_its_data
-    xfs_keeps_its_data
 }
 
-/// What kubelet calls for one pod after the other.
-fn calls_for_two_lives(mode: Mode) -> String {
-    let (up, down) = match mode {
-        Mode::Attach => (
-            "attach waitforattach mountdevice mount",
-            "unmount unmountdevice detach",
-        ),
-        Mode::MountOnly => ("mount", "unmount"),
-    };
-    format!("{up} {down} {up} {down}")
-}
-
-fn live_twice(case: &str, mode: Mode, fs: &str) {
-    let _running = shared();
-    let case = mode.case(case);
-    let driver = Driver::new(&case, mode);
-    let volume = match fs {
-        "xfs" => Volume::xfs(&case, "data"),
-        _ => Volume::new(&case, "data").fs(fs),
-    };
+fn ext4_keeps_its_data(mode: Mode) {
+    let (_running, _, driver, volume) = scene("ext4", mode);
     let first = Pod::written(&driver, "web", &volume);
     first.ends();
     volume.is_unmounted();
     let tags = volume.tags();
-    assert!(tags.starts_with(&format!("flexvolume.fs={fs}:")), "{tags}");
+    assert!(tags.starts_with("flexvolume.fs=ext4:"), "{tags}");
 
     // The same pod, by its name.
     let second = Pod::finding(&driver, "web", &volume);
@@ -42,13 +23,12 @@ fn live_twice(case: &str, mode: Mode, fs: &str) {
     }
     assert_eq!(volume.tags(), tags, "made once, not again");
     driver.assert_no_failure();
-    driver.assert_order(&calls_for_two_lives(mode));
-}
-
-fn ext4_keeps_its_data(mode: Mode) {
-    live_twice("ext4", mode, "ext4");
-}
-
-fn xfs_keeps_its_data(mode: Mode) {
-    live_twice("xfs", mode, "xfs");
+    let (up, down) = match mode {
+        Mode::Attach => (
+            "attach waitforattach mountdevice mount",
+            "unmount unmountdevice detach",
+        ),
+        Mode::MountOnly => ("mount", "unmount"),
+    };
+    driver.assert_order(&format!("{up} {down} {up} {down}"));
 }

@@ -33,33 +33,18 @@ fn pods_have_written_when_the_power_goes() {
     fs::write(from_environment("FLEXVOLUME_LVM_BOOT_AGAIN"), "").unwrap();
 }
 
-fn finds_its_data(mode: Mode, fs: &str) {
+#[test]
+fn after_the_power_came_back_each_pod_has_its_data() {
     let _running = shared();
-    let case = mode.case(CASE);
-    let driver = Driver::installed(&case);
-    let volume = Volume::that_is_there(&case, fs);
-    let pod = Pod::that_was_started(&format!("{case}-{fs}"));
-    pod.says("found kept");
-    ending_with(last_call_after_restart(mode), &driver, &volume, &[pod])();
-    driver.assert_no_failure();
-}
-
-#[test]
-fn after_the_power_came_back_ext4_has_its_data_in_attach_mode() {
-    finds_its_data(Mode::Attach, "ext4");
-}
-
-#[test]
-fn after_the_power_came_back_xfs_has_its_data_in_attach_mode() {
-    finds_its_data(Mode::Attach, "xfs");
-}
-
-#[test]
-fn after_the_power_came_back_ext4_has_its_data_in_mount_only_mode() {
-    finds_its_data(Mode::MountOnly, "ext4");
-}
-
-#[test]
-fn after_the_power_came_back_xfs_has_its_data_in_mount_only_mode() {
-    finds_its_data(Mode::MountOnly, "xfs");
+    for mode in BOTH_MODES {
+        let case = mode.case(CASE);
+        let driver = Driver::installed(&case);
+        for fs in FILESYSTEMS {
+            let volume = Volume::that_is_there(&case, fs);
+            let pod = Pod::that_was_started(&format!("{case}-{fs}"));
+            pod.says("found kept");
+            ending_with(last_call_after_restart(mode), &driver, &volume, &[pod])();
+        }
+        driver.assert_no_failure();
+    }
 }

@@ -163,58 +163,30 @@ fn a_pod_that_went_meanwhile_leaves_no_mount_and_no_active_volume() {
     }
 }
 
-/// What becomes of the driver and of mkfs when kubelet is killed.
-#[derive(Clone, Copy, Debug)]
-enum Fate {
-    /// Both go on.
-    GoOn,
-    /// mkfs goes on without the driver.
-    DriverDies,
-    /// The service manager kills all that kubelet has started.
-    AllDie,
-}
-
+/// The service manager kills all that kubelet has started, mkfs among it.
 #[test]
-fn a_mkfs_that_was_going_on_ends_well() {
+fn a_mkfs_that_was_killed_with_kubelet_is_made_again() {
     let _kubelet = alone();
-    let mut makings = Vec::new();
-    let mut lives = Vec::new();
-    for mode in BOTH_MODES {
-        for fate in [Fate::GoOn, Fate::DriverDies, Fate::AllDie] {
-            let case = mode.case(&format!("making-{fate:?}").to_lowercase());
-            let gate = Gate::new(&case);
-            let driver = gate.driver(&case, mode);
-            let volume = Volume::new(&case, "data");
-            let pods = vec![Pod::writing(&driver, "web", &volume, "kept")];
-            makings.push((fate, gate, case));
-            lives.push(Life {
-                mode,
-                driver,
-                volume,
-                pods,
-            });
-        }
-    }
-    for (_, gate, _) in &makings {
-        gate.is_reached();
-    }
+    let start = |mode: Mode| {
+        let case = mode.case("making");
+        let gate = Gate::new(&case);
+        let driver = gate.driver(&case, mode);
+        let volume = Volume::new(&case, "data");
+        let pods = vec![Pod::writing(&driver, "web", &volume, "kept")];
+        let life = Life {
+            mode,
+            driver,
+            volume,
+            pods,
+        };
+        (gate, life)
+    };
+    let (gates, mut lives): (Vec<_>, Vec<_>) = BOTH_MODES.into_iter().map(start).unzip();
+    gates.iter().for_each(Gate::is_reached);
     kill_kubelet();
-    for (fate, _, case) in &makings {
-        let (recorder, real, mkfs) = (
-            format!("exec/{case}~lvm/"),
-            format!("drivers/{case}~lvm"),
-            format!("/gate-{case}/mkfs"),
-        );
-        match fate {
-            Fate::GoOn => {}
-            Fate::DriverDies => kill_all(&[&recorder, &real]),
-            Fate::AllDie => kill_all(&[&recorder, &real, &mkfs]),
-        }
-    }
+    kill_all(&["exec/making-", "drivers/making-", "/gate-making-"]);
     start_kubelet();
-    for (_, gate, _) in &makings {
-        gate.open();
-    }
+    gates.iter().for_each(Gate::open);
     for life in &lives {
         life.pods[0].says("written");
     }

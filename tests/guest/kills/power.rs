@@ -1,8 +1,7 @@
 //! The power goes while calls are under way, each of them stopped at another step. This takes two
 //! boots on the same disk: the first ends by cutting the power, the second repeats the calls, as
-//! kubelet would. All steps of all calls take many such rounds.
+//! kubelet would.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -12,29 +11,19 @@ use super::steps::{Cut, Step, Steps, Victim};
 use super::{Sample, name_of, say};
 use crate::prelude::*;
 
-/// How many different calls are under way in a sample, and how many of each.
+/// How many different calls are under way, if not all, and at how many steps each.
 const SAMPLE: (usize, usize) = (2, 3);
-/// How many calls are under way in a round when all steps are tried.
-const ROUND: usize = 48;
 /// Of the disk each volume group gets its own part: a stopped LVM command holds the group's lock.
 const PART: usize = 768 << 20;
 
-/// The disk that outlives the power-off, and the file that tells the second boot what to look for.
+/// The disk that outlives the power-off.
 fn disk() -> String {
     std::env::var("FLEXVOLUME_LVM_POWER_DISK").unwrap()
 }
 
-fn file(extension: &str) -> PathBuf {
-    PathBuf::from(std::env::var_os("FLEXVOLUME_LVM_BOOT_AGAIN").unwrap()).with_extension(extension)
-}
-
+/// The file that tells the second boot what to look for.
 fn manifest() -> PathBuf {
-    file("cut")
-}
-
-/// What earlier rounds did: a line for each step, and one for each call whose steps are all done.
-fn rounds() -> PathBuf {
-    file("rounds")
+    PathBuf::from(std::env::var_os("FLEXVOLUME_LVM_BOOT_AGAIN").unwrap()).with_extension("cut")
 }
 
 /// The device of the part of the disk with this number.
@@ -56,49 +45,17 @@ fn lv_of(group: &Group) -> String {
     format!("of-{}", group.name)
 }
 
-/// The steps of a sample, or of one round of all: those that no earlier round had. The file of
-/// rounds is gone when there are no more.
+/// Some steps of some calls; of all calls with `--full`.
 fn choose() -> Vec<(Scene, Step)> {
     let mut sample = Sample::new();
     let mut scenes = scenes();
     scenes.retain(is_repeated);
-    if !sample.full {
-        let scenes = sample.of(scenes, SAMPLE.0).into_iter();
-        let mut steps_of = |scene| {
-            let all = find(scene, true);
-            [(); SAMPLE.1].map(|()| (scene, sample.one_of(&all)))
-        };
-        return scenes.flat_map(&mut steps_of).collect();
-    }
-    let mut done = fs::read_to_string(rounds()).unwrap_or_default();
-    let only = std::env::var("FLEXVOLUME_LVM_CALLS").ok();
-    let mut chosen = Vec::new();
-    for scene in scenes {
-        let name = name_of(scene);
-        let is_wanted = only.as_ref().is_none_or(|only| only.contains(&name));
-        if !is_wanted || done.lines().any(|line| line == name) {
-            continue;
-        }
-        let mut left = find(scene, scene.is_first_of_its_kind());
-        left.retain(|step| !done.lines().any(|line| line == format!("{name}: {step}")));
-        if let Ok(only) = std::env::var("FLEXVOLUME_LVM_STEP") {
-            left.retain(|step| step.to_string().contains(&only));
-        }
-        let room = left.len().min(ROUND - chosen.len());
-        if room == left.len() {
-            writeln!(done, "{name}").unwrap();
-        }
-        for step in left.into_iter().take(room) {
-            writeln!(done, "{name}: {step}").unwrap();
-            chosen.push((scene, step));
-        }
-        if chosen.len() == ROUND {
-            fs::write(rounds(), done).unwrap();
-            return chosen;
-        }
-    }
-    let _ = fs::remove_file(rounds());
-    chosen
+    let scenes = sample.of(scenes, SAMPLE.0).into_iter();
+    let mut steps_of = |scene| {
+        let all = find(scene);
+        [(); SAMPLE.1].map(|()| (scene, sample.one_of(&all)))
+    };
+    scenes.flat_map(&mut steps_of).collect()
 }
 
 #[test]
@@ -149,13 +106,13 @@ fn cut(scene: Scene, step: &Step, group: &Group) -> (String, bool) {
 }
 
 /// The steps of a call, found on another group: each of the disk's is for one volume.
-fn find(scene: Scene, inside_lvm: bool) -> Vec<Step> {
+fn find(scene: Scene) -> Vec<Step> {
     let name = name_of(scene);
     let steps = Steps::new(&name);
     let scratch = Group::new(&format!("of{name}"));
     let node = scene.node(&Steps::dir_of(&name), &scratch.name);
     let mut found = 0;
-    let mut all = steps.find(&node, inside_lvm, || {
+    let mut all = steps.find(&node, true, || {
         found += 1;
         let stage = scene.stage(&node, &scratch.name, &format!("lv{found}"));
         scene.prepare(&node, &scratch, &stage);

@@ -1,0 +1,156 @@
+# shellcheck shell=bash
+# Sourced by tests/run.sh: the guests that the tests on real LVM run in, one at a time or two.
+
+# What differs between versions of LVM, util-linux, filesystems and kernel is in these tests.
+VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: call_outs:: sigterm_in_mkfs)
+SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
+CALLS=${FLEXVOLUME_LVM_CALLS:+FLEXVOLUME_LVM_CALLS=${FLEXVOLUME_LVM_CALLS@Q}}
+
+# Prints the versions of what the driver runs, for a shell in a guest.
+VERSIONS="for tool in 'lvm version' 'mount -V' 'mke2fs -V' 'mkfs.xfs -V' 'btrfs version' 'uname -r'; do
+    \$tool 2>&1 | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1; done"
+
+# in_guest HALF COMMAND: boots a guest on both disks of a half, with what its tests want to know.
+in_guest() {
+    local half=$1
+    # A case itself says what is active: udev's rules for LVM and md would activate, and lock, what
+    # they like.
+    boot "$half" "$GUEST_LIMIT" "modprobe -a loop dm-mod; cd /run
+        mkdir -p udev/rules.d; touch udev/rules.d/{64-md-raid-assembly,69-lvm}.rules; udevadm control --reload
+        export FLEXVOLUME_LVM_DRIVER=$half/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$half/again
+        export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED
+        ${FULL:+export FLEXVOLUME_LVM_FULL=1}
+        ${CALLS:+export $CALLS}
+        $VERSIONS > $half/versions
+        $2" "$half/disk" "$half/power"
+}
+
+# cases HALF LOG NAME…: runs the tests of these names in a guest. The names go there in a file:
+# the kernel's command line is too short for them.
+cases() {
+    local half=$1
+    local log=$half/$2
+    shift 2
+    printf '%s\n' "$@" > "$half/names"
+    # By whole lines: the other half prints too.
+    if ! in_guest "$half" "$half/guest --test-threads=1 --exact \$(cat $half/names)" |
+        tee "$log" | sed -u "s/^/${half##*/}: /"; then
+        # libtest has said what failed in the cases; the kernel may know why.
+        say "the console of ${half##*/}"
+        cat "$half/console"
+        return 1
+    fi
+}
+
+# power_cut HALF LOG NAME: leaves calls under way in a guest, and resets it. What it printed may be
+# lost then, so that goes into a file; its exit status is lost for certain.
+power_cut() {
+    in_guest "$1" "$1/guest --test-threads=1 --exact $3 > $1/printed 2>&1
+        cut_power" || true
+    tee "$1/$2" < "$1/printed"
+    grep -q '^test result: ok' "$1/$2"
+}
+
+# named PATTERN OR OPTION OF LIBTEST…: prints the names of the tests that it chooses.
+named() { "$DIR/guest" --list "$@" | sed -n 's/: test$//p'; }
+
+# half SUITE-NUMBER TEST…: runs them in a guest of their own, on the files of that Debian, or on this
+# machine's if the suite is "guest". What goes on after a power-off takes another boot.
+half() {
+    local half=$DIR/$1 suite=${1%-*} name first=() cut=() later=()
+    shift
+    [ "$suite" = guest ] || files_of "$suite"
+    mkdir "$half"
+    cp "$DIR/guest" "$DIR/lvm" "$half/"
+    truncate -s 4G "$half/disk"
+    truncate -s 40G "$half/power"
+    for name in "$@"; do
+        case $name in
+            *::after_the_reboot_*) ;;
+            *::when_the_power_goes_calls_*)
+                cut+=("$name")
+                later+=("$(named after_the_reboot_calls_)")
+                ;;
+            *) first+=("$name") ;;
+        esac
+    done
+    if [ ${#first[@]} -gt 0 ]; then
+        say "${half##*/}: ${#first[@]} tests on real LVM"
+        if ! cases "$half" 1.log "${first[@]}" &&
+            ! once_more "$suite" "$half/1.log" cases "$half" 4.log; then
+            failed "${half##*/}"
+            rm -f "$half/4.log" # They count once.
+        fi
+    fi
+    [ ${#cut[@]} = 0 ] || step "${half##*/}" power_cut "$half" 2.log "${cut[@]}"
+    [ ${#later[@]} = 0 ] || step "${half##*/}" cases "$half" 3.log "${later[@]}"
+}
+
+# at_once COMMAND…: runs it beside what runs, once there is a processor for it.
+at_once() {
+    while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+    { "$@" || failed "$1 $2"; } &
+}
+
+# guest [CASE…]: two guests at once, with half of the tests each if there are many.
+guest() {
+    local tests suite all other
+    need strace:strace
+    need_guest
+    [ -n "${SUITE:-}" ] || SUITES=(guest)
+    tests=$(artifact --test guest)
+    [ -n "$tests" ] || die "the tests for the guest did not build"
+    install "$tests" "$DIR/guest"
+    install "$DRIVER" "$DIR/lvm"
+    for suite in "${SUITES[@]}"; do
+        if [ $# = 0 ] && [ "$suite" != "${SUITES[0]}" ]; then
+            mapfile -t all < <(for part in "${VERSIONED[@]}"; do
+                named "$part" | grep . || failed "no test in the guest is called $part"
+            done)
+        else
+            mapfile -t all < <(named "$@")
+        fi
+        # The one with the reboots gets fewer.
+        mapfile -t other < <(printf '%s\n' "${all[@]}" | grep -v '::power::' | awk 'NR % 5 < 3')
+        if [ ${#all[@]} -ge 10 ]; then
+            mapfile -t all < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${other[@]}")")
+            at_once half "$suite-2" "${other[@]}"
+        fi
+        at_once half "$suite-1" "${all[@]}"
+    done
+    wait
+    for suite in "${SUITES[@]}"; do
+        cat "$DIR/$suite"-?/*.log > "$DIR/$suite.log"
+        count "$suite" "$DIR/$suite.log" "$DIR/$suite-1/versions"
+    done
+}
+
+# shared [CASE…]: two guests at once. The tests run here, and tell the guests what to do.
+shared() {
+    local SUITE='' FILES='' MACHINE=uml tests here=$DIR/shared disk=/dev/shm/${DIR##*/}
+    need_guest
+    need_lockd
+    tests=$(artifact --test shared)
+    [ -n "$tests" ] || die "the tests for two nodes did not build"
+    mkdir "$here"
+    install "$DRIVER" "$here/lvm"
+    # In memory: its leases are made of many small writes.
+    ln -s "$disk" "$here/disk"
+    # Each guest ends when the tests do.
+    shared_cases "$here" shared.log "$tests" "$@" || {
+        tail -n 20 "$here"/?/printed
+        once_more shared "$DIR/shared.log" shared_cases "$here" shared-2.log "$tests" --exact ||
+            failed shared
+    }
+    as_root rm -f "$disk"
+    cat "$DIR/shared-2.log" >> "$DIR/shared.log" 2> /dev/null || true
+    count shared "$DIR/shared.log"
+}
+
+shared_cases() {
+    local here=$1 log=$2
+    shift 2
+    say "two nodes on one disk"
+    logged "$DIR/$log" as_root env FLEXVOLUME_LVM_SHARED="$here" FLEXVOLUME_LVM_LOCKD="$LOCKD" \
+        timeout --kill-after=10 "$GUEST_LIMIT" "$@" --test-threads=1
+}
