@@ -117,7 +117,7 @@ fn look_at_host(checks: &mut Checks, host: &Host) {
 fn problem_of_locks(host: &Host) -> Option<String> {
     let (kernel, dir) = (host.kernel, Path::new(LOCK_DIR));
     if kernel.exists(dir) {
-        return if kernel.is_dir(dir).unwrap_or(false) {
+        return if kernel.is_dir(dir) {
             require_roots(kernel, dir).err()
         } else {
             Some(format!("{LOCK_DIR} is not a directory; remove it"))
@@ -138,7 +138,7 @@ fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
         return;
     };
     let dir = file.parent().unwrap_or(file);
-    if !host.kernel.is_dir(dir).unwrap_or(false) {
+    if !host.kernel.is_dir(dir) {
         checks.add(
             "log",
             Level::Warning,

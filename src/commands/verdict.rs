@@ -265,8 +265,10 @@ fn found(facts: &Facts) -> Vec<String> {
 /// What is on a volume, in words.
 pub fn content_in_words(content: &Content) -> String {
     match content {
-        Content::Zero { .. } => "blank: all that could hold a signature reads as zero".to_owned(),
-        Content::Nothing { .. } => "nothing that blkid knows".to_owned(),
+        Content::Blank { zero: true, .. } => {
+            "blank: all that could hold a signature reads as zero".to_owned()
+        }
+        Content::Blank { .. } => "nothing that blkid knows".to_owned(),
         Content::Filesystem(found) => format!(
             "{} {}, covering {} of {}",
             found.fs, found.uuid, found.covers, found.device

@@ -17,5 +17,5 @@ pub use blkid::{Found, has_several, probe};
 pub use fsck::{check, was_cut_short};
 pub use grow::grow;
 pub use mkfs::mkfs;
-pub use scan::{Backup, Unreadable, scan};
+pub use scan::{Backup, Examination, Unreadable, scan};
 pub use superblock::{Family, read_primary};

@@ -180,17 +180,13 @@ impl Kernel<'_> {
         Ok((bytes(blocks), bytes(used)))
     }
 
-    /// Whether `path` is a directory, not following a link in its last part.
     pub fn exists(&self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok()
     }
 
-    pub fn is_dir(&self, path: &Path) -> io::Result<bool> {
-        match fs::symlink_metadata(path) {
-            Ok(metadata) => Ok(metadata.is_dir()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(e),
-        }
+    /// Whether `path` is a directory, not following a link in its last part.
+    pub fn is_dir(&self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
     }
 
     /// Opens a block device for reading; exclusively, it fails with EBUSY while anything else

@@ -255,7 +255,7 @@ pub fn make_dirs(kernel: &Kernel, dir: &Path) -> Result<()> {
         .make_dirs(dir)
         .with_context(|| format!("making {}", dir.display()))?;
     // A link would let the mount land somewhere else than kubelet thinks.
-    if !kernel.is_dir(dir).unwrap_or(true) {
+    if kernel.link(dir).is_ok() {
         bail!("{} is not a directory; remove it", dir.display());
     }
     Ok(())

@@ -5,16 +5,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 
-use super::create::create;
 use super::decision::{Create, Decision, Purpose, Wish};
 use super::device::{Device, is_in_kernel};
+use super::lock;
 use super::look::Look;
 use super::reason::Refusal;
-use super::{in_use, lock};
 use crate::config::Config;
 use crate::host::{Host, Lock};
-use crate::lvm::{self, Tags, Volume};
+use crate::lvm::{self, Found, Tags, Volume};
 use crate::mount::is_kubelets;
+use crate::names::Bytes;
 use crate::options::Options;
 
 /// What a call that brings a volume up works with.
@@ -173,12 +173,6 @@ impl<'a> Job<'a> {
         Ok((again, lock))
     }
 
-    /// Fails if the device that kubelet hands on is not this volume's: two volumes share a name.
-    pub fn require_same(&self, word: &str, device: &Device) -> Result<()> {
-        let name = self.options.volume_name.as_deref();
-        in_use::require_same(self.host, word, device, name)
-    }
-
     /// Notes kubelet's name of the volume on the volume itself, before it can be mounted. `detach`
     /// and a repeated `unmount` get that name and nothing else, and need it only when they are to
     /// deactivate: if the config says so, or nodes share the group. What fails here is only logged.
@@ -193,7 +187,7 @@ impl<'a> Job<'a> {
             return;
         }
         match lvm::find(host, &device.id, config.limits.query) {
-            Ok(lvm::Found::Volume(volume)) if config.deactivate || volume.lock.is_some() => {
+            Ok(Found::Volume(volume)) if config.deactivate || volume.lock.is_some() => {
                 self.note(&volume);
             }
             Ok(_) => {}
@@ -219,6 +213,30 @@ impl<'a> Job<'a> {
             host.log.about("unnoted", &format!("{error:#}"));
         }
     }
+}
+
+/// Makes the volume if there still is none of its name.
+fn create(job: &Job, size: Bytes) -> Result<()> {
+    let (host, config, options) = (job.host, job.config, job.options);
+    let id = &options.id;
+    let Some(policy) = config.policy(id.vg())? else {
+        bail!("no table of config.toml says how {id} is made");
+    };
+    // Under a lock of the name: the volume has no UUID yet. Another call may have just made it.
+    let lock = lock::hold_name(host.kernel, &id.dm_name(), config.limits.lock)?;
+    if let Found::Volume(_) = lvm::find(host, id, config.limits.query)? {
+        return Ok(());
+    }
+    let pool = options.thin_pool.as_ref().or(policy.thin_pool.as_ref());
+    let made = lvm::create(host, &config.limits, id, size, pool, policy, &lock);
+    if made.is_err()
+        && let Ok(Found::Volume(volume)) = lvm::find(host, id, config.limits.query)
+        && volume.lock.is_some()
+    {
+        // Another node was quicker.
+        return Ok(());
+    }
+    made
 }
 
 /// Fails for a volume that is suspended, because every access to it would wait without end. One

@@ -9,13 +9,14 @@ use super::activate::{Job, ensure_not_suspended};
 use super::decision::{Decision, Grow, Level, Mount};
 use super::device::Device;
 use super::facts::{Elsewhere, There};
+use super::in_use::require_same;
 use super::lock;
 use super::look::Look;
 use super::make::make;
 use super::reason::Refusal;
 use crate::fs;
 use crate::host::Lock;
-use crate::lvm::{self, Volume};
+use crate::lvm;
 use crate::mount::{Row, Source, bind, make_dirs, mount_device, set_read_only};
 use crate::names::FsType;
 use crate::options::MountOptions;
@@ -25,7 +26,7 @@ use crate::options::MountOptions;
 pub fn bring_up(job: &Job, dir: &Path, handed: &str) -> Result<Option<String>> {
     let kernel = job.host.kernel;
     let device = job.ensure_active()?;
-    job.require_same(handed, &device)?;
+    require_same(job, handed, &device)?;
     let wish = job.wish(Some(dir));
     // What stands already needs no lock.
     let mut seen = job.look(Some(dir));
@@ -179,9 +180,17 @@ fn mount_first(
     {
         remarks.push(format!("{} is not grown: {error:#}", device.id));
     }
+    // A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Only a snapshot may share
+    // one: for any other volume it would hide a mix-up.
+    let is_snapshot = volume.role.contains("snapshot");
+    let of_clone = if is_snapshot && fs == FsType::Xfs {
+        "nouuid"
+    } else {
+        ""
+    };
     let mount_options = config
         .mount_options(device.id.vg(), fs)
-        .and(&for_a_clone(&volume, fs)?)
+        .and(&MountOptions::parse(of_clone)?)
         .and(&options.mount_options);
     // A tag that allows mkfs must be gone before there can be data: from here on this call may be
     // killed, and the repeated one finds a mount and looks no further.
@@ -233,15 +242,4 @@ fn mount_first(
         ));
     }
     Ok((!remarks.is_empty()).then(|| remarks.join("; ")))
-}
-
-/// A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Only a snapshot may share
-/// one: for any other volume it would hide a mix-up.
-fn for_a_clone(volume: &Volume, fs: FsType) -> Result<MountOptions> {
-    let is_snapshot = volume.role.contains("snapshot");
-    MountOptions::parse(if is_snapshot && fs == FsType::Xfs {
-        "nouuid"
-    } else {
-        ""
-    })
 }

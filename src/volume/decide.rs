@@ -216,25 +216,7 @@ fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) ->
         },
         Content::Damaged(fs) => Reason::Damaged(*fs),
         Content::Filesystem(found) => return of_filesystem(facts, found, volume, wish),
-        Content::Zero { backup } => {
-            let backup = backup.iter().cloned().map(Doubt::Backup);
-            return of_blank(facts, backup.collect(), volume, wish);
-        }
-        Content::Nothing {
-            data_at,
-            mark,
-            backup,
-        } => {
-            let mark = mark.iter().cloned().map(Doubt::Mark);
-            let backup = backup.iter().cloned().map(Doubt::Backup);
-            let data = data_at.iter().copied().map(Doubt::Data);
-            return of_blank(
-                facts,
-                mark.chain(backup).chain(data).collect(),
-                volume,
-                wish,
-            );
-        }
+        Content::Blank { doubts, .. } => return of_blank(facts, doubts.clone(), volume, wish),
     })
 }
 

@@ -38,7 +38,10 @@ pub fn blank() -> Facts {
         pool: None,
         unused_table: false,
     });
-    facts.content = Some(Content::Zero { backup: None });
+    facts.content = Some(Content::Blank {
+        zero: true,
+        doubts: Vec::new(),
+    });
     facts
 }
 
@@ -140,19 +143,18 @@ pub fn holds(facts: &mut Facts, fs: FsType, change: fn(&mut Filesystem)) {
     facts.content = Some(Content::Filesystem(found));
 }
 
-pub fn backup() -> Backup {
-    Backup {
+pub fn young() -> Doubt {
+    Doubt::Backup(Backup {
         offset: 134_217_728,
         uuid: "u".to_owned(),
         written: NOW,
-    }
+    })
 }
 
 pub fn data(facts: &mut Facts) {
-    facts.content = Some(Content::Nothing {
-        data_at: Some(0),
-        mark: None,
-        backup: None,
+    facts.content = Some(Content::Blank {
+        zero: false,
+        doubts: vec![Doubt::Data(0)],
     });
 }
 

@@ -148,19 +148,18 @@ fn a_filesystem_is_there() {
 #[test]
 #[rustfmt::skip] // a row is a line
 fn nothing_is_there_or_somebody_elses() {
-    let young = || Doubt::Backup(backup());
     check(&[
         ("zero everywhere", |_, _| (), make(Ext4)),
         ("zero everywhere, of no type", |_, w| w.fs = None, make(Xfs)),
-        ("nothing anywhere", |f, _| f.content = Some(Content::Nothing { data_at: None, mark: None, backup: None }), make(Ext4)),
+        ("nothing anywhere", |f, _| f.content = Some(Content::Blank { zero: false, doubts: vec![] }), make(Ext4)),
         ("made by our lvcreate", |f, _| tags(f, "flexvolume.new"), make(Ext4)),
         ("to be read", |_, w| w.read_only = true, Refuse(Reason::BlankReadOnly)),
         ("a read-only volume", |f, _| volume(f).writable = Some(false), Refuse(Reason::BlankReadOnlyVolume(Ext4))),
         ("a read-only device", |f, _| uses(f).read_only = true, Refuse(Reason::BlankReadOnlyVolume(Ext4))),
         ("it held one", |f, _| tags(f, "flexvolume.fs=ext4:u"), doubts([held()])),
-        ("a backup as young as the volume", |f, _| f.content = Some(Content::Zero { backup: Some(backup()) }), doubts([young()])),
+        ("a backup as young as the volume", |f, _| f.content = Some(Content::Blank { zero: true, doubts: vec![young()] }), doubts([young()])),
         ("data", |f, _| data(f), doubts([Doubt::Data(0)])),
-        ("a mark that blkid does not name", |f, _| f.content = Some(Content::Nothing { data_at: None, mark: Some("md".into()), backup: None }), doubts([Doubt::Mark("md".into())])),
+        ("a mark that blkid does not name", |f, _| f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Mark("md".into())] }), doubts([Doubt::Mark("md".into())])),
         ("all of that", |f, _| { data(f); tags(f, "flexvolume.fs=ext4:u"); }, doubts([held(), Doubt::Data(0)])),
         ("what a killed mkfs left", |f, _| { data(f); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
         ("what a killed mkfs left, but it held one", |f, _| tags(f, "flexvolume.making=ext4,flexvolume.fs=ext4:u"), doubts([held()])),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::device::Device;
-use crate::fs::Backup;
+use super::doubt::Doubt;
 use crate::lvm::{Locks, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, LvId};
@@ -86,17 +86,12 @@ pub enum Pool {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// Every place that could hold a signature reads as zero.
-    Zero {
-        backup: Option<Backup>,
-    },
-    /// blkid found nothing, before and after the driver's own reading.
-    Nothing {
-        /// The first byte that is not zero, of those that lvcreate leaves zero.
-        data_at: Option<u64>,
-        /// A mark that blkid should have named.
-        mark: Option<String>,
-        backup: Option<Backup>,
+    Blank {
+        /// Every place that could hold a signature reads as zero. If not, blkid found nothing,
+        /// before and after the driver's own reading.
+        zero: bool,
+        /// What that reading found all the same.
+        doubts: Vec<Doubt>,
     },
     Filesystem(Filesystem),
     /// blkid names this filesystem, but its superblock is not valid.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
+use super::activate::Job;
 use super::device::{Device, volume_of};
 use super::facts::Elsewhere;
 use crate::config::Config;
@@ -33,8 +34,9 @@ pub fn same_name_advice(name: Option<&str>) -> String {
     )
 }
 
-/// Fails if the device that kubelet hands on is not this one: two volumes share the name `name`.
-pub fn require_same(host: &Host, word: &str, device: &Device, name: Option<&str>) -> Result<()> {
+/// Fails if the device that kubelet hands on is not this one: two volumes share a name.
+pub fn require_same(job: &Job, word: &str, device: &Device) -> Result<()> {
+    let Job { host, options, .. } = *job;
     if word.is_empty() {
         return Ok(());
     }
@@ -60,7 +62,7 @@ pub fn require_same(host: &Host, word: &str, device: &Device, name: Option<&str>
     bail!(
         "the device handed on is {other}, but the options name {}. {}",
         device.id,
-        same_name_advice(name)
+        same_name_advice(options.volume_name.as_deref())
     )
 }
 

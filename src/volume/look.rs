@@ -11,10 +11,11 @@ use nix::libc::EBUSY;
 use super::decide::decide;
 use super::decision::{Decision, Level, Wish};
 use super::device::{self, Device, loops_over_devices};
+use super::doubt::Doubt;
 use super::facts::{Content, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
 use super::in_use;
 use crate::config::Config;
-use crate::fs::{self, Found};
+use crate::fs::{self, Examination, Found};
 use crate::host::{DeviceNumber, Host, Kernel};
 use crate::lvm::{self, Locks, Volume};
 use crate::mount::{KubeletPath, Row, Table, is_kubelets, mounted_at};
@@ -257,8 +258,7 @@ impl<'a> Look<'a> {
                 return Ok(unreadable(bad));
             }
             if seen.is_zero {
-                let backup = seen.backup;
-                return Ok(Content::Zero { backup });
+                return Ok(blank(seen));
             }
         }
         let mut found = fs::probe(host, limits, &device.path)?;
@@ -267,18 +267,13 @@ impl<'a> Look<'a> {
             if let Some(bad) = seen.unreadable {
                 return Ok(unreadable(bad));
             }
-            let backup = seen.backup;
             if seen.is_zero {
-                return Ok(Content::Zero { backup });
+                return Ok(blank(seen));
             }
             // A failing disk fails now and then. By now all was read, and lies in the kernel's cache.
             found = fs::probe(host, limits, &device.path)?;
             if found == Found::Nothing && !fs::has_several(host, limits, &device.path)? {
-                return Ok(Content::Nothing {
-                    data_at: seen.written,
-                    mark: seen.signature,
-                    backup,
-                });
+                return Ok(blank(seen));
             }
         }
         Ok(match found {
@@ -302,6 +297,19 @@ impl<'a> Look<'a> {
                 })
             }
         })
+    }
+}
+
+fn blank(seen: Examination) -> Content {
+    let mark = seen.signature.map(Doubt::Mark);
+    let doubts = [
+        mark,
+        seen.backup.map(Doubt::Backup),
+        seen.written.map(Doubt::Data),
+    ];
+    Content::Blank {
+        zero: seen.is_zero,
+        doubts: doubts.into_iter().flatten().collect(),
     }
 }
 

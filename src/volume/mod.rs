@@ -3,7 +3,6 @@
 
 mod activate;
 mod carry_out;
-mod create;
 mod decide;
 mod decision;
 mod device;
@@ -22,5 +21,6 @@ pub use decision::{Decision, Grow, Level, Purpose, Wish};
 pub use device::{Device, is_swap, volume_of};
 pub use doubt::Doubt;
 pub use facts::{Content, Elsewhere, Facts, Lvm, Pool};
+pub use in_use::require_same;
 pub use look::Tables;
 pub use reason::{Reason, Refusal};
