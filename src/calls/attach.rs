@@ -1,6 +1,7 @@
 use anyhow::Result;
 
 use super::is_here;
+use super::release::give_up;
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::options::Options;
@@ -28,7 +29,10 @@ pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Resul
         }
         Err(error) => match error.downcast_ref::<Refusal>() {
             Some(refusal) if refusal.reason == Reason::NoGroup => Ok(elsewhere),
-            _ => Err(error),
+            _ => {
+                give_up(host, config, &options.id);
+                Err(error)
+            }
         },
     }
 }

@@ -2,7 +2,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::config::Loaded;
+use super::release::give_up;
+use crate::config::{Config, Loaded};
 use crate::fs::grow;
 use crate::host::Host;
 use crate::lvm;
@@ -16,6 +17,8 @@ use crate::volume::{Decision, Job, Purpose, Refusal, Wish, ensure_not_suspended}
 ///
 /// Never shrinks, and may be repeated. Both call-outs do both, because the controller never makes
 /// the second: without this nobody would grow the volume itself.
+///
+/// In a shared group, a volume that is not mounted here is not kept.
 pub fn run(
     host: &Host,
     config: &Loaded,
@@ -24,6 +27,18 @@ pub fn run(
     size: Bytes,
 ) -> Result<Reply> {
     let config = config.require()?;
+    let grown = grow_all(host, config, options, dir, size);
+    give_up(host, config, &options.id);
+    grown
+}
+
+fn grow_all(
+    host: &Host,
+    config: &Config,
+    options: &Options,
+    dir: &Path,
+    size: Bytes,
+) -> Result<Reply> {
     let job = Job::new(host, config, options);
     let device = job.ensure_active()?;
     let (device, lock) = job.hold_active(device)?;

@@ -14,10 +14,8 @@ use crate::volume::{Device, is_swap, lock};
 
 /// Deactivates the volumes that kubelet knows by this name, as [`release`] does.
 pub fn release_named(host: &Host, config: &Config, name: &str, asked: bool) -> Result<()> {
-    for id in volumes_named(host, config, name) {
-        if let Some(device) = Device::find(host.kernel, &id)? {
-            release(host, config, &device, asked, config.limits.lock)?;
-        }
+    for id in volumes_named(host, config, name)? {
+        release(host, config, &id, asked, config.limits.lock)?;
     }
     Ok(())
 }
@@ -25,31 +23,32 @@ pub fn release_named(host: &Host, config: &Config, name: &str, asked: bool) -> R
 /// Gives a volume of a shared group back that could not be brought up here, since its pod may go to
 /// another node. While another call works on it, it stays.
 pub fn give_up(host: &Host, config: &Config, id: &LvId) {
-    let released = || match Device::find(host.kernel, id)? {
-        Some(device) => release(host, config, &device, false, Duration::ZERO),
-        None => Ok(()),
-    };
-    if let Err(error) = released() {
+    if let Err(error) = release(host, config, id, false, Duration::ZERO) {
         host.log.about("left-active", &format!("{error:#}"));
     }
 }
 
 /// kubelet gives the name of the volume; a person may give the device.
-fn volumes_named(host: &Host, config: &Config, volume: &str) -> Vec<LvId> {
+fn volumes_named(host: &Host, config: &Config, volume: &str) -> Result<Vec<LvId>> {
     if let Some(id) = LvId::from_device(volume) {
-        return vec![id];
+        return Ok(vec![id]);
     }
     let Some(tag) = lvm::volume_tag(volume) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
-    let found = lvm::tagged(host, &tag, config.limits.query).unwrap_or_else(|error| {
-        host.log.about("left-active", &format!("{error:#}"));
-        Vec::new()
-    });
+    let found = match lvm::tagged(host, &tag, config.limits.query) {
+        // Other nodes may wait for it.
+        Err(error) if lvm::has_lvmlockd(host) => return Err(error),
+        Err(error) => {
+            host.log.about("left-active", &format!("{error:#}"));
+            Vec::new()
+        }
+        Ok(found) => found,
+    };
     for volume in &found {
         host.log.about("volume", &volume.id.to_string());
     }
-    found.into_iter().map(|volume| volume.id).collect()
+    Ok(found.into_iter().map(|volume| volume.id).collect())
 }
 
 /// Deactivates a volume that is neither mounted nor otherwise in use: if that is asked for, and in a
@@ -59,46 +58,69 @@ fn volumes_named(host: &Host, config: &Config, volume: &str) -> Vec<LvId> {
 pub fn release(
     host: &Host,
     config: &Config,
-    device: &Device,
+    id: &LvId,
     asked: bool,
     patience: Duration,
 ) -> Result<()> {
     const TRIES: u32 = 5;
     const APART: Duration = Duration::from_millis(500);
-    let (vg, limit) = (device.id.vg(), config.limits.query);
+    let (kernel, vg, limit) = (host.kernel, id.vg(), config.limits.query);
     let may_be_shared = lvm::may_be_shared(host, vg);
-    if !(asked || may_be_shared) || is_used(host, device)? {
+    if !(asked || may_be_shared) || is_used(host, id)? {
         return Ok(());
     }
-    let shared = may_be_shared && lvm::is_shared(host, vg, limit)?;
-    if !asked && !shared {
-        return Ok(());
-    }
-    let _lock = lock::hold(host.kernel, device, patience)?;
-    let locks = shared.then(|| lvm::locks(host, vg, None, limit));
-    // LVM would deactivate it, succeed, and keep its lock. Of a lease that is lost nothing is kept.
-    let locks = locks.filter(|locks| *locks != Locks::Lost);
-    if let Some(obstacle) = locks.and_then(|locks| locks.obstacle(vg)) {
-        bail!(
-            "{} is not in use here any more, but cannot be given to other nodes: {obstacle}",
-            device.id
-        );
+    let volume = match may_be_shared
+        .then(|| lvm::find(host, id, limit))
+        .transpose()?
+    {
+        Some(lvm::Found::Volume(volume)) if volume.lock.is_some() => Some(volume),
+        _ => None,
+    };
+    let held = match (&volume, Device::find(kernel, id)?) {
+        // Also while a killed call's lvchange may be about to activate it.
+        (Some(volume), _) => lock::hold_inactive(kernel, volume, patience)?,
+        (None, Some(device)) if asked => lock::hold(kernel, &device, patience)?,
+        _ => return Ok(()),
+    };
+    if let Some(lock) = volume.as_ref().and_then(|volume| volume.lock.as_ref()) {
+        let locks = lvm::locks(host, vg, Some(lock), limit);
+        if Device::find(kernel, id)?.is_none() {
+            // A killed LVM command may have left the lock without a device.
+            if lock.of.is_none() || locks != Locks::Held {
+                return Ok(());
+            }
+            // And LVM deactivates a pool only along with a thin volume that is active.
+            if volume.as_ref().is_some_and(|volume| volume.pool.is_some()) {
+                lvm::activate(host, &config.limits, id, Some(&held))?;
+            }
+        } else if locks != Locks::Lost
+            // LVM would deactivate it, succeed, and keep its lock. Of a lease that is lost nothing is
+            // kept.
+            && let Some(obstacle) = locks.obstacle(vg)
+        {
+            bail!(
+                "{id} is not in use here any more, but cannot be given to other nodes: {obstacle}"
+            );
+        }
     }
     let mut tries = TRIES;
-    while !is_used(host, device)? {
+    while !is_used(host, id)? {
         tries = tries.saturating_sub(1);
-        match lvm::deactivate(host, &config.limits, &device.id) {
-            Err(_) if tries > 0 && !host.kernel.pause(APART) => {}
+        match lvm::deactivate(host, &config.limits, id) {
+            Err(_) if tries > 0 && !kernel.pause(APART) => {}
             done => return done,
         }
     }
     Ok(())
 }
 
-fn is_used(host: &Host, device: &Device) -> Result<bool> {
-    let mounted = !Table::read(host.kernel)?
-        .of_device(host.kernel, device.number)
-        .is_empty();
-    let held = !device.holders(host.kernel).unwrap_or_default().is_empty();
-    Ok(mounted || held || is_swap(host.kernel, device.number))
+fn is_used(host: &Host, id: &LvId) -> Result<bool> {
+    let kernel = host.kernel;
+    let Some(device) = Device::find(kernel, id)? else {
+        return Ok(false);
+    };
+    let mounts = Table::read(kernel)?;
+    let mounted = !mounts.of_device(kernel, device.number).is_empty();
+    let held = !device.holders(kernel).unwrap_or_default().is_empty();
+    Ok(mounted || held || is_swap(kernel, device.number))
 }

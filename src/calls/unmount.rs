@@ -54,10 +54,16 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let is_named = matches!(place, KubeletPath::Global | KubeletPath::Pod { .. })
         && (asked || lvm::has_lvmlockd(host));
     if let Some(device) = device {
-        release(host, config, &device, asked, config.limits.lock)?;
+        release(host, config, &device.id, asked, config.limits.lock)?;
     } else if is_named && let Some(name) = dir.file_name() {
         // The call before this one may have been killed after it had unmounted.
         release_named(host, config, &name.to_string_lossy(), asked)?;
+        if mounted_at(host.kernel, dir)?.is_some() {
+            bail!(
+                "{} was mounted just now, by a call that was killed; the call may be repeated",
+                dir.display()
+            );
+        }
     }
     Ok(Reply::success())
 }

@@ -1,5 +1,6 @@
 use anyhow::Result;
 
+use super::release::give_up;
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::options::Options;
@@ -10,8 +11,11 @@ use crate::volume::{Job, require_same};
 /// and makes sure that the device is this volume's.
 pub fn run(host: &Host, config: &Loaded, word: &str, options: &Options) -> Result<Reply> {
     let job = Job::new(host, config.require()?, options);
-    let device = job.ensure_active()?;
-    require_same(&job, word, &device)?;
+    let device = job.ensure_active().and_then(|device| {
+        require_same(&job, word, &device)?;
+        Ok(device)
+    });
+    let device = device.inspect_err(|_| give_up(host, job.config, &options.id))?;
     job.note_name(&device);
     Ok(Reply::device(&device.path))
 }

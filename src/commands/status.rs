@@ -266,6 +266,8 @@ fn health(walk: &Walk, volume: &Volume, suspended: bool) -> String {
         "may be formatted".to_owned()
     } else if record.making.is_some() {
         "mkfs unfinished".to_owned()
+    } else if walk.is_kept_idle(volume) {
+        "kept from others".to_owned()
     } else {
         "ok".to_owned()
     }
@@ -308,7 +310,7 @@ impl Line {
             self.users(walk, volume),
             match &*self.health {
                 "ok" => health,
-                "may be formatted" | "mkfs unfinished" => yellow(health),
+                "may be formatted" | "mkfs unfinished" | "kept from others" => yellow(health),
                 _ => red(health),
             },
         ];

@@ -7,16 +7,15 @@ use super::findings::{Checks, Finding, Level};
 use super::storage;
 use super::verdict::{Ask, Verdict};
 use super::walk::Walk;
-use crate::config::{Config, Loaded};
+use crate::config::Loaded;
 use crate::host::{Host, own_name};
-use crate::lvm::Volume;
-use crate::volume::Device;
+use crate::lvm::{self, Locks, Volume};
+use crate::volume::{Device, Reason};
 
 /// How long volumes are looked at.
 const LONGEST: Duration = Duration::from_secs(10);
 
 pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
-    let settings = config.or_default();
     let walk = match Walk::begin(host, config) {
         Ok(walk) => walk,
         Err(error) => {
@@ -30,7 +29,7 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
     storage::look_at(checks, &walk);
     let mut left_out = Vec::new();
     for volume in &walk.volumes {
-        look_at_volume(checks, host, settings, volume);
+        look_at_volume(checks, &walk, volume);
         let record = &volume.record;
         let is_ours = record.made.is_some() || record.making.is_some() || record.new;
         if !is_ours || volume.is_pool() {
@@ -97,7 +96,7 @@ fn look_at_tables(checks: &mut Checks, walk: &Walk) {
     }
 }
 
-fn look_at_volume(checks: &mut Checks, host: &Host, config: &Config, volume: &Volume) {
+fn look_at_volume(checks: &mut Checks, walk: &Walk, volume: &Volume) {
     let id = &volume.id;
     let mut warn = |check, finding: String, why, command: String| {
         let finding = Finding::new(check, Level::Warning, finding).on(id);
@@ -127,7 +126,15 @@ fn look_at_volume(checks: &mut Checks, host: &Host, config: &Config, volume: &Vo
             format!("{} check {id}", own_name()),
         );
     }
-    let limit = config.thin_pool_limit;
+    if walk.is_kept_idle(volume) {
+        warn(
+            "kept-from-others",
+            "active here, and nothing uses it".to_owned(),
+            "no other node can have it; only a pod that is just starting needs it so",
+            format!("lvchange -an {id}"),
+        );
+    }
+    let limit = walk.config.thin_pool_limit;
     for (what, percent) in volume.filled_to(limit).filter(|_| volume.is_pool()) {
         let option = match what {
             "data" => "--size",
@@ -140,7 +147,20 @@ fn look_at_volume(checks: &mut Checks, host: &Host, config: &Config, volume: &Vo
             format!("lvextend {option} +1g {id}"),
         );
     }
-    if volume.active && !volume.is_pool() && matches!(Device::find(host.kernel, id), Ok(None)) {
+    // The next mount does not ask for the lock of what is mounted already.
+    let is_mounted = |device: Device| !walk.mounts(device.number).is_empty();
+    if let Some(lock) = &volume.lock
+        && walk.device(volume).is_some_and(is_mounted)
+    {
+        let locks = lvm::locks(walk.host, id.vg(), Some(lock), walk.config.limits.query);
+        let without = (locks == Locks::NotHeld).then(|| Reason::ActiveWithoutLock.of(id));
+        if let Some(problem) = locks.obstacle(id.vg()).or(without) {
+            let finding = format!("mounted, but {problem}");
+            checks.push(Finding::new("volume-lock", Level::Failed, finding).on(id));
+        }
+    }
+    if volume.active && !volume.is_pool() && matches!(Device::find(walk.host.kernel, id), Ok(None))
+    {
         let finding = format!("active, but {} is missing", id.device().display());
         let finding = Finding::new("device-node", Level::Failed, finding).on(id);
         checks.push(

@@ -97,6 +97,15 @@ impl<'a> Walk<'a> {
         self.tables.mounts.of_device(self.host.kernel, device)
     }
 
+    /// Whether a volume that several nodes share is active here and nothing uses it.
+    pub fn is_kept_idle(&self, volume: &Volume) -> bool {
+        let device = self.device(volume).filter(|_| volume.lock.is_some());
+        device.is_some_and(|device| {
+            let holders = device.holders(self.host.kernel).unwrap_or_default();
+            holders.is_empty() && self.mounts(device.number).is_empty()
+        })
+    }
+
     /// Looks at a volume as its next mount does. After `longest` of this walk it is not read any
     /// more: a list must not take long, and what is mounted needs no reading.
     pub fn see(&self, id: &LvId, ask: Ask, longest: Duration) -> Result<Seen> {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::record::{NEW, Tags};
 use super::report::Volume;
 use super::wait::explain;
-use crate::config::{Limits, VolumeGroup};
+use crate::config::Limits;
 use crate::host::{Command, Host, Lock};
 use crate::names::{Bytes, LvId, LvName, VgName};
 
@@ -25,28 +25,37 @@ fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
         .map_err(|error| explain(host, Some(vg), error))
 }
 
-fn lvchange(host: &Host, limits: &Limits, id: &LvId, options: &[&str], doing: &str) -> Result<()> {
-    let command = command("lvchange", limits.activate)
-        .args(options)
-        .operand(id.to_string());
-    run(host, &command, id.vg()).with_context(|| format!("{doing} {id}"))
+fn lvchange(
+    host: &Host,
+    limits: &Limits,
+    id: &LvId,
+    options: &[&str],
+    lock: Option<&Lock>,
+    doing: &str,
+) -> Result<()> {
+    let mut command = command("lvchange", limits.activate).args(options);
+    if let Some(lock) = lock {
+        command = command.stdin(lock.file());
+    }
+    run(host, &command.operand(id.to_string()), id.vg()).with_context(|| format!("{doing} {id}"))
 }
 
 /// Activates a volume on this host, also one that is marked to be left out at boot, as thin
 /// snapshots are.
-pub fn activate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
+pub fn activate(host: &Host, limits: &Limits, id: &LvId, lock: Option<&Lock>) -> Result<()> {
     let options = ["--activate", "y", "--ignoreactivationskip"];
-    lvchange(host, limits, id, &options, "activating")
+    lvchange(host, limits, id, &options, lock, "activating")
 }
 
 /// Deactivates a volume. LVM refuses while it is open.
 pub fn deactivate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
-    lvchange(host, limits, id, &["--activate", "n"], "deactivating")
+    let options = ["--activate", "n"];
+    lvchange(host, limits, id, &options, None, "deactivating")
 }
 
 /// Gives the kernel the table that LVM's metadata says, and resumes the volume.
 pub fn refresh(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
-    lvchange(host, limits, id, &["--refresh"], "refreshing")
+    lvchange(host, limits, id, &["--refresh"], None, "refreshing")
 }
 
 pub fn retag(
@@ -62,23 +71,19 @@ pub fn retag(
     if options.is_empty() {
         return Ok(());
     }
-    let mut command = command("lvchange", limits.activate).args(options);
-    if let Some(lock) = lock {
-        command = command.stdin(lock.file());
-    }
-    run(host, &command.operand(id.to_string()), id.vg()).with_context(|| format!("tagging {id}"))
+    lvchange(host, limits, id, &options, lock, "tagging")
 }
 
 /// Makes a volume of at least `size`, in `pool` if one is given. Signatures that a removed volume
 /// left in its place are wiped, as only a volume that was made just now allows. The volume comes
-/// with the tag [`NEW`].
+/// with the tag [`NEW`], and `options` are more of lvcreate's.
 pub fn create(
     host: &Host,
     limits: &Limits,
     id: &LvId,
     size: Bytes,
     pool: Option<&LvName>,
-    policy: &VolumeGroup,
+    options: &[String],
     lock: &Lock,
 ) -> Result<()> {
     // LVM takes no odd bytes, and rounds up to whole extents in any case.
@@ -94,7 +99,7 @@ pub fn create(
             Some(pool) => vec!["--virtualsize", &bytes, "--thinpool", pool.as_str()],
             None => vec!["--size", &bytes, "--wipesignatures", "y", "--zero", "y"],
         })
-        .args(&policy.lvcreate_options)
+        .args(options)
         .operand(id.vg().as_str());
     run(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
 }

@@ -13,7 +13,7 @@ pub use find::{
 };
 pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag};
 pub use report::{Group, Report, Volume};
-pub use shared::{Holder, Locks, has_lvmlockd, holder, is_shared, locks, may_be_shared};
+pub use shared::{Holder, Locks, has_lvmlockd, holder, locks, may_be_shared};
 
 #[cfg(test)]
 pub use report::{LvLock, sample};

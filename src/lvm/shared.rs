@@ -4,11 +4,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Result;
-
-use super::find::{Found, find, find_group};
+use super::find::{Found, find};
 use super::report::{LvLock, Volume, ask, read, text};
-use crate::host::{Command, Host};
+use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, VgName};
 
 /// What lvmlockd on this node says of the lock of a volume.
@@ -19,7 +17,7 @@ pub enum Locks {
     /// This node has not joined those that share the group, or was refused.
     NotStarted,
     Starting,
-    /// sanlock could not renew this node's lease: others may have the volume by now.
+    /// This node's lease is not renewed any more: others may have the volume by now.
     Lost,
     /// This node has the lock, and no other node can.
     Held,
@@ -51,12 +49,6 @@ pub fn may_be_shared(host: &Host, vg: &VgName) -> bool {
     has_lvmlockd(host) || host.kernel.exists(Path::new(&leases(vg)))
 }
 
-/// Whether nodes share a group.
-pub fn is_shared(host: &Host, vg: &VgName, limit: Duration) -> Result<bool> {
-    let group = find_group(host, vg, limit)?;
-    Ok(group.is_some_and(|group| group.shared))
-}
-
 /// Whether lvmlockd runs on this node.
 pub fn has_lvmlockd(host: &Host) -> bool {
     host.kernel.exists(Path::new("/run/lvm/lvmlockd.socket"))
@@ -75,12 +67,35 @@ pub fn locks(host: &Host, vg: &VgName, lock: Option<&LvLock>, limit: Duration) -
             let dump = String::from_utf8_lossy(&output.stdout);
             let of = lock.and_then(|lock| lock.of.as_deref());
             match state(&dump, vg.as_str(), of) {
+                Locks::Held | Locks::Shared | Locks::NotHeld
+                    if has_forgotten(host, &dump, vg, limit) =>
+                {
+                    Locks::Lost
+                }
                 // LVM does not tell which lock a snapshot needs, and checks that itself.
                 Locks::NotHeld if lock.is_some() && of.is_none() => Locks::Held,
                 state => state,
             }
         }
         Err(error) => Locks::Silent(error.to_string()),
+    }
+}
+
+/// Whether a sanlock that died has taken the group along. lvmlockd does not notice.
+fn has_forgotten(host: &Host, dump: &str, vg: &VgName, limit: Duration) -> bool {
+    let space = format!("ls_name=lvm_{vg} ");
+    let mut lines = dump.lines();
+    if !lines.any(|line| line.contains(&space) && line.contains(" lm_type=sanlock")) {
+        return false;
+    }
+    let status = Command::reads("sanlock", limit).args(["client", "status"]);
+    match host.run(&status) {
+        Ok(output) => {
+            let space = format!("s lvm_{vg}:");
+            let status = String::from_utf8_lossy(&output.stdout);
+            !status.lines().any(|line| line.starts_with(&space))
+        }
+        Err(error) => matches!(error, ToolError::Failed { .. }),
     }
 }
 
@@ -249,9 +264,10 @@ impl Locks {
                  which takes up to three minutes after a crash; the call may be repeated"
             ),
             Self::Lost => format!(
-                "{vg} is shared between nodes, and this one could not renew its lease, so others \
-                 may use its volumes by now: end what uses them here, deactivate them (`vgchange \
-                 -an {vg}`), run `lvmlockctl --drop {vg}`, and then {start}"
+                "{vg} is shared between nodes, and this one could not renew its lease, or its \
+                 sanlock died, so others may use its volumes by now: end what uses them here, \
+                 deactivate them (`vgchange -an {vg}`), run `lvmlockctl --drop {vg}` and \
+                 `systemctl start sanlock`, and then {start}"
             ),
             Self::Held | Self::Shared | Self::NotHeld | Self::Elsewhere(_) => return None,
         })

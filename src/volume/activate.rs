@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 
 use super::decision::{Create, Decision, Purpose, Wish};
 use super::device::{Device, is_in_kernel};
@@ -98,14 +98,15 @@ impl<'a> Job<'a> {
                     // Otherwise the last unmount of another pod could deactivate it before its
                     // device is found.
                     let shared = volume.lock.is_some();
-                    let _lock = ((config.deactivate || shared) && held.is_none())
+                    let own = ((config.deactivate || shared) && held.is_none())
                         .then(|| lock::hold_inactive(host.kernel, volume, config.limits.lock))
                         .transpose()?;
+                    let lock = held.or(own.as_ref());
                     if shared {
                         // If this call is killed, another has to know what to give back.
-                        self.note(volume);
+                        self.note(volume, lock)?;
                     }
-                    let activated = lvm::activate(host, &config.limits, id);
+                    let activated = lvm::activate(host, &config.limits, id, lock);
                     if shared && activated.is_err() {
                         seen.note_holder();
                         if let Decision::Refuse(reason) = seen.settle(&wish)? {
@@ -186,16 +187,18 @@ impl<'a> Job<'a> {
         if options.volume_name.is_none() || !may_be {
             return;
         }
-        match lvm::find(host, &device.id, config.limits.query) {
+        let noted = match lvm::find(host, &device.id, config.limits.query) {
             Ok(Found::Volume(volume)) if config.deactivate || volume.lock.is_some() => {
-                self.note(&volume);
+                self.note(&volume, None)
             }
-            Ok(_) => {}
-            Err(error) => host.log.about("unnoted", &format!("{error:#}")),
+            found => found.map(drop),
+        };
+        if let Err(error) = noted {
+            host.log.about("unnoted", &format!("{error:#}"));
         }
     }
 
-    fn note(&self, volume: &Volume) {
+    fn note(&self, volume: &Volume, lock: Option<&Lock>) -> Result<()> {
         let Self {
             host,
             config,
@@ -203,15 +206,14 @@ impl<'a> Job<'a> {
         } = *self;
         let name = options.volume_name.as_ref();
         let Some(name) = name.filter(|name| !volume.record.names.contains(name)) else {
-            return;
+            return Ok(());
         };
-        let done = match lvm::volume_tag(name) {
-            Some(tag) => lvm::retag(host, &config.limits, &volume.id, &Tags::adding(tag), None),
-            None => Err(anyhow!("the name {name:?} does not fit into a tag")),
+        let Some(tag) = lvm::volume_tag(name) else {
+            let why = format!("the name {name:?} does not fit into a tag");
+            host.log.about("unnoted", &why);
+            return Ok(());
         };
-        if let Err(error) = done {
-            host.log.about("unnoted", &format!("{error:#}"));
-        }
+        lvm::retag(host, &config.limits, &volume.id, &Tags::adding(tag), lock)
     }
 }
 
@@ -228,7 +230,13 @@ fn create(job: &Job, size: Bytes) -> Result<()> {
         return Ok(());
     }
     let pool = options.thin_pool.as_ref().or(policy.thin_pool.as_ref());
-    let made = lvm::create(host, &config.limits, id, size, pool, policy, &lock);
+    let mut more = policy.lvcreate_options.clone();
+    // lvcreate activates it. If this call is killed, another has to know what to give back.
+    let name = options.volume_name.as_deref().and_then(lvm::volume_tag);
+    if let Some(tag) = name.filter(|_| lvm::has_lvmlockd(host)) {
+        more.extend(["--addtag".to_owned(), tag]);
+    }
+    let made = lvm::create(host, &config.limits, id, size, pool, &more, &lock);
     if made.is_err()
         && let Ok(Found::Volume(volume)) = lvm::find(host, id, config.limits.query)
         && volume.lock.is_some()

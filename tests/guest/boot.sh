@@ -152,5 +152,6 @@ shared_cases() {
     shift 2
     say "two nodes on one disk"
     logged "$DIR/$log" as_root env FLEXVOLUME_LVM_SHARED="$here" FLEXVOLUME_LVM_LOCKD="$LOCKD" \
+        FLEXVOLUME_LVM_SEED="$SEED" ${FULL:+FLEXVOLUME_LVM_FULL=1} \
         timeout --kill-after=10 "$GUEST_LIMIT" "$@" --test-threads=1
 }

@@ -10,6 +10,7 @@
     clippy::arithmetic_side_effects
 )]
 
+mod kills;
 mod moves;
 mod obstacles;
 mod pair;

@@ -105,26 +105,31 @@ fn a_thin_volume_is_refused_while_another_node_has_its_pool() {
 }
 
 #[test]
-fn a_call_repeated_after_a_kill_gives_the_volume_back() {
+fn a_call_gives_back_what_a_killed_command_left() {
     let pair = pair();
-    for mode in BOTH_MODES {
-        let volume = Volume::new(&pair.a, &mode.case("killed"));
-        let (last, dir) = match mode {
-            Mode::Attach => ("unmountdevice", global_dir(mode, &volume)),
-            Mode::MountOnly => ("unmount", pod_dir(mode, &volume)),
-        };
-        pair.a.up(mode, &volume).is_success();
-        // Killed after the unmount, and before it was deactivated.
-        pair.a.sh(&format!("umount {}", pod_dir(mode, &volume)));
-        if mode == Mode::Attach {
-            pair.a.sh(&format!("umount {dir}"));
+    let (mode, volume) = (Mode::MountOnly, Volume::new(&pair.a, "killed"));
+    let thin = Volume::named("killed-thin");
+    pair.a
+        .sh("lvcreate --yes --activate n --thinpool pool2 --size 64m vg
+        lvcreate --yes --activate n --virtualsize 32m --thinpool pool2 --name killed-thin vg");
+    for volume in [&volume, &thin] {
+        let (dir, device) = (pod_dir(mode, volume), volume.device());
+        pair.a.up(mode, volume).is_success();
+        // The call that unmounts was killed before it began to deactivate, and LVM before its end.
+        for left in [
+            format!("umount {dir}"),
+            format!(
+                "lvchange -ay -K vg/{0} && dmsetup remove {device}",
+                volume.lv
+            ),
+        ] {
+            pair.a.sh(&left);
+            pair.b.up(mode, volume).is_failure(&["host 1 (node-a)"]);
+            pair.a.call(mode, &["unmount", &dir]).is_success();
+            assert!(!pair.a.has(volume));
+            pair.b.up(mode, volume).is_success();
+            pair.b.down(mode, volume);
         }
-        pair.a.call(mode, &[last, &dir]).is_success();
-        assert!(!pair.a.has(&volume));
-        // Killed after it was activated, and before it was mounted.
-        pair.a.sh(&format!("lvchange -ay vg/{}", volume.lv));
-        pair.a.call(mode, &[last, &dir]).is_success();
-        assert!(!pair.a.has(&volume));
     }
 }
 

@@ -139,3 +139,87 @@ fn a_node_that_lost_its_lease_mounts_nothing_more_and_gives_up_what_it_has() {
     pair.a.up(MODE, &other).is_success();
     pair.a.down(MODE, &other);
 }
+
+#[test]
+fn a_node_whose_sanlock_died_mounts_nothing_more_until_it_has_joined_again() {
+    let pair = pair();
+    let [volume, idle, other] = ["mounted", "idle", "third"].map(|lv| Volume::new(&pair.a, lv));
+    pair.a.up(MODE, &volume).is_success();
+    pair.a.write(MODE, &volume, "safe");
+    pair.a.sh("lvchange -ay vg/idle; kill -9 $(pidof sanlock)");
+    // lvmlockd does not notice, and LVM would let it be mounted.
+    for volume in [&idle, &other] {
+        let words = ["its sanlock died", "`lvmlockctl --drop vg`"];
+        pair.a.up(MODE, volume).is_failure(&words);
+    }
+    let lvm = "/run/mount-only/exec/kubernetes.io~lvm/lvm";
+    let doctor = pair.a.sh(&format!("{lvm} doctor || true"));
+    assert!(doctor.contains("mounted, but vg is shared"), "{doctor}");
+    pair.a.down(MODE, &volume);
+    pair.b.up(MODE, &volume).is_failure(&["host 1 (node-a)"]);
+    pair.a
+        .sh("set -e; sanlock daemon; vgchange -an vg; lvmlockctl --drop vg");
+    pair.a.join();
+    // What it held before is void now.
+    for volume in [&volume, &idle] {
+        pair.b.up(MODE, volume).is_success();
+    }
+    assert_eq!(pair.b.read(MODE, &volume), "safe");
+    pair.b.down(MODE, &volume);
+    pair.b.down(MODE, &idle);
+    pair.a.up(MODE, &other).is_success();
+    pair.a.down(MODE, &other);
+}
+
+#[test]
+fn a_volume_that_is_kept_without_use_is_named() {
+    let pair = pair();
+    let (mode, volume) = (Mode::Attach, Volume::new(&pair.a, "kept"));
+    let (device, json) = (volume.device(), volume.json());
+    // And no call follows, since kubelet has been restarted and the pod has gone.
+    pair.a
+        .call(mode, &["waitforattach", &device, &json])
+        .is_success();
+    let lvm = "/run/attach/exec/kubernetes.io~lvm/lvm";
+    let doctor = pair.a.sh(&format!("{lvm} doctor || true"));
+    assert!(doctor.contains("run: lvchange -an vg/kept"), "{doctor}");
+    let status = pair.a.sh(&format!("{lvm} status"));
+    assert!(status.contains("kept from others"), "{status}");
+    let words = ["host 1 (node-a)", "`lvchange -an vg/kept` there"];
+    pair.b.up(mode, &volume).is_failure(&words);
+    pair.a.sh("lvchange -an vg/kept");
+    pair.b.up(mode, &volume).is_success();
+    pair.b.down(mode, &volume);
+}
+
+#[test]
+fn calls_that_mount_nothing_keep_nothing() {
+    let pair = pair();
+    let (mode, volume) = (Mode::Attach, Volume::new(&pair.a, "passing"));
+    let (json, name) = (volume.json(), "passing-of-pod");
+    let (device, global, pod) = (
+        volume.device(),
+        global_dir(mode, &volume),
+        pod_dir(mode, &volume),
+    );
+    let wait = ["waitforattach", device.as_str(), &json];
+    let another = ["waitforattach", "/dev/mapper/vg-another", &json];
+    pair.a.call(mode, &another).is_failure(&["vg/passing"]);
+    assert!(!pair.a.has(&volume));
+    let size = (64 << 20).to_string();
+    pair.a
+        .call(mode, &["expandfs", &json, "", &pod, &size, "0"])
+        .is_success();
+    assert!(!pair.a.has(&volume));
+    // Nothing was ever mounted there.
+    for last in [
+        &["unmountdevice", global.as_str()][..],
+        &["unmount", &pod],
+        &["detach", name, "node-a"],
+    ] {
+        pair.a.call(mode, &wait).is_success();
+        assert!(pair.a.has(&volume));
+        pair.a.call(mode, last).is_success();
+        assert!(!pair.a.has(&volume), "{last:?}");
+    }
+}

@@ -175,18 +175,9 @@ impl Node {
         stdout
     }
 
-    pub fn begin_call(&self, mode: Mode, args: &[&str]) -> Begun<'_> {
-        let args: Vec<_> = args.iter().map(|arg| format!("'{arg}'")).collect();
-        self.begin(&format!(
-            "{}/exec/kubernetes.io~lvm/lvm {}",
-            top(mode),
-            args.join(" ")
-        ))
-    }
-
     /// Calls the driver.
     pub fn call(&self, mode: Mode, args: &[&str]) -> Reply {
-        self.begin_call(mode, args).reply()
+        self.begin(&line(mode, args)).reply()
     }
 
     /// Brings a volume up for a pod, as kubelet does in this mode.
@@ -255,6 +246,13 @@ impl Begun<'_> {
     }
 }
 
+/// A call of the driver, for a shell.
+pub fn line(mode: Mode, args: &[&str]) -> String {
+    let args: Vec<_> = args.iter().map(|arg| format!("'{arg}'")).collect();
+    let exec = format!("{}/exec/kubernetes.io~lvm", top(mode));
+    format!("{exec}/lvm {}", args.join(" "))
+}
+
 fn top(mode: Mode) -> &'static str {
     match mode {
         Mode::Attach => "/run/attach",
@@ -297,7 +295,7 @@ impl Volume {
         // It may lie where another was.
         node.sh(&format!(
             "set -e; lvcreate --yes --zero n --wipesignatures n --size 32m --name {lv} vg
-            blkdiscard --zeroout {device}; lvchange -an vg/{lv}"
+            blkdiscard --force --zeroout {device}; lvchange -an vg/{lv}"
         ));
         volume
     }
