@@ -14,14 +14,12 @@ pub struct Printed {
     pub stdout: String,
     /// For standard error: with a call-out, nothing.
     pub stderr: String,
-    /// The exit code.
     pub code: u8,
     /// It is for people: colours are left out where they would be in the way.
     pub styled: bool,
 }
 
 impl Printed {
-    /// A success that says this.
     pub fn text(stdout: String) -> Self {
         Self {
             stdout,
@@ -29,7 +27,6 @@ impl Printed {
         }
     }
 
-    /// A failure that says this.
     pub fn failure(stderr: String, code: u8) -> Self {
         Self {
             stderr,
@@ -48,7 +45,6 @@ pub fn tell(text: &str) -> bool {
         .is_ok()
 }
 
-/// A report as text or as JSON.
 pub fn printed(report: &impl serde::Serialize, text: String, json: bool) -> Result<Printed> {
     let stdout = if json {
         let json = serde_json::to_string_pretty(report).context("writing the report")?;
@@ -69,7 +65,6 @@ pub fn yellow(text: impl Display) -> String {
     painted(text, Style::new().fg_color(Some(AnsiColor::Yellow.into())))
 }
 
-/// A title.
 pub fn bold(text: impl Display) -> String {
     painted(text, Style::new().bold())
 }
@@ -78,7 +73,6 @@ fn painted(text: impl Display, style: Style) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// A row of titles.
 pub fn titles<const N: usize>(titles: [&str; N]) -> Vec<String> {
     titles.map(bold).to_vec()
 }

@@ -17,9 +17,6 @@ use crate::mount::{Table, is_kubelets, mounted_at};
 const YOUNGEST: Duration = Duration::from_secs(600);
 
 /// Looks at the mounts and at the directories for them.
-///
-/// # Errors
-/// When the mounts cannot be read.
 pub fn look_at(checks: &mut Checks, host: &Host, config: &Config) -> Result<()> {
     let own = kubelet::own_dir();
     let plugin = own.as_deref().and_then(Path::file_name);

@@ -20,7 +20,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 const MOST_LINES: &str = "--lines=20000";
 const MOST_BYTES: u64 = 8 << 20;
 
-/// Which calls to show.
 #[derive(Debug, clap::Args)]
 pub struct Log {
     /// Only calls about this volume (VG/LV or a device), pod (namespace/name), or name of a volume
@@ -42,27 +41,20 @@ pub struct Log {
     json: bool,
 }
 
-/// One call, as its line in the log tells it.
 #[allow(clippy::struct_field_names)] // `call` is what the line calls it
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Call {
     /// When it ended, in seconds since the epoch.
     pub time: u64,
-    /// `mount`, `unmount`, …
     pub call: String,
-    /// VG/LV.
     pub volume: Option<String>,
-    /// `namespace/name`.
     pub pod: Option<String>,
     /// kubelet's name of the volume.
     pub name: Option<String>,
     /// The tools that ran, with their times.
     pub steps: Option<String>,
-    /// How long it took, in milliseconds.
     pub took_ms: u64,
-    /// Whether it failed.
     pub failed: bool,
-    /// Why it did.
     pub message: Option<String>,
 }
 
@@ -73,7 +65,6 @@ struct Place {
     offset: Option<u64>,
 }
 
-/// `lvm log`.
 pub fn run(host: &Host, config: &Loaded, asked: &Log) -> Result<Printed> {
     let config = config.or_default();
     let about = asked.about.as_deref().map(plain_name);
@@ -113,9 +104,6 @@ pub fn last(host: &Host, config: &Config, about: &str, number: usize) -> Result<
 }
 
 /// The calls since so long ago.
-///
-/// # Errors
-/// That the log cannot be read.
 pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>> {
     read(host, config, Some(since), &mut Place::default())
 }

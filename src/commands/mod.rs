@@ -191,9 +191,6 @@ impl Tool {
 }
 
 /// Runs a command for people.
-///
-/// # Errors
-/// Why it could not.
 pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
     match tool {
         Tool::Status(asked) => status::run(host, config, asked),

@@ -13,7 +13,6 @@ use crate::host::files::{self, Kind};
 pub const NAME: &str = "flexvolume-lvm";
 const READABLE: u32 = 0o644;
 
-/// A shell of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Shell {
     Bash,
@@ -21,7 +20,6 @@ pub enum Shell {
     Fish,
 }
 
-/// The completions of a shell.
 pub fn completions(shell: Shell, mut command: clap::Command) -> String {
     let (command, mut text) = (&mut command, Vec::new());
     match shell {
@@ -33,9 +31,6 @@ pub fn completions(shell: Shell, mut command: clap::Command) -> String {
 }
 
 /// Writes a page for the driver and for each command into `dir`, and returns their paths.
-///
-/// # Errors
-/// That a file cannot be written.
 pub fn write_man(dir: &Path, command: clap::Command) -> Result<Vec<PathBuf>> {
     let mut written = Vec::new();
     for (name, page) in man(command)? {
@@ -97,9 +92,6 @@ fn link_in(prefix: &Path) -> PathBuf {
 }
 
 /// `install --link`: a name for people in `sbin`, with man pages and completions.
-///
-/// # Errors
-/// When something else has that name.
 pub fn link(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String> {
     let link = link_in(prefix);
     match files::kind(&link)? {
@@ -127,9 +119,6 @@ pub fn link(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String
 }
 
 /// Takes all of that away again, if the link leads to this driver.
-///
-/// # Errors
-/// That a file cannot be removed.
 pub fn unlink(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String> {
     let link = link_in(prefix);
     if files::kind(&link)? != Kind::Link || fs_err::read_link(&link)? != exe {

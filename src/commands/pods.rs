@@ -20,7 +20,6 @@ impl Pods {
         Self(names.iter().filter_map(|name| parse(name)).collect())
     }
 
-    /// What people call the pod with this UID.
     pub fn name<'a>(&'a self, uid: &'a str) -> &'a str {
         self.0.get(uid).map_or(uid, String::as_str)
     }

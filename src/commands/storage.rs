@@ -9,7 +9,6 @@ use super::walk::Walk;
 use crate::host::Command;
 use crate::lvm::{self, Volume};
 
-/// Looks at all of it.
 pub fn look_at(checks: &mut Checks, walk: &Walk) {
     look_for_twins(checks, walk);
     look_for_hidden_groups(checks, walk);

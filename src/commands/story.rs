@@ -21,7 +21,6 @@ use crate::volume::{Content, Facts, lock};
 /// So many of the last calls are shown.
 const CALLS: usize = 5;
 
-/// All of one volume.
 #[derive(Serialize)]
 struct Story {
     #[serde(flatten)]

@@ -14,12 +14,9 @@ use crate::volume::{
     Content, Decision, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Purpose, Tables, Wish, lock,
 };
 
-/// What is asked of a look.
 #[derive(Clone, Copy, Default)]
 pub struct Ask<'a> {
-    /// The fsType that a pod will ask for.
     pub fs: Option<FsType>,
-    /// Whether a pod will ask for it read-only.
     pub read_only: bool,
     /// How long a call that works on the volume is waited for.
     pub patience: Duration,
@@ -31,18 +28,14 @@ pub struct Ask<'a> {
     pub unread: bool,
 }
 
-/// A look at a volume, and what is decided of it.
 pub struct Seen {
-    /// What was seen.
     pub facts: Facts,
-    /// What the next mount would do.
     pub decision: Decision,
     /// The volume's lock. None: it is not active, or the lock was not taken.
     pub lock: Option<Lock>,
 }
 
 impl Seen {
-    /// LVM's row.
     pub fn volume(&self, id: &LvId) -> Result<&Volume> {
         match self.facts.volume() {
             Some(volume) => Ok(volume),
@@ -117,24 +110,20 @@ fn listed(id: &LvId, all: &[Volume]) -> Option<Lvm> {
 /// What it is called where the device was not read: that alone would tell.
 const UNREAD: &str = "unread";
 
-/// What the next mount would do.
 #[derive(Debug, Clone, Serialize)]
 pub struct Verdict {
-    /// VG/LV.
     pub volume: String,
     /// In a word: `mount`, `format`, `bind`, `activate`, `resume`, `refuse`, `unread`.
     #[serde(rename = "verdict")]
     pub word: &'static str,
     /// Why it is refused: a stable word, such as `wrong-type`.
     pub reason: Option<&'static str>,
-    /// What is wrong and what to do.
     pub message: Option<String>,
     /// What was seen, and what would be done, in order.
     pub steps: Vec<String>,
 }
 
 impl Verdict {
-    /// The verdict of a look.
     pub fn of(seen: &Seen) -> Self {
         let facts = &seen.facts;
         let mut steps = found(facts);
@@ -198,7 +187,6 @@ impl Verdict {
         }
     }
 
-    /// The verdict where the look itself failed.
     pub fn unknown(id: &LvId, message: String) -> Self {
         Self {
             volume: id.to_string(),
@@ -209,7 +197,6 @@ impl Verdict {
         }
     }
 
-    /// In one line: the word, and why.
     pub fn line(&self) -> String {
         match &self.message {
             Some(message) => format!("{}: {message}", self.word),
@@ -262,7 +249,6 @@ fn found(facts: &Facts) -> Vec<String> {
     steps
 }
 
-/// What is on a volume, in words.
 pub fn content_in_words(content: &Content) -> String {
     match content {
         Content::Blank { zero: true, .. } => {

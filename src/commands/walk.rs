@@ -16,20 +16,14 @@ use crate::mount::{KubeletPath, Row};
 use crate::names::{LvId, nearest};
 use crate::volume::{Device, Tables, volume_of};
 
-/// The groups and volumes of this node.
 pub struct Walk<'a> {
-    /// Tools and kernel.
     pub host: &'a Host<'a>,
-    /// What could be read of the config.
     pub config: &'a Config,
     loaded: &'a Loaded,
     /// All visible volumes, pools among them.
     pub volumes: Vec<Volume>,
-    /// All groups.
     pub groups: Vec<Group>,
-    /// Mounts and loop devices.
     pub tables: Tables,
-    /// The names of pods.
     pub pods: Pods,
     started: Instant,
 }
@@ -63,7 +57,6 @@ impl Choice {
 }
 
 impl<'a> Walk<'a> {
-    /// Asks LVM and the kernel.
     pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
         let config = loaded.or_default();
         let volumes = lvm::all_volumes(host, config.limits.query)?;
@@ -79,7 +72,6 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// LVM's row of a volume.
     pub fn volume(&self, id: &LvId) -> Option<&Volume> {
         self.volumes.iter().find(|volume| volume.id == *id)
     }
@@ -92,7 +84,6 @@ impl<'a> Walk<'a> {
         Device::find(self.host.kernel, &volume.id).ok().flatten()
     }
 
-    /// The mounts of a device.
     pub fn mounts(&self, device: DeviceNumber) -> Vec<&Row> {
         self.tables.mounts.of_device(self.host.kernel, device)
     }
@@ -238,7 +229,6 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Whether this node has a group of that name.
     pub fn has_group(&self, vg: &str) -> bool {
         self.groups.iter().any(|group| group.name == vg)
     }

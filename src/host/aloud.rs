@@ -7,9 +7,7 @@ use super::{Command, Kernel, Output, ToolError, holders};
 /// it is for people only.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Aloud {
-    /// Each command, and how it ended.
     steps: bool,
-    /// What is waited for, if that takes long.
     waits: bool,
 }
 
@@ -23,12 +21,10 @@ impl Aloud {
         Self { steps, waits }
     }
 
-    /// Whether it says what is waited for.
     pub fn waits(self) -> bool {
         self.waits
     }
 
-    /// One line.
     pub fn say(self, line: &str) {
         if self.waits {
             // Nobody may be reading.
@@ -36,7 +32,6 @@ impl Aloud {
         }
     }
 
-    /// A tool runs for long.
     pub fn still_runs(self, kernel: &Kernel, command: &Command) {
         let mut holders = holders::of_lvm_lock(kernel, None);
         // LVM's commands lock; what this one locks itself is not what it waits for.
@@ -50,7 +45,6 @@ impl Aloud {
         });
     }
 
-    /// A tool has ended.
     pub fn ended(self, command: &Command, result: &Result<Output, ToolError>, took: Duration) {
         if self.steps {
             let took = took.as_millis();

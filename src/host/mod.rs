@@ -26,8 +26,6 @@ pub use signals::Signals;
 use std::time::Instant;
 
 pub trait Tools {
-    /// Runs a tool to its end.
-    ///
     /// It fails when the tool is missing, cannot start, exits with a code that [`Command`] does not
     /// accept, outlives its limit, or the driver is told to stop meanwhile.
     fn run(&self, command: &Command) -> Result<Output, ToolError>;

@@ -58,7 +58,6 @@ impl Layout {
         format!("{exe} uninstall --plugin-dir {plugin_dir} --vendor {vendor} --driver {driver}")
     }
 
-    /// Whether there is a directory for the driver.
     pub fn has_dir(&self) -> Result<bool> {
         let dir = self.dir.path.display();
         match files::kind(&self.dir.path)? {

@@ -119,7 +119,6 @@ pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
 }
 
 impl Where {
-    /// Where kubelet finds the driver.
     pub fn exe(&self) -> PathBuf {
         self.layout().dir.exe
     }

@@ -98,7 +98,6 @@ pub fn all_groups(host: &Host, limit: Duration) -> Result<Vec<Group>> {
         .context("asking LVM for all groups")
 }
 
-/// A disk of a volume group.
 pub struct Disk {
     pub vg: String,
     pub path: PathBuf,

@@ -40,7 +40,6 @@ pub struct Volume {
     pub lock: Option<LvLock>,
 }
 
-/// The lock of a volume in a shared group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LvLock {
     /// What keeps it (`vg_lock_type`): "sanlock", "dlm".
@@ -57,7 +56,6 @@ impl Volume {
         self.layout.contains("pool")
     }
 
-    /// Whether it is in this pool.
     pub fn is_in(&self, pool: &Self) -> bool {
         self.pool.as_ref() == Some(pool.id.lv()) && self.id.vg() == pool.id.vg()
     }

@@ -8,7 +8,6 @@ use crate::names::{Bytes, FsType};
 /// What a call asks for, with what the node's config adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
-    /// What it is for.
     pub purpose: Purpose,
     pub fs: Option<FsType>,
     /// What a blank volume gets without one.
@@ -20,11 +19,9 @@ pub struct Wish {
     pub not_allowed: Option<String>,
     /// Percent of a thin pool above which nothing is written.
     pub pool_limit: u8,
-    /// What space of the group may be used.
     pub create: Create,
 }
 
-/// What a volume is wanted for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// The device alone.

@@ -23,7 +23,6 @@ fn path_of_uuid(lv_uuid: &str) -> PathBuf {
     Path::new(LOCK_DIR).join(format!("{lv_uuid}.lock"))
 }
 
-/// Takes the lock of `device`, waiting at most `limit`.
 pub fn hold(kernel: &Kernel, device: &Device, limit: Duration) -> Result<Lock> {
     hold_file(kernel, &path_of(device), limit).with_context(|| format!("locking {}", device.id))
 }

@@ -23,13 +23,11 @@ use crate::names::{Bytes, LvId};
 
 /// The kernel's tables, read once for a look at many volumes.
 pub struct Tables {
-    /// All mounts.
     pub mounts: Table,
     loops: Vec<(String, DeviceNumber)>,
 }
 
 impl Tables {
-    /// Reads them.
     pub fn read(kernel: &Kernel) -> Result<Self> {
         Ok(Self {
             mounts: Table::read(kernel)?,
@@ -38,7 +36,6 @@ impl Tables {
     }
 }
 
-/// One look at a volume.
 pub struct Look<'a> {
     host: &'a Host<'a>,
     config: &'a Config,
