@@ -12,7 +12,7 @@ use crate::volume::{Job, require_same};
 pub fn run(host: &Host, config: &Loaded, word: &str, options: &Options) -> Result<Reply> {
     let job = Job::new(host, config.require()?, options);
     let device = job.ensure_active().and_then(|device| {
-        require_same(&job, word, &device)?;
+        require_same(host, options, word, &device)?;
         Ok(device)
     });
     let device = device.inspect_err(|_| give_up(host, job.config, &options.id))?;

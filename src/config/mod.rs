@@ -92,7 +92,7 @@ impl Config {
                 "the volume group {vg} is not one that this node's config allows ({}); add a \
                  [volume_group.{}] table",
                 self.file,
-                parse::as_key(vg.as_str())
+                values::as_key(vg.as_str())
             ),
         }
     }

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde::de::value::{Error, MapDeserializer};
 use toml::de::{DeTable, Deserializer};
 
-use super::{Config, FsConfig, Limits, VolumeGroup, values};
+use super::values::{as_key, fit_together};
+use super::{Config, FsConfig, Limits, VolumeGroup};
 use crate::names::nearest;
 
 impl Config {
@@ -35,7 +36,7 @@ impl Config {
             said(offset, &path, &why_wrong(&path, e.message()))
         })?;
         file.clone_into(&mut config.file);
-        values::fit_together(&config).map_err(|(path, why)| {
+        fit_together(&config).map_err(|(path, why)| {
             let key = keys.iter().find(|key| key.path() == path);
             said(key.map_or(0, |key| key.value.start), &path, &why)
         })?;
@@ -47,16 +48,6 @@ impl Config {
 pub fn line_of(text: &[u8], offset: usize) -> usize {
     let newlines = text.iter().take(offset).filter(|byte| **byte == b'\n');
     newlines.count().saturating_add(1)
-}
-
-/// A word as a TOML key: in quotes if it needs them.
-pub fn as_key(word: &str) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !word.is_empty() && word.chars().all(is_bare) {
-        word.to_owned()
-    } else {
-        format!("{word:?}")
-    }
 }
 
 /// A key of the file, after the names of the tables that it is in, and where the file has it and

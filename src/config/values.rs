@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error};
 
-use super::parse::as_key;
 use super::{Config, LogTarget, VolumeGroup};
 use crate::names::{Bytes, FsType, VgName};
 use crate::options::MountOptions;
@@ -259,4 +258,14 @@ pub fn fit_together(config: &Config) -> Result<(), (String, String)> {
         }
     }
     Ok(())
+}
+
+/// A word as a TOML key: in quotes if it needs them.
+pub fn as_key(word: &str) -> String {
+    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !word.is_empty() && word.chars().all(is_bare) {
+        word.to_owned()
+    } else {
+        format!("{word:?}")
+    }
 }

@@ -158,19 +158,3 @@ fn a_host_is_known_by_its_short_and_its_full_name() {
         assert_eq!(same_host(node, host), same, "{node:?} {host:?}");
     }
 }
-
-#[test]
-fn knows_its_filesystems_by_their_exact_names() {
-    for fs in FsType::ALL {
-        assert_eq!(FsType::parse(fs.as_str()).unwrap(), fs);
-    }
-    for none in [
-        "", "EXT4", "ext", "ext4 ", "ext4,x", "-t", "ntfs", "ext4dev",
-    ] {
-        assert!(FsType::parse(none).is_err(), "{none:?}");
-    }
-    assert_eq!(
-        FsType::parse("zfs").unwrap_err().to_string(),
-        r#""zfs" is not a filesystem of this driver; it knows ext2, ext3, ext4, xfs, btrfs"#
-    );
-}

@@ -9,9 +9,9 @@ use super::decision::{Create, Decision, Purpose, Wish};
 use super::device::{Device, is_in_kernel};
 use super::lock;
 use super::look::Look;
-use super::reason::Refusal;
+use super::reason::{Reason, Refusal};
 use crate::config::Config;
-use crate::host::{Host, Lock};
+use crate::host::{Host, Kernel, Lock};
 use crate::lvm::{self, Found, Tags, Volume};
 use crate::mount::is_kubelets;
 use crate::names::Bytes;
@@ -259,5 +259,13 @@ pub fn ensure_not_suspended(host: &Host, config: &Config, device: &Device) -> Re
         host.log.about("resumed", &device.id.to_string());
         lvm::refresh(host, &config.limits, &device.id)?;
     }
-    device.require_not_suspended(kernel)
+    require_not_suspended(kernel, device)
+}
+
+/// Fails if every read and write of it would wait.
+pub fn require_not_suspended(kernel: &Kernel, device: &Device) -> Result<()> {
+    match device.suspended(kernel) {
+        None => Ok(()),
+        Some(name) => Err(Refusal::of(&device.id, Reason::Suspended(name)).into()),
+    }
 }

@@ -26,7 +26,7 @@ use crate::options::MountOptions;
 pub fn bring_up(job: &Job, dir: &Path, handed: &str) -> Result<Option<String>> {
     let kernel = job.host.kernel;
     let device = job.ensure_active()?;
-    require_same(job, handed, &device)?;
+    require_same(job.host, job.options, handed, &device)?;
     let wish = job.wish(Some(dir));
     // What stands already needs no lock.
     let mut seen = job.look(Some(dir));

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::reason::{Reason, Refusal};
 use crate::host::{DeviceNumber, Kernel};
 use crate::names::Bytes;
 use crate::names::LvId;
@@ -79,14 +78,6 @@ impl Device {
     /// The device-mapper name of the device that makes every access wait: this one, or one below it.
     pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
         suspended(kernel, &sysfs_path(self.number, ""), DEEPEST)
-    }
-
-    /// Fails if every read and write of it would wait.
-    pub fn require_not_suspended(&self, kernel: &Kernel) -> Result<()> {
-        match self.suspended(kernel) {
-            None => Ok(()),
-            Some(name) => Err(Refusal::of(&self.id, Reason::Suspended(name)).into()),
-        }
     }
 
     /// The devices built on top of it (LUKS, md, another volume group), by kernel name.

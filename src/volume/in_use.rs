@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use super::activate::Job;
 use super::device::{Device, volume_of};
 use super::facts::Elsewhere;
 use crate::config::Config;
 use crate::host::{Host, Kernel};
 use crate::mount::{Row, Table, is_kubelets};
 use crate::names::LvId;
+use crate::options::Options;
 
 /// What a mount holds.
 pub fn name_of(host: &Host, row: &Row) -> String {
@@ -35,8 +35,7 @@ pub fn same_name_advice(name: Option<&str>) -> String {
 }
 
 /// Fails if the device that kubelet hands on is not this one: two volumes share a name.
-pub fn require_same(job: &Job, word: &str, device: &Device) -> Result<()> {
-    let Job { host, options, .. } = *job;
+pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device) -> Result<()> {
     if word.is_empty() {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::activate::Job;
+use super::activate::{Job, require_not_suspended};
 use super::decision::{Decision, Purpose};
 use super::device::Device;
 use super::facts::Lvm;
@@ -50,7 +50,7 @@ pub fn make(
         .with_context(|| format!("opening {}", device.path.display()))?;
     drop(claim);
     device.require_still_there(host.kernel)?;
-    device.require_not_suspended(host.kernel)?;
+    require_not_suspended(host.kernel, device)?;
 
     let more = config.mkfs_options(device.id.vg(), fs);
     if let Err(error) = fs::mkfs(host, limits, fs, &device.path, &more, again, lock) {

@@ -151,32 +151,6 @@ fn arguments_of_any_number_and_encoding_are_answered() {
 }
 
 #[test]
-#[rustfmt::skip] // a row is a line
-fn options_of_any_size_and_depth_are_answered() {
-    // The kernel takes 128 KiB in one argument.
-    let long = |length: usize| format!("\"{}\"", "9".repeat(length));
-    let with = |option: &str, length: usize| options(option, &long(length));
-    let spaces = " ".repeat(100 << 10);
-    let pairs: Vec<_> = (0..4000).map(|n| format!("\"x{n}\":\"{n}\"")).collect();
-    let documents = [
-        (with("volumeID", 120 << 10), "LVM allows 127"),
-        (with("volumegroup", 120 << 10), "LVM allows 127"),
-        (with("kubernetes.io/fsType", 120 << 10), "reading fsType"),
-        (with("mountoptions", 120 << 10), "longer than 4000"),
-        (with("size", 120 << 10), "reading option size"),
-        (with("kubernetes.io/pvOrVolumeName", 400), "at most 253"),
-        (with("volumeID", 128), "LVM allows 127"),
-        (with("volumeID", 123), "LVM allows 124"),
-        (format!("{{\"volumegroup\":{}", "[".repeat(60 << 10)), "is not a string"),
-        ("{\"a\":".repeat(20 << 10), "is not a string"),
-        (format!("{spaces}{}", options("volumeID", "\"-x\"")), "hyphen"),
-        (format!("{{{}}}", pairs.join(",")), "volumegroup is missing"),
-    ];
-    let calls = documents.iter().enumerate();
-    refuses_all(calls.map(|(n, (json, reason))| (call(n, json), *reason)));
-}
-
-#[test]
 fn a_word_that_is_no_call_out_does_nothing() {
     let node = Node::new();
     let json = options("x", r#""""#);

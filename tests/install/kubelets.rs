@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::chown;
 use std::process::{Child, Command, Stdio};
 
-use crate::node::{Node, OURS, SCRIPT, driver};
+use crate::node::{Node, SCRIPT, driver};
 use crate::support::eventually;
 
 /// A process that is called kubelet, tells a version, and runs until it is dropped. It has a child
@@ -117,31 +117,6 @@ fn a_kubelet_that_fits_is_only_shown_with_its_version() {
         let doctor = String::from_utf8(doctor.stdout).unwrap();
         let line = format!("kubelet (pid {}) is {version}", kubelet.0.id());
         assert!(doctor.contains(&line), "{doctor}");
-    }
-}
-
-#[test]
-fn what_a_version_of_kubelet_does_wrong_is_said() {
-    let attach = "waits for ever";
-    let (crash, restart) = ("may crash", "unmount FlexVolumes under running pods");
-    // The script attaches, and a node that has it keeps its mode.
-    for (before, version, want) in [
-        (SCRIPT, "1.36.2", &[attach][..]),
-        (SCRIPT, "1.30.4", &[attach, crash, restart]),
-        (SCRIPT, "1.20.2", &[]),
-        (OURS, "1.36.2", &[attach]),
-    ] {
-        let node = Node::running(before);
-        let file = node.path("kubelet.yaml");
-        fs::write(
-            &file,
-            format!("volumePluginDir: {}\n", node.plugins().display()),
-        )
-        .unwrap();
-        let version = format!("Kubernetes v{version}");
-        let file = file.to_str().unwrap();
-        let kubelet = Kubelet::running(&node, &version, &["--config", file]);
-        assert_each_has(&said(&node, &kubelet), want);
     }
 }
 

@@ -115,7 +115,7 @@ fn try_scene(scene: Scene, sample: &mut Sample, failures: &mut Vec<String>) -> u
     });
     let listed: Vec<String> = all.iter().map(ToString::to_string).collect();
     println!("{name}: {} steps: {}", all.len(), listed.join(", "));
-    let mut all: Vec<(Step, Victim)> = all
+    let all: Vec<(Step, Victim)> = all
         .into_iter()
         .enumerate()
         .flat_map(|(n, step)| {
@@ -123,9 +123,6 @@ fn try_scene(scene: Scene, sample: &mut Sample, failures: &mut Vec<String>) -> u
             victims.iter().map(move |v| (step.clone(), *v))
         })
         .collect();
-    if let Ok(only) = std::env::var("FLEXVOLUME_LVM_STEP") {
-        all.retain(|(step, _)| step.to_string().contains(&only));
-    }
     let (mut kills, mut missed) = (0, 0);
     for (step, victim) in sample.of(all, SAMPLE.1) {
         let lv = next();
