@@ -151,7 +151,8 @@ fn with_host<T>(
     let exe = executable(args)?;
     let config = load(&kernel, &exe, std::env::var_os(FILE_VARIABLE).as_deref());
     let tools = Processes::new(&signals, config.or_default().tool_dirs.clone(), aloud);
-    work(&Host::new(&tools, &kernel), &config)
+    let limits = &config.or_default().limits;
+    work(&Host::new(&tools, &kernel, limits), &config)
 }
 
 /// Where the driver is installed. kubelet also runs a link to an executable that is elsewhere:

@@ -56,7 +56,7 @@ fn grow_all(
     }
     match (decision, seen.facts.volume()) {
         (Decision::Refuse(reason), _) => return Err(Refusal::of(&device.id, reason).into()),
-        (Decision::Extend, Some(volume)) => lvm::extend(host, &config.limits, volume, size)?,
+        (Decision::Extend, Some(volume)) => lvm::extend(host, volume, size)?,
         _ => {}
     }
 
@@ -85,14 +85,7 @@ fn grow_all(
             row.source.display()
         );
     }
-    grow(
-        host,
-        &config.limits,
-        fs,
-        &device.path,
-        &row.mount_point,
-        &lock,
-    )
-    .with_context(|| format!("growing the {fs} filesystem of {}", device.id))?;
+    grow(host, fs, &device.path, &row.mount_point, &lock)
+        .with_context(|| format!("growing the {fs} filesystem of {}", device.id))?;
     Ok(Reply::success())
 }

@@ -91,7 +91,7 @@ pub fn release(
             }
             // And LVM deactivates a pool only along with a thin volume that is active.
             if volume.as_ref().is_some_and(|volume| volume.pool.is_some()) {
-                lvm::activate(host, &config.limits, id, Some(&held))?;
+                lvm::activate(host, id, Some(&held))?;
             }
         } else if locks != Locks::Lost
             // LVM would deactivate it, succeed, and keep its lock. Of a lease that is lost nothing is
@@ -106,7 +106,7 @@ pub fn release(
     let mut tries = TRIES;
     while !is_used(host, id)? {
         tries = tries.saturating_sub(1);
-        match lvm::deactivate(host, &config.limits, id) {
+        match lvm::deactivate(host, id) {
             Err(_) if tries > 0 && !kernel.pause(APART) => {}
             done => return done,
         }

@@ -38,7 +38,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
                 None => host.log.about("source", &row.source.to_string_lossy()),
             }
         }
-        ensure_unmounted(host, &config.limits, dir, &table)?;
+        ensure_unmounted(host, dir, &table)?;
     }
     if let (KubeletPath::Pod { global }, false) = (&place, config.attach) {
         let cleared = clear_global(host, config, global)?;
@@ -108,7 +108,7 @@ fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<De
     let table = Table::read(host.kernel)?;
     let mounts = table.of_device(host.kernel, device.number);
     if mounts.iter().all(|row| row.mount_point == global) {
-        ensure_unmounted(host, &config.limits, global, &table)?;
+        ensure_unmounted(host, global, &table)?;
         // kubelet removes it on its own after a restart; not being able to does no harm.
         let _ = host.kernel.remove_dir(global);
     }

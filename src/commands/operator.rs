@@ -27,7 +27,7 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
         ) => (found.fs, found.uuid.clone()),
         (Decision::Mount(mount), _) => (mount.fs, mount.uuid.clone()),
         // It is mounted: what is there is read beside that.
-        (Decision::Bind(_), _) => match fs::probe(host, &config.limits, &id.device())? {
+        (Decision::Bind(_), _) => match fs::probe(host, &id.device())? {
             Found::Filesystem { fs, uuid } => (fs, uuid),
             _ => bail!("{id} is mounted, but blkid cannot name what is on it"),
         },
@@ -36,12 +36,8 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
         _ => bail!("nothing can be found on {id}, so there is nothing to adopt"),
     };
     let volume = seen.volume(id)?;
-    retag(
-        host,
-        config,
-        &seen,
-        &volume.record.replaced_by(lvm::made_tag(fs, &uuid)),
-    )?;
+    let tags = volume.record.replaced_by(lvm::made_tag(fs, &uuid));
+    retag(host, &seen, &tags)?;
     let said = format!("{id} is recorded as {fs} {uuid}.");
     log(host, config, "adopt", id, &format!("{fs} {uuid}"));
     Ok(say(said))
@@ -86,7 +82,7 @@ pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Resul
         add: vec![tag.clone()],
         remove: old.cloned().collect(),
     };
-    retag(host, config, &seen, &tags)?;
+    retag(host, &seen, &tags)?;
     log(host, config, "allow-format", id, &given_up);
     Ok(say(format!(
         "The next mount for writing may format {id}, within a day. Given up: {given_up}.\nTo take \
@@ -123,9 +119,9 @@ fn confirmed(id: &LvId, given_up: &str) -> Result<bool> {
     Ok(answer.trim() == "yes")
 }
 
-fn retag(host: &Host, config: &Config, seen: &Seen, tags: &Tags) -> Result<()> {
+fn retag(host: &Host, seen: &Seen, tags: &Tags) -> Result<()> {
     let id = &seen.facts.id;
-    lvm::retag(host, &config.limits, id, tags, seen.lock.as_ref()).context("writing the record")
+    lvm::retag(host, id, tags, seen.lock.as_ref()).context("writing the record")
 }
 
 /// Who gave his word is in the log for good.

@@ -65,7 +65,7 @@ fn make_and_mount(host: &Host, config: &Config, fs: FsType) -> Result<()> {
         let options = config.filesystems.get(&fs);
         let options = options.map(|fs| fs.mkfs_options.iter().map(String::as_str).collect());
         let options: Vec<&str> = options.unwrap_or_default();
-        fs::mkfs(host, &config.limits, fs, &image, &options, false, &lock)?;
+        fs::mkfs(host, fs, &image, &options, false, &lock)?;
         let mounted = run("mount", &["-t", fs.as_str(), "-o", "loop"], &[&image, &dir]);
         mounted.with_context(|| format!("this kernel does not mount the {fs} that mkfs makes"))?;
         Ok(())

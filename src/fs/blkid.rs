@@ -2,7 +2,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::config::Limits;
 use crate::host::{Command, Host, Output};
 use crate::names::FsType;
 
@@ -26,8 +25,8 @@ pub enum Found {
 }
 
 /// Asks blkid what is on `device`: probing it now, all kinds of content, no cache.
-pub fn probe(host: &Host, limits: &Limits, device: &Path) -> Result<Found> {
-    let command = Command::reads("blkid", limits.query)
+pub fn probe(host: &Host, device: &Path) -> Result<Found> {
+    let command = Command::reads("blkid", host.limits.query)
         .args(["--probe", "--output", "export"])
         .accept(&[0, NOTHING, AMBIVALENT])
         .operand(device);
@@ -45,8 +44,8 @@ pub fn probe(host: &Host, limits: &Limits, device: &Path) -> Result<Found> {
 ///
 /// blkid of util-linux 2.41 and 2.42 exits with 2 for these too, as for nothing at all; that of 2.36
 /// and 2.38 with 8.
-pub fn has_several(host: &Host, limits: &Limits, device: &Path) -> Result<bool> {
-    let command = Command::reads("wipefs", limits.query)
+pub fn has_several(host: &Host, device: &Path) -> Result<bool> {
+    let command = Command::reads("wipefs", host.limits.query)
         .args(["--no-act", "--noheadings", "--output", "TYPE"])
         .operand(device);
     let output = host

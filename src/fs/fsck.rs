@@ -3,7 +3,6 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::superblock::{Family, Superblock};
-use crate::config::Limits;
 use crate::host::{Command, Host, Lock, ToolError};
 use crate::names::FsType;
 
@@ -12,15 +11,9 @@ use crate::names::FsType;
 ///
 /// Only ext is checked: e2fsck replays the journal and is done at once if that was all. xfs and
 /// btrfs recover when they are mounted, and repairing them before that destroys data.
-pub fn check(
-    host: &Host,
-    limits: &Limits,
-    device: &Path,
-    all: bool,
-    lock: &Lock,
-) -> Result<(), ToolError> {
+pub fn check(host: &Host, device: &Path, all: bool, lock: &Lock) -> Result<(), ToolError> {
     // e2fsck(8): 1 is "errors corrected", 2 is "reboot", which only a mounted root would need.
-    let command = Command::writes("e2fsck", limits.check)
+    let command = Command::writes("e2fsck", host.limits.check)
         .stdin(lock.file())
         .args(["-p"])
         .args(all.then_some("-f"))
@@ -31,13 +24,7 @@ pub fn check(
 
 /// Whether what is there is the half of a filesystem, which nobody has ever mounted, that a killed
 /// mkfs left.
-pub fn was_cut_short(
-    host: &Host,
-    limits: &Limits,
-    device: &Path,
-    fs: FsType,
-    found: &Superblock,
-) -> Result<bool> {
+pub fn was_cut_short(host: &Host, device: &Path, fs: FsType, found: &Superblock) -> Result<bool> {
     Ok(match Family::of(fs) {
         family if family != found.family => false,
         // mkfs.xfs clears this last of all, after everything else is on the disk.
@@ -46,12 +33,12 @@ pub fn was_cut_short(
         Family::Btrfs => false,
         // mke2fs writes the superblock last, but only its own check can say that a power cut
         // left the rest. Once mounted, there may be data: then it is never made again.
-        Family::Ext => found.never_mounted && !is_sound(host, limits, device)?,
+        Family::Ext => found.never_mounted && !is_sound(host, device)?,
     })
 }
 
-fn is_sound(host: &Host, limits: &Limits, device: &Path) -> Result<bool> {
-    let command = Command::reads("e2fsck", limits.check)
+fn is_sound(host: &Host, device: &Path) -> Result<bool> {
+    let command = Command::reads("e2fsck", host.limits.check)
         .args(["-n", "-f"])
         .operand(device);
     match host.run(&command) {

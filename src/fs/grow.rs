@@ -1,6 +1,5 @@
 use std::path::Path;
 
-use crate::config::Limits;
 use crate::host::{Command, Host, Lock, ToolError};
 use crate::names::FsType;
 
@@ -8,13 +7,12 @@ use crate::names::FsType;
 /// mounted at `mount_point`.
 pub fn grow(
     host: &Host,
-    limits: &Limits,
     fs: FsType,
     device: &Path,
     mount_point: &Path,
     lock: &Lock,
 ) -> Result<(), ToolError> {
-    let tool = |name| Command::writes(name, limits.resize).stdin(lock.file());
+    let tool = |name| Command::writes(name, host.limits.resize).stdin(lock.file());
     let command = match fs {
         FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => tool("resize2fs").operand(device),
         FsType::Xfs => tool("xfs_growfs").args(["-d"]).operand(mount_point),

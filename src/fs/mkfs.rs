@@ -1,13 +1,11 @@
 use std::path::Path;
 
-use crate::config::Limits;
 use crate::host::{Command, Host, Lock, ToolError};
 use crate::names::FsType;
 
 /// Runs mkfs on a device that holds nothing. `again`: it may overwrite its own half.
 pub fn mkfs(
     host: &Host,
-    limits: &Limits,
     fs: FsType,
     device: &Path,
     more: &[&str],
@@ -22,7 +20,7 @@ pub fn mkfs(
         FsType::Xfs => ("mkfs.xfs", &["-q", "-K"]),
         FsType::Btrfs => ("mkfs.btrfs", &["-q", "-K"]),
     };
-    let mut command = Command::writes(tool, limits.make)
+    let mut command = Command::writes(tool, host.limits.make)
         .stdin(lock.file())
         .args(options);
     // mke2fs needs no -F for a device that is neither mounted nor busy, and with it would not look.

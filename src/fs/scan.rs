@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use super::backups::{self, PAGE};
 use super::signatures;
 use super::superblock::{ReadAt, ext_backup};
-use crate::config::Limits;
 use crate::host::{Command, Effect, Host};
 use crate::names::Bytes;
 
@@ -86,14 +85,13 @@ impl fmt::Display for Backup {
 /// written, which lvcreate does not: if the power went, what it has wiped could show again.
 pub fn scan(
     host: &Host,
-    limits: &Limits,
     size: Bytes,
     lv_time: u64,
     flush: bool,
     claim: &Arc<File>,
     device: &Path,
 ) -> Result<Examination> {
-    let command = Command::myself(super::EXAMINE, Effect::Reads, limits.query)
+    let command = Command::myself(super::EXAMINE, Effect::Reads, host.limits.query)
         .stdin(Arc::clone(claim))
         .args([size.get().to_string(), lv_time.to_string()])
         .args(flush.then_some("flush"));

@@ -25,6 +25,8 @@ pub use signals::Signals;
 
 use std::time::Instant;
 
+use crate::config::Limits;
+
 pub trait Tools {
     /// It fails when the tool is missing, cannot start, exits with a code that [`Command`] does not
     /// accept, outlives its limit, or the driver is told to stop meanwhile.
@@ -37,15 +39,17 @@ pub trait Tools {
 pub struct Host<'a> {
     pub tools: &'a dyn Tools,
     pub kernel: &'a Kernel<'a>,
+    pub limits: &'a Limits,
     /// Collects what the call does, for its one line in the log.
     pub log: Log,
 }
 
 impl<'a> Host<'a> {
-    pub fn new(tools: &'a dyn Tools, kernel: &'a Kernel<'a>) -> Self {
+    pub fn new(tools: &'a dyn Tools, kernel: &'a Kernel<'a>, limits: &'a Limits) -> Self {
         Self {
             tools,
             kernel,
+            limits,
             log: Log::default(),
         }
     }

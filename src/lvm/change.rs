@@ -8,7 +8,6 @@ use anyhow::{Context, Result};
 use super::record::{NEW, Tags};
 use super::report::Volume;
 use super::wait::explain;
-use crate::config::Limits;
 use crate::host::{Command, Host, Lock};
 use crate::names::{Bytes, LvId, LvName, VgName};
 
@@ -27,13 +26,12 @@ fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
 
 fn lvchange(
     host: &Host,
-    limits: &Limits,
     id: &LvId,
     options: &[&str],
     lock: Option<&Lock>,
     doing: &str,
 ) -> Result<()> {
-    let mut command = command("lvchange", limits.activate).args(options);
+    let mut command = command("lvchange", host.limits.activate).args(options);
     if let Some(lock) = lock {
         command = command.stdin(lock.file());
     }
@@ -42,36 +40,30 @@ fn lvchange(
 
 /// Activates a volume on this host, also one that is marked to be left out at boot, as thin
 /// snapshots are.
-pub fn activate(host: &Host, limits: &Limits, id: &LvId, lock: Option<&Lock>) -> Result<()> {
+pub fn activate(host: &Host, id: &LvId, lock: Option<&Lock>) -> Result<()> {
     let options = ["--activate", "y", "--ignoreactivationskip"];
-    lvchange(host, limits, id, &options, lock, "activating")
+    lvchange(host, id, &options, lock, "activating")
 }
 
 /// Deactivates a volume. LVM refuses while it is open.
-pub fn deactivate(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
+pub fn deactivate(host: &Host, id: &LvId) -> Result<()> {
     let options = ["--activate", "n"];
-    lvchange(host, limits, id, &options, None, "deactivating")
+    lvchange(host, id, &options, None, "deactivating")
 }
 
 /// Gives the kernel the table that LVM's metadata says, and resumes the volume.
-pub fn refresh(host: &Host, limits: &Limits, id: &LvId) -> Result<()> {
-    lvchange(host, limits, id, &["--refresh"], None, "refreshing")
+pub fn refresh(host: &Host, id: &LvId) -> Result<()> {
+    lvchange(host, id, &["--refresh"], None, "refreshing")
 }
 
-pub fn retag(
-    host: &Host,
-    limits: &Limits,
-    id: &LvId,
-    tags: &Tags,
-    lock: Option<&Lock>,
-) -> Result<()> {
+pub fn retag(host: &Host, id: &LvId, tags: &Tags, lock: Option<&Lock>) -> Result<()> {
     let remove = tags.remove.iter().flat_map(|tag| ["--deltag", tag]);
     let add = tags.add.iter().flat_map(|tag| ["--addtag", tag]);
     let options: Vec<&str> = remove.chain(add).collect();
     if options.is_empty() {
         return Ok(());
     }
-    lvchange(host, limits, id, &options, lock, "tagging")
+    lvchange(host, id, &options, lock, "tagging")
 }
 
 /// Makes a volume of at least `size`, in `pool` if one is given. Signatures that a removed volume
@@ -79,7 +71,6 @@ pub fn retag(
 /// with the tag [`NEW`], and `options` are more of lvcreate's.
 pub fn create(
     host: &Host,
-    limits: &Limits,
     id: &LvId,
     size: Bytes,
     pool: Option<&LvName>,
@@ -91,7 +82,7 @@ pub fn create(
     let size = rounded(size, SECTOR)?;
     let bytes = format!("{}b", size.get());
     // The tag comes with the volume, in one change of LVM's metadata, and before anything is wiped.
-    let command = command("lvcreate", limits.make)
+    let command = command("lvcreate", host.limits.make)
         .stdin(lock.file())
         .args(["--yes", "--addtag", NEW, "--name", id.lv().as_str()])
         .args(match pool {
@@ -110,13 +101,13 @@ fn rounded(size: Bytes, unit: NonZeroU64) -> Result<Bytes> {
 }
 
 /// Makes a volume at least `size` large; one that already is stays as it is.
-pub fn extend(host: &Host, limits: &Limits, volume: &Volume, size: Bytes) -> Result<()> {
+pub fn extend(host: &Host, volume: &Volume, size: Bytes) -> Result<()> {
     if volume.size >= size {
         return Ok(());
     }
     let (id, vg) = (&volume.id, volume.id.vg());
     let size = rounded(size, volume.extent)?;
-    let command = command("lvextend", limits.resize)
+    let command = command("lvextend", host.limits.resize)
         .args(["--size".to_owned(), format!("{}b", size.get())])
         .operand(id.to_string());
     run(host, &command, vg).with_context(|| {

@@ -214,7 +214,8 @@ mod tests {
         for (name, answers, want) in cases {
             let signals = Signals::install().unwrap();
             let (tools, kernel) = (Answers(answers), Kernel::new(&signals));
-            let host = Host::new(&tools, &kernel);
+            let limits = crate::config::Limits::default();
+            let host = Host::new(&tools, &kernel, &limits);
             let id = LvId::parse("vg/x").unwrap();
             let found = find(&host, &id, Duration::from_secs(1));
             assert_eq!(found.ok(), want, "{name}");

@@ -7,7 +7,6 @@ use nix::libc::{EBUSY, EINVAL, ENOENT};
 use nix::mount::MsFlags;
 
 use super::table::{Row, Table, mounted_at};
-use crate::config::Limits;
 use crate::host::{
     Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, holders, own_name,
 };
@@ -38,15 +37,9 @@ pub struct Source<'a> {
 /// Mounts a device with mount(8), which knows every filesystem's options.
 ///
 /// Whatever mount(8) left when it failed or was stopped is undone.
-pub fn mount_device(
-    host: &Host,
-    limits: &Limits,
-    source: &Source,
-    dir: &Path,
-    lock: &Lock,
-) -> Result<()> {
+pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Result<()> {
     let Source { id, path, fs, .. } = *source;
-    let mut command = Command::writes("mount", limits.mount)
+    let mut command = Command::writes("mount", host.limits.mount)
         .stdin(lock.file())
         .args(["-t", fs.as_str()])
         // Said outright: mount(8) left to itself mounts read-only what cannot be written.
@@ -68,7 +61,7 @@ pub fn mount_device(
     if !said.is_empty() {
         error = error.context(format!("the kernel says \"{said}\""));
     }
-    let undo = ensure_unmounted(host, limits, dir, &Table::default());
+    let undo = ensure_unmounted(host, dir, &Table::default());
     let error = after_undo(error, undo).context(format!(
         "mounting {id} on {} (see also `dmesg`)",
         dir.display()
@@ -156,11 +149,11 @@ fn flags_of(options: &str) -> MsFlags {
 /// or no mount point is success: kubelet calls for those too.
 ///
 /// `table` tells which mount is the last of its filesystem; one that it lacks counts as such.
-pub fn ensure_unmounted(host: &Host, limits: &Limits, dir: &Path, table: &Table) -> Result<()> {
+pub fn ensure_unmounted(host: &Host, dir: &Path, table: &Table) -> Result<()> {
     take_off(host.kernel, dir, |id| {
         // Told to stop, the driver starts no process any more.
         if table.is_last_of_its_filesystem(id) && !host.kernel.pause(Duration::ZERO) {
-            unmount_alone(host, limits, dir)
+            unmount_alone(host, dir)
         } else {
             Ok(host.kernel.unmount(dir))
         }
@@ -169,8 +162,8 @@ pub fn ensure_unmounted(host: &Host, limits: &Limits, dir: &Path, table: &Table)
 
 /// The last unmount of a filesystem writes back what is not on the disk yet; if that disk does not
 /// answer, it never returns. So it is done in a process that can be left behind.
-fn unmount_alone(host: &Host, limits: &Limits, dir: &Path) -> Result<io::Result<()>> {
-    let command = Command::myself(UNMOUNT, Effect::Writes, limits.mount)
+fn unmount_alone(host: &Host, dir: &Path) -> Result<io::Result<()>> {
+    let command = Command::myself(UNMOUNT, Effect::Writes, host.limits.mount)
         .accept(&[0, ENOENT, EBUSY, EINVAL])
         .operand(dir);
     let output = host

@@ -106,7 +106,7 @@ impl<'a> Job<'a> {
                         // If this call is killed, another has to know what to give back.
                         self.note(volume, lock)?;
                     }
-                    let activated = lvm::activate(host, &config.limits, id, lock);
+                    let activated = lvm::activate(host, id, lock);
                     if shared && activated.is_err() {
                         seen.note_holder();
                         if let Decision::Refuse(reason) = seen.settle(&wish)? {
@@ -199,11 +199,7 @@ impl<'a> Job<'a> {
     }
 
     fn note(&self, volume: &Volume, lock: Option<&Lock>) -> Result<()> {
-        let Self {
-            host,
-            config,
-            options,
-        } = *self;
+        let Self { host, options, .. } = *self;
         let name = options.volume_name.as_ref();
         let Some(name) = name.filter(|name| !volume.record.names.contains(name)) else {
             return Ok(());
@@ -213,7 +209,7 @@ impl<'a> Job<'a> {
             host.log.about("unnoted", &why);
             return Ok(());
         };
-        lvm::retag(host, &config.limits, &volume.id, &Tags::adding(tag), lock)
+        lvm::retag(host, &volume.id, &Tags::adding(tag), lock)
     }
 }
 
@@ -236,7 +232,7 @@ fn create(job: &Job, size: Bytes) -> Result<()> {
     if let Some(tag) = name.filter(|_| lvm::has_lvmlockd(host)) {
         more.extend(["--addtag".to_owned(), tag]);
     }
-    let made = lvm::create(host, &config.limits, id, size, pool, &more, &lock);
+    let made = lvm::create(host, id, size, pool, &more, &lock);
     if made.is_err()
         && let Ok(Found::Volume(volume)) = lvm::find(host, id, config.limits.query)
         && volume.lock.is_some()
@@ -257,7 +253,7 @@ pub fn ensure_not_suspended(host: &Host, config: &Config, device: &Device) -> Re
         && device.is_suspended(kernel)
     {
         host.log.about("resumed", &device.id.to_string());
-        lvm::refresh(host, &config.limits, &device.id)?;
+        lvm::refresh(host, &device.id)?;
     }
     require_not_suspended(kernel, device)
 }

@@ -149,7 +149,7 @@ fn mount_first(
     lock: &Lock,
 ) -> Result<Option<String>> {
     let (host, config, options) = (job.host, job.config, job.options);
-    let (limits, fs) = (&config.limits, how.fs);
+    let fs = how.fs;
     let Some(volume) = seen.facts.volume().cloned() else {
         bail!("LVM was not asked for {}", device.id);
     };
@@ -162,7 +162,7 @@ fn mount_first(
     }
     if how.check {
         let all = how.grow == Grow::Before;
-        fs::check(host, limits, &device.path, all, lock).with_context(|| {
+        fs::check(host, &device.path, all, lock).with_context(|| {
             format!(
                 "checking the filesystem of {}; if it has errors, save what is needed and repair \
                  it with `e2fsck -f {}`",
@@ -172,7 +172,7 @@ fn mount_first(
         })?;
     }
     let grow = || {
-        fs::grow(host, limits, fs, &device.path, dir, lock)
+        fs::grow(host, fs, &device.path, dir, lock)
             .with_context(|| format!("growing the {fs} filesystem of {}", device.id))
     };
     if how.grow == Grow::Before
@@ -198,7 +198,7 @@ fn mount_first(
     let record = || -> Result<()> {
         device.require_still_there(host.kernel)?;
         let tags = volume.record.replaced_by(lvm::made_tag(fs, &how.uuid));
-        lvm::retag(host, limits, &device.id, &tags, Some(lock))
+        lvm::retag(host, &device.id, &tags, Some(lock))
     };
     if how.record && first {
         record()?;
@@ -206,7 +206,6 @@ fn mount_first(
     device.require_still_there(host.kernel)?;
     mount_device(
         host,
-        limits,
         &Source {
             id: &device.id,
             path: &device.path,

@@ -230,7 +230,7 @@ impl<'a> Look<'a> {
     }
 
     fn claimed(&self, device: &Device) -> Content {
-        let found = match fs::probe(self.host, &self.config.limits, &device.path) {
+        let found = match fs::probe(self.host, &device.path) {
             Ok(Found::Filesystem { fs, uuid }) => Some((fs, uuid)),
             _ => None,
         };
@@ -245,10 +245,10 @@ impl<'a> Look<'a> {
     /// Of a volume that may be blank all is read first: where all is zero, nothing else needs to be
     /// asked. blkid alone would not do, for it says "nothing" of what it cannot read.
     fn read(&self, device: &Device, volume: &Volume, claim: &Arc<File>) -> Result<Content> {
-        let (host, limits) = (self.host, &self.config.limits);
+        let host = self.host;
         let size = device.size(host.kernel)?;
         let (time, new) = (volume.created, volume.record.new);
-        let scan = || fs::scan(host, limits, size, time, new, claim, &device.path);
+        let scan = || fs::scan(host, size, time, new, claim, &device.path);
         if volume.record.made.is_none() {
             let seen = scan()?;
             if let Some(bad) = seen.unreadable {
@@ -258,7 +258,7 @@ impl<'a> Look<'a> {
                 return Ok(blank(seen));
             }
         }
-        let mut found = fs::probe(host, limits, &device.path)?;
+        let mut found = fs::probe(host, &device.path)?;
         if found == Found::Nothing {
             let seen = scan()?;
             if let Some(bad) = seen.unreadable {
@@ -268,8 +268,8 @@ impl<'a> Look<'a> {
                 return Ok(blank(seen));
             }
             // A failing disk fails now and then. By now all was read, and lies in the kernel's cache.
-            found = fs::probe(host, limits, &device.path)?;
-            if found == Found::Nothing && !fs::has_several(host, limits, &device.path)? {
+            found = fs::probe(host, &device.path)?;
+            if found == Found::Nothing && !fs::has_several(host, &device.path)? {
                 return Ok(blank(seen));
             }
         }
@@ -284,7 +284,7 @@ impl<'a> Look<'a> {
                     return Ok(Content::Damaged(fs));
                 };
                 let ours = volume.record.making.as_deref() == Some(fs.as_str());
-                let half = ours && fs::was_cut_short(host, limits, &device.path, fs, &superblock)?;
+                let half = ours && fs::was_cut_short(host, &device.path, fs, &superblock)?;
                 Content::Filesystem(Filesystem {
                     fs,
                     uuid,

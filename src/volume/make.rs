@@ -24,7 +24,6 @@ pub fn make(
     lock: &Lock,
 ) -> Result<String> {
     let (host, config, options) = (job.host, job.config, job.options);
-    let limits = &config.limits;
     let lvm = seen.facts.lvm.clone();
     let (Some(Lvm::Volume { volume, .. }), Some(claim)) = (&lvm, seen.claim.take()) else {
         bail!("{} was not looked at", device.id);
@@ -40,7 +39,7 @@ pub fn make(
             remove: earlier.clone(),
         };
         device.require_still_there(host.kernel)?;
-        retag(host, limits, &device.id, &begun, Some(lock))?;
+        retag(host, &device.id, &begun, Some(lock))?;
     }
     // A second descriptor keeps the device from being removed and its number given to another;
     // the first must go, because mkfs itself opens the device exclusively.
@@ -53,7 +52,7 @@ pub fn make(
     require_not_suspended(host.kernel, device)?;
 
     let more = config.mkfs_options(device.id.vg(), fs);
-    if let Err(error) = fs::mkfs(host, limits, fs, &device.path, &more, again, lock) {
+    if let Err(error) = fs::mkfs(host, fs, &device.path, &more, again, lock) {
         let refused = matches!(error, ToolError::Failed { .. } | ToolError::Missing { .. });
         let mut error = Error::from(error);
         if refused && options.size.is_some() {
@@ -79,7 +78,7 @@ pub fn make(
                 add: earlier,
                 remove: vec![making],
             };
-            let undo = retag(host, limits, &device.id, &tags, Some(lock));
+            let undo = retag(host, &device.id, &tags, Some(lock));
             return Err(after_undo(error, undo));
         }
         return Err(error);
@@ -99,6 +98,6 @@ pub fn make(
         tags.remove.push(making);
     }
     device.require_still_there(host.kernel)?;
-    retag(host, limits, &device.id, &tags, Some(lock))?;
+    retag(host, &device.id, &tags, Some(lock))?;
     Ok(made.uuid)
 }
