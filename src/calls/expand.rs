@@ -50,7 +50,7 @@ fn grow_all(
     let mut seen = job.look(Some(dir));
     let mut decision = seen.settle(&wish)?;
     if decision == Decision::Resume {
-        ensure_not_suspended(host, config, &device)?;
+        ensure_not_suspended(host, &device)?;
         seen = job.look(Some(dir));
         decision = seen.settle(&wish)?;
     }

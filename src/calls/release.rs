@@ -14,7 +14,7 @@ use crate::volume::{Device, is_swap, lock};
 
 /// Deactivates the volumes that kubelet knows by this name, as [`release`] does.
 pub fn release_named(host: &Host, config: &Config, name: &str, asked: bool) -> Result<()> {
-    for id in volumes_named(host, config, name)? {
+    for id in volumes_named(host, name)? {
         release(host, config, &id, asked, config.limits.lock)?;
     }
     Ok(())
@@ -29,14 +29,14 @@ pub fn give_up(host: &Host, config: &Config, id: &LvId) {
 }
 
 /// kubelet gives the name of the volume; a person may give the device.
-fn volumes_named(host: &Host, config: &Config, volume: &str) -> Result<Vec<LvId>> {
+fn volumes_named(host: &Host, volume: &str) -> Result<Vec<LvId>> {
     if let Some(id) = LvId::from_device(volume) {
         return Ok(vec![id]);
     }
     let Some(tag) = lvm::volume_tag(volume) else {
         return Ok(Vec::new());
     };
-    let found = match lvm::tagged(host, &tag, config.limits.query) {
+    let found = match lvm::tagged(host, &tag) {
         // Other nodes may wait for it.
         Err(error) if lvm::has_lvmlockd(host) => return Err(error),
         Err(error) => {
@@ -69,10 +69,7 @@ pub fn release(
     if !(asked || may_be_shared) || is_used(host, id)? {
         return Ok(());
     }
-    let volume = match may_be_shared
-        .then(|| lvm::find(host, id, limit))
-        .transpose()?
-    {
+    let volume = match may_be_shared.then(|| lvm::find(host, id)).transpose()? {
         Some(lvm::Found::Volume(volume)) if volume.lock.is_some() => Some(volume),
         _ => None,
     };

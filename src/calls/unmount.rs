@@ -33,7 +33,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
             match &device {
                 Some(device) => {
                     host.log.about("volume", &device.id.to_string());
-                    require_not_stuck(host, config, device, &table)?;
+                    require_not_stuck(host, device, &table)?;
                 }
                 None => host.log.about("source", &row.source.to_string_lossy()),
             }
@@ -83,11 +83,11 @@ fn require_a_volume(row: &Row, place: &KubeletPath, dir: &Path) -> Result<()> {
 }
 
 /// The last unmount writes everything back, and would wait without end for a suspended device.
-fn require_not_stuck(host: &Host, config: &Config, device: &Device, table: &Table) -> Result<()> {
+fn require_not_stuck(host: &Host, device: &Device, table: &Table) -> Result<()> {
     if table.of_device(host.kernel, device.number).len() > 1 {
         return Ok(());
     }
-    ensure_not_suspended(host, config, device)
+    ensure_not_suspended(host, device)
 }
 
 /// Takes off the global mount that was made before the node's mode was changed, if no pod uses it

@@ -44,7 +44,7 @@ pub fn run(host: &Host, config: &Loaded, try_mkfs: bool, json: bool) -> Result<P
     look_for_tools(&mut checks, host, settings);
     if host.tools.has("lvs") {
         look_at_lvm(&mut checks, host, config);
-        shared_disks::look_at(&mut checks, host, settings);
+        shared_disks::look_at(&mut checks, host);
     }
     leftovers::look_at(&mut checks, host, settings)?;
     if try_mkfs {

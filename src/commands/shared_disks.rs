@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::findings::{Checks, Finding, Level};
-use crate::config::Config;
 use crate::host::{Host, Kernel};
 use crate::lvm;
 
 /// Warns of groups that nothing keeps another host from using at the same time.
-pub(super) fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
-    let disks = match lvm::disks(host, false, config.limits.query) {
+pub(super) fn look_at(checks: &mut Checks, host: &Host) {
+    let disks = match lvm::disks(host, false) {
         Ok(disks) => disks,
         Err(error) => {
             checks.add("disks", Level::Warning, format!("{error:#}"));

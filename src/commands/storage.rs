@@ -38,7 +38,7 @@ fn look_for_twins(checks: &mut Checks, walk: &Walk) {
 
 /// Groups on disks that lvm.conf or the devices file leaves out.
 fn look_for_hidden_groups(checks: &mut Checks, walk: &Walk) {
-    let all = lvm::disks(walk.host, true, walk.config.limits.query).unwrap_or_default();
+    let all = lvm::disks(walk.host, true).unwrap_or_default();
     let mut told = BTreeSet::new();
     for lvm::Disk { vg, path, .. } in all {
         let disk = path.display();

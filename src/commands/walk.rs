@@ -59,13 +59,13 @@ impl Choice {
 impl<'a> Walk<'a> {
     pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
         let config = loaded.or_default();
-        let volumes = lvm::all_volumes(host, config.limits.query)?;
+        let volumes = lvm::all_volumes(host)?;
         Ok(Self {
             host,
             config,
             loaded,
             volumes,
-            groups: lvm::all_groups(host, config.limits.query)?,
+            groups: lvm::all_groups(host)?,
             tables: Tables::read(host.kernel)?,
             pods: Pods::read(host.kernel),
             started: Instant::now(),

@@ -1,13 +1,12 @@
 //! Which volumes and groups there are.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::report::{Group, LV_FIELDS, Report, VG_FIELDS, Volume, ask, ask_with, read, text};
 use super::wait::explain;
-use crate::host::{Host, ToolError};
+use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, VgName};
 
 /// LVM's code for "the command failed", which an unknown name is too. Source: lvm(8) is silent;
@@ -21,20 +20,24 @@ pub enum Found {
     NoGroup,
 }
 
+fn asking(host: &Host, tool: &'static str, fields: &str) -> Command {
+    ask(tool, fields, host.limits.query)
+}
+
 /// Asks LVM for one volume, by name.
 ///
 /// "There is none" is never read from a message, whose words and place differ between versions of
 /// LVM, nor from an exit code, which says no more than "failed". It takes a report of LVM's that
 /// succeeds and lacks the volume. Any other failure is an error: a volume that cannot be seen just
 /// now must never count as absent.
-pub fn find(host: &Host, id: &LvId, limit: Duration) -> Result<Found> {
-    look_for(host, id, limit)
+pub fn find(host: &Host, id: &LvId) -> Result<Found> {
+    look_for(host, id)
         .map_err(|error| explain(host, Some(id.vg()), error))
         .with_context(|| format!("asking LVM for {id}"))
 }
 
-fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError> {
-    let command = ask("lvs", LV_FIELDS, limit).operand(id.to_string());
+fn look_for(host: &Host, id: &LvId) -> Result<Found, ToolError> {
+    let command = asking(host, "lvs", LV_FIELDS).operand(id.to_string());
     match read(host, &command, Report::volumes) {
         Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
             Some(volume) => Ok(Found::Volume(Box::new(volume))),
@@ -45,10 +48,10 @@ fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError>
         },
         Err(error @ ToolError::Failed { code: FAILED, .. }) => {
             let lv = id.lv().as_str();
-            let command = ask("lvs", "lv_name", limit).operand(id.vg().as_str());
+            let command = asking(host, "lvs", "lv_name").operand(id.vg().as_str());
             match read(host, &command, |r| r.has("lv", "lv_name", lv)) {
                 Ok(false) => Ok(Found::NoVolume),
-                Err(_) if is_unknown(host, id.vg(), limit) => Ok(Found::NoGroup),
+                Err(_) if is_unknown(host, id.vg()) => Ok(Found::NoGroup),
                 Ok(true) | Err(_) => Err(error),
             }
         }
@@ -58,17 +61,17 @@ fn look_for(host: &Host, id: &LvId, limit: Duration) -> Result<Found, ToolError>
 
 /// Whether LVM, when it lists all groups that are on the disks, lacks this one. Other hosts' groups
 /// and those that are locked are in that list too.
-fn is_unknown(host: &Host, vg: &VgName, limit: Duration) -> bool {
-    let command = ask("vgs", "vg_name", limit).args(["--readonly", "--foreign", "--shared"]);
+fn is_unknown(host: &Host, vg: &VgName) -> bool {
+    let command = asking(host, "vgs", "vg_name").args(["--readonly", "--foreign", "--shared"]);
     let listed = read(host, &command, |r| r.has("vg", "vg_name", vg.as_str()));
     matches!(listed, Ok(false))
 }
 
 /// Whether an LVM command was killed after it had loaded a new table for this volume and before
 /// the kernel used it. LVM waits for a command that is still at work, so this is not about one.
-pub fn has_unused_table(host: &Host, id: &LvId, limit: Duration) -> Result<bool> {
+pub fn has_unused_table(host: &Host, id: &LvId) -> Result<bool> {
     const FIELD: &str = "lv_inactive_table";
-    let command = ask("lvs", FIELD, limit).operand(id.to_string());
+    let command = asking(host, "lvs", FIELD).operand(id.to_string());
     let parse = |report: Report| {
         let rows = report.rows("lv").map_err(|e| e.to_string())?;
         let row = rows.first().ok_or("no line for it")?;
@@ -79,21 +82,21 @@ pub fn has_unused_table(host: &Host, id: &LvId, limit: Duration) -> Result<bool>
         .with_context(|| format!("asking LVM for the tables of {id}"))
 }
 
-pub fn tagged(host: &Host, tag: &str, limit: Duration) -> Result<Vec<Volume>> {
-    let command = ask("lvs", LV_FIELDS, limit).operand(format!("@{tag}"));
+pub fn tagged(host: &Host, tag: &str) -> Result<Vec<Volume>> {
+    let command = asking(host, "lvs", LV_FIELDS).operand(format!("@{tag}"));
     read(host, &command, Report::volumes)
         .map_err(|error| explain(host, None, error))
         .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
 }
 
-pub fn all_volumes(host: &Host, limit: Duration) -> Result<Vec<Volume>> {
-    read(host, &ask("lvs", LV_FIELDS, limit), Report::volumes)
+pub fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
+    read(host, &asking(host, "lvs", LV_FIELDS), Report::volumes)
         .map_err(|error| explain(host, None, error))
         .context("asking LVM for all volumes")
 }
 
-pub fn all_groups(host: &Host, limit: Duration) -> Result<Vec<Group>> {
-    read(host, &ask("vgs", VG_FIELDS, limit), Report::groups)
+pub fn all_groups(host: &Host) -> Result<Vec<Group>> {
+    read(host, &asking(host, "vgs", VG_FIELDS), Report::groups)
         .map_err(|error| explain(host, None, error))
         .context("asking LVM for all groups")
 }
@@ -106,12 +109,12 @@ pub struct Disk {
 }
 
 /// The disks that hold groups. `hidden`: also those that lvm.conf and the devices file leave out.
-pub fn disks(host: &Host, hidden: bool, limit: Duration) -> Result<Vec<Disk>> {
+pub fn disks(host: &Host, hidden: bool) -> Result<Vec<Disk>> {
     const ALL: &str =
         r#" devices/use_devicesfile=0 devices/filter=["a|.*|"] devices/global_filter=["a|.*|"]"#;
     let fields = "pv_name,vg_name,vg_systemid,vg_lock_type";
     let more = if hidden { ALL } else { "" };
-    let command = ask_with("pvs", fields, limit, more);
+    let command = ask_with("pvs", fields, host.limits.query, more);
     let parse = |report: Report| {
         let mut disks = Vec::new();
         for row in report.rows("pv").map_err(|e| e.to_string())? {
@@ -131,11 +134,11 @@ pub fn disks(host: &Host, hidden: bool, limit: Duration) -> Result<Vec<Disk>> {
 }
 
 /// One volume group. None: LVM says that there is no such group.
-pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Group>> {
-    let command = ask("vgs", VG_FIELDS, limit).operand(vg.to_string());
+pub fn find_group(host: &Host, vg: &VgName) -> Result<Option<Group>> {
+    let command = asking(host, "vgs", VG_FIELDS).operand(vg.to_string());
     match read(host, &command, Report::groups) {
         Ok(groups) => Ok(groups.into_iter().find(|group| group.name == vg.as_str())),
-        Err(ToolError::Failed { code: FAILED, .. }) if is_unknown(host, vg, limit) => Ok(None),
+        Err(ToolError::Failed { code: FAILED, .. }) if is_unknown(host, vg) => Ok(None),
         Err(error) => Err(explain(host, Some(vg), error))
             .with_context(|| format!("asking LVM for the group {vg}")),
     }
@@ -144,7 +147,7 @@ pub fn find_group(host: &Host, vg: &VgName, limit: Duration) -> Result<Option<Gr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Command, Kernel, Output, Signals, Tools};
+    use crate::host::{Kernel, Output, Signals, Tools};
 
     /// LVM's answers about a volume, about the volumes of its group, and about all groups: what it
     /// prints, or the code that it fails with.
@@ -217,7 +220,7 @@ mod tests {
             let limits = crate::config::Limits::default();
             let host = Host::new(&tools, &kernel, &limits);
             let id = LvId::parse("vg/x").unwrap();
-            let found = find(&host, &id, Duration::from_secs(1));
+            let found = find(&host, &id);
             assert_eq!(found.ok(), want, "{name}");
         }
     }

@@ -143,7 +143,7 @@ pub fn holder(host: &Host, volume: &Volume, limit: Duration) -> Option<Holder> {
     let vg = volume.id.vg();
     let pool = volume.pool.as_ref().filter(|_| has_no_place(volume));
     let pool = pool.and_then(|pool| LvId::new(vg.clone(), pool.clone()).ok());
-    let of_pool = match pool.map(|pool| find(host, &pool, limit)) {
+    let of_pool = match pool.map(|pool| find(host, &pool)) {
         Some(Ok(Found::Volume(pool))) => pool.lock,
         _ => None,
     };

@@ -187,7 +187,7 @@ impl<'a> Job<'a> {
         if options.volume_name.is_none() || !may_be {
             return;
         }
-        let noted = match lvm::find(host, &device.id, config.limits.query) {
+        let noted = match lvm::find(host, &device.id) {
             Ok(Found::Volume(volume)) if config.deactivate || volume.lock.is_some() => {
                 self.note(&volume, None)
             }
@@ -222,7 +222,7 @@ fn create(job: &Job, size: Bytes) -> Result<()> {
     };
     // Under a lock of the name: the volume has no UUID yet. Another call may have just made it.
     let lock = lock::hold_name(host.kernel, &id.dm_name(), config.limits.lock)?;
-    if let Found::Volume(_) = lvm::find(host, id, config.limits.query)? {
+    if let Found::Volume(_) = lvm::find(host, id)? {
         return Ok(());
     }
     let pool = options.thin_pool.as_ref().or(policy.thin_pool.as_ref());
@@ -234,7 +234,7 @@ fn create(job: &Job, size: Bytes) -> Result<()> {
     }
     let made = lvm::create(host, id, size, pool, &more, &lock);
     if made.is_err()
-        && let Ok(Found::Volume(volume)) = lvm::find(host, id, config.limits.query)
+        && let Ok(Found::Volume(volume)) = lvm::find(host, id)
         && volume.lock.is_some()
     {
         // Another node was quicker.
@@ -245,10 +245,10 @@ fn create(job: &Job, size: Bytes) -> Result<()> {
 
 /// Fails for a volume that is suspended, because every access to it would wait without end. One
 /// that a killed lvextend left like that is resumed.
-pub fn ensure_not_suspended(host: &Host, config: &Config, device: &Device) -> Result<()> {
+pub fn ensure_not_suspended(host: &Host, device: &Device) -> Result<()> {
     let kernel = host.kernel;
     if device.is_suspended(kernel)
-        && lvm::has_unused_table(host, &device.id, config.limits.query)?
+        && lvm::has_unused_table(host, &device.id)?
         // LVM waited for a command that was still at work, and that has resumed it.
         && device.is_suspended(kernel)
     {

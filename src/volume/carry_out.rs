@@ -78,7 +78,7 @@ fn under_lock(job: &Job, dir: &Path, lock: &Lock) -> Result<Option<String>> {
                     done => return done.map(|()| None),
                 }
             }
-            Decision::Resume => ensure_not_suspended(host, job.config, &device)?,
+            Decision::Resume => ensure_not_suspended(host, &device)?,
             Decision::Mount(how) => return mount_first(job, &mut seen, &device, &how, dir, lock),
             Decision::Make { fs, again } => {
                 let uuid = make(job, &mut seen, &device, fs, again, lock)?;

@@ -159,16 +159,16 @@ impl<'a> Look<'a> {
     /// Asks LVM for the volume and, if it is to be written, for its thin pool; and for the group, if
     /// it is to be made there and some of that is to stay free.
     pub fn ask_lvm(&self, wish: &Wish) -> Lvm {
-        let (host, limit) = (self.host, self.config.limits.query);
+        let host = self.host;
         let answer = || -> Result<Lvm> {
-            let volume = match lvm::find(host, &self.facts.id, limit)? {
+            let volume = match lvm::find(host, &self.facts.id)? {
                 lvm::Found::Volume(volume) => volume,
                 lvm::Found::NoVolume => {
                     let create = &wish.create;
                     if !create.allowed || create.thin || create.reserve.get() == 0 {
                         return Ok(Lvm::NoVolume { free: None });
                     }
-                    let group = lvm::find_group(host, self.facts.id.vg(), limit)?;
+                    let group = lvm::find_group(host, self.facts.id.vg())?;
                     let free = group.map(|group| Some(group.free));
                     return Ok(free.map_or(Lvm::NoGroup, |free| Lvm::NoVolume { free }));
                 }
@@ -179,7 +179,7 @@ impl<'a> Look<'a> {
                 Some(pool) => {
                     let pool = LvId::new(volume.id.vg().clone(), pool)
                         .with_context(|| format!("naming the thin pool of {}", volume.id))?;
-                    Some(match lvm::find(host, &pool, limit)? {
+                    Some(match lvm::find(host, &pool)? {
                         lvm::Found::Volume(row) => Pool::Seen(row),
                         _ => Pool::Unseen(pool),
                     })
@@ -187,7 +187,7 @@ impl<'a> Look<'a> {
             };
             let suspended = self.facts.uses.as_ref().and_then(|u| u.suspended.as_ref());
             let unused_table = suspended.is_some_and(|name| *name == self.facts.id.dm_name())
-                && lvm::has_unused_table(host, &self.facts.id, limit)?;
+                && lvm::has_unused_table(host, &self.facts.id)?;
             Ok(Lvm::Volume {
                 volume,
                 pool,
