@@ -16,6 +16,8 @@
 #   tests/run.sh plane [CASE…]   the same as a node of a control plane: claims, the scheduler, the
 #                                controller that attaches, a node that goes down; KUBERNETES=DIR
 #                                has kube-apiserver, kube-controller-manager and kube-scheduler too
+#   tests/run.sh failover        two such nodes share a volume group, and one of them dies; Kubernetes
+#                                1.28 or newer
 #
 # The guest is a virtual machine where KVM works, else user-mode Linux, else an emulated machine;
 # MACHINE=vng or MACHINE=uml chooses. It has this machine's files, or with
@@ -25,7 +27,8 @@
 #
 # With --full before these, also what takes hours: the driver is killed at every step of every
 # call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses. Of the calls that are killed
-# FLEXVOLUME_LVM_CALLS takes some, by the names that the test prints. Alone, --full is --plane too.
+# FLEXVOLUME_LVM_CALLS takes some, by the names that the test prints. Alone, --full is --plane too,
+# and failover.
 #
 # What is missing is installed with apt on Debian and Ubuntu. The last lines say how many tests ran
 # and how many of them passed, as the test runners themselves counted them. The very last one is for
@@ -263,6 +266,7 @@ case $what in
         wait
         cat "$DIR/oldest.log" 2> /dev/null || true
         [ -z "$WITH_PLANE" ] || plane
+        [ -z "$FULL" ] || failover
         ;;
     lint) lint ;;
     unit) host unit --lib --bins "$@" ;;
@@ -286,6 +290,10 @@ case $what in
     plane)
         build
         plane "$@"
+        ;;
+    failover)
+        build
+        failover
         ;;
     *)
         UNDER_WAY=

@@ -127,31 +127,34 @@ guest() {
 
 # shared [CASE…]: two guests at once. The tests run here, and tell the guests what to do.
 shared() {
-    local SUITE='' FILES='' MACHINE=uml tests here=$DIR/shared disk=/dev/shm/${DIR##*/}
+    local SUITE='' FILES='' MACHINE=uml tests here=$DIR/shared
     need_guest
     need_lockd
     tests=$(artifact --test shared)
     [ -n "$tests" ] || die "the tests for two nodes did not build"
     mkdir "$here"
     install "$DRIVER" "$here/lvm"
-    # In memory: its leases are made of many small writes.
-    ln -s "$disk" "$here/disk"
-    # Each guest ends when the tests do.
-    shared_cases "$here" shared.log "$tests" "$@" || {
-        tail -n 20 "$here"/?/printed
-        once_more shared "$DIR/shared.log" shared_cases "$here" shared-2.log "$tests" --exact ||
-            failed shared
-    }
-    as_root rm -f "$disk"
+    on_two_nodes "$here" shared.log mem=1G "$tests" "$@" ||
+        once_more shared "$DIR/shared.log" on_two_nodes "$here" shared-2.log mem=1G "$tests" --exact ||
+        failed shared
     cat "$DIR/shared-2.log" >> "$DIR/shared.log" 2> /dev/null || true
     count shared "$DIR/shared.log"
 }
 
-shared_cases() {
-    local here=$1 log=$2
-    shift 2
+# on_two_nodes DIR LOG OPTIONS [NAME=VALUE…] TESTS ARGUMENT…: runs tests, which boot two guests with
+# these options of user-mode Linux. The guests end when the tests do.
+on_two_nodes() {
+    local here=$1 log=$2 options=$3 disk=/dev/shm/${DIR##*/} status=0
+    shift 3
     say "two nodes on one disk"
-    logged "$DIR/$log" as_root env FLEXVOLUME_LVM_SHARED="$here" FLEXVOLUME_LVM_LOCKD="$LOCKD" \
-        FLEXVOLUME_LVM_SEED="$SEED" ${FULL:+FLEXVOLUME_LVM_FULL=1} \
-        timeout --kill-after=10 "$GUEST_LIMIT" "$@" --test-threads=1
+    # In memory: its leases are made of many small writes.
+    ln -sfn "$disk" "$here/disk"
+    logged "$DIR/$log" as_root timeout --kill-after=10 "$GUEST_LIMIT" env FLEXVOLUME_LVM_SHARED="$here" \
+        FLEXVOLUME_LVM_LOCKD="$LOCKD" FLEXVOLUME_LVM_UML="$options" FLEXVOLUME_LVM_SEED="$SEED" \
+        ${FULL:+FLEXVOLUME_LVM_FULL=1} "$@" --test-threads=1 || {
+        status=1
+        tail -n 20 "$here"/[ab]/printed
+    }
+    as_root rm -f "$disk"
+    return "$status"
 }

@@ -51,12 +51,17 @@ fn set_up() {
     run("mount", &["--make-rshared", "/"]);
     in_memory("/var/lib/containerd");
     in_memory("/var/log");
-    if !is_filesystem(KUBELET_DISK) {
-        run("mkfs.ext4", &["-q", KUBELET_DISK]);
-        run("vgcreate", &["-q", GROUP, VOLUMES_DISK]);
+    if Path::new(KUBELET_DISK).exists() {
+        if !is_filesystem(KUBELET_DISK) {
+            run("mkfs.ext4", &["-q", KUBELET_DISK]);
+            run("vgcreate", &["-q", GROUP, VOLUMES_DISK]);
+        }
+        fs::create_dir_all(KUBELET).unwrap();
+        run("mount", &[KUBELET_DISK, KUBELET]);
+    } else {
+        // The other disk is another node's too, and has its group already.
+        in_memory(KUBELET);
     }
-    fs::create_dir_all(KUBELET).unwrap();
-    run("mount", &[KUBELET_DISK, KUBELET]);
     run("mount", &["--make-rshared", KUBELET]);
     for dir in ["manifests", "exec", "drivers"] {
         fs::create_dir_all(Path::new(KUBELET).join(dir)).unwrap();

@@ -42,6 +42,7 @@ mod volume;
 
 mod changes;
 mod container;
+mod failover;
 mod interrupted;
 mod lives;
 mod names;
@@ -61,7 +62,9 @@ mod prelude {
     pub use crate::plane::claim::*;
     pub use crate::plane::deployment::Deployment;
     pub use crate::plane::pair::Pair;
-    pub use crate::plane::{NODE, NODE_DOWN, api, controller_root, driver_of_controller, node};
+    pub use crate::plane::{
+        NODE, NODE_DOWN, api, controller_root, driver_of_controller, node, out_of_service,
+    };
     pub use crate::pod::{
         Pod, all_end, ending_with, inline_is_shared, last_call, last_call_after_restart, scene,
     };

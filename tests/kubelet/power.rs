@@ -9,7 +9,7 @@ const CASE: &str = "power";
 const FILESYSTEMS: [&str; 2] = ["ext4", "xfs"];
 
 /// Says what it finds, or writes.
-const LINES: &str = "if [ -e /data/page ]; then echo found $(cat /data/page)\n\
+pub const LINES: &str = "if [ -e /data/page ]; then echo found $(cat /data/page)\n\
     else echo kept > /data/page && sync && echo written; fi";
 
 #[test]

@@ -79,14 +79,10 @@ impl Node {
         );
         fs::write(files.join("command"), command).unwrap();
         let printed = File::create(files.join("printed")).unwrap();
+        let options = std::env::var("FLEXVOLUME_LVM_UML").unwrap();
         let guest = Command::new("linux.uml")
-            .args([
-                "mem=1G",
-                "root=/dev/root",
-                "rootfstype=hostfs",
-                "rootflags=/",
-                "ro",
-            ])
+            .args(options.split(' '))
+            .args(["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"])
             .arg(format!("init={}/init", files.display()))
             .arg(format!("share={share}"))
             .arg(format!("files={}", files.display()))

@@ -64,7 +64,8 @@ start_plane() {
     # The names of the nodes are also in the Rust files.
     printf '%s\n' 'admin,admin,1,"system:masters"' \
         'node-in-the-guest,system:node:node-in-the-guest,2,"system:nodes"' \
-        'node-that-goes-down,system:node:node-that-goes-down,3,"system:nodes"' > "$here/tokens"
+        'node-that-goes-down,system:node:node-that-goes-down,3,"system:nodes"' \
+        'node-a,system:node:node-a,4,"system:nodes"' 'node-b,system:node:node-b,5,"system:nodes"' > "$here/tokens"
     # The guest sees 127.0.0.1 of this machine as 10.0.2.2. Pods have no service accounts.
     in_background apiserver "$PROGRAMS/kube-apiserver" --bind-address=127.0.0.1 --secure-port="$port" \
         --etcd-servers="http://127.0.0.1:$etcd_port" --cert-dir="$here/certificates" \
@@ -208,4 +209,27 @@ plane() {
     keep_calls "$name" "$DIR"/plane-*
     call_table "$DIR"/plane-*.jsonl
     count "$name" "$DIR/plane.log"
+}
+
+# Two guests are nodes of a control plane and share a volume group. One of them dies.
+failover() {
+    local MACHINE=uml name
+    kubelet_parts kubelet kube-apiserver kube-controller-manager kube-scheduler
+    need slirp-fullbolt:slirp
+    need_lockd
+    name=failover-$VERSION
+    since 1.28 || {
+        say "NOT RUN: failover. The taint for a node that is out of service came with Kubernetes 1.28"
+        return 0
+    }
+    say "$name: a node dies, and its pods run on the other one"
+    GUEST_NODE=node-\$NODE
+    start_plane
+    guest_of_cases > "$DIR/cases"
+    on_two_nodes "$DIR" failover.log "mem=2G eth0=slirp,,slirp-fullbolt" \
+        FLEXVOLUME_LVM_API="$FLEXVOLUME_LVM_API" FLEXVOLUME_LVM_CONTROLLER="$DIR/controller" \
+        FLEXVOLUME_LVM_KUBERNETES="$VERSION" "$DIR/kubelet-cases" failover:: --nocapture || failed "$name"
+    stop_plane 2-nodes
+    keep_calls "$name" "$DIR"/plane-2-nodes* "$DIR"/[ab]
+    count "$name" "$DIR/failover.log"
 }

@@ -71,3 +71,19 @@ pub fn controller_root() -> PathBuf {
 pub fn driver_of_controller(case: &str) -> Driver {
     Driver::for_controller(case, &controller_root())
 }
+
+/// Says that a node is off, as an operator does who knows it, or that it no longer is.
+pub fn out_of_service(node: &str, is: bool) {
+    const KEY: &str = "node.kubernetes.io/out-of-service";
+    let path = format!("/api/v1/nodes/{node}");
+    let mut node = api::get(&path).expect("the node is there");
+    let mut taints = match node["spec"]["taints"].take() {
+        Value::Array(taints) => taints,
+        _ => Vec::new(),
+    };
+    taints.retain(|one| one["key"] != KEY);
+    if is {
+        taints.push(json!({"key": KEY, "value": "nodeshutdown", "effect": "NoExecute"}));
+    }
+    api::patch(&path, &json!({"spec": {"taints": taints}}));
+}

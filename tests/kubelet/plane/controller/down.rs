@@ -26,17 +26,6 @@ fn is_given_up() -> bool {
     })
 }
 
-/// Changes the taints of the node.
-fn taint(change: impl Fn(&mut Vec<Value>)) {
-    let (path, mut node) = the_node();
-    let mut taints = match node["spec"]["taints"].take() {
-        Value::Array(taints) => taints,
-        _ => Vec::new(),
-    };
-    change(&mut taints);
-    api::patch(&path, &json!({"spec": {"taints": taints}}));
-}
-
 #[test]
 fn the_volume_of_a_node_that_is_down_is_detached() {
     let case = "down";
@@ -69,10 +58,7 @@ fn the_volume_of_a_node_that_is_down_is_detached() {
     // What an operator does who knows that the node is off. Without the taint the controller waits
     // six minutes more for a kubelet to unmount the volume.
     if since(28) {
-        taint(|taints| {
-            let key = "node.kubernetes.io/out-of-service";
-            taints.push(json!({"key": key, "value": "nodeshutdown", "effect": "NoExecute"}));
-        });
+        out_of_service(NODE_DOWN, true);
         wait_until("the pod is gone", || api::get(&path).is_none());
     } else {
         api::delete_by_force(&path);
@@ -81,7 +67,7 @@ fn the_volume_of_a_node_that_is_down_is_detached() {
     wait_until("the volume is detached", || {
         attached(NODE_DOWN, &driver, &volume).is_none()
     });
-    taint(|taints| taints.retain(|one| one["value"] != "nodeshutdown"));
+    out_of_service(NODE_DOWN, false);
     assert_eq!(driver.order(), "attach detach");
     let calls = driver.calls();
     let detach = calls.iter().find(|call| call.args[0] == "detach").unwrap();

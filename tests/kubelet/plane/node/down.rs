@@ -16,8 +16,6 @@ fn a_deployment_runs_on_a_claim_when_the_node_goes_down() {
     driver_of_controller(case);
     let volume = Volume::new(case, "data").called("down-data");
     let volume = claim_on(NODE_DOWN, &driver, &volume);
-    let lines = "if [ -e /data/page ]; then echo found $(cat /data/page)\n\
-        else echo kept > /data/page && sync && echo written; fi";
     // Five minutes, if nothing is said.
     let leaves_soon = json!([{
         "key": "node.kubernetes.io/unreachable",
@@ -25,7 +23,11 @@ fn a_deployment_runs_on_a_claim_when_the_node_goes_down() {
         "effect": "NoExecute",
         "tolerationSeconds": 5,
     }]);
-    let pod = Pod::new(&driver, "web", &volume, lines).with("/spec", "tolerations", leaves_soon);
+    let pod = Pod::new(&driver, "web", &volume, crate::power::LINES).with(
+        "/spec",
+        "tolerations",
+        leaves_soon,
+    );
     let pod = Deployment::of(&pod).pod_on(NODE_DOWN);
     pod.says("written");
     fs::write(controller_root().join("down"), "").unwrap();
