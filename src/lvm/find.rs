@@ -37,6 +37,13 @@ pub fn find(host: &Host, id: &LvId) -> Result<Found> {
 }
 
 fn look_for(host: &Host, id: &LvId) -> Result<Found, ToolError> {
+    match ask_for(host, id) {
+        Ok(Found::NoGroup) if was_overlooked(host, id.vg()) => ask_for(host, id),
+        found => found,
+    }
+}
+
+fn ask_for(host: &Host, id: &LvId) -> Result<Found, ToolError> {
     let command = asking(host, "lvs", LV_FIELDS).operand(id.to_string());
     match read(host, &command, Report::volumes) {
         Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
@@ -62,9 +69,22 @@ fn look_for(host: &Host, id: &LvId) -> Result<Found, ToolError> {
 /// Whether LVM, when it lists all groups that are on the disks, lacks this one. Other hosts' groups
 /// and those that are locked are in that list too.
 fn is_unknown(host: &Host, vg: &VgName) -> bool {
-    let command = asking(host, "vgs", "vg_name").args(["--readonly", "--foreign", "--shared"]);
-    let listed = read(host, &command, |r| r.has("vg", "vg_name", vg.as_str()));
-    matches!(listed, Ok(false))
+    matches!(is_listed(host, vg, &[]), Ok(false))
+}
+
+/// Whether LVM's hints alone keep it from a group that is on the disks; then it makes them anew. They
+/// name the disks that are worth reading, and stay as they are when one that failed can be read
+/// again. Source: lvm2 lib/label/hints.c.
+fn was_overlooked(host: &Host, vg: &VgName) -> bool {
+    let is_there = is_listed(host, vg, &["--nohints"]);
+    let renew = Command::writes("pvscan", host.limits.query).args(["--cache"]);
+    matches!(is_there, Ok(true)) && host.run(&renew).is_ok()
+}
+
+fn is_listed(host: &Host, vg: &VgName, more: &[&str]) -> Result<bool, ToolError> {
+    let all = ["--readonly", "--foreign", "--shared"];
+    let command = asking(host, "vgs", "vg_name").args(all).args(more);
+    read(host, &command, |r| r.has("vg", "vg_name", vg.as_str()))
 }
 
 /// Whether an LVM command was killed after it had loaded a new table for this volume and before

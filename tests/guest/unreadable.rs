@@ -1,5 +1,6 @@
 //! Nobody can tell what is on a device that cannot be read, so nothing is ever written to one.
 
+use std::fs;
 use std::ops::Range;
 
 use crate::marks::{luks, put};
@@ -88,6 +89,25 @@ fn a_filesystem_that_cannot_be_read_for_a_while_comes_back() {
         assert_eq!(disk.fingerprint(), before);
         assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
         assert_eq!(group.tags("data"), tag, "adopted as what it was");
+    }
+}
+
+#[test]
+fn a_group_that_lvm_overlooks_since_its_disk_failed_for_a_while_comes_back() {
+    let node = Node::new(Mode::MountOnly);
+    let disk = Disk::new("overlooked", 64 * MIB);
+    let group = Group::on("passed", &[&disk.path()]);
+    let volume = group.linear("data", "32m");
+    node.write("pod", &volume, "kept");
+    for word in ["LVM does not know passed/data", "no volume group passed"] {
+        disk.fail_wholly();
+        node.mount("pod", &volume).is_failure(&[word]);
+        disk.heal();
+        let hints = fs::read_to_string("/run/lvm/hints").unwrap();
+        assert!(!hints.contains("vg:passed"), "{hints}");
+        assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
+        node.down("pod", &volume);
+        group.lv("lvchange", &["-an"], "data");
     }
 }
 
