@@ -9,16 +9,25 @@ use super::{Command, Kernel, Output, ToolError, holders};
 pub struct Aloud {
     steps: bool,
     waits: bool,
+    /// That in one line of the terminal, which is drawn again every second.
+    draws: bool,
 }
 
 impl Aloud {
     /// How long nothing is said.
     pub const PATIENCE: Duration = Duration::from_secs(2);
 
+    /// How often the line is drawn.
+    const PAUSE: Duration = Duration::from_secs(1);
+
     /// For a command of a person: on a terminal it says what is waited for.
     pub fn on_a_terminal(steps: bool) -> Self {
-        let waits = steps || std::io::stderr().is_terminal();
-        Self { steps, waits }
+        let is_terminal = std::io::stderr().is_terminal();
+        Self {
+            steps,
+            waits: steps || is_terminal,
+            draws: is_terminal && std::env::var_os("TERM").is_some_and(|term| term != "dumb"),
+        }
     }
 
     pub fn waits(self) -> bool {
@@ -32,17 +41,37 @@ impl Aloud {
         }
     }
 
-    pub fn still_runs(self, kernel: &Kernel, command: &Command) {
+    /// A tool runs for long: until when from its start to say nothing more.
+    pub fn still_runs(self, kernel: &Kernel, command: &Command, took: Duration) -> Duration {
         let mut holders = holders::of_lvm_lock(kernel, None);
         // LVM's commands lock; what this one locks itself is not what it waits for.
         holders.retain(|holder| holder.command != command.tool_name());
         let line = command.line();
-        self.say(&if holders.is_empty() {
+        let line = if holders.is_empty() {
             format!("waiting for `{line}`")
         } else {
             let holders = holders::name_them(&holders);
             format!("waiting for LVM's lock, held by {holders}: `{line}`")
-        });
+        };
+        if !self.draws {
+            self.say(&line);
+            return command.limit;
+        }
+        // What is wider than the terminal is cut off there, and not wrapped.
+        self.draw(&format!("\x1b[?7l{} s: {line}\x1b[?7h", took.as_secs()));
+        command.limit.min(took.saturating_add(Self::PAUSE))
+    }
+
+    /// Draws the line of the terminal anew.
+    fn draw(self, line: &str) {
+        if self.draws {
+            let _ = std::io::stderr().write_all(format!("\r\x1b[K{line}").as_bytes());
+        }
+    }
+
+    /// Nothing is waited for any more.
+    pub fn done(self) {
+        self.draw("");
     }
 
     pub fn ended(self, command: &Command, result: &Result<Output, ToolError>, took: Duration) {

@@ -130,15 +130,19 @@ impl Tools for Processes<'_> {
             let end = watched.wait(started.checked_add(limit), Watch::Stop);
             end.map_err(spawn_error)
         };
-        let quiet = command.limit.min(Aloud::PATIENCE);
-        let mut end = wait(if self.aloud.waits() {
-            quiet
-        } else {
-            command.limit
-        })?;
-        if matches!(end, End::Deadline) && quiet < command.limit && self.aloud.waits() {
-            self.aloud.still_runs(&Kernel::new(self.signals), command);
-            end = wait(command.limit)?;
+        let mut quiet = command.limit;
+        if self.aloud.waits() {
+            quiet = quiet.min(Aloud::PATIENCE);
+        }
+        let mut end = wait(quiet)?;
+        let is_long = matches!(end, End::Deadline) && quiet < command.limit;
+        while matches!(end, End::Deadline) && quiet < command.limit {
+            let kernel = Kernel::new(self.signals);
+            quiet = self.aloud.still_runs(&kernel, command, quiet);
+            end = wait(quiet)?;
+        }
+        if is_long {
+            self.aloud.done();
         }
         let (limit, effect) = (command.limit, command.effect);
         let status = match end {

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Output;
 
+use serde_json::{Value, json};
+
 use crate::support::machine::LVS_ROW;
 use crate::support::{eventually, host_name};
 use crate::{JSON, Machine};
@@ -181,12 +183,20 @@ fn options_by_hand_are_kubelets_and_each_step_can_be_seen() {
 fn who_waits_at_a_terminal_is_told_for_what() {
     let machine = Machine::new();
     let report = r#"echo '{"report":[{"lv":[],"vg":[]}]}'"#;
-    machine.tool("lvs", &format!("sleep 3; {report}"));
+    machine.tool("lvs", &format!("sleep 4; {report}"));
     machine.tool("vgs", report);
     let config = machine.path("config.toml");
     let config = format!("FLEXVOLUME_LVM_CONFIG={}", config.display());
     let (said, code) = says_on_a_terminal(&machine, "status", &config);
-    assert!(said.contains("waiting for `lvs`") && code == 0, "{said}");
+    let line = |seconds| format!("\r\x1b[K\x1b[?7l{seconds} s: waiting for `lvs`\x1b[?7h");
+    let drawn = line(2) + &line(3) + "\r\x1b[K";
+    assert!(said.contains(&drawn) && code == 0, "{said:?}");
+    let dumb = format!("TERM=dumb {config}");
+    let (said, _) = says_on_a_terminal(&machine, "status", &dumb);
+    assert!(
+        said.contains("\nwaiting for `lvs`\r\n") || said.starts_with("waiting for `lvs`\r\n"),
+        "{said:?}"
+    );
     assert!(said.contains("LVM shows no volume groups"), "{said}");
     let (said, _) = says(&machine, &["status"]);
     assert!(!said.contains("waiting"), "{said}");
@@ -249,7 +259,26 @@ fn metrics_and_alert_rules_are_what_prometheus_reads() {
         env!("CARGO_MANIFEST_DIR"),
         "/examples/monitoring/alerts.yaml"
     );
-    for args in [["check", "metrics"].as_slice(), &["check", "rules", rules]] {
+    // It has none of dashboards, but reads their queries as those of rules.
+    let dashboard = include_str!("../../examples/monitoring/dashboard.json");
+    let dashboard: Value = serde_json::from_str(dashboard).unwrap();
+    assert!(dashboard["schemaVersion"].is_u64());
+    assert_eq!(dashboard["templating"]["list"][0]["name"], "datasource");
+    let mut queries = Vec::new();
+    for panel in dashboard["panels"].as_array().unwrap() {
+        assert_eq!(panel["datasource"]["uid"], "${datasource}", "{panel}");
+        for target in panel["targets"].as_array().unwrap() {
+            queries.push(json!({"record": format!("q{}", queries.len()), "expr": target["expr"]}));
+        }
+    }
+    let file = machine.path("queries");
+    let group = json!({"groups": [{"name": "dashboard", "rules": queries}]});
+    fs::write(&file, group.to_string()).unwrap();
+    for args in [
+        ["check", "metrics"].as_slice(),
+        &["check", "rules", rules],
+        &["check", "rules", file.to_str().unwrap()],
+    ] {
         if let Ok(checked) = promtool(args) {
             assert!(checked.status.success(), "{checked:?}");
         }
@@ -283,7 +312,7 @@ fn the_journal_is_asked_for_this_drivers_lines_alone() {
     let config = format!("tool_dirs = ['{}']\n", tools.display());
     fs::write(machine.path("config.toml"), config).unwrap();
     let entry = |seconds: u64, message: &str| {
-        let entry = serde_json::json!({
+        let entry = json!({
             "__CURSOR": format!("at-{seconds}"),
             "__REALTIME_TIMESTAMP": (seconds * 1_000_000).to_string(),
             "MESSAGE": message,
@@ -314,7 +343,7 @@ fn the_journal_is_asked_for_this_drivers_lines_alone() {
     let asked = fs::read_to_string(machine.path("asked")).unwrap();
     assert!(asked.contains("--identifier=flexvolume-lvm"), "{asked}");
     let (json, _) = says(&machine, &["log", "--failed", "--json"]);
-    let calls: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let calls: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (calls[0]["message"].as_str(), calls[1].is_null()),
         (Some("no \"x\""), true)
