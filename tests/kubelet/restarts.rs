@@ -20,19 +20,24 @@ struct Life {
     pods: Vec<Pod>,
 }
 
-/// One pod in each mode, which has written to its volume.
-fn running_pods(case: &str) -> Vec<Life> {
-    let start = |mode: Mode| {
-        let case = mode.case(case);
-        let driver = Driver::new(&case, mode);
-        let volume = Volume::new(&case, "data");
-        let pods = vec![Pod::answering(&driver, "web", &volume)];
-        Life {
+impl Life {
+    fn begin(mode: Mode, driver: Driver, pod: fn(&Driver, &str, &Volume) -> Pod) -> Self {
+        let volume = Volume::new(&driver.case, "data");
+        let pods = vec![pod(&driver, "web", &volume)];
+        Self {
             mode,
             driver,
             volume,
             pods,
         }
+    }
+}
+
+/// One pod in each mode, which has written to its volume.
+fn running_pods(case: &str) -> Vec<Life> {
+    let start = |mode: Mode| {
+        let driver = Driver::new(&mode.case(case), mode);
+        Life::begin(mode, driver, Pod::answering)
     };
     let lives: Vec<_> = BOTH_MODES.into_iter().map(start).collect();
     for life in &lives {
@@ -171,15 +176,7 @@ fn a_mkfs_that_was_killed_with_kubelet_is_made_again() {
         let case = mode.case("making");
         let gate = Gate::new(&case);
         let driver = gate.driver(&case, mode);
-        let volume = Volume::new(&case, "data");
-        let pods = vec![Pod::writing(&driver, "web", &volume, "kept")];
-        let life = Life {
-            mode,
-            driver,
-            volume,
-            pods,
-        };
-        (gate, life)
+        (gate, Life::begin(mode, driver, Pod::answering))
     };
     let (gates, mut lives): (Vec<_>, Vec<_>) = BOTH_MODES.into_iter().map(start).unzip();
     gates.iter().for_each(Gate::is_reached);
