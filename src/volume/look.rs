@@ -15,7 +15,7 @@ use super::doubt::Doubt;
 use super::facts::{Content, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
 use super::in_use;
 use crate::config::Config;
-use crate::fs::{self, Examination, Found};
+use crate::fs::{self, Examination, Found, Unreadable};
 use crate::host::{DeviceNumber, Host, Kernel};
 use crate::lvm::{self, Locks, Volume};
 use crate::mount::{KubeletPath, Row, Table, is_kubelets, mounted_at};
@@ -251,26 +251,20 @@ impl<'a> Look<'a> {
         let scan = || fs::scan(host, size, time, new, claim, &device.path);
         if volume.record.made.is_none() {
             let seen = scan()?;
-            if let Some(bad) = seen.unreadable {
-                return Ok(unreadable(bad));
-            }
-            if seen.is_zero {
-                return Ok(blank(seen));
+            if seen.unreadable.is_some() || seen.is_zero {
+                return Ok(unnamed(seen));
             }
         }
         let mut found = fs::probe(host, &device.path)?;
         if found == Found::Nothing {
             let seen = scan()?;
-            if let Some(bad) = seen.unreadable {
-                return Ok(unreadable(bad));
-            }
-            if seen.is_zero {
-                return Ok(blank(seen));
+            if seen.unreadable.is_some() || seen.is_zero {
+                return Ok(unnamed(seen));
             }
             // A failing disk fails now and then. By now all was read, and lies in the kernel's cache.
             found = fs::probe(host, &device.path)?;
             if found == Found::Nothing && !fs::has_several(host, &device.path)? {
-                return Ok(blank(seen));
+                return Ok(unnamed(seen));
             }
         }
         Ok(match found {
@@ -297,22 +291,18 @@ impl<'a> Look<'a> {
     }
 }
 
-fn blank(seen: Examination) -> Content {
-    let mark = seen.signature.map(Doubt::Mark);
+/// What the driver's own reading says of a device where blkid names nothing, or was not asked.
+fn unnamed(seen: Examination) -> Content {
+    if let Some(Unreadable { offset: at, error }) = seen.unreadable {
+        return Content::Unreadable { at, error };
+    }
     let doubts = [
-        mark,
+        seen.signature.map(Doubt::Mark),
         seen.backup.map(Doubt::Backup),
         seen.written.map(Doubt::Data),
     ];
     Content::Blank {
         zero: seen.is_zero,
         doubts: doubts.into_iter().flatten().collect(),
-    }
-}
-
-fn unreadable(bad: fs::Unreadable) -> Content {
-    Content::Unreadable {
-        at: bad.offset,
-        error: bad.error,
     }
 }
