@@ -4,6 +4,8 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use serde_json::json;
+
 use crate::prelude::*;
 
 #[path = "../shared/pair.rs"]
@@ -137,5 +139,18 @@ fn pods_run_on_the_other_node_with_their_data_when_theirs_has_died() {
     }
     for app in &apps {
         wait_until("the other node has given it back", || !b.has(&app.volume));
+    }
+
+    a.boot();
+    a.join();
+    out_of_service("node-a", false);
+    becomes_a_node(a, "node-a");
+    let cordon = json!({"spec": {"unschedulable": true}});
+    api::patch("/api/v1/nodes/node-b", &cordon);
+    for app in &apps {
+        app.deployment.start();
+    }
+    for app in &apps {
+        app.says(a, "node-a", "found kept");
     }
 }

@@ -214,14 +214,12 @@ plane() {
 # Two guests are nodes of a control plane and share a volume group. One of them dies.
 failover() {
     local MACHINE=uml name
+    need_kubernetes kubelet
+    since 1.28 || die "the taint for a node that is out of service came with Kubernetes 1.28, and KUBERNETES= has $VERSION"
     kubelet_parts kubelet kube-apiserver kube-controller-manager kube-scheduler
     need slirp-fullbolt:slirp
     need_lockd
     name=failover-$VERSION
-    since 1.28 || {
-        say "NOT RUN: failover. The taint for a node that is out of service came with Kubernetes 1.28"
-        return 0
-    }
     say "$name: a node dies, and its pods run on the other one"
     GUEST_NODE=node-\$NODE
     start_plane

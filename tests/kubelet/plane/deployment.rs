@@ -66,9 +66,18 @@ impl Deployment {
 
     /// Wants no pod any more.
     pub fn stop(&self) {
+        self.scale(0);
+    }
+
+    /// Wants a pod again.
+    pub fn start(&self) {
+        self.scale(1);
+    }
+
+    fn scale(&self, replicas: u32) {
         api::patch(
             &format!("{ALL}/{}", self.name),
-            &json!({"spec": {"replicas": 0}}),
+            &json!({"spec": {"replicas": replicas}}),
         );
     }
 }
