@@ -198,6 +198,7 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip] // a row is a line
     fn only_a_report_that_lacks_it_says_that_it_is_absent() {
         const NONE: Result<&str, i32> = Ok(r#"{"report":[{"lv":[],"vg":[]}]}"#);
         const OTHER: Result<&str, i32> =
@@ -206,33 +207,17 @@ mod tests {
             Ok(r#"{"report":[{"lv":[{"lv_name":"x"}],"vg":[{"vg_name":"vg"}]}]}"#);
         let cases = [
             ("no volumes", [Err(5), NONE, Err(5)], Some(Found::NoVolume)),
-            (
-                "others only",
-                [Err(5), OTHER, Err(5)],
-                Some(Found::NoVolume),
-            ),
-            (
-                "there, and something else failed",
-                [Err(5), HERE, NONE],
-                None,
-            ),
+            ("others only", [Err(5), OTHER, Err(5)], Some(Found::NoVolume)),
+            ("there, and something else failed", [Err(5), HERE, NONE], None),
             ("no groups", [Err(5), Err(5), NONE], Some(Found::NoGroup)),
-            (
-                "other groups",
-                [Err(5), Err(5), OTHER],
-                Some(Found::NoGroup),
-            ),
+            ("other groups", [Err(5), Err(5), OTHER], Some(Found::NoGroup)),
             ("a group that may not be used", [Err(5), Err(5), HERE], None),
             ("LVM cannot list", [Err(5), Err(5), Err(5)], None),
             ("LVM does not start", [Err(3), NONE, NONE], None),
             ("killed", [Err(137), NONE, NONE], None),
             ("a report without it", [NONE, NONE, NONE], None),
             ("no report", [Err(5), Ok("x"), Ok("y")], None),
-            (
-                "a report without names",
-                [Err(5), Ok(r#"{"report":[{"lv":[{}]}]}"#), HERE],
-                None,
-            ),
+            ("a report without names", [Err(5), Ok(r#"{"report":[{"lv":[{}]}]}"#), HERE], None),
         ];
         for (name, answers, want) in cases {
             let signals = Signals::install().unwrap();

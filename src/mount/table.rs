@@ -210,43 +210,16 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip] // a row is a line
     fn understands_what_the_kernel_writes_and_skips_the_rest() {
         let cases = [
-            (
-                "no optional field",
-                "1 2 0:3 / /a ro - tmpfs none rw",
-                Some("/a"),
-            ),
-            (
-                "two optional fields",
-                "1 2 0:3 / /a ro shared:1 master:2 - t n rw",
-                Some("/a"),
-            ),
-            (
-                "space",
-                r"1 2 0:3 / /a\040b ro - tmpfs none rw",
-                Some("/a b"),
-            ),
-            (
-                "backslash",
-                r"1 2 0:3 / /a\134b ro - tmpfs none rw",
-                Some(r"/a\b"),
-            ),
-            (
-                "no such escape",
-                r"1 2 0:3 / /a\9xyb ro - tmpfs none rw",
-                Some(r"/a\9xyb"),
-            ),
-            (
-                "escape cut off",
-                r"1 2 0:3 / /a\04 ro - tmpfs none rw",
-                Some(r"/a\04"),
-            ),
-            (
-                "no super options",
-                "1 2 0:3 / /a ro - tmpfs none",
-                Some("/a"),
-            ),
+            ("no optional field", "1 2 0:3 / /a ro - tmpfs none rw", Some("/a")),
+            ("two optional fields", "1 2 0:3 / /a ro shared:1 master:2 - t n rw", Some("/a")),
+            ("space", r"1 2 0:3 / /a\040b ro - tmpfs none rw", Some("/a b")),
+            ("backslash", r"1 2 0:3 / /a\134b ro - tmpfs none rw", Some(r"/a\b")),
+            ("no such escape", r"1 2 0:3 / /a\9xyb ro - tmpfs none rw", Some(r"/a\9xyb")),
+            ("escape cut off", r"1 2 0:3 / /a\04 ro - tmpfs none rw", Some(r"/a\04")),
+            ("no super options", "1 2 0:3 / /a ro - tmpfs none", Some("/a")),
             ("no hyphen", "1 2 0:3 / /a ro tmpfs none rw", None),
             ("no numbers", "x 2 0:3 / /a ro - tmpfs none rw", None),
             ("empty", "", None),

@@ -23,6 +23,7 @@ fn a_line_of_a_log_file_begins_with_its_date_in_utc() {
 }
 
 #[test]
+#[rustfmt::skip] // a row is a line
 fn a_call_names_its_volume_and_pod_though_it_is_refused() {
     let of_pod = JSON.replacen(
         '{',
@@ -35,30 +36,15 @@ fn a_call_names_its_volume_and_pod_though_it_is_refused() {
     let (mount, detach) = ("call=mount", "call=detach");
     let of_dir = logged(&["mount", "x", JSON]);
     let cases = [
-        (
-            "a mistyped option",
-            with("\"size\"", "\"Size\""),
-            volume,
-            rest,
-        ),
+        ("a mistyped option", with("\"size\"", "\"Size\""), volume, rest),
         ("a number", with("\"64m\"", "64"), volume, rest),
         ("a filesystem", with("ext4", "ntfs"), volume, rest),
         ("no volume's name", with("data-1", "-x"), mount, rest),
-        (
-            "no pod's name",
-            with("web-0", r"p outcome=ok\n"),
-            volume,
-            name,
-        ),
+        ("no pod's name", with("web-0", r"p outcome=ok\n"), volume, name),
         ("no JSON", with("}", ""), mount, took),
         ("a directory", of_dir, volume, name),
         ("detach", logged(&["detach", "data", "node"]), detach, name),
-        (
-            "a device",
-            logged(&["detach", DEVICE, "node"]),
-            volume,
-            took,
-        ),
+        ("a device", logged(&["detach", DEVICE, "node"]), volume, took),
         ("no name", logged(&["detach", "{", "node"]), detach, took),
     ];
     for (name, line, first, then) in cases {
