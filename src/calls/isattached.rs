@@ -16,13 +16,9 @@ pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Resul
     let attached = !is_here(host, config, node)
         || Device::find(host.kernel, &options.id)?.is_some()
         || !host.tools.has("lvs")
-        || is_of_unknown_group(host, options)?;
+        || find(host, &options.id)? == Found::NoGroup;
     Ok(Reply {
         attached: Some(attached),
         ..Reply::success()
     })
-}
-
-fn is_of_unknown_group(host: &Host, options: &Options) -> Result<bool> {
-    Ok(find(host, &options.id)? == Found::NoGroup)
 }

@@ -58,10 +58,8 @@ pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Resul
                 "The next mount formats {id} in any case: {given}. Nothing was changed."
             )));
         }
-        Decision::Refuse(reason) => match reason.gives_up() {
-            Some(doubts) => doubts,
-            None => bail!("{}", reason.of(id)),
-        },
+        Decision::Refuse(Reason::Doubts(doubts)) => doubts,
+        Decision::Refuse(reason) => bail!("{}", reason.of(id)),
         Decision::Activate => bail!("{id} is not active; run `lvchange -ay {id}` first"),
         Decision::Bind(row) => bail!("{id} is mounted at {}", row.mount_point.display()),
         _ => bail!("{id} holds a filesystem, which the next mount takes; nothing was changed"),

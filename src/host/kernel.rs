@@ -13,7 +13,6 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{major, minor};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
-use rustix::fs::{AtFlags, StatxFlags, statx};
 
 use super::{Aloud, Signals};
 
@@ -151,18 +150,6 @@ impl Kernel<'_> {
     /// filesystem, so that a dead one answers too.
     pub fn mount_id(&self, path: &Path) -> io::Result<u64> {
         mount_id_of(&open_path(path)?)
-    }
-
-    /// The device of the filesystem that is seen at `path`. Like [`Kernel::mount_id`] it waits for
-    /// nobody: a filesystem over a network or in a process is not asked. btrfs names no device of
-    /// its disks here, and a filesystem that was shut down fails.
-    pub fn filesystem_device(&self, path: &Path) -> io::Result<DeviceNumber> {
-        let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        let seen = statx(open_path(path)?, "", flags, StatxFlags::TYPE)?;
-        Ok(DeviceNumber {
-            major: seen.stx_dev_major.into(),
-            minor: seen.stx_dev_minor.into(),
-        })
     }
 
     /// Whether the mount at `path`, or its filesystem, is read-only. Asks the filesystem.

@@ -26,15 +26,6 @@ pub struct Tags {
     pub remove: Vec<String>,
 }
 
-impl Tags {
-    pub fn adding(tag: impl Into<String>) -> Self {
-        Self {
-            add: vec![tag.into()],
-            remove: Vec::new(),
-        }
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Made {
     pub fs: String,

@@ -112,8 +112,8 @@ pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, read_only: bool) -> Result<
         .with_context(binding)?;
     // A bind has the flags of where it is bound from.
     if read_only != from.is_read_only() {
-        set_read_only(kernel, from, dir, read_only)
-            .map_err(|error| after_undo(error, undo_bind(kernel, dir)))?;
+        let undo = || take_off(kernel, dir, |_| Ok(kernel.unmount(dir)));
+        set_read_only(kernel, from, dir, read_only).map_err(|error| after_undo(error, undo()))?;
     }
     Ok(())
 }
@@ -228,10 +228,6 @@ fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
              mapped file; see `fuser -vm {dir}` on the host"
         )
     }
-}
-
-fn undo_bind(kernel: &Kernel, dir: &Path) -> Result<()> {
-    take_off(kernel, dir, |_| Ok(kernel.unmount(dir)))
 }
 
 /// The error, with what went wrong while its consequences were undone added to it.

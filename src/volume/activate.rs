@@ -209,7 +209,11 @@ impl<'a> Job<'a> {
             host.log.about("unnoted", &why);
             return Ok(());
         };
-        lvm::retag(host, &volume.id, &Tags::adding(tag), lock)
+        let tags = Tags {
+            add: vec![tag],
+            ..Tags::default()
+        };
+        lvm::retag(host, &volume.id, &tags, lock)
     }
 }
 

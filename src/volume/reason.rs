@@ -91,18 +91,11 @@ pub enum Reason {
     ReadOnlyVolume,
     BlankReadOnly,
     BlankReadOnlyVolume(FsType),
+    /// The one that a permission to format overrules.
     Doubts(Vec<Doubt>),
 }
 
 impl Reason {
-    /// What an operator gives up with a permission to format. None: no permission overrules this.
-    pub fn gives_up(&self) -> Option<&[Doubt]> {
-        match self {
-            Self::Doubts(doubts) => Some(doubts),
-            _ => None,
-        }
-    }
-
     #[allow(clippy::too_many_lines)] // a table
     pub fn of(&self, id: &LvId) -> String {
         let device = id.device();
