@@ -105,6 +105,16 @@ fn a_tool_that_complains_at_length_is_cut() {
 }
 
 #[test]
+fn of_two_calls_that_ask_lvmlockd_at_once_the_later_one_waits() {
+    let lvs = inactive().replace("\"vg_lock_type\":\"\"", "\"vg_lock_type\":\"sanlock\"");
+    let node = Node::with_limits(&lvs, "", "query = 60");
+    let lvmlockctl = "mkdir $TOP/asked || { echo info=ls vg_name=nosuch; exit; }
+        echo socket error -98 >&2; exit 158";
+    node.0.tool("lvmlockctl", lvmlockctl);
+    node.fails(&["its locks are just being started"]);
+}
+
+#[test]
 fn a_daemon_that_a_tool_leaves_behind_holds_up_nothing() {
     // With both pipes open, as a daemon that was written carelessly has them.
     let lvs = format!("sleep 1000 & echo $! > $TOP/daemon\n{NO_VOLUME}");

@@ -2,11 +2,11 @@
 //! the disks, or DLM on the network: to activate a volume is to hold its lock.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::find::{Found, find};
 use super::report::{LvLock, Volume, ask, read, text};
-use crate::host::{Command, Host, ToolError};
+use crate::host::{Command, Host, Output, ToolError};
 use crate::names::{LvId, VgName};
 
 /// What lvmlockd on this node says of the lock of a volume.
@@ -61,8 +61,7 @@ fn leases(vg: &VgName) -> String {
 
 /// What lvmlockd says of the lock of a volume, or of none, in the group `vg`.
 pub fn locks(host: &Host, vg: &VgName, lock: Option<&LvLock>, limit: Duration) -> Locks {
-    let command = Command::reads("lvmlockctl", limit).args(["--info", "--dump"]);
-    match host.run(&command) {
+    match dump(host, limit) {
         Ok(output) => {
             let dump = String::from_utf8_lossy(&output.stdout);
             let of = lock.and_then(|lock| lock.of.as_deref());
@@ -78,6 +77,22 @@ pub fn locks(host: &Host, vg: &VgName, lock: Option<&LvLock>, limit: Duration) -
             }
         }
         Err(error) => Locks::Silent(error.to_string()),
+    }
+}
+
+/// What lvmlockd knows. lvmlockctl has the same address for each answer: of two at once, the later one
+/// ends with -EADDRINUSE.
+fn dump(host: &Host, limit: Duration) -> Result<Output, ToolError> {
+    const IN_USE: i32 = 158;
+    const APART: Duration = Duration::from_millis(100);
+    let command = Command::reads("lvmlockctl", limit).args(["--info", "--dump"]);
+    let started = Instant::now();
+    loop {
+        match host.run(&command) {
+            Err(ToolError::Failed { code: IN_USE, .. })
+                if started.elapsed() < limit && !host.kernel.pause(APART) => {}
+            done => return done,
+        }
     }
 }
 
