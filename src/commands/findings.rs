@@ -5,7 +5,6 @@ use serde::Serialize;
 
 use crate::output::{Printed, columns, printed, red, yellow};
 
-/// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -17,7 +16,6 @@ pub enum Level {
     Failed,
 }
 
-/// One finding.
 #[derive(Serialize)]
 #[allow(clippy::struct_field_names)] // what programs read
 pub struct Finding {
@@ -32,7 +30,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding of a check.
     pub fn new(check: &'static str, verdict: Level, finding: impl Into<String>) -> Self {
         Self {
             check,
@@ -44,26 +41,22 @@ impl Finding {
         }
     }
 
-    /// The volume, directory or disk.
     pub fn on(mut self, about: &impl ToString) -> Self {
         self.about = Some(about.to_string());
         self
     }
 
-    /// Why it matters.
     pub fn why(mut self, why: &'static str) -> Self {
         self.why = Some(why);
         self
     }
 
-    /// What helps.
     pub fn run(mut self, command: impl Into<String>) -> Self {
         self.command = Some(command.into());
         self
     }
 }
 
-/// All findings.
 #[derive(Default)]
 pub struct Checks(Vec<Finding>);
 
@@ -73,7 +66,6 @@ impl Checks {
         self.push(Finding::new(check, verdict, finding));
     }
 
-    /// Adds a finding.
     pub fn push(&mut self, finding: Finding) {
         self.0.push(finding);
     }

@@ -108,16 +108,14 @@ fn a_kubelet_that_looks_elsewhere_is_named() {
 
 #[test]
 fn a_kubelet_that_fits_is_only_shown_with_its_version() {
-    for version in ["1.20.2", "1.36.2"] {
-        let node = Node::new();
-        let dir = format!("--volume-plugin-dir={}/", node.plugins().display());
-        let kubelet = Kubelet::running(&node, &format!("Kubernetes v{version}"), &[&dir]);
-        assert_each_has(&said(&node, &kubelet), &[]);
-        let doctor = Command::new(node.exe()).arg("doctor").output().unwrap();
-        let doctor = String::from_utf8(doctor.stdout).unwrap();
-        let line = format!("kubelet (pid {}) is {version}", kubelet.0.id());
-        assert!(doctor.contains(&line), "{doctor}");
-    }
+    let node = Node::new();
+    let dir = format!("--volume-plugin-dir={}/", node.plugins().display());
+    let kubelet = Kubelet::running(&node, "Kubernetes v1.36.2", &[&dir]);
+    assert_each_has(&said(&node, &kubelet), &[]);
+    let doctor = Command::new(node.exe()).arg("doctor").output().unwrap();
+    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    let line = format!("kubelet (pid {}) is 1.36.2", kubelet.0.id());
+    assert!(doctor.contains(&line), "{doctor}");
 }
 
 #[test]
