@@ -6,19 +6,12 @@
 
 /// What each mark is of: its name, where it is in bytes, and the mark. Sources: libblkid's
 /// `superblocks/*.c`.
+#[rustfmt::skip] // a row is a line
 const MARKS: &[(&str, u64, &[u8])] = &[
     ("an md superblock", 4096, &MD),
     // Its UUID's first half; blkid of util-linux 2.41 wants its checksum to be right too.
-    (
-        "a bcache superblock",
-        4096 + 24,
-        &[0xC6, 0x85, 0x73, 0xF6, 0x4E, 0x1A, 0x45, 0xCA],
-    ),
-    (
-        "a bcachefs superblock",
-        4096 + 24,
-        &[0xC6, 0x85, 0x73, 0xF6, 0x66, 0xCE, 0x90, 0xA9],
-    ),
+    ("a bcache superblock", 4096 + 24, &[0xC6, 0x85, 0x73, 0xF6, 0x4E, 0x1A, 0x45, 0xCA]),
+    ("a bcachefs superblock", 4096 + 24, &[0xC6, 0x85, 0x73, 0xF6, 0x66, 0xCE, 0x90, 0xA9]),
     ("a swap header", 8192 - 10, b"SWAPSPACE2"),
     ("a swap header", 65_536 - 10, b"SWAPSPACE2"),
     ("a jfs superblock", 32_768, b"JFS1"),

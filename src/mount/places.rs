@@ -102,21 +102,13 @@ mod tests {
     }
 
     #[test]
+    #[rustfmt::skip] // a row is a line
     fn a_volume_is_kubelets_and_what_holds_all_volumes_is_the_hosts() {
         let dirs = [PathBuf::from("/var/lib/kubelet")];
         let cases = [
-            (
-                "/var/lib/kubelet/plugins/kubernetes.io/local-volume/mounts/a",
-                true,
-            ),
-            (
-                "/var/lib/kubelet/pods/1-2/volumes/kubernetes.io~local-volume/a",
-                true,
-            ),
-            (
-                "/var/lib/kubelet/pods/1-2/volumes/kubernetes.io~csi/a/mount",
-                true,
-            ),
+            ("/var/lib/kubelet/plugins/kubernetes.io/local-volume/mounts/a", true),
+            ("/var/lib/kubelet/pods/1-2/volumes/kubernetes.io~local-volume/a", true),
+            ("/var/lib/kubelet/pods/1-2/volumes/kubernetes.io~csi/a/mount", true),
             ("/var/lib/kubelet", false),
             ("/var/lib/kubelet/pods", false),
             ("/var/lib/kubelet/plugins/kubernetes.io", false),

@@ -12,39 +12,16 @@ const LONGEST: usize = 4000;
 ///
 /// Source: mount(8) "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", "FILESYSTEM-SPECIFIC MOUNT OPTIONS",
 /// "LOOP-DEVICE SUPPORT", "DM-VERITY SUPPORT"; ext4(5), xfs(5), btrfs(5).
+#[rustfmt::skip] // a row is a line
 const REFUSED: [(&str, &str); 8] = [
-    (
-        "bind rbind move remount",
-        "it asks for another operation than mounting the volume",
-    ),
-    (
-        "shared rshared slave rslave private rprivate unbindable runbindable",
-        "kubelet decides how mounts propagate (mountPropagation of the container)",
-    ),
-    (
-        "loop loop= offset= sizelimit= encryption encryption=",
-        "it would mount a loop device, not the volume",
-    ),
-    (
-        "source= device= logdev= rtdev= journal_dev= journal_path=",
-        "it names another device than the volume's",
-    ),
-    (
-        "helper= uhelper=",
-        "it names a program that mount or umount would run",
-    ),
-    (
-        "user user= users nouser nousers owner noowner group nogroup",
-        "it is about who may mount, and only kubelet does",
-    ),
-    (
-        "nofail",
-        "a mount that failed would look like one that did not",
-    ),
-    (
-        "errors=panic fatal_errors=panic fatal_errors=bug",
-        "an error in this volume would stop the whole node",
-    ),
+    ("bind rbind move remount", "it asks for another operation than mounting the volume"),
+    ("shared rshared slave rslave private rprivate unbindable runbindable", "kubelet decides how mounts propagate (mountPropagation of the container)"),
+    ("loop loop= offset= sizelimit= encryption encryption=", "it would mount a loop device, not the volume"),
+    ("source= device= logdev= rtdev= journal_dev= journal_path=", "it names another device than the volume's"),
+    ("helper= uhelper=", "it names a program that mount or umount would run"),
+    ("user user= users nouser nousers owner noowner group nogroup", "it is about who may mount, and only kubelet does"),
+    ("nofail", "a mount that failed would look like one that did not"),
+    ("errors=panic fatal_errors=panic fatal_errors=bug", "an error in this volume would stop the whole node"),
 ];
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -59,6 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[rustfmt::skip] // a row is a line
     fn reads_command_lines() {
         let line = |plugin_dir: &str, root_dir: &str, node_name: &str, config: &str| {
             let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
@@ -72,26 +73,11 @@ mod tests {
         };
         let cases = [
             ("kubelet", line("", "", "", "")),
-            (
-                "kubelet --volume-plugin-dir=/a --root-dir=/b",
-                line("/a", "/b", "", ""),
-            ),
-            (
-                "kubelet --volume-plugin-dir /a --v=2",
-                line("/a", "", "", ""),
-            ),
-            (
-                "kubelet --config /c --hostname-override=n",
-                line("", "", "n", "/c"),
-            ),
-            (
-                "k3s server --kubelet-arg=root-dir=/b",
-                line("", "/b", "", ""),
-            ),
-            (
-                "k3s server --kubelet-arg volume-plugin-dir=/a",
-                line("/a", "", "", ""),
-            ),
+            ("kubelet --volume-plugin-dir=/a --root-dir=/b", line("/a", "/b", "", "")),
+            ("kubelet --volume-plugin-dir /a --v=2", line("/a", "", "", "")),
+            ("kubelet --config /c --hostname-override=n", line("", "", "n", "/c")),
+            ("k3s server --kubelet-arg=root-dir=/b", line("", "/b", "", "")),
+            ("k3s server --kubelet-arg volume-plugin-dir=/a", line("/a", "", "", "")),
             ("kubelet --root-dir", line("", "", "", "")),
         ];
         for (text, want) in cases {
