@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::release::give_up;
 use crate::config::{Config, Loaded};
@@ -85,7 +85,6 @@ fn grow_all(
             row.source.display()
         );
     }
-    grow(host, fs, &device.path, &row.mount_point, &lock)
-        .with_context(|| format!("growing the {fs} filesystem of {}", device.id))?;
+    grow(host, fs, &device.id, &row.mount_point, &lock)?;
     Ok(Reply::success())
 }

@@ -3,19 +3,15 @@
 
 mod backups;
 mod blkid;
-mod fsck;
-mod grow;
-mod mkfs;
 pub mod scan;
 mod signatures;
 pub mod superblock;
+mod tools;
 
 /// The call by which the driver runs itself to read a device. Not for people.
 pub const EXAMINE: &str = "examine-stdin";
 
 pub use blkid::{Found, has_several, probe};
-pub use fsck::{check, was_cut_short};
-pub use grow::grow;
-pub use mkfs::mkfs;
 pub use scan::{Backup, Examination, Unreadable, scan};
 pub use superblock::{Family, read_primary};
+pub use tools::{check, grow, mkfs, was_cut_short};

@@ -171,10 +171,7 @@ fn mount_first(
             )
         })?;
     }
-    let grow = || {
-        fs::grow(host, fs, &device.path, dir, lock)
-            .with_context(|| format!("growing the {fs} filesystem of {}", device.id))
-    };
+    let grow = || fs::grow(host, fs, &device.id, dir, lock);
     if how.grow == Grow::Before
         && let Err(error) = grow()
     {

@@ -1,0 +1,98 @@
+//! The tools of each filesystem.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::superblock::{Family, Superblock};
+use crate::host::{Command, Host, Lock, ToolError};
+use crate::names::{FsType, LvId};
+
+/// No blocks kept for root, which a pod's volume has no use for; tables and journal are cleared by
+/// the kernel after mounting; no discard on a volume that was just allocated.
+const EXT: &str = "-q -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1";
+/// No discard.
+const XFS_AND_BTRFS: &str = "-q -K";
+
+/// Runs mkfs on a device that holds nothing. `again`: it may overwrite its own half.
+pub fn mkfs(
+    host: &Host,
+    fs: FsType,
+    device: &Path,
+    more: &[&str],
+    again: bool,
+    lock: &Lock,
+) -> Result<(), ToolError> {
+    let (tool, options) = match fs {
+        FsType::Ext2 => ("mkfs.ext2", EXT),
+        FsType::Ext3 => ("mkfs.ext3", EXT),
+        FsType::Ext4 => ("mkfs.ext4", EXT),
+        FsType::Xfs => ("mkfs.xfs", XFS_AND_BTRFS),
+        FsType::Btrfs => ("mkfs.btrfs", XFS_AND_BTRFS),
+    };
+    // mke2fs needs no -F for a device that is neither mounted nor busy, and with it would not look.
+    let force = (again && !fs.is_ext()).then_some("-f");
+    let command = Command::writes(tool, host.limits.make)
+        .stdin(lock.file())
+        .args(options.split(' ').chain(force))
+        .args(more);
+    host.run(&command.operand(device)).map(drop)
+}
+
+/// Checks an ext before it is mounted for writing, and repairs what is safe to repair. `all`: also
+/// if it is clean, which resize2fs wants before it grows one that is not mounted.
+///
+/// Only ext is checked: e2fsck replays the journal and is done at once if that was all. xfs and
+/// btrfs recover when they are mounted, and repairing them before that destroys data.
+pub fn check(host: &Host, device: &Path, all: bool, lock: &Lock) -> Result<(), ToolError> {
+    // e2fsck(8): 1 is "errors corrected", 2 is "reboot", which only a mounted root would need.
+    let command = Command::writes("e2fsck", host.limits.check)
+        .stdin(lock.file())
+        .args(["-p"])
+        .args(all.then_some("-f"))
+        .accept(&[0, 1, 2, 3])
+        .operand(device);
+    host.run(&command).map(drop)
+}
+
+/// Whether what is there is the half of a filesystem, which nobody has ever mounted, that a killed
+/// mkfs left.
+pub fn was_cut_short(host: &Host, device: &Path, fs: FsType, found: &Superblock) -> Result<bool> {
+    Ok(match Family::of(fs) {
+        family if family != found.family => false,
+        // mkfs.xfs clears this last of all, after everything else is on the disk.
+        Family::Xfs => found.in_progress,
+        // mkfs.btrfs writes its magic number last; a superblock with it is a whole filesystem.
+        Family::Btrfs => false,
+        // mke2fs writes the superblock last, but only its own check can say that a power cut
+        // left the rest. Once mounted, there may be data: then it is never made again.
+        Family::Ext => found.never_mounted && !is_sound(host, device)?,
+    })
+}
+
+fn is_sound(host: &Host, device: &Path) -> Result<bool> {
+    let command = Command::reads("e2fsck", host.limits.check)
+        .args(["-n", "-f"])
+        .operand(device);
+    match host.run(&command) {
+        Ok(_) => Ok(true),
+        Err(ToolError::Failed { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Grows a filesystem to the size of its volume. Nothing to grow is success. All but ext2 have to be
+/// mounted at `mount_point`.
+pub fn grow(host: &Host, fs: FsType, id: &LvId, mount_point: &Path, lock: &Lock) -> Result<()> {
+    let tool = |name| Command::writes(name, host.limits.resize).stdin(lock.file());
+    let command = match fs {
+        FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => tool("resize2fs").operand(id.device()),
+        FsType::Xfs => tool("xfs_growfs").args(["-d"]).operand(mount_point),
+        FsType::Btrfs => tool("btrfs")
+            .args(["filesystem", "resize"])
+            .operand("max")
+            .operand(mount_point),
+    };
+    let grown = host.run(&command).map(drop);
+    grown.with_context(|| format!("growing the {fs} filesystem of {id}"))
+}
