@@ -174,7 +174,9 @@ pub fn holder(host: &Host, volume: &Volume, limit: Duration) -> Option<Holder> {
     };
     let owner = owner(&run(&["direct", "read_leader", "-r", &resource])?)?;
     let holder = node(&run(&["client", "host_status", "-D", "-s", &space])?, owner)?;
-    (holder.silent < holder.dead_after).then_some(holder)
+    // This node's sanlock may notice a death one renewal late.
+    let given_away = holder.dead_after.saturating_add(holder.every);
+    (holder.silent < given_away).then_some(holder)
 }
 
 fn has_no_place(volume: &Volume) -> bool {
