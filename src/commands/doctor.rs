@@ -19,15 +19,15 @@ use crate::volume::lock::LOCK_DIR;
 const NEEDED: [&str; 9] = [
     "lvs", "vgs", "lvchange", "lvcreate", "lvextend", "blkid", "wipefs", "mount", "e2fsck",
 ];
-const FOR_SOME: [(&str, &str); 8] = [
-    ("mkfs.ext2", "ext2"),
-    ("mkfs.ext3", "ext3"),
-    ("mkfs.ext4", "ext4"),
-    ("resize2fs", "growing ext"),
-    ("mkfs.xfs", "xfs"),
-    ("xfs_growfs", "growing xfs"),
-    ("mkfs.btrfs", "btrfs"),
-    ("btrfs", "growing btrfs"),
+const FOR_SOME: [(&str, &str, &str); 8] = [
+    ("mkfs.ext2", "ext2", "e2fsprogs"),
+    ("mkfs.ext3", "ext3", "e2fsprogs"),
+    ("mkfs.ext4", "ext4", "e2fsprogs"),
+    ("resize2fs", "growing ext", "e2fsprogs"),
+    ("mkfs.xfs", "xfs", "xfsprogs"),
+    ("xfs_growfs", "growing xfs", "xfsprogs"),
+    ("mkfs.btrfs", "btrfs", "btrfs-progs"),
+    ("btrfs", "growing btrfs", "btrfs-progs"),
 ];
 
 /// Checks the node. The exit code is 1 if a pod would fail, and 3 if there are only warnings.
@@ -165,19 +165,16 @@ fn look_for_tools(checks: &mut Checks, host: &Host, config: &Config) {
             ),
         );
     }
-    for (tool, what) in FOR_SOME {
+    for (tool, what, package) in FOR_SOME {
         if host.tools.has(tool) {
             continue;
         }
-        let (level, why) = if what == config.default_fs.as_str() {
+        let (level, default) = if what == config.default_fs.as_str() {
             (Level::Failed, ", and it is this node's default_fs")
         } else {
             (Level::Warning, "")
         };
-        checks.add(
-            "tools",
-            level,
-            format!("no {tool}: {what} cannot be done{why}"),
-        );
+        let finding = format!("no {tool}, which {what} needs{default}: install {package}");
+        checks.add("tools", level, finding);
     }
 }

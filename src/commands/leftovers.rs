@@ -11,7 +11,7 @@ use super::kubelet;
 use super::pods::{Pods, uid_of};
 use crate::config::Config;
 use crate::host::{Host, own_name};
-use crate::mount::{Table, is_kubelets, mounted_at};
+use crate::mount::{KubeletPath, Table, is_kubelets, mounted_at};
 
 /// What is younger may belong to a pod that begins or ends just now.
 const YOUNGEST: Duration = Duration::from_secs(600);
@@ -52,6 +52,26 @@ pub fn look_at(checks: &mut Checks, host: &Host, config: &Config) -> Result<()> 
                 .why("no other node gets the volume, and nothing checks it, while it is mounted")
                 .run(format!(
                     "if kubelet knows no such pod: umount {}",
+                    at.display()
+                )),
+            );
+        } else if KubeletPath::of(at) == KubeletPath::Global
+            && is_old(host, at)
+            && !table
+                .rows()
+                .iter()
+                .any(|other| other.device == row.device && uid_of(&other.mount_point).is_some())
+        {
+            checks.push(
+                Finding::new(
+                    "mounts",
+                    Level::Warning,
+                    "is mounted for the whole node, and for no pod",
+                )
+                .on(&at.display())
+                .why("no other node gets the volume while it is mounted")
+                .run(format!(
+                    "if kubelet starts no pod with it: umount {}",
                     at.display()
                 )),
             );

@@ -1,5 +1,6 @@
 //! The commands for people, one file each. They print text, or JSON with `--json`.
 
+mod autoextend;
 pub mod by_hand;
 mod check;
 mod doctor;

@@ -8,7 +8,7 @@ use crate::lvm;
 
 /// Warns of groups that nothing keeps another host from using at the same time.
 pub(super) fn look_at(checks: &mut Checks, host: &Host) {
-    let disks = match lvm::disks(host, false) {
+    let disks = match lvm::disks(host, lvm::Sight::Used) {
         Ok(disks) => disks,
         Err(error) => {
             checks.add("disks", Level::Warning, format!("{error:#}"));

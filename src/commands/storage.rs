@@ -1,18 +1,20 @@
 //! What `lvm doctor` says of LVM's own setup: what keeps LVM from seeing a group, or the
 //! kernel from having a volume.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::autoextend;
 use super::findings::{Checks, Finding, Level};
 use super::walk::Walk;
 use crate::host::Command;
-use crate::lvm::{self, Volume};
+use crate::lvm::{self, Sight, Volume};
 
 pub fn look_at(checks: &mut Checks, walk: &Walk) {
     look_for_twins(checks, walk);
     look_for_hidden_groups(checks, walk);
     look_at_kernel(checks, walk);
+    autoextend::look_at(checks, walk);
 }
 
 fn look_for_twins(checks: &mut Checks, walk: &Walk) {
@@ -38,29 +40,48 @@ fn look_for_twins(checks: &mut Checks, walk: &Walk) {
 
 /// Groups on disks that lvm.conf or the devices file leaves out.
 fn look_for_hidden_groups(checks: &mut Checks, walk: &Walk) {
-    let all = lvm::disks(walk.host, true).unwrap_or_default();
-    let mut told = BTreeSet::new();
-    for lvm::Disk { vg, path, .. } in all {
-        let disk = path.display();
-        let named = &walk.config.volume_groups;
-        let is_ours = named.is_empty() || named.keys().any(|name| name.as_str() == vg);
-        if walk.has_group(&vg) || !is_ours || !told.insert(vg.clone()) {
-            continue;
-        }
-        checks.push(
-            Finding::new(
-                "hidden-groups",
-                Level::Warning,
-                format!("{disk} holds this volume group, and LVM is told not to look there"),
+    let hidden = groups_beyond(walk, Sight::All);
+    if hidden.is_empty() {
+        return;
+    }
+    let unlisted = groups_beyond(walk, Sight::Unlisted);
+    for (vg, disks) in hidden {
+        let (where_told, command) = if unlisted.contains_key(&vg) {
+            let add = |disk: &String| format!("lvmdevices --adddev {disk}");
+            let commands: Vec<String> = disks.iter().map(add).collect();
+            ("LVM's devices file does not list it", commands.join(" && "))
+        } else {
+            (
+                "a filter in lvm.conf leaves it out",
+                "lvmconfig devices/filter devices/global_filter, and correct what that prints"
+                    .to_owned(),
             )
-            .on(&vg)
-            .why("a pod that names the group waits with `this node has no volume group`")
-            .run(format!(
-                "lvmdevices --adddev {disk}, where LVM has a devices file; else correct what \
-                 lvmconfig devices/filter devices/global_filter prints"
-            )),
+        };
+        let finding = format!("is on {}, and {where_told}", disks.join(", "));
+        checks.push(
+            Finding::new("hidden-groups", Level::Warning, finding)
+                .on(&vg)
+                .why("a pod that names the group waits with `this node has no volume group`")
+                .run(command),
         );
     }
+}
+
+/// The groups that LVM would see and does not, with their disks.
+fn groups_beyond(walk: &Walk, sight: Sight) -> BTreeMap<String, Vec<String>> {
+    let named = &walk.config.volume_groups;
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let all = lvm::disks(walk.host, sight);
+    for lvm::Disk { vg, path, .. } in all.unwrap_or_default() {
+        let is_ours = named.is_empty() || named.keys().any(|name| name.as_str() == vg);
+        if is_ours && !walk.has_group(&vg) {
+            groups
+                .entry(vg)
+                .or_default()
+                .push(path.display().to_string());
+        }
+    }
+    groups
 }
 
 /// What the kernel must know for the volumes that are here.

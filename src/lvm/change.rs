@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::find::find_group;
 use super::record::{NEW, Tags};
 use super::report::Volume;
 use super::wait::explain;
@@ -92,7 +93,18 @@ pub fn create(
         })
         .args(options)
         .operand(id.vg().as_str());
-    run(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
+    run(host, &command, id.vg()).with_context(|| {
+        let vg = id.vg();
+        // LVM counts in extents, and names no way out.
+        let group = pool.is_none().then(|| find_group(host, vg).ok().flatten());
+        match group.flatten().map(|group| group.free) {
+            Some(free) if free < size => format!(
+                "{id} is to have {size}, and {free} are free in {vg}: ask for a smaller `size`, or \
+                 add a disk with `vgextend {vg} DISK`"
+            ),
+            _ => format!("creating {id} with {size}"),
+        }
+    })
 }
 
 fn rounded(size: Bytes, unit: NonZeroU64) -> Result<Bytes> {
@@ -114,6 +126,14 @@ pub fn extend(host: &Host, volume: &Volume, size: Bytes) -> Result<()> {
         let Volume {
             size: now, free, ..
         } = volume;
-        format!("growing {id} from {now} to {size} ({free} free in {vg})")
+        let advice = if volume.is_thick_origin() {
+            format!(
+                ": it has a snapshot, and LVM grows it only without one while it is in use; `lvs -o \
+                 lv_name,origin {vg}` names that, `lvremove` removes it"
+            )
+        } else {
+            String::new()
+        };
+        format!("growing {id} from {now} to {size} ({free} free in {vg}){advice}")
     })
 }

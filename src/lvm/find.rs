@@ -128,12 +128,27 @@ pub struct Disk {
     pub is_open: bool,
 }
 
-/// The disks that hold groups. `hidden`: also those that lvm.conf and the devices file leave out.
-pub fn disks(host: &Host, hidden: bool) -> Result<Vec<Disk>> {
-    const ALL: &str =
-        r#" devices/use_devicesfile=0 devices/filter=["a|.*|"] devices/global_filter=["a|.*|"]"#;
+/// Which disks LVM is asked for.
+#[derive(Clone, Copy)]
+pub enum Sight {
+    /// Those that it uses.
+    Used,
+    /// Also those that the devices file does not list.
+    Unlisted,
+    /// Also those that a filter leaves out.
+    All,
+}
+
+/// The disks that hold groups.
+pub fn disks(host: &Host, sight: Sight) -> Result<Vec<Disk>> {
     let fields = "pv_name,vg_name,vg_systemid,vg_lock_type";
-    let more = if hidden { ALL } else { "" };
+    let more = match sight {
+        Sight::Used => "",
+        Sight::Unlisted => " devices/use_devicesfile=0",
+        Sight::All => {
+            r#" devices/use_devicesfile=0 devices/filter=["a|.*|"] devices/global_filter=["a|.*|"]"#
+        }
+    };
     let command = ask_with("pvs", fields, host.limits.query, more);
     let parse = |report: Report| {
         let mut disks = Vec::new();

@@ -2,6 +2,7 @@
 
 mod change;
 mod find;
+mod monitor;
 mod record;
 mod report;
 mod shared;
@@ -9,8 +10,9 @@ mod wait;
 
 pub use change::{activate, create, deactivate, extend, refresh, retag};
 pub use find::{
-    Disk, Found, all_groups, all_volumes, disks, find, find_group, has_unused_table, tagged,
+    Disk, Found, Sight, all_groups, all_volumes, disks, find, find_group, has_unused_table, tagged,
 };
+pub use monitor::{Settings, monitors};
 pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag};
 pub use report::{Group, Report, Volume};
 pub use shared::{Holder, Locks, has_lvmlockd, holder, locks, may_be_shared};

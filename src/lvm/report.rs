@@ -56,6 +56,23 @@ impl Volume {
         self.layout.contains("pool")
     }
 
+    /// The one of this name in a list that is sorted by name: each of thousands is looked up.
+    pub fn among<'a>(sorted: &'a [Self], id: &LvId) -> Option<&'a Self> {
+        let at = sorted.binary_search_by(|volume| volume.id.cmp(id)).ok()?;
+        sorted.get(at)
+    }
+
+    /// Its pool in such a list.
+    pub fn pool_among<'a>(&self, sorted: &'a [Self]) -> Option<&'a Self> {
+        let pool = LvId::new(self.id.vg().clone(), self.pool.clone()?).ok()?;
+        Self::among(sorted, &pool)
+    }
+
+    /// Whether it has a snapshot with space of its own, unlike a thin one.
+    pub fn is_thick_origin(&self) -> bool {
+        self.role.split(',').any(|part| part == "thickorigin")
+    }
+
     pub fn is_in(&self, pool: &Self) -> bool {
         self.pool.as_ref() == Some(pool.id.lv()) && self.id.vg() == pool.id.vg()
     }
@@ -148,7 +165,7 @@ fn percent(row: &Fields, field: &str) -> Option<f64> {
     row.get(field)?.parse().ok()
 }
 
-fn id(row: &Fields) -> Result<Option<LvId>, String> {
+pub(super) fn id(row: &Fields) -> Result<Option<LvId>, String> {
     let vg = VgName::parse(text(row, "vg_name")?);
     let lv = LvName::parse(text(row, "lv_name")?);
     Ok(match (vg, lv) {

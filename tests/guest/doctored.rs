@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use crate::oddities::LvmConf;
 use crate::prelude::*;
@@ -16,8 +17,9 @@ impl Node {
         (all.into_iter().filter(is_it).collect(), code)
     }
 
-    /// Doctor finds this, on that, and says what helps; the exit code is 1 for a failure.
-    fn is_ill(&self, check: &str, about: &str, command: &str) {
+    /// Doctor finds this, on that, and says what helps, which is returned; the exit code is 1 for a
+    /// failure.
+    pub fn is_ill(&self, check: &str, about: &str, command: &str) -> String {
         let (found, code) = self.findings(check);
         let is_it = |one: &&Value| one["about"] == about || about.is_empty();
         let one = found.iter().find(is_it);
@@ -28,16 +30,17 @@ impl Node {
             code == 1 || (code == 3 && one["verdict"] == "warning"),
             "{code} {one}"
         );
+        helps.to_owned()
     }
 
-    fn is_well(&self, check: &str) {
+    pub fn is_well(&self, check: &str) {
         let (found, _) = self.findings(check);
         assert!(found.is_empty(), "{found:?}");
     }
 }
 
 /// Has everything in a directory be an hour old.
-fn age(dir: &std::path::Path) {
+fn age(dir: &Path) {
     run("touch", &["-d", "1 hour ago", text(dir)]);
 }
 
@@ -62,6 +65,22 @@ fn a_group_that_lvm_is_told_not_to_look_for_is_named() {
     node.is_ill("hidden-groups", "hidden", "lvmconfig devices/filter");
     drop(conf);
     drop(group);
+}
+
+#[test]
+fn a_group_that_the_devices_file_does_not_list_is_named() {
+    if !Path::new("/usr/sbin/lvmdevices").exists() {
+        return; // LVM before 2.03.12 has no such file.
+    }
+    let (listed, group) = (Disk::new("listed", 64 << 20), Group::new("unlisted"));
+    let node = Node::with_config(Mode::MountOnly, "[volume_group.unlisted]");
+    let conf = LvmConf::new("devices {\n use_devicesfile = 1\n}\n");
+    let _gone = Finally("rm -f /etc/lvm/devices/system.devices".to_owned());
+    run("lvmdevices", &["-y", "--adddev", &listed.path()]);
+    let help = node.is_ill("hidden-groups", "unlisted", "lvmdevices --adddev /dev/loop");
+    sh(&help);
+    node.is_well("hidden-groups");
+    drop((conf, group));
 }
 
 #[test]
@@ -111,6 +130,17 @@ fn what_pods_left_behind_is_named_once_it_is_old() {
     node.is_ill("pod-directories", text(&full), "ls -la");
     fs::create_dir_all("/var/log/pods/shop_ended_uid-ended").unwrap();
     node.is_well("mounts");
+}
+
+#[test]
+fn a_mount_for_the_node_that_no_pod_has_any_more_is_named() {
+    let (node, _group, volume) = Node::with_data(Mode::Attach, "global");
+    node.up("pod", &volume);
+    let at = node.global_dir(&volume);
+    age(at.parent().unwrap());
+    node.is_well("mounts");
+    node.down("pod", &volume);
+    node.is_ill("mounts", text(&at), &format!("umount {}", at.display()));
 }
 
 #[test]
@@ -179,5 +209,5 @@ fn a_mkfs_that_is_too_new_for_the_kernel_is_named() {
         "{said}"
     );
     assert!(!mounts().iter().any(|mount| mount.point.contains("trial")));
-    assert!(!std::path::Path::new("/run/flexvolume-lvm/trial.image").exists());
+    assert!(!Path::new("/run/flexvolume-lvm/trial.image").exists());
 }

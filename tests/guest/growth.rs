@@ -113,3 +113,14 @@ fn a_volume_that_was_grown_by_hand_is_grown_at_its_mount() {
         assert_eq!(read(&dir.join("page")), "kept");
     }
 }
+
+#[test]
+fn a_volume_with_a_snapshot_says_what_keeps_it_from_growing() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "origin");
+    node.up("pod", &volume);
+    sh("lvcreate -qq -y -s -n snap -L 16m origin/data");
+    let grown = node.grow("pod", &volume, 64 * MIB);
+    grown.is_failure(&["it has a snapshot", "`lvs -o lv_name,origin origin`"]);
+    group.lv("lvremove", &[], "snap");
+    assert_eq!(node.grow("pod", &volume, 64 * MIB).status, "Success");
+}

@@ -31,6 +31,7 @@ mod collisions;
 mod counts;
 mod creation;
 mod doctored;
+mod faults;
 mod flat;
 mod foreign;
 mod full;

@@ -58,6 +58,7 @@ fn what_lvm_says_is_understood_wherever_lvm_conf_puts_it() {
         // What lvcreate itself refuses.
         (large, "insufficient free space"),
     ];
+    node.mount_fails(&absent[2].0, &["to have 10 TiB", "`vgextend said DISK`"]);
     for (format, log) in [("basic", 0), ("basic", 1), ("json", 0), ("json", 1)] {
         let _conf = LvmConf::new(&format!(
             "report {{\n output_format = \"{format}\"\n}}\nlog {{\n report_command_log = {log}\n \

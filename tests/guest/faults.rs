@@ -1,0 +1,81 @@
+//! One fault of the host, of its config or of a volume at a time, and the check of `doctor` that
+//! finds it.
+
+use crate::marks::put;
+use crate::prelude::*;
+
+fn node(lines: &str) -> Node {
+    Node::with_config(Mode::MountOnly, lines)
+}
+
+#[test]
+fn what_is_wrong_with_a_volume_is_named() {
+    let (group, volume) = Group::with_data("ailing");
+    group.pool();
+    let thin = group.thin("thin", "256m");
+    let node = node("thin_pool_limit = 25");
+    for check in [
+        "device-node",
+        "may-be-formatted",
+        "mkfs-unfinished",
+        "next-mount",
+        "pool-full",
+    ] {
+        node.is_well(check);
+    }
+    sh(&format!("rm {}", volume.device()));
+    sh(&node.is_ill("device-node", "ailing/data", "vgmknodes ailing"));
+    node.is_well("device-node");
+    group.lv("lvchange", &["--addtag", "flexvolume.making=ext4"], "data");
+    sh(&node.is_ill("mkfs-unfinished", "ailing/data", "check ailing/data"));
+    group.lv("lvchange", &["--deltag", "flexvolume.making=ext4"], "data");
+    put(&volume.device(), 0, b"raw");
+    node.by_hand(&["allow-format", "--yes", "ailing/data"]);
+    sh(&node.is_ill("may-be-formatted", "ailing/data", "check ailing/data"));
+    group.lv("lvchange", &["--addtag", "flexvolume.fs=ext4:gone"], "data");
+    node.is_ill("next-mount", "ailing/data", "");
+    let fill = "dd if=/dev/urandom bs=1M count=160 oflag=direct status=none of=";
+    sh(&format!("{fill}{}", thin.device()));
+    sh(&node.is_ill(
+        "pool-full",
+        "ailing/pool",
+        "lvextend --size +1g ailing/pool",
+    ));
+}
+
+#[test]
+fn a_volume_on_a_disk_that_is_gone_is_named() {
+    let disks = ["gone-a", "gone-b"].map(|name| Disk::new(name, 64 << 20));
+    let [kept, lost] = disks.each_ref().map(Disk::path);
+    let group = Group::on("losing", &[&kept, &lost]);
+    sh(&format!("lvcreate -qq -y -n data -L 16m losing {lost}"));
+    let node = node("");
+    node.is_well("volume-health");
+    group.lv("lvchange", &["-an"], "data");
+    disks[1].fail_wholly();
+    node.is_ill("volume-health", "losing/data", "lvs -a -o +devices");
+    disks[1].heal();
+}
+
+#[test]
+fn a_group_on_a_disk_that_hosts_share_is_named() {
+    let disk = Disk::new("pathed", 64 << 20);
+    sh("dmsetup rename pathed --setuuid mpath-pathed");
+    let node = node("");
+    let _group = Group::on("pathed-vg", &[&disk.path()]);
+    node.is_ill(
+        "shared-disks",
+        "pathed-vg",
+        "vgchange --systemid ID pathed-vg",
+    );
+}
+
+#[test]
+fn volumes_for_which_there_is_no_time_are_named() {
+    let group = Group::new("hurried");
+    let tools = Tools::new().put("blkid", "sleep 11; exec $REAL \"$@\"");
+    for lv in ["one", "two"] {
+        node("").write("pod", &group.linear(lv, "32m"), "page");
+    }
+    node(&tools.config()).is_ill("volumes", "", "");
+}
