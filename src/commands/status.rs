@@ -14,7 +14,7 @@ use super::verdict::{Ask, Verdict};
 use super::walk::{Choice, Walk};
 use crate::config::Loaded;
 use crate::host::{Host, own_name};
-use crate::lvm::{Group, Volume};
+use crate::lvm::{Group, Locks, Volume};
 use crate::mount::{Row, is_kubelets};
 use crate::names::Bytes;
 use crate::output::{self, Printed, bold, columns, printed, red, titles, yellow};
@@ -63,7 +63,7 @@ pub struct Line {
     pub record: Vec<String>,
     pub mounted_at: Vec<String>,
     pub pods: Vec<String>,
-    /// The host itself, `swap`, devices on top of it.
+    /// The host itself, `swap`, devices on top of it, the node that has it in a shared group.
     pub other_users: Vec<String>,
     pub next_mount: Option<Verdict>,
 }
@@ -201,7 +201,10 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
             Err(error) => (Some(Verdict::unknown(id, format!("{error:#}"))), None),
         }
     };
-    let device = walk.device(volume);
+    let device = match &facts {
+        Some(facts) => facts.device.clone(),
+        None => walk.device(volume),
+    };
     let mounts = device.as_ref().map(|device| walk.mounts(device.number));
     let mounts = mounts.unwrap_or_default();
     let uses = facts.as_ref().and_then(|facts| facts.uses.as_ref());
@@ -218,6 +221,9 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
     if let Some(uses) = uses {
         other_users.extend(uses.swap.then(|| "swap".to_owned()));
         other_users.extend(uses.holders.iter().chain(&uses.loops).cloned());
+    }
+    if let Some(Locks::Elsewhere(Some(holder))) = facts.as_ref().and_then(|f| f.locks.as_ref()) {
+        other_users.push(format!("node {}", holder.short_name()));
     }
     let pods = uids_of(&mounts);
     let line = Line {
@@ -252,7 +258,7 @@ fn place(row: &Row) -> String {
 
 /// `ok`, or what is wrong in a word or two.
 fn health(walk: &Walk, volume: &Volume, suspended: bool) -> String {
-    let pool = walk.volumes.iter().find(|pool| volume.is_in(pool));
+    let pool = walk.pool(volume);
     let record = &volume.record;
     if !volume.health.is_empty() {
         volume.health.clone()

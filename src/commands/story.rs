@@ -90,7 +90,7 @@ fn tree(walk: &Walk, volume: &Volume, story: &Story, facts: Option<&Facts>) -> S
         let (free, size) = (group.free.rounded(), group.size.rounded());
         levels.push(format!("group {vg}: {free} of {size} free"));
     }
-    if let Some(pool) = walk.volumes.iter().find(|pool| volume.is_in(pool)) {
+    if let Some(pool) = walk.pool(volume) {
         levels.push(format!(
             "pool {}: {}{}",
             pool.id,

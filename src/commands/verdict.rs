@@ -14,6 +14,9 @@ use crate::volume::{
     Content, Decision, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Purpose, Tables, Wish, lock,
 };
 
+/// How long sanlock is asked which node has a volume: its disk may hang.
+const HOLDER: Duration = Duration::from_secs(5);
+
 #[derive(Clone, Copy, Default)]
 pub struct Ask<'a> {
     pub fs: Option<FsType>,
@@ -76,8 +79,9 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
             decision = seen.settle(&wish)?;
         }
     }
-    if decision == Decision::Activate && seen.facts.volume().is_some_and(|v| v.lock.is_some()) {
-        seen.note_holder();
+    let is_shared = seen.facts.volume().is_some_and(|v| v.lock.is_some());
+    if decision == Decision::Activate && is_shared && !ask.unread {
+        seen.note_holder(HOLDER.min(config.limits.query));
         decision = seen.settle(&wish)?;
     }
     if seen.facts.lvm.is_none() {
@@ -92,10 +96,10 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
 
 /// What a list of all volumes says of one.
 fn listed(id: &LvId, all: &[Volume]) -> Option<Lvm> {
-    let volume = all.iter().find(|volume| volume.id == *id)?;
+    let volume = Volume::among(all, id)?;
     let pool = match &volume.pool {
         None => None,
-        Some(name) => Some(match all.iter().find(|pool| volume.is_in(pool)) {
+        Some(name) => Some(match volume.pool_among(all) {
             Some(pool) => Pool::Seen(Box::new(pool.clone())),
             None => Pool::Unseen(LvId::new(id.vg().clone(), name.clone()).ok()?),
         }),

@@ -37,6 +37,7 @@ pub struct Choice {
     pub named: BTreeSet<LvId>,
     /// The groups that are shown themselves.
     pub groups: BTreeSet<String>,
+    known: BTreeSet<LvId>,
 }
 
 impl Choice {
@@ -47,7 +48,7 @@ impl Choice {
     }
 
     fn add(&mut self, id: &LvId, is_named: bool) {
-        if !self.ids.contains(id) {
+        if self.known.insert(id.clone()) {
             self.ids.push(id.clone());
         }
         if is_named {
@@ -59,7 +60,8 @@ impl Choice {
 impl<'a> Walk<'a> {
     pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
         let config = loaded.or_default();
-        let volumes = lvm::all_volumes(host)?;
+        let mut volumes = lvm::all_volumes(host)?;
+        volumes.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(Self {
             host,
             config,
@@ -73,7 +75,12 @@ impl<'a> Walk<'a> {
     }
 
     pub fn volume(&self, id: &LvId) -> Option<&Volume> {
-        self.volumes.iter().find(|volume| volume.id == *id)
+        Volume::among(&self.volumes, id)
+    }
+
+    /// The thin pool of a volume.
+    pub fn pool(&self, volume: &Volume) -> Option<&Volume> {
+        volume.pool_among(&self.volumes)
     }
 
     /// A volume's device. A pool's is not one that anybody opens.

@@ -44,6 +44,17 @@ pub struct Holder {
     pub dead_after: u64,
 }
 
+impl Holder {
+    /// The name without sanlock's UUID before it.
+    pub fn short_name(&self) -> &str {
+        const UUID: usize = 36;
+        match self.name.split_once('.') {
+            Some((uuid, host)) if uuid.len() == UUID => host,
+            _ => &self.name,
+        }
+    }
+}
+
 /// Whether LVM is worth asking whether nodes share a group: lvmlockd runs here, or did.
 pub fn may_be_shared(host: &Host, vg: &VgName) -> bool {
     has_lvmlockd(host) || host.kernel.exists(Path::new(&leases(vg)))
@@ -366,6 +377,15 @@ info=r name=c-d type=lv mode=un sh_count=0 version=0\n";
             every: 20,
             dead_after: 140,
         };
+        let unnamed = format!("{}.node-b", "1f0c6e0a-6a52-4d56-9b1c-7d5f3e2a1b0c");
+        let unnamed = Holder {
+            name: unnamed,
+            ..want.clone()
+        };
+        assert_eq!(
+            (want.short_name(), unnamed.short_name()),
+            ("node-b", "node-b")
+        );
         assert_eq!(node(status, 2), Some(want));
         assert_eq!(node(status, 3), None);
         assert_eq!(node(status, 1).unwrap().silent, 0);

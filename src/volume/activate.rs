@@ -108,7 +108,7 @@ impl<'a> Job<'a> {
                     }
                     let activated = lvm::activate(host, id, lock);
                     if shared && activated.is_err() {
-                        seen.note_holder();
+                        seen.note_holder(self.config.limits.query);
                         if let Decision::Refuse(reason) = seen.settle(&wish)? {
                             return Err(Refusal::of(id, reason).into());
                         }

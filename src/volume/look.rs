@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use nix::libc::EBUSY;
@@ -204,8 +204,7 @@ impl<'a> Look<'a> {
     }
 
     /// Notes which node has the volume, if that can be told.
-    pub fn note_holder(&mut self) {
-        let limit = self.config.limits.query;
+    pub fn note_holder(&mut self, limit: Duration) {
         let volume = self.facts.volume().filter(|volume| volume.lock.is_some());
         let holder = volume.and_then(|volume| lvm::holder(self.host, volume, limit));
         if holder.is_some() {

@@ -61,8 +61,10 @@ fn check_status_and_doctor_tell_who_has_a_volume() {
     assert!(check.contains("host 1 (node-a)"), "{check}");
     let here = pair.a.sh(&format!("{lvm} check vg/looked-at"));
     assert!(here.contains("1 would mount"), "{here}");
-    pair.b
+    let list = pair
+        .b
         .sh(&format!("{lvm} status; {lvm} status vg/looked-at"));
+    assert!(list.contains("node node-a"), "{list}");
     let doctor = pair.b.sh(&format!("{lvm} doctor || true"));
     assert!(!doctor.contains("the next mount is refused"), "{doctor}");
     pair.a.down(MODE, &volume);
