@@ -123,9 +123,9 @@ fn a_node_that_lost_its_lease_mounts_nothing_more_and_gives_up_what_it_has() {
     );
     pair.a.up(MODE, &volume).is_success();
     pair.a.write(MODE, &volume, "safe");
-    // Its leases answer nothing but errors.
-    pair.a
-        .sh("dmsetup table vg-lvmlock > /run/table; dmsetup wipe_table --force vg-lvmlock");
+    // The disk answers nothing but errors.
+    pair.a.sh("dmsetup table vg-lvmlock > /run/table
+        dmsetup wipe_table --force vg-lvmlock && dmsetup wipe_table --force vg-leased");
     eventually("sanlock gives up", || {
         let reply = pair.a.up(MODE, &other);
         reply.status == "Failure" && reply.message.contains("could not renew its lease")
@@ -224,4 +224,32 @@ fn calls_that_mount_nothing_keep_nothing() {
         pair.a.call(mode, last).is_success();
         assert!(!pair.a.has(&volume), "{last:?}");
     }
+}
+
+#[test]
+fn a_group_is_made_shared_once_nothing_of_it_is_active() {
+    let pair = pair();
+    let node = &pair.b;
+    node.sh(
+        "truncate -s 600m /run/local && losetup /dev/loop6 /run/local
+        vgcreate --lock-type none --yes local /dev/loop6 && lvcreate --yes -L 64m -n data local
+        sed -i 's/^.volume_group.vg./[volume_group.local]\n&/' /run/mount-only/exec/*/config.toml",
+    );
+    let json = r#"{"volumegroup":"local","volumeID":"data","kubernetes.io/fsType":"ext4","kubernetes.io/readwrite":"rw"}"#;
+    let dir = "/run/mount-only/kubelet/pods/pod/volumes/kubernetes.io~lvm/data";
+    let mount = || node.call(MODE, &["mount", dir, json]);
+    mount().is_success();
+    node.sh(&format!("echo kept > {dir}/page"));
+    node.sh("! vgchange --yes --lock-type sanlock local");
+    node.call(MODE, &["unmount", dir]).is_success();
+    node.sh("vgchange -an local && vgchange --yes --lock-type sanlock local");
+    mount().is_failure(&["`vgchange --lockstart local`"]);
+    node.sh("vgchange --lockstart local");
+    mount().is_success();
+    assert_eq!(node.sh(&format!("cat {dir}/page")), "kept");
+    node.call(MODE, &["unmount", dir]).is_success();
+    node.sh(
+        "test ! -e /dev/mapper/local-data && vgchange --lockstop local && losetup -d /dev/loop6
+        sed -i /local/d /run/mount-only/exec/*/config.toml",
+    );
 }
