@@ -234,6 +234,21 @@ fn node(status: &str, host: u64) -> Option<Holder> {
     })
 }
 
+/// What keeps this node from one of the groups whose locks it has started.
+pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
+    if !has_lvmlockd(host) {
+        return None;
+    }
+    let output = dump(host, limit).ok()?;
+    let dump = String::from_utf8_lossy(&output.stdout);
+    let names = dump.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(" vg_name=")?;
+        VgName::parse(rest.split(' ').next()?).ok()
+    });
+    let mut obstacles = names.filter_map(|vg| locks(host, &vg, None, limit).obstacle(&vg));
+    obstacles.next()
+}
+
 /// Why LVM does not let this node use, or change, a group that is there. None: no reason of these.
 pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<String> {
     let row = |others: &[&str]| {

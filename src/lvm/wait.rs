@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use anyhow::Error;
 
-use super::shared::obstacle;
+use super::shared::{any_obstacle, obstacle};
 use crate::host::holders;
 use crate::host::{Effect, Host, ToolError};
 use crate::names::VgName;
@@ -14,10 +14,16 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// the lock of the volume group, or what else makes LVM wait. If it failed, adds what keeps this node
 /// from the group, if that is another host's or shared. `vg` is None for a command on all.
 pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
-    if let (ToolError::Failed { .. }, Some(vg)) = (&error, vg)
-        && let Some(obstacle) = obstacle(host, vg, LIMIT)
-    {
-        return Error::from(error).context(obstacle);
+    if let ToolError::Failed { .. } = error {
+        let obstacle = match vg {
+            Some(vg) => obstacle(host, vg, LIMIT),
+            None => any_obstacle(host, LIMIT),
+        };
+        let words = error.into();
+        return match obstacle {
+            Some(obstacle) => Error::context(words, obstacle),
+            None => words,
+        };
     }
     let ToolError::TimedOut { effect, .. } = error else {
         return error.into();

@@ -312,7 +312,7 @@ fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {
     else {
         return format!(
             "{id} is active on another node, and only one can have it. It is free when its pods \
-             there have ended"
+             there have ended; if it has none, run `lvchange -an {id}` there"
         );
     };
     let held =

@@ -156,7 +156,7 @@ fn a_node_whose_sanlock_died_mounts_nothing_more_until_it_has_joined_again() {
     }
     let lvm = "/run/mount-only/exec/kubernetes.io~lvm/lvm";
     let doctor = pair.a.sh(&format!("{lvm} doctor || true"));
-    assert!(doctor.contains("mounted, but vg is shared"), "{doctor}");
+    assert!(doctor.contains("its sanlock died"), "{doctor}");
     pair.a.down(MODE, &volume);
     pair.b.up(MODE, &volume).is_failure(&["host 1 (node-a)"]);
     pair.a
@@ -233,7 +233,7 @@ fn a_group_is_made_shared_once_nothing_of_it_is_active() {
     node.sh(
         "truncate -s 600m /run/local && losetup /dev/loop6 /run/local
         vgcreate --lock-type none --yes local /dev/loop6 && lvcreate --yes -L 64m -n data local
-        sed -i 's/^.volume_group.vg./[volume_group.local]\n&/' /run/mount-only/exec/*/config.toml",
+        sed -i 's/^.volume_group.vg./[volume_group.local]\\n&/' /run/mount-only/exec/*/config.toml",
     );
     let json = r#"{"volumegroup":"local","volumeID":"data","kubernetes.io/fsType":"ext4","kubernetes.io/readwrite":"rw"}"#;
     let dir = "/run/mount-only/kubelet/pods/pod/volumes/kubernetes.io~lvm/data";
