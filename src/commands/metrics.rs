@@ -154,7 +154,8 @@ fn add_volumes(metrics: &mut Metrics, walk: &Walk) {
                 "next_mount_refused",
                 "Whether the next mount of the volume would be refused, and why.",
                 &[vg, lv, ("verdict", verdict.short())],
-                flag(verdict.message.is_some()),
+                // The next writer would be refused, and that is as the pods that read want it.
+                flag(verdict.message.is_some() && !line.only_read),
             );
         }
         for (name, help, bytes) in [

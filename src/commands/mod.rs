@@ -4,6 +4,7 @@ mod autoextend;
 pub mod by_hand;
 mod check;
 mod doctor;
+mod faults;
 mod findings;
 mod kubelet;
 mod leftovers;

@@ -66,6 +66,9 @@ pub struct Line {
     /// The host itself, `swap`, devices on top of it, the node that has it in a shared group.
     pub other_users: Vec<String>,
     pub next_mount: Option<Verdict>,
+    /// Pods read it, and none writes.
+    #[serde(skip)]
+    pub only_read: bool,
 }
 
 #[derive(Serialize)]
@@ -247,6 +250,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
             .collect(),
         other_users,
         next_mount: verdict,
+        only_read: walk.is_only_read(volume),
     };
     (line, facts)
 }
@@ -264,6 +268,8 @@ fn health(walk: &Walk, volume: &Volume, suspended: bool) -> String {
         volume.health.clone()
     } else if suspended {
         "suspended".to_owned()
+    } else if walk.has_failed(volume) {
+        "filesystem errors".to_owned()
     } else if is_full(walk, volume) {
         "full".to_owned()
     } else if pool.is_some_and(|pool| is_full(walk, pool)) {

@@ -201,11 +201,9 @@ impl Verdict {
         }
     }
 
-    pub fn line(&self) -> String {
-        match &self.message {
-            Some(message) => format!("{}: {message}", self.word),
-            None => self.word.to_owned(),
-        }
+    /// Why it is refused, else the word.
+    pub fn line(&self) -> &str {
+        self.message.as_deref().unwrap_or(self.word)
     }
 
     /// Whether the next mount would succeed, as far as that can be told without mounting.

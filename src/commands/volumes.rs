@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use super::findings::{Checks, Finding, Level};
-use super::storage;
 use super::verdict::{Ask, Verdict};
 use super::walk::Walk;
+use super::{faults, storage};
 use crate::config::Loaded;
 use crate::host::{Host, own_name};
 use crate::lvm::{self, Locks, Volume};
@@ -27,6 +27,7 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
     checks.add("lvm", Level::Ok, number);
     look_at_tables(checks, &walk);
     storage::look_at(checks, &walk);
+    faults::look_at(checks, &walk);
     let mut left_out = Vec::new();
     for volume in &walk.volumes {
         look_at_volume(checks, &walk, volume);
@@ -39,7 +40,12 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
         if config.problem.is_some() {
             continue; // said already
         }
-        let seen = walk.see(id, Ask::default(), LONGEST);
+        // A volume that pods read is well, though none could write to it now.
+        let ask = Ask {
+            read_only: walk.is_only_read(volume),
+            ..Ask::default()
+        };
+        let seen = walk.see(id, ask, LONGEST);
         match seen.map(|seen| Verdict::of(&seen)) {
             Ok(verdict) if verdict.is_unread() => left_out.push(id.to_string()),
             Ok(verdict) if verdict.is_hosts() => {

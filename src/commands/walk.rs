@@ -2,10 +2,11 @@
 //! kernel's tables are read once, and what a person named is found among them.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use nix::libc::EIO;
 
 use super::pods::{Pods, uid_of};
 use super::verdict::{Ask, Seen, Verdict, look};
@@ -102,6 +103,38 @@ impl<'a> Walk<'a> {
             let holders = device.holders(self.host.kernel).unwrap_or_default();
             holders.is_empty() && self.mounts(device.number).is_empty()
         })
+    }
+
+    /// Whether the kernel met errors in its filesystem since that was mounted or checked: ext counts
+    /// them, and an xfs that has shut down answers nothing.
+    pub fn has_failed(&self, volume: &Volume) -> bool {
+        let Some(device) = self.device(volume) else {
+            return false;
+        };
+        let Some(row) = self.mounts(device.number).first().copied() else {
+            return false;
+        };
+        let kernel = self.host.kernel;
+        let link = kernel.link(Path::new(&format!("/sys/dev/block/{}", device.number)));
+        let name = link
+            .ok()
+            .and_then(|link| link.file_name().map(PathBuf::from));
+        let count = name.map(|name| Path::new("/sys/fs/ext4").join(name).join("errors_count"));
+        let count = count.and_then(|count| kernel.read(&count).ok());
+        let is_dead = || {
+            let answer = kernel.metadata(&row.mount_point);
+            answer.is_err_and(|e| e.raw_os_error() == Some(EIO))
+        };
+        count.map_or_else(is_dead, |count| count.trim() != "0")
+    }
+
+    /// Whether all that mounted it asked for it read-only. A filesystem that the kernel made
+    /// read-only, because of an error, is not meant.
+    pub fn is_only_read(&self, volume: &Volume) -> bool {
+        let device = self.device(volume);
+        let mounts = device.map(|device| self.mounts(device.number));
+        let mounts = mounts.unwrap_or_default();
+        !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }
 
     /// Looks at a volume as its next mount does. After `longest` of this walk it is not read any
@@ -203,10 +236,10 @@ impl<'a> Walk<'a> {
         let mut names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
         names.extend(self.volumes.iter().map(|volume| volume.id.lv().as_str()));
         let hint = nearest(word, &names);
-        let hint = hint.map_or_else(String::new, |name| format!("; did you mean {name}?"));
+        let hint = hint.map_or_else(String::new, |name| format!(" (did you mean {name}?)"));
         bail!(
             "{word:?} is not on this node: neither a volume group, nor a volume or a pod with one \
-             that is mounted{hint} See `vgs`, `lvs`, `{} status`",
+             that is mounted{hint}; see `vgs`, `lvs`, `{} status`",
             own_name()
         );
     }

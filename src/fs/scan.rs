@@ -63,8 +63,18 @@ pub struct Unreadable {
 pub struct Backup {
     pub offset: u64,
     pub uuid: String,
+    pub block_size: u64,
     /// When it was written, in seconds since the epoch.
     pub written: u64,
+}
+
+impl Backup {
+    /// What repairs the filesystem on `device` with it.
+    pub fn repair(&self, device: &Path) -> String {
+        let size = self.block_size;
+        let block = self.offset.checked_div(size).unwrap_or(0);
+        format!("e2fsck -b {block} -B {size} {}", device.display())
+    }
 }
 
 impl fmt::Display for Backup {
@@ -202,6 +212,7 @@ fn backup(bytes: &[u8], offset: u64, lv_time: u64) -> Option<Backup> {
     (written >= lv_time).then_some(Backup {
         offset,
         uuid: found.uuid,
+        block_size: found.block_size,
         written,
     })
 }

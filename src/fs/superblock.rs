@@ -54,6 +54,7 @@ pub struct Superblock {
     /// The filesystem's UUID, in lower case with hyphens, as blkid prints it.
     pub uuid: String,
     pub size: u64,
+    pub block_size: u64,
     /// Whether nobody has ever mounted it. Only ext records that: false means "maybe".
     pub never_mounted: bool,
     /// When it was made or last written, whichever is later, in seconds since the epoch. xfs and
@@ -148,6 +149,7 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         family: Family::Ext,
         uuid: fields.uuid(0x68)?,
         size: blocks.checked_mul(block_size)?,
+        block_size,
         never_mounted: mounted == 0 && fields.le16(0x34)? == 0,
         // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, `s_wtime` with them.
         newest_time: Some(made.max(written).max(mounted)),
@@ -175,6 +177,7 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         family: Family::Xfs,
         uuid: fields.uuid(32)?,
         size: blocks.checked_mul(block_size)?,
+        block_size,
         never_mounted: false,
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
@@ -198,6 +201,7 @@ fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         family: Family::Btrfs,
         uuid: fields.uuid(0x20)?,
         size,
+        block_size,
         never_mounted: false,
         newest_time: None,
         in_progress,

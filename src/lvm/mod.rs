@@ -1,6 +1,7 @@
 //! What LVM says of a volume, and asking LVM to change it.
 
 mod change;
+mod disks;
 mod find;
 mod monitor;
 mod record;
@@ -9,6 +10,7 @@ mod shared;
 mod wait;
 
 pub use change::{activate, create, deactivate, extend, refresh, retag};
+pub use disks::{Fault, faulty_disks};
 pub use find::{
     Disk, Found, Sight, all_groups, all_volumes, disks, find, find_group, has_unused_table, tagged,
 };

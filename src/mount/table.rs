@@ -53,7 +53,11 @@ impl Row {
     }
 
     pub fn is_read_only(&self) -> bool {
-        has_option(&self.options, "ro") || self.is_filesystem_read_only()
+        self.is_mount_read_only() || self.is_filesystem_read_only()
+    }
+
+    pub fn is_mount_read_only(&self) -> bool {
+        has_option(&self.options, "ro")
     }
 
     /// Whether the filesystem itself is read-only, so that no mount of it can be otherwise.

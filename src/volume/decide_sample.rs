@@ -147,6 +147,7 @@ pub fn young() -> Doubt {
     Doubt::Backup(Backup {
         offset: 134_217_728,
         uuid: "u".to_owned(),
+        block_size: 4096,
         written: NOW,
     })
 }

@@ -47,10 +47,18 @@ impl Doubt {
             format!(" There is also {}.", more.join(", and "))
         };
         let go = format!("run `{me} allow-format {id}`");
+        let backup = doubts.iter().find_map(|doubt| match doubt {
+            Self::Backup(backup) => Some(backup.repair(&id.device())),
+            _ => None,
+        });
+        let restore = backup.map_or_else(
+            || "Restore it".to_owned(),
+            |repair| format!("Repair it (`{repair}`) or restore it"),
+        );
         match first {
             Self::Held(fs, uuid) => format!(
                 "{id} held {fs} {uuid} by its tag, but nothing can be found on it now; it is not \
-                 formatted.{also} Restore it, or if its data may go {go}"
+                 formatted.{also} {restore}, or if its data may go {go}"
             ),
             Self::Mark(what) => format!(
                 "{id} has {what}, though blkid finds nothing whole there: it is damaged, or could not \
@@ -59,7 +67,7 @@ impl Doubt {
             ),
             Self::Backup(_) => format!(
                 "{id} looks blank at its beginning, but {first} says that it held data; it is not \
-                 formatted.{also} Repair it (`e2fsck -b`) or restore it, or if its data may go {go}"
+                 formatted.{also} {restore}, or if its data may go {go}"
             ),
             Self::Data(at) => format!(
                 "{id} has data at byte {at} that blkid does not know, where lvcreate leaves nothing but \

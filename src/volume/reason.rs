@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::doubt::Doubt;
 use super::facts::Elsewhere;
+use crate::fs::Family;
 use crate::host::own_name;
 use crate::lvm::Holder;
 use crate::names::{Bytes, FsType, LvId};
@@ -264,10 +265,19 @@ impl Reason {
                 wanted.map_or("a filesystem of this driver".to_owned(), |fs| fs
                     .to_string())
             ),
-            Self::Damaged(fs) => format!(
-                "blkid finds {fs} on {id}, but no valid superblock is there; left as it is. Try \
-                 the filesystem's own check by hand"
-            ),
+            Self::Damaged(fs) => {
+                let check = match Family::of(*fs) {
+                    Family::Ext => "e2fsck -n",
+                    Family::Xfs => "xfs_repair -n",
+                    Family::Btrfs => "btrfs check",
+                };
+                let device = id.device();
+                format!(
+                    "blkid finds {fs} on {id}, but no valid superblock is there; left as it is. See \
+                     what its own check says (`{check} {}`), and repair or restore it",
+                    device.display()
+                )
+            }
             Self::NewNotBlank(what) => format!(
                 "{id} holds {what}, but it is new and the driver has not formatted it: lvcreate was \
                  cut short before it wiped what a removed volume left, or somebody put that there. \

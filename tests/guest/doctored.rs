@@ -57,6 +57,92 @@ fn two_groups_of_one_name_are_named() {
 }
 
 #[test]
+fn a_copy_of_a_disk_and_one_that_is_too_short_are_named() {
+    let node = Node::new(Mode::MountOnly);
+    let disk = Disk::new("original", 64 << 20);
+    let group = Group::on("copied", &[&disk.path()]);
+    let volume = group.linear("data", "32m");
+    for check in ["duplicate-disks", "short-disks"] {
+        node.is_well(check);
+    }
+    let table = run("dmsetup", &["table", "original"]);
+    run("dmsetup", &["create", "copy", "--table", &table]);
+    let gone = Finally("dmsetup remove --retry copy".to_owned());
+    let found = [disk.path(), "/dev/mapper/copy".to_owned()];
+    let command = found.map(|path| format!("vgimportclone --basevgname copied-2 {path}"));
+    let (copies, _) = node.findings("duplicate-disks");
+    let said = format!("{copies:?}");
+    assert!(
+        command.iter().any(|command| said.contains(command)),
+        "{said}"
+    );
+    node.is_ill("duplicate-disks", "copied", "vgimportclone");
+    group.lv("lvchange", &["-an"], "data");
+    let words = ["PVs appear on duplicate devices"];
+    node.mount("pod", &volume).is_failure(&words);
+    drop(gone);
+    node.up("pod", &volume);
+    node.down("pod", &volume);
+    group.lv("lvchange", &["-an"], "data");
+    let short = table.replace("0 131072 ", "0 65536 ");
+    assert_ne!(short, table);
+    sh(&format!(
+        "dmsetup load original --table '{short}' && dmsetup resume original"
+    ));
+    node.is_ill("short-disks", "copied", "pvs -o pv_name,dev_size,pv_size");
+}
+
+#[test]
+fn what_is_mounted_from_a_disk_that_fails_is_named() {
+    for (fs, size) in [("ext4", 64), ("xfs", 320)] {
+        let node = Node::new(Mode::MountOnly);
+        let disk = Disk::new(&format!("failing{fs}"), (size + 8) << 20);
+        let group = Group::on(&format!("ill{fs}"), &[&disk.path()]);
+        let volume = group.linear("data", &format!("{size}m")).fs(fs);
+        let (data, health) = (group.path("data"), || {
+            let (json, _) = node.says(&["status", "--json"]);
+            json.contains("filesystem errors")
+        });
+        let page = node.up("pod", &volume).join("page");
+        write_synced(&page, "kept");
+        node.is_well("filesystem-errors");
+        assert!(!health());
+        disk.fail(0..size << 20);
+        // What is written stays in memory until it has to be on the disk.
+        let file = fs::File::create(page.with_file_name("more")).unwrap();
+        lenient("sync", &["--file-system", text(&page)]);
+        assert!(file.sync_all().is_err());
+        node.is_ill("filesystem-errors", &data, "end the volume's pods");
+        assert!(health());
+        disk.fail_wholly();
+        node.is_ill("mounts", &data, "pvs -a");
+        node.down("pod", &volume);
+        disk.heal();
+        assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
+        node.is_well("filesystem-errors");
+        node.down("pod", &volume);
+    }
+}
+
+#[test]
+fn a_volume_that_pods_only_read_is_well() {
+    let (group, volume) = Group::with_data("onlyread");
+    let node = Node::new(Mode::MountOnly);
+    node.write("pod", &volume, "kept");
+    node.up("reader", &volume.clone().read_only());
+    node.is_well("next-mount");
+    let metrics = node.says(&["metrics"]).0;
+    let refused = metrics
+        .lines()
+        .find(|line| line.contains("refused{vg=\"onlyread\""));
+    assert!(
+        refused.is_some_and(|line| line.ends_with(" 0")),
+        "{metrics}"
+    );
+    drop(group);
+}
+
+#[test]
 fn a_group_that_lvm_is_told_not_to_look_for_is_named() {
     let (group, _) = Group::with_data("hidden");
     let node = Node::with_config(Mode::MountOnly, "[volume_group.hidden]");

@@ -152,6 +152,24 @@ fn an_ext_whose_beginning_was_wiped_is_never_formatted() {
 }
 
 #[test]
+fn the_command_in_the_message_repairs_an_ext_by_its_backup() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("bybackup");
+    for (lv, size) in [("small", "64m"), ("large", "640m")] {
+        let volume = group.linear(lv, size);
+        node.write("pod", &volume, "kept");
+        put(&volume.device(), 1024, &[0; 1024]);
+        let message = node.mount("pod", &volume).message;
+        let command = message.split('`').find(|part| part.starts_with("e2fsck -b"));
+        let command = command.unwrap_or_else(|| panic!("{message}"));
+        // 1: errors were corrected.
+        sh(&format!("{command} -y > /dev/null || [ $? = 1 ]"));
+        assert_eq!(read(&node.up("pod", &volume).join("page")), "kept", "{lv}");
+        node.down("pod", &volume);
+    }
+}
+
+#[test]
 fn one_backup_far_away_keeps_a_volume_from_being_formatted() {
     const LENGTH: usize = 4096;
     let node = Node::new(Mode::MountOnly);

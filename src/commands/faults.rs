@@ -1,0 +1,92 @@
+//! What `lvm doctor` says of disks that LVM cannot use as they are, and of what is mounted from disks
+//! that have failed.
+
+use std::collections::BTreeSet;
+
+use super::findings::{Checks, Finding, Level};
+use super::walk::Walk;
+use crate::lvm::{self, Fault};
+use crate::mount::is_kubelets;
+use crate::volume::volume_of;
+
+/// Looks at all of it.
+pub fn look_at(checks: &mut Checks, walk: &Walk) {
+    look_at_disks(checks, walk);
+    look_at_mounts(checks, walk);
+}
+
+fn look_at_disks(checks: &mut Checks, walk: &Walk) {
+    let faulty = match lvm::faulty_disks(walk.host) {
+        Ok(faulty) => faulty,
+        Err(error) => {
+            checks.add("disks", Level::Warning, format!("{error:#}"));
+            return;
+        }
+    };
+    for (vg, path, fault) in faulty {
+        let path = path.display();
+        let finding = match fault {
+            Fault::Duplicate => Finding::new(
+                "duplicate-disks",
+                Level::Failed,
+                format!("{path} says that it is a disk of this group, and so does another"),
+            )
+            .why("LVM neither activates nor changes a volume of the group then")
+            .run(format!(
+                "vgimportclone --basevgname {vg}-2 {path} if it is a copy; if it is another path to \
+                 the same disk, leave it out by `filter` in lvm.conf"
+            )),
+            Fault::Short => Finding::new(
+                "short-disks",
+                Level::Warning,
+                format!("{path} is smaller than LVM knows it"),
+            )
+            .why("volumes at its end cannot be activated, and what was there is gone")
+            .run(format!(
+                "pvs -o pv_name,dev_size,pv_size {path}; lvs -a -o +devices {vg}"
+            )),
+        };
+        checks.push(finding.on(&vg));
+    }
+}
+
+fn look_at_mounts(checks: &mut Checks, walk: &Walk) {
+    let kernel = walk.host.kernel;
+    let mut told = BTreeSet::new();
+    for row in walk.tables.mounts.rows() {
+        let at = &row.mount_point;
+        if !is_kubelets(at, &walk.config.kubelet_dirs) {
+            continue;
+        }
+        let Some(device) = volume_of(kernel, row.block_device(kernel)) else {
+            continue;
+        };
+        let id = device.id;
+        let finding = match walk.volume(&id) {
+            Some(volume) if !walk.has_failed(volume) => continue,
+            Some(_) => Finding::new(
+                "filesystem-errors",
+                Level::Failed,
+                format!(
+                    "the kernel met errors in the filesystem mounted at {}",
+                    at.display()
+                ),
+            )
+            .why("pods cannot rely on what they write there; the next mount checks it")
+            .run("dmesg, and when the disk is well, end the volume's pods"),
+            None => Finding::new(
+                "mounts",
+                Level::Failed,
+                format!(
+                    "is mounted at {}, and LVM does not know it any more",
+                    at.display()
+                ),
+            )
+            .why("its disks have gone, or LVM is told not to look there")
+            .run("pvs -a, dmesg"),
+        };
+        if told.insert(id.clone()) {
+            checks.push(finding.on(&id));
+        }
+    }
+}
