@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Serialize;
 
 use super::verdict::{Ask, Verdict};
@@ -33,12 +33,11 @@ pub fn run(
     host: &Host,
     config: &Loaded,
     names: &[String],
-    fs: Option<&str>,
+    fs: Option<FsType>,
     read_only: bool,
     json: bool,
 ) -> Result<Printed> {
     config.require()?;
-    let fs = fs.map(FsType::parse).transpose().context("reading --fs")?;
     let walk = Walk::begin(host, config)?;
     let choice = walk.choose(names)?;
     let ask = Ask {

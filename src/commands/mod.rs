@@ -32,7 +32,7 @@ use crate::calls;
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::install;
-use crate::names::LvId;
+use crate::names::{FsType, LvId};
 use crate::output::Printed;
 
 /// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
@@ -103,8 +103,8 @@ pub enum Tool {
         /// Volumes, groups, pods or paths, as `status` takes them; none: all
         names: Vec<String>,
         /// The fsType that the pod will ask for
-        #[arg(long, value_name = "TYPE")]
-        fs: Option<String>,
+        #[arg(long, value_name = "TYPE", value_parser = FsType::parse)]
+        fs: Option<FsType>,
         /// The pod will ask for it read-only
         #[arg(long)]
         ro: bool,
@@ -203,7 +203,7 @@ pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
             fs,
             ro,
             json,
-        } => check::run(host, config, names, fs.as_deref(), *ro, *json),
+        } => check::run(host, config, names, *fs, *ro, *json),
         Tool::Metrics { textfile } => metrics::run(host, config, textfile.as_deref()),
         Tool::Adopt { volume } => operator::adopt(host, config, &named(volume)?),
         Tool::AllowFormat { volume, yes } => {

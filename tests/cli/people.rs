@@ -79,6 +79,8 @@ fn help_and_version_are_text_for_people() {
     }
     let (said, code) = says(&machine, &["status", "--frobnicate"]);
     assert!(said.contains("--frobnicate") && code == 2, "{said}");
+    let (said, code) = says(&machine, &["check", "--fs", "ext5"]);
+    assert!(said.contains("it knows ext2, ext3") && code == 2, "{said}");
 }
 
 #[test]

@@ -160,7 +160,9 @@ fn the_command_in_the_message_repairs_an_ext_by_its_backup() {
         node.write("pod", &volume, "kept");
         put(&volume.device(), 1024, &[0; 1024]);
         let message = node.mount("pod", &volume).message;
-        let command = message.split('`').find(|part| part.starts_with("e2fsck -b"));
+        let command = message
+            .split('`')
+            .find(|part| part.starts_with("e2fsck -b"));
         let command = command.unwrap_or_else(|| panic!("{message}"));
         // 1: errors were corrected.
         sh(&format!("{command} -y > /dev/null || [ $? = 1 ]"));

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use flexvolume_lvm::for_tests::{Backup, Examination, ReadAt, examine, read_primary};
 
@@ -161,6 +162,7 @@ fn a_backup_is_said_in_words_and_passes_through_a_child() {
         backup: Some(Backup {
             offset: 134_217_728,
             uuid: UUID.to_owned(),
+            block_size: 4096,
             written: 1_709_210_096,
         }),
         ..examine(&device, MIB, 0)
@@ -175,6 +177,8 @@ fn a_backup_is_said_in_words_and_passes_through_a_child() {
             "an ext backup superblock at byte 134217728 (UUID {UUID}, written 2024-02-29T12:34:56Z)"
         )
     );
+    let repair = backup.repair(Path::new("/dev/mapper/vg-x"));
+    assert_eq!(repair, "e2fsck -b 32768 -B 4096 /dev/mapper/vg-x");
     // Nonsense from a disk is no reason to panic.
     backup.written = u64::MAX;
     assert!(backup.to_string().contains("written 9999-12-31"));
