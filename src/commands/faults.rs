@@ -32,9 +32,11 @@ fn look_at_disks(checks: &mut Checks, walk: &Walk) {
                 format!("{path} says that it is a disk of this group, and so does another"),
             )
             .why("LVM neither activates nor changes a volume of the group then")
+            // LVM does not know either which of them is the copy.
             .run(format!(
-                "vgimportclone --basevgname {vg}-2 {path} if it is a copy; if it is another path to \
-                 the same disk, leave it out by `filter` in lvm.conf"
+                "lsblk -o NAME,SIZE,SERIAL,WWN, and for the one that is the copy: vgimportclone \
+                 --basevgname {vg}-2 DISK; of two paths to one disk leave one out by `filter` in \
+                 lvm.conf"
             )),
             Fault::Short => Finding::new(
                 "short-disks",

@@ -68,15 +68,11 @@ fn a_copy_of_a_disk_and_one_that_is_too_short_are_named() {
     let table = run("dmsetup", &["table", "original"]);
     run("dmsetup", &["create", "copy", "--table", &table]);
     let gone = Finally("dmsetup remove --retry copy".to_owned());
-    let found = [disk.path(), "/dev/mapper/copy".to_owned()];
-    let command = found.map(|path| format!("vgimportclone --basevgname copied-2 {path}"));
-    let (copies, _) = node.findings("duplicate-disks");
-    let said = format!("{copies:?}");
-    assert!(
-        command.iter().any(|command| said.contains(command)),
-        "{said}"
+    node.is_ill(
+        "duplicate-disks",
+        "copied",
+        "vgimportclone --basevgname copied-2 DISK",
     );
-    node.is_ill("duplicate-disks", "copied", "vgimportclone");
     group.lv("lvchange", &["-an"], "data");
     let words = ["PVs appear on duplicate devices"];
     node.mount("pod", &volume).is_failure(&words);
