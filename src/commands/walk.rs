@@ -258,6 +258,12 @@ impl<'a> Walk<'a> {
         for id in &choice.ids {
             if self.volume(id).is_none() {
                 let vg = id.vg().as_str();
+                if matches!(Device::find(self.host.kernel, id), Ok(Some(_))) {
+                    bail!(
+                        "{id} is active, but LVM does not know it any more: its disks have gone, or \
+                         LVM is told not to look there; see `pvs -a`, `dmesg`"
+                    );
+                }
                 if self.has_group(vg) {
                     bail!("there is no logical volume {id}; see `lvs {vg}`");
                 }

@@ -165,7 +165,10 @@ fn the_command_in_the_message_repairs_an_ext_by_its_backup() {
             .find(|part| part.starts_with("e2fsck -b"));
         let command = command.unwrap_or_else(|| panic!("{message}"));
         // 1: errors were corrected.
-        sh(&format!("{command} -y > /dev/null || [ $? = 1 ]"));
+        run(
+            "sh",
+            &["-c", &format!("{command} -y > /dev/null || [ $? = 1 ]")],
+        );
         assert_eq!(read(&node.up("pod", &volume).join("page")), "kept", "{lv}");
         node.down("pod", &volume);
     }
