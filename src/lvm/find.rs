@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::report::{Group, LV_FIELDS, Report, VG_FIELDS, Volume, ask, ask_with, read, text};
+use super::report::{
+    Group, LV_FIELDS, LvLock, Report, VG_FIELDS, Volume, ask, ask_with, read, text,
+};
 use super::wait::explain;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, VgName};
@@ -34,6 +36,18 @@ pub fn find(host: &Host, id: &LvId) -> Result<Found> {
     look_for(host, id)
         .map_err(|error| explain(host, Some(id.vg()), error))
         .with_context(|| format!("asking LVM for {id}"))
+}
+
+/// The lock that a volume needs, with its place. That of a thin volume is its pool's.
+pub fn lock_of(host: &Host, volume: &Volume) -> Option<LvLock> {
+    let own = volume.lock.clone()?;
+    let pool = volume.pool.clone().filter(|_| own.args.is_empty());
+    let Some(pool) = pool else { return Some(own) };
+    let pool = LvId::new(volume.id.vg().clone(), pool).ok()?;
+    match find(host, &pool) {
+        Ok(Found::Volume(pool)) => pool.lock,
+        _ => None,
+    }
 }
 
 fn look_for(host: &Host, id: &LvId) -> Result<Found, ToolError> {

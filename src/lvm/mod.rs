@@ -6,18 +6,21 @@ mod find;
 mod monitor;
 mod record;
 mod report;
+mod sanlock;
 mod shared;
 mod wait;
 
 pub use change::{activate, create, deactivate, extend, refresh, retag};
 pub use disks::{Fault, faulty_disks};
 pub use find::{
-    Disk, Found, Sight, all_groups, all_volumes, disks, find, find_group, has_unused_table, tagged,
+    Disk, Found, Sight, all_groups, all_volumes, disks, find, find_group, has_unused_table,
+    lock_of, tagged,
 };
 pub use monitor::{Settings, monitors};
 pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag};
 pub use report::{Group, Report, Volume};
-pub use shared::{Holder, Locks, has_lvmlockd, holder, locks, may_be_shared};
+pub use sanlock::{Holder, holder};
+pub use shared::{Locks, has_lvmlockd, locks, may_be_shared};
 
 #[cfg(test)]
 pub use report::{LvLock, sample};

@@ -1,13 +1,13 @@
-//! Groups that several nodes share. lvmlockd(8) takes LVM's locks there, and sanlock(8) keeps them on
-//! the disks, or DLM on the network: to activate a volume is to hold its lock.
+//! Groups that several nodes share. lvmlockd(8) takes LVM's locks there, and a lock manager keeps them:
+//! sanlock on the disks, or DLM on the network. To activate a volume is to hold its lock.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::find::{Found, find};
-use super::report::{LvLock, Volume, ask, read, text};
+use super::report::{LvLock, ask, read, text};
+use super::sanlock::{Holder, has_forgotten, leases};
 use crate::host::{Command, Host, Output, ToolError};
-use crate::names::{LvId, VgName};
+use crate::names::VgName;
 
 /// What lvmlockd on this node says of the lock of a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,32 +29,6 @@ pub enum Locks {
     Elsewhere(Option<Holder>),
 }
 
-/// The node that has a volume, as sanlock shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
-    /// `host_id` in lvmlocal.conf.
-    pub host: u64,
-    /// `our_host_name` in sanlock.conf; if that is not set, a UUID and the host's name.
-    pub name: String,
-    /// Seconds since its last sign of life.
-    pub silent: u64,
-    /// Seconds between its signs of life.
-    pub every: u64,
-    /// Seconds without a sign of life after which sanlock takes it for dead.
-    pub dead_after: u64,
-}
-
-impl Holder {
-    /// The name without sanlock's UUID before it.
-    pub fn short_name(&self) -> &str {
-        const UUID: usize = 36;
-        match self.name.split_once('.') {
-            Some((uuid, host)) if uuid.len() == UUID => host,
-            _ => &self.name,
-        }
-    }
-}
-
 /// Whether LVM is worth asking whether nodes share a group: lvmlockd runs here, or did.
 pub fn may_be_shared(host: &Host, vg: &VgName) -> bool {
     has_lvmlockd(host) || host.kernel.exists(Path::new(&leases(vg)))
@@ -63,11 +37,6 @@ pub fn may_be_shared(host: &Host, vg: &VgName) -> bool {
 /// Whether lvmlockd runs on this node.
 pub fn has_lvmlockd(host: &Host) -> bool {
     host.kernel.exists(Path::new("/run/lvm/lvmlockd.socket"))
-}
-
-/// The device of sanlock's leases of a group.
-fn leases(vg: &VgName) -> String {
-    format!("/dev/mapper/{}-lvmlock", vg.as_str().replace('-', "--"))
 }
 
 /// What lvmlockd says of the lock of a volume, or of none, in the group `vg`.
@@ -104,24 +73,6 @@ fn dump(host: &Host, limit: Duration) -> Result<Output, ToolError> {
                 if started.elapsed() < limit && !host.kernel.pause(APART) => {}
             done => return done,
         }
-    }
-}
-
-/// Whether a sanlock that died has taken the group along. lvmlockd does not notice.
-fn has_forgotten(host: &Host, dump: &str, vg: &VgName, limit: Duration) -> bool {
-    let space = format!("ls_name=lvm_{vg} ");
-    let mut lines = dump.lines();
-    if !lines.any(|line| line.contains(&space) && line.contains(" lm_type=sanlock")) {
-        return false;
-    }
-    let status = Command::reads("sanlock", limit).args(["client", "status"]);
-    match host.run(&status) {
-        Ok(output) => {
-            let space = format!("s lvm_{vg}:");
-            let status = String::from_utf8_lossy(&output.stdout);
-            !status.lines().any(|line| line.starts_with(&space))
-        }
-        Err(error) => matches!(error, ToolError::Failed { .. }),
     }
 }
 
@@ -162,76 +113,6 @@ fn state(dump: &str, vg: &str, lock: Option<&str>) -> Locks {
         }
     }
     state
-}
-
-/// Which other node has the lock of a volume. None: none, or nobody can tell, as with DLM.
-pub fn holder(host: &Host, volume: &Volume, limit: Duration) -> Option<Holder> {
-    let vg = volume.id.vg();
-    let pool = volume.pool.as_ref().filter(|_| has_no_place(volume));
-    let pool = pool.and_then(|pool| LvId::new(vg.clone(), pool.clone()).ok());
-    let of_pool = match pool.map(|pool| find(host, &pool)) {
-        Some(Ok(Found::Volume(pool))) => pool.lock,
-        _ => None,
-    };
-    let lock = of_pool.or_else(|| volume.lock.clone())?;
-    let (_, place) = lock.args.rsplit_once(':')?;
-    let space = format!("lvm_{vg}");
-    let resource = format!("{space}:{}:{}:{place}", lock.of?, leases(vg));
-    let run = |args: &[&str]| {
-        let output = host
-            .run(&Command::reads("sanlock", limit).args(args))
-            .ok()?;
-        Some(String::from_utf8_lossy(&output.stdout).into_owned())
-    };
-    let owner = owner(&run(&["direct", "read_leader", "-r", &resource])?)?;
-    let holder = node(&run(&["client", "host_status", "-D", "-s", &space])?, owner)?;
-    // This node's sanlock may notice a death one renewal late.
-    let given_away = holder.dead_after.saturating_add(holder.every);
-    (holder.silent < given_away).then_some(holder)
-}
-
-fn has_no_place(volume: &Volume) -> bool {
-    volume
-        .lock
-        .as_ref()
-        .is_some_and(|lock| lock.args.is_empty())
-}
-
-/// The number of the host in a lease that is taken.
-fn owner(leader: &str) -> Option<u64> {
-    let field = |name| {
-        let line = leader.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim().parse::<u64>().ok()
-    };
-    field("timestamp ").filter(|time| *time > 0)?;
-    field("owner_id ")
-}
-
-/// A host in the list of those that share a group: a line of its own for each, and its fields below.
-fn node(status: &str, host: u64) -> Option<Holder> {
-    // Source: sanlock's src/timeouts.c: a host renews its lease every two timeouts and gives up after
-    // eight, and its watchdog has reset it 60 seconds later.
-    const WATCHDOG: u64 = 60;
-    let first = format!("{host} timestamp ");
-    let block = status.lines().skip_while(|line| !line.starts_with(&first));
-    let fields: Vec<&str> = block
-        .skip(1)
-        .map_while(|line| line.strip_prefix(' '))
-        .map(str::trim)
-        .collect();
-    let field = |name: &str| {
-        let mut fields = fields.iter();
-        fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
-    };
-    let number = |name| field(name)?.parse::<u64>().ok();
-    let timeout = number("io_timeout")?;
-    Some(Holder {
-        host,
-        name: field("owner_name")?.to_owned(),
-        silent: number("last_check")?.saturating_sub(number("last_live")?),
-        every: timeout.saturating_mul(2),
-        dead_after: timeout.saturating_mul(8).saturating_add(WATCHDOG),
-    })
 }
 
 /// What keeps this node from one of the groups whose locks it has started.
@@ -374,35 +255,5 @@ info=r name=c-d type=lv mode=un sh_count=0 version=0\n";
             assert_eq!(state(&dump, vg, Some(lock)), want, "{name}");
         }
         assert_eq!(state(DUMP, "vg", None), Locks::NotHeld);
-    }
-
-    #[test]
-    fn sanlock_says_which_node_and_how_long_it_has_been_silent() {
-        let leader = "read_leader done 0\nowner_id 2\nowner_generation 1\ntimestamp 173\n";
-        assert_eq!(owner(leader), Some(2));
-        assert_eq!(owner(&leader.replace("173", "0")), None, "free");
-        assert_eq!(owner("read_leader done -2\n"), None);
-        let status = "lockspace lvm_vg\n1 timestamp 197\n    last_check=199\n    last_live=199
-    io_timeout=10\n    owner_name=node-a\n2 timestamp 100\n    last_check=199\n    last_live=150
-    last_req=0\n    io_timeout=10\n    owner_name=node-b\n";
-        let want = Holder {
-            host: 2,
-            name: "node-b".to_owned(),
-            silent: 49,
-            every: 20,
-            dead_after: 140,
-        };
-        let unnamed = format!("{}.node-b", "1f0c6e0a-6a52-4d56-9b1c-7d5f3e2a1b0c");
-        let unnamed = Holder {
-            name: unnamed,
-            ..want.clone()
-        };
-        assert_eq!(
-            (want.short_name(), unnamed.short_name()),
-            ("node-b", "node-b")
-        );
-        assert_eq!(node(status, 2), Some(want));
-        assert_eq!(node(status, 3), None);
-        assert_eq!(node(status, 1).unwrap().silent, 0);
     }
 }

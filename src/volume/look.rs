@@ -205,8 +205,9 @@ impl<'a> Look<'a> {
 
     /// Notes which node has the volume, if that can be told.
     pub fn note_holder(&mut self, limit: Duration) {
-        let volume = self.facts.volume().filter(|volume| volume.lock.is_some());
-        let holder = volume.and_then(|volume| lvm::holder(self.host, volume, limit));
+        let volume = self.facts.volume();
+        let lock = volume.and_then(|volume| lvm::lock_of(self.host, volume));
+        let holder = lock.and_then(|lock| lvm::holder(self.host, self.facts.id.vg(), &lock, limit));
         if holder.is_some() {
             self.facts.locks = Some(Locks::Elsewhere(holder));
         }

@@ -1,0 +1,147 @@
+//! sanlock(8), which keeps the locks of a group on its disks: which node has one, and whether that node
+//! is alive.
+
+use std::time::Duration;
+
+use super::report::LvLock;
+use crate::host::{Command, Host, ToolError};
+use crate::names::VgName;
+
+/// The node that has a volume, as sanlock shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// `host_id` in lvmlocal.conf.
+    pub host: u64,
+    /// `our_host_name` in sanlock.conf; if that is not set, a UUID and the host's name.
+    pub name: String,
+    /// Seconds since its last sign of life.
+    pub silent: u64,
+    /// Seconds between its signs of life.
+    pub every: u64,
+    /// Seconds without a sign of life after which sanlock takes it for dead.
+    pub dead_after: u64,
+}
+
+impl Holder {
+    /// The name without sanlock's UUID before it.
+    pub fn short_name(&self) -> &str {
+        const UUID: usize = 36;
+        match self.name.split_once('.') {
+            Some((uuid, host)) if uuid.len() == UUID => host,
+            _ => &self.name,
+        }
+    }
+}
+
+/// The device of sanlock's leases of a group.
+pub(super) fn leases(vg: &VgName) -> String {
+    format!("/dev/mapper/{}-lvmlock", vg.as_str().replace('-', "--"))
+}
+
+/// Whether a sanlock that died has taken the group along. lvmlockd does not notice.
+pub(super) fn has_forgotten(host: &Host, dump: &str, vg: &VgName, limit: Duration) -> bool {
+    let space = format!("ls_name=lvm_{vg} ");
+    let mut lines = dump.lines();
+    if !lines.any(|line| line.contains(&space) && line.contains(" lm_type=sanlock")) {
+        return false;
+    }
+    let status = Command::reads("sanlock", limit).args(["client", "status"]);
+    match host.run(&status) {
+        Ok(output) => {
+            let space = format!("s lvm_{vg}:");
+            let status = String::from_utf8_lossy(&output.stdout);
+            !status.lines().any(|line| line.starts_with(&space))
+        }
+        Err(error) => matches!(error, ToolError::Failed { .. }),
+    }
+}
+
+/// Which other node has a lock. None: none, or nobody can tell, as with DLM.
+pub fn holder(host: &Host, vg: &VgName, lock: &LvLock, limit: Duration) -> Option<Holder> {
+    let (_, place) = lock.args.rsplit_once(':')?;
+    let space = format!("lvm_{vg}");
+    let resource = format!("{space}:{}:{}:{place}", lock.of.as_deref()?, leases(vg));
+    let run = |args: &[&str]| {
+        let output = host
+            .run(&Command::reads("sanlock", limit).args(args))
+            .ok()?;
+        Some(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let owner = owner(&run(&["direct", "read_leader", "-r", &resource])?)?;
+    let holder = node(&run(&["client", "host_status", "-D", "-s", &space])?, owner)?;
+    // This node's sanlock may notice a death one renewal late.
+    let given_away = holder.dead_after.saturating_add(holder.every);
+    (holder.silent < given_away).then_some(holder)
+}
+
+/// The number of the host in a lease that is taken.
+fn owner(leader: &str) -> Option<u64> {
+    let field = |name| {
+        let line = leader.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse::<u64>().ok()
+    };
+    field("timestamp ").filter(|time| *time > 0)?;
+    field("owner_id ")
+}
+
+/// A host in the list of those that share a group: a line of its own for each, and its fields below.
+fn node(status: &str, host: u64) -> Option<Holder> {
+    // Source: sanlock's src/timeouts.c: a host renews its lease every two timeouts and gives up after
+    // eight, and its watchdog has reset it 60 seconds later.
+    const WATCHDOG: u64 = 60;
+    let first = format!("{host} timestamp ");
+    let block = status.lines().skip_while(|line| !line.starts_with(&first));
+    let fields: Vec<&str> = block
+        .skip(1)
+        .map_while(|line| line.strip_prefix(' '))
+        .map(str::trim)
+        .collect();
+    let field = |name: &str| {
+        let mut fields = fields.iter();
+        fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+    };
+    let number = |name| field(name)?.parse::<u64>().ok();
+    let timeout = number("io_timeout")?;
+    Some(Holder {
+        host,
+        name: field("owner_name")?.to_owned(),
+        silent: number("last_check")?.saturating_sub(number("last_live")?),
+        every: timeout.saturating_mul(2),
+        dead_after: timeout.saturating_mul(8).saturating_add(WATCHDOG),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sanlock_says_which_node_and_how_long_it_has_been_silent() {
+        let leader = "read_leader done 0\nowner_id 2\nowner_generation 1\ntimestamp 173\n";
+        assert_eq!(owner(leader), Some(2));
+        assert_eq!(owner(&leader.replace("173", "0")), None, "free");
+        assert_eq!(owner("read_leader done -2\n"), None);
+        let status = "lockspace lvm_vg\n1 timestamp 197\n    last_check=199\n    last_live=199
+    io_timeout=10\n    owner_name=node-a\n2 timestamp 100\n    last_check=199\n    last_live=150
+    last_req=0\n    io_timeout=10\n    owner_name=node-b\n";
+        let want = Holder {
+            host: 2,
+            name: "node-b".to_owned(),
+            silent: 49,
+            every: 20,
+            dead_after: 140,
+        };
+        let unnamed = format!("{}.node-b", "1f0c6e0a-6a52-4d56-9b1c-7d5f3e2a1b0c");
+        let unnamed = Holder {
+            name: unnamed,
+            ..want.clone()
+        };
+        assert_eq!(
+            (want.short_name(), unnamed.short_name()),
+            ("node-b", "node-b")
+        );
+        assert_eq!(node(status, 2), Some(want));
+        assert_eq!(node(status, 3), None);
+        assert_eq!(node(status, 1).unwrap().silent, 0);
+    }
+}
