@@ -55,6 +55,12 @@ pub fn printed(report: &impl serde::Serialize, text: String, json: bool) -> Resu
     Ok(Printed::text(stdout))
 }
 
+/// `1 volume`, `2 volumes`.
+pub fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
 /// What is wrong.
 pub fn red(text: impl Display) -> String {
     painted(text, Style::new().fg_color(Some(AnsiColor::Red.into())))

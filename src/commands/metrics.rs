@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use super::line::of_volume;
 use super::log;
-use super::status::of_volume;
 use super::walk::Walk;
 use crate::config::Loaded;
 use crate::host::{Host, files};

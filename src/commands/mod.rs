@@ -8,6 +8,7 @@ mod faults;
 mod findings;
 mod kubelet;
 mod leftovers;
+mod line;
 mod log;
 mod metrics;
 mod operator;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 
+use super::line::{Line, of_volume};
 use super::log::{self, Call};
 use super::pods::uid_of;
-use super::status::{Line, of_volume};
 use super::verdict::content_in_words;
 use super::walk::Walk;
 use crate::host::holders;
