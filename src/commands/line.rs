@@ -53,7 +53,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
     };
     let device = match &facts {
         Some(facts) => facts.device.clone(),
-        None => walk.device(volume),
+        None => walk.device(volume).cloned(),
     };
     let mounts = device.as_ref().map(|device| walk.mounts(device.number));
     let mounts = mounts.unwrap_or_default();

@@ -154,7 +154,7 @@ fn look_at_volume(checks: &mut Checks, walk: &Walk, volume: &Volume) {
         );
     }
     // The next mount does not ask for the lock of what is mounted already.
-    let is_mounted = |device: Device| !walk.mounts(device.number).is_empty();
+    let is_mounted = |device: &Device| !walk.mounts(device.number).is_empty();
     if let Some(lock) = &volume.lock
         && walk.device(volume).is_some_and(is_mounted)
     {

@@ -1,7 +1,7 @@
 //! The volumes of this node, for the commands that show them: LVM is asked once for all, the
 //! kernel's tables are read once, and what a person named is found among them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,8 @@ pub struct Walk<'a> {
     /// All visible volumes, pools among them.
     pub volumes: Vec<Volume>,
     pub groups: Vec<Group>,
+    /// Of the volumes that are active. A pool's is not one that anybody opens.
+    devices: BTreeMap<LvId, Device>,
     pub tables: Tables,
     pub pods: Pods,
     started: Instant,
@@ -63,11 +65,15 @@ impl<'a> Walk<'a> {
         let config = loaded.or_default();
         let mut volumes = lvm::all_volumes(host)?;
         volumes.sort_by(|a, b| a.id.cmp(&b.id));
+        let devices = volumes.iter().filter(|volume| !volume.is_pool());
+        let devices = devices.filter_map(|volume| Device::find(host.kernel, &volume.id).ok()?);
+        let devices = devices.map(|device| (device.id.clone(), device)).collect();
         Ok(Self {
             host,
             config,
             loaded,
             volumes,
+            devices,
             groups: lvm::all_groups(host)?,
             tables: Tables::read(host.kernel)?,
             pods: Pods::read(host.kernel),
@@ -84,12 +90,8 @@ impl<'a> Walk<'a> {
         volume.pool_among(&self.volumes)
     }
 
-    /// A volume's device. A pool's is not one that anybody opens.
-    pub fn device(&self, volume: &Volume) -> Option<Device> {
-        if volume.is_pool() {
-            return None;
-        }
-        Device::find(self.host.kernel, &volume.id).ok().flatten()
+    pub fn device(&self, volume: &Volume) -> Option<&Device> {
+        self.devices.get(&volume.id)
     }
 
     pub fn mounts(&self, device: DeviceNumber) -> Vec<&Row> {
