@@ -23,7 +23,8 @@ fn a_full_volume_group_is_said_and_nothing_is_changed() {
         assert_eq!(group.size(mode.lv()), 32 * MIB);
 
         let another = Volume::of("packed", "another").with("size", "100m");
-        node.mount_fails(&another, &["creating packed/another"]);
+        let words = ["packed/another is to have 100 MiB", "vgextend packed"];
+        node.mount_fails(&another, &words);
         assert_eq!(read(&node.pod_dir("pod", &volume).join("page")), "kept");
         node.down("pod", &volume);
         node.down_globally(&volume);
