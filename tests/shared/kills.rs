@@ -11,7 +11,7 @@ use crate::pair::{Node, line};
 use crate::prelude::*;
 
 /// How many steps of each call a sample takes.
-const SAMPLE: usize = 2;
+const SAMPLE: usize = 1;
 
 const STEPS: &str = "/run/steps";
 
