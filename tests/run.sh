@@ -251,17 +251,18 @@ case $what in
         { (fuzz) > "$DIR/fuzzed" 2>&1 || failed fuzz; } &
         quickstart
         guest
-        shared
-        cat "$DIR/fuzzed"
         # A kubelet runs on this machine's files.
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED
-        # With a newer one, what differs is run on the oldest too. Packages are installed before.
+        # With a newer one, what differs is run on the oldest too, while two nodes wait for leases.
+        # Packages are installed before.
         if [ -n "${KUBERNETES:-}" ]; then
             need_guest
             need containerd:containerd runc:runc
             (KUBERNETES='' need_kubernetes kubelet)
             { (oldest_kubelet) > "$DIR/oldest.log" 2>&1 || failed oldest_kubelet; } &
         fi
+        shared
+        cat "$DIR/fuzzed"
         kubelet
         wait
         cat "$DIR/oldest.log" 2> /dev/null || true
