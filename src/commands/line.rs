@@ -35,9 +35,6 @@ pub struct Line {
     /// The host itself, `swap`, devices on top of it, the node that has it in a shared group.
     pub other_users: Vec<String>,
     pub next_mount: Option<Verdict>,
-    /// Pods read it, and none writes.
-    #[serde(skip)]
-    pub only_read: bool,
 }
 
 /// What is known of a volume, and what was seen of it. After `longest` it is not read.
@@ -97,7 +94,6 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
             .collect(),
         other_users,
         next_mount: verdict,
-        only_read: walk.is_only_read(volume),
     };
     (line, facts)
 }

@@ -155,7 +155,7 @@ fn add_volumes(metrics: &mut Metrics, walk: &Walk) {
                 "Whether the next mount of the volume would be refused, and why.",
                 &[vg, lv, ("verdict", verdict.short())],
                 // The next writer would be refused, and that is as the pods that read want it.
-                flag(verdict.message.is_some() && !line.only_read),
+                flag(verdict.message.is_some() && !walk.is_only_read(volume)),
             );
         }
         for (name, help, bytes) in [

@@ -9,8 +9,8 @@ use super::walk::Walk;
 use super::{faults, storage};
 use crate::config::Loaded;
 use crate::host::{Host, own_name};
-use crate::lvm::{self, Locks, Volume};
-use crate::volume::{Device, Reason};
+use crate::lvm::{self, Volume};
+use crate::volume::{Device, of_locks};
 
 /// How long volumes are looked at.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -159,9 +159,8 @@ fn look_at_volume(checks: &mut Checks, walk: &Walk, volume: &Volume) {
         && walk.device(volume).is_some_and(is_mounted)
     {
         let locks = lvm::locks(walk.host, id.vg(), Some(lock), walk.config.limits.query);
-        let without = (locks == Locks::NotHeld).then(|| Reason::ActiveWithoutLock.of(id));
-        if let Some(problem) = locks.obstacle(id.vg()).or(without) {
-            let finding = format!("mounted, but {problem}");
+        if let Some(reason) = of_locks(&locks, id.vg(), true) {
+            let finding = format!("mounted, but {}", reason.of(id));
             checks.push(Finding::new("volume-lock", Level::Failed, finding).on(id));
         }
     }

@@ -35,12 +35,11 @@ pub struct Walk<'a> {
 #[derive(Default)]
 pub struct Choice {
     /// The volumes, each once, also such as LVM does not know.
-    pub ids: Vec<LvId>,
+    pub ids: BTreeSet<LvId>,
     /// Those that were named themselves, and not by their group.
     pub named: BTreeSet<LvId>,
     /// The groups that are shown themselves.
     pub groups: BTreeSet<String>,
-    known: BTreeSet<LvId>,
 }
 
 impl Choice {
@@ -51,9 +50,7 @@ impl Choice {
     }
 
     fn add(&mut self, id: &LvId, is_named: bool) {
-        if self.known.insert(id.clone()) {
-            self.ids.push(id.clone());
-        }
+        self.ids.insert(id.clone());
         if is_named {
             self.named.insert(id.clone());
         }

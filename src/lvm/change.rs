@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::find::find_group;
 use super::record::{NEW, Tags};
 use super::report::Volume;
 use super::wait::explain;
@@ -93,18 +92,7 @@ pub fn create(
         })
         .args(options)
         .operand(id.vg().as_str());
-    run(host, &command, id.vg()).with_context(|| {
-        let vg = id.vg();
-        // LVM counts in extents, and names no way out.
-        let group = pool.is_none().then(|| find_group(host, vg).ok().flatten());
-        match group.flatten().map(|group| group.free) {
-            Some(free) if free < size => format!(
-                "{id} is to have {size}, and {free} are free in {vg}: ask for a smaller `size`, or \
-                 add a disk with `vgextend {vg} DISK`"
-            ),
-            _ => format!("creating {id} with {size}"),
-        }
-    })
+    run(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
 }
 
 fn rounded(size: Bytes, unit: NonZeroU64) -> Result<Bytes> {

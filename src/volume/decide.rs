@@ -9,7 +9,7 @@ use super::reason::Reason;
 use super::room::{absent, of_pool, of_size};
 use crate::lvm::{Locks, Volume};
 use crate::mount::Row;
-use crate::names::FsType;
+use crate::names::{FsType, VgName};
 
 /// A filesystem that is this much smaller than its volume was not grown along with it. Less is what
 /// alignment and whole block groups leave unused.
@@ -159,7 +159,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
         let Some(locks) = &facts.locks else {
             return Some(Decision::Look(Level::Locks));
         };
-        if let Some(reason) = of_locks(locks, facts) {
+        if let Some(reason) = of_locks(locks, facts.id.vg(), facts.device.is_some()) {
             return refuse(reason);
         }
     }
@@ -186,15 +186,15 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
 }
 
 /// Who has the lock of a volume in a shared group. None: this node, or it may try to get it.
-fn of_locks(locks: &Locks, facts: &Facts) -> Option<Reason> {
-    if let Some(obstacle) = locks.obstacle(facts.id.vg()) {
+pub fn of_locks(locks: &Locks, vg: &VgName, is_active: bool) -> Option<Reason> {
+    if let Some(obstacle) = locks.obstacle(vg) {
         return Some(Reason::NoLocks(obstacle));
     }
     match locks {
         Locks::Elsewhere(holder) => Some(Reason::HeldElsewhere(holder.clone())),
         // Another node may write to it at the same time.
         Locks::Shared => Some(Reason::ActiveShared),
-        Locks::NotHeld if facts.device.is_some() => Some(Reason::ActiveWithoutLock),
+        Locks::NotHeld if is_active => Some(Reason::ActiveWithoutLock),
         _ => None,
     }
 }

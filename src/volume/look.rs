@@ -157,7 +157,7 @@ impl<'a> Look<'a> {
     }
 
     /// Asks LVM for the volume and, if it is to be written, for its thin pool; and for the group, if
-    /// it is to be made there and some of that is to stay free.
+    /// it is to be made of what is free there.
     pub fn ask_lvm(&self, wish: &Wish) -> Lvm {
         let host = self.host;
         let answer = || -> Result<Lvm> {
@@ -165,7 +165,7 @@ impl<'a> Look<'a> {
                 lvm::Found::Volume(volume) => volume,
                 lvm::Found::NoVolume => {
                     let create = &wish.create;
-                    if !create.allowed || create.thin || create.reserve.get() == 0 {
+                    if !create.allowed || create.thin || create.size.is_none() {
                         return Ok(Lvm::NoVolume { free: None });
                     }
                     let group = lvm::find_group(host, self.facts.id.vg())?;

@@ -17,6 +17,7 @@ mod room;
 
 pub use activate::{Job, ensure_not_suspended};
 pub use carry_out::bring_up;
+pub use decide::of_locks;
 pub use decision::{Decision, Grow, Level, Purpose, Wish};
 pub use device::{Device, is_swap, volume_of};
 pub use doubt::Doubt;

@@ -178,6 +178,10 @@ impl Reason {
             ),
             // kubelet starts no pod of a claim whose growth fails: an operator has to know the way
             // back.
+            Self::NoRoom { more, free, has } if has.get() == 0 => format!(
+                "{id} is to have {more}, and {free} are free in {vg}: ask for a smaller `size`, or add a \
+                 disk with `vgextend {vg} DISK`"
+            ),
             Self::NoRoom { more, free, has } => format!(
                 "{id} needs {more} more to be {} large, and {vg} has {free} free. Extend the group (`vgextend {vg} \
                  DEVICE`), or set the claim's request back to {has} (Kubernetes 1.32 and later)",

@@ -13,7 +13,7 @@ pub fn absent(free: Option<Bytes>, wish: &Wish) -> Decision {
         _ if !allowed => Reason::NoVolume(size),
         None => Reason::NoSize,
         Some(_) if wish.read_only => Reason::CreateReadOnly,
-        Some(size) => match beyond(size, size, free, &wish.create) {
+        Some(size) => match against(size, Bytes::default(), free, &wish.create) {
             Some(reason) => reason,
             None => return Decision::Create(size),
         },
@@ -22,31 +22,31 @@ pub fn absent(free: Option<Bytes>, wish: &Wish) -> Decision {
 
 /// May it be made this large? It never becomes smaller.
 pub fn of_size(volume: &Volume, size: Bytes, wish: &Wish) -> Decision {
-    let (has, free) = (volume.size, volume.free);
-    let more = Bytes::new(size.get().saturating_sub(has.get()));
-    if more.get() == 0 {
+    let has = volume.size;
+    if size <= has {
         return Decision::Ready;
     }
     // A thin volume takes nothing from the group.
-    let takes = volume.pool.is_none();
-    let against = beyond(size, more, takes.then_some(free), &wish.create);
-    Decision::Refuse(match against {
-        Some(reason @ Reason::TooLarge { .. }) => reason,
-        _ if takes && free < more => Reason::NoRoom { more, free, has },
-        Some(reason) => reason,
-        None => return Decision::Extend,
-    })
+    let free = volume.pool.is_none().then_some(volume.free);
+    match against(size, has, free, &wish.create) {
+        Some(reason) => Decision::Refuse(reason),
+        None => Decision::Extend,
+    }
 }
 
-/// What the config has against a volume of this size that takes `more` of what its group has free.
-fn beyond(size: Bytes, more: Bytes, free: Option<Bytes>, allowed: &Create) -> Option<Reason> {
-    let reserve = allowed.reserve;
+/// What speaks against a volume of this size, where there is one of `has` or none yet. `free`: what
+/// its group has, if it takes from that.
+fn against(size: Bytes, has: Bytes, free: Option<Bytes>, allowed: &Create) -> Option<Reason> {
     if let Some(largest) = allowed.largest.filter(|largest| size > *largest) {
         return Some(Reason::TooLarge { size, largest });
     }
-    let left = |free: Bytes| free.get().saturating_sub(more.get());
-    let free = free.filter(|free| reserve.get() > 0 && left(*free) < reserve.get())?;
-    Some(Reason::Reserve {
+    let (free, reserve) = (free?, allowed.reserve);
+    let more = Bytes::new(size.get().saturating_sub(has.get()));
+    if free < more {
+        return Some(Reason::NoRoom { more, free, has });
+    }
+    let left = free.get().saturating_sub(more.get());
+    (left < reserve.get()).then_some(Reason::Reserve {
         more,
         free,
         reserve,

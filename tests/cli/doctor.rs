@@ -55,6 +55,7 @@ fn says(machine: &Machine, watched: &str, conf: &str) -> Vec<[String; 3]> {
 }
 
 #[test]
+#[rustfmt::skip] // a row is a line
 fn what_nothing_extends_is_named_with_the_cause() {
     let machine = Machine::new();
     let conf = |monitoring: u8, executable: &str, threshold: u8| {
@@ -65,36 +66,11 @@ fn what_nothing_extends_is_named_with_the_cause() {
     };
     let watch = "lvchange --monitor y vg/pool";
     for (watched, conf, finding, command) in [
-        (
-            "not monitored",
-            conf(1, "/bin/sh", 70),
-            "at 70 %, but dmeventd does not",
-            watch,
-        ),
-        (
-            "not monitored",
-            conf(0, "/bin/sh", 70),
-            "dmeventd",
-            "set monitoring = 1",
-        ),
-        (
-            "not monitored",
-            conf(1, "/nonexistent", 70),
-            "dmeventd",
-            "install dmeventd",
-        ),
-        (
-            "monitored",
-            conf(1, "/bin/sh", 100),
-            "can take 256 MiB",
-            "lvextend --size 268435456b vg/pool, or",
-        ),
-        (
-            "monitored",
-            conf(1, "/bin/sh", 70),
-            "nothing is free in vg",
-            "vgextend vg DISK",
-        ),
+        ("not monitored", conf(1, "/bin/sh", 70), "at 70 %, but dmeventd does not", watch),
+        ("not monitored", conf(0, "/bin/sh", 70), "dmeventd", "set monitoring = 1"),
+        ("not monitored", conf(1, "/nonexistent", 70), "dmeventd", "install dmeventd"),
+        ("monitored", conf(1, "/bin/sh", 100), "can take 256 MiB", "lvextend --size 268435456b vg/pool, or"),
+        ("monitored", conf(1, "/bin/sh", 70), "nothing is free in vg", "vgextend vg DISK"),
     ] {
         let said = says(&machine, watched, &conf);
         let [[about, found, helps]] = said.as_slice() else {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::prelude::*;
 
-#[path = "../shared/pair.rs"]
+#[path = "../support/pair.rs"]
 #[allow(dead_code)]
 mod guests;
 

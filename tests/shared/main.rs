@@ -13,6 +13,7 @@
 mod kills;
 mod moves;
 mod obstacles;
+#[path = "../support/pair.rs"]
 mod pair;
 mod power;
 #[path = "../support/mod.rs"]

@@ -59,8 +59,7 @@ fn two_nodes_that_create_one_name_make_one_volume() {
         _ => (&pair.b, &pair.a),
     };
     winner.down(mode, &volume);
-    loser.up(mode, &volume).is_success();
-    loser.down(mode, &volume);
+    loser.can_have(mode, &volume);
 }
 
 #[test]
@@ -100,8 +99,7 @@ fn a_thin_volume_is_refused_while_another_node_has_its_pool() {
     pair.a.up(mode, &two).is_success();
     pair.a.down(mode, &one);
     pair.a.down(mode, &two);
-    pair.b.up(mode, &two).is_success();
-    pair.b.down(mode, &two);
+    pair.b.can_have(mode, &two);
 }
 
 #[test]
@@ -127,8 +125,7 @@ fn a_call_gives_back_what_a_killed_command_left() {
             pair.b.up(mode, volume).is_failure(&["host 1 (node-a)"]);
             pair.a.call(mode, &["unmount", &dir]).is_success();
             assert!(!pair.a.has(volume));
-            pair.b.up(mode, volume).is_success();
-            pair.b.down(mode, volume);
+            pair.b.can_have(mode, volume);
         }
     }
 }
@@ -138,15 +135,13 @@ fn a_node_keeps_no_volume_that_it_could_not_mount() {
     let pair = pair();
     for mode in BOTH_MODES {
         let mut volume = Volume::new(&pair.a, &mode.case("refused"));
-        pair.a.up(mode, &volume).is_success();
-        pair.a.down(mode, &volume);
+        pair.a.can_have(mode, &volume);
         volume.fs = "xfs";
         pair.a
             .up(mode, &volume)
             .is_failure(&["holds ext4, not xfs"]);
         assert!(!pair.a.has(&volume));
         volume.fs = "ext4";
-        pair.b.up(mode, &volume).is_success();
-        pair.b.down(mode, &volume);
+        pair.b.can_have(mode, &volume);
     }
 }

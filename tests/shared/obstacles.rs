@@ -32,8 +32,7 @@ fn a_node_without_locks_is_told_how_to_start_them() {
         .is_failure(&["`use_lvmlockd = 1`", "`vgchange --lockstart vg`"]);
     node.sh("sed -i 's/use_lvmlockd = 0/use_lvmlockd = 1/' /etc/lvm/lvm.conf");
     node.sh("start_lvmlockd; vgchange --lockstart vg");
-    node.up(MODE, &volume).is_success();
-    node.down(MODE, &volume);
+    node.can_have(MODE, &volume);
 }
 
 #[test]
@@ -86,8 +85,7 @@ fn what_is_active_without_its_lock_or_shared_is_not_mounted() {
         .up(MODE, &volume)
         .is_failure(&["does not have its lock", "`lvchange -an vg/unlocked`"]);
     pair.a.sh("dmsetup remove vg-unlocked || true");
-    pair.b.up(MODE, &volume).is_success();
-    pair.b.down(MODE, &volume);
+    pair.b.can_have(MODE, &volume);
 }
 
 #[test]
@@ -138,8 +136,7 @@ fn a_node_that_lost_its_lease_mounts_nothing_more_and_gives_up_what_it_has() {
     pair.b.up(MODE, &volume).is_success();
     assert_eq!(pair.b.read(MODE, &volume), "safe");
     pair.b.down(MODE, &volume);
-    pair.a.up(MODE, &other).is_success();
-    pair.a.down(MODE, &other);
+    pair.a.can_have(MODE, &other);
 }
 
 #[test]
@@ -169,8 +166,7 @@ fn a_node_whose_sanlock_died_mounts_nothing_more_until_it_has_joined_again() {
     assert_eq!(pair.b.read(MODE, &volume), "safe");
     pair.b.down(MODE, &volume);
     pair.b.down(MODE, &idle);
-    pair.a.up(MODE, &other).is_success();
-    pair.a.down(MODE, &other);
+    pair.a.can_have(MODE, &other);
 }
 
 #[test]
@@ -190,8 +186,7 @@ fn a_volume_that_is_kept_without_use_is_named() {
     let words = ["host 1 (node-a)", "`lvchange -an vg/kept` there"];
     pair.b.up(mode, &volume).is_failure(&words);
     pair.a.sh("lvchange -an vg/kept");
-    pair.b.up(mode, &volume).is_success();
-    pair.b.down(mode, &volume);
+    pair.b.can_have(mode, &volume);
 }
 
 #[test]

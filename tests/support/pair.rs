@@ -197,6 +197,12 @@ impl Node {
         self.call(mode, &["mount", &pod, &json])
     }
 
+    /// Brings it up, and takes it off again.
+    pub fn can_have(&self, mode: Mode, volume: &Volume) {
+        self.up(mode, volume).is_success();
+        self.down(mode, volume);
+    }
+
     /// Takes the volume from its pod; the controller detaches it on another host.
     pub fn down(&self, mode: Mode, volume: &Volume) {
         self.call(mode, &["unmount", &pod_dir(mode, volume)])
