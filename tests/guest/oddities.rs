@@ -44,21 +44,25 @@ fn a_report_as_people_like_it_does_not_hide_the_record() {
 
 #[test]
 fn what_lvm_says_is_understood_wherever_lvm_conf_puts_it() {
-    let lines =
-        "[volume_group.said]\ncreate = true\n[volume_group.silent]\n[volume_group.nosuch]\n";
+    let lines = "[volume_group.said]\ncreate = true\n[volume_group.silent]\n[volume_group.nosuch]\n\
+         [volume_group.limited]\ncreate = true\n";
     let node = Node::with_config(Mode::MountOnly, lines);
     let group = Group::new("said");
     let strangers = Group::new("silent");
     let no_volume = "there is no logical volume silent/data";
     let no_group = "this node has no volume group nosuch";
-    let large = Volume::new(&group, "large").with("size", "10t");
+    let limited = Group::new("limited");
+    limited.linear("only", "16m");
+    run("vgchange", &["-qq", "--logicalvolume", "1", "limited"]);
     let absent = [
         (Volume::new(&strangers, "data"), no_volume),
         (Volume::of("nosuch", "data"), no_group),
         // What lvcreate itself refuses.
-        (large, "insufficient free space"),
+        (
+            Volume::new(&limited, "more").with("size", "16m"),
+            "Maximum number of logical volumes",
+        ),
     ];
-    node.mount_fails(&absent[2].0, &["to have 10 TiB", "`vgextend said DISK`"]);
     for (format, log) in [("basic", 0), ("basic", 1), ("json", 0), ("json", 1)] {
         let _conf = LvmConf::new(&format!(
             "report {{\n output_format = \"{format}\"\n}}\nlog {{\n report_command_log = {log}\n \
