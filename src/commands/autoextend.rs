@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::findings::{Checks, Finding, Level};
+use super::findings::Checks;
 use super::walk::Walk;
 use crate::lvm::{self, Settings, Volume};
 use crate::names::Bytes;
@@ -17,7 +17,10 @@ pub fn look_at(checks: &mut Checks, walk: &Walk) {
     }
     let monitors = match lvm::monitors(walk.host) {
         Ok(monitors) => monitors,
-        Err(error) => return checks.add(CHECK, Level::Warning, error.to_string()),
+        Err(error) => {
+            checks.warning(CHECK, error.to_string());
+            return;
+        }
     };
     for monitor in &monitors {
         let Some(volume) = walk.volume(&monitor.id).filter(|one| fills_up(one)) else {
@@ -66,8 +69,8 @@ pub fn look_at(checks: &mut Checks, walk: &Walk) {
         } else {
             continue;
         };
-        let finding = Finding::new(CHECK, Level::Warning, finding).on(&volume.id);
-        checks.push(finding.why(why).run(command));
+        let finding = checks.warning(CHECK, finding).on(&volume.id);
+        finding.why(why).run(command);
     }
 }
 

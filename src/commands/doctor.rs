@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::findings::{Checks, Finding, Level};
+use super::findings::{Checks, Level};
 use super::kubelet;
 use super::volumes::look_at_lvm;
 use super::{leftovers, shared_disks, trial};
@@ -34,9 +34,10 @@ const FOR_SOME: [(&str, &str, &str); 8] = [
 pub fn run(host: &Host, config: &Loaded, try_mkfs: bool, json: bool) -> Result<Printed> {
     let mut checks = Checks::default();
     let settings = config.or_default();
-    match &config.problem {
-        None => checks.add("config", Level::Ok, settings_in_short(settings)),
-        Some(problem) => checks.add("config", Level::Failed, problem),
+    if let Some(problem) = &config.problem {
+        checks.failed("config", problem);
+    } else {
+        checks.ok("config", settings_in_short(settings));
     }
     look_at_host(&mut checks, host);
     kubelet::look_at(&mut checks, host, settings);
@@ -68,13 +69,9 @@ fn settings_in_short(config: &Config) -> String {
 
 fn look_at_host(checks: &mut Checks, host: &Host) {
     if nix::unistd::geteuid().is_root() {
-        checks.add("user", Level::Ok, "root");
+        checks.ok("user", "root");
     } else {
-        checks.add(
-            "user",
-            Level::Failed,
-            "not root: LVM and mounting need it; use sudo",
-        );
+        checks.failed("user", "not root: LVM and mounting need it; use sudo");
     }
     // Its node may be there without it: udev or an LVM tool makes that.
     let version = Command::reads("dmsetup", Duration::from_secs(10)).args(["version"]);
@@ -86,30 +83,27 @@ fn look_at_host(checks: &mut Checks, host: &Host) {
                 .filter_map(|l| l.split_once(':'))
                 .map(|(_, version)| version.trim())
                 .collect();
-            checks.add(
-                "device-mapper",
-                Level::Ok,
-                format!("library and kernel: {}", lines.join(", ")),
-            );
+            let versions = format!("library and kernel: {}", lines.join(", "));
+            checks.ok("device-mapper", versions);
         }
-        Err(error) => checks.push(
-            Finding::new("device-mapper", Level::Failed, format!("{error:#}"))
-                .why("without it there are no logical volumes")
-                .run("modprobe dm_mod"),
-        ),
+        Err(error) => {
+            let finding = checks.failed("device-mapper", format!("{error:#}"));
+            let finding = finding.why("without it there are no logical volumes");
+            finding.run("modprobe dm_mod");
+        }
     }
     if host.kernel.exists(Path::new("/run/udev/control")) {
-        checks.add("udev", Level::Ok, "udevd's socket is there");
+        checks.ok("udev", "udevd's socket is there");
     } else {
-        checks.push(
-            Finding::new("udev", Level::Warning, "no /run/udev/control")
-                .why("without udevd, LVM makes its device nodes itself or waits for ever")
-                .run("systemctl start systemd-udevd"),
-        );
+        checks
+            .warning("udev", "no /run/udev/control")
+            .why("without udevd, LVM makes its device nodes itself or waits for ever")
+            .run("systemctl start systemd-udevd");
     }
-    match problem_of_locks(host) {
-        Some(problem) => checks.add("locks", Level::Failed, problem),
-        None => checks.add("locks", Level::Ok, LOCK_DIR),
+    if let Some(problem) = problem_of_locks(host) {
+        checks.failed("locks", problem);
+    } else {
+        checks.ok("locks", LOCK_DIR);
     }
 }
 
@@ -139,31 +133,25 @@ fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
     };
     let dir = file.parent().unwrap_or(file);
     if !host.kernel.is_dir(dir) {
-        checks.add(
-            "log",
-            Level::Warning,
-            format!(
-                "{} is not a directory, so nothing is logged; make it, or correct `log` in {}",
-                dir.display(),
-                config.file
-            ),
+        let finding = format!(
+            "{} is not a directory, so nothing is logged; make it, or correct `log` in {}",
+            dir.display(),
+            config.file
         );
+        checks.warning("log", finding);
     }
 }
 
 fn look_for_tools(checks: &mut Checks, host: &Host, config: &Config) {
     let missing: Vec<&str> = NEEDED.into_iter().filter(|t| !host.tools.has(t)).collect();
     if missing.is_empty() {
-        checks.add("tools", Level::Ok, NEEDED.join(", "));
+        checks.ok("tools", NEEDED.join(", "));
     } else {
-        checks.add(
-            "tools",
-            Level::Failed,
-            format!(
-                "{} not found in tool_dirs: install lvm2, util-linux and e2fsprogs",
-                missing.join(", ")
-            ),
+        let finding = format!(
+            "{} not found in tool_dirs: install lvm2, util-linux and e2fsprogs",
+            missing.join(", ")
         );
+        checks.failed("tools", finding);
     }
     for (tool, what, package) in FOR_SOME {
         if host.tools.has(tool) {

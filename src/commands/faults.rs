@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::findings::{Checks, Finding, Level};
+use super::findings::Checks;
 use super::walk::Walk;
 use crate::lvm::{self, Fault};
 use crate::mount::is_kubelets;
@@ -19,36 +19,36 @@ fn look_at_disks(checks: &mut Checks, walk: &Walk) {
     let faulty = match lvm::faulty_disks(walk.host) {
         Ok(faulty) => faulty,
         Err(error) => {
-            checks.add("disks", Level::Warning, format!("{error:#}"));
+            checks.warning("disks", format!("{error:#}"));
             return;
         }
     };
     for (vg, path, fault) in faulty {
         let path = path.display();
         let finding = match fault {
-            Fault::Duplicate => Finding::new(
-                "duplicate-disks",
-                Level::Failed,
-                format!("{path} says that it is a disk of this group, and so does another"),
-            )
-            .why("LVM neither activates nor changes a volume of the group then")
-            // LVM does not know either which of them is the copy.
-            .run(format!(
-                "lsblk -o NAME,SIZE,SERIAL,WWN, and for the one that is the copy: vgimportclone \
-                 --basevgname {vg}-2 DISK; of two paths to one disk leave one out by `filter` in \
-                 lvm.conf"
-            )),
-            Fault::Short => Finding::new(
-                "short-disks",
-                Level::Warning,
-                format!("{path} is smaller than LVM knows it"),
-            )
-            .why("volumes at its end cannot be activated, and what was there is gone")
-            .run(format!(
-                "pvs -o pv_name,dev_size,pv_size {path}; lvs -a -o +devices {vg}"
-            )),
+            Fault::Duplicate => checks
+                .failed(
+                    "duplicate-disks",
+                    format!("{path} says that it is a disk of this group, and so does another"),
+                )
+                .why("LVM neither activates nor changes a volume of the group then")
+                // LVM does not know either which of them is the copy.
+                .run(format!(
+                    "lsblk -o NAME,SIZE,SERIAL,WWN, and for the one that is the copy: \
+                     vgimportclone --basevgname {vg}-2 DISK; of two paths to one disk leave one \
+                     out by `filter` in lvm.conf"
+                )),
+            Fault::Short => checks
+                .warning(
+                    "short-disks",
+                    format!("{path} is smaller than LVM knows it"),
+                )
+                .why("volumes at its end cannot be activated, and what was there is gone")
+                .run(format!(
+                    "pvs -o pv_name,dev_size,pv_size {path}; lvs -a -o +devices {vg}"
+                )),
         };
-        checks.push(finding.on(&vg));
+        finding.on(&vg);
     }
 }
 
@@ -63,32 +63,24 @@ fn look_at_mounts(checks: &mut Checks, walk: &Walk) {
         let Some(device) = volume_of(kernel, row.block_device(kernel)) else {
             continue;
         };
-        let id = device.id;
-        let finding = match walk.volume(&id) {
-            Some(volume) if !walk.has_failed(volume) => continue,
-            Some(_) => Finding::new(
-                "filesystem-errors",
-                Level::Failed,
-                format!(
-                    "the kernel met errors in the filesystem mounted at {}",
-                    at.display()
-                ),
-            )
-            .why("pods cannot rely on what they write there; the next mount checks it")
-            .run("dmesg, and when the disk is well, end the volume's pods"),
-            None => Finding::new(
-                "mounts",
-                Level::Failed,
-                format!(
-                    "is mounted at {}, and LVM does not know it any more",
-                    at.display()
-                ),
-            )
-            .why("its disks have gone, or LVM is told not to look there")
-            .run("pvs -a, dmesg"),
-        };
-        if told.insert(id.clone()) {
-            checks.push(finding.on(&id));
+        let (id, at) = (device.id, at.display());
+        let volume = walk.volume(&id);
+        if volume.is_some_and(|volume| !walk.has_failed(volume)) || !told.insert(id.clone()) {
+            continue;
         }
+        let finding = if volume.is_some() {
+            let errors = format!("the kernel met errors in the filesystem mounted at {at}");
+            checks
+                .failed("filesystem-errors", errors)
+                .why("pods cannot rely on what they write there; the next mount checks it")
+                .run("dmesg, and when the disk is well, end the volume's pods")
+        } else {
+            let gone = format!("is mounted at {at}, and LVM does not know it any more");
+            checks
+                .failed("mounts", gone)
+                .why("its disks have gone, or LVM is told not to look there")
+                .run("pvs -a, dmesg")
+        };
+        finding.on(&id);
     }
 }

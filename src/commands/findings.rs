@@ -30,28 +30,17 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub fn new(check: &'static str, verdict: Level, finding: impl Into<String>) -> Self {
-        Self {
-            check,
-            verdict,
-            about: None,
-            finding: finding.into(),
-            why: None,
-            command: None,
-        }
-    }
-
-    pub fn on(mut self, about: &impl ToString) -> Self {
+    pub fn on(&mut self, about: &impl ToString) -> &mut Self {
         self.about = Some(about.to_string());
         self
     }
 
-    pub fn why(mut self, why: &'static str) -> Self {
+    pub fn why(&mut self, why: &'static str) -> &mut Self {
         self.why = Some(why);
         self
     }
 
-    pub fn run(mut self, command: impl Into<String>) -> Self {
+    pub fn run(&mut self, command: impl Into<String>) -> &mut Self {
         self.command = Some(command.into());
         self
     }
@@ -61,13 +50,35 @@ impl Finding {
 pub struct Checks(Vec<Finding>);
 
 impl Checks {
-    /// Adds a finding that says it all.
-    pub fn add(&mut self, check: &'static str, verdict: Level, finding: impl Into<String>) {
-        self.push(Finding::new(check, verdict, finding));
+    pub fn ok(&mut self, check: &'static str, finding: impl Into<String>) {
+        self.add(check, Level::Ok, finding);
     }
 
-    pub fn push(&mut self, finding: Finding) {
-        self.0.push(finding);
+    pub fn warning(&mut self, check: &'static str, finding: impl Into<String>) -> &mut Finding {
+        self.add(check, Level::Warning, finding)
+    }
+
+    pub fn failed(&mut self, check: &'static str, finding: impl Into<String>) -> &mut Finding {
+        self.add(check, Level::Failed, finding)
+    }
+
+    #[allow(clippy::indexing_slicing)] // it has just been pushed
+    pub fn add(
+        &mut self,
+        check: &'static str,
+        verdict: Level,
+        finding: impl Into<String>,
+    ) -> &mut Finding {
+        let at = self.0.len();
+        self.0.push(Finding {
+            check,
+            verdict,
+            about: None,
+            finding: finding.into(),
+            why: None,
+            command: None,
+        });
+        &mut self.0[at]
     }
 
     /// What to print. The exit code is 1 if a pod would fail, and 3 if there are only warnings.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::findings::{Checks, Finding, Level};
+use super::findings::Checks;
 use crate::config::Config;
 use crate::host::trust::require_roots;
 use crate::host::{Host, kubelet};
@@ -13,29 +13,28 @@ pub(super) fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
     let own = own_dir();
     let plugin_dir = own.as_deref().and_then(Path::parent);
     if let Some(problem) = plugin_dir.and_then(|dir| require_roots(host.kernel, dir).err()) {
-        checks.push(
-            Finding::new("plugin-directory", Level::Warning, problem)
-                .why("who may write there can put another program in the driver's place"),
-        );
+        checks
+            .warning("plugin-directory", problem)
+            .why("who may write there can put another program in the driver's place");
     }
     for kubelet in kubelet::running(host) {
         let mut problems = kubelet.mismatches(host.kernel, plugin_dir, config);
         problems.extend(kubelet.faults(config));
         if problems.is_empty() {
-            checks.add("kubelet", Level::Ok, kubelet.in_short());
+            checks.ok("kubelet", kubelet.in_short());
         }
         for problem in problems {
-            checks.add("kubelet", Level::Warning, problem);
+            checks.warning("kubelet", problem);
         }
         let controller = plugin_dir.filter(|_| config.attach);
         if let Some(fault) =
             controller.and_then(|dir| kubelet.fault_of_controller(host.kernel, dir))
         {
-            checks.add("control-plane", Level::Warning, fault);
+            checks.warning("control-plane", fault);
         }
     }
     for problem in plugin_dir.map(kubelet::broken_drivers).unwrap_or_default() {
-        checks.add("other-drivers", Level::Warning, problem);
+        checks.warning("other-drivers", problem);
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::findings::{Checks, Finding, Level};
+use super::findings::Checks;
 use super::kubelet;
 use super::pods::{Pods, uid_of};
 use crate::config::Config;
@@ -30,31 +30,24 @@ pub fn look_at(checks: &mut Checks, host: &Host, config: &Config) -> Result<()> 
             continue;
         }
         count = count.saturating_add(1);
+        let shown = at.display();
         if !matches!(host.kernel.device_number(&row.source), Ok(Some(_))) {
             let finding = format!("is mounted from {}, which has gone", row.source.display());
-            checks.push(
-                Finding::new("mounts", Level::Failed, finding)
-                    .on(&at.display())
-                    .why("every access to it fails")
-                    .run(format!("end its pod, or: umount {}", at.display())),
-            );
+            checks
+                .failed("mounts", finding)
+                .on(&shown)
+                .why("every access to it fails")
+                .run(format!("end its pod, or: umount {shown}"));
         } else if let Some(uid) = uid_of(at)
             && pods.ended(uid)
             && is_old(host, at)
         {
-            checks.push(
-                Finding::new(
-                    "mounts",
-                    Level::Warning,
-                    format!("is mounted for pod {uid}, which has no logs here"),
-                )
-                .on(&at.display())
+            let finding = format!("is mounted for pod {uid}, which has no logs here");
+            checks
+                .warning("mounts", finding)
+                .on(&shown)
                 .why("no other node gets the volume, and nothing checks it, while it is mounted")
-                .run(format!(
-                    "if kubelet knows no such pod: umount {}",
-                    at.display()
-                )),
-            );
+                .run(format!("if kubelet knows no such pod: umount {shown}"));
         } else if KubeletPath::of(at) == KubeletPath::Global
             && is_old(host, at)
             && !table
@@ -62,26 +55,14 @@ pub fn look_at(checks: &mut Checks, host: &Host, config: &Config) -> Result<()> 
                 .iter()
                 .any(|other| other.device == row.device && uid_of(&other.mount_point).is_some())
         {
-            checks.push(
-                Finding::new(
-                    "mounts",
-                    Level::Warning,
-                    "is mounted for the whole node, and for no pod",
-                )
-                .on(&at.display())
+            checks
+                .warning("mounts", "is mounted for the whole node, and for no pod")
+                .on(&shown)
                 .why("no other node gets the volume while it is mounted")
-                .run(format!(
-                    "if kubelet starts no pod with it: umount {}",
-                    at.display()
-                )),
-            );
+                .run(format!("if kubelet starts no pod with it: umount {shown}"));
         }
     }
-    checks.add(
-        "mounts",
-        Level::Ok,
-        format!("{count} in kubelet's directories"),
-    );
+    checks.ok("mounts", format!("{count} in kubelet's directories"));
     for dir in &config.kubelet_dirs {
         look_at_pods(checks, host, &dir.join("pods"), plugin);
     }
@@ -101,15 +82,19 @@ fn look_at_pods(checks: &mut Checks, host: &Host, pods: &Path, plugin: &OsStr) {
             }
             let shown = at.display();
             if list(&at).is_empty() {
-                checks.push(Finding::new("pod-directories", Level::Warning, "nothing is mounted there")
+                let me = own_name();
+                checks
+                    .warning("pod-directories", "nothing is mounted there")
                     .on(&shown)
                     .why("its pod waits for the volume, or has ended and kubelet cannot clear it away")
-                    .run(format!("{} log, and if kubelet knows no such pod: rmdir {shown}", own_name())));
+                    .run(format!("{me} log, and if kubelet knows no such pod: rmdir {shown}"));
             } else {
-                checks.push(Finding::new("pod-directories", Level::Warning, "nothing is mounted there, but files are in it")
+                let finding = "nothing is mounted there, but files are in it";
+                checks
+                    .warning("pod-directories", finding)
                     .on(&shown)
                     .why("a pod wrote them to the host's own disk, or kubelet cannot clear them away")
-                    .run(format!("ls -la {shown}")));
+                    .run(format!("ls -la {shown}"));
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::findings::{Checks, Finding, Level};
+use super::findings::Checks;
 use crate::host::{Host, Kernel};
 use crate::lvm;
 
@@ -11,7 +11,7 @@ pub(super) fn look_at(checks: &mut Checks, host: &Host) {
     let disks = match lvm::disks(host, lvm::Sight::Used) {
         Ok(disks) => disks,
         Err(error) => {
-            checks.add("disks", Level::Warning, format!("{error:#}"));
+            checks.warning("disks", format!("{error:#}"));
             return;
         }
     };
@@ -22,15 +22,14 @@ pub(super) fn look_at(checks: &mut Checks, host: &Host) {
                  from it",
                 path.display()
             );
-            let finding = Finding::new("shared-disks", Level::Warning, finding).on(&vg);
-            checks.push(
-                finding
-                    .why("two hosts that mount one volume destroy its filesystem")
-                    .run(format!(
-                        "vgchange --systemid ID {vg} for one host (lvmsystemid(7)), or share it \
-                         by lvmlockd, as in docs/shared-groups.md"
-                    )),
-            );
+            checks
+                .warning("shared-disks", finding)
+                .on(&vg)
+                .why("two hosts that mount one volume destroy its filesystem")
+                .run(format!(
+                    "vgchange --systemid ID {vg} for one host (lvmsystemid(7)), or share it by \
+                     lvmlockd, as in docs/shared-groups.md"
+                ));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::autoextend;
-use super::findings::{Checks, Finding, Level};
+use super::findings::Checks;
 use super::walk::Walk;
 use crate::host::Command;
 use crate::lvm::{self, Sight, Volume};
@@ -21,19 +21,14 @@ fn look_for_twins(checks: &mut Checks, walk: &Walk) {
     let mut seen = BTreeSet::new();
     for group in &walk.groups {
         if !seen.insert(&group.name) {
-            checks.push(
-                Finding::new(
-                    "duplicate-groups",
-                    Level::Failed,
-                    "two volume groups have this name",
-                )
+            checks
+                .failed("duplicate-groups", "two volume groups have this name")
                 .on(&group.name)
                 .why("LVM refuses to use either by its name, as when a disk was cloned")
                 .run(format!(
                     "vgs -o name,uuid,pv_name, and for one of them: vgrename UUID {}-2",
                     group.name
-                )),
-            );
+                ));
         }
     }
 }
@@ -58,12 +53,11 @@ fn look_for_hidden_groups(checks: &mut Checks, walk: &Walk) {
             )
         };
         let finding = format!("is on {}, and {where_told}", disks.join(", "));
-        checks.push(
-            Finding::new("hidden-groups", Level::Warning, finding)
-                .on(&vg)
-                .why("a pod that names the group waits with `this node has no volume group`")
-                .run(command),
-        );
+        checks
+            .warning("hidden-groups", finding)
+            .on(&vg)
+            .why("a pod that names the group waits with `this node has no volume group`")
+            .run(command);
     }
 }
 
@@ -92,6 +86,9 @@ fn look_at_kernel(checks: &mut Checks, walk: &Walk) {
         ("cache", "cache", "dm-cache"),
         ("writecache", "writecache", "dm-writecache"),
     ];
+    let install = |module: &str| {
+        format!("modprobe {module}, and install the package of the kernel that has it")
+    };
     let (host, limit) = (walk.host, walk.config.limits.query);
     let can_load = |module: &str| {
         let dry = Command::reads("modprobe", limit).args(["--dry-run", "--quiet", module]);
@@ -111,18 +108,12 @@ fn look_at_kernel(checks: &mut Checks, walk: &Walk) {
         let is_one = |volume: &&Volume| volume.layout.split(',').any(|part| part == layout);
         let used = walk.volumes.iter().find(is_one);
         if let Some(volume) = used.filter(|_| !has(target) && !can_load(module)) {
-            checks.push(
-                Finding::new(
-                    "kernel-modules",
-                    Level::Failed,
-                    format!("this kernel has no {target}, and no module {module}"),
-                )
+            let finding = format!("this kernel has no {target}, and no module {module}");
+            checks
+                .failed("kernel-modules", finding)
                 .on(&volume.id)
                 .why("the volume cannot be activated")
-                .run(format!(
-                    "modprobe {module}, and install the package of the kernel that has it"
-                )),
-            );
+                .run(install(module));
         }
     }
     let known = host
@@ -141,17 +132,11 @@ fn look_at_kernel(checks: &mut Checks, walk: &Walk) {
             .any(|line| line.trim_start_matches("nodev").trim() == fs);
         // The kernel itself asks for it by this name.
         if !is_known && !can_load(&format!("fs-{fs}")) {
-            checks.push(
-                Finding::new(
-                    "kernel-filesystems",
-                    Level::Failed,
-                    format!("this kernel has no {fs}, and no module for it"),
-                )
+            let finding = format!("this kernel has no {fs}, and no module for it");
+            checks
+                .failed("kernel-filesystems", finding)
                 .why("a volume with that filesystem cannot be mounted")
-                .run(format!(
-                    "modprobe {fs}, and install the package of the kernel that has it"
-                )),
-            );
+                .run(install(fs));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::findings::{Checks, Finding, Level};
+use super::findings::Checks;
 use crate::config::Config;
 use crate::fs;
 use crate::host::{Command, Host, files};
@@ -22,19 +22,19 @@ pub fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
     let mut wanted: BTreeSet<FsType> = config.filesystems.keys().copied().collect();
     wanted.insert(config.default_fs);
     for fs in wanted {
-        match make_and_mount(host, config, fs) {
-            Ok(()) => checks.add("try-mkfs", Level::Ok, format!("{fs} is made and mounted")),
-            Err(error) => checks.push(
-                Finding::new("try-mkfs", Level::Failed, format!("{error:#}"))
-                    .on(&fs)
-                    .why("a new volume would be formatted, and its pod would wait for ever")
-                    .run(format!(
-                        "set mkfs_options in [filesystem.{fs}] of {}, such as -O ^FEATURE; dmesg \
-                         says which feature",
-                        config.file
-                    )),
-            ),
-        }
+        let Err(error) = make_and_mount(host, config, fs) else {
+            checks.ok("try-mkfs", format!("{fs} is made and mounted"));
+            continue;
+        };
+        checks
+            .failed("try-mkfs", format!("{error:#}"))
+            .on(&fs)
+            .why("a new volume would be formatted, and its pod would wait for ever")
+            .run(format!(
+                "set mkfs_options in [filesystem.{fs}] of {}, such as -O ^FEATURE; dmesg says \
+                 which feature",
+                config.file
+            ));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::findings::{Checks, Finding, Level};
+use super::findings::Checks;
 use super::verdict::{Ask, Verdict};
 use super::walk::Walk;
 use super::{faults, storage};
@@ -19,12 +19,12 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
     let walk = match Walk::begin(host, config) {
         Ok(walk) => walk,
         Err(error) => {
-            checks.add("lvm", Level::Failed, format!("{error:#}"));
+            checks.failed("lvm", format!("{error:#}"));
             return;
         }
     };
     let number = format!("{} logical volumes", walk.volumes.len());
-    checks.add("lvm", Level::Ok, number);
+    checks.ok("lvm", number);
     look_at_tables(checks, &walk);
     storage::look_at(checks, &walk);
     faults::look_at(checks, &walk);
@@ -49,18 +49,17 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
         match seen.map(|seen| Verdict::of(&seen)) {
             Ok(verdict) if verdict.is_unread() => left_out.push(id.to_string()),
             Ok(verdict) if verdict.is_hosts() => {
-                checks.push(Finding::new("next-mount", Level::Warning, verdict.line()).on(id));
+                checks.warning("next-mount", verdict.line()).on(id);
             }
             // Nothing is wrong with a volume that another node uses.
             Ok(verdict) if verdict.reason == Some("held-elsewhere") => {}
             Ok(verdict) if verdict.message.is_some() => {
                 let finding = format!("the next mount is refused: {}", verdict.line());
-                checks.push(Finding::new("next-mount", Level::Failed, finding).on(id));
+                checks.failed("next-mount", finding).on(id);
             }
             Ok(_) => {}
             Err(error) => {
-                let finding = format!("{error:#}");
-                checks.push(Finding::new("next-mount", Level::Warning, finding).on(id));
+                checks.warning("next-mount", format!("{error:#}")).on(id);
             }
         }
     }
@@ -71,7 +70,7 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
             left_out.join(", "),
             own_name()
         );
-        checks.add("volumes", Level::Warning, finding);
+        checks.warning("volumes", finding);
     }
 }
 
@@ -84,7 +83,7 @@ fn look_at_tables(checks: &mut Checks, walk: &Walk) {
                 "[volume_group.{vg}] in {}: this node has no such group",
                 config.file
             );
-            checks.add("config", Level::Warning, finding);
+            checks.warning("config", finding);
             continue;
         }
         let Some(name) = &policy.thin_pool else {
@@ -97,7 +96,7 @@ fn look_at_tables(checks: &mut Checks, walk: &Walk) {
                 name.as_str(),
                 config.file
             );
-            checks.add("config", Level::Warning, finding);
+            checks.warning("config", finding);
         }
     }
 }
@@ -105,8 +104,8 @@ fn look_at_tables(checks: &mut Checks, walk: &Walk) {
 fn look_at_volume(checks: &mut Checks, walk: &Walk, volume: &Volume) {
     let id = &volume.id;
     let mut warn = |check, finding: String, why, command: String| {
-        let finding = Finding::new(check, Level::Warning, finding).on(id);
-        checks.push(finding.why(why).run(command));
+        let finding = checks.warning(check, finding).on(id);
+        finding.why(why).run(command);
     };
     if !volume.health.is_empty() {
         warn(
@@ -161,17 +160,16 @@ fn look_at_volume(checks: &mut Checks, walk: &Walk, volume: &Volume) {
         let locks = lvm::locks(walk.host, id.vg(), Some(lock), walk.config.limits.query);
         if let Some(reason) = of_locks(&locks, id.vg(), true) {
             let finding = format!("mounted, but {}", reason.of(id));
-            checks.push(Finding::new("volume-lock", Level::Failed, finding).on(id));
+            checks.failed("volume-lock", finding).on(id);
         }
     }
     if volume.active && !volume.is_pool() && matches!(Device::find(walk.host.kernel, id), Ok(None))
     {
         let finding = format!("active, but {} is missing", id.device().display());
-        let finding = Finding::new("device-node", Level::Failed, finding).on(id);
-        checks.push(
-            finding
-                .why("it cannot be mounted")
-                .run(format!("vgmknodes {}", id.vg())),
-        );
+        checks
+            .failed("device-node", finding)
+            .on(id)
+            .why("it cannot be mounted")
+            .run(format!("vgmknodes {}", id.vg()));
     }
 }
