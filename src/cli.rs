@@ -24,7 +24,7 @@ const USAGE: u8 = 2;
 pub fn main(args: &[OsString]) -> Printed {
     let words = args.get(1..).unwrap_or_default();
     match words.first() {
-        Some(first) if calls::NAMES.iter().any(|name| first == name) => {
+        Some(first) if calls::named(first).is_some() => {
             // kubelet reads a document; a person has asked for help, or mistyped something.
             match by_hand::help(words, &program(args)) {
                 Some(help) if std::io::stdout().is_terminal() => Printed::text(help),
@@ -71,7 +71,7 @@ fn mistyped(args: &[OsString], word: Option<&OsString>) -> Printed {
     let word = word.to_string_lossy();
     let names = commands_for_people();
     let mut known: Vec<&str> = names.iter().map(String::as_str).collect();
-    known.extend(calls::NAMES);
+    known.extend(calls::ALL.map(|(name, _)| name));
     let advice = match nearest(&word, &known) {
         Some(name) => format!("did you mean `{name}`?"),
         None => format!("see `{program} --help`"),
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn no_command_for_people_has_the_name_of_a_call_out() {
-        for name in calls::NAMES {
+        for (name, _) in calls::ALL {
             assert!(!is_for_people(OsStr::new(name)), "{name}");
         }
     }

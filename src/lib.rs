@@ -67,10 +67,8 @@ pub(crate) fn logged(
 ) -> Reply {
     let reply = answer.unwrap_or_else(|error| Reply::failure(&error));
     // Only words that are call-outs: anything else may be a secret in the wrong place.
-    let name = args
-        .first()
-        .and_then(|name| calls::NAMES.into_iter().find(|known| name == known))
-        .unwrap_or("other");
+    let known = args.first().and_then(calls::named);
+    let name = known.map_or("other", |(name, _)| name);
     let message = reply.message.as_deref().unwrap_or_default();
     log.write(target, name, reply.status, message);
     reply

@@ -11,7 +11,7 @@ mod unmount;
 mod waitforattach;
 mod words;
 
-pub use words::{NAMES, usage};
+pub use words::{ALL, named};
 
 use std::ffi::OsString;
 
@@ -71,15 +71,19 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
             let (options, dir) = (options(json)?, check.directory(dir)?);
             expand::run(host, config, &options, &dir, check.size(new)?)
         }
-        (known, words) if NAMES.contains(&known) => bail!(
-            "{known} takes {}; arguments given: {}",
-            usage(known),
-            words.len()
-        ),
-        (unknown, _) => Ok(Reply::not_supported(&format!(
-            "flexvolume-lvm has no call-out {:?}; see `lvm --help`",
-            check.shown(unknown)
-        ))),
+        (name, words) => match named(name) {
+            Some((name, "")) => bail!(
+                "{name} takes no arguments; arguments given: {}",
+                words.len()
+            ),
+            Some((name, usage)) => {
+                bail!("{name} takes {usage}; arguments given: {}", words.len())
+            }
+            None => Ok(Reply::not_supported(&format!(
+                "flexvolume-lvm has no call-out {:?}; see `lvm --help`",
+                check.shown(name)
+            ))),
+        },
     }
 }
 

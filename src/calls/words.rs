@@ -1,6 +1,6 @@
 //! The words of a call: argv, checked. Source: kubelet's `pkg/volume/flexvolume/driver-call.go`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -8,32 +8,30 @@ use anyhow::{Context, Result, bail};
 use crate::names::Bytes;
 use crate::options::holds_secret;
 
-pub const NAMES: [&str; 11] = [
-    "init",
-    "attach",
-    "detach",
-    "waitforattach",
-    "isattached",
-    "mountdevice",
-    "unmountdevice",
-    "mount",
-    "unmount",
-    "expandfs",
-    "expandvolume",
+/// Each call-out with its arguments.
+pub const ALL: [(&str, &str); 11] = [
+    ("init", ""),
+    ("attach", "<options> <node>"),
+    ("detach", "<volume name> <node>"),
+    ("waitforattach", "<device> <options>"),
+    ("isattached", "<options> <node>"),
+    ("mountdevice", "<directory> <device> <options>"),
+    ("unmountdevice", "<directory>"),
+    ("mount", "<directory> <options>"),
+    ("unmount", "<directory>"),
+    (
+        "expandfs",
+        "<options> <device> <directory> <new size> <old size>",
+    ),
+    (
+        "expandvolume",
+        "<options> <directory> <new size> <old size>",
+    ),
 ];
 
-pub fn usage(name: &str) -> &'static str {
-    match name {
-        "attach" | "isattached" => "<options> <node>",
-        "detach" => "<volume name> <node>",
-        "waitforattach" => "<device> <options>",
-        "mountdevice" => "<directory> <device> <options>",
-        "mount" => "<directory> <options>",
-        "unmount" | "unmountdevice" => "<directory>",
-        "expandfs" => "<options> <device> <directory> <new size> <old size>",
-        "expandvolume" => "<options> <directory> <new size> <old size>",
-        _ => "no arguments",
-    }
+/// The call-out of this name, with its arguments.
+pub fn named(name: impl AsRef<OsStr>) -> Option<(&'static str, &'static str)> {
+    ALL.into_iter().find(|(known, _)| name.as_ref() == *known)
 }
 
 /// Checks what kubelet says, and decides whether a message may repeat it.

@@ -17,9 +17,8 @@ pub const VERBOSE: &str = "--verbose";
 /// How a call-out is made by hand, if the words ask for its help.
 pub fn help(words: &[OsString], program: &str) -> Option<String> {
     let [name, flag] = words else { return None };
-    let name = name.to_str()?;
+    let (name, usage) = calls::named(name)?;
     (flag == "--help" || flag == "-h").then(|| {
-        let usage = calls::usage(name).replace("no arguments", "");
         let example = if usage.contains("<options>") {
             "\n<options> is JSON as kubelet writes it, @FILE or - (standard input) with that, or by hand:\n  \
              -o volumegroup=VG -o volumeID=LV [-o fsType=ext4] [-o readwrite=ro] [-o KEY=VALUE]…\n"
@@ -65,13 +64,12 @@ pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<Vec<OsString>> 
     if options.is_empty() {
         return Ok(call);
     }
-    let name = words
-        .first()
-        .and_then(|name| name.to_str())
-        .unwrap_or_default();
-    let mut usage = calls::usage(name).split('<').skip(1);
-    let Some(at) = usage.position(|word| word.starts_with("options")) else {
-        bail!("{name} takes {}, and no options", calls::usage(name));
+    let Some((name, usage)) = words.first().and_then(calls::named) else {
+        return Ok(call);
+    };
+    let mut arguments = usage.split('<').skip(1);
+    let Some(at) = arguments.position(|word| word.starts_with("options")) else {
+        bail!("{name} takes no options: leave out -o");
     };
     let at = at.saturating_add(1).min(call.len());
     call.insert(at, Value::from(options).to_string().into());
@@ -135,7 +133,7 @@ mod tests {
             ),
             (
                 &["unmount", "/x", "-o", "a=b"],
-                Err("takes <directory>, and no options"),
+                Err("unmount takes no options: leave out -o"),
             ),
             (&["mount", "/x", "-o", "a", "--verbose"], Err("KEY=VALUE")),
             (

@@ -18,6 +18,21 @@ use crate::output::{Printed, columns, printed};
 /// How long a call that works on a volume is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// Volumes, groups, pods or paths, as `status` takes them; none: all
+    names: Vec<String>,
+    /// The fsType that the pod will ask for
+    #[arg(long, value_name = "TYPE", value_parser = FsType::parse)]
+    fs: Option<FsType>,
+    /// The pod will ask for it read-only
+    #[arg(long)]
+    ro: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
 #[derive(Serialize)]
 struct Report {
     volumes: Vec<Verdict>,
@@ -29,20 +44,13 @@ struct Report {
 
 /// Checks the volumes and groups named; without a name, all. The exit code is 0 if every volume
 /// would mount, and 1 if not. Volumes that the host itself uses count only if they are named.
-pub fn run(
-    host: &Host,
-    config: &Loaded,
-    names: &[String],
-    fs: Option<FsType>,
-    read_only: bool,
-    json: bool,
-) -> Result<Printed> {
+pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
     config.require()?;
     let walk = Walk::begin(host, config)?;
-    let choice = walk.choose(names)?;
+    let choice = walk.choose(&asked.names)?;
     let ask = Ask {
-        fs,
-        read_only,
+        fs: asked.fs,
+        read_only: asked.ro,
         patience: PATIENCE,
         ..Ask::default()
     };
@@ -56,13 +64,10 @@ pub fn run(
     let hosts_own = volumes.iter().filter(is_hosts).count();
     let would_mount = volumes.iter().filter(|verdict| verdict.is_good()).count();
     let not_active = volumes.iter().filter(|v| v.word == "activate").count();
+    let others = [hosts_own, would_mount, not_active].iter().sum();
     let report = Report {
         would_mount,
-        would_be_refused: volumes.len().saturating_sub(
-            hosts_own
-                .saturating_add(would_mount)
-                .saturating_add(not_active),
-        ),
+        would_be_refused: volumes.len().saturating_sub(others),
         not_active,
         hosts_own,
         volumes,
@@ -72,7 +77,7 @@ pub fn run(
     } else {
         in_lines(&report)
     };
-    let mut printed = printed(&report, text, json)?;
+    let mut printed = printed(&report, text, asked.json)?;
     printed.code = u8::from(report.would_be_refused.saturating_add(report.not_active) > 0);
     Ok(printed)
 }

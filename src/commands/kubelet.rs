@@ -18,18 +18,16 @@ pub(super) fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
             .why("who may write there can put another program in the driver's place");
     }
     for kubelet in kubelet::running(host) {
-        let mut problems = kubelet.mismatches(host.kernel, plugin_dir, config);
-        problems.extend(kubelet.faults(config));
+        let problems = kubelet.problems(host.kernel, plugin_dir, config);
         if problems.is_empty() {
             checks.ok("kubelet", kubelet.in_short());
         }
         for problem in problems {
             checks.warning("kubelet", problem);
         }
-        let controller = plugin_dir.filter(|_| config.attach);
-        if let Some(fault) =
-            controller.and_then(|dir| kubelet.fault_of_controller(host.kernel, dir))
-        {
+        let seen = plugin_dir.filter(|_| config.attach);
+        let fault = seen.and_then(|dir| kubelet.fault_of_controller(host.kernel, dir));
+        if let Some(fault) = fault {
             checks.warning("control-plane", fault);
         }
     }

@@ -177,17 +177,12 @@ fn read(
 }
 
 fn of_journal(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> Result<Vec<Call>> {
-    let mut args = vec![
-        "--output=json".to_owned(),
-        "--output-fields=MESSAGE".to_owned(),
-        "--quiet".to_owned(),
-        "--no-pager".to_owned(),
-        "--identifier=flexvolume-lvm".to_owned(),
-        MOST_LINES.to_owned(),
-        format!("--since=@{oldest}"),
-    ];
-    args.extend(place.cursor.iter().map(|at| format!("--after-cursor={at}")));
-    let command = Command::reads("journalctl", config.limits.query).args(args);
+    let cursor = place.cursor.iter();
+    let command = Command::reads("journalctl", config.limits.query)
+        .args(["--output=json", "--output-fields=MESSAGE", "--quiet"])
+        .args(["--no-pager", "--identifier=flexvolume-lvm", MOST_LINES])
+        .args([format!("--since=@{oldest}")])
+        .args(cursor.map(|at| format!("--after-cursor={at}")));
     let output = host.run(&command).context(
         "asking the journal (where none is kept, set `log` in config.toml to a file; what went \
          to syslog is where its daemon writes, such as /var/log/syslog)",

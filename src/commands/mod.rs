@@ -33,7 +33,7 @@ use crate::calls;
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::install;
-use crate::names::{FsType, LvId};
+use crate::names::LvId;
 use crate::output::Printed;
 
 /// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
@@ -48,8 +48,7 @@ pub struct People {
 fn after_help() -> String {
     let mut help =
         String::from("Call-outs, as kubelet makes them (each answers with one JSON document):\n");
-    for name in calls::NAMES {
-        let usage = calls::usage(name).replace("no arguments", "");
+    for (name, usage) in calls::ALL {
         let _ = writeln!(help, "  {}", format!("{name} {usage}").trim_end());
     }
     help.push_str(
@@ -100,19 +99,7 @@ pub enum Tool {
     /// Tell what the next mount of a volume would do, and why, and change nothing
     ///
     /// The exit code is 0 if every volume would mount, and 1 if not.
-    Check {
-        /// Volumes, groups, pods or paths, as `status` takes them; none: all
-        names: Vec<String>,
-        /// The fsType that the pod will ask for
-        #[arg(long, value_name = "TYPE", value_parser = FsType::parse)]
-        fs: Option<FsType>,
-        /// The pod will ask for it read-only
-        #[arg(long)]
-        ro: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Check(check::Check),
     /// Check this node: tools, LVM, udev, kubelet, config, volumes that need help, leftovers
     ///
     /// The exit code is 0 if all is well, 1 if a pod would fail, and 3 if there are only warnings.
@@ -169,7 +156,7 @@ pub enum Tool {
     #[command(hide = true)]
     Completions {
         /// The shell
-        shell: pages::Shell,
+        shell: clap_complete::Shell,
     },
     /// Write the man pages into a directory
     #[command(hide = true)]
@@ -185,7 +172,7 @@ impl Tool {
         matches!(
             self,
             Self::Status(_)
-                | Self::Check { .. }
+                | Self::Check(_)
                 | Self::Metrics { .. }
                 | Self::Adopt { .. }
                 | Self::AllowFormat { .. }
@@ -199,12 +186,7 @@ pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
         Tool::Status(asked) => status::run(host, config, asked),
         Tool::Log(asked) => log::run(host, config, asked),
         Tool::Doctor { try_mkfs, json } => doctor::run(host, config, *try_mkfs, *json),
-        Tool::Check {
-            names,
-            fs,
-            ro,
-            json,
-        } => check::run(host, config, names, *fs, *ro, *json),
+        Tool::Check(asked) => check::run(host, config, asked),
         Tool::Metrics { textfile } => metrics::run(host, config, textfile.as_deref()),
         Tool::Adopt { volume } => operator::adopt(host, config, &named(volume)?),
         Tool::AllowFormat { volume, yes } => {

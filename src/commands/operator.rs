@@ -38,9 +38,8 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
     let volume = seen.volume(id)?;
     let tags = volume.record.replaced_by(lvm::made_tag(fs, &uuid));
     retag(host, &seen, &tags)?;
-    let said = format!("{id} is recorded as {fs} {uuid}.");
     log(host, config, "adopt", id, &format!("{fs} {uuid}"));
-    Ok(say(said))
+    Ok(Printed::text(format!("{id} is recorded as {fs} {uuid}.\n")))
 }
 
 /// `lvm allow-format VG/LV`: lets the next mount, within a day, format a volume on which nothing
@@ -54,8 +53,8 @@ pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Resul
                 Some((what, _)) => format!("an operator gave up {what} within a day"),
                 None => "nothing is on it, and its record says nothing else".to_owned(),
             };
-            return Ok(say(format!(
-                "The next mount formats {id} in any case: {given}. Nothing was changed."
+            return Ok(Printed::text(format!(
+                "The next mount formats {id} in any case: {given}. Nothing was changed.\n"
             )));
         }
         Decision::Refuse(Reason::Doubts(doubts)) => doubts,
@@ -71,20 +70,17 @@ pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Resul
     }
     let volume = seen.volume(id)?;
     let tag = lvm::permission_tag(&Doubt::names(doubts), seen.facts.now);
-    let old = volume
-        .record
-        .tags
-        .iter()
-        .filter(|old| lvm::is_permission(old) && **old != tag);
+    let old = volume.record.tags.iter();
+    let old = old.filter(|old| lvm::is_permission(old) && **old != tag);
     let tags = Tags {
         add: vec![tag.clone()],
         remove: old.cloned().collect(),
     };
     retag(host, &seen, &tags)?;
     log(host, config, "allow-format", id, &given_up);
-    Ok(say(format!(
+    Ok(Printed::text(format!(
         "The next mount for writing may format {id}, within a day. Given up: {given_up}.\nTo take \
-         this back: lvchange --deltag {tag} {id}"
+         this back: lvchange --deltag {tag} {id}\n"
     )))
 }
 
@@ -104,16 +100,11 @@ fn confirmed(id: &LvId, given_up: &str) -> Result<bool> {
         );
     }
     let mut terminal = std::io::stderr();
-    write!(
-        terminal,
-        "This gives up what is on {id}: {given_up}.\nType yes to go on: "
-    )
-    .and_then(|()| terminal.flush())
-    .context("asking")?;
+    let question = format!("This gives up what is on {id}: {given_up}.\nType yes to go on: ");
+    terminal.write_all(question.as_bytes()).context("asking")?;
     let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .context("reading the answer")?;
+    let read = std::io::stdin().read_line(&mut answer);
+    read.context("reading the answer")?;
     Ok(answer.trim() == "yes")
 }
 
@@ -127,16 +118,7 @@ fn log(host: &Host, config: &Config, command: &str, id: &LvId, what: &str) {
     let variable = |name| std::env::var(name).ok();
     let user = variable("SUDO_USER").or_else(|| variable("USER"));
     host.log.about("volume", &id.to_string());
-    host.log
-        .about("user", &user.unwrap_or_else(|| "root".to_owned()));
+    host.log.about("user", user.as_deref().unwrap_or("root"));
     host.log.about("what", what);
     host.log.write(&config.log, command, Status::Success, "");
-}
-
-fn say(mut stdout: String) -> Printed {
-    stdout.push('\n');
-    Printed {
-        stdout,
-        ..Printed::default()
-    }
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use clap_complete::{generate, shells};
+use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 
 use crate::host::files::{self, Kind};
@@ -13,20 +13,9 @@ use crate::host::files::{self, Kind};
 pub const NAME: &str = "flexvolume-lvm";
 const READABLE: u32 = 0o644;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Shell {
-    Bash,
-    Zsh,
-    Fish,
-}
-
 pub fn completions(shell: Shell, mut command: clap::Command) -> String {
-    let (command, mut text) = (&mut command, Vec::new());
-    match shell {
-        Shell::Bash => generate(shells::Bash, command, NAME, &mut text),
-        Shell::Zsh => generate(shells::Zsh, command, NAME, &mut text),
-        Shell::Fish => generate(shells::Fish, command, NAME, &mut text),
-    }
+    let mut text = Vec::new();
+    generate(shell, &mut command, NAME, &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 

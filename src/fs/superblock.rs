@@ -245,14 +245,10 @@ impl Fields<'_> {
     }
 
     fn uuid(&self, at: usize) -> Option<String> {
-        let hex = format!("{:032x}", u128::from_be_bytes(self.array(at)?));
-        let parts = [
-            hex.get(..8)?,
-            hex.get(8..12)?,
-            hex.get(12..16)?,
-            hex.get(16..20)?,
-            hex.get(20..)?,
-        ];
-        Some(parts.join("-"))
+        let mut text = format!("{:032x}", u128::from_be_bytes(self.array(at)?));
+        for hyphen in [20, 16, 12, 8] {
+            text.insert(hyphen, '-');
+        }
+        Some(text)
     }
 }

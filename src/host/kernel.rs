@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
-use nix::libc::ESTALE;
+use nix::libc::{ESTALE, O_EXCL};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{major, minor};
@@ -179,15 +179,8 @@ impl Kernel<'_> {
     /// Opens a block device for reading; exclusively, it fails with EBUSY while anything else
     /// (a mount, swap, another device) has claimed it.
     pub fn open_device(&self, path: &Path, exclusive: bool) -> io::Result<File> {
-        let flags = if exclusive {
-            OFlag::O_EXCL
-        } else {
-            OFlag::empty()
-        };
-        OpenOptions::new()
-            .read(true)
-            .custom_flags(flags.bits())
-            .open(path)
+        let flags = if exclusive { O_EXCL } else { 0 };
+        OpenOptions::new().read(true).custom_flags(flags).open(path)
     }
 
     /// Makes a directory and those above it with mode 0750, as kubelet does.
@@ -209,14 +202,8 @@ impl Kernel<'_> {
             return Err(io::Error::from_raw_os_error(ESTALE));
         }
         let source = format!("/proc/self/fd/{}", source.as_raw_fd());
-        let none = None::<&str>;
-        Ok(mount(
-            Some(source.as_str()),
-            to,
-            none,
-            MsFlags::MS_BIND,
-            none,
-        )?)
+        let (source, none) = (Some(source.as_str()), None::<&str>);
+        Ok(mount(source, to, none, MsFlags::MS_BIND, none)?)
     }
 
     /// Sets the flags of this one mount, `MS_RDONLY` among them, and not of its filesystem.

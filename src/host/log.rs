@@ -1,4 +1,4 @@
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -21,7 +21,6 @@ pub struct Log {
     started: Instant,
     subject: RefCell<String>,
     steps: RefCell<String>,
-    count: Cell<usize>,
 }
 
 impl Default for Log {
@@ -30,7 +29,6 @@ impl Default for Log {
             started: Instant::now(),
             subject: RefCell::default(),
             steps: RefCell::default(),
-            count: Cell::new(0),
         }
     }
 }
@@ -49,10 +47,9 @@ impl Log {
 
     pub fn step(&self, name: &str, took: Duration, ok: bool) {
         let mut steps = self.steps.borrow_mut();
-        if self.count.get() > 0 {
+        if !steps.is_empty() {
             steps.push(',');
         }
-        self.count.set(self.count.get().saturating_add(1));
         let mark = if ok { "" } else { "!" };
         let _ = write!(steps, "{name}{mark}:{}ms", took.as_millis());
     }

@@ -183,15 +183,15 @@ fn next(host: &Host, layout: &Layout, init: &Init, report: &mut Report) {
     let plugin_dir = &layout.plugin_dir;
     let config = load(host.kernel, &layout.dir.exe, None);
     let config = config.or_default();
+    let of_kubelets = kubelet::running(host);
+    let of_kubelets = of_kubelets.iter();
+    let of_kubelets =
+        of_kubelets.flat_map(|one| one.problems(host.kernel, Some(plugin_dir), config));
     let warnings = init.message.clone().into_iter();
     let warnings = warnings
         .chain(require_roots(host.kernel, plugin_dir).err())
         .chain(kubelet::broken_drivers(plugin_dir))
-        .chain(kubelet::running(host).into_iter().flat_map(|kubelet| {
-            let mut lines = kubelet.mismatches(host.kernel, Some(plugin_dir), config);
-            lines.extend(kubelet.faults(config));
-            lines
-        }));
+        .chain(of_kubelets);
     for warning in warnings {
         report.say("warning", warning);
     }

@@ -17,9 +17,6 @@ pub enum Fault {
 }
 
 /// The disks with a fault: group, device and fault.
-///
-/// # Errors
-/// When LVM does not answer.
 pub fn faulty_disks(host: &Host) -> Result<Vec<(String, PathBuf, Fault)>> {
     let fields = "pv_name,vg_name,pv_duplicate,dev_size,pv_size,pe_start";
     // Without --all it leaves out the duplicates.
@@ -29,7 +26,7 @@ pub fn faulty_disks(host: &Host) -> Result<Vec<(String, PathBuf, Fault)>> {
 
 fn faults(report: Report) -> Result<Vec<(String, PathBuf, Fault)>, String> {
     let mut faulty = Vec::new();
-    for row in report.rows("pv").map_err(|e| e.to_string())? {
+    for row in report.rows("pv")? {
         let bytes = |field| text(&row, field).map(|size| size.parse().unwrap_or(0_u64));
         let needs = bytes("pe_start")?.saturating_add(bytes("pv_size")?);
         let fault = if !text(&row, "pv_duplicate")?.is_empty() {

@@ -107,7 +107,7 @@ pub fn has_unused_table(host: &Host, id: &LvId) -> Result<bool> {
     const FIELD: &str = "lv_inactive_table";
     let command = asking(host, "lvs", FIELD).operand(id.to_string());
     let parse = |report: Report| {
-        let rows = report.rows("lv").map_err(|e| e.to_string())?;
+        let rows = report.rows("lv")?;
         let row = rows.first().ok_or("no line for it")?;
         Ok(!text(row, FIELD)?.is_empty())
     };
@@ -166,7 +166,7 @@ pub fn disks(host: &Host, sight: Sight) -> Result<Vec<Disk>> {
     let command = ask_with("pvs", fields, host.limits.query, more);
     let parse = |report: Report| {
         let mut disks = Vec::new();
-        for row in report.rows("pv").map_err(|e| e.to_string())? {
+        for row in report.rows("pv")? {
             let (vg, owner) = (text(&row, "vg_name")?, text(&row, "vg_systemid")?);
             let is_local = ["", "none"].contains(&text(&row, "vg_lock_type")?);
             if !vg.is_empty() {

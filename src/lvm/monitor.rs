@@ -37,7 +37,7 @@ pub fn monitors(host: &Host) -> Result<Vec<Monitor>, ToolError> {
     let command = ask_with("lvs", fields, host.limits.query, ASK);
     let parse = |report: Report| {
         let mut rows = Vec::new();
-        for row in report.rows("lv").map_err(|e| e.to_string())? {
+        for row in report.rows("lv")? {
             let Some(id) = id(&row)? else { continue };
             let is_watched = match text(&row, "seg_monitor")? {
                 "monitored" => Some(true),

@@ -24,9 +24,6 @@ pub struct Volume {
     pub writable: Option<bool>,
     /// `lv_health_status`: empty if it is well; "partial", "refresh needed", …
     pub health: String,
-    /// `lv_skip_activation`: "skip activation" if it is left out when its group is activated.
-    pub skip: String,
-    pub open: bool,
     /// What kind it is (`lv_layout`): "linear", "thin,sparse", "raid,raid1", …
     pub layout: String,
     pub role: String,
@@ -42,8 +39,6 @@ pub struct Volume {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LvLock {
-    /// What keeps it (`vg_lock_type`): "sanlock", "dlm".
-    pub manager: String,
     /// The UUID of the volume whose lock it is: a thin volume has that of its pool. None: LVM does
     /// not tell, as of a snapshot, which has that of its origin.
     pub of: Option<String>,
@@ -96,8 +91,6 @@ pub struct Group {
     pub size: Bytes,
     pub free: Bytes,
     pub missing: u64,
-    /// Whether it is shared between hosts (lvmlockd).
-    pub shared: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -113,11 +106,12 @@ impl Report {
     }
 
     /// The rows of one kind (`lv`, `vg`), every field a string.
-    pub(super) fn rows(self, kind: &str) -> Result<Vec<Fields>, serde_json::Error> {
+    pub(super) fn rows(self, kind: &str) -> Result<Vec<Fields>, String> {
         let mut rows = Vec::new();
         for mut part in self.report {
             if let Some(found) = part.remove(kind) {
-                rows.extend(serde_json::from_value::<Vec<Fields>>(found)?);
+                let found = serde_json::from_value::<Vec<Fields>>(found);
+                rows.extend(found.map_err(|e| e.to_string())?);
             }
         }
         Ok(rows)
@@ -126,25 +120,23 @@ impl Report {
     /// The volumes in it. One with a name that this driver takes for nobody's (LVM reserves more
     /// names with every release, and keeps old volumes that have one) is left out.
     pub fn volumes(self) -> Result<Vec<Volume>, String> {
-        let rows = self.rows("lv").map_err(|e| e.to_string())?;
-        rows.iter()
-            .filter_map(|row| match id(row) {
-                Ok(Some(id)) => Some(volume(row, id)),
-                Ok(None) => None,
-                Err(error) => Some(Err(error)),
-            })
-            .collect()
+        let mut volumes = Vec::new();
+        for row in self.rows("lv")? {
+            if let Some(id) = id(&row)? {
+                volumes.push(volume(&row, id)?);
+            }
+        }
+        Ok(volumes)
     }
 
     pub(super) fn has(self, kind: &str, field: &str, value: &str) -> Result<bool, String> {
-        let rows = self.rows(kind).map_err(|e| e.to_string())?;
+        let rows = self.rows(kind)?;
         let values: Result<Vec<_>, _> = rows.iter().map(|row| text(row, field)).collect();
         Ok(values?.contains(&value))
     }
 
     pub(super) fn groups(self) -> Result<Vec<Group>, String> {
-        let rows = self.rows("vg").map_err(|e| e.to_string())?;
-        rows.iter().map(group).collect()
+        self.rows("vg")?.iter().map(group).collect()
     }
 }
 
@@ -190,8 +182,6 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
             permissions => Some(permissions == "writeable"),
         },
         health: text(row, "lv_health_status")?.to_owned(),
-        skip: text(row, "lv_skip_activation")?.to_owned(),
-        open: text(row, "lv_device_open")? == "open",
         layout: text(row, "lv_layout")?.to_owned(),
         role: text(row, "lv_role")?.to_owned(),
         pool,
@@ -204,8 +194,7 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
 }
 
 fn lock(row: &Fields) -> Result<Option<LvLock>, String> {
-    let manager = text(row, "vg_lock_type")?;
-    if ["", "none"].contains(&manager) {
+    if ["", "none"].contains(&text(row, "vg_lock_type")?) {
         return Ok(None);
     }
     let args = text(row, "lv_lockargs")?.to_owned();
@@ -215,7 +204,6 @@ fn lock(row: &Fields) -> Result<Option<LvLock>, String> {
         text(row, "lv_uuid")?
     };
     Ok(Some(LvLock {
-        manager: manager.to_owned(),
         of: Some(of.to_owned()).filter(|uuid| !uuid.is_empty()),
         args,
     }))
@@ -227,14 +215,13 @@ fn group(row: &Fields) -> Result<Group, String> {
         size: Bytes::new(number(row, "vg_size")?),
         free: Bytes::new(number(row, "vg_free")?),
         missing: number(row, "vg_missing_pv_count")?,
-        shared: text(row, "vg_shared")? == "shared",
     })
 }
 
 pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
-    lv_skip_activation,lv_permissions,lv_health_status,lv_device_open,lv_layout,lv_role,pool_lv,\
-    data_percent,metadata_percent,vg_extent_size,vg_free,vg_lock_type,lv_lockargs,pool_lv_uuid";
-pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count,vg_shared";
+    lv_permissions,lv_health_status,lv_layout,lv_role,pool_lv,data_percent,metadata_percent,\
+    vg_extent_size,vg_free,vg_lock_type,lv_lockargs,pool_lv_uuid";
+pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count";
 
 /// What an administrator may have set otherwise in lvm.conf(5), as pleases people: tags that are not
 /// told apart would be no record. LVM 2.03.31 writes its messages into a report in JSON unless it is
@@ -299,7 +286,7 @@ mod tests {
     pub const ONE: &str = r#"{"report":[{"lv":[{"vg_name":"vg","lv_name":"data-1",
         "lv_uuid":"a-b","lv_size":"67108864","lv_time":"1700000000",
         "lv_tags":"flexvolume.fs=ext4:u,other","lv_active":"active",
-        "lv_skip_activation":"","lv_permissions":"writeable","lv_health_status":"","lv_device_open":"",
+        "lv_permissions":"writeable","lv_health_status":"",
         "lv_layout":"thin,sparse","lv_role":"public","pool_lv":"pool","data_percent":"12.50",
         "metadata_percent":"","vg_extent_size":"4194304","vg_free":"0",
         "vg_lock_type":"","lv_lockargs":"","pool_lv_uuid":"p"}]}]}"#;
@@ -317,7 +304,7 @@ mod tests {
         assert_eq!(volume.pool.as_ref().unwrap().as_str(), "pool");
         assert_eq!(volume.data_percent, Some(12.5));
         assert_eq!(volume.metadata_percent, None);
-        assert!(volume.active && volume.writable == Some(true) && !volume.open);
+        assert!(volume.active && volume.writable == Some(true));
     }
 
     #[test]

@@ -135,9 +135,7 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
     let row = |others: &[&str]| {
         let fields = "vg_name,vg_systemid,vg_lock_type,vg_exported";
         let command = ask("vgs", fields, limit).args(["--readonly"]).args(others);
-        let rows = read(host, &command, |report| {
-            report.rows("vg").map_err(|e| e.to_string())
-        });
+        let rows = read(host, &command, |report| report.rows("vg"));
         let is_it = |row: &_| text(row, "vg_name") == Ok(vg.as_str());
         rows.ok().map(|rows| rows.into_iter().find(is_it))
     };

@@ -131,18 +131,10 @@ pub fn set_read_only(kernel: &Kernel, like: &Row, dir: &Path, read_only: bool) -
 }
 
 fn flags_of(options: &str) -> MsFlags {
-    options.split(',').fold(MsFlags::empty(), |flags, option| {
-        flags
-            | match option {
-                "nosuid" => MsFlags::MS_NOSUID,
-                "nodev" => MsFlags::MS_NODEV,
-                "noexec" => MsFlags::MS_NOEXEC,
-                "noatime" => MsFlags::MS_NOATIME,
-                "nodiratime" => MsFlags::MS_NODIRATIME,
-                "relatime" => MsFlags::MS_RELATIME,
-                _ => MsFlags::empty(),
-            }
-    })
+    let names = options
+        .split(',')
+        .map(|option| format!("MS_{}", option.to_uppercase()));
+    names.filter_map(|name| MsFlags::from_name(&name)).collect()
 }
 
 /// Unmounts `dir` until nothing is mounted there, and says what was. A directory that is missing

@@ -11,17 +11,11 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
         return None;
     }
     let word = plain(word);
-    known
-        .iter()
-        .map(|known| (plain(known), *known))
-        .map(|(plain, known)| {
-            (
-                strsim::damerau_levenshtein(&word, &plain),
-                plain.len(),
-                known,
-            )
-        })
-        .filter(|(distance, length, _)| *distance <= if *length <= 4 { 1 } else { 2 })
-        .min()
-        .map(|(_, _, known)| known)
+    let near = known.iter().filter_map(|known| {
+        let plain = plain(known);
+        let distance = strsim::damerau_levenshtein(&word, &plain);
+        let most = if plain.len() <= 4 { 1 } else { 2 };
+        (distance <= most).then_some((distance, plain.len(), *known))
+    });
+    near.min().map(|(_, _, known)| known)
 }

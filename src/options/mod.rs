@@ -117,14 +117,12 @@ impl Options {
             .map(|key| cut(key))
             .collect();
         Ok(Self {
-            id,
-            fs,
-            read_only,
             size,
             thin_pool,
             mount_options,
             volume_name,
             ignored,
+            ..Self::of(id, fs, read_only)
         })
     }
 }
@@ -201,11 +199,7 @@ fn field(name: &str) -> Option<&'static str> {
 
 fn near_miss(name: &str) -> Option<&'static str> {
     let is_known = KNOWN.contains(&name) || name.starts_with(KUBELET);
-    if is_known {
-        None
-    } else {
-        nearest(name, &KNOWN)
-    }
+    nearest(name, &KNOWN).filter(|_| !is_known)
 }
 
 fn volume_id(group: Option<&str>, volume: Option<&str>) -> Result<LvId> {

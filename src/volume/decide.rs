@@ -82,7 +82,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
         }
     }
     let from = best(&uses.mounts)?;
-    Some(if let Some(reason) = wrong_type(from, wish) {
+    Some(if let Some(reason) = wrong_type(&from.fs_type, wish) {
         Decision::Refuse(reason)
     } else if writes_through(from, wish) {
         Decision::Refuse(Reason::MountedReadOnly(from.mount_point.clone()))
@@ -93,7 +93,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
 
 /// What is mounted where it is wanted stays, if it can be what was asked for.
 fn keep(row: &Row, wish: &Wish) -> Decision {
-    if let Some(reason) = wrong_type(row, wish) {
+    if let Some(reason) = wrong_type(&row.fs_type, wish) {
         return Decision::Refuse(reason);
     }
     if writes_through(row, wish) {
@@ -109,27 +109,18 @@ fn writes_through(row: &Row, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && !wish.read_only && row.is_filesystem_read_only()
 }
 
-fn wrong_type(row: &Row, wish: &Wish) -> Option<Reason> {
-    let wanted = wish.fs.filter(|wanted| wanted.as_str() != row.fs_type)?;
-    Some(Reason::WrongType {
-        found: row.fs_type.clone(),
-        wanted,
-    })
+fn wrong_type(found: &str, wish: &Wish) -> Option<Reason> {
+    let wanted = wish.fs.filter(|wanted| wanted.as_str() != found)?;
+    let found = found.to_owned();
+    Some(Reason::WrongType { found, wanted })
 }
 
 /// The mount to bind from: one of all of the filesystem, kubelet's before others, the global one
 /// before a pod's, one that can be written before one that cannot.
 fn best(mounts: &[Mounted]) -> Option<&Row> {
     let whole = mounts.iter().filter(|mounted| mounted.row.is_whole());
-    whole
-        .min_by_key(|mounted| {
-            (
-                !mounted.kubelets,
-                !mounted.global,
-                mounted.row.is_read_only(),
-            )
-        })
-        .map(|mounted| &mounted.row)
+    let rank = |one: &&Mounted| (!one.kubelets, !one.global, one.row.is_read_only());
+    whole.min_by_key(rank).map(|mounted| &mounted.row)
 }
 
 /// What LVM says. None: nothing against it.
@@ -236,11 +227,8 @@ fn claimed(
     if by.is_empty() || ours.is_none_or(|made| made.uuid != *uuid) {
         return Decision::Refuse(Reason::InUse(by.to_vec()));
     }
-    if let Some(wanted) = wish.fs.filter(|wanted| wanted != fs) {
-        return Decision::Refuse(Reason::WrongType {
-            found: fs.to_string(),
-            wanted,
-        });
+    if let Some(reason) = wrong_type(fs.as_str(), wish) {
+        return Decision::Refuse(reason);
     }
     Decision::Mount(Mount {
         fs: *fs,
@@ -264,11 +252,8 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
     if record.new {
         return Decision::Refuse(Reason::NewNotBlank(format!("{fs} {}", found.uuid)));
     }
-    if let Some(wanted) = wish.fs.filter(|wanted| *wanted != fs) {
-        return Decision::Refuse(Reason::WrongType {
-            found: fs.to_string(),
-            wanted,
-        });
+    if let Some(reason) = wrong_type(fs.as_str(), wish) {
+        return Decision::Refuse(reason);
     }
     if let Some(made) = record.made.as_ref().filter(|made| made.uuid != found.uuid) {
         return Decision::Refuse(Reason::Swapped {

@@ -93,7 +93,6 @@ pub fn row(at: &str, fs: &str, options: &str, super_options: &str) -> Row {
 /// Nodes share its group, and lvmlockd says this of its lock.
 pub fn shared(facts: &mut Facts, locks: Locks) {
     volume(facts).lock = Some(LvLock {
-        manager: "sanlock".into(),
         of: Some("a-b".into()),
         args: "1.0.0:70254592".into(),
     });
