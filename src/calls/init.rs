@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use crate::config::Loaded;
 use crate::reply::Reply;
 
@@ -5,8 +7,15 @@ use crate::reply::Reply;
 /// node waits for, so it starts nothing; and a config that cannot be read is only said, since a
 /// failure here would unload the driver while volumes are mounted.
 pub fn run(config: &Loaded) -> Reply {
+    let known = config.or_default();
     let reply = Reply {
-        capabilities: Some(config.or_default().into()),
+        capabilities: Some(json!({
+            "attach": known.attach,
+            "fsGroup": known.fs_group,
+            "requiresFSResize": known.requires_fs_resize,
+            "selinuxRelabel": known.selinux_relabel,
+            "supportsMetrics": known.supports_metrics,
+        })),
         ..Reply::success()
     };
     match &config.problem {

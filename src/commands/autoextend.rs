@@ -9,7 +9,6 @@ use crate::names::Bytes;
 
 const CHECK: &str = "autoextend";
 
-/// Looks at thin pools and snapshots.
 pub fn look_at(checks: &mut Checks, walk: &Walk) {
     let fills_up = |volume: &Volume| is_thin_pool(volume) || is_snapshot(volume);
     if !walk.volumes.iter().any(fills_up) {

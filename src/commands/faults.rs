@@ -9,7 +9,6 @@ use crate::lvm::{self, Fault};
 use crate::mount::is_kubelets;
 use crate::volume::volume_of;
 
-/// Looks at all of it.
 pub fn look_at(checks: &mut Checks, walk: &Walk) {
     look_at_disks(checks, walk);
     look_at_mounts(checks, walk);

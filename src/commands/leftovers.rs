@@ -16,7 +16,6 @@ use crate::mount::{KubeletPath, Table, is_kubelets, mounted_at};
 /// What is younger may belong to a pod that begins or ends just now.
 const YOUNGEST: Duration = Duration::from_secs(600);
 
-/// Looks at the mounts and at the directories for them.
 pub fn look_at(checks: &mut Checks, host: &Host, config: &Config) -> Result<()> {
     let own = kubelet::own_dir();
     let plugin = own.as_deref().and_then(Path::file_name);

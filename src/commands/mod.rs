@@ -39,7 +39,8 @@ use crate::output::Printed;
 /// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
 #[derive(Debug, Parser)]
 #[command(name = pages::NAME, version, max_term_width = 100, after_help = after_help(),
-          after_long_help = after_long_help(), subcommand_help_heading = "Commands for people")]
+          after_long_help = format!("{}\n\n{MORE}", after_help()),
+          subcommand_help_heading = "Commands for people")]
 pub struct People {
     #[command(subcommand)]
     pub tool: Tool,
@@ -56,10 +57,6 @@ fn after_help() -> String {
          [-o fsType=ext4]. --verbose tells each step on standard error.",
     );
     help
-}
-
-fn after_long_help() -> String {
-    format!("{}\n\n{MORE}", after_help())
 }
 
 const MORE: &str = "\
@@ -87,7 +84,6 @@ Files:
   /var/log/pods           the names of pods
 The log is in the journal (`journalctl -t flexvolume-lvm`), unless `log` in config.toml says otherwise.";
 
-/// A command for people.
 #[derive(Debug, Subcommand)]
 pub enum Tool {
     /// Show what LVM, the kernel, the driver and the next mount know of volumes
@@ -180,7 +176,6 @@ impl Tool {
     }
 }
 
-/// Runs a command for people.
 pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
     match tool {
         Tool::Status(asked) => status::run(host, config, asked),

@@ -118,14 +118,12 @@ fn tree(walk: &Walk, volume: &Volume, story: &Story, facts: Option<&Facts>) -> S
         levels.push(what);
     }
     let mut text = String::new();
-    let mut indent = 0_usize;
-    for level in levels {
-        let branch = if indent == 0 { "" } else { "└─ " };
-        let space = indent.saturating_sub(1).saturating_mul(3);
+    let indent = |n: usize| n.saturating_sub(1).saturating_mul(3);
+    for (n, level) in levels.iter().enumerate() {
+        let (space, branch) = (indent(n), if n == 0 { "" } else { "└─ " });
         let _ = writeln!(text, "{:space$}{branch}{level}", "");
-        indent = indent.saturating_add(1);
     }
-    let space = indent.saturating_sub(1).saturating_mul(3);
+    let space = indent(levels.len());
     for (n, place) in line.mounted_at.iter().enumerate() {
         let is_last = n.saturating_add(1) == line.mounted_at.len();
         let branch = if is_last { "└─ " } else { "├─ " };

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backups::{self, PAGE};
 use super::signatures;
-use super::superblock::{ReadAt, ext_backup};
+use super::superblock::{ReadAt, ext_backup, fill};
 use crate::host::{Command, Effect, Host};
 use crate::names::Bytes;
 
@@ -155,28 +154,12 @@ fn look(
         let left = usize::try_from(range.end.saturating_sub(start)).unwrap_or(usize::MAX);
         let length = left.min(buffer.len());
         let chunk = buffer.get_mut(..length).unwrap_or_default();
-        read(device, chunk, start)?;
+        fill(device, chunk, start).map_err(|(offset, error)| Unreadable {
+            offset,
+            error: error.to_string(),
+        })?;
         seen.take(chunk, start, of);
         start = start.saturating_add(length as u64);
-    }
-    Ok(())
-}
-
-/// Fills `into` from `offset`, or says where that ends. The kernel hands out what is good before a
-/// page that cannot be read.
-fn read(device: &impl ReadAt, mut into: &mut [u8], mut offset: u64) -> Result<(), Unreadable> {
-    while !into.is_empty() {
-        let error = match device.read_at(into, offset) {
-            Ok(0) => "the device ends here".to_owned(),
-            Ok(length) => {
-                into = into.get_mut(length..).unwrap_or_default();
-                offset = offset.saturating_add(length as u64);
-                continue;
-            }
-            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-            Err(e) => e.to_string(),
-        };
-        return Err(Unreadable { offset, error });
     }
     Ok(())
 }

@@ -74,8 +74,12 @@ pub fn read_primary(device: &impl ReadAt) -> io::Result<Option<Superblock>> {
     let readers: [(u64, Reader); 3] = [(PRIMARY_EXT, ext), (0, xfs), (64 << 10, btrfs)];
     for (offset, reader) in readers {
         let mut bytes = [0; LONGEST];
-        let length = read_up_to(device, &mut bytes, offset)?;
-        let found = reader(&Fields(&bytes), offset).filter(|_| length == LONGEST);
+        match fill(device, &mut bytes, offset) {
+            Err((_, e)) if e.kind() != ErrorKind::UnexpectedEof => return Err(e),
+            Err(_) => continue,
+            Ok(()) => {}
+        }
+        let found = reader(&Fields(&bytes), offset);
         if found.is_some() {
             return Ok(found);
         }
@@ -91,17 +95,25 @@ pub fn ext_backup(bytes: &[u8], offset: u64) -> Option<Superblock> {
 
 type Reader = fn(&Fields, u64) -> Option<Superblock>;
 
-fn read_up_to(device: &impl ReadAt, into: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut done = 0_usize;
-    while let Some(rest) = into.get_mut(done..).filter(|rest| !rest.is_empty()) {
-        match device.read_at(rest, offset.saturating_add(done as u64)) {
-            Ok(0) => break,
-            Ok(length) => done = done.saturating_add(length),
+/// Fills `into` from `offset`, or says where that ends. The kernel hands out what is good before a
+/// page that cannot be read.
+pub fn fill(
+    device: &impl ReadAt,
+    mut into: &mut [u8],
+    mut offset: u64,
+) -> Result<(), (u64, io::Error)> {
+    while !into.is_empty() {
+        match device.read_at(into, offset) {
+            Ok(0) => return Err((offset, ErrorKind::UnexpectedEof.into())),
+            Ok(length) => {
+                into = into.get_mut(length..).unwrap_or_default();
+                offset = offset.saturating_add(length as u64);
+            }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
+            Err(e) => return Err((offset, e)),
         }
     }
-    Ok(done)
+    Ok(())
 }
 
 fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {

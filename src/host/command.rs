@@ -215,11 +215,9 @@ impl fmt::Display for ToolError {
                  name its directory in `tool_dirs` of config.toml"
             ),
             Self::Spawn { tool, .. } => write!(f, "starting {tool}"),
-            Self::Failed { line, code, stderr } if stderr.is_empty() => {
-                write!(f, "`{line}` failed with exit code {code}")
-            }
             Self::Failed { line, code, stderr } => {
-                write!(f, "`{line}` failed with exit code {code}: {stderr}")
+                let colon = if stderr.is_empty() { "" } else { ": " };
+                write!(f, "`{line}` failed with exit code {code}{colon}{stderr}")
             }
             Self::TimedOut {
                 line,
@@ -227,20 +225,17 @@ impl fmt::Display for ToolError {
                 effect,
                 stuck,
             } => {
+                let (limit, unfinished) = (limit.as_secs(), unfinished(effect));
                 write!(
                     f,
-                    "`{line}` did not end within {} s and was stopped{}",
-                    limit.as_secs(),
-                    unfinished(effect)
+                    "`{line}` did not end within {limit} s and was stopped{unfinished}"
                 )?;
-                match stuck {
-                    Some(pid) => write!(
-                        f,
-                        "; process {pid} does not even die of SIGKILL, so it waits in the kernel \
-                         for a device: see `cat /proc/{pid}/stack` and the kernel's log"
-                    ),
-                    None => Ok(()),
-                }
+                let Some(pid) = stuck else { return Ok(()) };
+                write!(
+                    f,
+                    "; process {pid} does not even die of SIGKILL, so it waits in the kernel for a \
+                     device: see `cat /proc/{pid}/stack` and the kernel's log"
+                )
             }
             Self::Stopped { line, effect } => write!(
                 f,

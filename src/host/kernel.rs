@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use nix::fcntl::OFlag;
 use nix::libc::{ESTALE, O_EXCL};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::stat::{major, minor};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
 
@@ -245,24 +244,12 @@ impl Kernel<'_> {
 
     /// Waits this long, or until the driver is told to stop. Returns whether it has been.
     pub fn pause(&self, most: Duration) -> bool {
-        // poll(2) counts in milliseconds: rounded down, the last one would be spent spinning.
-        const ROUND_UP: Duration = Duration::from_micros(999);
         let started = Instant::now();
-        // Without a descriptor for it, a signal still interrupts the wait.
-        let mut woken: Vec<PollFd> = self
-            .signals
-            .watch()
-            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
-            .into_iter()
-            .collect();
         // The end of a child wakes as well, also of one that ended before; the rest is waited for.
         while !self.signals.stopping()
             && let Some(left) = most.checked_sub(started.elapsed())
-        {
-            let timeout = PollTimeout::try_from(left.saturating_add(ROUND_UP));
-            let _ = poll(&mut woken, timeout.unwrap_or(PollTimeout::MAX));
-            self.signals.drain();
-        }
+            && self.signals.wait(std::iter::empty(), Some(left)).is_ok()
+        {}
         self.signals.stopping()
     }
 }

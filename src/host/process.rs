@@ -7,7 +7,6 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
@@ -57,52 +56,46 @@ impl<'a> Processes<'a> {
         std::env::join_paths(&self.directories).unwrap_or_default()
     }
 
-    fn spawn(&self, command: &Command) -> Result<Child, ToolError> {
-        let tool = command.tool_name();
-        let spawn_error = |source| ToolError::Spawn { tool, source };
-        let path = match &command.program {
-            Program::Myself(_) => PathBuf::from("/proc/self/exe"),
-            Program::Driver(path) => path.clone(),
+    fn path(&self, program: &Program) -> Result<PathBuf, ToolError> {
+        match program {
+            Program::Myself(_) => Ok(PathBuf::from("/proc/self/exe")),
+            Program::Driver(path) => Ok(path.clone()),
             Program::Tool(tool) => self.find(tool).ok_or_else(|| ToolError::Missing {
                 tool,
                 directories: self.search_path().to_string_lossy().into_owned(),
-            })?,
-        };
-        let stdin = match &command.stdin {
-            Some(file) => Stdio::from(file.try_clone().map_err(spawn_error)?),
-            None => Stdio::null(),
-        };
-        let mut child = start(&path, command);
-        if matches!(command.program, Program::Driver(_)) {
+            }),
+        }
+    }
+
+    /// The one place that makes a child process.
+    #[allow(clippy::disallowed_methods)]
+    fn spawn(&self, path: &Path, command: &Command) -> io::Result<Child> {
+        let mut child = std::process::Command::new(path);
+        if let Program::Myself(work) = &command.program {
+            child.arg(work);
+        }
+        if let Program::Driver(_) = &command.program {
             // What counts is the config beside it, not that of this process.
             child.env_remove(FILE_VARIABLE);
         }
+        if let Some(file) = &command.stdin {
+            child.stdin(file.try_clone()?);
+        } else {
+            child.stdin(Stdio::null());
+        }
         child
+            .args(&command.args)
             .env("PATH", self.search_path())
-            .stdin(stdin)
+            // The words of messages are compared; and LVM would warn on stderr of the descriptors
+            // that kubelet leaks to us.
+            .env("LC_ALL", "C")
+            .env("LVM_SUPPRESS_FD_WARNINGS", "1")
+            .current_dir("/")
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
-            .map_err(spawn_error)
     }
-}
-
-/// The one place that makes a child process.
-#[allow(clippy::disallowed_methods)]
-fn start(path: &Path, command: &Command) -> std::process::Command {
-    let mut child = std::process::Command::new(path);
-    if let Program::Myself(work) = &command.program {
-        child.arg(work);
-    }
-    child
-        .args(&command.args)
-        // The words of messages are compared; and LVM would warn on stderr of the descriptors
-        // that kubelet leaks to us.
-        .env("LC_ALL", "C")
-        .env("LVM_SUPPRESS_FD_WARNINGS", "1")
-        .current_dir("/")
-        .process_group(0)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    child
 }
 
 impl Tools for Processes<'_> {
@@ -122,12 +115,14 @@ impl Tools for Processes<'_> {
             tool: command.tool_name(),
             source,
         };
+        let path = self.path(&command.program)?;
         // Before the child is there, so that its end cannot come unnoticed.
         self.signals.watch().map_err(spawn_error)?;
-        let mut watched = Watched::new(self.spawn(command)?, self.signals).map_err(spawn_error)?;
+        let child = self.spawn(&path, command).map_err(spawn_error)?;
+        let mut watched = Watched::new(child, self.signals).map_err(spawn_error)?;
         let started = Instant::now();
         let mut wait = |limit| {
-            let end = watched.wait(started.checked_add(limit), Watch::Stop);
+            let end = watched.wait(started.checked_add(limit), true);
             end.map_err(spawn_error)
         };
         let mut quiet = command.limit;
@@ -194,12 +189,6 @@ enum End {
     Flooded,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Watch {
-    Stop,
-    ExitOnly,
-}
-
 struct Watched<'a> {
     child: Child,
     signals: &'a Signals,
@@ -215,24 +204,22 @@ impl<'a> Watched<'a> {
             stdout: Vec::new(),
             stderr: Vec::new(),
         };
-        for fd in [watched.out_fd(), watched.err_fd()].into_iter().flatten() {
+        for fd in watched.pipes() {
             fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         }
         Ok(watched)
     }
 
-    fn out_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.child.stdout.as_ref().map(AsFd::as_fd)
+    fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let stdout = self.child.stdout.iter().map(AsFd::as_fd);
+        stdout.chain(self.child.stderr.iter().map(AsFd::as_fd))
     }
 
-    fn err_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.child.stderr.as_ref().map(AsFd::as_fd)
-    }
-
-    /// Waits until the child exits, the deadline passes (none: no limit) or a stop is asked for.
+    /// Waits until the child exits, the deadline passes (none: no limit) or, if it `may_stop`, a
+    /// stop is asked for.
     ///
     /// A child's own children may keep the pipes open: what counts is that the child has exited.
-    fn wait(&mut self, deadline: Option<Instant>, watch: Watch) -> io::Result<End> {
+    fn wait(&mut self, deadline: Option<Instant>, may_stop: bool) -> io::Result<End> {
         loop {
             if !self.read_pipes()? {
                 return Ok(End::Flooded);
@@ -245,34 +232,14 @@ impl<'a> Watched<'a> {
                 }
                 return Ok(End::Exited(status));
             }
-            if watch == Watch::Stop && self.signals.stopping() {
+            if may_stop && self.signals.stopping() {
                 return Ok(End::Stopping);
             }
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return Ok(End::Deadline);
             }
-            self.poll(left)?;
-        }
-    }
-
-    fn poll(&self, left: Option<Duration>) -> io::Result<()> {
-        let timeout = left.map_or(PollTimeout::NONE, |left| {
-            // Rounded up, so that the last millisecond is slept and not spun.
-            let millis = left.as_millis().saturating_add(1);
-            PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
-        });
-        let mut fds: Vec<PollFd> = [Some(self.signals.watch()?), self.out_fd(), self.err_fd()]
-            .into_iter()
-            .flatten()
-            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
-            .collect();
-        match poll(&mut fds, timeout) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => {
-                self.signals.drain();
-                Ok(())
-            }
-            Err(errno) => Err(errno.into()),
+            self.signals.wait(self.pipes(), left)?;
         }
     }
 
@@ -318,7 +285,7 @@ impl<'a> Watched<'a> {
             let _ = killpg(Pid::from_raw(pid), signal);
             let deadline = Instant::now().checked_add(grace);
             loop {
-                match self.wait(deadline, Watch::ExitOnly) {
+                match self.wait(deadline, false) {
                     Ok(End::Exited(_)) | Err(_) => return None,
                     Ok(End::Deadline | End::Stopping) => break,
                     // It still prints: throw that away and go on waiting. What prints without a

@@ -1,10 +1,14 @@
 use std::cell::OnceCell;
 use std::io::{self, Read};
+use std::iter::once;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 /// Turns the signals that matter into something that poll(2) can wait for.
@@ -47,10 +51,27 @@ impl Signals {
         Ok(self.wake.get_or_init(|| wake).as_fd())
     }
 
-    pub fn drain(&self) {
+    /// Waits until a signal comes, or one of these can be read; at most so long, None: without end.
+    pub fn wait<'a>(
+        &'a self,
+        others: impl Iterator<Item = BorrowedFd<'a>>,
+        most: Option<Duration>,
+    ) -> io::Result<()> {
+        let timeout = most.map_or(PollTimeout::NONE, |most| {
+            // Rounded up, so that the last millisecond is slept and not spun.
+            let millis = most.as_millis().saturating_add(1);
+            PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
+        });
+        let all = once(self.watch()?).chain(others);
+        let mut all: Vec<PollFd> = all.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        match poll(&mut all, timeout) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
         let mut sink = [0; 64];
         while let Some(mut wake) = self.wake.get()
             && matches!(wake.read(&mut sink), Ok(n) if n > 0)
         {}
+        Ok(())
     }
 }

@@ -19,7 +19,6 @@ use crate::output::tell;
 use layout::Layout;
 use plugin::Plugin;
 
-/// Where the driver goes.
 #[derive(Debug, Args)]
 pub struct Where {
     /// kubelet's --volume-plugin-dir
@@ -37,7 +36,6 @@ pub struct Where {
     pub prefix: PathBuf,
 }
 
-/// What to install, and how.
 #[derive(Debug, Args)]
 pub struct Install {
     #[command(flatten)]

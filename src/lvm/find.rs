@@ -22,10 +22,6 @@ pub enum Found {
     NoGroup,
 }
 
-fn asking(host: &Host, tool: &'static str, fields: &str) -> Command {
-    ask(tool, fields, host.limits.query)
-}
-
 /// Asks LVM for one volume, by name.
 ///
 /// "There is none" is never read from a message, whose words and place differ between versions of
@@ -58,7 +54,7 @@ fn look_for(host: &Host, id: &LvId) -> Result<Found, ToolError> {
 }
 
 fn ask_for(host: &Host, id: &LvId) -> Result<Found, ToolError> {
-    let command = asking(host, "lvs", LV_FIELDS).operand(id.to_string());
+    let command = ask("lvs", LV_FIELDS, host.limits.query).operand(id.to_string());
     match read(host, &command, Report::volumes) {
         Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
             Some(volume) => Ok(Found::Volume(Box::new(volume))),
@@ -69,7 +65,7 @@ fn ask_for(host: &Host, id: &LvId) -> Result<Found, ToolError> {
         },
         Err(error @ ToolError::Failed { code: FAILED, .. }) => {
             let lv = id.lv().as_str();
-            let command = asking(host, "lvs", "lv_name").operand(id.vg().as_str());
+            let command = ask("lvs", "lv_name", host.limits.query).operand(id.vg().as_str());
             match read(host, &command, |r| r.has("lv", "lv_name", lv)) {
                 Ok(false) => Ok(Found::NoVolume),
                 Err(_) if is_unknown(host, id.vg()) => Ok(Found::NoGroup),
@@ -97,7 +93,9 @@ fn was_overlooked(host: &Host, vg: &VgName) -> bool {
 
 fn is_listed(host: &Host, vg: &VgName, more: &[&str]) -> Result<bool, ToolError> {
     let all = ["--readonly", "--foreign", "--shared"];
-    let command = asking(host, "vgs", "vg_name").args(all).args(more);
+    let command = ask("vgs", "vg_name", host.limits.query)
+        .args(all)
+        .args(more);
     read(host, &command, |r| r.has("vg", "vg_name", vg.as_str()))
 }
 
@@ -105,7 +103,7 @@ fn is_listed(host: &Host, vg: &VgName, more: &[&str]) -> Result<bool, ToolError>
 /// the kernel used it. LVM waits for a command that is still at work, so this is not about one.
 pub fn has_unused_table(host: &Host, id: &LvId) -> Result<bool> {
     const FIELD: &str = "lv_inactive_table";
-    let command = asking(host, "lvs", FIELD).operand(id.to_string());
+    let command = ask("lvs", FIELD, host.limits.query).operand(id.to_string());
     let parse = |report: Report| {
         let rows = report.rows("lv")?;
         let row = rows.first().ok_or("no line for it")?;
@@ -117,22 +115,30 @@ pub fn has_unused_table(host: &Host, id: &LvId) -> Result<bool> {
 }
 
 pub fn tagged(host: &Host, tag: &str) -> Result<Vec<Volume>> {
-    let command = asking(host, "lvs", LV_FIELDS).operand(format!("@{tag}"));
+    let command = ask("lvs", LV_FIELDS, host.limits.query).operand(format!("@{tag}"));
     read(host, &command, Report::volumes)
         .map_err(|error| explain(host, None, error))
         .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
 }
 
 pub fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
-    read(host, &asking(host, "lvs", LV_FIELDS), Report::volumes)
-        .map_err(|error| explain(host, None, error))
-        .context("asking LVM for all volumes")
+    read(
+        host,
+        &ask("lvs", LV_FIELDS, host.limits.query),
+        Report::volumes,
+    )
+    .map_err(|error| explain(host, None, error))
+    .context("asking LVM for all volumes")
 }
 
 pub fn all_groups(host: &Host) -> Result<Vec<Group>> {
-    read(host, &asking(host, "vgs", VG_FIELDS), Report::groups)
-        .map_err(|error| explain(host, None, error))
-        .context("asking LVM for all groups")
+    read(
+        host,
+        &ask("vgs", VG_FIELDS, host.limits.query),
+        Report::groups,
+    )
+    .map_err(|error| explain(host, None, error))
+    .context("asking LVM for all groups")
 }
 
 pub struct Disk {
@@ -184,7 +190,7 @@ pub fn disks(host: &Host, sight: Sight) -> Result<Vec<Disk>> {
 
 /// One volume group. None: LVM says that there is no such group.
 pub fn find_group(host: &Host, vg: &VgName) -> Result<Option<Group>> {
-    let command = asking(host, "vgs", VG_FIELDS).operand(vg.to_string());
+    let command = ask("vgs", VG_FIELDS, host.limits.query).operand(vg.to_string());
     match read(host, &command, Report::groups) {
         Ok(groups) => Ok(groups.into_iter().find(|group| group.name == vg.as_str())),
         Err(ToolError::Failed { code: FAILED, .. }) if is_unknown(host, vg) => Ok(None),

@@ -8,8 +8,7 @@ use serde::Deserialize;
 
 use super::record::Record;
 use crate::host::{Command, Host, ToolError};
-use crate::names::Bytes;
-use crate::names::{LvId, LvName, VgName};
+use crate::names::{Bytes, LvId, LvName, VgName};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Volume {

@@ -3,8 +3,7 @@ use std::time::Duration;
 use anyhow::Error;
 
 use super::shared::{any_obstacle, obstacle};
-use crate::host::holders;
-use crate::host::{Effect, Host, ToolError};
+use crate::host::{Effect, Host, ToolError, holders};
 use crate::names::VgName;
 
 /// How long LVM is asked for what keeps this node from a group.

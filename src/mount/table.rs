@@ -1,6 +1,4 @@
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -96,25 +94,22 @@ fn has_option(options: &str, wanted: &str) -> bool {
     options.split(',').any(|option| option == wanted)
 }
 
-/// Undoes the kernel's `\ooo` escapes of space, tab, newline and backslash.
+/// Undoes the kernel's escapes. Source: Linux' `fs/proc_namespace.c`; that of `\` has to be the last.
 fn unescape(field: &str) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let escaped = after
-            .first_chunk::<3>()
-            .filter(|_| byte == b'\\')
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        if let Some(escaped) = escaped {
-            bytes.push(escaped);
-            rest = after.get(3..).unwrap_or_default();
-        } else {
-            bytes.push(byte);
-            rest = after;
+    const ESCAPED: [(&str, &str); 5] = [
+        (r"\040", " "),
+        (r"\011", "\t"),
+        (r"\012", "\n"),
+        (r"\043", "#"),
+        (r"\134", r"\"),
+    ];
+    let mut text = field.to_owned();
+    if field.contains('\\') {
+        for (escape, character) in ESCAPED {
+            text = text.replace(escape, character);
         }
     }
-    PathBuf::from(OsString::from_vec(bytes))
+    PathBuf::from(text)
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

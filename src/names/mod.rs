@@ -171,20 +171,10 @@ impl LvId {
     ///
     /// Source: dmsetup(8) `splitname`, lvm(8) "VALID NAMES".
     pub fn from_dm_name(name: &str) -> Option<Self> {
-        let mut vg = String::with_capacity(name.len());
-        let mut rest = name.chars();
-        let lv = loop {
-            match rest.next()? {
-                '-' if rest.as_str().starts_with('-') => {
-                    rest.next();
-                    vg.push('-');
-                }
-                // A single one separates.
-                '-' => break rest.as_str(),
-                c => vg.push(c),
-            }
-        };
-        let lv = lv.replace("--", "-");
+        // A single hyphen separates; no name holds a slash.
+        let folded = name.replace("--", "/");
+        let (vg, lv) = folded.split_once('-')?;
+        let [vg, lv] = [vg, lv].map(|name| name.replace('/', "-"));
         let id = Self::new(VgName::parse(&vg).ok()?, LvName::parse(&lv).ok()?).ok()?;
         // Only one way of writing it is right: this also drops a single hyphen in the second part.
         (id.dm_name() == name).then_some(id)

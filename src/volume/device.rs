@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 use crate::host::{DeviceNumber, Kernel};
-use crate::names::Bytes;
-use crate::names::LvId;
+use crate::names::{Bytes, LvId};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
 
-use crate::host::holders;
 use crate::host::trust::require_roots;
-use crate::host::{Aloud, Kernel, Lock};
+use crate::host::{Aloud, Kernel, Lock, holders};
 use crate::lvm::Volume;
 use crate::volume::Device;
 

@@ -275,11 +275,9 @@ impl Reason {
                     Family::Xfs => "xfs_repair -n",
                     Family::Btrfs => "btrfs check",
                 };
-                let device = id.device();
                 format!(
                     "blkid finds {fs} on {id}, but no valid superblock is there; left as it is. See \
-                     what its own check says (`{check} {}`), and repair or restore it",
-                    device.display()
+                     what its own check says (`{check} {device}`), and repair or restore it"
                 )
             }
             Self::NewNotBlank(what) => format!(
@@ -316,32 +314,24 @@ impl Reason {
 }
 
 fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {
-    let Some(Holder {
-        host,
-        name,
-        silent,
-        every,
-        dead_after,
-    }) = holder
-    else {
-        return format!(
-            "{id} is active on another node, and only one can have it. It is free when its pods \
-             there have ended; if it has none, run `lvchange -an {id}` there"
-        );
+    let free = format!(
+        "It is free when its pods there have ended; if it has none, run `lvchange -an {id}` there"
+    );
+    let Some(holder) = holder else {
+        return format!("{id} is active on another node, and only one can have it. {free}");
     };
+    let (host, name) = (holder.host, &holder.name);
     let held =
         format!("{id} is held by another node, host {host} ({name}), and only one can have it");
-    if *silent <= every.saturating_mul(2) {
-        return format!(
-            "{held}. It is free when its pods there have ended; if it has none, run `lvchange -an \
-             {id}` there"
-        );
+    let (silent, dead_after) = (holder.silent, holder.dead_after);
+    if silent <= holder.every.saturating_mul(2) {
+        return format!("{held}. {free}");
     }
     format!(
         "{held}. That node gave its last sign of life {silent} s ago: after {dead_after} s \
          sanlock takes it for dead, and the volume can be had here (in {} s). Nothing has to be \
          done, and the lock cannot safely be had earlier",
-        dead_after.saturating_sub(*silent)
+        dead_after.saturating_sub(silent)
     )
 }
 

@@ -4,7 +4,6 @@
 //! Bad input is in `hostile/`.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-mod doctor;
 mod log;
 mod people;
 #[path = "../support/mod.rs"]
@@ -73,8 +72,8 @@ fn init_needs_no_config_and_says_all_five_capabilities() {
         let text = String::from_utf8(output.unwrap().stdout).unwrap();
         assert_eq!(
             text,
-            "{\"status\":\"Success\",\"capabilities\":{\"attach\":true,\"selinuxRelabel\":true,\
-             \"supportsMetrics\":false,\"fsGroup\":true,\"requiresFSResize\":true}}\n"
+            "{\"status\":\"Success\",\"capabilities\":{\"attach\":true,\"fsGroup\":true,\
+             \"requiresFSResize\":true,\"selinuxRelabel\":true,\"supportsMetrics\":false}}\n"
         );
     }
 }

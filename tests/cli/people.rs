@@ -223,8 +223,7 @@ fn metrics_and_alert_rules_are_what_prometheus_reads() {
     let lvs = LVS_ROW.replace(r#""lv_layout":"linear""#, r#""lv_layout":"thin,pool""#);
     let lvs = lvs.replace(r#""data_percent":"""#, r#""data_percent":"97.5""#);
     machine.tool("lvs", &format!("{lvs} vg data"));
-    let group =
-        r#"{"vg_name":"vg","vg_size":"64","vg_free":"8","vg_missing_pv_count":"0","vg_shared":""}"#;
+    let group = r#"{"vg_name":"vg","vg_size":"64","vg_free":"8","vg_missing_pv_count":"0"}"#;
     machine.tool(
         "vgs",
         &format!("echo '{{\"report\":[{{\"vg\":[{group}]}}]}}'"),

@@ -23,10 +23,8 @@ const LIMIT: Duration = Duration::from_secs(5);
 pub struct Kubelet {
     /// What to call it in a message.
     name: String,
-    plugin_dir: Option<PathBuf>,
-    root_dir: Option<PathBuf>,
-    node_name: Option<String>,
-    static_pods: Option<PathBuf>,
+    /// By its command line or config file, or by default.
+    told: CommandLine,
     controller_attaches: bool,
     version: Option<String>,
 }
@@ -48,25 +46,23 @@ pub fn running(host: &Host) -> Vec<Kubelet> {
         if !is_kubelet || exe.is_some() && exe == exe_of(parent_in(&read("stat"))) {
             continue;
         }
-        let told = CommandLine::parse(&line);
-        let file = told.config.map(|file| kernel.read(Path::new(&file)));
+        let mut told = CommandLine::parse(&line);
+        let file = told
+            .config
+            .as_ref()
+            .map(|file| kernel.read(Path::new(file)));
         let file = file.and_then(Result::ok).unwrap_or_default();
         let in_file = |key: &str| value_in(&file, key).map(str::to_owned);
         // k3s hides its arguments.
-        let or_default = |told: Option<String>, default: &str| {
-            let default = (program == "kubelet").then(|| default.to_owned());
-            told.or(default).map(PathBuf::from)
-        };
-        let plugin_dir = told.plugin_dir.or_else(|| in_file("volumePluginDir"));
-        let static_pods = told.static_pods.or_else(|| in_file("staticPodPath"));
+        let default = |dir: &str| (program == "kubelet").then(|| dir.to_owned());
+        told.plugin_dir = told.plugin_dir.or_else(|| in_file("volumePluginDir"));
+        told.plugin_dir = told.plugin_dir.or_else(|| default(PLUGIN_DIR));
+        told.root_dir = told.root_dir.or_else(|| default(ROOT_DIR));
+        told.static_pods = told.static_pods.or_else(|| in_file("staticPodPath"));
         found.push(Kubelet {
             name: format!("{program} (pid {pid})"),
-            plugin_dir: or_default(plugin_dir, PLUGIN_DIR),
-            root_dir: or_default(told.root_dir, ROOT_DIR),
-            node_name: told.node_name,
-            static_pods: static_pods.map(PathBuf::from),
-            controller_attaches: in_file("enableControllerAttachDetach").as_deref()
-                != Some("false"),
+            told,
+            controller_attaches: value_in(&file, "enableControllerAttachDetach") != Some("false"),
             version: exe.and_then(|exe| version(host, &process, exe)),
         });
     }
@@ -126,27 +122,26 @@ impl Kubelet {
     ) -> Vec<String> {
         let mut lines = Vec::new();
         let shown = &self.name;
-        if let (Some(looks_in), Some(plugin_dir)) = (&self.plugin_dir, plugin_dir)
-            && looks_in != plugin_dir
+        if let (Some(looks_in), Some(plugin_dir)) = (&self.told.plugin_dir, plugin_dir)
+            && Path::new(looks_in) != plugin_dir
         {
-            let (looks_in, plugin_dir) = (looks_in.display(), plugin_dir.display());
+            let plugin_dir = plugin_dir.display();
             lines.push(format!(
                 "{shown} looks for drivers in {looks_in}, not in {plugin_dir}: install with \
                  --plugin-dir {looks_in}"
             ));
         }
-        if let Some(root) = &self.root_dir
-            && !config.kubelet_dirs.contains(root)
+        if let Some(root) = &self.told.root_dir
+            && !config.kubelet_dirs.iter().any(|dir| dir == Path::new(root))
         {
             lines.push(format!(
-                "{shown} runs with --root-dir {}, which `kubelet_dirs` in config.toml does not \
-                 name",
-                root.display()
+                "{shown} runs with --root-dir {root}, which `kubelet_dirs` in config.toml does not \
+                 name"
             ));
         }
         let name = config.node_name.clone();
         let name = name.unwrap_or_else(|| kernel.host_name());
-        if let Some(told) = self.node_name.as_ref().filter(|told| **told != name) {
+        if let Some(told) = self.told.node_name.as_ref().filter(|told| **told != name) {
             lines.push(format!(
                 "{shown} runs with --hostname-override {told}: set `node_name` in config.toml to \
                  that, not {name}"
@@ -189,10 +184,8 @@ impl Kubelet {
     /// Why kube-controller-manager on this host cannot call the driver in `plugin_dir`, if it is a
     /// static pod of this kubelet.
     pub fn fault_of_controller(&self, kernel: &Kernel, plugin_dir: &Path) -> Option<String> {
-        let file = self
-            .static_pods
-            .as_ref()?
-            .join("kube-controller-manager.yaml");
+        let pods = Path::new(self.told.static_pods.as_ref()?);
+        let file = pods.join("kube-controller-manager.yaml");
         let manifest = kernel.read(&file).ok()?;
         if !self.controller_attaches || controller_sees(&manifest, plugin_dir) {
             return None;
