@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::lvm::{self, Locks};
 use crate::mount::Table;
 use crate::names::LvId;
-use crate::volume::{Device, is_swap, lock};
+use crate::volume::{Device, lock, swaps};
 
 /// Deactivates the volumes that kubelet knows by this name, as [`release`] does.
 pub fn release_named(host: &Host, config: &Config, name: &str, asked: bool) -> Result<()> {
@@ -119,5 +119,5 @@ fn is_used(host: &Host, id: &LvId) -> Result<bool> {
     let mounts = Table::read(kernel)?;
     let mounted = !mounts.of_device(kernel, device.number).is_empty();
     let held = !device.holders(kernel).unwrap_or_default().is_empty();
-    Ok(mounted || held || is_swap(kernel, device.number))
+    Ok(mounted || held || swaps(kernel).contains(&device.number))
 }

@@ -11,7 +11,8 @@ use crate::lvm::Volume;
 use crate::names::{FsType, LvId};
 use crate::options::Options;
 use crate::volume::{
-    Content, Decision, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Purpose, Tables, Wish, lock,
+    Content, Decision, Device, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Purpose, Tables,
+    Wish, lock,
 };
 
 /// How long sanlock is asked which node has a volume: its disk may hang.
@@ -23,6 +24,8 @@ pub struct Ask<'a> {
     pub read_only: bool,
     /// How long a call that works on the volume is waited for.
     pub patience: Duration,
+    /// Its device, where the kernel was asked just now.
+    pub device: Option<&'a Device>,
     /// All volumes, where LVM has listed them just now.
     pub all: &'a [Volume],
     /// The kernel's tables, where they were read just now.
@@ -55,7 +58,11 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
         purpose: Purpose::Filesystem,
         ..job.wish(None)
     };
-    let mut seen = job.look(None);
+    let device = match ask.device {
+        Some(device) => Ok(Some(device.clone())),
+        None => Device::find(host.kernel, id),
+    };
+    let mut seen = job.look_at(device, None);
     seen.tables = ask.tables;
     let lock = match &seen.facts.device {
         Some(device) => Some(lock::hold(host.kernel, device, ask.patience)?),

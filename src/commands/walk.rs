@@ -140,6 +140,7 @@ impl<'a> Walk<'a> {
     /// more: a list must not take long, and what is mounted needs no reading.
     pub fn see(&self, id: &LvId, ask: Ask, longest: Duration) -> Result<Seen> {
         let ask = Ask {
+            device: self.devices.get(id),
             all: &self.volumes,
             tables: Some(&self.tables),
             unread: self.started.elapsed() > longest,

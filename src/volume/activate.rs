@@ -65,9 +65,14 @@ impl<'a> Job<'a> {
 
     /// A look at the volume, for a call that names `dir`.
     pub fn look(&self, dir: Option<&'a Path>) -> Look<'a> {
+        self.look_at(Device::find(self.host.kernel, &self.options.id), dir)
+    }
+
+    /// The same where the kernel was asked for the device before.
+    pub fn look_at(&self, device: Result<Option<Device>>, dir: Option<&'a Path>) -> Look<'a> {
         let name = self.options.volume_name.as_deref();
         let call = dir.map(|dir| (dir, name));
-        Look::at(self.host, self.config, &self.options.id, call)
+        Look::at(self.host, self.config, &self.options.id, device, call)
     }
 
     /// The device of the volume, made active if it is not, and created if the config allows that.

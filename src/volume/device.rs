@@ -134,15 +134,15 @@ pub fn is_in_kernel(kernel: &Kernel, id: &LvId) -> bool {
     })
 }
 
-/// Whether the host swaps on the device with this number.
-pub fn is_swap(kernel: &Kernel, number: DeviceNumber) -> bool {
+/// The devices that the host swaps on.
+pub fn swaps(kernel: &Kernel) -> Vec<DeviceNumber> {
     // Columns: Filename Type Size Used Priority, below a line of titles; see proc(5).
     let swaps = kernel.read(Path::new("/proc/swaps")).unwrap_or_default();
-    swaps
-        .lines()
-        .skip(1)
+    let paths = swaps.lines().skip(1);
+    paths
         .filter_map(|line| line.split_whitespace().next())
-        .any(|path| matches!(kernel.device_number(Path::new(path)), Ok(Some(n)) if n == number))
+        .filter_map(|path| kernel.device_number(Path::new(path)).ok()?)
+        .collect()
 }
 
 /// The loop devices over block devices, with what each is over. They claim nothing, and so are

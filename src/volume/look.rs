@@ -25,6 +25,7 @@ use crate::names::{Bytes, LvId};
 pub struct Tables {
     pub mounts: Table,
     loops: Vec<(String, DeviceNumber)>,
+    swaps: Vec<DeviceNumber>,
 }
 
 impl Tables {
@@ -32,6 +33,7 @@ impl Tables {
         Ok(Self {
             mounts: Table::read(kernel)?,
             loops: loops_over_devices(kernel).context("looking for loop devices")?,
+            swaps: device::swaps(kernel),
         })
     }
 }
@@ -49,16 +51,17 @@ pub struct Look<'a> {
 }
 
 impl<'a> Look<'a> {
-    /// Looks whether the volume is active, which the kernel tells.
+    /// Begins with the device, which the kernel has if the volume is active.
     pub fn at(
         host: &'a Host<'a>,
         config: &'a Config,
         id: &LvId,
+        device: Result<Option<Device>>,
         call: Option<(&'a Path, Option<&'a str>)>,
     ) -> Self {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let mut facts = Facts::of(id, now.as_secs());
-        match Device::find(host.kernel, id) {
+        match device {
             Ok(device) => facts.device = device,
             Err(error) => facts.not_its_device = Some(format!("{error:#}")),
         }
@@ -118,7 +121,7 @@ impl<'a> Look<'a> {
             });
         let mut uses = Uses {
             mounts: mounts.collect(),
-            swap: device::is_swap(kernel, device.number),
+            swap: tables.swaps.contains(&device.number),
             holders: device
                 .holders(kernel)
                 .with_context(|| format!("looking for devices on top of {}", device.id))?,

@@ -19,7 +19,7 @@ pub use activate::{Job, ensure_not_suspended};
 pub use carry_out::bring_up;
 pub use decide::of_locks;
 pub use decision::{Decision, Grow, Level, Purpose, Wish};
-pub use device::{Device, is_swap, volume_of};
+pub use device::{Device, swaps, volume_of};
 pub use doubt::Doubt;
 pub use facts::{Content, Elsewhere, Facts, Lvm, Pool};
 pub use in_use::require_same;
