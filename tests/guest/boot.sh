@@ -125,33 +125,52 @@ guest() {
     done
 }
 
-# shared [CASE…]: two guests at once. The tests run here, and tell the guests what to do.
+# shared [CASE…]: the tests run here, and tell two guests that share a disk what to do; or, if there are
+# many, two such pairs. One node of a pair waits while the other one works.
 shared() {
-    local SUITE='' FILES='' MACHINE=uml tests here=$DIR/shared
+    local SUITE='' FILES='' MACHINE=uml tests all other=() pid=
     need_guest
     need_lockd
     tests=$(artifact --test shared)
     [ -n "$tests" ] || die "the tests for two nodes did not build"
+    mapfile -t all < <("$tests" --list "$@" | sed -n 's/: test$//p')
+    if [ ${#all[@]} -ge 10 ]; then
+        # As long as the others together.
+        mapfile -t other < <(printf '%s\n' "${all[@]}" | grep -E '^(kills|moves)::')
+        mapfile -t all < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${other[@]}")")
+        two_nodes shared-2 "$tests" "${other[@]}" &
+        pid=$!
+    fi
+    two_nodes shared-1 "$tests" "${all[@]}"
+    [ -z "$pid" ] || wait "$pid"
+    cat "$DIR"/shared-?*.log > "$DIR/shared.log"
+    count shared "$DIR/shared.log"
+}
+
+# two_nodes NAME TESTS TEST…: runs tests on two nodes with a disk of their own.
+two_nodes() {
+    local name=$1 tests=$2 here=$DIR/$1
+    shift 2
     mkdir "$here"
     install "$DRIVER" "$here/lvm"
-    on_two_nodes "$here" shared.log mem=1G "$tests" "$@" ||
-        once_more shared "$DIR/shared.log" on_two_nodes "$here" shared-2.log mem=1G "$tests" --exact ||
-        failed shared
-    cat "$DIR/shared-2.log" >> "$DIR/shared.log" 2> /dev/null || true
-    count shared "$DIR/shared.log"
+    on_two_nodes "$here" "$name.log" mem=1G "$tests" --exact "$@" ||
+        once_more shared "$DIR/$name.log" on_two_nodes "$here" "$name-again.log" mem=1G "$tests" --exact ||
+        failed "$name"
 }
 
 # on_two_nodes DIR LOG OPTIONS [NAME=VALUE…] TESTS ARGUMENT…: runs tests, which boot two guests with
 # these options of user-mode Linux. The guests end when the tests do.
 on_two_nodes() {
-    local here=$1 log=$2 options=$3 disk=/dev/shm/${DIR##*/} status=0
+    local here=$1 log=$2 options=$3 disk=/dev/shm/${DIR##*/}-${2%.log} status=0
     shift 3
-    say "two nodes on one disk"
+    say "two nodes on one disk: ${log%.log}"
     # In memory: its leases are made of many small writes.
     ln -sfn "$disk" "$here/disk"
-    logged "$DIR/$log" as_root timeout --kill-after=10 "$GUEST_LIMIT" env FLEXVOLUME_LVM_SHARED="$here" \
+    # By whole lines: another pair prints too.
+    as_root timeout --kill-after=10 "$GUEST_LIMIT" env FLEXVOLUME_LVM_SHARED="$here" \
         FLEXVOLUME_LVM_LOCKD="$LOCKD" FLEXVOLUME_LVM_UML="$options" FLEXVOLUME_LVM_SEED="$SEED" \
-        ${FULL:+FLEXVOLUME_LVM_FULL=1} "$@" --test-threads=1 || {
+        ${FULL:+FLEXVOLUME_LVM_FULL=1} "$@" --test-threads=1 2>&1 |
+        tee "$DIR/$log" | sed -u "s/^/${log%.log}: /" || {
         status=1
         tail -n 20 "$here"/[ab]/printed
     }
