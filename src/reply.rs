@@ -11,8 +11,9 @@ use serde_json::Value;
 const LONGEST: usize = 2048;
 
 /// The three words that kubelet knows; any other is a failure too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub enum Status {
+    #[default]
     Success,
     /// Not done; `message` says why and what to do.
     Failure,
@@ -21,7 +22,7 @@ pub enum Status {
     NotSupported,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Reply {
     pub status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,15 +42,12 @@ impl Reply {
     fn of(status: Status) -> Self {
         Self {
             status,
-            message: None,
-            device: None,
-            attached: None,
-            capabilities: None,
+            ..Self::default()
         }
     }
 
     pub fn success() -> Self {
-        Self::of(Status::Success)
+        Self::default()
     }
 
     pub fn device(device: &Path) -> Self {

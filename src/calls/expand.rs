@@ -3,7 +3,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::release::give_up;
-use crate::config::{Config, Loaded};
+use crate::config::Loaded;
 use crate::fs::grow;
 use crate::host::Host;
 use crate::lvm;
@@ -26,20 +26,14 @@ pub fn run(
     dir: &Path,
     size: Bytes,
 ) -> Result<Reply> {
-    let config = config.require()?;
-    let grown = grow_all(host, config, options, dir, size);
-    give_up(host, config, &options.id);
+    let job = Job::new(host, config.require()?, options);
+    let grown = grow_all(&job, dir, size);
+    give_up(&job);
     grown
 }
 
-fn grow_all(
-    host: &Host,
-    config: &Config,
-    options: &Options,
-    dir: &Path,
-    size: Bytes,
-) -> Result<Reply> {
-    let job = Job::new(host, config, options);
+fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
+    let host = job.host;
     let device = job.ensure_active()?;
     let (device, lock) = job.hold_active(device)?;
     let wish = Wish {

@@ -10,7 +10,7 @@ use crate::host::Host;
 use crate::lvm::{self, Locks};
 use crate::mount::Table;
 use crate::names::LvId;
-use crate::volume::{Device, lock, swaps};
+use crate::volume::{Device, Job, lock, swaps};
 
 /// Deactivates the volumes that kubelet knows by this name, as [`release`] does.
 pub fn release_named(host: &Host, config: &Config, name: &str, asked: bool) -> Result<()> {
@@ -22,9 +22,10 @@ pub fn release_named(host: &Host, config: &Config, name: &str, asked: bool) -> R
 
 /// Gives a volume of a shared group back that could not be brought up here, since its pod may go to
 /// another node. While another call works on it, it stays.
-pub fn give_up(host: &Host, config: &Config, id: &LvId) {
-    if let Err(error) = release(host, config, id, false, Duration::ZERO) {
-        host.log.about("left-active", &format!("{error:#}"));
+pub fn give_up(job: &Job) {
+    let id = &job.options.id;
+    if let Err(error) = release(job.host, job.config, id, false, Duration::ZERO) {
+        job.host.log.about("left-active", &format!("{error:#}"));
     }
 }
 

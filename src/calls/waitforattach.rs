@@ -15,7 +15,7 @@ pub fn run(host: &Host, config: &Loaded, word: &str, options: &Options) -> Resul
         require_same(host, options, word, &device)?;
         Ok(device)
     });
-    let device = device.inspect_err(|_| give_up(host, job.config, &options.id))?;
+    let device = device.inspect_err(|_| give_up(&job))?;
     job.note_name(&device);
     Ok(Reply::device(&device.path))
 }

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::fs::File;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -134,38 +133,22 @@ pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64) -> Examination {
     ranges.extend(backups::places(size, &between));
     let mut buffer = vec![0; CHUNK];
     for range in ranges {
-        if let Err(unreadable) = look(device, range, (size, lv_time), &mut buffer, &mut seen) {
-            seen.unreadable = Some(unreadable);
-            break;
+        for start in range.clone().step_by(CHUNK) {
+            let left = usize::try_from(range.end.saturating_sub(start)).unwrap_or(usize::MAX);
+            let chunk = buffer.get_mut(..left.min(CHUNK)).unwrap_or_default();
+            if let Err((offset, error)) = fill(device, chunk, start) {
+                let error = error.to_string();
+                seen.unreadable = Some(Unreadable { offset, error });
+                return seen;
+            }
+            seen.take(chunk, start, size, lv_time);
         }
     }
     seen
 }
 
-fn look(
-    device: &impl ReadAt,
-    range: Range<u64>,
-    of: (u64, u64),
-    buffer: &mut [u8],
-    seen: &mut Examination,
-) -> Result<(), Unreadable> {
-    let mut start = range.start;
-    while start < range.end {
-        let left = usize::try_from(range.end.saturating_sub(start)).unwrap_or(usize::MAX);
-        let length = left.min(buffer.len());
-        let chunk = buffer.get_mut(..length).unwrap_or_default();
-        fill(device, chunk, start).map_err(|(offset, error)| Unreadable {
-            offset,
-            error: error.to_string(),
-        })?;
-        seen.take(chunk, start, of);
-        start = start.saturating_add(length as u64);
-    }
-    Ok(())
-}
-
 impl Examination {
-    fn take(&mut self, chunk: &[u8], start: u64, (size, lv_time): (u64, u64)) {
+    fn take(&mut self, chunk: &[u8], start: u64, size: u64, lv_time: u64) {
         const ZERO: [u8; SECTOR] = [0; SECTOR];
         for (index, sector) in chunk.chunks(SECTOR).enumerate() {
             if ZERO.starts_with(sector) {

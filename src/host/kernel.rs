@@ -29,14 +29,12 @@ impl fmt::Display for DeviceNumber {
 
 /// A lock that is held. It ends when this and every child that got [`Lock::file`] are gone.
 #[derive(Debug)]
-pub struct Lock {
-    held: Arc<File>,
-}
+pub struct Lock(Arc<File>);
 
 impl Lock {
     /// The lock file, to be handed to a writer as its standard input.
     pub fn file(&self) -> Arc<File> {
-        Arc::clone(&self.held)
+        Arc::clone(&self.0)
     }
 }
 
@@ -234,9 +232,7 @@ impl Kernel<'_> {
         // std's lock is flock(2), and closing the last descriptor is what unlocks: a child that
         // still works under the lock keeps it.
         match file.try_lock() {
-            Ok(()) => Ok(Some(Lock {
-                held: Arc::new(file),
-            })),
+            Ok(()) => Ok(Some(Lock(Arc::new(file)))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(e)) => Err(e),
         }

@@ -94,16 +94,9 @@ impl DriverDir {
         }
     }
 
-    pub fn names(&self) -> [&Path; 6] {
-        let [staged, config, original] = self.staged_names();
-        [
-            &self.exe,
-            &self.config,
-            &self.original,
-            staged,
-            config,
-            original,
-        ]
+    pub fn names(&self) -> Vec<&Path> {
+        let whole: [&Path; 3] = [&self.exe, &self.config, &self.original];
+        [whole, self.staged_names()].concat()
     }
 
     fn staged_names(&self) -> [&Path; 3] {

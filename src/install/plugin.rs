@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::mount;
+use crate::mount::KubeletPath;
 
 /// The driver's name as pods say it, `<vendor>/<driver>`.
 ///
@@ -23,16 +23,12 @@ impl Plugin {
 
     /// Whether a mount there is a volume of this driver, for a pod or for the whole node.
     pub fn is_mounted_at(&self, path: &Path) -> bool {
-        let ends_with =
-            |dir: Option<&Path>, name: &Path| dir.is_some_and(|dir| dir.ends_with(name));
+        let ends_with = |dir: Option<&Path>, name| dir.is_some_and(|dir| dir.ends_with(name));
         let dir = path.parent();
-        match mount::KubeletPath::of(path) {
-            mount::KubeletPath::Global => ends_with(
-                dir.and_then(Path::parent),
-                &Path::new(&self.vendor).join(&self.driver),
-            ),
-            mount::KubeletPath::Pod { .. } => ends_with(dir, Path::new(&self.directory())),
-            mount::KubeletPath::SubPath | mount::KubeletPath::Other => false,
+        match KubeletPath::of(path) {
+            KubeletPath::Global => ends_with(dir.and_then(Path::parent), self.to_string()),
+            KubeletPath::Pod { .. } => ends_with(dir, self.directory()),
+            KubeletPath::SubPath | KubeletPath::Other => false,
         }
     }
 }

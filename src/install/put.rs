@@ -35,9 +35,7 @@ pub fn put(host: &Host, layout: &Layout, driver: &[u8], attach: Attach) -> Resul
     let done = put_whole(host, layout, driver, attach);
     // Whatever went wrong, nothing half-made stays.
     let cleaned = layout.clean();
-    let report = done?;
-    cleaned?;
-    Ok(report)
+    done.and_then(|report| cleaned.map(|()| report))
 }
 
 /// The order is: config, copy of the driver before, driver. An interruption leaves one driver whole,

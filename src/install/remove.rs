@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::layout::Layout;
 use super::put::{config_text, is_original};
@@ -112,14 +112,10 @@ fn require_no_mounts(host: &Host, layout: &Layout) -> Result<()> {
             layout.uninstall()
         );
     }
-    let own = Path::new("/proc/self/mountinfo");
-    let own = host
-        .kernel
-        .read(own)
-        .context("reading /proc/self/mountinfo")?;
     // Process 1 sees the host's mounts, also when this one has a namespace of its own.
     let first = host.kernel.read(Path::new("/proc/1/mountinfo"));
-    let tables = [own, first.unwrap_or_default()].map(|text| Table::parse(&text));
+    let first = Table::parse(&first.unwrap_or_default());
+    let tables = [Table::read(host.kernel)?, first];
     let rows = tables.iter().flat_map(Table::rows);
     let mut mounted: Vec<String> = rows
         .filter(|row| layout.plugin.is_mounted_at(&row.mount_point))

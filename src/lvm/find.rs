@@ -92,10 +92,8 @@ fn was_overlooked(host: &Host, vg: &VgName) -> bool {
 }
 
 fn is_listed(host: &Host, vg: &VgName, more: &[&str]) -> Result<bool, ToolError> {
-    let all = ["--readonly", "--foreign", "--shared"];
-    let command = ask("vgs", "vg_name", host.limits.query)
-        .args(all)
-        .args(more);
+    let all = ["--readonly", "--foreign", "--shared"].iter().chain(more);
+    let command = ask("vgs", "vg_name", host.limits.query).args(all);
     read(host, &command, |r| r.has("vg", "vg_name", vg.as_str()))
 }
 
@@ -122,23 +120,17 @@ pub fn tagged(host: &Host, tag: &str) -> Result<Vec<Volume>> {
 }
 
 pub fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
-    read(
-        host,
-        &ask("lvs", LV_FIELDS, host.limits.query),
-        Report::volumes,
-    )
-    .map_err(|error| explain(host, None, error))
-    .context("asking LVM for all volumes")
+    let command = ask("lvs", LV_FIELDS, host.limits.query);
+    read(host, &command, Report::volumes)
+        .map_err(|error| explain(host, None, error))
+        .context("asking LVM for all volumes")
 }
 
 pub fn all_groups(host: &Host) -> Result<Vec<Group>> {
-    read(
-        host,
-        &ask("vgs", VG_FIELDS, host.limits.query),
-        Report::groups,
-    )
-    .map_err(|error| explain(host, None, error))
-    .context("asking LVM for all groups")
+    let command = ask("vgs", VG_FIELDS, host.limits.query);
+    read(host, &command, Report::groups)
+        .map_err(|error| explain(host, None, error))
+        .context("asking LVM for all groups")
 }
 
 pub struct Disk {

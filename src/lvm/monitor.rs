@@ -44,13 +44,9 @@ pub fn monitors(host: &Host) -> Result<Vec<Monitor>, ToolError> {
                 "not monitored" => Some(false),
                 _ => None,
             };
-            let own = text(&row, "lv_profile")?;
-            let profile = if own.is_empty() {
-                text(&row, "vg_profile")?
-            } else {
-                own
-            };
-            rows.push((id, is_watched, profile.to_owned()));
+            let profiles = [text(&row, "lv_profile")?, text(&row, "vg_profile")?];
+            let its = profiles.into_iter().find(|name| !name.is_empty());
+            rows.push((id, is_watched, its.unwrap_or_default().to_owned()));
         }
         Ok(rows)
     };

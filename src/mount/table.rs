@@ -167,17 +167,11 @@ impl Table {
 /// This asks for two ids and reads no table, so it costs the same with 10 mounts and with 5000. It
 /// never asks the mounted filesystem, so a dead one cannot hang it.
 pub fn mounted_at(kernel: &Kernel, path: &Path) -> Result<Option<u64>> {
+    use io::ErrorKind::{NotADirectory, NotFound};
     let looking = || format!("looking at {}", path.display());
     let id = match kernel.mount_id(path) {
         Ok(id) => id,
-        Err(e)
-            if matches!(
-                e.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
-            return Ok(None);
-        }
+        Err(e) if matches!(e.kind(), NotFound | NotADirectory) => return Ok(None),
         Err(e) => return Err(e).with_context(looking),
     };
     let Some(parent) = path.parent() else {
