@@ -286,12 +286,7 @@ fn a_plugin_directory_that_anybody_may_write_is_named() {
     let exe = node.exe();
     let dir = exe.ancestors().nth(2).unwrap();
     fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
-    let (found, code) = node.findings("plugin-directory");
-    assert!(found.len() == 1 && code != 0, "{found:?}");
-    assert!(
-        found[0]["finding"].as_str().unwrap().contains("chmod"),
-        "{found:?}"
-    );
+    node.is_ill("plugin-directory", "", "");
 }
 
 #[test]

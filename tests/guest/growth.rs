@@ -63,10 +63,10 @@ fn a_volume_that_was_reduced_below_its_filesystem_is_refused() {
         let careless = ["--fs", "ignore", "-f", "-L", "304m"];
         let from = if help.contains("--fs ") { 0 } else { 2 };
         group.lv("lvreduce", &careless[from..], fs);
-        let before = volume.sectors_written();
+        let before = writes(&volume.device());
         let words = ["the volume was reduced", "lvextend --size 335544320b"];
         node.mount_fails(&volume, &words);
-        assert_eq!(volume.sectors_written(), before, "{fs}");
+        assert_eq!(writes(&volume.device()), before, "{fs}");
         group.lv("lvextend", &["-L", "320m"], fs);
         let dir = node.up("pod", &volume);
         assert_eq!(read(&dir.join("page")), "kept");

@@ -11,7 +11,7 @@ fn refused_to_pods(node: &Node, volume: &Volume, reason: &str) {
     let global = precreated(node.global_dir(volume));
     // What is mounted is written to by the host itself, now and then.
     let is_mounted = mounts().iter().any(|mount| mount.source == volume.device());
-    let written = || (!is_mounted).then(|| volume.sectors_written());
+    let written = || (!is_mounted).then(|| writes(&volume.device()));
     let seen = || (Snapshot::take(node.kubelet_dir()), written());
     let before = seen();
     let device = volume.device();

@@ -156,12 +156,12 @@ impl Node {
     /// Neither `mount` nor `mountdevice` takes the volume, and each says why in these words.
     /// Nothing is changed, and nothing written to the volume.
     pub fn refuses_volume(&self, volume: &Volume, words: &[&str]) {
-        let before = volume.sectors_written();
+        let before = writes(&volume.device());
         self.mount_fails(volume, words);
         let global = precreated(self.global_dir(volume));
         let (device, json) = (volume.device(), volume.json());
         self.fails(&["mountdevice", text(&global), &device, &json], words);
-        assert_eq!(volume.sectors_written(), before, "{words:?}");
+        assert_eq!(writes(&volume.device()), before, "{words:?}");
     }
 
     /// Calls the driver and expects a failure that says why in these words. Quicker than `fails`

@@ -1,7 +1,6 @@
 //! A volume as a pod's manifest names it, and the options that kubelet makes of that.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use crate::prelude::*;
 
@@ -54,15 +53,6 @@ impl Volume {
 
     pub fn device(&self) -> String {
         device(&self.vg, &self.lv)
-    }
-
-    /// How many sectors have been written to the volume since it became active.
-    pub fn sectors_written(&self) -> u64 {
-        let link = std::fs::canonicalize(self.device()).unwrap();
-        let name = link.file_name().unwrap().to_str().unwrap();
-        let stat = crate::read(Path::new(&format!("/sys/class/block/{name}/stat")));
-        // The seventh number. Source: the kernel's Documentation/block/stat.rst.
-        stat.split_whitespace().nth(6).unwrap().parse().unwrap()
     }
 
     pub fn json(&self) -> String {

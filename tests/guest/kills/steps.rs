@@ -109,10 +109,15 @@ impl Steps {
 
     /// What the next call is to do.
     pub fn plan(&self, plan: &str) {
-        for (name, text) in [("count", "0\n"), ("ran", ""), ("trace", ""), ("plan", plan)] {
+        let plan = format!("{plan}\n");
+        for (name, text) in [
+            ("count", "0\n"),
+            ("ran", ""),
+            ("trace", ""),
+            ("plan", &plan),
+        ] {
             fs::write(self.dir.join(name), text).unwrap();
         }
-        fs::write(self.dir.join("plan"), format!("{plan}\n")).unwrap();
     }
 
     fn read(&self, name: &str) -> String {
