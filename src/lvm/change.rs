@@ -111,9 +111,7 @@ pub fn extend(host: &Host, volume: &Volume, size: Bytes) -> Result<()> {
         .args(["--size".to_owned(), format!("{}b", size.get())])
         .operand(id.to_string());
     run(host, &command, vg).with_context(|| {
-        let Volume {
-            size: now, free, ..
-        } = volume;
+        let (now, free) = (volume.size, volume.free);
         let advice = if volume.is_thick_origin() {
             format!(
                 ": it has a snapshot, and LVM grows it only without one while it is in use; `lvs -o \

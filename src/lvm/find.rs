@@ -29,7 +29,11 @@ pub enum Found {
 /// succeeds and lacks the volume. Any other failure is an error: a volume that cannot be seen just
 /// now must never count as absent.
 pub fn find(host: &Host, id: &LvId) -> Result<Found> {
-    look_for(host, id)
+    let found = match ask_for(host, id) {
+        Ok(Found::NoGroup) if was_overlooked(host, id.vg()) => ask_for(host, id),
+        found => found,
+    };
+    found
         .map_err(|error| explain(host, Some(id.vg()), error))
         .with_context(|| format!("asking LVM for {id}"))
 }
@@ -43,13 +47,6 @@ pub fn lock_of(host: &Host, volume: &Volume) -> Option<LvLock> {
     match find(host, &pool) {
         Ok(Found::Volume(pool)) => pool.lock,
         _ => None,
-    }
-}
-
-fn look_for(host: &Host, id: &LvId) -> Result<Found, ToolError> {
-    match ask_for(host, id) {
-        Ok(Found::NoGroup) if was_overlooked(host, id.vg()) => ask_for(host, id),
-        found => found,
     }
 }
 

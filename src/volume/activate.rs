@@ -90,11 +90,8 @@ impl<'a> Job<'a> {
         for _ in 0..TRIES {
             let mut seen = self.look(None);
             let decision = seen.settle(&wish)?;
-            match (
-                decision,
-                seen.facts.device.clone(),
-                seen.facts.volume().cloned(),
-            ) {
+            let (device, volume) = (seen.facts.device.clone(), seen.facts.volume().cloned());
+            match (decision, device, volume) {
                 (Decision::Ready, Some(device), _) => return Ok(device),
                 // lvcreate activates it.
                 (Decision::Create(size), ..) => create(self, size)?,
@@ -183,11 +180,7 @@ impl<'a> Job<'a> {
     /// and a repeated `unmount` get that name and nothing else, and need it only when they are to
     /// deactivate: if the config says so, or nodes share the group. What fails here is only logged.
     pub fn note_name(&self, device: &Device) {
-        let Self {
-            host,
-            config,
-            options,
-        } = *self;
+        let (host, config, options) = (self.host, self.config, self.options);
         let may_be = config.deactivate || lvm::has_lvmlockd(host);
         if options.volume_name.is_none() || !may_be {
             return;

@@ -366,12 +366,20 @@ fn the_journal_is_asked_for_this_drivers_lines_alone() {
 #[test]
 fn what_is_watched_is_drawn_again_until_it_is_enough() {
     let machine = Machine::new();
-    let report = r#"echo run >> $TOP/runs; echo '{"report":[{"lv":[],"vg":[]}]}'"#;
+    let report = r#"echo '{"report":[{"lv":[],"vg":[]}]}'"#;
     machine.tool("lvs", report);
     machine.tool("vgs", report);
-    let mut watching = machine.under(&[], &["status", "--watch"]).spawn().unwrap();
-    let runs = || fs::read_to_string(machine.path("runs")).unwrap_or_default();
-    eventually("the second drawing", || runs().lines().count() >= 4);
+    let drawn = machine.path("drawn");
+    let mut watching = machine.under(&[], &["status", "--watch"]);
+    watching.stdout(fs::File::create(&drawn).unwrap());
+    let mut watching = watching.spawn().unwrap();
+    let drawings = || {
+        fs::read_to_string(&drawn)
+            .unwrap()
+            .matches("LVM shows")
+            .count()
+    };
+    eventually("the second drawing", || drawings() >= 2);
     let pid = nix::unistd::Pid::from_raw(watching.id().try_into().unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     assert!(watching.wait().unwrap().success());

@@ -113,11 +113,7 @@ fn what_is_mounted_from_a_disk_that_fails_is_named() {
         node.is_ill("filesystem-errors", &data, "end the volume's pods");
         disk.fail_wholly();
         node.is_ill("mounts", &data, "pvs -a");
-        let (said, code) = node.says(&["status", "pod"]);
-        assert!(
-            said.contains("LVM does not know it any more") && code == 1,
-            "{said}"
-        );
+        node.prints(&["status", "pod"], "LVM does not know it any more", 1);
         node.down("pod", &volume);
         disk.heal();
         assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
@@ -303,11 +299,7 @@ fn a_node_without_faults_has_the_exit_code_zero_and_one_with_warnings_three() {
         "lvchange",
         &["-qq", "--addtag", "flexvolume.making=ext4", "graded/data"],
     );
-    let (said, code) = node.says(&["doctor"]);
-    assert!(
-        said.contains("mkfs.ext4 was not seen to end") && code == 3,
-        "{said}"
-    );
+    let said = node.prints(&["doctor"], "mkfs.ext4 was not seen to end", 3);
     assert!(said.contains("  run: "), "{said}");
     run("mkfs.ext4", &["-q", &volume.device()]);
     group.lv("lvchange", &["--deltag", "flexvolume.making=ext4"], "data");

@@ -120,15 +120,17 @@ impl Node {
         (String::from_utf8(text).unwrap(), code)
     }
 
+    /// Runs a command for people, which must print these words and end with this code.
+    pub fn prints(&self, args: &[&str], words: &str, code: i32) -> String {
+        let (said, is) = self.says(args);
+        assert!(said.contains(words) && is == code, "{args:?}: {is} {said}");
+        said
+    }
+
     /// Runs a command for people, which must refuse with these words.
     pub fn refuses_by_hand(&self, args: &[&str], words: &str) {
-        let output = assert_cmd::Command::new(self.exe())
-            .args(args)
-            .output()
-            .unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "{args:?}");
-        assert!(stderr.contains(words), "{args:?}: no {words:?} in {stderr}");
+        let (said, code) = self.says(args);
+        assert!(code != 0 && said.contains(words), "{args:?}: {code} {said}");
     }
 
     /// Calls the driver and expects success.

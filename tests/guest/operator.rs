@@ -11,15 +11,13 @@ fn a_permission_is_for_what_it_names_and_only_where_a_mount_asks_for_it() {
     let (group, volume) = Group::with_data("permits");
     let allow = ["allow-format", "permits/data", "--yes"];
     // Blank: nothing needs to be given up, and nothing is.
-    let (said, code) = node.says(&allow);
-    assert!(said.contains("in any case") && code == 0, "{said}");
+    node.prints(&allow, "in any case", 0);
     assert_eq!(group.tags("data"), "");
     // Raw data: it is named first, and nobody is there to answer.
     put(&volume.device(), 0, b"raw");
     node.refuses_by_hand(&allow[..2], "data at byte 0");
     assert_eq!(group.tags("data"), "");
-    let (said, _) = node.says(&allow);
-    assert!(said.contains("Given up: data at byte 0"), "{said}");
+    node.prints(&allow, "Given up: data at byte 0", 0);
     // Something else is there by now.
     put(&volume.device(), 0, &[0; 8]);
     put(&volume.device(), 1024, b"other");
@@ -27,8 +25,7 @@ fn a_permission_is_for_what_it_names_and_only_where_a_mount_asks_for_it() {
     node.by_hand(&allow);
     node.up("pod", &volume);
     group.assert_recorded("data", "ext4");
-    let (said, code) = node.says(&allow);
-    assert!(said.contains("is mounted at") && code == 1, "{said}");
+    node.prints(&allow, "is mounted at", 1);
 }
 
 #[test]
@@ -88,15 +85,10 @@ fn check_tells_what_the_next_mount_does_and_changes_nothing() {
         ("nope", &[], "there is no logical volume", 1),
     ] {
         let id = format!("checked/{lv}");
-        let (said, is) = node.says(&[&["check", &id], args].concat());
-        assert!(
-            said.contains(words) && is == code,
-            "{lv} {args:?}: {is} {said}"
-        );
+        node.prints(&[&["check", &id], args].concat(), words, code);
     }
-    let (said, code) = node.says(&["check", "checked"]);
     let count = "3 would mount, 1 would be refused, 1 not active";
-    assert!(said.contains(count) && code == 1, "{said}");
+    node.prints(&["check", "checked"], count, 1);
     let (said, _) = node.says(&["check", "checked", "--json"]);
     for words in ["\"would_mount\": 3", "\"reason\": \"doubts\""] {
         assert!(said.contains(words), "{said}");
@@ -116,14 +108,9 @@ fn check_waits_for_a_call_that_works_on_the_volume() {
     node.up("pod", &volume);
     node.down("pod", &volume);
     let call = holds(&format!("/run/flexvolume-lvm/{uuid}.lock"));
-    let (said, code) = node.says(&["check", "worked/data"]);
-    assert!(
-        said.contains("has been held for 10 s by") && code == 1,
-        "{said}"
-    );
+    node.prints(&["check", "worked/data"], "has been held for 10 s by", 1);
     drop(call);
-    let (said, code) = node.says(&["check", "worked/data"]);
-    assert!(said.contains("mount ext4") && code == 0, "{said}");
+    node.prints(&["check", "worked/data"], "mount ext4", 0);
 }
 
 #[test]
