@@ -16,7 +16,7 @@ use crate::names::nearest;
 use crate::output::Printed;
 use crate::{calls, child, exit_code, guarded, logged, note_panics, run};
 
-/// The exit code of a command line that is wrong.
+/// The exit code of a command line that is wrong, and of one that is root's.
 const USAGE: u8 = 2;
 
 /// Does what `args` (all of argv) ask for.
@@ -132,7 +132,7 @@ fn people(args: &[OsString]) -> Printed {
         }
     };
     if tool.needs_root() && !nix::unistd::geteuid().is_root() {
-        return Printed::failure("not root: LVM answers root only; use sudo\n".to_owned(), 1);
+        return Printed::failure("not root: LVM answers root only; use sudo\n".to_owned(), USAGE);
     }
     let answer = with_host(args, Aloud::on_a_terminal(false), |host, config| {
         commands::run(&tool, host, config)

@@ -71,7 +71,7 @@ Examples:
 Exit codes:
   0  done; a call-out: Success, Not supported, or any answer to a call that holds a secret
   1  it failed; `check`: a volume would not mount; `doctor`: a pod would fail
-  2  the command line is wrong
+  2  the command line is wrong, or only root may do that
   3  `doctor`: warnings only
 
 Environment:
@@ -169,6 +169,7 @@ impl Tool {
             self,
             Self::Status(_)
                 | Self::Check(_)
+                | Self::Doctor { .. }
                 | Self::Metrics { .. }
                 | Self::Adopt { .. }
                 | Self::AllowFormat { .. }
