@@ -132,7 +132,10 @@ fn people(args: &[OsString]) -> Printed {
         }
     };
     if tool.needs_root() && !nix::unistd::geteuid().is_root() {
-        return Printed::failure("not root: LVM answers root only; use sudo\n".to_owned(), USAGE);
+        return Printed::failure(
+            "not root: LVM answers root only; use sudo\n".to_owned(),
+            USAGE,
+        );
     }
     let answer = with_host(args, Aloud::on_a_terminal(false), |host, config| {
         commands::run(&tool, host, config)

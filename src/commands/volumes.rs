@@ -51,8 +51,9 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
             Ok(verdict) if verdict.is_hosts() => {
                 checks.warning("next-mount", verdict.line()).on(id);
             }
-            // Nothing is wrong with a volume that another node uses.
-            Ok(verdict) if verdict.reason == Some("held-elsewhere") => {}
+            // Nothing is wrong with a volume that another node uses, and errors are named already.
+            Ok(verdict)
+                if matches!(verdict.reason, Some("held-elsewhere" | "filesystem-failed")) => {}
             Ok(verdict) if verdict.message.is_some() => {
                 let finding = format!("the next mount is refused: {}", verdict.line());
                 checks.failed("next-mount", finding).on(id);

@@ -2,11 +2,10 @@
 //! kernel's tables are read once, and what a person named is found among them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use nix::libc::EIO;
 
 use super::pods::{Pods, uid_of};
 use super::verdict::{Ask, Seen, Verdict, look};
@@ -104,27 +103,12 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Whether the kernel met errors in its filesystem since that was mounted or checked: ext counts
-    /// them, and an xfs that has shut down answers nothing.
+    /// Whether the kernel met errors in its filesystem.
     pub fn has_failed(&self, volume: &Volume) -> bool {
-        let Some(device) = self.device(volume) else {
-            return false;
-        };
-        let Some(row) = self.mounts(device.number).first().copied() else {
-            return false;
-        };
-        let kernel = self.host.kernel;
-        let link = kernel.link(Path::new(&format!("/sys/dev/block/{}", device.number)));
-        let name = link
-            .ok()
-            .and_then(|link| link.file_name().map(PathBuf::from));
-        let count = name.map(|name| Path::new("/sys/fs/ext4").join(name).join("errors_count"));
-        let count = count.and_then(|count| kernel.read(&count).ok());
-        let is_dead = || {
-            let answer = kernel.metadata(&row.mount_point);
-            answer.is_err_and(|e| e.raw_os_error() == Some(EIO))
-        };
-        count.map_or_else(is_dead, |count| count.trim() != "0")
+        self.device(volume).is_some_and(|device| {
+            let mounts = self.mounts(device.number);
+            device.failure(self.host.kernel, &mounts).is_some()
+        })
     }
 
     /// Whether all that mounted it asked for it read-only. A filesystem that the kernel made

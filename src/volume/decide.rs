@@ -4,7 +4,9 @@
 
 use super::decision::{Decision, Grow, Level, Mount, Purpose, Wish};
 use super::doubt::Doubt;
-use super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
+use super::facts::{
+    Content, Elsewhere, Facts, Failure, Filesystem, Lvm, Mounted, Pool, There, Uses,
+};
 use super::reason::Reason;
 use super::room::{absent, of_pool, of_size};
 use crate::lvm::{Locks, Volume};
@@ -84,6 +86,8 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
     let from = best(&uses.mounts)?;
     Some(if let Some(reason) = wrong_type(&from.fs_type, wish) {
         Decision::Refuse(reason)
+    } else if let Some(failure) = uses.failure.filter(|failure| is_harmed(*failure, wish)) {
+        Decision::Refuse(Reason::FilesystemFailed(from.mount_point.clone(), failure))
     } else if writes_through(from, wish) {
         Decision::Refuse(Reason::MountedReadOnly(from.mount_point.clone()))
     } else {
@@ -96,12 +100,19 @@ fn keep(row: &Row, wish: &Wish) -> Decision {
     if let Some(reason) = wrong_type(&row.fs_type, wish) {
         return Decision::Refuse(reason);
     }
-    if writes_through(row, wish) {
+    // It was mounted for writing, and is what it was, where the kernel made it read-only later.
+    if row.is_mount_read_only() && writes_through(row, wish) {
         return Decision::Refuse(Reason::ThereReadOnly(row.mount_point.clone()));
     }
     Decision::Keep {
-        read_only: (wish.read_only != row.is_read_only()).then_some(wish.read_only),
+        read_only: (wish.read_only != row.is_mount_read_only()).then_some(wish.read_only),
     }
+}
+
+/// Whether a pod more cannot do what it is to do in a filesystem in which the kernel met an error.
+/// What can still be read may be read, if only to be saved.
+fn is_harmed(failure: Failure, wish: &Wish) -> bool {
+    wish.purpose == Purpose::Filesystem && (failure == Failure::ShutDown || !wish.read_only)
 }
 
 /// Whether a pod is to write through a mount whose filesystem cannot be written.

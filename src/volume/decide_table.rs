@@ -2,7 +2,7 @@
 
 use super::super::decision::{Create, Decision, Grow, Level, Purpose};
 use super::super::doubt::Doubt;
-use super::super::facts::{Content, Lvm, Pool, There};
+use super::super::facts::{Content, Failure, Lvm, Pool, There};
 use super::super::reason::Reason;
 use super::decide;
 use super::sample::*;
@@ -39,6 +39,7 @@ fn each_level_is_looked_at_only_when_it_is_needed() {
 #[rustfmt::skip] // a row is a line
 fn who_uses_it() {
     let pod = || row(POD, "ext4", "rw", "rw");
+    let failed = |failure| Refuse(Reason::FilesystemFailed(POD.into(), failure));
     check(&[
         ("another volume is there", |f, _| uses(f).there = Some(There::Another("x".into())), Refuse(Reason::AnotherIsThere("x".into()))),
         ("there, of the wrong type", |f, _| there(f, "xfs", "rw", "rw"), wrong("xfs", Ext4)),
@@ -46,6 +47,7 @@ fn who_uses_it() {
         ("there and writable, wanted read-only", |f, w| { w.read_only = true; there(f, "ext4", "rw", "rw"); }, Keep { read_only: Some(true) }),
         ("there and read-only, wanted writable", |f, _| there(f, "ext4", "ro", "rw"), Keep { read_only: Some(false) }),
         ("there, its filesystem read-only", |f, _| there(f, "ext4", "ro", "ro"), Refuse(Reason::ThereReadOnly(POD.into()))),
+        ("there, and the kernel made it read-only", |f, _| there(f, "ext4", "rw", "ro"), Keep { read_only: None }),
         ("its name is another volume's", |f, _| uses(f).name_taken = Some(("/g".into(), "x".into())), Refuse(Reason::NameTaken("/g".into(), "x".into()))),
         ("swap", |f, _| uses(f).swap = true, Refuse(Reason::Swap)),
         ("below another device, whatever is on it", |f, _| uses(f).holders = vec!["dm-1".into()], Refuse(Reason::Below(vec!["dm-1".into()]))),
@@ -59,6 +61,10 @@ fn who_uses_it() {
         ("a pod has it, of the wrong type", |f, w| { w.fs = Some(Xfs); mounted(f, POD, "rw", "rw"); }, wrong("ext4", Xfs)),
         ("a pod reads it", |f, _| mounted(f, POD, "ro", "ro"), Refuse(Reason::MountedReadOnly(POD.into()))),
         ("a pod reads it, and another will", |f, w| { w.read_only = true; mounted(f, POD, "ro", "ro"); }, Bind(row(POD, "ext4", "ro", "ro"))),
+        ("a pod has it, and the kernel met errors", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).failure = Some(Failure::Errors); }, failed(Failure::Errors)),
+        ("the kernel made it read-only", |f, _| { mounted(f, POD, "rw", "ro"); uses(f).failure = Some(Failure::Errors); }, failed(Failure::Errors)),
+        ("the kernel met errors, and another will read it", |f, w| { w.read_only = true; mounted(f, POD, "rw", "rw"); uses(f).failure = Some(Failure::Errors); }, Bind(pod())),
+        ("the kernel shut it down", |f, w| { w.read_only = true; mounted(f, POD, "rw", "rw"); uses(f).failure = Some(Failure::ShutDown); }, failed(Failure::ShutDown)),
         ("the global mount comes first", |f, _| { mounted(f, POD, "rw", "rw"); mounted(f, "/var/lib/kubelet/mounts/a", "rw", "rw"); }, Bind(row("/var/lib/kubelet/mounts/a", "ext4", "rw", "rw"))),
         ("a writable one comes first", |f, _| { mounted(f, "/var/lib/kubelet/b", "ro", "rw"); mounted(f, POD, "rw", "rw"); }, Bind(pod())),
     ]);

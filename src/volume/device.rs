@@ -5,8 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use nix::libc::EIO;
 
+use super::facts::Failure;
 use crate::host::{DeviceNumber, Kernel};
+use crate::mount::Row;
 use crate::names::{Bytes, LvId};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +80,32 @@ impl Device {
     /// The device-mapper name of the device that makes every access wait: this one, or one below it.
     pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
         suspended(kernel, &sysfs_path(self.number, ""), DEEPEST)
+    }
+
+    /// What the kernel did when it met an error in its filesystem, which is mounted so. Nothing is
+    /// read from a disk, so that one that hangs holds up nobody.
+    pub fn failure(&self, kernel: &Kernel, mounts: &[&Row]) -> Option<Failure> {
+        let first = mounts.first()?;
+        let is_made_read_only =
+            |row: &&Row| !row.is_mount_read_only() && row.is_filesystem_read_only();
+        if mounts.iter().any(is_made_read_only) {
+            return Some(Failure::Errors);
+        }
+        // Since it was mounted or checked. Not each Linux makes an ext whose journal was aborted
+        // read-only, or shows that in another way.
+        let count = format!("/sys/fs/ext4/dm-{}/errors_count", self.number.minor);
+        let count = first
+            .fs_type
+            .starts_with("ext")
+            .then(|| kernel.read(Path::new(&count)));
+        match count {
+            Some(Ok(count)) => (count.trim() != "0").then_some(Failure::Errors),
+            // Its root is in memory as long as it is mounted.
+            _ => kernel
+                .metadata(&first.mount_point)
+                .is_err_and(|e| e.raw_os_error() == Some(EIO))
+                .then_some(Failure::ShutDown),
+        }
     }
 
     /// The devices built on top of it (LUKS, md, another volume group), by kernel name.

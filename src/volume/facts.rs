@@ -40,6 +40,17 @@ pub struct Uses {
     pub read_only: bool,
     /// The device-mapper name of the device, at or below it, that is suspended.
     pub suspended: Option<String>,
+    /// What became of its mounted filesystem. None: it is well, or nobody needs to know.
+    pub failure: Option<Failure>,
+}
+
+/// What the kernel did when it met an error in a mounted filesystem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// It counted the error, or made the filesystem read-only.
+    Errors,
+    /// It shut the filesystem down: nothing in it can be read or written.
+    ShutDown,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -108,17 +108,15 @@ impl<'a> Look<'a> {
             &own
         };
         let table = &tables.mounts;
-        let mounts = table
-            .of_device(kernel, device.number)
-            .into_iter()
-            .map(|row| {
-                let at = &row.mount_point;
-                Mounted {
-                    row: row.clone(),
-                    kubelets: is_kubelets(at, &self.config.kubelet_dirs),
-                    global: KubeletPath::of(at) == KubeletPath::Global,
-                }
-            });
+        let rows = table.of_device(kernel, device.number);
+        let mounts = rows.iter().map(|row| {
+            let at = &row.mount_point;
+            Mounted {
+                row: (*row).clone(),
+                kubelets: is_kubelets(at, &self.config.kubelet_dirs),
+                global: KubeletPath::of(at) == KubeletPath::Global,
+            }
+        });
         let mut uses = Uses {
             mounts: mounts.collect(),
             swap: tables.swaps.contains(&device.number),
@@ -155,6 +153,9 @@ impl<'a> Look<'a> {
                 let what = in_use::name_of(self.host, row);
                 uses.name_taken = Some((global, format!("{what}, not {}. {advice}", device.id)));
             }
+        }
+        if uses.there.is_none() && uses.suspended.is_none() {
+            uses.failure = device.failure(kernel, &rows);
         }
         Ok(Some(uses))
     }

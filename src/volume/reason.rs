@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::doubt::Doubt;
-use super::facts::Elsewhere;
+use super::facts::{Elsewhere, Failure};
 use crate::fs::Family;
 use crate::host::own_name;
 use crate::lvm::Holder;
@@ -28,6 +28,7 @@ pub enum Reason {
     },
     ThereReadOnly(PathBuf),
     MountedReadOnly(PathBuf),
+    FilesystemFailed(PathBuf, Failure),
     LvmSilent(String),
     Unknown,
     NoGroup,
@@ -142,6 +143,24 @@ impl Reason {
                 "{id} is mounted read-only at {}, so it cannot be written here. {READ_ONLY}",
                 at.display()
             ),
+            Self::FilesystemFailed(at, failure) => {
+                let what = match failure {
+                    Failure::Errors => {
+                        "the kernel met errors in its filesystem (`dmesg`), so no other pod may \
+                         write to it"
+                    }
+                    Failure::ShutDown => {
+                        "the kernel has shut its filesystem down because of an error (`dmesg`), so \
+                         that nothing there can be read or written"
+                    }
+                };
+                format!(
+                    "{id} is mounted at {}, and {what}. When the disk is well, end all pods that use \
+                     it (`{me} status {id}`): unmounted everywhere, it can be mounted anew, and an \
+                     ext filesystem is checked before that",
+                    at.display()
+                )
+            }
             Self::Unknown => format!(
                 "{device} is active, but LVM does not know {id}: its disks are gone or hidden from \
                  LVM (`pvs`, `filter` in lvm.conf)"

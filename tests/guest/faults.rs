@@ -47,8 +47,18 @@ fn what_is_wrong_with_the_host_is_named() {
 #[test]
 fn who_is_not_root_is_told_so_in_one_line() {
     let exe = node("").exe();
-    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", text(&exe)];
-    for args in [&["doctor"][..], &["doctor", "--json"], &["status"], &["check"]] {
+    let nobody = [
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        text(&exe),
+    ];
+    for args in [
+        &["doctor"][..],
+        &["doctor", "--json"],
+        &["status"],
+        &["check"],
+    ] {
         let mut command = assert_cmd::Command::new("setpriv");
         let refused = command.args(nobody).args(args).assert().code(2).stdout("");
         refused.stderr("not root: LVM answers root only; use sudo\n");

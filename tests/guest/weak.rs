@@ -97,6 +97,58 @@ fn a_filesystem_with_errors_is_refused_with_what_its_tool_says() {
 }
 
 #[test]
+fn a_mounted_filesystem_that_has_failed_gets_no_more_writers() {
+    for mode in BOTH_MODES {
+        for (fs, size) in [("ext4", 64), ("xfs", 320), ("btrfs", 128)] {
+            let (node, name) = (Node::new(mode), format!("dying{fs}"));
+            let disk = Disk::new(&name, (size + 8) << 20);
+            let group = Group::on(&format!("{name}-vg"), &[&disk.path()]);
+            let volume = group.linear("data", &format!("{size}m")).fs(fs);
+            let pod = node.up("pod", &volume);
+            write_synced(&pod.join("page"), "kept");
+            node.up("second", &volume);
+            disk.fail(0..size << 20);
+            // What is written stays in memory until it has to be on the disk, and ext meets its
+            // aborted journal when somebody writes again.
+            let file = std::fs::File::create(pod.join("lost"));
+            assert!(file.and_then(|file| file.sync_all()).is_err());
+            eventually("the kernel to notice", || {
+                let _ = std::fs::write(pod.join("again"), "lost");
+                let (said, _) = node.says(&["check", &group.path("data")]);
+                said.contains("REFUSED")
+            });
+            let words = match fs {
+                "xfs" => "has shut its filesystem down",
+                _ => "met errors in its filesystem",
+            };
+            node.mount_fails(&volume, &[words, "is mounted at", "end all pods"]);
+            let reader = volume.clone().read_only();
+            let read = node.mount("reader", &reader);
+            match fs {
+                "xfs" => read.is_failure(&[words]),
+                _ => read.is_success(),
+            }
+            // What stands is no new pod's.
+            for pod in ["pod", "second"] {
+                let dir = node.pod_dir(pod, &volume);
+                node.done(&["mount", text(&dir), &volume.json_for(pod)]);
+            }
+            if mode == Mode::Attach {
+                let (dir, device) = (node.global_dir(&volume), volume.device());
+                node.done(&["mountdevice", text(&dir), &device, &volume.json()]);
+            }
+            disk.heal();
+            for pod in ["pod", "second", "reader"] {
+                node.down(pod, &volume);
+            }
+            node.down_globally(&volume);
+            assert_eq!(crate::read(&node.up("pod", &volume).join("page")), "kept");
+            node.up("second", &volume);
+        }
+    }
+}
+
+#[test]
 fn a_log_is_replayed_with_what_was_synced() {
     let node = Node::new(Mode::MountOnly);
     for (fs, size) in FILESYSTEMS {
