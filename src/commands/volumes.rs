@@ -1,6 +1,7 @@
 //! What `lvm doctor` says of groups and volumes: of every volume that the driver knows, what the next
 //! mount would do.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::findings::Checks;
@@ -9,7 +10,8 @@ use super::walk::Walk;
 use super::{faults, storage};
 use crate::config::Loaded;
 use crate::host::{Host, own_name};
-use crate::lvm::{self, Volume};
+use crate::lvm::{GroupLocks, Volume};
+use crate::names::VgName;
 use crate::volume::{Device, of_locks};
 
 /// How long volumes are looked at.
@@ -28,9 +30,9 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
     look_at_tables(checks, &walk);
     storage::look_at(checks, &walk);
     faults::look_at(checks, &walk);
-    let mut left_out = Vec::new();
+    let (mut left_out, mut locks) = (Vec::new(), BTreeMap::new());
     for volume in &walk.volumes {
-        look_at_volume(checks, &walk, volume);
+        look_at_volume(checks, &walk, volume, &mut locks);
         let record = &volume.record;
         let is_ours = record.made.is_some() || record.making.is_some() || record.new;
         if !is_ours || volume.is_pool() {
@@ -102,7 +104,12 @@ fn look_at_tables(checks: &mut Checks, walk: &Walk) {
     }
 }
 
-fn look_at_volume(checks: &mut Checks, walk: &Walk, volume: &Volume) {
+fn look_at_volume(
+    checks: &mut Checks,
+    walk: &Walk,
+    volume: &Volume,
+    locks: &mut BTreeMap<VgName, GroupLocks>,
+) {
     let id = &volume.id;
     let mut warn = |check, finding: String, why, command: String| {
         let finding = checks.warning(check, finding).on(id);
@@ -158,8 +165,10 @@ fn look_at_volume(checks: &mut Checks, walk: &Walk, volume: &Volume) {
     if let Some(lock) = &volume.lock
         && walk.device(volume).is_some_and(is_mounted)
     {
-        let locks = lvm::locks(walk.host, id.vg(), Some(lock), walk.config.limits.query);
-        if let Some(reason) = of_locks(&locks, id.vg(), true) {
+        let vg = id.vg();
+        let ask = || GroupLocks::ask(walk.host, vg, walk.config.limits.query);
+        let its = locks.entry(vg.clone()).or_insert_with(ask);
+        if let Some(reason) = of_locks(&its.of(vg, Some(lock)), vg, true) {
             let finding = format!("mounted, but {}", reason.of(id));
             checks.failed("volume-lock", finding).on(id);
         }

@@ -39,25 +39,41 @@ pub fn has_lvmlockd(host: &Host) -> bool {
     host.kernel.exists(Path::new("/run/lvm/lvmlockd.socket"))
 }
 
+/// What lvmlockd and sanlock say of a group, asked once for all of its volumes.
+pub struct GroupLocks {
+    dump: Result<String, String>,
+    is_forgotten: bool,
+}
+
+impl GroupLocks {
+    pub fn ask(host: &Host, vg: &VgName, limit: Duration) -> Self {
+        let dump = dump(host, limit).map_err(|error| error.to_string());
+        let dump = dump.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let is_forgotten = dump.as_ref().is_ok_and(|dump| {
+            state(dump, vg.as_str(), None) == Locks::NotHeld && has_forgotten(host, dump, vg, limit)
+        });
+        Self { dump, is_forgotten }
+    }
+
+    /// What they say of the lock of a volume, or of none, in the group `vg`.
+    pub fn of(&self, vg: &VgName, lock: Option<&LvLock>) -> Locks {
+        let dump = match &self.dump {
+            Ok(dump) => dump,
+            Err(error) => return Locks::Silent(error.clone()),
+        };
+        let of = lock.and_then(|lock| lock.of.as_deref());
+        match state(dump, vg.as_str(), of) {
+            Locks::Held | Locks::Shared | Locks::NotHeld if self.is_forgotten => Locks::Lost,
+            // LVM does not tell which lock a snapshot needs, and checks that itself.
+            Locks::NotHeld if lock.is_some() && of.is_none() => Locks::Held,
+            state => state,
+        }
+    }
+}
+
 /// What lvmlockd says of the lock of a volume, or of none, in the group `vg`.
 pub fn locks(host: &Host, vg: &VgName, lock: Option<&LvLock>, limit: Duration) -> Locks {
-    match dump(host, limit) {
-        Ok(output) => {
-            let dump = String::from_utf8_lossy(&output.stdout);
-            let of = lock.and_then(|lock| lock.of.as_deref());
-            match state(&dump, vg.as_str(), of) {
-                Locks::Held | Locks::Shared | Locks::NotHeld
-                    if has_forgotten(host, &dump, vg, limit) =>
-                {
-                    Locks::Lost
-                }
-                // LVM does not tell which lock a snapshot needs, and checks that itself.
-                Locks::NotHeld if lock.is_some() && of.is_none() => Locks::Held,
-                state => state,
-            }
-        }
-        Err(error) => Locks::Silent(error.to_string()),
-    }
+    GroupLocks::ask(host, vg, limit).of(vg, lock)
 }
 
 /// What lvmlockd knows. lvmlockctl has the same address for each answer: of two at once, the later one
@@ -132,21 +148,30 @@ pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
 
 /// Why LVM does not let this node use, or change, a group that is there. None: no reason of these.
 pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<String> {
-    let row = |others: &[&str]| {
+    let rows = |others: &[&str]| {
         let fields = "vg_name,vg_systemid,vg_lock_type,vg_exported";
         let command = ask("vgs", fields, limit).args(["--readonly"]).args(others);
-        let rows = read(host, &command, |report| report.rows("vg"));
-        let is_it = |row: &_| text(row, "vg_name") == Ok(vg.as_str());
-        rows.ok().map(|rows| rows.into_iter().find(is_it))
+        let mut rows = read(host, &command, |report| report.rows("vg")).ok()?;
+        rows.retain(|row| text(row, "vg_name") == Ok(vg.as_str()));
+        Some(rows)
     };
-    let all = row(&["--foreign", "--shared"])??;
+    let mut all = rows(&["--foreign", "--shared"])?;
+    if all.len() > 1 {
+        return Some(format!(
+            "{} volume groups are called {vg}, as after a disk was copied, and LVM uses none of them \
+             by that name: see which is which (`vgs -o vg_name,vg_uuid,pv_name`), and give all but \
+             one another name (`vgrename UUID {vg}-2`)",
+            all.len()
+        ));
+    }
+    let all = all.pop()?;
     if text(&all, "vg_exported").is_ok_and(|exported| !exported.is_empty()) {
         return Some(format!(
             "the volume group {vg} is exported, to be taken to another host (vgexport(8)); if it is to \
              stay on this one, run `vgimport {vg}`"
         ));
     }
-    let is_hidden = row(&[])?.is_none();
+    let is_hidden = rows(&[])?.is_empty();
     let manager = text(&all, "vg_lock_type").unwrap_or_default();
     let owner = text(&all, "vg_systemid").unwrap_or_default();
     if ["", "none"].contains(&manager) {
