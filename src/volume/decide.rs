@@ -283,6 +283,9 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
     if writes && !is_writable(facts, volume) {
         return Decision::Refuse(Reason::ReadOnlyVolume);
     }
+    if let Some(disk) = facts.read_only_disk.clone().filter(|_| writes) {
+        return Decision::Refuse(Reason::ReadOnlyDisk(disk));
+    }
     let missing = found.device.get().saturating_sub(found.covers.get());
     Decision::Mount(Mount {
         fs,
@@ -334,12 +337,12 @@ fn unwritable(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<Reason> {
             wish.fs.unwrap_or(wish.default_fs),
         ))
     } else {
-        None
+        facts.read_only_disk.clone().map(Reason::ReadOnlyDisk)
     }
 }
 
 fn is_writable(facts: &Facts, volume: &Volume) -> bool {
-    volume.writable != Some(false) && !facts.uses.as_ref().is_some_and(|uses| uses.read_only)
+    volume.writable != Some(false) && !facts.read_only
 }
 
 #[cfg(test)]

@@ -72,6 +72,17 @@ impl Device {
         sysfs(kernel, self.number, "ro").is_ok_and(|ro| ro != "0")
     }
 
+    /// The first of its disks, if the kernel lets nobody write to any of them.
+    pub fn read_only_disk(&self, kernel: &Kernel) -> Option<String> {
+        let disks = self.disks(kernel);
+        let is_read_only = |disk: &String| {
+            let ro = kernel.read(&Path::new("/sys/class/block").join(disk).join("ro"));
+            ro.is_ok_and(|ro| ro.trim_end() != "0")
+        };
+        let all = disks.iter().all(is_read_only);
+        disks.into_iter().next().filter(|_| all)
+    }
+
     /// Whether it is suspended itself, so that every access waits until somebody resumes it.
     pub fn is_suspended(&self, kernel: &Kernel) -> bool {
         sysfs(kernel, self.number, "dm/suspended").is_ok_and(|suspended| suspended == "1")

@@ -22,6 +22,10 @@ pub struct Facts {
     /// Who has the lock of a volume in a shared group.
     pub locks: Option<Locks>,
     pub content: Option<Content>,
+    /// Whether the kernel lets nobody write to its device, looked at with the content.
+    pub read_only: bool,
+    /// The same of all its disks, and the first of them.
+    pub read_only_disk: Option<String>,
     pub now: u64,
 }
 
@@ -37,7 +41,6 @@ pub struct Uses {
     pub holders: Vec<String>,
     /// Loop devices over it. They claim nothing, so an exclusive open does not find them.
     pub loops: Vec<String>,
-    pub read_only: bool,
     /// The device-mapper name of the device, at or below it, that is suspended.
     pub suspended: Option<String>,
     /// What became of its mounted filesystem. None: it is well, or nobody needs to know.
@@ -168,6 +171,8 @@ impl Facts {
             lvm: None,
             locks: None,
             content: None,
+            read_only: false,
+            read_only_disk: None,
             now,
         }
     }

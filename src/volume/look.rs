@@ -124,7 +124,6 @@ impl<'a> Look<'a> {
                 .holders(kernel)
                 .with_context(|| format!("looking for devices on top of {}", device.id))?,
             loops: device.among(&tables.loops),
-            read_only: device.is_read_only(kernel),
             suspended: device.suspended(kernel),
             ..Uses::default()
         };
@@ -222,6 +221,8 @@ impl<'a> Look<'a> {
             return Content::Failed(format!("{} is not active", self.facts.id));
         };
         let volume = volume.clone();
+        self.facts.read_only = device.is_read_only(self.host.kernel);
+        self.facts.read_only_disk = device.read_only_disk(self.host.kernel);
         // Exclusive: neither mounted nor swap nor part of another device, and it stays so.
         let claim = match self.host.kernel.open_device(&device.path, true) {
             Ok(file) => Arc::new(file),

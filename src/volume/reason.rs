@@ -91,6 +91,7 @@ pub enum Reason {
         covers: Bytes,
     },
     ReadOnlyVolume,
+    ReadOnlyDisk(String),
     BlankReadOnly,
     BlankReadOnlyVolume(FsType),
     /// The one that a permission to format overrules.
@@ -318,6 +319,11 @@ impl Reason {
             Self::ReadOnlyVolume => format!(
                 "{id} is a read-only logical volume: ask for it with readOnly, or make it writable \
                  with `lvchange --permission rw {id}`"
+            ),
+            Self::ReadOnlyDisk(disk) => format!(
+                "{id} is on the disk /dev/{disk}, which is read-only (`lsblk -o NAME,RO`): ask for it \
+                 with readOnly, or see in `dmesg` why that is, and run `blockdev --setrw \
+                 /dev/{disk}` if it may be written"
             ),
             Self::BlankReadOnly => format!(
                 "{id} holds no filesystem, and a read-only volume is not formatted; mount it for \

@@ -69,6 +69,26 @@ fn a_read_only_volume_is_only_read() {
 }
 
 #[test]
+fn a_volume_on_a_read_only_disk_is_only_read() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("switched");
+    let [data, blank] = ["data", "blank"].map(|lv| group.linear(lv, "32m"));
+    node.write("pod", &data, "kept");
+    let disk = run("vgs", &["--noheadings", "-o", "pv_name", "switched"]);
+    run("blockdev", &["--setro", disk.trim()]);
+    let words = [&format!("`blockdev --setrw {}`", disk.trim()), "readOnly"];
+    for volume in [&data, &blank] {
+        writes_nothing(&node, volume, "writer", &words);
+    }
+    assert!(node.says(&["check", "switched/blank"]).0.contains(words[0]));
+    let dir = node.up("reader", &data.clone().read_only());
+    assert_eq!(read(&dir.join("page")), "kept");
+    node.down("reader", &data);
+    run("blockdev", &["--setrw", disk.trim()]);
+    node.up("pod", &blank);
+}
+
+#[test]
 fn a_filesystem_with_errors_is_refused_with_what_its_tool_says() {
     let node = Node::new(Mode::MountOnly);
     for (fs, size, words) in [
