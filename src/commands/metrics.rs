@@ -21,31 +21,34 @@ const CALLS: Duration = Duration::from_secs(3600);
 /// The name of the file for `node_exporter`'s textfile collector.
 const FILE: &str = "flexvolume-lvm.prom";
 
-/// Samples by their metric, in the text format that Prometheus and `OpenMetrics` share.
+/// Samples by their metric and labels, in the text format that Prometheus and `OpenMetrics` share. Of
+/// two with the same labels, as of groups with one name, neither reads anything.
 #[derive(Default)]
-struct Metrics(BTreeMap<&'static str, (&'static str, String)>);
+struct Metrics(BTreeMap<&'static str, (&'static str, BTreeMap<String, f64>)>);
 
 impl Metrics {
     /// Adds a sample of a gauge.
     fn add(&mut self, name: &'static str, help: &'static str, labels: &[(&str, &str)], value: f64) {
-        let (_, samples) = self.0.entry(name).or_insert_with(|| (help, String::new()));
+        let (_, samples) = self
+            .0
+            .entry(name)
+            .or_insert_with(|| (help, BTreeMap::new()));
         // Names of LVM, Kubernetes and filesystems hold nothing that would have to be escaped.
         let labels: Vec<String> = labels
             .iter()
             .map(|(key, is)| format!("{key}=\"{is}\""))
             .collect();
-        let _ = writeln!(
-            samples,
-            "flexvolume_lvm_{name}{{{}}} {value}",
-            labels.join(",")
-        );
+        samples.insert(labels.join(","), value);
     }
 
     fn text(&self) -> String {
         let mut text = String::new();
         for (name, (help, samples)) in &self.0 {
             let name = format!("flexvolume_lvm_{name}");
-            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{samples}");
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+            for (labels, value) in samples {
+                let _ = writeln!(text, "{name}{{{labels}}} {value}");
+            }
         }
         text.push_str("# EOF\n");
         text

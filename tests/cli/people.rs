@@ -226,7 +226,8 @@ fn metrics_and_alert_rules_are_what_prometheus_reads() {
     let group = r#"{"vg_name":"vg","vg_size":"64","vg_free":"8","vg_missing_pv_count":"0"}"#;
     machine.tool(
         "vgs",
-        &format!("echo '{{\"report\":[{{\"vg\":[{group}]}}]}}'"),
+        // Two groups of one name, of which Prometheus would read nothing.
+        &format!("echo '{{\"report\":[{{\"vg\":[{group},{group}]}}]}}'"),
     );
     machine.call(&["unmount", "/nonexistent/x"]);
     machine.call(&["mount", "/nonexistent/x", "{}"]);
@@ -241,6 +242,7 @@ fn metrics_and_alert_rules_are_what_prometheus_reads() {
     ] {
         assert!(metrics.contains(sample), "{sample}: {metrics}");
     }
+    assert_eq!(metrics.matches("group_free_bytes{").count(), 1);
     assert!(metrics.ends_with("# EOF\n"), "{metrics}");
     let dir = machine.path("");
     let (said, code) = says(&machine, &["metrics", "--textfile", dir.to_str().unwrap()]);
