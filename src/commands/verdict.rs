@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::config::Config;
 use crate::host::{Host, Lock};
-use crate::lvm::Volume;
+use crate::lvm::{Group, Volume, twins};
 use crate::names::{FsType, LvId};
 use crate::options::Options;
 use crate::volume::{
@@ -28,6 +28,8 @@ pub struct Ask<'a> {
     pub device: Option<&'a Device>,
     /// All volumes, where LVM has listed them just now.
     pub all: &'a [Volume],
+    /// And all groups.
+    pub groups: &'a [Group],
     /// The kernel's tables, where they were read just now.
     pub tables: Option<&'a Tables>,
     /// The device is not read, though the next mount would read it.
@@ -71,7 +73,7 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
     let mut decision = seen.settle_up_to(Level::Uses, &wish)?;
     let uses = seen.facts.uses.as_ref();
     if uses.is_none_or(|uses| uses.suspended.is_none()) {
-        seen.facts.lvm = listed(id, ask.all);
+        seen.facts.lvm = listed(id, ask);
     }
     if let Decision::Look(_) = decision {
         decision = seen.settle_up_to(Level::Lvm, &wish)?;
@@ -102,7 +104,12 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
 }
 
 /// What a list of all volumes says of one.
-fn listed(id: &LvId, all: &[Volume]) -> Option<Lvm> {
+fn listed(id: &LvId, Ask { all, groups, .. }: Ask) -> Option<Lvm> {
+    let is_its = |group: &&Group| group.name == id.vg().as_str();
+    let number = groups.iter().filter(is_its).count();
+    if number > 1 {
+        return Some(Lvm::Silent(twins(id.vg(), number)));
+    }
     let volume = Volume::among(all, id)?;
     let pool = match &volume.pool {
         None => None,

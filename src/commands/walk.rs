@@ -123,14 +123,10 @@ impl<'a> Walk<'a> {
     /// Looks at a volume as its next mount does. After `longest` of this walk it is not read any
     /// more: a list must not take long, and what is mounted needs no reading.
     pub fn see(&self, id: &LvId, ask: Ask, longest: Duration) -> Result<Seen> {
-        // Of two groups with one name, LVM itself has to be asked what it makes of that.
-        let its = self
-            .groups
-            .iter()
-            .filter(|group| group.name == id.vg().as_str());
         let ask = Ask {
             device: self.devices.get(id),
-            all: if its.count() > 1 { &[] } else { &self.volumes },
+            all: &self.volumes,
+            groups: &self.groups,
             tables: Some(&self.tables),
             unread: self.started.elapsed() > longest,
             ..ask

@@ -20,7 +20,7 @@ pub use monitor::{Settings, monitors};
 pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag};
 pub use report::{Group, Report, Volume};
 pub use sanlock::{Holder, holder};
-pub use shared::{GroupLocks, Locks, has_lvmlockd, locks, may_be_shared};
+pub use shared::{GroupLocks, Locks, has_lvmlockd, locks, may_be_shared, twins};
 
 #[cfg(test)]
 pub use report::{LvLock, sample};

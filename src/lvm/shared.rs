@@ -157,12 +157,7 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
     };
     let mut all = rows(&["--foreign", "--shared"])?;
     if all.len() > 1 {
-        return Some(format!(
-            "{} volume groups are called {vg}, as after a disk was copied, and LVM uses none of them \
-             by that name: see which is which (`vgs -o vg_name,vg_uuid,pv_name`), and give all but \
-             one another name (`vgrename UUID {vg}-2`)",
-            all.len()
-        ));
+        return Some(twins(vg, all.len()));
     }
     let all = all.pop()?;
     if text(&all, "vg_exported").is_ok_and(|exported| !exported.is_empty()) {
@@ -192,6 +187,15 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
         ));
     }
     locks(host, vg, None, limit).obstacle(vg)
+}
+
+/// What LVM makes of several groups with one name, and what to do.
+pub fn twins(vg: &VgName, number: usize) -> String {
+    format!(
+        "{number} volume groups are called {vg}, as after a disk was copied, and LVM uses none of \
+         them by that name: see which is which (`vgs -o vg_name,vg_uuid,pv_name`), and give all but \
+         one another name (`vgrename UUID {vg}-2`)"
+    )
 }
 
 impl Locks {
