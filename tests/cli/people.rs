@@ -24,6 +24,12 @@ fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
     (text(&stdout) + &text(&stderr), status.code().unwrap())
 }
 
+/// These words are printed, and the exit code is this.
+fn prints(machine: &Machine, args: &[&str], words: &str, code: i32) {
+    let (said, is) = says(machine, args);
+    assert!(said.contains(words) && is == code, "{args:?}: {is} {said}");
+}
+
 /// The same on a terminal.
 fn says_on_a_terminal(machine: &Machine, line: &str, variable: &str) -> (String, i32) {
     let driver = assert_cmd::cargo::cargo_bin!("lvm");
@@ -77,10 +83,13 @@ fn help_and_version_are_text_for_people() {
     ] {
         assert!(said.contains(words) && code == 0, "{words}: {said}");
     }
-    let (said, code) = says(&machine, &["status", "--frobnicate"]);
-    assert!(said.contains("--frobnicate") && code == 2, "{said}");
-    let (said, code) = says(&machine, &["check", "--fs", "ext5"]);
-    assert!(said.contains("it knows ext2, ext3") && code == 2, "{said}");
+    prints(&machine, &["status", "--frobnicate"], "--frobnicate", 2);
+    prints(
+        &machine,
+        &["check", "--fs", "ext5"],
+        "it knows ext2, ext3",
+        2,
+    );
 }
 
 #[test]
@@ -115,16 +124,11 @@ fn colours_are_for_terminals_and_for_who_wants_them() {
 fn completions_and_man_pages_are_made_of_the_commands() {
     let machine = Machine::new();
     for shell in ["bash", "zsh", "fish"] {
-        let (said, code) = says(&machine, &["completions", shell]);
-        assert!(
-            said.contains("allow-format") && code == 0,
-            "{shell}: {said}"
-        );
+        prints(&machine, &["completions", shell], "allow-format", 0);
     }
     let dir = machine.path("man");
     fs::create_dir(&dir).unwrap();
-    let (_, code) = says(&machine, &["man", dir.to_str().unwrap()]);
-    assert_eq!(code, 0);
+    prints(&machine, &["man", dir.to_str().unwrap()], "status.8", 0);
     let page = fs::read_to_string(dir.join("flexvolume-lvm-status.8")).unwrap();
     assert!(
         page.contains("\\-\\-watch") && page.contains(".SH SYNOPSIS"),
@@ -141,15 +145,8 @@ fn completions_and_man_pages_are_made_of_the_commands() {
 fn options_by_hand_are_kubelets_and_each_step_can_be_seen() {
     let machine = Machine::new();
     let host = host_name();
-    let by_hand = [
-        "attach",
-        "-o",
-        "volumegroup=nosuch-vg",
-        "-o",
-        "volumeID=data-1",
-        "elsewhere",
-    ];
-    let reply = machine.call(&by_hand);
+    let by_hand = "attach -o volumegroup=nosuch-vg -o volumeID=data-1 elsewhere";
+    let reply = machine.call(&by_hand.split(' ').collect::<Vec<_>>());
     assert_eq!(reply, machine.call(&["attach", JSON, "elsewhere"]));
     let file = machine.path("options");
     fs::write(&file, format!("{JSON}\n")).unwrap();
@@ -166,15 +163,10 @@ fn options_by_hand_are_kubelets_and_each_step_can_be_seen() {
     );
     machine.tool("lvs", "echo no >&2; exit 5");
     machine.tool("vgs", "echo no >&2; exit 5");
-    let quiet = machine
-        .command(&["isattached", JSON, &host])
-        .output()
-        .unwrap();
+    let asked = ["isattached", JSON, &host, "--verbose"];
+    let quiet = machine.command(&asked[..3]).output().unwrap();
     assert_eq!(text(&quiet.stderr), "");
-    let loud = machine
-        .command(&["isattached", JSON, &host, "--verbose"])
-        .output()
-        .unwrap();
+    let loud = machine.command(&asked).output().unwrap();
     assert_eq!(loud.stdout, quiet.stdout);
     let steps = text(&loud.stderr);
     assert!(steps.contains("+ lvs -- nosuch-vg/data-1\n  "), "{steps}");
@@ -351,18 +343,10 @@ fn the_journal_is_asked_for_this_drivers_lines_alone() {
         (calls[0]["message"].as_str(), calls[1].is_null()),
         (Some("no \"x\""), true)
     );
-    let (log, _) = says(&machine, &["log", "--since", "1h"]);
-    assert!(log.contains("no such call"), "{log}");
-    fs::write(
-        machine.path("config.toml"),
-        "tool_dirs = ['/nonexistent']\n",
-    )
-    .unwrap();
-    let (said, code) = says(&machine, &["log"]);
-    assert!(
-        said.contains("set `log` in config.toml to a file") && code == 1,
-        "{said}"
-    );
+    prints(&machine, &["log", "--since", "1h"], "no such call", 0);
+    let nothing = "tool_dirs = ['/nonexistent']\n";
+    fs::write(machine.path("config.toml"), nothing).unwrap();
+    prints(&machine, &["log"], "set `log` in config.toml to a file", 1);
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! What `lvm install` and `lvm doctor` say of a kubelet that runs on the host.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::chown;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 use crate::node::{Node, SCRIPT, driver};
 use crate::support::eventually;
@@ -28,18 +27,14 @@ impl Kubelet {
              if (!fork()) prctl(PR_SET_PDEATHSIG, SIGKILL);\n\
              pause();\n}}"
         );
-        let mut cc = Command::new("cc")
-            .args(["-x", "c", "-", "-o"])
+        let file = node.path("kubelet.c");
+        fs::write(&file, source).unwrap();
+        let cc = Command::new("cc")
+            .arg(file)
+            .arg("-o")
             .arg(&program)
-            .stdin(Stdio::piped())
-            .spawn()
-            .unwrap();
-        cc.stdin
-            .take()
-            .unwrap()
-            .write_all(source.as_bytes())
-            .unwrap();
-        assert!(cc.wait().unwrap().success());
+            .status();
+        assert!(cc.unwrap().success());
         let line = [words, &[program.to_str().unwrap()], args].concat();
         let running = Command::new(line[0]).args(&line[1..]).spawn().unwrap();
         // Between fork and exec it is not called kubelet yet.
@@ -58,9 +53,14 @@ impl Drop for Kubelet {
     }
 }
 
+/// What doctor says.
+fn doctor(node: &Node) -> String {
+    let output = Command::new(node.exe()).arg("doctor").output();
+    String::from_utf8(output.unwrap().stdout).unwrap()
+}
+
 /// The lines of this kubelet and of its control plane that are not "ok".
-fn warnings(said: &[u8], kubelet: &Kubelet) -> Vec<String> {
-    let text = String::from_utf8(said.to_vec()).unwrap();
+fn warnings(text: &str, kubelet: &Kubelet) -> Vec<String> {
     let mine = format!("(pid {})", kubelet.0.id());
     let lines = text.lines().filter(|line| {
         line.contains(&mine) && !line.starts_with("ok") || line.contains("kube-controller-manager")
@@ -71,9 +71,8 @@ fn warnings(said: &[u8], kubelet: &Kubelet) -> Vec<String> {
 /// What is said of a kubelet, by `install` over what is there and then by `doctor`.
 fn said(node: &Node, kubelet: &Kubelet) -> [Vec<String>; 2] {
     let installed = node.install(&driver(), &[]).success();
-    let installed = warnings(&installed.get_output().stdout, kubelet);
-    let doctor = Command::new(node.exe()).arg("doctor").output().unwrap();
-    [installed, warnings(&doctor.stdout, kubelet)]
+    let installed = String::from_utf8_lossy(&installed.get_output().stdout);
+    [&*installed, &doctor(node)].map(|text| warnings(text, kubelet))
 }
 
 fn assert_each_has(said: &[Vec<String>; 2], words: &[&str]) {
@@ -100,8 +99,7 @@ fn a_kubelet_that_looks_elsewhere_is_named() {
         "set `node_name` in config.toml to that",
     ];
     assert_each_has(&said(&node, &kubelet), &want);
-    let doctor = Command::new(node.exe()).arg("doctor").output().unwrap();
-    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    let doctor = doctor(&node);
     let lines = doctor.lines().filter(|line| line.contains("/opt/other"));
     assert_eq!(lines.count(), 1, "{doctor}");
 }
@@ -112,8 +110,7 @@ fn a_kubelet_that_fits_is_only_shown_with_its_version() {
     let dir = format!("--volume-plugin-dir={}/", node.plugins().display());
     let kubelet = Kubelet::running(&node, "Kubernetes v1.36.2", &[&dir]);
     assert_each_has(&said(&node, &kubelet), &[]);
-    let doctor = Command::new(node.exe()).arg("doctor").output().unwrap();
-    let doctor = String::from_utf8(doctor.stdout).unwrap();
+    let doctor = doctor(&node);
     let line = format!("kubelet (pid {}) is 1.36.2", kubelet.0.id());
     assert!(doctor.contains(&line), "{doctor}");
 }
@@ -147,8 +144,7 @@ fn a_controller_that_does_not_see_the_driver_is_named() {
             Some(text) => fs::write(&manifest, text).unwrap(),
             None => fs::remove_file(&manifest).unwrap(),
         }
-        let doctor = Command::new(node.exe()).arg("doctor").output().unwrap();
-        let lines = warnings(&doctor.stdout, &kubelet);
+        let lines = warnings(&doctor(&node), &kubelet);
         let found = lines.iter().any(|line| line.contains("it finds no driver"));
         assert_eq!(found, warns, "{config}{manifest_text:?}: {lines:#?}");
         assert_eq!(lines.len(), usize::from(warns), "{lines:#?}");
