@@ -7,7 +7,6 @@ use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
 
-/// What is to be printed, and the exit code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Printed {
     /// For standard output: with a call-out, the document and nothing else.

@@ -29,7 +29,6 @@ pub const ALL: [(&str, &str); 11] = [
     ),
 ];
 
-/// The call-out of this name, with its arguments.
 pub fn named(name: impl AsRef<OsStr>) -> Option<(&'static str, &'static str)> {
     ALL.into_iter().find(|(known, _)| name.as_ref() == *known)
 }

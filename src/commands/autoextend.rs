@@ -73,7 +73,6 @@ pub fn look_at(checks: &mut Checks, walk: &Walk) {
     }
 }
 
-/// What has dmeventd watch it.
 fn watch(walk: &Walk, volume: &Volume, settings: &Settings) -> String {
     let first = if !walk.host.kernel.exists(Path::new(&settings.executable)) {
         "install dmeventd (elsewhere than on Debian, device-mapper-event), then: "

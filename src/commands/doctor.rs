@@ -30,7 +30,6 @@ const FOR_SOME: [(&str, &str, &str); 8] = [
     ("btrfs", "growing btrfs", "btrfs-progs"),
 ];
 
-/// Checks the node. The exit code is 1 if a pod would fail, and 3 if there are only warnings.
 pub fn run(host: &Host, config: &Loaded, try_mkfs: bool, json: bool) -> Result<Printed> {
     let mut checks = Checks::default();
     let settings = config.or_default();

@@ -8,9 +8,7 @@ use crate::output::{Printed, columns, printed, red, yellow};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// As it should be.
     Ok,
-    /// It may go wrong.
     Warning,
     /// A pod would fail.
     Failed,

@@ -103,7 +103,6 @@ pub fn last(host: &Host, config: &Config, about: &str, number: usize) -> Result<
     Ok(calls)
 }
 
-/// The calls since so long ago.
 pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>> {
     read(host, config, Some(since), &mut Place::default())
 }

@@ -50,7 +50,6 @@ pub fn uid_of(path: &Path) -> Option<&str> {
     parts().nth(at.saturating_add(1))
 }
 
-/// The UIDs of the pods that have these mounts.
 pub fn uids_of<'a>(mounts: &[&'a Row]) -> BTreeSet<&'a str> {
     let uids = mounts.iter().map(|row| uid_of(&row.mount_point));
     uids.flatten().collect()

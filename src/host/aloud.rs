@@ -62,7 +62,6 @@ impl Aloud {
         command.limit.min(took.saturating_add(Self::PAUSE))
     }
 
-    /// Draws the line of the terminal anew.
     fn draw(self, line: &str) {
         if self.draws {
             let _ = std::io::stderr().write_all(format!("\r\x1b[K{line}").as_bytes());

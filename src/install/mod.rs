@@ -55,7 +55,6 @@ pub struct Install {
     pub link: bool,
 }
 
-/// Who attaches volumes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Attach {
     /// The control plane, which needs the driver too: the bash script's way
@@ -86,7 +85,6 @@ impl Report {
     }
 }
 
-/// `lvm install`: returns what to print.
 pub fn install(host: &Host, options: &Install) -> Result<String> {
     let layout = options.place.layout();
     let source = options.binary.as_deref();
@@ -103,7 +101,6 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
     Ok(report.0)
 }
 
-/// `lvm uninstall`: returns what to print.
 pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
     let layout = options.layout();
     if !layout.has_dir()? {

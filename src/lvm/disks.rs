@@ -7,7 +7,6 @@ use anyhow::{Context, Result};
 use super::report::{Report, ask, read, text};
 use crate::host::Host;
 
-/// What is wrong with a disk of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// It says that it is a disk which LVM has on another device (`pv_duplicate`).

@@ -148,7 +148,6 @@ pub enum Sight {
     All,
 }
 
-/// The disks that hold groups.
 pub fn disks(host: &Host, sight: Sight) -> Result<Vec<Disk>> {
     let fields = "pv_name,vg_name,vg_systemid,vg_lock_type";
     let more = match sight {

@@ -20,7 +20,6 @@ pub struct Monitor {
 pub struct Settings {
     /// `monitoring = 0`: LVM asks dmeventd for nothing.
     pub is_off: bool,
-    /// dmeventd's executable.
     pub executable: String,
     /// From so many percent on a thin pool is extended. 100: never.
     pub pool: u64,

@@ -4,7 +4,6 @@
 use crate::names::FsType;
 
 const PREFIX: &str = "flexvolume.";
-/// Before the type of a filesystem: mkfs was started, and not seen to end.
 pub const MAKING: &str = "flexvolume.making=";
 const MADE: &str = "flexvolume.fs=";
 const VOLUME: &str = "flexvolume.volume=";

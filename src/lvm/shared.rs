@@ -23,9 +23,7 @@ pub enum Locks {
     Held,
     /// This node has the lock, and others may have it too: `lvchange -asy`.
     Shared,
-    /// This node does not have it.
     NotHeld,
-    /// Another node has it.
     Elsewhere(Option<Holder>),
 }
 

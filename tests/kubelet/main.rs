@@ -61,7 +61,7 @@ mod prelude {
     pub use crate::plane::bystander::Bystander;
     pub use crate::plane::claim::*;
     pub use crate::plane::deployment::Deployment;
-    pub use crate::plane::pair::Pair;
+    pub use crate::plane::pair::{Pair, scene_of_pair};
     pub use crate::plane::{
         NODE, NODE_DOWN, api, controller_root, driver_of_controller, node, out_of_service,
     };

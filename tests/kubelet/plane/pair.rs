@@ -54,3 +54,11 @@ impl Pair {
         }
     }
 }
+
+/// kubelet runs, the driver of this case is on both sides, and there is a blank volume.
+pub fn scene_of_pair(case: &str, mode: Mode) -> (impl Drop, String, Pair, Volume) {
+    let (running, case) = (shared(), mode.case(case));
+    let pair = Pair::new(&case, mode);
+    let volume = Volume::new(&case, "data").called(&format!("{case}-data"));
+    (running, case, pair, volume)
+}

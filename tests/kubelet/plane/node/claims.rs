@@ -8,18 +8,13 @@ in_both_modes! {
 }
 
 fn what_a_pod_wrote_through_a_claim_the_next_one_reads(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("claim");
-    let pair = Pair::new(&case, mode);
-    let volume = Volume::new(&case, "data").called(&format!("{case}-data"));
+    let (_running, _, pair, volume) = scene_of_pair("claim", mode);
     live_twice(mode, &pair, &claim(&pair.node, &volume));
 }
 
 fn what_a_pod_wrote_to_an_inline_volume_the_next_one_reads(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("inline");
-    let pair = Pair::new(&case, mode);
-    live_twice(mode, &pair, &Volume::new(&case, "data"));
+    let (_running, _, pair, volume) = scene_of_pair("inline", mode);
+    live_twice(mode, &pair, &volume);
 }
 
 fn live_twice(mode: Mode, pair: &Pair, volume: &Volume) {

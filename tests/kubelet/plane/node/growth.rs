@@ -30,10 +30,7 @@ fn has_condition(status: &Value, kind: &str) -> bool {
 }
 
 fn a_claim_grows_until_its_pod_sees_the_space(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("growth");
-    let pair = Pair::new(&case, mode);
-    let volume = Volume::new(&case, "data").called(&format!("{case}-data"));
+    let (_running, _, pair, volume) = scene_of_pair("growth", mode);
     let volume = claim(&pair.node, &volume);
     // The blocks of 1 KiB that the filesystem has.
     let lines = "size() { df -P -k /data | tail -n 1 | { read -r _ all _; echo $all; }; }\n\
@@ -54,10 +51,7 @@ fn a_claim_grows_until_its_pod_sees_the_space(mode: Mode) {
 }
 
 fn a_claim_grows_whose_pod_went_before_the_node_did_its_part(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("growth-later");
-    let pair = Pair::new(&case, mode);
-    let volume = Volume::new(&case, "data").called(&format!("{case}-data"));
+    let (_running, _, pair, volume) = scene_of_pair("growth-later", mode);
     let volume = claim(&pair.node, &volume);
     let first = Pod::written(&pair.node, "first", &volume);
     pair.all_end(&volume, &[first]);

@@ -7,10 +7,7 @@ in_both_modes! {
 }
 
 fn a_deployment_gets_the_volume_on_the_volumes_node(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("scheduled");
-    let pair = Pair::new(&case, mode);
-    let volume = Volume::new(&case, "data").called(&format!("{case}-data"));
+    let (_running, case, pair, volume) = scene_of_pair("scheduled", mode);
     let volume = claim_on(&node(), &pair.node, &volume);
     assert_eq!(claim_of(&volume)["status"]["phase"], "Pending");
     // One that has more room, so that it would be chosen.

@@ -37,11 +37,8 @@ fn calls_with_secret(calls: &[Call]) -> Vec<&str> {
 }
 
 fn a_secret_reaches_mount_and_nothing_else(mode: Mode) {
-    let _running = shared();
-    let case = mode.case("secret");
-    let pair = Pair::new(&case, mode);
+    let (_running, case, pair, volume) = scene_of_pair("secret", mode);
     make_secret(&pair.node);
-    let volume = Volume::new(&case, "data").called(&format!("{case}-data"));
     let volume = claim(&pair.node, &volume.secret(&case));
     let pod = Pod::written(&pair.node, "web", &volume);
     pair.all_end(&volume, &[pod]);
