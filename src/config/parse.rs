@@ -120,15 +120,13 @@ fn place_of(key: &str) -> Option<&'static str> {
         let result = T::deserialize(MapDeserializer::<_, Error>::new(once((key, ()))));
         !result.is_err_and(|e| e.to_string().starts_with("unknown field"))
     }
-    if knows::<Config>(key) {
-        Some("at the beginning of the file, above the first [table]")
-    } else if knows::<Limits>(key) {
-        Some("in the table [limits]")
-    } else if knows::<VolumeGroup>(key) {
-        Some("in a table [volume_group.NAME]")
-    } else if knows::<FsConfig>(key) {
-        Some("in a table [filesystem.TYPE]")
-    } else {
-        None
-    }
+    let beginning = "at the beginning of the file, above the first [table]";
+    let places = [
+        (knows::<Config>(key), beginning),
+        (knows::<Limits>(key), "in the table [limits]"),
+        (knows::<VolumeGroup>(key), "in a table [volume_group.NAME]"),
+        (knows::<FsConfig>(key), "in a table [filesystem.TYPE]"),
+    ];
+    let place = places.into_iter().find(|(knows, _)| *knows);
+    place.map(|(_, place)| place)
 }

@@ -5,23 +5,10 @@ use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 use super::invalid;
 
 /// The filesystems that this driver makes, checks, mounts and grows.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Deserialize,
-    Display,
-    EnumString,
-    IntoStaticStr,
-    VariantNames,
-)]
-#[strum(serialize_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(try_from = "String")]
+#[derive(Display, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum FsType {
     Ext2,
     Ext3,

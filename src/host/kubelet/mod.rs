@@ -156,29 +156,24 @@ impl Kubelet {
         else {
             return Vec::new();
         };
-        let shown = &self.name;
-        let mut lines = Vec::new();
-        if config.attach && minor >= 27 {
-            lines.push(format!(
-                "{shown} is {version}: with attach = true, the second of two pods of this node with \
-                 one inline volume waits for ever (since 1.27). Give them a claim, or set attach = \
-                 false in {}, which may be done while pods run",
-                config.file
-            ));
-        }
-        if (25..=32).contains(&minor) {
-            lines.push(format!(
-                "{shown} is {version}: it may crash when a driver is installed or removed while \
-                 volumes are being mounted (1.25 to 1.32). Drain the node before you do that"
-            ));
-        }
-        if (28..=31).contains(&minor) {
-            lines.push(format!(
-                "{shown} is {version}: when it restarts, it may unmount FlexVolumes under running \
-                 pods (1.28 to 1.31). Drain the node before, or upgrade kubelet"
-            ));
-        }
-        lines
+        let waits = format!(
+            "with attach = true, the second of two pods of this node with one inline volume waits \
+             for ever (since 1.27). Give them a claim, or set attach = false in {}, which may be \
+             done while pods run",
+            config.file
+        );
+        let crashes = "it may crash when a driver is installed or removed while volumes are being \
+                       mounted (1.25 to 1.32). Drain the node before you do that";
+        let unmounts = "when it restarts, it may unmount FlexVolumes under running pods (1.28 to \
+                        1.31). Drain the node before, or upgrade kubelet";
+        let faults = [
+            (config.attach && minor >= 27, &*waits),
+            ((25..=32).contains(&minor), crashes),
+            ((28..=31).contains(&minor), unmounts),
+        ];
+        let its = faults.into_iter().filter(|(has_it, _)| *has_it);
+        its.map(|(_, fault)| format!("{} is {version}: {fault}", self.name))
+            .collect()
     }
 
     /// Why kube-controller-manager on this host cannot call the driver in `plugin_dir`, if it is a
