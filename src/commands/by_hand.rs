@@ -49,7 +49,8 @@ pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<Vec<OsString>> 
             options.insert(in_full(key).to_owned(), Value::from(value));
         } else if word == "-" {
             let mut text = String::new();
-            let read = std::io::stdin().read_to_string(&mut text);
+            // The whole would not fit on a command line either.
+            let read = std::io::stdin().take(1 << 20).read_to_string(&mut text);
             read.context("reading standard input")?;
             call.push(text.trim().into());
         } else if let Some(file) = bytes.strip_prefix(b"@") {

@@ -18,6 +18,8 @@ const FAILED: i32 = 5;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Found {
     Volume(Box<Volume>),
+    /// LVM has it, and lists it only among all volumes (`--all`).
+    Hidden,
     NoVolume,
     NoGroup,
 }
@@ -53,6 +55,7 @@ pub fn lock_of(host: &Host, volume: &Volume) -> Option<LvLock> {
 fn ask_for(host: &Host, id: &LvId) -> Result<Found, ToolError> {
     let command = ask("lvs", LV_FIELDS, host.limits.query).operand(id.to_string());
     match read(host, &command, Report::volumes) {
+        Ok(volumes) if volumes.is_empty() => Ok(Found::Hidden),
         Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
             Some(volume) => Ok(Found::Volume(Box::new(volume))),
             None => Err(ToolError::Unintelligible {
@@ -238,7 +241,7 @@ mod tests {
             ("LVM cannot list", [Err(5), Err(5), Err(5)], None),
             ("LVM does not start", [Err(3), NONE, NONE], None),
             ("killed", [Err(137), NONE, NONE], None),
-            ("a report without it", [NONE, NONE, NONE], None),
+            ("hidden", [NONE, NONE, NONE], Some(Found::Hidden)),
             ("no report", [Err(5), Ok("x"), Ok("y")], None),
             ("a report without names", [Err(5), Ok(r#"{"report":[{"lv":[{}]}]}"#), HERE], None),
         ];

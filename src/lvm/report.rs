@@ -21,7 +21,8 @@ pub struct Volume {
     pub active: bool,
     /// Whether it may be written (`lv_permissions`). None: LVM tells only of an active one.
     pub writable: Option<bool>,
-    /// `lv_health_status`: empty if it is well; "partial", "refresh needed", …
+    /// `lv_health_status`: empty if it is well; "partial", "refresh needed", …; and
+    /// `lv_snapshot_invalid`, which is not told there.
     pub health: String,
     /// What kind it is (`lv_layout`): "linear", "thin,sparse", "raid,raid1", …
     pub layout: String,
@@ -45,7 +46,14 @@ pub struct LvLock {
     pub args: String,
 }
 
+/// What `lv_snapshot_invalid` says of a thick snapshot that had no room for what its origin changed.
+const OVERFLOWED: &str = "snapshot invalid";
+
 impl Volume {
+    pub fn has_overflowed(&self) -> bool {
+        self.health == OVERFLOWED
+    }
+
     pub fn is_pool(&self) -> bool {
         self.layout.contains("pool")
     }
@@ -180,7 +188,10 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
             "unknown" | "" => None,
             permissions => Some(permissions == "writeable"),
         },
-        health: text(row, "lv_health_status")?.to_owned(),
+        health: match text(row, "lv_snapshot_invalid")? {
+            OVERFLOWED => OVERFLOWED.to_owned(),
+            _ => text(row, "lv_health_status")?.to_owned(),
+        },
         layout: text(row, "lv_layout")?.to_owned(),
         role: text(row, "lv_role")?.to_owned(),
         pool,
@@ -218,8 +229,8 @@ fn group(row: &Fields) -> Result<Group, String> {
 }
 
 pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
-    lv_permissions,lv_health_status,lv_layout,lv_role,pool_lv,data_percent,metadata_percent,\
-    vg_extent_size,vg_free,vg_lock_type,lv_lockargs,pool_lv_uuid";
+    lv_permissions,lv_health_status,lv_snapshot_invalid,lv_layout,lv_role,pool_lv,data_percent,\
+    metadata_percent,vg_extent_size,vg_free,vg_lock_type,lv_lockargs,pool_lv_uuid";
 pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count";
 
 /// What an administrator may have set otherwise in lvm.conf(5), as pleases people: tags that are not
@@ -227,7 +238,7 @@ pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count"
 /// told not to; what is in the log, and which columns of it, would be lvm.conf's choice.
 const FORMAT: &str = "report/time_format=\"%s\" report/list_item_separator=\",\" \
     report/binary_values_as_numeric=0 report/compact_output=0 log/report_command_log=0 \
-    log/command_names=0";
+    log/command_names=0 log/prefix=\"\"";
 
 pub(super) fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command {
     ask_with(tool, fields, limit, "")
@@ -285,7 +296,7 @@ mod tests {
     pub const ONE: &str = r#"{"report":[{"lv":[{"vg_name":"vg","lv_name":"data-1",
         "lv_uuid":"a-b","lv_size":"67108864","lv_time":"1700000000",
         "lv_tags":"flexvolume.fs=ext4:u,other","lv_active":"active",
-        "lv_permissions":"writeable","lv_health_status":"",
+        "lv_permissions":"writeable","lv_health_status":"","lv_snapshot_invalid":"unknown",
         "lv_layout":"thin,sparse","lv_role":"public","pool_lv":"pool","data_percent":"12.50",
         "metadata_percent":"","vg_extent_size":"4194304","vg_free":"0",
         "vg_lock_type":"","lv_lockargs":"","pool_lv_uuid":"p"}]}]}"#;

@@ -232,12 +232,31 @@ pub fn after_undo(error: Error, undo: Result<()>) -> Error {
 
 /// Makes `dir` and its missing parents, as kubelet does before it calls.
 pub fn make_dirs(kernel: &Kernel, dir: &Path) -> Result<()> {
-    kernel
-        .make_dirs(dir)
-        .with_context(|| format!("making {}", dir.display()))?;
+    let made = kernel.make_dirs(dir);
+    let is_file = matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists);
     // A link would let the mount land somewhere else than kubelet thinks.
-    if kernel.link(dir).is_ok() {
+    if is_file || kernel.link(dir).is_ok() {
         bail!("{} is not a directory; remove it", dir.display());
     }
-    Ok(())
+    made.with_context(|| format!("making {}", dir.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Signals;
+
+    #[test]
+    fn what_is_in_the_place_of_a_directory_is_named() {
+        let top = tempfile::tempdir().unwrap();
+        let signals = Signals::install().unwrap();
+        let made = |name: &str| make_dirs(&Kernel::new(&signals), &top.path().join(name));
+        std::fs::write(top.path().join("file"), "").unwrap();
+        std::os::unix::fs::symlink("/nowhere", top.path().join("link")).unwrap();
+        for name in ["file", "link"] {
+            let error = format!("{:#}", made(name).unwrap_err());
+            assert!(error.ends_with("is not a directory; remove it"), "{error}");
+        }
+        assert!(made("a/b").is_ok() && made("a/b").is_ok());
+    }
 }

@@ -134,6 +134,12 @@ impl<'a> Job<'a> {
                 _ => {}
             }
         }
+        if !is_in_kernel(host.kernel, id) {
+            bail!(
+                "LVM was told to activate {id}, and did not: see whether `volume_list` of lvm.conf \
+                 leaves it out (`lvmconfig activation/volume_list`)"
+            );
+        }
         bail!(
             "LVM activated {id}, but {} is missing; make it with `vgmknodes {}`, and see that \
              udevd runs and that the driver sees the host's /dev",

@@ -101,7 +101,10 @@ fn under_lock(job: &Job, dir: &Path, lock: &Lock) -> Result<Option<String>> {
             | Decision::Extend => {}
         }
     }
-    bail!("the mounts of {id} change faster than they can be read; the call may be repeated")
+    bail!(
+        "the mounts of {id} change all the time, or something else is mounted over them (`findmnt`); \
+         the call may be repeated"
+    )
 }
 
 fn keep(job: &Job, seen: &Look, dir: &Path, read_only: Option<bool>) -> Result<Option<String>> {

@@ -139,6 +139,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     let refuse = |reason| Some(Decision::Refuse(reason));
     let (volume, pool, unused_table) = match lvm {
         Lvm::Silent(words) => return refuse(Reason::LvmSilent(words.clone())),
+        Lvm::Hidden => return refuse(Reason::Hidden),
         Lvm::NoGroup | Lvm::NoVolume { .. } if facts.device.is_some() => {
             return refuse(Reason::Unknown);
         }
@@ -156,6 +157,9 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     // RAID goes on without a disk, and LVM itself refuses when too many are missing.
     if volume.health.contains("partial") && !volume.layout.contains("raid") {
         return refuse(Reason::Partial);
+    }
+    if volume.has_overflowed() {
+        return refuse(Reason::SnapshotFull);
     }
     if volume.lock.is_some() {
         let Some(locks) = &facts.locks else {

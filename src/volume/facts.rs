@@ -78,6 +78,8 @@ pub enum Lvm {
     Silent(String),
     /// It knows no such volume group here.
     NoGroup,
+    /// It has the volume, and does not show it.
+    Hidden,
     /// The group has no such volume.
     NoVolume {
         /// What the group has free. None: that does not matter.

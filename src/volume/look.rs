@@ -175,6 +175,7 @@ impl<'a> Look<'a> {
                     let free = group.map(|group| Some(group.free));
                     return Ok(free.map_or(Lvm::NoGroup, |free| Lvm::NoVolume { free }));
                 }
+                lvm::Found::Hidden => return Ok(Lvm::Hidden),
                 lvm::Found::NoGroup => return Ok(Lvm::NoGroup),
             };
             let pool = match volume.pool.clone().filter(|_| !wish.read_only) {

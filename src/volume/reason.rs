@@ -33,6 +33,7 @@ pub enum Reason {
     Unknown,
     NoGroup,
     NoVolume(Option<Bytes>),
+    Hidden,
     NoSize,
     CreateReadOnly,
     TooLarge {
@@ -55,6 +56,7 @@ pub enum Reason {
     ActiveShared,
     ActiveWithoutLock,
     Partial,
+    SnapshotFull,
     AnotherDevice,
     Suspended(String),
     NoPool(LvId),
@@ -177,6 +179,10 @@ impl Reason {
                  of config.toml this node makes such volumes itself",
                 size.map_or_else(|| "SIZE".to_owned(), |size| format!("{}b", size.get()))
             ),
+            Self::Hidden => format!(
+                "LVM has {id}, but hides it (`lvs -a {vg}`): it is being merged into the volume that \
+                 it is a snapshot of, or is part of another volume; name that volume"
+            ),
             Self::NoSize => format!(
                 "there is no logical volume {id}, and none is made without the option `size`"
             ),
@@ -225,6 +231,11 @@ impl Reason {
             Self::Partial => format!(
                 "{id} is partial: a disk of it is missing, see `lvs -a -o +devices {id}` and \
                  `pvs`; bring the disk back, or restore the volume from a backup"
+            ),
+            Self::SnapshotFull => format!(
+                "{id} is a snapshot that has run full, so what it held is lost and it cannot be read \
+                 any more; the volume that it was made of is well. Remove it (`lvremove {id}`), and \
+                 make a larger one"
             ),
             Self::AnotherDevice => format!(
                 "the active device {device} is not the logical volume that LVM calls {id} now; \

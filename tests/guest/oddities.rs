@@ -66,7 +66,7 @@ fn what_lvm_says_is_understood_wherever_lvm_conf_puts_it() {
     for (format, log) in [("basic", 0), ("basic", 1), ("json", 0), ("json", 1)] {
         let _conf = LvmConf::new(&format!(
             "report {{\n output_format = \"{format}\"\n}}\nlog {{\n report_command_log = {log}\n \
-             prefix = \"\"\n command_names = {}\n verbose = 1\n}}\n",
+             prefix = \"lvm: \"\n command_names = {}\n verbose = 1\n}}\n",
             // It would stand before every line of a log, too.
             1 - log
         ));
