@@ -244,8 +244,9 @@ impl Kernel<'_> {
         // The end of a child wakes as well, also of one that ended before; the rest is waited for.
         while !self.signals.stopping()
             && let Some(left) = most.checked_sub(started.elapsed())
-            && self.signals.wait(std::iter::empty(), Some(left)).is_ok()
-        {}
+        {
+            let _ = self.signals.wait(std::iter::empty(), Some(left));
+        }
         self.signals.stopping()
     }
 }

@@ -1,6 +1,5 @@
 use std::cell::OnceCell;
 use std::io::{self, Read};
-use std::iter::once;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -62,7 +61,8 @@ impl Signals {
             let millis = most.as_millis().saturating_add(1);
             PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX)
         });
-        let all = once(self.watch()?).chain(others);
+        // Without a descriptor for it, a signal still interrupts the wait.
+        let all = self.watch().into_iter().chain(others);
         let mut all: Vec<PollFd> = all.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         match poll(&mut all, timeout) {
             Ok(_) | Err(Errno::EINTR) => {}
