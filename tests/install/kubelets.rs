@@ -116,6 +116,13 @@ fn a_kubelet_that_fits_is_only_shown_with_its_version() {
 }
 
 #[test]
+fn a_kubelet_that_only_tells_its_version_is_not_named() {
+    let node = Node::new();
+    let kubelet = Kubelet::running(&node, "Kubernetes v1.36.2", &["--version", "slowly"]);
+    assert_each_has(&said(&node, &kubelet), &[]);
+}
+
+#[test]
 fn a_controller_that_does_not_see_the_driver_is_named() {
     let node = Node::running(SCRIPT);
     let plugins = node.plugins().display().to_string();

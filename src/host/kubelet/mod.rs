@@ -43,7 +43,10 @@ pub fn running(host: &Host) -> Vec<Kubelet> {
         let program = read("comm");
         let program = program.trim_end();
         let is_kubelet = program == "kubelet" || program.starts_with("k3s");
-        if !is_kubelet || exe.is_some() && exe == exe_of(parent_in(&read("stat"))) {
+        // Another run of this program asks for the version, as below.
+        let only_tells = line.split('\0').nth(1) == Some("--version");
+        let is_starting = exe.is_some() && exe == exe_of(parent_in(&read("stat")));
+        if !is_kubelet || only_tells || is_starting {
             continue;
         }
         let mut told = CommandLine::parse(&line);
