@@ -81,6 +81,21 @@ fn what_lvm_says_is_understood_wherever_lvm_conf_puts_it() {
 }
 
 #[test]
+fn a_volume_that_lvm_conf_keeps_from_being_activated_is_said_to_be_that() {
+    let node = Node::new(Mode::MountOnly);
+    let (group, volume) = Group::with_data("listed");
+    group.lv("lvchange", &["-an"], "data");
+    {
+        let _conf = LvmConf::new("activation {\n volume_list = [\"others\"]\n}\n");
+        node.mount_fails(
+            &volume,
+            &["listed/data", "`lvmconfig activation/volume_list`"],
+        );
+    }
+    node.up("pod", &volume);
+}
+
+#[test]
 fn a_thin_pool_is_nothing_to_find_fault_with_and_no_pods_volume() {
     let group = Group::new("healthy");
     group.pool();
