@@ -1,7 +1,7 @@
 //! What `lvm doctor` says of groups and volumes: of every volume that the driver knows, what the next
 //! mount would do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::findings::Checks;
@@ -30,7 +30,8 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
     look_at_tables(checks, &walk);
     storage::look_at(checks, &walk);
     faults::look_at(checks, &walk);
-    let (mut left_out, mut locks) = (Vec::new(), BTreeMap::new());
+    let (mut left_out, mut told) = (Vec::new(), BTreeSet::new());
+    let mut locks = BTreeMap::new();
     for volume in &walk.volumes {
         look_at_volume(checks, &walk, volume, &mut locks);
         let record = &volume.record;
@@ -58,7 +59,10 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
                 if matches!(verdict.reason, Some("held-elsewhere" | "filesystem-failed")) => {}
             Ok(verdict) if verdict.message.is_some() => {
                 let finding = format!("the next mount is refused: {}", verdict.line());
-                checks.failed("next-mount", finding).on(id);
+                // All volumes of groups with one name are refused in the same words.
+                if told.insert(finding.clone()) {
+                    checks.failed("next-mount", finding).on(id);
+                }
             }
             Ok(_) => {}
             Err(error) => {

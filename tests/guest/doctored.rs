@@ -49,17 +49,20 @@ fn two_groups_of_one_name_are_named() {
     let node = Node::new(Mode::MountOnly);
     let disks = ["twin-a", "twin-b"].map(|name| Disk::new(name, 64 << 20));
     let group = Group::on("twin", &[&disks[0].path()]);
-    let volume = group.linear("data", "16m");
-    node.write("pod", &volume, "kept");
+    let volumes = ["data", "more"].map(|lv| group.linear(lv, "16m"));
+    for volume in &volumes {
+        node.write("pod", volume, "kept");
+    }
     node.is_well("duplicate-groups");
-    group.lv("lvchange", &["-an"], "data");
+    run("vgchange", &["-qq", "-an", "twin"]);
     disks[0].fail_wholly();
     run("vgcreate", &["-q", "twin", &disks[1].path()]);
     disks[0].heal();
     node.is_ill("duplicate-groups", "twin", "vgrename UUID twin-2");
+    assert_eq!(node.findings("next-mount").0.len(), 1, "not one for each");
     // What a mount says, the commands that tell of it say as well.
     let words = "2 volume groups are called twin";
-    node.mount_fails(&volume, &[words, "`vgrename UUID twin-2`"]);
+    node.mount_fails(&volumes[0], &[words, "`vgrename UUID twin-2`"]);
     for command in ["check", "status"] {
         let (said, _) = node.says(&[command, "--json", "twin"]);
         assert!(
@@ -67,20 +70,10 @@ fn two_groups_of_one_name_are_named() {
             "{said}"
         );
     }
-    let disk = disks[1].path();
-    let uuid = run(
-        "vgs",
-        &[
-            "--noheadings",
-            "-o",
-            "vg_uuid",
-            "-S",
-            &format!("pv_name={disk}"),
-        ],
-    );
-    run("vgrename", &["-q", uuid.trim(), "twin-2"]);
+    let uuid = format!("vgs --noheadings -o vg_uuid -S pv_name={}", disks[1].path());
+    run("sh", &["-c", &format!("vgrename -q $({uuid}) twin-2")]);
     node.is_well("duplicate-groups");
-    node.up("pod", &volume);
+    node.up("pod", &volumes[0]);
 }
 
 #[test]
