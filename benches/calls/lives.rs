@@ -150,7 +150,7 @@ impl Commands {
         let mut make = mkfs(fs);
         make.push(device.clone());
         let fields = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,lv_permissions,\
-            lv_health_status,lv_snapshot_invalid,lv_device_open,lv_layout,lv_role,pool_lv,data_percent,\
+            lv_health_status,lv_snapshot_invalid,lv_layout,lv_role,pool_lv,data_percent,\
             metadata_percent,vg_extent_size,vg_free";
         let ask = words!["lvs", "--reportformat", "json", "-o", fields, path];
         let before = words!["lvchange", "--addtag", "flexvolume.making=x", path];
