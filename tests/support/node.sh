@@ -32,6 +32,8 @@ for mode in attach mount-only; do
         "kubelet_dirs = ['/run/$mode/kubelet']" '[volume_group.vg]' 'create = true' \
         > "/run/$mode/exec/kubernetes.io~lvm/config.toml"
 done
+# What is written to a console that is just being opened may stay unread until more is written.
+exec 3< /dev/tty2
 echo 0 > "$files/0.status"
 # Until the tests have ended, however they did.
 while read -r number; do
@@ -39,5 +41,5 @@ while read -r number; do
         bash "$files/$number.sh" > "$files/$number.out" 2> "$files/$number.err"
         echo $? > "$files/$number.new"
         mv "$files/$number.new" "$files/$number.status"
-    ) &
-done < /dev/tty2
+    ) 3<&- &
+done <&3

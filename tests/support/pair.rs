@@ -105,12 +105,10 @@ impl Node {
         self.wait_for(0);
     }
 
-    /// Starts the group's locks there. Just after a boot udev may not show their device in time, and
-    /// vgchange may wait for what has been started long since.
+    /// Starts the group's locks there. Just after a boot udev may not show their device in time.
     pub fn join(&self) {
         eventually("the start of the locks", || {
-            let start =
-                self.begin("timeout 100 vgchange --lockstart vg && lvmlockctl -i | grep -q ^LS");
+            let start = self.begin("vgchange --lockstart vg && lvmlockctl -i | grep -q ^LS");
             start.end().status.success()
         });
     }
