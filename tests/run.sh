@@ -90,6 +90,13 @@ step() {
     "$@" || failed "$name"
 }
 
+# beside NAME COMMAND…: runs it in the background. What it prints is in $DIR/beside-NAME.
+beside() {
+    local name=$1
+    shift
+    { ("$@") > "$DIR/beside-$name" 2>&1 || failed "$name"; } &
+}
+
 # once_more NAME LOG COMMAND…: runs the one or two tests again that failed by this log. Guests share
 # two cores, and kubelet and udev have a timing of their own. The result names what did not pass at
 # once: that is to be looked into, and more than two are no accident.
@@ -242,31 +249,27 @@ what=${1:-all}
 [ $# = 0 ] || shift
 case $what in
     all)
+        (build) > /dev/null 2>&1 & # That takes one processor for a minute or two.
         lint
         need promtool:prometheus
         host host
+        wait
         build
         step executable one_static_executable
-        # It builds with one core for most of the time, and then runs on one.
-        { (fuzz) > "$DIR/fuzzed" 2>&1 || failed fuzz; } &
-        quickstart
+        # What is missing is installed before anything runs beside.
+        need_guest
+        need containerd:containerd runc:runc linux.uml:user-mode-linux ${PEER:+jq:jq}
+        (SUITE='' FILES='' MACHINE=$MACHINE_ASKED need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
+        beside kubelet kubelets
+        beside fuzz fuzz
+        beside quickstart quickstart
+        AT_ONCE=3 # A kubelet waits more than it works, and so do nodes and a control plane.
         guest
-        # A kubelet runs on this machine's files.
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED
-        # With a newer one, what differs is run on the oldest too, while two nodes wait for leases.
-        # Packages are installed before.
-        if [ -n "${KUBERNETES:-}" ]; then
-            need_guest
-            need containerd:containerd runc:runc
-            (KUBERNETES='' need_kubernetes kubelet)
-            { (oldest_kubelet) > "$DIR/oldest.log" 2>&1 || failed oldest_kubelet; } &
-        fi
-        shared
-        cat "$DIR/fuzzed"
-        kubelet
-        wait
-        cat "$DIR/oldest.log" 2> /dev/null || true
+        beside shared shared
         [ -z "$WITH_PLANE" ] || plane
+        wait
+        cat "$DIR"/beside-*
         [ -z "$FULL" ] || ! since 1.28 || failover
         ;;
     lint) lint ;;

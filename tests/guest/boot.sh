@@ -3,6 +3,8 @@
 
 # What differs between versions of LVM, util-linux, filesystems and kernel is in these tests.
 VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: call_outs:: sigterm_in_mkfs)
+AT_ONCE=2 # of what runs in the background
+BEGUN=()  # of these, by `at_once`
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
 CALLS=${FLEXVOLUME_LVM_CALLS:+FLEXVOLUME_LVM_CALLS=${FLEXVOLUME_LVM_CALLS@Q}}
 
@@ -88,8 +90,9 @@ half() {
 
 # at_once COMMAND…: runs it beside what runs, once there is a processor for it.
 at_once() {
-    while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+    while [ "$(jobs -rp | wc -l)" -ge "$AT_ONCE" ]; do wait -n || true; done
     { "$@" || failed "$1 $2"; } &
+    BEGUN+=($!)
 }
 
 # guest [CASE…]: two guests at once, with half of the tests each if there are many.
@@ -118,7 +121,7 @@ guest() {
         fi
         at_once half "$suite-1" "${all[@]}"
     done
-    wait
+    wait "${BEGUN[@]}" || true
     for suite in "${SUITES[@]}"; do
         cat "$DIR/$suite"-?/*.log > "$DIR/$suite.log"
         count "$suite" "$DIR/$suite.log" "$DIR/$suite-1/versions"

@@ -256,9 +256,14 @@ kubelet() {
     count "$name" "$DIR/kubelet.log"
 }
 
-# The same with the Kubernetes of Debian, which is the oldest that is tested, and what may differ.
-oldest_kubelet() {
-    DIR=$DIR/oldest
+# Kubelet of the Kubernetes that is there; and what may differ, with the oldest that is tested, which is
+# Debian's. It runs on this machine's files.
+kubelets() {
+    local SUITE='' FILES='' MACHINE=$MACHINE_ASKED DIR=$TOP/kubelet
+    mkdir "$DIR"
+    kubelet
+    [ -n "${KUBERNETES:-}" ] || return 0
+    DIR=$TOP/oldest
     mkdir "$DIR"
     KUBERNETES='' kubelet "${DIFFERS[@]}"
 }
