@@ -237,8 +237,8 @@ pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count"
 /// told apart would be no record. LVM 2.03.31 writes its messages into a report in JSON unless it is
 /// told not to; what is in the log, and which columns of it, would be lvm.conf's choice.
 const FORMAT: &str = "report/time_format=\"%s\" report/list_item_separator=\",\" \
-    report/binary_values_as_numeric=0 report/compact_output=0 log/report_command_log=0 \
-    log/command_names=0 log/prefix=\"\"";
+    report/binary_values_as_numeric=0 report/compact_output=0 report/prefixes=0 \
+    log/report_command_log=0 log/command_names=0 log/prefix=\"\"";
 
 pub(super) fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command {
     ask_with(tool, fields, limit, "")

@@ -53,8 +53,10 @@ impl Device {
             ),
             _ => bail!(
                 "{} is device {number}, which device-mapper calls {name:?} with UUID {uuid:?}: \
-                 that is not the logical volume {id}; see `dmsetup info` and `ls -l /dev/mapper`",
-                path.display()
+                 that is not the logical volume {id}; run `vgmknodes {}`, or see `dmsetup info` and \
+                 `ls -l /dev/mapper`",
+                path.display(),
+                id.vg()
             ),
         }
     }

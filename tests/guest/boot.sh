@@ -2,7 +2,7 @@
 # Sourced by tests/run.sh: the guests that the tests on real LVM run in, one at a time or two.
 
 # What differs between versions of LVM, util-linux, filesystems and kernel is in these tests.
-VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: call_outs:: sigterm_in_mkfs)
+VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: call_outs:: sigterm_in_mkfs a_report_as_people)
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
@@ -171,7 +171,8 @@ on_two_nodes() {
     ln -sfn "$disk" "$here/disk"
     # By whole lines: another pair prints too.
     as_root timeout --kill-after=10 "$GUEST_LIMIT" env FLEXVOLUME_LVM_SHARED="$here" \
-        FLEXVOLUME_LVM_LOCKD="$LOCKD" FLEXVOLUME_LVM_UML="$options" FLEXVOLUME_LVM_SEED="$SEED" \
+        FLEXVOLUME_LVM_PROCESSORS="$(processors | xargs)" FLEXVOLUME_LVM_LOCKD="$LOCKD" \
+        FLEXVOLUME_LVM_UML="$options" FLEXVOLUME_LVM_SEED="$SEED" \
         ${FULL:+FLEXVOLUME_LVM_FULL=1} "$@" --test-threads=1 2>&1 |
         tee "$DIR/$log" | sed -u "s/^/${log%.log}: /" || {
         status=1

@@ -80,7 +80,12 @@ impl Node {
         fs::write(files.join("command"), command).unwrap();
         let printed = File::create(files.join("printed")).unwrap();
         let options = std::env::var("FLEXVOLUME_LVM_UML").unwrap();
-        let guest = Command::new("linux.uml")
+        let processors = std::env::var("FLEXVOLUME_LVM_PROCESSORS").unwrap();
+        let processors: Vec<&str> = processors.split(' ').collect();
+        let processor = processors[self.host_id as usize % processors.len()];
+        // On one processor: see tests/uml.sh.
+        let guest = Command::new("taskset")
+            .args(["--cpu-list", processor, "linux.uml"])
             .args(options.split(' '))
             .args(["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"])
             .arg(format!("init={}/init", files.display()))
