@@ -14,7 +14,7 @@ use super::walk::{Choice, Walk};
 use crate::config::Loaded;
 use crate::host::{Host, own_name};
 use crate::lvm::Group;
-use crate::names::Bytes;
+use crate::names::{Bytes, LvId};
 use crate::output::{self, Printed, bold, columns, counted, printed, red, titles};
 
 /// How long the list reads devices. What is mounted or not active is told without that.
@@ -54,6 +54,8 @@ struct GroupLine {
 struct Report {
     groups: Vec<GroupLine>,
     volumes: Vec<Line>,
+    /// Mounted by pods, and unknown to LVM.
+    lost: BTreeSet<String>,
 }
 
 /// `lvm status`.
@@ -79,6 +81,7 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
     let mut report = Report {
         groups: Vec::new(),
         volumes: Vec::new(),
+        lost: BTreeSet::new(),
     };
     let mut heads = titles([
         "VOLUME",
@@ -120,6 +123,13 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
     let mut text = columns(&rows);
     if rows.len() == 1 {
         "LVM shows no volume groups; see `vgs`, `pvs`\n".clone_into(&mut text);
+    }
+    if asked.names.is_empty() {
+        report.lost = walk.lost().iter().map(LvId::to_string).collect();
+    }
+    for id in &report.lost {
+        let lost = format!("{id} is mounted for pods, and LVM does not know it any more");
+        let _ = writeln!(text, "{}; see `{} doctor`", red(lost), own_name());
     }
     let verdicts = report.volumes.iter().filter_map(|l| l.next_mount.as_ref());
     let unread = verdicts.filter(|verdict| verdict.is_unread()).count();

@@ -12,7 +12,7 @@ use super::verdict::{Ask, Seen, Verdict, look};
 use crate::config::{Config, Loaded};
 use crate::host::{DeviceNumber, Host, own_name};
 use crate::lvm::{self, Group, Volume};
-use crate::mount::{KubeletPath, Row};
+use crate::mount::{KubeletPath, Row, is_kubelets};
 use crate::names::{LvId, nearest};
 use crate::volume::{Device, Tables, volume_of};
 
@@ -92,6 +92,19 @@ impl<'a> Walk<'a> {
 
     pub fn mounts(&self, device: DeviceNumber) -> Vec<&Row> {
         self.tables.mounts.of_device(self.host.kernel, device)
+    }
+
+    /// The volumes of pods that LVM does not know any more: their disks have gone, or it is told not
+    /// to look there.
+    pub fn lost(&self) -> BTreeSet<LvId> {
+        let kernel = self.host.kernel;
+        let known: BTreeSet<DeviceNumber> = self.devices.values().map(|d| d.number).collect();
+        let rows = self.tables.mounts.rows().iter();
+        let pods = rows.filter(|row| is_kubelets(&row.mount_point, &self.config.kubelet_dirs));
+        let numbers: BTreeSet<DeviceNumber> = pods.map(|row| row.block_device(kernel)).collect();
+        let others = numbers.difference(&known);
+        let ids = others.filter_map(|number| Some(volume_of(kernel, *number)?.id));
+        ids.filter(|id| self.volume(id).is_none()).collect()
     }
 
     /// Whether a volume that several nodes share is active here and nothing uses it.

@@ -15,7 +15,7 @@ use nix::sys::statvfs::{FsFlags, fstatvfs};
 
 use super::{Aloud, Signals};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeviceNumber {
     pub major: u64,
     pub minor: u64,

@@ -134,6 +134,8 @@ fn what_is_mounted_from_a_disk_that_fails_is_named() {
         disk.fail_wholly();
         node.is_ill("mounts", &data, "pvs -a");
         node.prints(&["status", "pod"], "LVM does not know it any more", 1);
+        let list = format!("{data} is mounted for pods, and LVM does not know it");
+        node.prints(&["status"], &list, 0);
         node.down("pod", &volume);
         disk.heal();
         assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
