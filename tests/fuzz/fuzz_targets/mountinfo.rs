@@ -2,7 +2,6 @@
 #![no_main]
 
 use std::fmt::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use flexvolume_lvm::for_tests::{KubeletPath, Row, Table};
@@ -29,11 +28,11 @@ fuzz_target!(|bytes: &[u8]| {
 /// Writes a row as the kernel does: Linux, fs/proc_namespace.c, `show_mountinfo`.
 fn write(row: &Row, to: &mut String) {
     let path = |path: &Path| -> String {
-        let escape = |byte: &u8| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' => char::from(*byte).to_string(),
-            other => format!("\\{other:03o}"),
+        let escape = |c: char| match c {
+            ' ' | '\t' | '\n' | '\\' | '#' => format!("\\{:03o}", u32::from(c)),
+            other => other.to_string(),
         };
-        path.as_os_str().as_bytes().iter().map(escape).collect()
+        path.to_str().unwrap().chars().map(escape).collect()
     };
     writeln!(
         to,
