@@ -1,13 +1,9 @@
 //! What `lvm doctor` says of disks that LVM cannot use as they are, and of what is mounted from disks
 //! that have failed.
 
-use std::collections::BTreeSet;
-
 use super::findings::Checks;
 use super::walk::Walk;
 use crate::lvm::{self, Fault};
-use crate::mount::is_kubelets;
-use crate::volume::volume_of;
 
 pub fn look_at(checks: &mut Checks, walk: &Walk) {
     look_at_disks(checks, walk);
@@ -52,34 +48,24 @@ fn look_at_disks(checks: &mut Checks, walk: &Walk) {
 }
 
 fn look_at_mounts(checks: &mut Checks, walk: &Walk) {
-    let kernel = walk.host.kernel;
-    let mut told = BTreeSet::new();
-    for row in walk.tables.mounts.rows() {
-        let at = &row.mount_point;
-        if !is_kubelets(at, &walk.config.kubelet_dirs) {
-            continue;
-        }
-        let Some(device) = volume_of(kernel, row.block_device(kernel)) else {
-            continue;
-        };
-        let (id, at) = (device.id, at.display());
-        let volume = walk.volume(&id);
-        if volume.is_some_and(|volume| !walk.has_failed(volume)) || !told.insert(id.clone()) {
-            continue;
-        }
-        let finding = if volume.is_some() {
-            let errors = format!("the kernel met errors in the filesystem mounted at {at}");
-            checks
-                .failed("filesystem-errors", errors)
-                .why("pods cannot rely on what they write there; the next mount checks it")
-                .run("dmesg, and when the disk is well, end the volume's pods")
-        } else {
-            let gone = format!("is mounted at {at}, and LVM does not know it any more");
-            checks
-                .failed("mounts", gone)
-                .why("its disks have gone, or LVM is told not to look there")
-                .run("pvs -a, dmesg")
-        };
-        finding.on(&id);
+    for id in walk.lost() {
+        checks
+            .failed(
+                "mounts",
+                "is mounted for pods, and LVM does not know it any more",
+            )
+            .on(&id)
+            .why("its disks have gone, or LVM is told not to look there")
+            .run("pvs -a, dmesg");
+    }
+    for volume in walk.volumes.iter().filter(|one| walk.has_failed(one)) {
+        checks
+            .failed(
+                "filesystem-errors",
+                "the kernel met errors in its filesystem",
+            )
+            .on(&volume.id)
+            .why("pods cannot rely on what they write there; the next mount checks it")
+            .run("dmesg, and when the disk is well, end the volume's pods");
     }
 }

@@ -56,6 +56,10 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
     let mounts = mounts.unwrap_or_default();
     let uses = facts.as_ref().and_then(|facts| facts.uses.as_ref());
     let suspended = uses.is_some_and(|uses| uses.suspended.is_some());
+    let failed = match uses {
+        Some(uses) => uses.failure.is_some(),
+        None => walk.has_failed(volume),
+    };
     let first = mounts.first().filter(|_| !suspended);
     let space = first.and_then(|row| walk.host.kernel.space(&row.mount_point).ok());
     let record = &volume.record;
@@ -82,7 +86,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
         fs: fs.or_else(|| record.made.as_ref().map(|made| made.fs.clone())),
         fs_bytes: space.map(|(all, _)| all),
         fs_used_bytes: space.map(|(_, used)| used),
-        health: health(walk, volume, suspended),
+        health: health(walk, volume, suspended, failed),
         data_percent: volume.data_percent,
         metadata_percent: volume.metadata_percent,
         device: device.map(|device| device.path.display().to_string()),
@@ -104,14 +108,14 @@ fn place(row: &Row) -> String {
 }
 
 /// `ok`, or what is wrong in a word or two.
-fn health(walk: &Walk, volume: &Volume, suspended: bool) -> String {
+fn health(walk: &Walk, volume: &Volume, suspended: bool, failed: bool) -> String {
     let pool = walk.pool(volume);
     let record = &volume.record;
     if !volume.health.is_empty() {
         volume.health.clone()
     } else if suspended {
         "suspended".to_owned()
-    } else if walk.has_failed(volume) {
+    } else if failed {
         "filesystem errors".to_owned()
     } else if is_full(walk, volume) {
         "full".to_owned()

@@ -21,8 +21,8 @@ const CALLS: Duration = Duration::from_secs(3600);
 /// The name of the file for `node_exporter`'s textfile collector.
 const FILE: &str = "flexvolume-lvm.prom";
 
-/// Samples by their metric and labels, in the text format that Prometheus and `OpenMetrics` share. Of
-/// two with the same labels, as of groups with one name, neither reads anything.
+/// Samples by their metric and labels, in the text format that Prometheus and `OpenMetrics` share.
+/// Neither reads a text with the same labels twice, as groups with one name would have them.
 #[derive(Default)]
 struct Metrics(BTreeMap<&'static str, (&'static str, BTreeMap<String, f64>)>);
 

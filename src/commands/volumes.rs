@@ -172,7 +172,7 @@ fn look_at_volume(
         let vg = id.vg();
         let ask = || GroupLocks::ask(walk.host, vg, walk.config.limits.query);
         let its = locks.entry(vg.clone()).or_insert_with(ask);
-        if let Some(reason) = of_locks(&its.of(vg, Some(lock)), vg, true) {
+        if let Some(reason) = of_locks(&its.of(Some(lock)), vg, true) {
             let finding = format!("mounted, but {}", reason.of(id));
             checks.failed("volume-lock", finding).on(id);
         }

@@ -100,7 +100,7 @@ impl<'a> Walk<'a> {
         let kernel = self.host.kernel;
         let known: BTreeSet<DeviceNumber> = self.devices.values().map(|d| d.number).collect();
         let rows = self.tables.mounts.rows().iter();
-        let pods = rows.filter(|row| is_kubelets(&row.mount_point, &self.config.kubelet_dirs));
+        let pods = rows.filter(|row| self.is_pods(row));
         let numbers: BTreeSet<DeviceNumber> = pods.map(|row| row.block_device(kernel)).collect();
         let others = numbers.difference(&known);
         let ids = others.filter_map(|number| Some(volume_of(kernel, *number)?.id));
@@ -116,12 +116,17 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Whether the kernel met errors in its filesystem.
+    /// Whether the kernel met errors in its filesystem, and pods have it.
     pub fn has_failed(&self, volume: &Volume) -> bool {
         self.device(volume).is_some_and(|device| {
             let mounts = self.mounts(device.number);
-            device.failure(self.host.kernel, &mounts).is_some()
+            mounts.iter().any(|row| self.is_pods(row))
+                && device.failure(self.host.kernel, &mounts).is_some()
         })
+    }
+
+    fn is_pods(&self, row: &Row) -> bool {
+        is_kubelets(&row.mount_point, &self.config.kubelet_dirs)
     }
 
     /// Whether all that mounted it asked for it read-only. A filesystem that the kernel made

@@ -39,6 +39,7 @@ pub fn has_lvmlockd(host: &Host) -> bool {
 
 /// What lvmlockd and sanlock say of a group, asked once for all of its volumes.
 pub struct GroupLocks {
+    vg: VgName,
     dump: Result<String, String>,
     is_forgotten: bool,
 }
@@ -50,17 +51,21 @@ impl GroupLocks {
         let is_forgotten = dump.as_ref().is_ok_and(|dump| {
             state(dump, vg.as_str(), None) == Locks::NotHeld && has_forgotten(host, dump, vg, limit)
         });
-        Self { dump, is_forgotten }
+        Self {
+            vg: vg.clone(),
+            dump,
+            is_forgotten,
+        }
     }
 
-    /// What they say of the lock of a volume, or of none, in the group `vg`.
-    pub fn of(&self, vg: &VgName, lock: Option<&LvLock>) -> Locks {
+    /// What they say of the lock of a volume of the group, or of none.
+    pub fn of(&self, lock: Option<&LvLock>) -> Locks {
         let dump = match &self.dump {
             Ok(dump) => dump,
             Err(error) => return Locks::Silent(error.clone()),
         };
         let of = lock.and_then(|lock| lock.of.as_deref());
-        match state(dump, vg.as_str(), of) {
+        match state(dump, self.vg.as_str(), of) {
             Locks::Held | Locks::Shared | Locks::NotHeld if self.is_forgotten => Locks::Lost,
             // LVM does not tell which lock a snapshot needs, and checks that itself.
             Locks::NotHeld if lock.is_some() && of.is_none() => Locks::Held,
@@ -71,7 +76,7 @@ impl GroupLocks {
 
 /// What lvmlockd says of the lock of a volume, or of none, in the group `vg`.
 pub fn locks(host: &Host, vg: &VgName, lock: Option<&LvLock>, limit: Duration) -> Locks {
-    GroupLocks::ask(host, vg, limit).of(vg, lock)
+    GroupLocks::ask(host, vg, limit).of(lock)
 }
 
 /// What lvmlockd knows. lvmlockctl has the same address for each answer: of two at once, the later one

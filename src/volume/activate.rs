@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use super::decision::{Create, Decision, Purpose, Wish};
+use super::decision::{Create, Decision, Purpose, Refusal, Wish};
 use super::device::{Device, is_in_kernel};
 use super::lock;
 use super::look::Look;
-use super::reason::{Reason, Refusal};
+use super::reason::Reason;
 use crate::config::Config;
 use crate::host::{Host, Kernel, Lock};
 use crate::lvm::{self, Found, Tags, Volume};

@@ -6,14 +6,13 @@ use anyhow::{Context, Error, Result, bail};
 use nix::libc::{EINVAL, ENOENT, ESTALE};
 
 use super::activate::{Job, ensure_not_suspended};
-use super::decision::{Decision, Grow, Level, Mount};
+use super::decision::{Decision, Grow, Level, Mount, Refusal};
 use super::device::Device;
 use super::facts::{Elsewhere, There};
 use super::in_use::require_same;
 use super::lock;
 use super::look::Look;
 use super::make::make;
-use super::reason::Refusal;
 use crate::fs;
 use crate::host::Lock;
 use crate::lvm;

@@ -3,10 +3,9 @@
 //! to what costs most, and mkfs is its very last arm.
 
 use super::decision::{Decision, Grow, Level, Mount, Purpose, Wish};
+use super::device::Failure;
 use super::doubt::Doubt;
-use super::facts::{
-    Content, Elsewhere, Facts, Failure, Filesystem, Lvm, Mounted, Pool, There, Uses,
-};
+use super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
 use super::reason::Reason;
 use super::room::{absent, of_pool, of_size};
 use crate::lvm::{Locks, Volume};

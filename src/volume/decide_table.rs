@@ -1,8 +1,9 @@
 //! Every rule of [`decide`], a row each.
 
 use super::super::decision::{Create, Decision, Grow, Level, Purpose};
+use super::super::device::Failure;
 use super::super::doubt::Doubt;
-use super::super::facts::{Content, Failure, Lvm, Pool, There};
+use super::super::facts::{Content, Lvm, Pool, There};
 use super::super::reason::Reason;
 use super::decide;
 use super::sample::*;

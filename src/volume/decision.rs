@@ -1,9 +1,11 @@
 //! What is asked for, and what is to be done: the two ends of [`decide`](super::decide::decide).
 
+use std::fmt;
+
 use super::facts::Elsewhere;
 use super::reason::Reason;
 use crate::mount::Row;
-use crate::names::{Bytes, FsType};
+use crate::names::{Bytes, FsType, LvId};
 
 /// What a call asks for, with what the node's config adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,3 +105,27 @@ pub enum Grow {
     Before,
     After,
 }
+
+/// A refusal as an error of the call.
+#[derive(Debug)]
+pub struct Refusal {
+    message: String,
+    pub reason: Reason,
+}
+
+impl Refusal {
+    pub fn of(id: &LvId, reason: Reason) -> Self {
+        Self {
+            message: reason.of(id),
+            reason,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}

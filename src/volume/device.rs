@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use nix::libc::EIO;
 
-use super::facts::Failure;
 use crate::host::{DeviceNumber, Kernel};
 use crate::mount::Row;
 use crate::names::{Bytes, LvId};
@@ -19,6 +18,15 @@ pub struct Device {
     pub number: DeviceNumber,
     /// The LV's UUID, as device-mapper has it: 32 characters without hyphens.
     pub lv_uuid: String,
+}
+
+/// What the kernel did when it met an error in a mounted filesystem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// It counted the error, or made the filesystem read-only.
+    Errors,
+    /// It shut the filesystem down: nothing in it can be read or written.
+    ShutDown,
 }
 
 impl Device {

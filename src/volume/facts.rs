@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::device::Device;
+use super::device::{Device, Failure};
 use super::doubt::Doubt;
 use crate::lvm::{Locks, Volume};
 use crate::mount::Row;
@@ -45,15 +45,6 @@ pub struct Uses {
     pub suspended: Option<String>,
     /// What became of its mounted filesystem. None: it is well, or nobody needs to know.
     pub failure: Option<Failure>,
-}
-
-/// What the kernel did when it met an error in a mounted filesystem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Failure {
-    /// It counted the error, or made the filesystem read-only.
-    Errors,
-    /// It shut the filesystem down: nothing in it can be read or written.
-    ShutDown,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

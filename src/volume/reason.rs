@@ -1,10 +1,10 @@
 //! Why a volume is refused: what is wrong, and what to do about it.
 
-use std::fmt;
 use std::path::PathBuf;
 
+use super::device::Failure;
 use super::doubt::Doubt;
-use super::facts::{Elsewhere, Failure};
+use super::facts::Elsewhere;
 use crate::fs::Family;
 use crate::host::own_name;
 use crate::lvm::Holder;
@@ -374,29 +374,6 @@ fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {
 const READ_ONLY: &str = "If another pod mounted it read-only, this works when that pod is gone; if \
     the kernel made it read-only because of an error (`dmesg`), stop the pods that use it and check \
     the filesystem";
-
-#[derive(Debug)]
-pub struct Refusal {
-    message: String,
-    pub reason: Reason,
-}
-
-impl Refusal {
-    pub fn of(id: &LvId, reason: Reason) -> Self {
-        Self {
-            message: reason.of(id),
-            reason,
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 #[cfg(test)]
 mod tests {
