@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use super::release::give_up;
 use crate::config::Loaded;
@@ -79,6 +79,7 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
             row.source.display()
         );
     }
-    grow(host, fs, &device.id, &row.mount_point, &lock)?;
+    grow(host, fs, &device.node(), &row.mount_point, &lock)
+        .with_context(|| format!("growing {}", device.id))?;
     Ok(Reply::success())
 }

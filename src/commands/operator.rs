@@ -109,8 +109,8 @@ fn confirmed(id: &LvId, given_up: &str) -> Result<bool> {
 }
 
 fn retag(host: &Host, seen: &Seen, tags: &Tags) -> Result<()> {
-    let id = &seen.facts.id;
-    lvm::retag(host, id, tags, seen.lock.as_ref()).context("writing the record")
+    let volume = seen.volume(&seen.facts.id)?;
+    lvm::retag(host, volume.target(), tags, seen.lock.as_ref()).context("writing the record")
 }
 
 /// Who gave his word is in the log for good.

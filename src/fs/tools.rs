@@ -6,11 +6,14 @@ use anyhow::{Context, Result};
 
 use super::superblock::{Family, Superblock};
 use crate::host::{Command, Host, Lock, ToolError};
-use crate::names::{FsType, LvId};
+use crate::names::FsType;
 
 /// No blocks kept for root, which a pod's volume has no use for; tables and journal are cleared by
 /// the kernel after mounting; no discard on a volume that was just allocated.
-const EXT: &str = "-q -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1";
+///
+/// Blocks of 4 KiB, whatever the size: of smaller ones a mkfs that is killed leaves parts before its
+/// superblock, which could be anybody's data.
+const EXT: &str = "-q -m 0 -b 4096 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1";
 /// No discard.
 const XFS_AND_BTRFS: &str = "-q -K";
 
@@ -83,10 +86,10 @@ fn is_sound(host: &Host, device: &Path) -> Result<bool> {
 
 /// Grows a filesystem to the size of its volume. Nothing to grow is success. All but ext2 have to be
 /// mounted at `mount_point`.
-pub fn grow(host: &Host, fs: FsType, id: &LvId, mount_point: &Path, lock: &Lock) -> Result<()> {
+pub fn grow(host: &Host, fs: FsType, device: &Path, mount_point: &Path, lock: &Lock) -> Result<()> {
     let tool = |name| Command::writes(name, host.limits.resize).stdin(lock.file());
     let command = match fs {
-        FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => tool("resize2fs").operand(id.device()),
+        FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => tool("resize2fs").operand(device),
         FsType::Xfs => tool("xfs_growfs").args(["-d"]).operand(mount_point),
         FsType::Btrfs => tool("btrfs")
             .args(["filesystem", "resize"])
@@ -94,5 +97,5 @@ pub fn grow(host: &Host, fs: FsType, id: &LvId, mount_point: &Path, lock: &Lock)
             .operand(mount_point),
     };
     let grown = host.run(&command).map(drop);
-    grown.with_context(|| format!("growing the {fs} filesystem of {id}"))
+    grown.with_context(|| format!("growing the {fs} filesystem"))
 }

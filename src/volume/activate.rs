@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::host::{Host, Kernel, Lock};
 use crate::lvm::{self, Found, Tags, Volume};
 use crate::mount::is_kubelets;
-use crate::names::Bytes;
+use crate::names::{Bytes, FsType};
 use crate::options::Options;
 
 /// What a call that brings a volume up works with.
@@ -56,11 +56,20 @@ impl<'a> Job<'a> {
             fs: self.options.fs,
             default_fs: self.config.default_fs,
             read_only: self.options.read_only,
+            subvolume: self.names_subvolume(),
             by_hand: dir.is_some_and(|dir| !is_kubelets(dir, &self.config.kubelet_dirs)),
             not_allowed: policy.err().map(|error| format!("{error:#}")),
             pool_limit: self.config.thin_pool_limit,
             create,
         }
+    }
+
+    fn names_subvolume(&self) -> bool {
+        let of_node = self
+            .config
+            .mount_options(self.options.id.vg(), FsType::Btrfs);
+        let options = of_node.and(&self.options.mount_options).joined();
+        options.is_some_and(|all| all.split(',').any(|option| option.starts_with("subvol")))
     }
 
     /// A look at the volume, for a call that names `dir`.
@@ -108,7 +117,7 @@ impl<'a> Job<'a> {
                         // If this call is killed, another has to know what to give back.
                         self.note(volume, lock)?;
                     }
-                    let activated = lvm::activate(host, id, lock);
+                    let activated = lvm::activate(host, volume.target(), lock);
                     if shared && activated.is_err() {
                         seen.note_holder(self.config.limits.query);
                         if let Decision::Refuse(reason) = seen.settle(&wish)? {
@@ -217,7 +226,7 @@ impl<'a> Job<'a> {
             add: vec![tag],
             ..Tags::default()
         };
-        lvm::retag(host, &volume.id, &tags, lock)
+        lvm::retag(host, volume.target(), &tags, lock)
     }
 }
 
@@ -261,7 +270,7 @@ pub fn ensure_not_suspended(host: &Host, device: &Device) -> Result<()> {
         && device.is_suspended(kernel)
     {
         host.log.about("resumed", &device.id.to_string());
-        lvm::refresh(host, &device.id)?;
+        lvm::refresh(host, device.target())?;
     }
     require_not_suspended(kernel, device)
 }

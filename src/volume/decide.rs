@@ -5,7 +5,7 @@
 use super::decision::{Decision, Grow, Level, Mount, Purpose, Wish};
 use super::device::Failure;
 use super::doubt::Doubt;
-use super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
+use super::facts::{Content, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
 use super::reason::Reason;
 use super::room::{absent, of_pool, of_size};
 use crate::lvm::{Locks, Volume};
@@ -43,6 +43,9 @@ pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
     if let Some(decision) = of_lvm(facts, lvm, wish) {
         return decision;
     }
+    if let Some(decision) = of_openers(facts, wish) {
+        return decision;
+    }
     match (wish.purpose, &facts.content, facts.volume()) {
         (Purpose::Size(size), _, Some(volume)) => of_size(volume, size, wish),
         (_, Some(content), Some(volume)) => of_content(facts, content, volume, wish),
@@ -67,9 +70,6 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
     if !uses.holders.is_empty() {
         return refuse(Reason::Below(uses.holders.clone()));
     }
-    if !uses.loops.is_empty() {
-        return refuse(Reason::Loop(uses.loops.clone()));
-    }
     if let Some(host) = uses.mounts.iter().find(|mounted| !mounted.kubelets) {
         let recorded = match (wish.by_hand, &facts.lvm) {
             (false, _) => false,
@@ -82,7 +82,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
             return refuse(Reason::HostMount(host.row.mount_point.clone()));
         }
     }
-    let from = best(&uses.mounts)?;
+    let from = best(&uses.mounts, wish)?;
     Some(if let Some(reason) = wrong_type(&from.fs_type, wish) {
         Decision::Refuse(reason)
     } else if let Some(failure) = uses.failure.filter(|failure| is_harmed(*failure, wish)) {
@@ -125,18 +125,21 @@ fn wrong_type(found: &str, wish: &Wish) -> Option<Reason> {
     Some(Reason::WrongType { found, wanted })
 }
 
-/// The mount to bind from: one of all of the filesystem, kubelet's before others, the global one
-/// before a pod's, one that can be written before one that cannot.
-fn best(mounts: &[Mounted]) -> Option<&Row> {
-    let whole = mounts.iter().filter(|mounted| mounted.row.is_whole());
-    let rank = |one: &&Mounted| (!one.kubelets, !one.global, one.row.is_read_only());
-    whole.min_by_key(rank).map(|mounted| &mounted.row)
+/// The mount to bind from: one of all of the filesystem, kubelet's before others, its own global one
+/// before a pod's, one that can be written before one that cannot. Of a btrfs each pod may name another
+/// subvolume, which no other mount but its own global one surely shows.
+fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
+    let is_another = |row: &Row| wish.subvolume && row.fs_type == "btrfs";
+    let fits = |one: &&Mounted| one.own_global || (one.row.is_whole() && !is_another(&one.row));
+    let rank = |one: &&Mounted| (!one.kubelets, !one.own_global, one.row.is_read_only());
+    let best = mounts.iter().filter(fits).min_by_key(rank);
+    best.map(|mounted| &mounted.row)
 }
 
 /// What LVM says. None: nothing against it.
 fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     let refuse = |reason| Some(Decision::Refuse(reason));
-    let (volume, pool, unused_table) = match lvm {
+    let (volume, pool, unused_table, lost) = match lvm {
         Lvm::Silent(words) => return refuse(Reason::LvmSilent(words.clone())),
         Lvm::Hidden => return refuse(Reason::Hidden),
         Lvm::NoGroup | Lvm::NoVolume { .. } if facts.device.is_some() => {
@@ -148,13 +151,13 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
             volume,
             pool,
             unused_table,
-        } => (volume, pool, *unused_table),
+            lost,
+        } => (volume, pool, *unused_table, *lost),
     };
     if volume.is_pool() {
         return refuse(Reason::Pool);
     }
-    // RAID goes on without a disk, and LVM itself refuses when too many are missing.
-    if volume.health.contains("partial") && !volume.layout.contains("raid") {
+    if lost {
         return refuse(Reason::Partial);
     }
     if volume.has_overflowed() {
@@ -171,7 +174,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     let Some(device) = &facts.device else {
         return Some(Decision::Activate);
     };
-    if volume.uuid.replace('-', "") != device.lv_uuid {
+    if volume.uuid != device.lv_uuid {
         return refuse(Reason::AnotherDevice);
     }
     if let Some(name) = facts.uses.as_ref().and_then(|uses| uses.suspended.as_ref()) {
@@ -204,6 +207,32 @@ pub fn of_locks(locks: &Locks, vg: &VgName, is_active: bool) -> Option<Reason> {
     }
 }
 
+/// Who has the device open. None: nobody, or nobody who could be in the way.
+fn of_openers(facts: &Facts, wish: &Wish) -> Option<Decision> {
+    let refuse = |reason| Some(Decision::Refuse(reason));
+    let is_mounted = facts
+        .uses
+        .as_ref()
+        .is_some_and(|uses| !uses.mounts.is_empty());
+    if is_mounted && wish.purpose != Purpose::Filesystem {
+        return None;
+    }
+    let is_open = facts.volume().is_some_and(|volume| volume.open);
+    let Some(openers) = &facts.openers else {
+        return is_open.then_some(Decision::Look(Level::Openers));
+    };
+    let writers = || openers.processes.iter().filter(|opener| opener.writes);
+    if !openers.loops.is_empty() {
+        refuse(Reason::Loop(openers.loops.clone()))
+    } else if writers().next().is_some() {
+        refuse(Reason::Open(writers().cloned().collect()))
+    } else if openers.unseen > 0 {
+        refuse(Reason::OpenUnseen)
+    } else {
+        None
+    }
+}
+
 fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Decision {
     let record = &volume.record;
     Decision::Refuse(match content {
@@ -212,7 +241,7 @@ fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) ->
             at: *at,
             error: error.clone(),
         },
-        Content::Claimed { by, found } => return claimed(by, found.as_ref(), volume, wish),
+        Content::Claimed(found) => return claimed(facts, found.as_ref(), volume, wish),
         Content::Several => Reason::Several,
         Content::Other(what) if record.new => Reason::NewNotBlank(what.clone()),
         Content::Other(what) => Reason::Other {
@@ -225,22 +254,30 @@ fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) ->
     })
 }
 
-/// Something has claimed the device, and nothing in this mount namespace shows what.
+/// Something has claimed the device: a mount that cannot be bound from, or nobody knows what.
 fn claimed(
-    by: &[Elsewhere],
+    facts: &Facts,
     found: Option<&(FsType, String)>,
     volume: &Volume,
     wish: &Wish,
 ) -> Decision {
+    let openers = facts.openers.clone().unwrap_or_default();
+    let is_mounted_here = facts
+        .uses
+        .as_ref()
+        .is_some_and(|uses| !uses.mounts.is_empty());
+    let is_hosts = openers.elsewhere.iter().any(|other| other.hosts);
     // The kernel gives a filesystem that is mounted already to whoever mounts it again. Only our own
     // record tells that it is the volume's, and never if the host uses it.
-    let (Some((fs, uuid)), false) = (found, by.iter().any(|other| other.hosts)) else {
-        return Decision::Refuse(Reason::InUse(by.to_vec()));
+    let made = volume.record.made.as_ref();
+    let ours = found.filter(|(_, uuid)| made.is_some_and(|made| made.uuid == *uuid) && !is_hosts);
+    let (Some((fs, uuid)), true) = (ours, is_mounted_here || openers.is_mounted()) else {
+        return Decision::Refuse(if openers.elsewhere.is_empty() && openers.has_filesystem {
+            Reason::StillMounted
+        } else {
+            Reason::InUse(openers.elsewhere)
+        });
     };
-    let ours = volume.record.made.as_ref();
-    if by.is_empty() || ours.is_none_or(|made| made.uuid != *uuid) {
-        return Decision::Refuse(Reason::InUse(by.to_vec()));
-    }
     if let Some(reason) = wrong_type(fs.as_str(), wish) {
         return Decision::Refuse(reason);
     }
@@ -250,7 +287,7 @@ fn claimed(
         check: false,
         grow: Grow::Not,
         record: false,
-        elsewhere: by.to_vec(),
+        elsewhere: openers.elsewhere,
     })
 }
 
@@ -312,9 +349,14 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
     if let Some(reason) = unwritable(facts, volume, wish) {
         return Decision::Refuse(reason);
     }
-    if record.making.is_some() {
-        // A mkfs that was killed leaves backups and marks of its own.
-        doubts.clear();
+    let making = record
+        .making
+        .as_deref()
+        .and_then(|fs| FsType::parse(fs).ok());
+    if making.is_some_and(FsType::is_ext) {
+        // A mkfs that was killed leaves backups of its own. With blocks of 4 KiB, as the driver has
+        // them, it leaves nothing before its superblock: other data is not excused.
+        doubts.retain(|doubt| !matches!(doubt, Doubt::Backup(_)));
     }
     if let Some(doubt) = doubts.first().filter(|_| record.new) {
         return Decision::Refuse(Reason::NewNotBlank(doubt.to_string()));
@@ -331,10 +373,13 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
     Decision::Refuse(Reason::Doubts(doubts))
 }
 
-/// Why mkfs cannot write to it.
+/// Why mkfs cannot write to it, or should not yet.
 fn unwritable(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<Reason> {
+    let readers = facts.openers.as_ref().map(|openers| &openers.processes);
     if wish.read_only {
         Some(Reason::BlankReadOnly)
+    } else if let Some(readers) = readers.filter(|readers| !readers.is_empty()) {
+        Some(Reason::BeingRead(readers.clone()))
     } else if !is_writable(facts, volume) {
         Some(Reason::BlankReadOnlyVolume(
             wish.fs.unwrap_or(wish.default_fs),

@@ -15,6 +15,8 @@ pub struct Wish {
     /// What a blank volume gets without one.
     pub default_fs: FsType,
     pub read_only: bool,
+    /// A subvolume is named, of a btrfs.
+    pub subvolume: bool,
     /// The directory is not one of kubelet's: a person at a shell asks.
     pub by_hand: bool,
     /// Why the node's config gives pods nothing of this volume group.
@@ -52,6 +54,8 @@ pub enum Level {
     Lvm,
     /// lvmlockd, of a volume in a shared group.
     Locks,
+    /// Who has its device open.
+    Openers,
     Content,
 }
 
@@ -95,6 +99,20 @@ pub struct Mount {
     pub record: bool,
     /// Another mount namespace has it mounted already; the kernel gives us the same filesystem.
     pub elsewhere: Vec<Elsewhere>,
+}
+
+impl Mount {
+    /// That of a filesystem that the driver has made and recorded just now.
+    pub fn of_made(fs: FsType, uuid: String) -> Self {
+        Self {
+            fs,
+            uuid,
+            check: false,
+            grow: Grow::Not,
+            record: false,
+            elsewhere: Vec::new(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,6 +12,8 @@ mod in_use;
 pub mod lock;
 mod look;
 mod make;
+mod message;
+mod openers;
 mod reason;
 mod room;
 
