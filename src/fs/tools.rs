@@ -10,10 +10,7 @@ use crate::names::FsType;
 
 /// No blocks kept for root, which a pod's volume has no use for; tables and journal are cleared by
 /// the kernel after mounting; no discard on a volume that was just allocated.
-///
-/// Blocks of 4 KiB, whatever the size: of smaller ones a mkfs that is killed leaves parts before its
-/// superblock, which could be anybody's data.
-const EXT: &str = "-q -m 0 -b 4096 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1";
+const EXT: &str = "-q -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1";
 /// No discard.
 const XFS_AND_BTRFS: &str = "-q -K";
 

@@ -3,6 +3,7 @@
 
 mod activate;
 mod carry_out;
+mod content;
 mod decide;
 mod decision;
 mod device;
