@@ -48,6 +48,10 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
         seen = job.look(Some(dir));
         decision = seen.settle(&wish)?;
     }
+    // Its number is given to no other device while LVM and the filesystem's tool work.
+    let _pin = device
+        .open(host.kernel, false)
+        .with_context(|| format!("opening {}", device.node().display()))?;
     match (decision, seen.facts.volume()) {
         (Decision::Refuse(reason), _) => return Err(Refusal::of(&device.id, reason).into()),
         (Decision::Extend, Some(volume)) => lvm::extend(host, volume, size)?,

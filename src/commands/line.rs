@@ -61,7 +61,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
         None => walk.has_failed(volume),
     };
     let first = mounts.first().filter(|_| !suspended);
-    let space = first.and_then(|row| walk.host.kernel.space(&row.mount_point).ok());
+    let space = first.and_then(|row| walk.host.kernel.space(&row.mount_point, row.id).ok());
     let record = &volume.record;
     let fs = mounts.first().map(|row| row.fs_type.clone());
     let is_hosts = |row: &&Row| !is_kubelets(&row.mount_point, &walk.config.kubelet_dirs);

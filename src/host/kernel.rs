@@ -164,11 +164,7 @@ impl Kernel<'_> {
     /// Asks the filesystem of the mount with this id, which is at `path`, for its root. What has been
     /// mounted over it is not asked: ESTALE.
     pub fn ask_mount(&self, path: &Path, mount_id: u64) -> io::Result<()> {
-        let root = open_path(path)?;
-        if mount_id_of(&root)? != mount_id {
-            return Err(io::Error::from_raw_os_error(ESTALE));
-        }
-        root.metadata().map(drop)
+        open_mount(path, mount_id)?.metadata().map(drop)
     }
 
     /// Whether the mount at `path`, or its filesystem, is read-only. Asks the filesystem.
@@ -177,9 +173,9 @@ impl Kernel<'_> {
         Ok(statistics.flags().contains(FsFlags::ST_RDONLY))
     }
 
-    /// How many bytes the filesystem at `path` has, and how many of them are used.
-    pub fn space(&self, path: &Path) -> io::Result<(u64, u64)> {
-        let statistics = fstatvfs(&open_path(path)?)?;
+    /// How many bytes the filesystem of such a mount has, and how many of them are used.
+    pub fn space(&self, path: &Path, mount_id: u64) -> io::Result<(u64, u64)> {
+        let statistics = fstatvfs(&open_mount(path, mount_id)?)?;
         let blocks = statistics.blocks();
         let used = blocks.saturating_sub(statistics.blocks_free());
         let bytes = |blocks: u64| blocks.saturating_mul(statistics.fragment_size());
@@ -234,10 +230,7 @@ impl Kernel<'_> {
     pub fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()> {
         // Opened first and looked at then: if `from` were unmounted just before mount(2) read the
         // path, the host's own directory below it would be bound.
-        let source = open_path(from)?;
-        if mount_id_of(&source)? != mount_id {
-            return Err(io::Error::from_raw_os_error(ESTALE));
-        }
+        let source = open_mount(from, mount_id)?;
         let source = format!("/proc/self/fd/{}", source.as_raw_fd());
         let (source, none) = (Some(source.as_str()), None::<&str>);
         Ok(mount(source, to, none, MsFlags::MS_BIND, none)?)
@@ -298,6 +291,15 @@ fn block_device(metadata: &Metadata) -> Option<DeviceNumber> {
         major: major(number),
         minor: minor(number),
     })
+}
+
+/// Opens the root of the mount with this id, which is at `path`. ESTALE: another one is there by now.
+fn open_mount(path: &Path, mount_id: u64) -> io::Result<File> {
+    let root = open_path(path)?;
+    if mount_id_of(&root)? != mount_id {
+        return Err(io::Error::from_raw_os_error(ESTALE));
+    }
+    Ok(root)
 }
 
 /// Opens a path only to know where it is: the filesystem itself is not asked.

@@ -135,7 +135,8 @@ impl<'a> Job<'a> {
                         }
                         error
                     })?;
-                    if let Some(device) = self.find_soon()? {
+                    let device = self.find_soon()?;
+                    if let Some(device) = device.filter(|device| device.lv_uuid == volume.uuid) {
                         return Ok(device);
                     }
                 }
