@@ -10,7 +10,7 @@ use crate::fs::Backup;
 use crate::host::DeviceNumber;
 use crate::lvm::{self, Locks, LvLock, Record, Volume};
 use crate::mount::{Row, Table};
-use crate::names::{Bytes, FsType, LvId};
+use crate::names::{Bytes, FsType, LvId, LvName};
 use crate::volume::device::Device;
 
 pub const GIB: u64 = 1 << 30;
@@ -106,6 +106,18 @@ pub fn larger(facts: &mut Facts, wish: &mut Wish) {
     volume(facts).size = Bytes::new(GIB);
     volume(facts).free = ROOM;
     wish.purpose = Purpose::Size(Bytes::new(2 * GIB));
+}
+
+/// There is none of its name, and one of 9 bytes may be made.
+pub fn absent(facts: &mut Facts, wish: &mut Wish) {
+    facts.device = None;
+    facts.lvm = Some(Lvm::NoVolume { free: None });
+    wish.create.allowed = true;
+    wish.create.size = Some(Bytes::new(9));
+}
+
+pub fn lv(name: &str) -> Option<LvName> {
+    LvName::parse(name).ok()
 }
 
 pub fn vg_pool() -> LvId {

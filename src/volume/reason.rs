@@ -8,7 +8,7 @@ use super::facts::Elsewhere;
 use crate::fs::Family;
 use crate::host::own_name;
 use crate::lvm::Holder;
-use crate::names::{Bytes, FsType, LvId};
+use crate::names::{Bytes, FsType, LvId, LvName};
 
 #[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
 #[cfg_attr(test, derive(strum::VariantNames))]
@@ -36,6 +36,10 @@ pub enum Reason {
     Hidden,
     NoSize,
     CreateReadOnly,
+    AnotherPool {
+        pool: LvName,
+        asked: LvName,
+    },
     TooLarge {
         size: Bytes,
         largest: Bytes,
@@ -189,6 +193,11 @@ impl Reason {
             Self::CreateReadOnly => format!(
                 "there is no logical volume {id}, and none is made for a read-only volume, which \
                  would stay blank; mount it for writing once, or name another"
+            ),
+            Self::AnotherPool { pool, asked } => format!(
+                "there is no logical volume {id}, and none is made in the thin pool {asked}: the \
+                 node's config says {pool} for {vg} (`thin_pool`). Leave the option `thinpool` out, \
+                 or name {pool}"
             ),
             Self::TooLarge { size, largest } => format!(
                 "{size} is asked for {id}, but the node's config allows at most {largest} for a \
