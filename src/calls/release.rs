@@ -110,6 +110,12 @@ pub fn release(
         tries = tries.saturating_sub(1);
         match lvm::deactivate(host, target) {
             Err(_) if tries > 0 && !kernel.pause(APART) => {}
+            // It is unmounted, and no other node waits for it: a process that still has it in a mount
+            // namespace of its own is no reason to keep a pod from ending.
+            Err(error) if volume.is_none() => {
+                host.log.about("left-active", &format!("{error:#}"));
+                break;
+            }
             done => return done,
         }
     }

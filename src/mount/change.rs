@@ -3,7 +3,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use nix::libc::{EBUSY, EINVAL, ENOENT};
+use nix::libc::{EBUSY, EINVAL, ENOENT, MS_NOSYMFOLLOW};
 use nix::mount::MsFlags;
 
 use super::table::{Row, Table, mounted_at};
@@ -150,7 +150,12 @@ fn flags_of(options: &str) -> MsFlags {
     let names = options
         .split(',')
         .map(|option| format!("MS_{}", option.to_uppercase()));
-    names.filter_map(|name| MsFlags::from_name(&name)).collect()
+    let flags = names.filter_map(|name| match name.as_str() {
+        // nix has no name for it.
+        "MS_NOSYMFOLLOW" => Some(MsFlags::from_bits_retain(MS_NOSYMFOLLOW)),
+        name => MsFlags::from_name(name),
+    });
+    flags.collect()
 }
 
 /// Unmounts `dir` until nothing is mounted there, and says what was. A directory that is missing
@@ -274,5 +279,13 @@ mod tests {
             assert!(error.ends_with("is not a directory; remove it"), "{error}");
         }
         assert!(made("a/b").is_ok() && made("a/b").is_ok());
+    }
+
+    #[test]
+    fn a_mount_that_is_made_read_only_keeps_its_flags() {
+        let flags = flags_of("rw,nosuid,nodev,noexec,nosymfollow,relatime");
+        let kept = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        let symfollow = MsFlags::from_bits_retain(MS_NOSYMFOLLOW);
+        assert_eq!(flags, kept | symfollow | MsFlags::MS_RELATIME);
     }
 }

@@ -44,7 +44,8 @@ impl<'a> Job<'a> {
                 size: *size,
                 largest: policy.max_size,
                 reserve: policy.reserve,
-                thin: self.options.thin_pool.is_some() || policy.thin_pool.is_some(),
+                pool: policy.thin_pool.clone(),
+                asked_pool: self.options.thin_pool.clone(),
             },
             _ => Create {
                 size: *size,
@@ -243,14 +244,14 @@ fn create(job: &Job, size: Bytes) -> Result<()> {
     if let Found::Volume(_) = lvm::find(host, id)? {
         return Ok(());
     }
-    let pool = options.thin_pool.as_ref().or(policy.thin_pool.as_ref());
+    let pool = job.wish(None).create.thin_pool().cloned();
     let mut more = policy.lvcreate_options.clone();
     // lvcreate activates it. If this call is killed, another has to know what to give back.
     let name = options.volume_name.as_deref().and_then(lvm::volume_tag);
     if let Some(tag) = name.filter(|_| lvm::has_lvmlockd(host)) {
         more.extend(["--addtag".to_owned(), tag]);
     }
-    let made = lvm::create(host, id, size, pool, &more, &lock);
+    let made = lvm::create(host, id, size, pool.as_ref(), &more, &lock);
     if made.is_err()
         && let Ok(Found::Volume(volume)) = lvm::find(host, id)
         && volume.lock.is_some()

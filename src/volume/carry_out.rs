@@ -143,9 +143,13 @@ fn keep(job: &Job, seen: &Look, dir: &Path, read_only: Option<bool>) -> Result<O
 /// for the first time.
 fn note_options(job: &Job, row: &Row) {
     let wanted = job.options.mount_options.joined().unwrap_or_default();
+    // ext shows it only where its superblock says otherwise.
+    let says_errors = row.super_options.contains("errors=");
+    let is_untold = |option: &str| option.starts_with("errors=") && !says_errors;
     let missing: Vec<&str> = wanted
         .split(',')
         .filter(|option| !["", "ro", "rw"].contains(option) && !row.has_option(option))
+        .filter(|option| !is_untold(option))
         .collect();
     if !missing.is_empty() {
         job.host
@@ -229,18 +233,22 @@ fn mount_first(
         host.log
             .about("elsewhere", &Elsewhere::list(&how.elsewhere));
     }
-    // A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Only a snapshot may share
-    // one: for any other volume it would hide a mix-up.
-    let is_snapshot = volume.role.contains("snapshot");
-    let of_clone = if is_snapshot && fs == FsType::Xfs {
-        "nouuid"
-    } else {
-        ""
+    let of_driver = match fs {
+        // Whatever the superblock says: an error in one volume must neither stop the whole node
+        // (`tune2fs -e panic`), nor be written on after it (what mke2fs sets).
+        FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => "errors=remount-ro",
+        // A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Only a snapshot may
+        // share one: for any other volume it would hide a mix-up.
+        FsType::Xfs if volume.role.contains("snapshot") => "nouuid",
+        FsType::Xfs | FsType::Btrfs => "",
     };
-    let mount_options = config
-        .mount_options(device.id.vg(), fs)
-        .and(&MountOptions::parse(of_clone)?)
-        .and(&options.mount_options);
+    let (mount_options, overruled) = MountOptions::parse(of_driver)?
+        .and(&config.mount_options(device.id.vg(), fs))
+        .and_of_pod(&options.mount_options);
+    if !overruled.is_empty() {
+        host.log
+            .about("mountoptions-overruled", &overruled.join(","));
+    }
     device.require_still_there(host.kernel)?;
     mount_device(
         host,

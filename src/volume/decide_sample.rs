@@ -13,7 +13,7 @@ use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
 use crate::lvm::{self, Locks, LvLock, Record, Volume};
 use crate::mount::{Row, Table};
-use crate::names::{Bytes, FsType, LvId, LvUuid};
+use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
 use crate::volume::device::Device;
 
 pub const GIB: u64 = 1 << 30;
@@ -111,6 +111,18 @@ pub fn larger(facts: &mut Facts, wish: &mut Wish) {
     volume(facts).size = Bytes::new(GIB);
     volume(facts).free = ROOM;
     wish.purpose = Purpose::Size(Bytes::new(2 * GIB));
+}
+
+/// There is none of its name, and one of 9 bytes may be made.
+pub fn absent(facts: &mut Facts, wish: &mut Wish) {
+    facts.device = None;
+    facts.lvm = Some(Lvm::NoVolume { free: None });
+    wish.create.allowed = true;
+    wish.create.size = Some(Bytes::new(9));
+}
+
+pub fn lv(name: &str) -> Option<LvName> {
+    LvName::parse(name).ok()
 }
 
 pub fn vg_pool() -> LvId {

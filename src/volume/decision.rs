@@ -5,7 +5,7 @@ use std::fmt;
 use super::facts::Elsewhere;
 use super::reason::Reason;
 use crate::mount::Row;
-use crate::names::{Bytes, FsType, LvId};
+use crate::names::{Bytes, FsType, LvId, LvName};
 
 /// What a call asks for, with what the node's config adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,8 +43,17 @@ pub struct Create {
     pub largest: Option<Bytes>,
     /// What the config keeps free in the group.
     pub reserve: Bytes,
-    /// Whether it would be made in a thin pool, which takes nothing from the group.
-    pub thin: bool,
+    /// The thin pool that the config names for volumes of the group.
+    pub pool: Option<LvName>,
+    /// The one that the volume's own options name.
+    pub asked_pool: Option<LvName>,
+}
+
+impl Create {
+    /// The thin pool in which it would be made, which takes nothing from the group.
+    pub fn thin_pool(&self) -> Option<&LvName> {
+        self.pool.as_ref().or(self.asked_pool.as_ref())
+    }
 }
 
 /// What is not known yet and has to be looked at first.

@@ -183,7 +183,7 @@ impl<'a> Look<'a> {
                 lvm::Found::Volume(volume) => volume,
                 lvm::Found::NoVolume => {
                     let create = &wish.create;
-                    if !create.allowed || create.thin || create.size.is_none() {
+                    if !create.allowed || create.thin_pool().is_some() || create.size.is_none() {
                         return Ok(Lvm::NoVolume { free: None });
                     }
                     let group = lvm::find_group(host, self.facts.id.vg())?;

@@ -110,6 +110,11 @@ impl Reason {
                 "there is no logical volume {id}, and none is made for a read-only volume, which \
                  would stay blank; mount it for writing once, or name another"
             ),
+            Self::AnotherPool { pool, asked } => format!(
+                "there is no logical volume {id}, and none is made in the thin pool {asked}: the \
+                 node's config says {pool} for {vg} (`thin_pool`). Leave the option `thinpool` out, \
+                 or name {pool}"
+            ),
             Self::TooLarge { size, largest } => format!(
                 "{size} is asked for {id}, but the node's config allows at most {largest} for a \
                  volume in {vg} (`max_size`)"

@@ -7,7 +7,7 @@ use super::doubt::Doubt;
 use super::facts::Elsewhere;
 use crate::host::holders::Opener;
 use crate::lvm::Holder;
-use crate::names::{Bytes, FsType, LvId};
+use crate::names::{Bytes, FsType, LvId, LvName};
 
 #[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
 #[cfg_attr(test, derive(strum::VariantNames))]
@@ -38,6 +38,10 @@ pub enum Reason {
     Hidden,
     NoSize,
     CreateReadOnly,
+    AnotherPool {
+        pool: LvName,
+        asked: LvName,
+    },
     TooLarge {
         size: Bytes,
         largest: Bytes,
