@@ -11,8 +11,8 @@ use crate::lvm::{self, Group, Volume, twins};
 use crate::names::{FsType, LvId};
 use crate::options::Options;
 use crate::volume::{
-    Content, Decision, Device, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Purpose, Tables,
-    Wish, lock,
+    Content, Decision, Device, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Purpose, Reason,
+    Tables, Wish, lock,
 };
 
 /// How long sanlock is asked which node has a volume: its disk may hang.
@@ -141,6 +141,8 @@ pub struct Verdict {
     pub message: Option<String>,
     /// What was seen, and what would be done, in order.
     pub steps: Vec<String>,
+    #[serde(skip)]
+    is_hosts: bool,
 }
 
 impl Verdict {
@@ -203,6 +205,7 @@ impl Verdict {
             word,
             reason: reason.map(Into::into),
             message: reason.map(|reason| reason.of(&facts.id)),
+            is_hosts: reason.is_some_and(|reason| is_hosts(reason, facts)),
             steps,
         }
     }
@@ -214,6 +217,7 @@ impl Verdict {
             reason: Some("not-looked-at"),
             message: Some(message),
             steps: Vec::new(),
+            is_hosts: false,
         }
     }
 
@@ -239,7 +243,18 @@ impl Verdict {
 
     /// Whether the host itself uses the volume, or it is a part of LVM's own: no pod's in any case.
     pub fn is_hosts(&self) -> bool {
-        matches!(self.reason, Some("swap" | "below" | "host-mount" | "pool"))
+        self.is_hosts
+    }
+}
+
+fn is_hosts(reason: &Reason, facts: &Facts) -> bool {
+    match reason {
+        Reason::Swap | Reason::Below(_) | Reason::HostMount(_) | Reason::Pool => true,
+        // A virtual machine's disk, say. One that a pod had before is missed by its pod.
+        Reason::Open(_) | Reason::OpenUnseen | Reason::Loop(_) => facts
+            .volume()
+            .is_some_and(|volume| volume.record.tags.is_empty()),
+        _ => false,
     }
 }
 
