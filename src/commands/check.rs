@@ -1,13 +1,12 @@
 //! `lvm check`: what the next mount would do, and why. Changes nothing.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
 
-use super::verdict::{Ask, Verdict};
+use super::verdict::{Ask, Outcome, Verdict};
 use super::walk::Walk;
 use crate::config::Loaded;
 use crate::host::Host;
@@ -39,10 +38,12 @@ struct Report {
     would_mount: usize,
     would_be_refused: usize,
     not_active: usize,
+    busy: usize,
     hosts_own: usize,
 }
 
-/// Checks the volumes and groups named; without a name, all. The exit code is 0 if every volume
+/// Checks the volumes and groups named; without a name, all. One that a call works on just now is neither
+/// refused nor good. The exit code is 0 if every volume
 /// would mount, and 1 if not. Volumes that the host itself uses count only if they are named.
 pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
     config.require()?;
@@ -59,16 +60,18 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
     let ids = ids.filter(|id| choice.named.contains(id) || !is_pool(id));
     let verdicts = ids.map(|id| walk.verdict(id, ask, Duration::MAX));
     let volumes: Vec<Verdict> = verdicts.collect();
-    let chosen: BTreeSet<String> = choice.named.iter().map(ToString::to_string).collect();
-    let is_hosts = |verdict: &&Verdict| verdict.is_hosts() && !chosen.contains(&verdict.volume);
+    let is_hosts = |verdict: &&Verdict| verdict.is_hosts && !choice.named.contains(&verdict.id);
     let hosts_own = volumes.iter().filter(is_hosts).count();
     let would_mount = volumes.iter().filter(|verdict| verdict.is_good()).count();
-    let not_active = volumes.iter().filter(|v| v.word == "activate").count();
-    let others = [hosts_own, would_mount, not_active].iter().sum();
+    let not_active = volumes.iter().filter(|v| v.is_inactive()).count();
+    let is_busy = |verdict: &&Verdict| matches!(verdict.outcome, Outcome::Busy(_));
+    let busy = volumes.iter().filter(is_busy).count();
+    let others = [hosts_own, would_mount, not_active, busy].iter().sum();
     let report = Report {
         would_mount,
         would_be_refused: volumes.len().saturating_sub(others),
         not_active,
+        busy,
         hosts_own,
         volumes,
     };
@@ -78,20 +81,21 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
         in_lines(&report)
     };
     let mut printed = printed(&report, text, asked.json)?;
-    printed.code = u8::from(report.would_be_refused.saturating_add(report.not_active) > 0);
+    let others = [report.would_be_refused, report.not_active, report.busy];
+    printed.code = u8::from(others.iter().any(|number| *number > 0));
     Ok(printed)
 }
 
 fn in_steps(report: &Report) -> String {
     let mut text = String::new();
     for verdict in &report.volumes {
-        text.push_str(&verdict.volume);
-        text.push('\n');
+        let _ = writeln!(text, "{}", verdict.id);
         for step in &verdict.steps {
             let _ = writeln!(text, "  {step}");
         }
-        let _ = match &verdict.message {
-            Some(message) => writeln!(text, "  REFUSED: {message}"),
+        let _ = match verdict.message() {
+            Some(message) if verdict.is_refused() => writeln!(text, "  REFUSED: {message}"),
+            Some(message) => writeln!(text, "  busy: {message}"),
             None => writeln!(text, "  {}", count(report)),
         };
     }
@@ -100,17 +104,11 @@ fn in_steps(report: &Report) -> String {
 
 fn in_lines(report: &Report) -> String {
     let rows = report.volumes.iter().map(|verdict| {
-        let is_it = |step: &&String| {
-            ["make ", "mount ", "bind "]
-                .iter()
-                .any(|it| step.starts_with(it))
-        };
-        let what = verdict.steps.iter().find(is_it).or(verdict.steps.last());
-        let why = verdict.message.as_ref().or(what);
+        let what = verdict.message().or_else(|| verdict.main_step());
         vec![
-            verdict.volume.clone(),
-            verdict.word.to_owned(),
-            why.cloned().unwrap_or_default(),
+            verdict.id.to_string(),
+            verdict.word().to_owned(),
+            what.unwrap_or_default(),
         ]
     });
     let rows: Vec<Vec<String>> = rows.collect();
@@ -124,6 +122,7 @@ fn count(report: &Report) -> String {
     );
     for (number, what) in [
         (report.not_active, "not active, so not looked at"),
+        (report.busy, "busy"),
         (report.hosts_own, "the host's own"),
     ] {
         if number > 0 {

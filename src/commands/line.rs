@@ -45,7 +45,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
     } else {
         match walk.see(id, Ask::default(), longest) {
             Ok(seen) => (Some(Verdict::of(&seen)), Some(seen.facts)),
-            Err(error) => (Some(Verdict::unknown(id, format!("{error:#}"))), None),
+            Err(error) => (Some(Verdict::of_error(id, &error)), None),
         }
     };
     let device = match &facts {
@@ -162,8 +162,7 @@ impl Line {
             let _ = write!(health, ", metadata {metadata:.1} %");
         }
         let next = self.next_mount.as_ref().map(|verdict| match verdict {
-            verdict if verdict.is_hosts() => verdict.short().to_owned(),
-            verdict if verdict.message.is_some() => red(verdict.short()),
+            verdict if verdict.is_refused() && !verdict.is_hosts => red(verdict.short()),
             verdict => verdict.short().to_owned(),
         });
         let mut row = vec![

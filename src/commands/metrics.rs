@@ -151,14 +151,14 @@ fn add_volumes(metrics: &mut Metrics, walk: &Walk) {
             &labels,
             line.pods.len() as f64,
         );
-        if !verdict.is_hosts() {
+        if !verdict.is_hosts {
             let [vg, lv] = labels;
             metrics.add(
                 "next_mount_refused",
                 "Whether the next mount of the volume would be refused, and why.",
                 &[vg, lv, ("verdict", verdict.short())],
                 // The next writer would be refused, and that is as the pods that read want it.
-                flag(verdict.message.is_some() && !walk.is_only_read(volume)),
+                flag(verdict.is_refused() && !walk.is_only_read(volume)),
             );
         }
         for (name, help, bytes) in [

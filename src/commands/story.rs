@@ -183,8 +183,11 @@ fn in_words(story: &Story) -> String {
     if let Some(verdict) = &line.next_mount {
         rows.push((
             "Next mount",
-            match &verdict.message {
-                Some(message) => format!("{}: {message}", red(verdict.short())),
+            match verdict.message() {
+                Some(message) if verdict.is_refused() => {
+                    format!("{}: {message}", red(verdict.short()))
+                }
+                Some(message) => format!("{}: {message}", bold(verdict.short())),
                 None => bold(verdict.short()),
             },
         ));

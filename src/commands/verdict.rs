@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use serde::Serialize;
 
 use crate::config::Config;
@@ -94,6 +94,10 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
         seen.note_holder(HOLDER.min(config.limits.query));
         decision = seen.settle(&wish)?;
     }
+    // Whatever was decided, these are shown.
+    if seen.facts.uses.is_none() {
+        seen.facts.uses = seen.uses()?;
+    }
     if seen.facts.lvm.is_none() {
         seen.facts.lvm = Some(seen.ask_lvm(&wish));
     }
@@ -127,123 +131,168 @@ fn listed(host: &Host, id: &LvId, Ask { all, groups, .. }: Ask) -> Option<Lvm> {
     })
 }
 
-/// What it is called where the device was not read: that alone would tell.
-const UNREAD: &str = "unread";
-
+/// What the next mount of a volume would do, as far as that can be told without mounting.
 #[derive(Debug, Clone, Serialize)]
+#[serde(into = "Shown")]
 pub struct Verdict {
-    pub volume: String,
-    /// In a word: `mount`, `format`, `bind`, `activate`, `resume`, `refuse`, `unread`.
-    #[serde(rename = "verdict")]
-    pub word: &'static str,
-    /// Why it is refused: a stable word, such as `wrong-type`.
-    pub reason: Option<&'static str>,
-    pub message: Option<String>,
+    pub id: LvId,
+    pub outcome: Outcome,
     /// What was seen, and what would be done, in order.
     pub steps: Vec<String>,
-    #[serde(skip)]
-    is_hosts: bool,
+    /// Whether it is no pod's in any case: the host itself uses the volume, or it is a part of LVM's own.
+    pub is_hosts: bool,
+}
+
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    Decided(Decision),
+    /// A call works on it just now: its step, and for how long.
+    Busy(String),
+    /// It could not be looked at.
+    Unknown(String),
+}
+
+/// A verdict for programs: these fields stay.
+#[derive(Serialize)]
+struct Shown {
+    volume: String,
+    /// In a word: `mount`, `format`, `bind`, `activate`, `resume`, `refuse`, `unread`, `busy`.
+    verdict: &'static str,
+    /// Why it is refused: a stable word, such as `wrong-type`.
+    reason: Option<&'static str>,
+    message: Option<String>,
+    steps: Vec<String>,
+}
+
+impl From<Verdict> for Shown {
+    fn from(verdict: Verdict) -> Self {
+        Self {
+            volume: verdict.id.to_string(),
+            verdict: verdict.word(),
+            reason: verdict.why(),
+            message: verdict.message(),
+            steps: verdict.steps,
+        }
+    }
 }
 
 impl Verdict {
     pub fn of(seen: &Seen) -> Self {
         let facts = &seen.facts;
         let mut steps = found(facts);
-        let (word, reason) = match &seen.decision {
-            Decision::Refuse(reason) => ("refuse", Some(reason)),
-            Decision::Bind(row) => {
-                steps.push(format!("bind from {}", row.mount_point.display()));
-                ("bind", None)
-            }
-            Decision::Mount(mount) => {
-                for other in &mount.elsewhere {
-                    steps.push(format!(
-                        "mounted elsewhere: {}",
-                        Elsewhere::list(std::slice::from_ref(other))
-                    ));
-                }
-                if mount.check {
-                    steps.push("check it with e2fsck -p".to_owned());
-                }
-                if mount.grow == Grow::Before {
-                    steps.push("grow it to the size of the volume".to_owned());
-                }
-                steps.push(format!("mount {} {}", mount.fs, mount.uuid));
-                if mount.record {
-                    steps.push("record it in the volume's tags".to_owned());
-                }
-                if mount.grow == Grow::After {
-                    steps.push("grow it to the size of the volume".to_owned());
-                }
-                ("mount", None)
-            }
-            Decision::Make { fs, again } => {
-                let again = if *again {
-                    " again: its mkfs was stopped"
-                } else {
-                    ""
-                };
-                steps.push(format!("make {fs}{again}"));
-                steps.push(format!("mount {fs}"));
-                ("format", None)
-            }
-            Decision::Resume => {
-                steps.push("resume what a killed LVM command left suspended".to_owned());
-                ("resume", None)
-            }
-            Decision::Look(_) => {
-                steps.push("read what is on it".to_owned());
-                (UNREAD, None)
-            }
-            _ => {
-                steps.push("activate it, and look at what is on it".to_owned());
-                ("activate", None)
-            }
+        steps.extend(to_do(&seen.decision));
+        let is_hosts = match &seen.decision {
+            Decision::Refuse(reason) => is_hosts(reason, facts),
+            _ => false,
         };
         Self {
-            volume: facts.id.to_string(),
-            word,
-            reason: reason.map(Into::into),
-            message: reason.map(|reason| reason.of(&facts.id)),
-            is_hosts: reason.is_some_and(|reason| is_hosts(reason, facts)),
+            id: facts.id.clone(),
+            outcome: Outcome::Decided(seen.decision.clone()),
             steps,
+            is_hosts,
         }
     }
 
-    pub fn unknown(id: &LvId, message: String) -> Self {
+    /// That of a look that failed.
+    pub fn of_error(id: &LvId, error: &Error) -> Self {
+        let outcome = match error.downcast_ref::<lock::Busy>() {
+            Some(busy) => Outcome::Busy(busy.at_work()),
+            None => Outcome::Unknown(format!("{error:#}")),
+        };
         Self {
-            volume: id.to_string(),
-            word: "refuse",
-            reason: Some("not-looked-at"),
-            message: Some(message),
+            id: id.clone(),
+            outcome,
             steps: Vec::new(),
             is_hosts: false,
         }
     }
 
-    /// Why it is refused, else the word.
-    pub fn line(&self) -> &str {
-        self.message.as_deref().unwrap_or(self.word)
+    pub fn refusal(&self) -> Option<&Reason> {
+        match &self.outcome {
+            Outcome::Decided(Decision::Refuse(reason)) => Some(reason),
+            Outcome::Decided(_) | Outcome::Busy(_) | Outcome::Unknown(_) => None,
+        }
     }
 
-    /// Whether the next mount would succeed, as far as that can be told without mounting.
+    /// Whether it would be refused, for all that is known.
+    pub fn is_refused(&self) -> bool {
+        self.refusal().is_some() || matches!(self.outcome, Outcome::Unknown(_))
+    }
+
+    /// Whether the next mount would succeed.
     pub fn is_good(&self) -> bool {
-        !matches!(self.word, "refuse" | "activate" | UNREAD)
+        match &self.outcome {
+            Outcome::Decided(decision) => match decision {
+                Decision::Bind(_)
+                | Decision::Keep { .. }
+                | Decision::Mount(_)
+                | Decision::Make { .. }
+                | Decision::Resume
+                | Decision::Ready => true,
+                Decision::Refuse(_)
+                | Decision::Look(_)
+                | Decision::Activate
+                | Decision::Create(_)
+                | Decision::Extend => false,
+            },
+            Outcome::Busy(_) | Outcome::Unknown(_) => false,
+        }
+    }
+
+    /// Whether it would have to be activated to tell.
+    pub fn is_inactive(&self) -> bool {
+        matches!(self.outcome, Outcome::Decided(Decision::Activate))
     }
 
     /// Whether the device would have to be read to tell.
     pub fn is_unread(&self) -> bool {
-        self.word == UNREAD
+        matches!(self.outcome, Outcome::Decided(Decision::Look(_)))
+    }
+
+    pub fn word(&self) -> &'static str {
+        match &self.outcome {
+            Outcome::Decided(decision) => match decision {
+                Decision::Refuse(_) => "refuse",
+                Decision::Bind(_) | Decision::Keep { .. } | Decision::Ready => "bind",
+                Decision::Mount(_) => "mount",
+                Decision::Make { .. } => "format",
+                Decision::Resume => "resume",
+                Decision::Look(_) => "unread",
+                Decision::Activate | Decision::Create(_) | Decision::Extend => "activate",
+            },
+            Outcome::Busy(_) => "busy",
+            Outcome::Unknown(_) => "refuse",
+        }
+    }
+
+    fn why(&self) -> Option<&'static str> {
+        match &self.outcome {
+            Outcome::Unknown(_) => Some("not-looked-at"),
+            Outcome::Decided(_) | Outcome::Busy(_) => self.refusal().map(Into::into),
+        }
     }
 
     /// `wrong-type` says more than `refuse`.
     pub fn short(&self) -> &'static str {
-        self.reason.unwrap_or(self.word)
+        self.why().unwrap_or_else(|| self.word())
     }
 
-    /// Whether the host itself uses the volume, or it is a part of LVM's own: no pod's in any case.
-    pub fn is_hosts(&self) -> bool {
-        self.is_hosts
+    /// Why it is refused, or who is at work on it.
+    pub fn message(&self) -> Option<String> {
+        match &self.outcome {
+            Outcome::Decided(_) => self.refusal().map(|reason| reason.of(&self.id)),
+            Outcome::Busy(what) | Outcome::Unknown(what) => Some(what.clone()),
+        }
+    }
+
+    /// The step that says most, for a list.
+    pub fn main_step(&self) -> Option<String> {
+        let Outcome::Decided(decision) = &self.outcome else {
+            return None;
+        };
+        let steps = to_do(decision);
+        let mounts = |step: &&String| step.starts_with("mount ") || step.starts_with("make ");
+        steps.iter().find(mounts).or(steps.last()).cloned()
     }
 }
 
@@ -251,10 +300,54 @@ fn is_hosts(reason: &Reason, facts: &Facts) -> bool {
     match reason {
         Reason::Swap | Reason::Below(_) | Reason::HostMount(_) | Reason::Pool => true,
         // A virtual machine's disk, say. One that a pod had before is missed by its pod.
-        Reason::Open(_) | Reason::OpenUnseen | Reason::Loop(_) => facts
+        // Neither is a group that pods may not use an alarm, before a pod asks for it.
+        Reason::Open(_) | Reason::OpenUnseen | Reason::Loop(_) | Reason::NotAllowed(_) => facts
             .volume()
             .is_some_and(|volume| volume.record.tags.is_empty()),
         _ => false,
+    }
+}
+
+/// What the next mount would do, in order.
+fn to_do(decision: &Decision) -> Vec<String> {
+    match decision {
+        Decision::Refuse(_) | Decision::Keep { .. } | Decision::Ready => Vec::new(),
+        Decision::Bind(row) => vec![format!("bind from {}", row.mount_point.display())],
+        Decision::Mount(mount) => {
+            let grow = |when: Grow| {
+                let now = mount.grow == when;
+                now.then(|| "grow it to the size of the volume".to_owned())
+            };
+            let elsewhere = mount.elsewhere.iter().map(|other| {
+                let other = Elsewhere::list(std::slice::from_ref(other));
+                format!("mounted elsewhere: {other}")
+            });
+            let mut steps: Vec<String> = elsewhere.collect();
+            let check = "check it with e2fsck -p, which must find nothing that it cannot repair";
+            steps.extend(mount.check.then(|| check.to_owned()));
+            steps.extend(grow(Grow::Before));
+            steps.push(format!("mount {} {}", mount.fs, mount.uuid));
+            if mount.record {
+                steps.push("record it in the volume's tags".to_owned());
+            }
+            steps.extend(grow(Grow::After));
+            steps
+        }
+        Decision::Make { fs, again } => {
+            let again = if *again {
+                " again: its mkfs was stopped"
+            } else {
+                ""
+            };
+            vec![format!("make {fs}{again}"), format!("mount {fs}")]
+        }
+        Decision::Resume => {
+            vec!["resume what a killed LVM command left suspended".to_owned()]
+        }
+        Decision::Look(_) => vec!["read what is on it".to_owned()],
+        Decision::Activate | Decision::Create(_) | Decision::Extend => {
+            vec!["activate it, and look at what is on it".to_owned()]
+        }
     }
 }
 

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::findings::Checks;
-use super::verdict::{Ask, Verdict};
+use super::verdict::{Ask, Outcome};
 use super::walk::Walk;
 use super::{faults, storage};
 use crate::config::Loaded;
 use crate::host::{Host, own_name};
 use crate::lvm::{GroupLocks, Volume};
 use crate::names::VgName;
-use crate::volume::{Device, of_locks};
+use crate::volume::{Decision, Device, Reason, of_locks};
 
 /// How long volumes are looked at.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -48,25 +48,24 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
             read_only: walk.is_only_read(volume),
             ..Ask::default()
         };
-        let seen = walk.see(id, ask, LONGEST);
-        match seen.map(|seen| Verdict::of(&seen)) {
-            Ok(verdict) if verdict.is_unread() => left_out.push(id.to_string()),
-            Ok(verdict) if verdict.is_hosts() => {
-                checks.warning("next-mount", verdict.line()).on(id);
-            }
+        let verdict = walk.verdict(id, ask, LONGEST);
+        match &verdict.outcome {
+            Outcome::Decided(Decision::Look(_)) => left_out.push(id.to_string()),
             // Nothing is wrong with a volume that another node uses, and errors are named already.
-            Ok(verdict)
-                if matches!(verdict.reason, Some("held-elsewhere" | "filesystem-failed")) => {}
-            Ok(verdict) if verdict.message.is_some() => {
-                let finding = format!("the next mount is refused: {}", verdict.line());
+            Outcome::Decided(Decision::Refuse(
+                Reason::HeldElsewhere(_) | Reason::FilesystemFailed(..),
+            ))
+            | Outcome::Busy(_) => {}
+            Outcome::Decided(Decision::Refuse(reason)) => {
+                let finding = format!("the next mount is refused: {}", reason.of(id));
                 // All volumes of groups with one name are refused in the same words.
                 if told.insert(finding.clone()) {
                     checks.failed("next-mount", finding).on(id);
                 }
             }
-            Ok(_) => {}
-            Err(error) => {
-                checks.warning("next-mount", format!("{error:#}")).on(id);
+            Outcome::Decided(_) => {}
+            Outcome::Unknown(error) => {
+                checks.warning("next-mount", error).on(id);
             }
         }
     }

@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
     pub fn verdict(&self, id: &LvId, ask: Ask, longest: Duration) -> Verdict {
         match self.see(id, ask, longest) {
             Ok(seen) => Verdict::of(&seen),
-            Err(error) => Verdict::unknown(id, format!("{error:#}")),
+            Err(error) => Verdict::of_error(id, &error),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::kernel::DeviceNumber;
 use crate::host::Kernel;
@@ -13,6 +14,8 @@ pub struct Process {
     pub command: String,
     /// What it holds: "open file /…", "working directory /…".
     pub what: String,
+    /// How long ago it was started.
+    pub age: Duration,
 }
 
 impl fmt::Display for Process {
@@ -169,6 +172,19 @@ fn open_files(kernel: &Kernel, pid_dir: &Path) -> impl Iterator<Item = (String, 
         .filter_map(move |name| Some((name.clone(), kernel.link(&dir.join(&name)).ok()?)))
 }
 
+/// Source: proc(5): the 22nd field of `/proc/pid/stat` is in clock ticks since the boot. For user space
+/// there are 100 of them in a second on every architecture.
+fn age(kernel: &Kernel, pid_dir: &Path) -> Option<Duration> {
+    const AFTER_NAME: usize = 22 - 3;
+    let stat = kernel.read(&pid_dir.join("stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let ticks: u64 = fields.split(' ').nth(AFTER_NAME)?.parse().ok()?;
+    let uptime = kernel.read(Path::new("/proc/uptime")).ok()?;
+    let uptime: f64 = uptime.split(' ').next()?.parse().ok()?;
+    let uptime = Duration::try_from_secs_f64(uptime).ok()?;
+    uptime.checked_sub(Duration::from_millis(ticks.saturating_mul(10)))
+}
+
 fn search(kernel: &Kernel, held_by: impl Fn(&Path) -> Option<String>) -> Vec<Process> {
     let own = std::process::id();
     let pids = kernel.list(Path::new("/proc")).unwrap_or_default();
@@ -183,6 +199,7 @@ fn search(kernel: &Kernel, held_by: impl Fn(&Path) -> Option<String>) -> Vec<Pro
                 pid,
                 command: command.trim_end().to_owned(),
                 what,
+                age: age(kernel, &pid_dir).unwrap_or_default(),
             })
         })
         .collect()

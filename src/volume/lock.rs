@@ -1,18 +1,66 @@
 //! One lock per logical volume, so that calls for the same volume go one after the other.
 
+use std::error::Error;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Result, bail};
 
+use crate::host::holders::{self, Process};
 use crate::host::trust::require_roots;
-use crate::host::{Aloud, Kernel, Lock, holders};
+use crate::host::{Aloud, Kernel, Lock};
 use crate::lvm::Volume;
 use crate::names::LvUuid;
 use crate::volume::Device;
 
 /// Where the lock files are. /run is emptied by a reboot, as locks should be.
 pub const LOCK_DIR: &str = "/run/flexvolume-lvm";
+
+/// A call works on a volume, and did not end in time.
+#[derive(Debug)]
+pub struct Busy {
+    path: PathBuf,
+    /// The processes that hold its lock: the driver, and the tool that it runs.
+    holders: Vec<Process>,
+}
+
+impl Busy {
+    /// The step that it is at, and for how long: the youngest of its processes.
+    pub fn at_work(&self) -> String {
+        match self.holders.iter().min_by_key(|process| process.age) {
+            Some(Process {
+                command, pid, age, ..
+            }) => {
+                let age = age.as_secs();
+                format!("{command} (pid {pid}) has been at work on it for {age} s")
+            }
+            None => "a call that has just ended was at work on it".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        if self.holders.is_empty() {
+            return write!(
+                f,
+                "{path} was held by a process that has just gone; try again"
+            );
+        }
+        let holders = holders::name_them(&self.holders);
+        let longest = self.holders.iter().map(|process| process.age).max();
+        let longest = longest.unwrap_or_default().as_secs();
+        write!(
+            f,
+            "{path} is held by {holders}; the oldest was started {longest} s ago; wait for it to end, or find \
+             out why it hangs"
+        )
+    }
+}
+
+impl Error for Busy {}
 
 /// The lock of a volume: `<LV UUID>.lock`. By UUID, because a name can come back as another volume.
 pub fn path_of(device: &Device) -> PathBuf {
@@ -51,21 +99,13 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
             .with_context(|| format!("opening the lock file {}", path.display()))?;
         if let Some(lock) = lock {
             // Who can write to the directory can put another file in the lock's place.
-            require_roots(kernel, Path::new(LOCK_DIR)).map_err(Error::msg)?;
+            require_roots(kernel, Path::new(LOCK_DIR)).map_err(anyhow::Error::msg)?;
             return Ok(lock);
         }
         if started.elapsed() >= limit {
             let holders = holders::of_file(kernel, path);
-            bail!(
-                "{} has been held for {} s by {}; wait for it to end, or find out why it hangs",
-                path.display(),
-                limit.as_secs(),
-                if holders.is_empty() {
-                    "a process that has just gone".to_owned()
-                } else {
-                    holders::name_them(&holders)
-                }
-            );
+            let path = path.to_owned();
+            return Err(Busy { path, holders }.into());
         }
         if !told && started.elapsed() >= Aloud::PATIENCE && kernel.aloud.waits() {
             told = true;

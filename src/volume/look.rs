@@ -107,7 +107,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn uses(&self) -> Result<Option<Uses>> {
+    pub fn uses(&self) -> Result<Option<Uses>> {
         let Some(device) = &self.facts.device else {
             return Ok(None);
         };

@@ -117,7 +117,7 @@ fn an_orphaned_lvcreate_is_waited_for() {
     // Its driver was killed, and it has the lock of the name until it has wiped the volume.
     let lock = "/run/flexvolume-lvm/create-orphans-data.lock";
     let orphan = holds(lock);
-    node.mount_fails(&volume, &["has been held for 2 s by"]);
+    node.mount_fails(&volume, &["is held by sleep (pid "]);
     assert_eq!(group.tags("data"), "flexvolume.new");
     drop(orphan);
     node.up("pod", &volume);

@@ -108,7 +108,15 @@ fn check_waits_for_a_call_that_works_on_the_volume() {
     node.up("pod", &volume);
     node.down("pod", &volume);
     let call = holds(&format!("/run/flexvolume-lvm/{uuid}.lock"));
-    node.prints(&["check", "worked/data"], "has been held for 10 s by", 1);
+    // It is neither refused nor an alarm, and nobody can say yet that it would mount.
+    let busy = node.prints(&["check", "worked/data"], "has been at work on it for", 1);
+    assert!(busy.contains("sleep (pid "), "{busy}");
+    node.prints(&["check"], "0 would be refused, 1 busy", 1);
+    node.prints(&["status"], "busy", 0);
+    let refused = r#"next_mount_refused{vg="worked",lv="data",verdict="busy"} 0"#;
+    node.prints(&["metrics"], refused, 0);
+    let (said, _) = node.says(&["doctor"]);
+    assert!(!said.contains("worked/data"), "{said}");
     drop(call);
     node.prints(&["check", "worked/data"], "mount ext4", 0);
 }
