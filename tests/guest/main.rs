@@ -23,6 +23,7 @@ mod support;
 mod tools;
 mod volume;
 
+mod beside;
 mod busy;
 mod cache;
 mod call_outs;
