@@ -36,6 +36,7 @@ mod faults;
 mod flat;
 mod foreign;
 mod full;
+mod gaps;
 mod growth;
 mod hangs;
 mod host_use;
