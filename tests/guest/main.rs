@@ -14,6 +14,7 @@
 )]
 
 mod disk;
+mod fuse;
 mod group;
 mod marks;
 mod node;
@@ -40,6 +41,7 @@ mod gaps;
 mod growth;
 mod hangs;
 mod host_use;
+mod hung_server;
 mod kills;
 mod lives;
 mod oddities;
