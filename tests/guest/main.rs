@@ -48,6 +48,7 @@ mod oddities;
 mod old_kubelets;
 mod operator;
 mod parallel;
+mod partial;
 mod policy;
 mod read_only;
 mod secrets;
