@@ -53,6 +53,7 @@ mod policy;
 mod read_only;
 mod secrets;
 mod shown;
+mod subvolumes;
 mod swapped;
 mod unreadable;
 mod weak;
