@@ -55,6 +55,7 @@ mod secrets;
 mod shown;
 mod subvolumes;
 mod swapped;
+mod unfinished;
 mod unreadable;
 mod weak;
 
