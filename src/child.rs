@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::fs::{EXAMINE, scan::examine};
+use crate::fs::{EXAMINE, SUPERBLOCK, scan::examine, superblock::read_primary};
 use crate::host::{Kernel, Signals};
 use crate::mount::UNMOUNT;
 use crate::output::Printed;
@@ -15,8 +15,9 @@ use crate::output::Printed;
 pub fn run(words: &[OsString]) -> Option<Printed> {
     let work = words.first()?;
     if work == EXAMINE {
-        let seen = examine_stdin(words);
-        Some(seen.map_or_else(|error| failure(&error, 1), Printed::text))
+        Some(printed(examine_stdin(words)))
+    } else if work == SUPERBLOCK {
+        Some(printed(superblock_stdin()))
     } else if work == UNMOUNT {
         let code = unmount(words);
         Some(code.map_or_else(
@@ -26,6 +27,19 @@ pub fn run(words: &[OsString]) -> Option<Printed> {
     } else {
         None
     }
+}
+
+fn printed(seen: Result<String>) -> Printed {
+    seen.map_or_else(|error| failure(&error, 1), Printed::text)
+}
+
+fn stdin() -> Result<File> {
+    Ok(File::from(std::io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// `superblock-stdin`, with the device on standard input.
+fn superblock_stdin() -> Result<String> {
+    Ok(serde_json::to_string(&read_primary(&stdin()?)?)?)
 }
 
 fn failure(error: &anyhow::Error, code: u8) -> Printed {
@@ -39,11 +53,14 @@ fn examine_stdin(words: &[OsString]) -> Result<String> {
         let word = word.context("too few arguments")?;
         word.parse().context("reading a number")
     };
-    let device = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-    if words.get(3).is_some() {
-        device.sync_all().context("flushing the disk")?;
-    }
+    let device = stdin()?;
+    let flush = || match words.get(3) {
+        Some(_) => device.sync_all().context("flushing the disk"),
+        None => Ok(()),
+    };
+    flush()?;
     let seen = examine(&device, number(1)?, number(2)?);
+    flush()?;
     Ok(serde_json::to_string(&seen)?)
 }
 

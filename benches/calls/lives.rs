@@ -21,6 +21,8 @@ pub fn mkfs(fs: &str) -> Vec<String> {
             "-q",
             "-m",
             "0",
+            "-O",
+            "metadata_csum",
             "-E",
             "nodiscard,lazy_itable_init=1,lazy_journal_init=1"
         ],

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use super::release::give_up;
 use crate::config::Loaded;
@@ -48,6 +48,10 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
         seen = job.look(Some(dir));
         decision = seen.settle(&wish)?;
     }
+    // Its number is given to no other device while LVM and the filesystem's tool work.
+    let _pin = device
+        .open(host.kernel, false)
+        .with_context(|| format!("opening {}", device.node().display()))?;
     match (decision, seen.facts.volume()) {
         (Decision::Refuse(reason), _) => return Err(Refusal::of(&device.id, reason).into()),
         (Decision::Extend, Some(volume)) => lvm::extend(host, volume, size)?,
@@ -79,6 +83,7 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
             row.source.display()
         );
     }
-    grow(host, fs, &device.id, &row.mount_point, &lock)?;
+    grow(host, fs, &device.node(), &row.mount_point, &lock)
+        .with_context(|| format!("growing {}", device.id))?;
     Ok(Reply::success())
 }

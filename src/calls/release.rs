@@ -74,10 +74,14 @@ pub fn release(
         Some(lvm::Found::Volume(volume)) if volume.lock.is_some() => Some(volume),
         _ => None,
     };
-    let held = match (&volume, Device::find(kernel, id)?) {
+    let device = Device::find(kernel, id)?;
+    let (target, held) = match (&volume, &device) {
         // Also while a killed call's lvchange may be about to activate it.
-        (Some(volume), _) => lock::hold_inactive(kernel, volume, patience)?,
-        (None, Some(device)) if asked => lock::hold(kernel, &device, patience)?,
+        (Some(volume), _) => (
+            volume.target(),
+            lock::hold_inactive(kernel, volume, patience)?,
+        ),
+        (None, Some(device)) if asked => (device.target(), lock::hold(kernel, device, patience)?),
         _ => return Ok(()),
     };
     if let Some(lock) = volume.as_ref().and_then(|volume| volume.lock.as_ref()) {
@@ -89,7 +93,7 @@ pub fn release(
             }
             // And LVM deactivates a pool only along with a thin volume that is active.
             if volume.as_ref().is_some_and(|volume| volume.pool.is_some()) {
-                lvm::activate(host, id, Some(&held))?;
+                lvm::activate(host, target, Some(&held))?;
             }
         } else if locks != Locks::Lost
             // LVM would deactivate it, succeed, and keep its lock. Of a lease that is lost nothing is
@@ -104,8 +108,14 @@ pub fn release(
     let mut tries = TRIES;
     while !is_used(host, id)? {
         tries = tries.saturating_sub(1);
-        match lvm::deactivate(host, id) {
+        match lvm::deactivate(host, target) {
             Err(_) if tries > 0 && !kernel.pause(APART) => {}
+            // It is unmounted, and no other node waits for it: a process that still has it in a mount
+            // namespace of its own is no reason to keep a pod from ending.
+            Err(error) if volume.is_none() => {
+                host.log.about("left-active", &format!("{error:#}"));
+                break;
+            }
             done => return done,
         }
     }
@@ -118,7 +128,7 @@ fn is_used(host: &Host, id: &LvId) -> Result<bool> {
         return Ok(false);
     };
     let mounts = Table::read(kernel)?;
-    let mounted = !mounts.of_device(kernel, device.number).is_empty();
+    let mounted = !mounts.of_device(device.number).is_empty();
     let held = !device.holders(kernel).unwrap_or_default().is_empty();
     Ok(mounted || held || swaps(kernel).contains(&device.number))
 }

@@ -29,7 +29,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
         let table = Table::read(host.kernel)?;
         if let Some(row) = table.by_id(id) {
             require_a_volume(row, &place, dir)?;
-            device = volume_of(host.kernel, row.block_device(host.kernel));
+            device = volume_of(host.kernel, row.block_device());
             match &device {
                 Some(device) => {
                     host.log.about("volume", &device.id.to_string());
@@ -84,7 +84,7 @@ fn require_a_volume(row: &Row, place: &KubeletPath, dir: &Path) -> Result<()> {
 
 /// The last unmount writes everything back, and would wait without end for a suspended device.
 fn require_not_stuck(host: &Host, device: &Device, table: &Table) -> Result<()> {
-    if table.of_device(host.kernel, device.number).len() > 1 {
+    if table.of_device(device.number).len() > 1 {
         return Ok(());
     }
     ensure_not_suspended(host, device)
@@ -99,14 +99,14 @@ fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<De
     let table = Table::read(host.kernel)?;
     let Some(device) = table
         .by_id(id)
-        .and_then(|row| volume_of(host.kernel, row.block_device(host.kernel)))
+        .and_then(|row| volume_of(host.kernel, row.block_device()))
     else {
         return Ok(None);
     };
     // Under the lock: another pod's `mount` may be about to bind from it.
     let _lock = lock::hold(host.kernel, &device, config.limits.lock)?;
     let table = Table::read(host.kernel)?;
-    let mounts = table.of_device(host.kernel, device.number);
+    let mounts = table.of_device(device.number);
     if mounts.iter().all(|row| row.mount_point == global) {
         ensure_unmounted(host, global, &table)?;
         // kubelet removes it on its own after a restart; not being able to does no harm.

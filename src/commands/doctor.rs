@@ -16,8 +16,9 @@ use crate::output::Printed;
 use crate::volume::lock::LOCK_DIR;
 
 /// The tools without which nothing works, and those that only some filesystems need.
-const NEEDED: [&str; 9] = [
-    "lvs", "vgs", "lvchange", "lvcreate", "lvextend", "blkid", "wipefs", "mount", "e2fsck",
+const NEEDED: [&str; 10] = [
+    "lvs", "vgs", "lvchange", "lvcreate", "lvextend", "dmsetup", "blkid", "wipefs", "mount",
+    "e2fsck",
 ];
 const FOR_SOME: [(&str, &str, &str); 8] = [
     ("mkfs.ext2", "ext2", "e2fsprogs"),

@@ -61,7 +61,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
         None => walk.has_failed(volume),
     };
     let first = mounts.first().filter(|_| !suspended);
-    let space = first.and_then(|row| walk.host.kernel.space(&row.mount_point).ok());
+    let space = first.and_then(|row| walk.host.kernel.space(&row.mount_point, row.id).ok());
     let record = &volume.record;
     let fs = mounts.first().map(|row| row.fs_type.clone());
     let is_hosts = |row: &&Row| !is_kubelets(&row.mount_point, &walk.config.kubelet_dirs);
@@ -71,7 +71,12 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
     }
     if let Some(uses) = uses {
         other_users.extend(uses.swap.then(|| "swap".to_owned()));
-        other_users.extend(uses.holders.iter().chain(&uses.loops).cloned());
+        other_users.extend(uses.holders.iter().cloned());
+    }
+    if let Some(openers) = facts.as_ref().and_then(|facts| facts.openers.as_ref()) {
+        other_users.extend(openers.loops.iter().cloned());
+        let processes = openers.processes.iter();
+        other_users.extend(processes.map(|opener| opener.command.clone()));
     }
     if let Some(Locks::Elsewhere(Some(holder))) = facts.as_ref().and_then(|f| f.locks.as_ref()) {
         other_users.push(format!("node {}", holder.short_name()));
@@ -79,7 +84,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
     let pods = uids_of(&mounts);
     let line = Line {
         volume: id.to_string(),
-        uuid: volume.uuid.clone(),
+        uuid: volume.uuid.to_string(),
         size_bytes: volume.size.get(),
         layout: volume.layout.clone(),
         active: device.is_some() || volume.active,

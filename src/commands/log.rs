@@ -179,7 +179,9 @@ fn of_journal(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> R
     let cursor = place.cursor.iter();
     let command = Command::reads("journalctl", config.limits.query)
         .args(["--output=json", "--output-fields=MESSAGE", "--quiet"])
-        .args(["--no-pager", "--identifier=flexvolume-lvm", MOST_LINES])
+        // Anybody may write an entry of that name, and an advice there is followed by root.
+        .args(["--no-pager", "--identifier=flexvolume-lvm", "_UID=0"])
+        .args([MOST_LINES])
         .args([format!("--since=@{oldest}")])
         .args(cursor.map(|at| format!("--after-cursor={at}")));
     let output = host.run(&command).context(

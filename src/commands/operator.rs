@@ -13,7 +13,7 @@ use crate::lvm::{self, Tags};
 use crate::names::LvId;
 use crate::output::Printed;
 use crate::reply::Status;
-use crate::volume::{Content, Decision, Doubt, Reason};
+use crate::volume::{Content, Decision, Device, Doubt, Reason};
 
 /// `lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there.
 pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
@@ -27,7 +27,7 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
         ) => (found.fs, found.uuid.clone()),
         (Decision::Mount(mount), _) => (mount.fs, mount.uuid.clone()),
         // It is mounted: what is there is read beside that.
-        (Decision::Bind(_), _) => match fs::probe(host, &id.device())? {
+        (Decision::Bind(_), _) => match fs::probe(host, &device_of(&seen)?.node())? {
             Found::Filesystem { fs, uuid } => (fs, uuid),
             _ => bail!("{id} is mounted, but blkid cannot name what is on it"),
         },
@@ -84,6 +84,11 @@ pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Resul
     )))
 }
 
+fn device_of(seen: &Seen) -> Result<&Device> {
+    let device = seen.facts.device.as_ref();
+    device.with_context(|| format!("{} is not active", seen.facts.id))
+}
+
 /// As a mount would look, which waits for other calls.
 fn held(config: &Config) -> Ask<'static> {
     Ask {
@@ -109,8 +114,8 @@ fn confirmed(id: &LvId, given_up: &str) -> Result<bool> {
 }
 
 fn retag(host: &Host, seen: &Seen, tags: &Tags) -> Result<()> {
-    let id = &seen.facts.id;
-    lvm::retag(host, id, tags, seen.lock.as_ref()).context("writing the record")
+    let volume = seen.volume(&seen.facts.id)?;
+    lvm::retag(host, volume.target(), tags, seen.lock.as_ref()).context("writing the record")
 }
 
 /// Who gave his word is in the log for good.

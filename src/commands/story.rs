@@ -162,7 +162,7 @@ fn on_it(line: &Line, facts: Option<&Facts>) -> Option<String> {
         return Some(format!("{fs}: {used} of {all} used"));
     }
     match content {
-        Some(Content::Claimed { .. }) | None => None,
+        Some(Content::Claimed(_)) | None => None,
         Some(content) => Some(content_in_words(content)),
     }
 }

@@ -7,12 +7,12 @@ use serde::Serialize;
 
 use crate::config::Config;
 use crate::host::{Host, Lock};
-use crate::lvm::{Group, Volume, twins};
+use crate::lvm::{self, Group, Volume, twins};
 use crate::names::{FsType, LvId};
 use crate::options::Options;
 use crate::volume::{
-    Content, Decision, Device, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Purpose, Tables,
-    Wish, lock,
+    Content, Decision, Device, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Purpose, Reason,
+    Tables, Wish, lock,
 };
 
 /// How long sanlock is asked which node has a volume: its disk may hang.
@@ -66,6 +66,7 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
     };
     let mut seen = job.look_at(device, None);
     seen.tables = ask.tables;
+    seen.by_person = true;
     let lock = match &seen.facts.device {
         Some(device) => Some(lock::hold(host.kernel, device, ask.patience)?),
         None => None,
@@ -73,7 +74,7 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
     let mut decision = seen.settle_up_to(Level::Uses, &wish)?;
     let uses = seen.facts.uses.as_ref();
     if uses.is_none_or(|uses| uses.suspended.is_none()) {
-        seen.facts.lvm = listed(id, ask);
+        seen.facts.lvm = listed(host, id, ask);
     }
     if let Decision::Look(_) = decision {
         decision = seen.settle_up_to(Level::Lvm, &wish)?;
@@ -104,7 +105,7 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
 }
 
 /// What a list of all volumes says of one.
-fn listed(id: &LvId, Ask { all, groups, .. }: Ask) -> Option<Lvm> {
+fn listed(host: &Host, id: &LvId, Ask { all, groups, .. }: Ask) -> Option<Lvm> {
     let is_its = |group: &&Group| group.name == id.vg().as_str();
     let number = groups.iter().filter(is_its).count();
     if number > 1 {
@@ -122,6 +123,7 @@ fn listed(id: &LvId, Ask { all, groups, .. }: Ask) -> Option<Lvm> {
         volume: Box::new(volume.clone()),
         pool,
         unused_table: false,
+        lost: volume.health.contains("partial") && lvm::has_lost_data(host, volume).unwrap_or(true),
     })
 }
 
@@ -139,6 +141,8 @@ pub struct Verdict {
     pub message: Option<String>,
     /// What was seen, and what would be done, in order.
     pub steps: Vec<String>,
+    #[serde(skip)]
+    is_hosts: bool,
 }
 
 impl Verdict {
@@ -201,6 +205,7 @@ impl Verdict {
             word,
             reason: reason.map(Into::into),
             message: reason.map(|reason| reason.of(&facts.id)),
+            is_hosts: reason.is_some_and(|reason| is_hosts(reason, facts)),
             steps,
         }
     }
@@ -212,6 +217,7 @@ impl Verdict {
             reason: Some("not-looked-at"),
             message: Some(message),
             steps: Vec::new(),
+            is_hosts: false,
         }
     }
 
@@ -237,7 +243,18 @@ impl Verdict {
 
     /// Whether the host itself uses the volume, or it is a part of LVM's own: no pod's in any case.
     pub fn is_hosts(&self) -> bool {
-        matches!(self.reason, Some("swap" | "below" | "host-mount" | "pool"))
+        self.is_hosts
+    }
+}
+
+fn is_hosts(reason: &Reason, facts: &Facts) -> bool {
+    match reason {
+        Reason::Swap | Reason::Below(_) | Reason::HostMount(_) | Reason::Pool => true,
+        // A virtual machine's disk, say. One that a pod had before is missed by its pod.
+        Reason::Open(_) | Reason::OpenUnseen | Reason::Loop(_) => facts
+            .volume()
+            .is_some_and(|volume| volume.record.tags.is_empty()),
+        _ => false,
     }
 }
 
@@ -279,7 +296,7 @@ pub fn content_in_words(content: &Content) -> String {
         Content::Other(what) => what.clone(),
         Content::Several => "several signatures at once".to_owned(),
         Content::Unreadable { at, .. } => format!("cannot be read at byte {at}"),
-        Content::Claimed { .. } => "in use".to_owned(),
+        Content::Claimed(_) => "in use".to_owned(),
         Content::Failed(why) => why.clone(),
     }
 }

@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
     }
 
     pub fn mounts(&self, device: DeviceNumber) -> Vec<&Row> {
-        self.tables.mounts.of_device(self.host.kernel, device)
+        self.tables.mounts.of_device(device)
     }
 
     /// The volumes of pods that LVM does not know any more: their disks have gone, or it is told not
@@ -101,7 +101,7 @@ impl<'a> Walk<'a> {
         let known: BTreeSet<DeviceNumber> = self.devices.values().map(|d| d.number).collect();
         let rows = self.tables.mounts.rows().iter();
         let pods = rows.filter(|row| self.is_pods(row));
-        let numbers: BTreeSet<DeviceNumber> = pods.map(|row| row.block_device(kernel)).collect();
+        let numbers: BTreeSet<DeviceNumber> = pods.map(Row::block_device).collect();
         let others = numbers.difference(&known);
         let ids = others.filter_map(|number| Some(volume_of(kernel, *number)?.id));
         ids.filter(|id| self.volume(id).is_none()).collect()
@@ -205,7 +205,7 @@ impl<'a> Walk<'a> {
             let mount = mount.with_context(|| format!("looking at {word}"))?;
             let row = self.tables.mounts.by_id(mount);
             let row = row.with_context(|| format!("{word} is on no mount of this host"))?;
-            row.block_device(kernel)
+            row.block_device()
         };
         match volume_of(kernel, number) {
             Some(device) => Ok(device.id),
@@ -222,7 +222,7 @@ impl<'a> Walk<'a> {
             let rows = self.tables.mounts.rows().iter();
             let its = rows.filter(|row| self.is_called(row, word));
             let kernel = self.host.kernel;
-            let devices = its.filter_map(|row| volume_of(kernel, row.block_device(kernel)));
+            let devices = its.filter_map(|row| volume_of(kernel, row.block_device()));
             found.extend(devices.map(|device| device.id));
             let noted = |v: &&Volume| v.record.names.iter().any(|name| name == word);
             found.extend(self.volumes.iter().filter(noted).map(|v| v.id.clone()));

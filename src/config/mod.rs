@@ -196,7 +196,7 @@ impl Default for Limits {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct VolumeGroup {
-    /// The thin pool for volumes that name none; None: they are thick.
+    /// The only thin pool in which volumes are made; None: one that they name, or none.
     pub thin_pool: Option<LvName>,
     /// Whether a volume that is missing is made, from its option `size`.
     pub create: bool,

@@ -8,10 +8,11 @@ mod signatures;
 pub mod superblock;
 mod tools;
 
-/// The call by which the driver runs itself to read a device. Not for people.
+/// The calls by which the driver runs itself to read a device. Not for people.
 pub const EXAMINE: &str = "examine-stdin";
+pub const SUPERBLOCK: &str = "superblock-stdin";
 
 pub use blkid::{Found, has_several, probe};
-pub use scan::{Backup, Examination, Unreadable, scan};
-pub use superblock::{Family, read_primary};
+pub use scan::{Backup, Examination, Unreadable, scan, superblock_of};
+pub use superblock::Family;
 pub use tools::{check, grow, mkfs, was_cut_short};

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backups::{self, PAGE};
 use super::signatures;
-use super::superblock::{ReadAt, ext_backup, fill};
+use super::superblock::{ReadAt, Superblock, ext_backup, fill};
 use crate::host::{Command, Effect, Host};
 use crate::names::Bytes;
 
@@ -89,8 +89,9 @@ impl fmt::Display for Backup {
 }
 
 /// Reads a device, which the caller has claimed, in a process of its own: a read of a failing disk
-/// may never come back, and a process can be left behind. `flush`: first has the disk keep what was
-/// written, which lvcreate does not: if the power went, what it has wiped could show again.
+/// may never come back, and a process can be left behind. `flush`: before and after that has the disk
+/// keep what was written, by whomever. lvcreate does not: if the power went, what it has wiped could
+/// show again.
 pub fn scan(
     host: &Host,
     size: Bytes,
@@ -104,6 +105,15 @@ pub fn scan(
         .args([size.get().to_string(), lv_time.to_string()])
         .args(flush.then_some("flush"));
     let reading = || format!("reading {}", device.display());
+    let output = host.run(&command).with_context(reading)?;
+    serde_json::from_slice(&output.stdout).with_context(reading)
+}
+
+/// Reads the superblock of the filesystem on a device, in such a process too. None: none is valid.
+pub fn superblock_of(host: &Host, device: &Arc<File>, path: &Path) -> Result<Option<Superblock>> {
+    let command = Command::myself(super::SUPERBLOCK, Effect::Reads, host.limits.query)
+        .stdin(Arc::clone(device));
+    let reading = || format!("reading the superblock of {}", path.display());
     let output = host.run(&command).with_context(reading)?;
     serde_json::from_slice(&output.stdout).with_context(reading)
 }

@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
+use serde::{Deserialize, Serialize};
 
 use crate::names::FsType;
 
@@ -31,7 +32,7 @@ impl ReadAt for File {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Family {
     Ext,
     Xfs,
@@ -48,7 +49,7 @@ impl Family {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Superblock {
     pub family: Family,
     /// The filesystem's UUID, in lower case with hyphens, as blkid prints it.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::kernel::DeviceNumber;
 use crate::host::Kernel;
 use crate::names::VgName;
 
@@ -83,6 +84,80 @@ pub fn of_mount(kernel: &Kernel, mount_point: &Path) -> Vec<Process> {
             .find(|(_, target)| target.starts_with(mount_point))
             .map(|(what, target)| format!("{what} {}", target.display()))
     })
+}
+
+/// A process that has a block device open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opener {
+    pub pid: u32,
+    pub command: String,
+    pub writes: bool,
+}
+
+impl fmt::Display for Opener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.writes { "to write" } else { "to read" };
+        write!(f, "{} (pid {}, {how})", self.command, self.pid)
+    }
+}
+
+/// Each block device that another process has open, once for each descriptor. Only nodes below that
+/// process' /dev are looked at, and of them only those on devtmpfs or tmpfs.
+pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
+    // What everybody has open is no disk.
+    const OTHERS: [&str; 6] = ["null", "zero", "urandom", "pts", "shm", "tty"];
+    let own = std::process::id();
+    let pids = kernel.list(Path::new("/proc")).unwrap_or_default();
+    let pids = pids.iter().filter_map(|name| name.parse::<u32>().ok());
+    let mut found = Vec::new();
+    for pid in pids.filter(|pid| *pid != own) {
+        let dir = PathBuf::from(format!("/proc/{pid}"));
+        let read = |name: &str| kernel.read(&dir.join(name)).unwrap_or_default();
+        let is_node = |target: &PathBuf| {
+            let node = target.strip_prefix("/dev");
+            node.is_ok_and(|node| !OTHERS.iter().any(|other| node.starts_with(other)))
+        };
+        let files = open_files(kernel, &dir).filter(|(_, target)| is_node(target));
+        for (descriptor, _) in files {
+            // Source: proc(5), `/proc/pid/fdinfo`: flags are in octal.
+            let info = read(&format!("fdinfo/{descriptor}"));
+            let value = |key| {
+                info.lines()
+                    .find_map(|line| line.strip_prefix(key))
+                    .map(str::trim)
+            };
+            let flags = value("flags:").and_then(|flags| u32::from_str_radix(flags, 8).ok());
+            let (Some(flags), Some(mount)) = (flags, value("mnt_id:")) else {
+                continue;
+            };
+            if !is_in_memory(&read("mountinfo"), mount) {
+                continue;
+            }
+            if let Some(number) = kernel.open_device_number(pid, &descriptor) {
+                const ACCESS: u32 = 0o3;
+                let command = read("comm").trim_end().to_owned();
+                let writes = flags & ACCESS != 0;
+                found.push((
+                    number,
+                    Opener {
+                        pid,
+                        command,
+                        writes,
+                    },
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// Whether the mount with this id, in this table of mounts, is of a filesystem without any server.
+fn is_in_memory(mountinfo: &str, id: &str) -> bool {
+    let row = mountinfo
+        .lines()
+        .find(|row| row.split(' ').next() == Some(id));
+    let kind = row.and_then(|row| row.split_once(" - ")?.1.split(' ').next());
+    matches!(kind, Some("devtmpfs" | "tmpfs"))
 }
 
 /// Each open file's number and path.

@@ -3,12 +3,13 @@ use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
-use nix::libc::{ESTALE, O_EXCL};
+use nix::libc::{ENXIO, ESTALE, O_EXCL};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::{major, minor};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
@@ -19,6 +20,19 @@ use super::{Aloud, Signals};
 pub struct DeviceNumber {
     pub major: u64,
     pub minor: u64,
+}
+
+impl FromStr for DeviceNumber {
+    type Err = ();
+
+    /// As the kernel writes it: `254:0`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (major, minor) = text.trim_end().split_once(':').ok_or(())?;
+        Ok(Self {
+            major: major.parse().map_err(drop)?,
+            minor: minor.parse().map_err(drop)?,
+        })
+    }
 }
 
 impl fmt::Display for DeviceNumber {
@@ -127,17 +141,15 @@ impl Kernel<'_> {
         fs::read_link(path)
     }
 
-    /// The number of the block device at `path`. None: there is nothing, or no block device.
+    /// The number of the block device at `path`. None: there is nothing, or no block device. What is
+    /// not below /dev is not looked at: a server that has died could keep the answer for ever.
     pub fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>> {
+        let goes_up = || path.components().any(|part| part == Component::ParentDir);
+        if !path.starts_with("/dev") || goes_up() {
+            return Ok(None);
+        }
         match fs::metadata(path) {
-            Ok(metadata) if metadata.file_type().is_block_device() => {
-                let number = metadata.rdev();
-                Ok(Some(DeviceNumber {
-                    major: major(number),
-                    minor: minor(number),
-                }))
-            }
-            Ok(_) => Ok(None),
+            Ok(metadata) => Ok(block_device(&metadata)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),
         }
@@ -149,15 +161,21 @@ impl Kernel<'_> {
         mount_id_of(&open_path(path)?)
     }
 
+    /// Asks the filesystem of the mount with this id, which is at `path`, for its root. What has been
+    /// mounted over it is not asked: ESTALE.
+    pub fn ask_mount(&self, path: &Path, mount_id: u64) -> io::Result<()> {
+        open_mount(path, mount_id)?.metadata().map(drop)
+    }
+
     /// Whether the mount at `path`, or its filesystem, is read-only. Asks the filesystem.
     pub fn is_read_only(&self, path: &Path) -> io::Result<bool> {
         let statistics = fstatvfs(&open_path(path)?)?;
         Ok(statistics.flags().contains(FsFlags::ST_RDONLY))
     }
 
-    /// How many bytes the filesystem at `path` has, and how many of them are used.
-    pub fn space(&self, path: &Path) -> io::Result<(u64, u64)> {
-        let statistics = fstatvfs(&open_path(path)?)?;
+    /// How many bytes the filesystem of such a mount has, and how many of them are used.
+    pub fn space(&self, path: &Path, mount_id: u64) -> io::Result<(u64, u64)> {
+        let statistics = fstatvfs(&open_mount(path, mount_id)?)?;
         let blocks = statistics.blocks();
         let used = blocks.saturating_sub(statistics.blocks_free());
         let bytes = |blocks: u64| blocks.saturating_mul(statistics.fragment_size());
@@ -173,11 +191,29 @@ impl Kernel<'_> {
         fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
     }
 
-    /// Opens a block device for reading; exclusively, it fails with EBUSY while anything else
-    /// (a mount, swap, another device) has claimed it.
-    pub fn open_device(&self, path: &Path, exclusive: bool) -> io::Result<File> {
+    /// The same of what a process has open on devtmpfs or tmpfs, where nothing keeps an answer.
+    pub fn open_device_number(&self, pid: u32, descriptor: &str) -> Option<DeviceNumber> {
+        block_device(&fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).ok()?)
+    }
+
+    /// Opens a block device for reading, which keeps its number from being given to another one;
+    /// exclusively, it fails with EBUSY while anything else (a mount, swap, another device) has claimed
+    /// it. ENXIO: another device is there.
+    pub fn open_device(
+        &self,
+        path: &Path,
+        number: DeviceNumber,
+        exclusive: bool,
+    ) -> io::Result<File> {
         let flags = if exclusive { O_EXCL } else { 0 };
-        OpenOptions::new().read(true).custom_flags(flags).open(path)
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags | OFlag::O_NONBLOCK.bits())
+            .open(path)?;
+        if block_device(&file.metadata()?) != Some(number) {
+            return Err(io::Error::from_raw_os_error(ENXIO));
+        }
+        Ok(file)
     }
 
     /// Makes a directory and those above it with mode 0750, as kubelet does.
@@ -194,10 +230,7 @@ impl Kernel<'_> {
     pub fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()> {
         // Opened first and looked at then: if `from` were unmounted just before mount(2) read the
         // path, the host's own directory below it would be bound.
-        let source = open_path(from)?;
-        if mount_id_of(&source)? != mount_id {
-            return Err(io::Error::from_raw_os_error(ESTALE));
-        }
+        let source = open_mount(from, mount_id)?;
         let source = format!("/proc/self/fd/{}", source.as_raw_fd());
         let (source, none) = (Some(source.as_str()), None::<&str>);
         Ok(mount(source, to, none, MsFlags::MS_BIND, none)?)
@@ -249,6 +282,24 @@ impl Kernel<'_> {
         }
         self.signals.stopping()
     }
+}
+
+fn block_device(metadata: &Metadata) -> Option<DeviceNumber> {
+    let number = metadata.rdev();
+    let is_block_device = metadata.file_type().is_block_device();
+    is_block_device.then(|| DeviceNumber {
+        major: major(number),
+        minor: minor(number),
+    })
+}
+
+/// Opens the root of the mount with this id, which is at `path`. ESTALE: another one is there by now.
+fn open_mount(path: &Path, mount_id: u64) -> io::Result<File> {
+    let root = open_path(path)?;
+    if mount_id_of(&root)? != mount_id {
+        return Err(io::Error::from_raw_os_error(ESTALE));
+    }
+    Ok(root)
 }
 
 /// Opens a path only to know where it is: the filesystem itself is not asked.

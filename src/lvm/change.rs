@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::record::{NEW, Tags};
-use super::report::Volume;
+use super::report::{Target, Volume};
 use super::wait::explain;
 use crate::host::{Command, Host, Lock};
 use crate::names::{Bytes, LvId, LvName, VgName};
@@ -24,14 +24,20 @@ fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
         .map_err(|error| explain(host, Some(vg), error))
 }
 
+/// Changes the volume of this name if it has this UUID: LVM compares both under its own lock, so that
+/// a volume which has got the name meanwhile stays as it is. LVM calls that success: who needs the
+/// change looks again. Source: lvmreport(7), "Selection".
 fn lvchange(
     host: &Host,
-    id: &LvId,
+    (id, uuid): Target,
     options: &[&str],
     lock: Option<&Lock>,
     doing: &str,
 ) -> Result<()> {
-    let mut command = command("lvchange", host.limits.activate).args(options);
+    let selected = format!("lv_uuid={uuid}");
+    let mut command = Command::writes("lvchange", host.limits.activate)
+        .unseen(["--config", PLAIN, "--select", &selected])
+        .args(options);
     if let Some(lock) = lock {
         command = command.stdin(lock.file());
     }
@@ -40,30 +46,30 @@ fn lvchange(
 
 /// Activates a volume on this host, also one that is marked to be left out at boot, as thin
 /// snapshots are.
-pub fn activate(host: &Host, id: &LvId, lock: Option<&Lock>) -> Result<()> {
+pub fn activate(host: &Host, target: Target, lock: Option<&Lock>) -> Result<()> {
     let options = ["--activate", "y", "--ignoreactivationskip"];
-    lvchange(host, id, &options, lock, "activating")
+    lvchange(host, target, &options, lock, "activating")
 }
 
 /// Deactivates a volume. LVM refuses while it is open.
-pub fn deactivate(host: &Host, id: &LvId) -> Result<()> {
+pub fn deactivate(host: &Host, target: Target) -> Result<()> {
     let options = ["--activate", "n"];
-    lvchange(host, id, &options, None, "deactivating")
+    lvchange(host, target, &options, None, "deactivating")
 }
 
 /// Gives the kernel the table that LVM's metadata says, and resumes the volume.
-pub fn refresh(host: &Host, id: &LvId) -> Result<()> {
-    lvchange(host, id, &["--refresh"], None, "refreshing")
+pub fn refresh(host: &Host, target: Target) -> Result<()> {
+    lvchange(host, target, &["--refresh"], None, "refreshing")
 }
 
-pub fn retag(host: &Host, id: &LvId, tags: &Tags, lock: Option<&Lock>) -> Result<()> {
+pub fn retag(host: &Host, target: Target, tags: &Tags, lock: Option<&Lock>) -> Result<()> {
     let remove = tags.remove.iter().flat_map(|tag| ["--deltag", tag]);
     let add = tags.add.iter().flat_map(|tag| ["--addtag", tag]);
     let options: Vec<&str> = remove.chain(add).collect();
     if options.is_empty() {
         return Ok(());
     }
-    lvchange(host, id, &options, lock, "tagging")
+    lvchange(host, target, &options, lock, "tagging")
 }
 
 /// Makes a volume of at least `size`, in `pool` if one is given. Signatures that a removed volume

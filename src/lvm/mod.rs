@@ -4,6 +4,7 @@ mod change;
 mod disks;
 mod find;
 mod monitor;
+mod parts;
 mod record;
 mod report;
 mod sanlock;
@@ -17,8 +18,9 @@ pub use find::{
     lock_of, tagged,
 };
 pub use monitor::{Settings, monitors};
+pub use parts::has_lost_data;
 pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag};
-pub use report::{Group, Report, Volume};
+pub use report::{Group, Report, Target, Volume};
 pub use sanlock::{Holder, holder};
 pub use shared::{GroupLocks, Locks, has_lvmlockd, locks, may_be_shared, twins};
 

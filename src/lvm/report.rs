@@ -8,17 +8,23 @@ use serde::Deserialize;
 
 use super::record::Record;
 use crate::host::{Command, Host, ToolError};
-use crate::names::{Bytes, LvId, LvName, VgName};
+use crate::names::{Bytes, LvId, LvName, LvUuid, VgName};
+
+/// A volume, and what tells it from another one that has got its name.
+pub type Target<'a> = (&'a LvId, &'a LvUuid);
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Volume {
     pub id: LvId,
-    pub uuid: String,
+    pub uuid: LvUuid,
     pub size: Bytes,
     /// When it was made (`lv_time`), in seconds since the epoch. 0: LVM does not know.
     pub created: u64,
     pub record: Record,
     pub active: bool,
+    /// Whether anybody has its device open (`lv_device_open`): a mount, a device on top of it, a
+    /// process. Looking at it opens it as well.
+    pub open: bool,
     /// Whether it may be written (`lv_permissions`). None: LVM tells only of an active one.
     pub writable: Option<bool>,
     /// `lv_health_status`: empty if it is well; "partial", "refresh needed", …; and
@@ -50,6 +56,11 @@ pub struct LvLock {
 const OVERFLOWED: &str = "snapshot invalid";
 
 impl Volume {
+    /// What a command that changes it goes by.
+    pub fn target(&self) -> Target<'_> {
+        (&self.id, &self.uuid)
+    }
+
     pub fn has_overflowed(&self) -> bool {
         self.health == OVERFLOWED
     }
@@ -105,7 +116,7 @@ pub struct Report {
     report: Vec<BTreeMap<String, serde_json::Value>>,
 }
 
-type Fields = BTreeMap<String, String>;
+pub(super) type Fields = BTreeMap<String, String>;
 
 impl Report {
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
@@ -178,12 +189,13 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
     let pool = LvName::parse(text(row, "pool_lv")?).ok();
     Ok(Volume {
         id,
-        uuid: text(row, "lv_uuid")?.to_owned(),
+        uuid: LvUuid::of(text(row, "lv_uuid")?),
         size: Bytes::new(number(row, "lv_size")?),
         // A volume whose metadata was made by hand may have no time at all.
         created: number(row, "lv_time").unwrap_or(0),
         record: Record::parse(text(row, "lv_tags")?.split(',')),
         active: text(row, "lv_active")? == "active",
+        open: text(row, "lv_device_open")? == "open",
         writable: match text(row, "lv_permissions")? {
             "unknown" | "" => None,
             permissions => Some(permissions == "writeable"),
@@ -229,7 +241,7 @@ fn group(row: &Fields) -> Result<Group, String> {
 }
 
 pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
-    lv_permissions,lv_health_status,lv_snapshot_invalid,lv_layout,lv_role,pool_lv,data_percent,\
+    lv_device_open,lv_permissions,lv_health_status,lv_snapshot_invalid,lv_layout,lv_role,pool_lv,data_percent,\
     metadata_percent,vg_extent_size,vg_free,vg_lock_type,lv_lockargs,pool_lv_uuid";
 pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count";
 
@@ -295,7 +307,7 @@ mod tests {
 
     pub const ONE: &str = r#"{"report":[{"lv":[{"vg_name":"vg","lv_name":"data-1",
         "lv_uuid":"a-b","lv_size":"67108864","lv_time":"1700000000",
-        "lv_tags":"flexvolume.fs=ext4:u,other","lv_active":"active",
+        "lv_tags":"flexvolume.fs=ext4:u,other","lv_active":"active","lv_device_open":"",
         "lv_permissions":"writeable","lv_health_status":"","lv_snapshot_invalid":"unknown",
         "lv_layout":"thin,sparse","lv_role":"public","pool_lv":"pool","data_percent":"12.50",
         "metadata_percent":"","vg_extent_size":"4194304","vg_free":"0",

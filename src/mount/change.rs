@@ -3,7 +3,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use nix::libc::{EBUSY, EINVAL, ENOENT};
+use nix::libc::{EBUSY, EINVAL, ENOENT, MS_NOSYMFOLLOW};
 use nix::mount::MsFlags;
 
 use super::table::{Row, Table, mounted_at};
@@ -27,7 +27,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     pub id: &'a LvId,
-    pub path: &'a Path,
+    /// The kernel's own node of it.
+    pub node: &'a Path,
     pub number: DeviceNumber,
     pub fs: FsType,
     pub options: &'a MountOptions,
@@ -38,7 +39,7 @@ pub struct Source<'a> {
 ///
 /// Whatever mount(8) left when it failed or was stopped is undone.
 pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Result<()> {
-    let Source { id, path, fs, .. } = *source;
+    let Source { id, node, fs, .. } = *source;
     let mut command = Command::writes("mount", host.limits.mount)
         .stdin(lock.file())
         .args(["-t", fs.as_str()])
@@ -52,8 +53,8 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
         command = command.args(["-o".to_owned(), options]);
     }
     let log = KernelLog::from_now();
-    let Err(error) = host.run(&command.operand(path).operand(dir)) else {
-        return Ok(());
+    let Err(error) = host.run(&command.operand(node).operand(dir)) else {
+        return require_mounted(host, source, dir);
     };
     let said = log.about(&format!("dm-{}", source.number.minor));
     let is_twin = fs == FsType::Btrfs && error.to_string().contains("File exists");
@@ -78,6 +79,21 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
     })
 }
 
+/// Undoes a mount of another device: mount(8) makes the device's name of its number, and opens that.
+fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
+    let table = Table::read(host.kernel)?;
+    let row = mounted_at(host.kernel, dir)?.and_then(|id| table.by_id(id));
+    if row.is_none_or(|row| row.is_of(source.number)) {
+        return Ok(());
+    }
+    let error = anyhow!(
+        "{} was renamed while it was mounted; the call may be repeated",
+        source.id
+    );
+    let undo = ensure_unmounted(host, dir, &table);
+    Err(after_undo(error, undo))
+}
+
 /// Whether the kernel refuses a filesystem for that. There is an error code for much, EINVAL, and
 /// only words for this. Sources: Linux' fs/ext4/super.c, fs/btrfs/disk-io.c and `xfs_sb.c`;
 /// tried: xfs of Linux 6.12.
@@ -93,7 +109,7 @@ fn twin(source: &Source) -> String {
          copy of the other, and btrfs mounts only one of them at a time. Unmount the other one, or \
          give this one a UUID of its own (`btrfstune -u {}`) and run `{} adopt {0}`",
         source.id,
-        source.path.display(),
+        source.id.device().display(),
         own_name()
     )
 }
@@ -134,7 +150,12 @@ fn flags_of(options: &str) -> MsFlags {
     let names = options
         .split(',')
         .map(|option| format!("MS_{}", option.to_uppercase()));
-    names.filter_map(|name| MsFlags::from_name(&name)).collect()
+    let flags = names.filter_map(|name| match name.as_str() {
+        // nix has no name for it.
+        "MS_NOSYMFOLLOW" => Some(MsFlags::from_bits_retain(MS_NOSYMFOLLOW)),
+        name => MsFlags::from_name(name),
+    });
+    flags.collect()
 }
 
 /// Unmounts `dir` until nothing is mounted there, and says what was. A directory that is missing
@@ -258,5 +279,13 @@ mod tests {
             assert!(error.ends_with("is not a directory; remove it"), "{error}");
         }
         assert!(made("a/b").is_ok() && made("a/b").is_ok());
+    }
+
+    #[test]
+    fn a_mount_that_is_made_read_only_keeps_its_flags() {
+        let flags = flags_of("rw,nosuid,nodev,noexec,nosymfollow,relatime");
+        let kept = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        let symfollow = MsFlags::from_bits_retain(MS_NOSYMFOLLOW);
+        assert_eq!(flags, kept | symfollow | MsFlags::MS_RELATIME);
     }
 }

@@ -20,6 +20,8 @@ pub struct Row {
     /// What was mounted, as the caller of mount(2) named it.
     pub source: PathBuf,
     pub super_options: String,
+    /// The disks of a btrfs, whose own number is no device's.
+    pub disks: Vec<DeviceNumber>,
 }
 
 impl Row {
@@ -27,11 +29,7 @@ impl Row {
         let mut fields = line.split(' ');
         let id = fields.next()?.parse().ok()?;
         let parent = fields.next()?.parse().ok()?;
-        let (major, minor) = fields.next()?.split_once(':')?;
-        let device = DeviceNumber {
-            major: major.parse().ok()?,
-            minor: minor.parse().ok()?,
-        };
+        let device = fields.next()?.parse().ok()?;
         let root = unescape(fields.next()?);
         let mount_point = unescape(fields.next()?);
         let options = fields.next()?.to_owned();
@@ -47,6 +45,7 @@ impl Row {
             fs_type: fields.next()?.to_owned(),
             source: unescape(fields.next()?),
             super_options: fields.next().unwrap_or_default().to_owned(),
+            disks: Vec::new(),
         })
     }
 
@@ -72,21 +71,13 @@ impl Row {
         self.root == Path::new("/")
     }
 
-    pub fn is_of(&self, kernel: &Kernel, device: DeviceNumber) -> bool {
-        if self.device == device {
-            return true;
-        }
-        // btrfs gives every filesystem a number of its own: only the source leads to the device.
-        self.fs_type == "btrfs"
-            && matches!(kernel.device_number(&self.source), Ok(Some(n)) if n == device)
+    pub fn is_of(&self, device: DeviceNumber) -> bool {
+        self.device == device || self.disks.contains(&device)
     }
 
     /// The number of the block device below this mount, if there is one.
-    pub fn block_device(&self, kernel: &Kernel) -> DeviceNumber {
-        match kernel.device_number(&self.source) {
-            Ok(Some(number)) if self.fs_type == "btrfs" => number,
-            _ => self.device,
-        }
+    pub fn block_device(&self) -> DeviceNumber {
+        self.disks.first().copied().unwrap_or(self.device)
     }
 }
 
@@ -123,7 +114,26 @@ impl Table {
         let text = kernel
             .read(Path::new(MOUNTINFO))
             .with_context(|| format!("reading {MOUNTINFO}"))?;
-        Ok(Self::parse(&text))
+        Ok(Self::of(kernel, &text))
+    }
+
+    /// Parses the text of any process' mountinfo, and finds the disks of each btrfs.
+    pub fn of(kernel: &Kernel, text: &str) -> Self {
+        let mut table = Self::parse(text);
+        let rows = table.rows.iter_mut();
+        let mut rows = rows.filter(|row| row.fs_type == "btrfs").peekable();
+        if rows.peek().is_none() {
+            return table;
+        }
+        let groups = btrfs_of_several_disks(kernel);
+        for row in rows {
+            if let Ok(Some(disk)) = kernel.device_number(&row.source) {
+                let others = groups.iter().find(|group| group.contains(&disk));
+                let others = others.into_iter().flatten().filter(|one| **one != disk);
+                row.disks = std::iter::once(disk).chain(others.copied()).collect();
+            }
+        }
+        table
     }
 
     /// Parses the text of mountinfo. A line that is none is left out.
@@ -138,11 +148,8 @@ impl Table {
         &self.rows
     }
 
-    pub fn of_device(&self, kernel: &Kernel, device: DeviceNumber) -> Vec<&Row> {
-        self.rows
-            .iter()
-            .filter(|row| row.is_of(kernel, device))
-            .collect()
+    pub fn of_device(&self, device: DeviceNumber) -> Vec<&Row> {
+        self.rows.iter().filter(|row| row.is_of(device)).collect()
     }
 
     pub fn by_id(&self, id: u64) -> Option<&Row> {
@@ -160,6 +167,28 @@ impl Table {
     pub fn on_top_of(&self, id: u64) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.parent == id)
     }
+}
+
+/// The disks of each btrfs that has more than one. Source: Linux' fs/btrfs/sysfs.c,
+/// `/sys/fs/btrfs/<UUID>/devices`.
+fn btrfs_of_several_disks(kernel: &Kernel) -> Vec<Vec<DeviceNumber>> {
+    let all = Path::new("/sys/fs/btrfs");
+    let mut groups = Vec::new();
+    for uuid in kernel.list(all).unwrap_or_default() {
+        let devices = all.join(uuid).join("devices");
+        let names = kernel.list(&devices).unwrap_or_default();
+        if names.len() > 1 {
+            let number = |name: &String| {
+                kernel
+                    .read(&devices.join(name).join("dev"))
+                    .ok()?
+                    .parse()
+                    .ok()
+            };
+            groups.push(names.iter().filter_map(number).collect());
+        }
+    }
+    groups
 }
 
 /// The id of the mount whose root is exactly `path`, the topmost one if several are stacked.

@@ -9,6 +9,7 @@ mod near;
 mod size;
 #[cfg(test)]
 mod tests;
+mod uuid;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -20,6 +21,7 @@ use serde::Deserialize;
 pub use fs_type::FsType;
 pub use near::{nearest, plain};
 pub use size::Bytes;
+pub use uuid::LvUuid;
 
 const VOLUME: &str = "logical volume";
 

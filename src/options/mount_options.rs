@@ -24,6 +24,15 @@ const REFUSED: [(&str, &str); 8] = [
     ("errors=panic fatal_errors=panic fatal_errors=bug", "an error in this volume would stop the whole node"),
 ];
 
+/// What a node keeps files from being, whoever asks, and the words that would take it back. Source:
+/// mount(8) "FILESYSTEM-INDEPENDENT MOUNT OPTIONS".
+const FINAL: [(&str, &str); 4] = [
+    ("nosuid", "suid"),
+    ("nodev", "dev"),
+    ("noexec", "exec"),
+    ("nosymfollow", "symfollow"),
+];
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MountOptions(Vec<String>);
 
@@ -85,10 +94,35 @@ impl MountOptions {
         Self(all)
     }
 
+    /// These, which are the node's, and then those of a pod, which has the last word on all but what
+    /// the node keeps from it: `ro` and [`FINAL`]. With what is left out of the pod's for that.
+    pub fn and_of_pod(&self, pod: &Self) -> (Self, Vec<String>) {
+        let kept = FINAL.iter().filter(|(no, yes)| {
+            let mut last_first = self.0.iter().rev().map(|option| name_of(option));
+            last_first.find(|name| name == no || name == yes).as_deref() == Some(no)
+        });
+        let (no, yes): (Vec<&str>, Vec<&str>) = kept.copied().unzip();
+        let is_one_of = |names: &[&str], option: &str| names.contains(&&*name_of(option));
+        let (overruled, pods): (Vec<String>, Vec<String>) =
+            (pod.0.iter().cloned()).partition(|option| is_one_of(&yes, option));
+        let mut all = self.and(&Self(pods));
+        // At the end, so that no word that stands for several, such as `defaults`, comes after them.
+        all.0
+            .retain(|option| !is_one_of(&no, option) && !is_one_of(&yes, option));
+        all.0.extend(no.into_iter().map(str::to_owned));
+        (all, overruled)
+    }
+
     /// As one value of `-o`. None: there are no options.
     pub fn joined(&self) -> Option<String> {
         (!self.0.is_empty()).then(|| self.0.join(","))
     }
+}
+
+/// The name of an option that may have a value: since util-linux 2.39 `suid=vfs` is `suid` too.
+fn name_of(option: &str) -> String {
+    let name = option.split('=').next().unwrap_or_default();
+    name.to_ascii_lowercase()
 }
 
 fn why_refused(option: &str) -> Option<&'static str> {
@@ -185,6 +219,33 @@ mod tests {
         for (first, second, want) in cases {
             let [a, b] = [first, second].map(|text| MountOptions::parse(text).unwrap());
             assert_eq!(a.and(&b).joined().as_deref(), want, "{first:?} {second:?}");
+        }
+    }
+
+    #[test]
+    #[rustfmt::skip] // a row is a line
+    fn what_the_node_keeps_from_pods_is_final() {
+        let cases = [
+            ("", "", None, ""),
+            ("noatime", "suid,relatime", Some("noatime,suid,relatime"), ""),
+            ("nosuid", "noatime", Some("noatime,nosuid"), ""),
+            ("nosuid,nodev,noexec,nosymfollow", "suid,dev,exec,symfollow", Some("nosuid,nodev,noexec,nosymfollow"), "suid,dev,exec,symfollow"),
+            ("nosuid", "SUID,Suid", Some("nosuid"), "SUID,Suid"),
+            ("nosuid", "nosuid,suid,noatime,suid", Some("noatime,nosuid"), "suid,suid"),
+            ("nosuid", "suid=vfs,suid=recursive", Some("nosuid"), "suid=vfs,suid=recursive"),
+            ("nosuid", "nosuid=fs", Some("nosuid"), ""),
+            ("nosuid=recursive", "suid", Some("nosuid"), "suid"),
+            ("nosuid,noatime", "defaults", Some("noatime,defaults,nosuid"), ""),
+            ("nosuid", "exec,suiddir", Some("exec,suiddir,nosuid"), ""),
+            ("nosuid,suid", "noexec", Some("nosuid,suid,noexec"), ""),
+            ("suid,nosuid", "suid", Some("nosuid"), "suid"),
+            ("noexec", "rw,exec,ro", Some("ro,noexec"), "exec"),
+        ];
+        for (node, pod, want, overruled) in cases {
+            // Not parsed: what `parse` refuses must not undo it either.
+            let [a, b] = [node, pod].map(|text| MountOptions(text.split_terminator(',').map(str::to_owned).collect()));
+            let (all, left_out) = a.and_of_pod(&b);
+            assert_eq!((all.joined().as_deref(), left_out.join(",")), (want, overruled.to_owned()), "{node:?} {pod:?}");
         }
     }
 }

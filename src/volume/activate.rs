@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::host::{Host, Kernel, Lock};
 use crate::lvm::{self, Found, Tags, Volume};
 use crate::mount::is_kubelets;
-use crate::names::Bytes;
+use crate::names::{Bytes, FsType};
 use crate::options::Options;
 
 /// What a call that brings a volume up works with.
@@ -44,7 +44,8 @@ impl<'a> Job<'a> {
                 size: *size,
                 largest: policy.max_size,
                 reserve: policy.reserve,
-                thin: self.options.thin_pool.is_some() || policy.thin_pool.is_some(),
+                pool: policy.thin_pool.clone(),
+                asked_pool: self.options.thin_pool.clone(),
             },
             _ => Create {
                 size: *size,
@@ -56,11 +57,20 @@ impl<'a> Job<'a> {
             fs: self.options.fs,
             default_fs: self.config.default_fs,
             read_only: self.options.read_only,
+            subvolume: self.names_subvolume(),
             by_hand: dir.is_some_and(|dir| !is_kubelets(dir, &self.config.kubelet_dirs)),
             not_allowed: policy.err().map(|error| format!("{error:#}")),
             pool_limit: self.config.thin_pool_limit,
             create,
         }
+    }
+
+    fn names_subvolume(&self) -> bool {
+        let of_node = self
+            .config
+            .mount_options(self.options.id.vg(), FsType::Btrfs);
+        let options = of_node.and(&self.options.mount_options).joined();
+        options.is_some_and(|all| all.split(',').any(|option| option.starts_with("subvol")))
     }
 
     /// A look at the volume, for a call that names `dir`.
@@ -108,7 +118,7 @@ impl<'a> Job<'a> {
                         // If this call is killed, another has to know what to give back.
                         self.note(volume, lock)?;
                     }
-                    let activated = lvm::activate(host, id, lock);
+                    let activated = lvm::activate(host, volume.target(), lock);
                     if shared && activated.is_err() {
                         seen.note_holder(self.config.limits.query);
                         if let Decision::Refuse(reason) = seen.settle(&wish)? {
@@ -126,7 +136,8 @@ impl<'a> Job<'a> {
                         }
                         error
                     })?;
-                    if let Some(device) = self.find_soon()? {
+                    let device = self.find_soon()?;
+                    if let Some(device) = device.filter(|device| device.lv_uuid == volume.uuid) {
                         return Ok(device);
                     }
                 }
@@ -217,7 +228,7 @@ impl<'a> Job<'a> {
             add: vec![tag],
             ..Tags::default()
         };
-        lvm::retag(host, &volume.id, &tags, lock)
+        lvm::retag(host, volume.target(), &tags, lock)
     }
 }
 
@@ -233,14 +244,14 @@ fn create(job: &Job, size: Bytes) -> Result<()> {
     if let Found::Volume(_) = lvm::find(host, id)? {
         return Ok(());
     }
-    let pool = options.thin_pool.as_ref().or(policy.thin_pool.as_ref());
+    let pool = job.wish(None).create.thin_pool().cloned();
     let mut more = policy.lvcreate_options.clone();
     // lvcreate activates it. If this call is killed, another has to know what to give back.
     let name = options.volume_name.as_deref().and_then(lvm::volume_tag);
     if let Some(tag) = name.filter(|_| lvm::has_lvmlockd(host)) {
         more.extend(["--addtag".to_owned(), tag]);
     }
-    let made = lvm::create(host, id, size, pool, &more, &lock);
+    let made = lvm::create(host, id, size, pool.as_ref(), &more, &lock);
     if made.is_err()
         && let Ok(Found::Volume(volume)) = lvm::find(host, id)
         && volume.lock.is_some()
@@ -261,7 +272,7 @@ pub fn ensure_not_suspended(host: &Host, device: &Device) -> Result<()> {
         && device.is_suspended(kernel)
     {
         host.log.about("resumed", &device.id.to_string());
-        lvm::refresh(host, &device.id)?;
+        lvm::refresh(host, device.target())?;
     }
     require_not_suspended(kernel, device)
 }

@@ -1,6 +1,7 @@
 //! Carries a decision out, under the volume's lock, and looks again wherever time has passed.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result, bail};
 use nix::libc::{EINVAL, ENOENT, ESTALE};
@@ -15,7 +16,7 @@ use super::look::Look;
 use super::make::make;
 use crate::fs;
 use crate::host::Lock;
-use crate::lvm;
+use crate::lvm::{self, Volume};
 use crate::mount::{Row, Source, bind, make_dirs, mount_device, set_read_only};
 use crate::names::FsType;
 use crate::options::MountOptions;
@@ -49,11 +50,19 @@ pub fn bring_up(job: &Job, dir: &Path, handed: &str) -> Result<Option<String>> {
     })
 }
 
+/// What a step has taken that others had time to do something meanwhile. Nothing is mounted on what was
+/// seen longer ago.
+const LONG: Duration = Duration::from_secs(2);
+
+/// Looks, decides and does one thing, until the volume is at `dir`. What was waited for is followed by
+/// another look, here and nowhere else.
 fn under_lock(job: &Job, dir: &Path, lock: &Lock) -> Result<Option<String>> {
     const TRIES: usize = 8;
     let (host, id) = (job.host, &job.options.id);
     let wish = job.wish(Some(dir));
     let mut being_made = None;
+    let mut is_checked = false;
+    let mut remarks = Vec::new();
     for _ in 0..TRIES {
         let mut seen = job.look(Some(dir));
         seen.settle_up_to(Level::Lvm, &wish)?;
@@ -67,42 +76,53 @@ fn under_lock(job: &Job, dir: &Path, lock: &Lock) -> Result<Option<String>> {
         let Some(device) = seen.facts.device.clone() else {
             bail!("{id} was deactivated just now; the call may be repeated");
         };
-        match decision {
+        let began = Instant::now();
+        let how = match decision {
             Decision::Keep { read_only } => return keep(job, &seen, dir, read_only),
             Decision::Bind(from) => {
                 note_options(job, &from);
                 match bind(host.kernel, &from, dir, wish.read_only) {
                     // An unmount needs no lock: what was to be bound from may have gone just now.
-                    Err(error) if is_gone(&error) => {}
+                    Err(error) if is_gone(&error) => continue,
                     done => return done.map(|()| None),
                 }
             }
-            Decision::Resume => ensure_not_suspended(host, &device)?,
-            Decision::Mount(how) => return mount_first(job, &mut seen, &device, &how, dir, lock),
-            Decision::Make { fs, again } => {
-                let uuid = make(job, &mut seen, &device, fs, again, lock)?;
-                let how = Mount {
-                    fs,
-                    uuid,
-                    check: false,
-                    grow: Grow::Not,
-                    record: false,
-                    elsewhere: Vec::new(),
-                };
-                return mount_first(job, &mut seen, &device, &how, dir, lock);
+            Decision::Resume => {
+                ensure_not_suspended(host, &device)?;
+                continue;
             }
+            Decision::Mount(how) => how,
+            Decision::Make { fs, again } => match make(job, &mut seen, &device, fs, again, lock)? {
+                Some(uuid) => Mount::of_made(fs, uuid),
+                None => continue,
+            },
             Decision::Refuse(reason) => return Err(Refusal::of(id, reason).into()),
             // What was there a moment ago has changed.
             Decision::Look(_)
             | Decision::Ready
             | Decision::Create(_)
             | Decision::Activate
-            | Decision::Extend => {}
+            | Decision::Extend => continue,
+        };
+        let how = Mount {
+            check: how.check && !is_checked,
+            ..how
+        };
+        // e2fsck and mount(8) claim the device themselves. Until it is mounted its number stays its own.
+        let _pin = device
+            .open(host.kernel, false)
+            .with_context(|| format!("opening {}", device.node().display()))?;
+        seen.claim = None;
+        remarks.extend(prepare(job, &seen, &device, &how, dir, lock)?);
+        if began.elapsed() < LONG {
+            remarks.extend(mount_first(job, &seen, &device, &how, dir, lock)?);
+            return Ok((!remarks.is_empty()).then(|| remarks.join("; ")));
         }
+        is_checked = true;
     }
     bail!(
-        "the mounts of {id} change all the time, or something else is mounted over them (`findmnt`); \
-         the call may be repeated"
+        "what is known of {id} changes all the time, or something else is mounted over its mounts \
+         (`findmnt`); the call may be repeated"
     )
 }
 
@@ -123,9 +143,13 @@ fn keep(job: &Job, seen: &Look, dir: &Path, read_only: Option<bool>) -> Result<O
 /// for the first time.
 fn note_options(job: &Job, row: &Row) {
     let wanted = job.options.mount_options.joined().unwrap_or_default();
+    // ext shows it only where its superblock says otherwise.
+    let says_errors = row.super_options.contains("errors=");
+    let is_untold = |option: &str| option.starts_with("errors=") && !says_errors;
     let missing: Vec<&str> = wanted
         .split(',')
         .filter(|option| !["", "ro", "rw"].contains(option) && !row.has_option(option))
+        .filter(|option| !is_untold(option))
         .collect();
     if !missing.is_empty() {
         job.host
@@ -141,30 +165,20 @@ fn is_gone(error: &Error) -> bool {
         .is_some_and(|code| matches!(code, EINVAL | ENOENT | ESTALE))
 }
 
-/// Checks the filesystem, mounts it, notes it, and grows it if the volume was extended.
-fn mount_first(
+/// What comes before a mount: the check, and what has to be on the disk first. Returns what a success
+/// should not hide.
+fn prepare(
     job: &Job,
-    seen: &mut Look,
+    seen: &Look,
     device: &Device,
     how: &Mount,
     dir: &Path,
     lock: &Lock,
 ) -> Result<Option<String>> {
-    let (host, config, options) = (job.host, job.config, job.options);
-    let fs = how.fs;
-    let Some(volume) = seen.facts.volume().cloned() else {
-        bail!("LVM was not asked for {}", device.id);
-    };
-    // e2fsck and mount(8) claim the device themselves.
-    seen.claim = None;
-    let mut remarks = Vec::new();
-    if !how.elsewhere.is_empty() {
-        host.log
-            .about("elsewhere", &Elsewhere::list(&how.elsewhere));
-    }
+    let (host, mut remark) = (job.host, None);
     if how.check {
         let all = how.grow == Grow::Before;
-        fs::check(host, &device.path, all, lock).with_context(|| {
+        fs::check(host, &device.node(), all, lock).with_context(|| {
             format!(
                 "checking the filesystem of {}; if it has errors, save what is needed and repair \
                  it with `e2fsck -f {}`",
@@ -173,41 +187,74 @@ fn mount_first(
             )
         })?;
     }
-    let grow = || fs::grow(host, fs, &device.id, dir, lock);
     if how.grow == Grow::Before
-        && let Err(error) = grow()
+        && let Err(error) = fs::grow(host, how.fs, &device.node(), dir, lock)
     {
-        remarks.push(format!("{} is not grown: {error:#}", device.id));
+        remark = Some(format!("{} is not grown: {error:#}", device.id));
     }
-    // A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Only a snapshot may share
-    // one: for any other volume it would hide a mix-up.
-    let is_snapshot = volume.role.contains("snapshot");
-    let of_clone = if is_snapshot && fs == FsType::Xfs {
-        "nouuid"
-    } else {
-        ""
-    };
-    let mount_options = config
-        .mount_options(device.id.vg(), fs)
-        .and(&MountOptions::parse(of_clone)?)
-        .and(&options.mount_options);
     // A tag that allows mkfs must be gone before there can be data: from here on this call may be
     // killed, and the repeated one finds a mount and looks no further.
-    let first = volume.record.making.is_some() || volume.record.permission.is_some();
-    let record = || -> Result<()> {
-        device.require_still_there(host.kernel)?;
-        let tags = volume.record.replaced_by(lvm::made_tag(fs, &how.uuid));
-        lvm::retag(host, &device.id, &tags, Some(lock))
+    if how.record && is_recorded_first(volume_of(seen)?) {
+        record(job, seen, how, lock)?;
+    }
+    Ok(remark)
+}
+
+fn volume_of<'a>(seen: &'a Look) -> Result<&'a Volume> {
+    let id = &seen.facts.id;
+    seen.facts
+        .volume()
+        .with_context(|| format!("LVM was not asked for {id}"))
+}
+
+fn is_recorded_first(volume: &Volume) -> bool {
+    volume.record.making.is_some() || volume.record.permission.is_some()
+}
+
+fn record(job: &Job, seen: &Look, how: &Mount, lock: &Lock) -> Result<()> {
+    let volume = volume_of(seen)?;
+    let tags = volume.record.replaced_by(lvm::made_tag(how.fs, &how.uuid));
+    lvm::retag(job.host, volume.target(), &tags, Some(lock))
+}
+
+/// Mounts the filesystem, notes it, and grows it if the volume was extended. Returns what a success
+/// should not hide.
+fn mount_first(
+    job: &Job,
+    seen: &Look,
+    device: &Device,
+    how: &Mount,
+    dir: &Path,
+    lock: &Lock,
+) -> Result<Vec<String>> {
+    let (host, config, options) = (job.host, job.config, job.options);
+    let (fs, volume) = (how.fs, volume_of(seen)?);
+    if !how.elsewhere.is_empty() {
+        host.log
+            .about("elsewhere", &Elsewhere::list(&how.elsewhere));
+    }
+    let of_driver = match fs {
+        // Whatever the superblock says: an error in one volume must neither stop the whole node
+        // (`tune2fs -e panic`), nor be written on after it (what mke2fs sets).
+        FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => "errors=remount-ro",
+        // A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Only a snapshot may
+        // share one: for any other volume it would hide a mix-up.
+        FsType::Xfs if volume.role.contains("snapshot") => "nouuid",
+        FsType::Xfs | FsType::Btrfs => "",
     };
-    if how.record && first {
-        record()?;
+    let (mount_options, overruled) = MountOptions::parse(of_driver)?
+        .and(&config.mount_options(device.id.vg(), fs))
+        .and_of_pod(&options.mount_options);
+    if !overruled.is_empty() {
+        host.log
+            .about("mountoptions-overruled", &overruled.join(","));
     }
     device.require_still_there(host.kernel)?;
     mount_device(
         host,
         &Source {
             id: &device.id,
-            path: &device.path,
+            node: &device.node(),
             number: device.number,
             fs,
             options: &mount_options,
@@ -217,6 +264,7 @@ fn mount_first(
         lock,
     )?;
 
+    let mut remarks = Vec::new();
     if !volume.health.is_empty() {
         remarks.push(format!(
             "{} is mounted, but LVM says that it is not well: {}; see `lvs -a -o +devices,lv_health_status {0}`",
@@ -226,18 +274,18 @@ fn mount_first(
     // From here on the volume is mounted with its data: what fails now is said, and no reason to
     // keep a pod from it.
     if how.record
-        && !first
-        && let Err(error) = record()
+        && !is_recorded_first(volume)
+        && let Err(error) = record(job, seen, how, lock)
     {
         host.log.about("unrecorded", &format!("{error:#}"));
     }
     if how.grow == Grow::After
-        && let Err(error) = grow()
+        && let Err(error) = fs::grow(host, fs, &device.node(), dir, lock)
     {
         remarks.push(format!(
             "{} is mounted, but not grown: {error:#}",
             device.id
         ));
     }
-    Ok((!remarks.is_empty()).then(|| remarks.join("; ")))
+    Ok(remarks)
 }

@@ -1,20 +1,16 @@
 //! What may be done with a volume: the one place that decides it. Pure: the same facts and the same
 //! wish give the same decision. Read it from top to bottom; it goes from what costs nothing to know
-//! to what costs most, and mkfs is its very last arm.
+//! to what costs most; mkfs is the very last arm of [`of_content`].
 
-use super::decision::{Decision, Grow, Level, Mount, Purpose, Wish};
+use super::content::of_content;
+use super::decision::{Decision, Level, Purpose, Wish};
 use super::device::Failure;
-use super::doubt::Doubt;
-use super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
+use super::facts::{Facts, Lvm, Mounted, Pool, There, Uses};
 use super::reason::Reason;
 use super::room::{absent, of_pool, of_size};
-use crate::lvm::{Locks, Volume};
+use crate::lvm::Locks;
 use crate::mount::Row;
-use crate::names::{FsType, VgName};
-
-/// A filesystem that is this much smaller than its volume was not grown along with it. Less is what
-/// alignment and whole block groups leave unused.
-const WORTH_GROWING: u64 = 1 << 20;
+use crate::names::VgName;
 
 /// Every rule of "Never lose data", from the strongest doubt to the last permission.
 pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
@@ -43,6 +39,9 @@ pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
     if let Some(decision) = of_lvm(facts, lvm, wish) {
         return decision;
     }
+    if let Some(decision) = of_openers(facts, wish) {
+        return decision;
+    }
     match (wish.purpose, &facts.content, facts.volume()) {
         (Purpose::Size(size), _, Some(volume)) => of_size(volume, size, wish),
         (_, Some(content), Some(volume)) => of_content(facts, content, volume, wish),
@@ -67,9 +66,6 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
     if !uses.holders.is_empty() {
         return refuse(Reason::Below(uses.holders.clone()));
     }
-    if !uses.loops.is_empty() {
-        return refuse(Reason::Loop(uses.loops.clone()));
-    }
     if let Some(host) = uses.mounts.iter().find(|mounted| !mounted.kubelets) {
         let recorded = match (wish.by_hand, &facts.lvm) {
             (false, _) => false,
@@ -82,7 +78,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
             return refuse(Reason::HostMount(host.row.mount_point.clone()));
         }
     }
-    let from = best(&uses.mounts)?;
+    let from = best(&uses.mounts, wish)?;
     Some(if let Some(reason) = wrong_type(&from.fs_type, wish) {
         Decision::Refuse(reason)
     } else if let Some(failure) = uses.failure.filter(|failure| is_harmed(*failure, wish)) {
@@ -119,24 +115,27 @@ fn writes_through(row: &Row, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && !wish.read_only && row.is_filesystem_read_only()
 }
 
-fn wrong_type(found: &str, wish: &Wish) -> Option<Reason> {
+pub fn wrong_type(found: &str, wish: &Wish) -> Option<Reason> {
     let wanted = wish.fs.filter(|wanted| wanted.as_str() != found)?;
     let found = found.to_owned();
     Some(Reason::WrongType { found, wanted })
 }
 
-/// The mount to bind from: one of all of the filesystem, kubelet's before others, the global one
-/// before a pod's, one that can be written before one that cannot.
-fn best(mounts: &[Mounted]) -> Option<&Row> {
-    let whole = mounts.iter().filter(|mounted| mounted.row.is_whole());
-    let rank = |one: &&Mounted| (!one.kubelets, !one.global, one.row.is_read_only());
-    whole.min_by_key(rank).map(|mounted| &mounted.row)
+/// The mount to bind from: one of all of the filesystem, kubelet's before others, its own global one
+/// before a pod's, one that can be written before one that cannot. Of a btrfs each pod may name another
+/// subvolume, which no other mount but its own global one surely shows.
+fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
+    let is_another = |row: &Row| wish.subvolume && row.fs_type == "btrfs";
+    let fits = |one: &&Mounted| one.own_global || (one.row.is_whole() && !is_another(&one.row));
+    let rank = |one: &&Mounted| (!one.kubelets, !one.own_global, one.row.is_read_only());
+    let best = mounts.iter().filter(fits).min_by_key(rank);
+    best.map(|mounted| &mounted.row)
 }
 
 /// What LVM says. None: nothing against it.
 fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     let refuse = |reason| Some(Decision::Refuse(reason));
-    let (volume, pool, unused_table) = match lvm {
+    let (volume, pool, unused_table, lost) = match lvm {
         Lvm::Silent(words) => return refuse(Reason::LvmSilent(words.clone())),
         Lvm::Hidden => return refuse(Reason::Hidden),
         Lvm::NoGroup | Lvm::NoVolume { .. } if facts.device.is_some() => {
@@ -148,13 +147,13 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
             volume,
             pool,
             unused_table,
-        } => (volume, pool, *unused_table),
+            lost,
+        } => (volume, pool, *unused_table, *lost),
     };
     if volume.is_pool() {
         return refuse(Reason::Pool);
     }
-    // RAID goes on without a disk, and LVM itself refuses when too many are missing.
-    if volume.health.contains("partial") && !volume.layout.contains("raid") {
+    if lost {
         return refuse(Reason::Partial);
     }
     if volume.has_overflowed() {
@@ -171,7 +170,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     let Some(device) = &facts.device else {
         return Some(Decision::Activate);
     };
-    if volume.uuid.replace('-', "") != device.lv_uuid {
+    if volume.uuid != device.lv_uuid {
         return refuse(Reason::AnotherDevice);
     }
     if let Some(name) = facts.uses.as_ref().and_then(|uses| uses.suspended.as_ref()) {
@@ -204,148 +203,30 @@ pub fn of_locks(locks: &Locks, vg: &VgName, is_active: bool) -> Option<Reason> {
     }
 }
 
-fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Decision {
-    let record = &volume.record;
-    Decision::Refuse(match content {
-        Content::Failed(words) => Reason::Failed(words.clone()),
-        Content::Unreadable { at, error } => Reason::Unreadable {
-            at: *at,
-            error: error.clone(),
-        },
-        Content::Claimed { by, found } => return claimed(by, found.as_ref(), volume, wish),
-        Content::Several => Reason::Several,
-        Content::Other(what) if record.new => Reason::NewNotBlank(what.clone()),
-        Content::Other(what) => Reason::Other {
-            what: what.clone(),
-            wanted: wish.fs,
-        },
-        Content::Damaged(fs) => Reason::Damaged(*fs),
-        Content::Filesystem(found) => return of_filesystem(facts, found, volume, wish),
-        Content::Blank { doubts, .. } => return of_blank(facts, doubts.clone(), volume, wish),
-    })
-}
-
-/// Something has claimed the device, and nothing in this mount namespace shows what.
-fn claimed(
-    by: &[Elsewhere],
-    found: Option<&(FsType, String)>,
-    volume: &Volume,
-    wish: &Wish,
-) -> Decision {
-    // The kernel gives a filesystem that is mounted already to whoever mounts it again. Only our own
-    // record tells that it is the volume's, and never if the host uses it.
-    let (Some((fs, uuid)), false) = (found, by.iter().any(|other| other.hosts)) else {
-        return Decision::Refuse(Reason::InUse(by.to_vec()));
+/// Who has the device open. None: nobody, or nobody who could be in the way.
+fn of_openers(facts: &Facts, wish: &Wish) -> Option<Decision> {
+    let refuse = |reason| Some(Decision::Refuse(reason));
+    let is_mounted = facts
+        .uses
+        .as_ref()
+        .is_some_and(|uses| !uses.mounts.is_empty());
+    if is_mounted && wish.purpose != Purpose::Filesystem {
+        return None;
+    }
+    let is_open = facts.volume().is_some_and(|volume| volume.open);
+    let Some(openers) = &facts.openers else {
+        return is_open.then_some(Decision::Look(Level::Openers));
     };
-    let ours = volume.record.made.as_ref();
-    if by.is_empty() || ours.is_none_or(|made| made.uuid != *uuid) {
-        return Decision::Refuse(Reason::InUse(by.to_vec()));
-    }
-    if let Some(reason) = wrong_type(fs.as_str(), wish) {
-        return Decision::Refuse(reason);
-    }
-    Decision::Mount(Mount {
-        fs: *fs,
-        uuid: uuid.clone(),
-        check: false,
-        grow: Grow::Not,
-        record: false,
-        elsewhere: by.to_vec(),
-    })
-}
-
-/// A filesystem is there: the one that was asked for, and the one that the volume is known to hold?
-fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish) -> Decision {
-    let record = &volume.record;
-    let (fs, writes) = (found.fs, !wish.read_only);
-    if found.half && record.made.is_none() && record.making.as_deref() == Some(fs.as_str()) {
-        // Nobody ever mounted it: it is what the driver's own mkfs left when it was killed.
-        return unwritable(facts, volume, wish)
-            .map_or(Decision::Make { fs, again: true }, Decision::Refuse);
-    }
-    if record.new {
-        return Decision::Refuse(Reason::NewNotBlank(format!("{fs} {}", found.uuid)));
-    }
-    if let Some(reason) = wrong_type(fs.as_str(), wish) {
-        return Decision::Refuse(reason);
-    }
-    if let Some(made) = record.made.as_ref().filter(|made| made.uuid != found.uuid) {
-        return Decision::Refuse(Reason::Swapped {
-            held: format!("{} {}", made.fs, made.uuid),
-            holds: format!("{fs} {}", found.uuid),
-        });
-    }
-    // btrfs counts all of its disks, and looks at each itself.
-    if found.covers > found.device && fs != FsType::Btrfs {
-        return Decision::Refuse(Reason::Reduced {
-            fs,
-            has: found.device,
-            covers: found.covers,
-        });
-    }
-    if writes && !is_writable(facts, volume) {
-        return Decision::Refuse(Reason::ReadOnlyVolume);
-    }
-    if let Some(disk) = facts.read_only_disk.clone().filter(|_| writes) {
-        return Decision::Refuse(Reason::ReadOnlyDisk(disk));
-    }
-    let missing = found.device.get().saturating_sub(found.covers.get());
-    Decision::Mount(Mount {
-        fs,
-        uuid: found.uuid.clone(),
-        check: writes && fs.is_ext(),
-        grow: match fs {
-            _ if !writes || missing < WORTH_GROWING => Grow::Not,
-            FsType::Ext2 => Grow::Before,
-            _ => Grow::After,
-        },
-        // Any other tag that speaks of its content is out of date from now on: a permission to
-        // format it was for another content.
-        record: record.made.is_none() || record.content_tags().count() != 1,
-        elsewhere: Vec::new(),
-    })
-}
-
-/// Nothing is there, unless one of `doubts` is right, or the record.
-fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish) -> Decision {
-    let record = &volume.record;
-    if let Some(reason) = unwritable(facts, volume, wish) {
-        return Decision::Refuse(reason);
-    }
-    if record.making.is_some() {
-        // A mkfs that was killed leaves backups and marks of its own.
-        doubts.clear();
-    }
-    if let Some(doubt) = doubts.first().filter(|_| record.new) {
-        return Decision::Refuse(Reason::NewNotBlank(doubt.to_string()));
-    }
-    if let Some(made) = &record.made {
-        doubts.insert(0, Doubt::Held(made.fs.clone(), made.uuid.clone()));
-    }
-    if doubts.is_empty() || record.permits(&Doubt::names(&doubts), facts.now) {
-        return Decision::Make {
-            fs: wish.fs.unwrap_or(wish.default_fs),
-            again: false,
-        };
-    }
-    Decision::Refuse(Reason::Doubts(doubts))
-}
-
-/// Why mkfs cannot write to it.
-fn unwritable(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<Reason> {
-    if wish.read_only {
-        Some(Reason::BlankReadOnly)
-    } else if !is_writable(facts, volume) {
-        Some(Reason::BlankReadOnlyVolume(
-            wish.fs.unwrap_or(wish.default_fs),
-        ))
+    let writers = || openers.processes.iter().filter(|opener| opener.writes);
+    if !openers.loops.is_empty() {
+        refuse(Reason::Loop(openers.loops.clone()))
+    } else if writers().next().is_some() {
+        refuse(Reason::Open(writers().cloned().collect()))
+    } else if openers.unseen > 0 {
+        refuse(Reason::OpenUnseen)
     } else {
-        facts.read_only_disk.clone().map(Reason::ReadOnlyDisk)
+        None
     }
-}
-
-fn is_writable(facts: &Facts, volume: &Volume) -> bool {
-    volume.writable != Some(false) && !facts.read_only
 }
 
 #[cfg(test)]

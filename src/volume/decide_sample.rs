@@ -4,13 +4,16 @@ use std::path::PathBuf;
 
 use super::super::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
 use super::super::doubt::Doubt;
-use super::super::facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
+use super::super::facts::{
+    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Openers, Pool, There, Uses,
+};
 use super::super::reason::Reason;
 use crate::fs::Backup;
 use crate::host::DeviceNumber;
+use crate::host::holders::Opener;
 use crate::lvm::{self, Locks, LvLock, Record, Volume};
 use crate::mount::{Row, Table};
-use crate::names::{Bytes, FsType, LvId};
+use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
 use crate::volume::device::Device;
 
 pub const GIB: u64 = 1 << 30;
@@ -30,13 +33,14 @@ pub fn blank() -> Facts {
             major: 254,
             minor: 1,
         },
-        lv_uuid: "ab".to_owned(),
+        lv_uuid: LvUuid::of("a-b"),
     });
     facts.uses = Some(Uses::default());
     facts.lvm = Some(Lvm::Volume {
         volume: Box::new(lvm::sample()),
         pool: None,
         unused_table: false,
+        lost: false,
     });
     facts.content = Some(Content::Blank {
         zero: true,
@@ -51,6 +55,7 @@ pub fn wish() -> Wish {
         fs: Some(FsType::Ext4),
         default_fs: FsType::Xfs,
         read_only: false,
+        subvolume: false,
         by_hand: false,
         not_allowed: None,
         pool_limit: 95,
@@ -108,6 +113,18 @@ pub fn larger(facts: &mut Facts, wish: &mut Wish) {
     wish.purpose = Purpose::Size(Bytes::new(2 * GIB));
 }
 
+/// There is none of its name, and one of 9 bytes may be made.
+pub fn absent(facts: &mut Facts, wish: &mut Wish) {
+    facts.device = None;
+    facts.lvm = Some(Lvm::NoVolume { free: None });
+    wish.create.allowed = true;
+    wish.create.size = Some(Bytes::new(9));
+}
+
+pub fn lv(name: &str) -> Option<LvName> {
+    LvName::parse(name).ok()
+}
+
 pub fn vg_pool() -> LvId {
     LvId::parse("vg/pool").unwrap()
 }
@@ -118,8 +135,16 @@ pub fn mounted(facts: &mut Facts, at: &str, options: &str, super_options: &str) 
     uses(facts).mounts.push(Mounted {
         row: row(at, "ext4", options, super_options),
         kubelets: at.starts_with("/var/lib/kubelet"),
-        global: at.contains("/mounts/"),
+        own_global: at.contains("/mounts/"),
     });
+}
+
+/// A pod has a subvolume of it mounted.
+pub fn mounted_btrfs(facts: &mut Facts, root: &str) {
+    mounted(facts, POD, "rw", "rw");
+    let last = uses(facts).mounts.last_mut().unwrap();
+    last.row.fs_type = "btrfs".to_owned();
+    last.row.root = root.into();
 }
 
 pub fn there(facts: &mut Facts, fs: &str, options: &str, super_options: &str) {
@@ -165,17 +190,28 @@ pub fn claimed(facts: &mut Facts, hosts: bool) {
         at: PathBuf::from("/data"),
         hosts,
     }];
-    let found = Some((FsType::Ext4, "u".to_owned()));
-    facts.content = Some(Content::Claimed { by, found });
+    openers(facts).elsewhere = by;
+    facts.content = Some(Content::Claimed(Some((FsType::Ext4, "u".to_owned()))));
+}
+
+/// LVM says that somebody has it open.
+pub fn openers(facts: &mut Facts) -> &mut Openers {
+    volume(facts).open = true;
+    facts.openers.get_or_insert_default()
+}
+
+pub fn process(writes: bool) -> Opener {
+    Opener {
+        pid: 7,
+        command: "vm".to_owned(),
+        writes,
+    }
 }
 
 pub fn is_claimed() -> Vec<Elsewhere> {
     let mut facts = blank();
     claimed(&mut facts, false);
-    match facts.content {
-        Some(Content::Claimed { by, .. }) => by,
-        _ => Vec::new(),
-    }
+    openers(&mut facts).elsewhere.clone()
 }
 
 pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {

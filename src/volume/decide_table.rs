@@ -8,7 +8,7 @@ use super::super::reason::Reason;
 use super::decide;
 use super::sample::*;
 use crate::lvm::Locks;
-use crate::names::{Bytes, FsType, LvId, LvName};
+use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
 
 use Decision::{Activate, Bind, Extend, Keep, Look, Ready, Refuse, Resume};
 use FsType::{Btrfs, Ext2, Ext3, Ext4, Xfs};
@@ -52,7 +52,6 @@ fn who_uses_it() {
         ("its name is another volume's", |f, _| uses(f).name_taken = Some(("/g".into(), "x".into())), Refuse(Reason::NameTaken("/g".into(), "x".into()))),
         ("swap", |f, _| uses(f).swap = true, Refuse(Reason::Swap)),
         ("below another device, whatever is on it", |f, _| uses(f).holders = vec!["dm-1".into()], Refuse(Reason::Below(vec!["dm-1".into()]))),
-        ("below a loop device", |f, _| uses(f).loops = vec!["loop0".into()], Refuse(Reason::Loop(vec!["loop0".into()]))),
         ("mounted by the host", |f, _| mounted(f, "/srv", "rw", "rw"), Refuse(Reason::HostMount("/srv".into()))),
         ("mounted by the host beside a pod", |f, _| { mounted(f, POD, "rw", "rw"); mounted(f, "/srv", "rw", "rw"); }, Refuse(Reason::HostMount("/srv".into()))),
         ("by hand, LVM knows whether it is ours", |f, w| { w.by_hand = true; f.lvm = None; mounted(f, "/srv", "rw", "rw"); }, Look(Level::Lvm)),
@@ -87,13 +86,18 @@ fn what_lvm_says() {
         ("made beside the reserve", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: Some(Bytes::new(9)) }); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(8), ..Create::default() }; }, Decision::Create(Bytes::new(1))),
         ("no size to make it with", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None }); w.create.allowed = true; }, Refuse(Reason::NoSize)),
         ("not made to be read", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None }); w.read_only = true; w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::CreateReadOnly)),
+        ("to be made in another pool than the node's", |f, w| { absent(f, w); w.create.pool = lv("pool"); w.create.asked_pool = lv("other"); }, Refuse(Reason::AnotherPool { pool: lv("pool").unwrap(), asked: lv("other").unwrap() })),
+        ("to be made in the node's pool, by name", |f, w| { absent(f, w); w.create.pool = lv("pool"); w.create.asked_pool = lv("pool"); }, Decision::Create(Bytes::new(9))),
+        ("to be made in the node's pool", |f, w| { absent(f, w); w.create.pool = lv("pool"); }, Decision::Create(Bytes::new(9))),
+        ("to be made in a pool where the node names none", |f, w| { absent(f, w); w.create.asked_pool = lv("other"); }, Decision::Create(Bytes::new(9))),
+        ("in another pool than the node's, and there", |_, w| { w.create.pool = lv("pool"); w.create.asked_pool = lv("other"); }, make(Ext4)),
         ("not active", |f, _| f.device = None, Activate),
         ("not active, only to be active", |f, w| { f.device = None; w.purpose = Purpose::Device; }, Activate),
         ("a pool", |f, _| volume(f).layout = "thin,pool".into(), Refuse(Reason::Pool)),
-        ("a disk is missing", |f, _| volume(f).health = "partial".into(), Refuse(Reason::Partial)),
-        ("a disk is missing, of a mirror", |f, _| { volume(f).health = "partial".into(); volume(f).layout = "raid,raid1".into(); }, make(Ext4)),
+        ("a disk is missing", |f, _| if let Some(Lvm::Volume { lost, .. }) = &mut f.lvm { *lost = true; }, Refuse(Reason::Partial)),
+        ("a disk is missing, and another has all", |f, _| volume(f).health = "partial".into(), make(Ext4)),
         ("a snapshot that has run full", |f, _| volume(f).health = "snapshot invalid".into(), Refuse(Reason::SnapshotFull)),
-        ("the device is another volume's", |f, _| volume(f).uuid = "c-d".into(), Refuse(Reason::AnotherDevice)),
+        ("the device is another volume's", |f, _| volume(f).uuid = LvUuid::of("c-d"), Refuse(Reason::AnotherDevice)),
         ("suspended by hand", |f, _| uses(f).suspended = Some("vg-lv".into()), Refuse(Reason::Suspended("vg-lv".into()))),
         ("suspended by a killed lvextend", |f, _| { uses(f).suspended = Some("vg-lv".into()); if let Some(Lvm::Volume { unused_table, .. }) = &mut f.lvm { *unused_table = true; } }, Resume),
         ("its pool is full", |f, _| pool(f, 95.0, 1.0, ""), Refuse(Reason::PoolFull { pool: vg_pool(), what: "data", percent: 95.0, limit: 95 })),
@@ -174,7 +178,12 @@ fn nothing_is_there_or_somebody_elses() {
         ("data", |f, _| data(f), doubts([Doubt::Data(0)])),
         ("a mark that blkid does not name", |f, _| f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Mark("md".into())] }), doubts([Doubt::Mark("md".into())])),
         ("all of that", |f, _| { data(f); tags(f, "flexvolume.fs=ext4:u"); }, doubts([held(), Doubt::Data(0)])),
-        ("what a killed mkfs left", |f, _| { data(f); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
+        ("what a killed mkfs left", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![young()] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
+        ("what a killed mkfs of another type does not leave", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![young()] }); tags(f, "flexvolume.making=xfs"); }, doubts([young()])),
+        ("group descriptors of a killed mkfs", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
+        ("the same, where blocks are large", |f, _| { volume(f).size = Bytes::new(GIB); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(2048)])),
+        ("the same, of a mkfs that leaves none", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=xfs"); }, doubts([Doubt::Data(2048)])),
+        ("data where mkfs was killed", |f, _| { data(f); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(0)])),
         ("what a killed mkfs left, but it held one", |f, _| tags(f, "flexvolume.making=ext4,flexvolume.fs=ext4:u"), doubts([held()])),
         ("permitted", |f, _| { tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW - 60); }, make(Ext4)),
         ("permitted the day before yesterday", |f, _| { tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW - 2 * 86_400); }, doubts([held()])),
@@ -200,13 +209,38 @@ fn something_that_cannot_be_seen_has_it() {
         ("without our record", |f, _| claimed(f, false), Refuse(Reason::InUse(is_claimed()))),
         ("with the record of another", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::InUse(is_claimed()))),
         ("of the wrong type", |f, w| { w.fs = Some(Xfs); claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, wrong("ext4", Xfs)),
-        ("nobody knows who", |f, _| { f.content = Some(Content::Claimed { by: Vec::new(), found: Some((Ext4, "u".into())) }); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::InUse(Vec::new()))),
+        ("nobody knows who", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::InUse(Vec::new()))),
+        ("a mount that no table shows, with our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; })),
+        ("a mount that no table shows, without our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; }, Refuse(Reason::StillMounted)),
+        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/a"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| m.record = false)),
     ]);
     let (mut facts, wish) = (blank(), wish());
     claimed(&mut facts, true);
     tags(&mut facts, "flexvolume.fs=ext4:u");
     let refused = decide(&facts, &wish);
     assert!(matches!(refused, Refuse(Reason::InUse(_))), "the host has it: {refused:?}");
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn somebody_has_its_device_open() {
+    let open = |writes| vec![process(writes)];
+    check(&[
+        ("first it is asked who", |f, _| volume(f).open = true, Look(Level::Openers)),
+        ("nobody any more", |f, _| { openers(f); }, make(Ext4)),
+        ("who can write, of a blank volume", |f, _| openers(f).processes = vec![process(true)], Refuse(Reason::Open(open(true)))),
+        ("who can write, of a filesystem with our record", |f, _| { openers(f).processes = vec![process(true), process(false)]; holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::Open(open(true)))),
+        ("who can write, and another will read", |f, w| { w.read_only = true; openers(f).processes = vec![process(true)]; holds(f, Ext4, |_| ()); }, Refuse(Reason::Open(open(true)))),
+        ("who can write, and it is to be larger", |f, w| { openers(f).processes = vec![process(true)]; larger(f, w); }, Refuse(Reason::Open(open(true)))),
+        ("who reads a filesystem", |f, _| { openers(f).processes = vec![process(false)]; holds(f, Ext4, |_| ()); }, mount(Ext4, |_| ())),
+        ("who reads a blank volume", |f, _| openers(f).processes = vec![process(false)], Refuse(Reason::BeingRead(open(false)))),
+        ("who reads a volume with data", |f, _| { openers(f).processes = vec![process(false)]; data(f); }, doubts([Doubt::Data(0)])),
+        ("who reads the half of a mkfs", |f, _| { openers(f).processes = vec![process(false)]; holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Refuse(Reason::BeingRead(open(false)))),
+        ("who cannot be seen", |f, _| { openers(f).unseen = 1; holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::OpenUnseen)),
+        ("a loop device", |f, _| openers(f).loops = vec!["loop0".into()], Refuse(Reason::Loop(vec!["loop0".into()]))),
+        ("a pod, and it is bound from there", |f, _| { volume(f).open = true; mounted(f, POD, "rw", "rw"); }, Bind(row(POD, "ext4", "rw", "rw"))),
+        ("a pod, and it is to be larger", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); volume(f).open = true; }, Extend),
+    ]);
 }
 
 #[test]

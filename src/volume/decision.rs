@@ -5,7 +5,7 @@ use std::fmt;
 use super::facts::Elsewhere;
 use super::reason::Reason;
 use crate::mount::Row;
-use crate::names::{Bytes, FsType, LvId};
+use crate::names::{Bytes, FsType, LvId, LvName};
 
 /// What a call asks for, with what the node's config adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Wish {
     /// What a blank volume gets without one.
     pub default_fs: FsType,
     pub read_only: bool,
+    /// A subvolume is named, of a btrfs.
+    pub subvolume: bool,
     /// The directory is not one of kubelet's: a person at a shell asks.
     pub by_hand: bool,
     /// Why the node's config gives pods nothing of this volume group.
@@ -41,8 +43,17 @@ pub struct Create {
     pub largest: Option<Bytes>,
     /// What the config keeps free in the group.
     pub reserve: Bytes,
-    /// Whether it would be made in a thin pool, which takes nothing from the group.
-    pub thin: bool,
+    /// The thin pool that the config names for volumes of the group.
+    pub pool: Option<LvName>,
+    /// The one that the volume's own options name.
+    pub asked_pool: Option<LvName>,
+}
+
+impl Create {
+    /// The thin pool in which it would be made, which takes nothing from the group.
+    pub fn thin_pool(&self) -> Option<&LvName> {
+        self.pool.as_ref().or(self.asked_pool.as_ref())
+    }
 }
 
 /// What is not known yet and has to be looked at first.
@@ -52,6 +63,8 @@ pub enum Level {
     Lvm,
     /// lvmlockd, of a volume in a shared group.
     Locks,
+    /// Who has its device open.
+    Openers,
     Content,
 }
 
@@ -95,6 +108,20 @@ pub struct Mount {
     pub record: bool,
     /// Another mount namespace has it mounted already; the kernel gives us the same filesystem.
     pub elsewhere: Vec<Elsewhere>,
+}
+
+impl Mount {
+    /// That of a filesystem that the driver has made and recorded just now.
+    pub fn of_made(fs: FsType, uuid: String) -> Self {
+        Self {
+            fs,
+            uuid,
+            check: false,
+            grow: Grow::Not,
+            record: false,
+            elsewhere: Vec::new(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

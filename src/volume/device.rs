@@ -1,6 +1,7 @@
 //! An active logical volume's device, as the kernel's own tables show it: no process is started.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,16 +9,16 @@ use anyhow::{Context, Result, bail};
 use nix::libc::EIO;
 
 use crate::host::{DeviceNumber, Kernel};
+use crate::lvm::Target;
 use crate::mount::Row;
-use crate::names::{Bytes, LvId};
+use crate::names::{Bytes, LvId, LvUuid};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
     pub id: LvId,
     pub path: PathBuf,
     pub number: DeviceNumber,
-    /// The LV's UUID, as device-mapper has it: 32 characters without hyphens.
-    pub lv_uuid: String,
+    pub lv_uuid: LvUuid,
 }
 
 /// What the kernel did when it met an error in a mounted filesystem.
@@ -52,7 +53,7 @@ impl Device {
                 id: id.clone(),
                 path,
                 number,
-                lv_uuid: lv_uuid.to_owned(),
+                lv_uuid: LvUuid::of(lv_uuid),
             })),
             Some((length, _)) if length > UUIDS => bail!(
                 "{id} is a pool that holds other volumes, or a part of one, not a volume for a \
@@ -67,6 +68,50 @@ impl Device {
                 id.vg()
             ),
         }
+    }
+
+    /// What an LVM command that changes it goes by.
+    pub fn target(&self) -> Target<'_> {
+        (&self.id, &self.lv_uuid)
+    }
+
+    /// The kernel's own node of it, for tools: while somebody has that open, its number is given to no
+    /// other device. A name may be another volume's the next moment.
+    pub fn node(&self) -> PathBuf {
+        PathBuf::from(format!("/dev/{}", self.kernel_name()))
+    }
+
+    fn kernel_name(&self) -> String {
+        format!("dm-{}", self.number.minor)
+    }
+
+    /// Opens [`Self::node`], and makes sure that it is this device.
+    pub fn open(&self, kernel: &Kernel, exclusive: bool) -> io::Result<File> {
+        kernel.open_device(&self.node(), self.number, exclusive)
+    }
+
+    /// How many sectors were written to it or discarded since it was activated. Source: Linux'
+    /// Documentation/block/stat.rst.
+    pub fn written(&self, kernel: &Kernel) -> Option<u64> {
+        const WRITTEN: usize = 6;
+        const DISCARDED: usize = 13;
+        let stat = sysfs(kernel, self.number, "stat").ok()?;
+        let column = |n| -> Option<u64> { stat.split_whitespace().nth(n)?.parse().ok() };
+        // Linux before 4.18 counts no discards.
+        Some(column(WRITTEN)?.saturating_add(column(DISCARDED).unwrap_or(0)))
+    }
+
+    /// Whether the kernel has a filesystem on it mounted somewhere, be it where no table of mounts
+    /// shows that: `umount --lazy`, while a file is open.
+    pub fn has_filesystem(&self, kernel: &Kernel) -> bool {
+        let (name, btrfs) = (self.kernel_name(), Path::new("/sys/fs/btrfs"));
+        let is_in = |dir: &Path| kernel.exists(&dir.join(&name));
+        let uuids = || kernel.list(btrfs).unwrap_or_default();
+        is_in(Path::new("/sys/fs/ext4"))
+            || is_in(Path::new("/sys/fs/xfs"))
+            || uuids()
+                .iter()
+                .any(|uuid| is_in(&btrfs.join(uuid).join("devices")))
     }
 
     pub fn size(&self, kernel: &Kernel) -> Result<Bytes> {
@@ -114,7 +159,7 @@ impl Device {
         }
         // Since it was mounted or checked. Not each Linux makes an ext whose journal was aborted
         // read-only, or shows that in another way.
-        let count = format!("/sys/fs/ext4/dm-{}/errors_count", self.number.minor);
+        let count = format!("/sys/fs/ext4/{}/errors_count", self.kernel_name());
         let count = first
             .fs_type
             .starts_with("ext")
@@ -123,7 +168,7 @@ impl Device {
             Some(Ok(count)) => (count.trim() != "0").then_some(Failure::Errors),
             // Its root is in memory as long as it is mounted.
             _ => kernel
-                .metadata(&first.mount_point)
+                .ask_mount(&first.mount_point, first.id)
                 .is_err_and(|e| e.raw_os_error() == Some(EIO))
                 .then_some(Failure::ShutDown),
         }
@@ -132,12 +177,6 @@ impl Device {
     /// The devices built on top of it (LUKS, md, another volume group), by kernel name.
     pub fn holders(&self, kernel: &Kernel) -> io::Result<Vec<String>> {
         kernel.list(&sysfs_path(self.number, "holders"))
-    }
-
-    /// Those of these loop devices that are set up over it.
-    pub fn among(&self, loops: &[(String, DeviceNumber)]) -> Vec<String> {
-        let over_this = loops.iter().filter(|(_, below)| *below == self.number);
-        over_this.map(|(name, _)| name.clone()).collect()
     }
 
     /// The disks that it is on, by kernel name.
@@ -193,22 +232,6 @@ pub fn swaps(kernel: &Kernel) -> Vec<DeviceNumber> {
         .filter_map(|line| line.split_whitespace().next())
         .filter_map(|path| kernel.device_number(Path::new(path)).ok()?)
         .collect()
-}
-
-/// The loop devices over block devices, with what each is over. They claim nothing, and so are
-/// neither among its holders nor in the way of an exclusive open.
-pub fn loops_over_devices(kernel: &Kernel) -> io::Result<Vec<(String, DeviceNumber)>> {
-    let block = Path::new("/sys/block");
-    let mut loops = kernel.list(block)?;
-    loops.retain(|name| name.starts_with("loop"));
-    let over = |name: String| {
-        // One that is set up over nothing has no such file.
-        let file = kernel.read(&block.join(&name).join("loop/backing_file"));
-        let file = file.ok()?;
-        let number = kernel.device_number(Path::new(file.trim_end_matches('\n')));
-        Some((name, number.ok()??))
-    };
-    Ok(loops.into_iter().filter_map(over).collect())
 }
 
 /// More layers than anybody builds: LVM on RAID on a cache on LUKS on multipath.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::device::{Device, Failure};
 use super::doubt::Doubt;
+use crate::host::holders::Opener;
 use crate::lvm::{Locks, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, LvId};
@@ -21,6 +22,8 @@ pub struct Facts {
     pub lvm: Option<Lvm>,
     /// Who has the lock of a volume in a shared group.
     pub locks: Option<Locks>,
+    /// Who has its device open, if LVM says that somebody has.
+    pub openers: Option<Openers>,
     pub content: Option<Content>,
     /// Whether the kernel lets nobody write to its device, looked at with the content.
     pub read_only: bool,
@@ -39,8 +42,6 @@ pub struct Uses {
     pub swap: bool,
     /// Devices built on top of it, by kernel name.
     pub holders: Vec<String>,
-    /// Loop devices over it. They claim nothing, so an exclusive open does not find them.
-    pub loops: Vec<String>,
     /// The device-mapper name of the device, at or below it, that is suspended.
     pub suspended: Option<String>,
     /// What became of its mounted filesystem. None: it is well, or nobody needs to know.
@@ -59,8 +60,28 @@ pub struct Mounted {
     pub row: Row,
     /// Whether kubelet made it: it is in one of kubelet's directories.
     pub kubelets: bool,
-    /// Whether it is the one mount that stands for all pods of the node.
-    pub global: bool,
+    /// Whether it is the node's one mount for the very volume that the call names.
+    pub own_global: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Openers {
+    /// Those that write first.
+    pub processes: Vec<Opener>,
+    /// Loop devices over it, by kernel name.
+    pub loops: Vec<String>,
+    /// Its mounts in other mount namespaces.
+    pub elsewhere: Vec<Elsewhere>,
+    /// Whether the kernel has its filesystem mounted, be it where no table of mounts shows that.
+    pub has_filesystem: bool,
+    /// How often it is open beside all these.
+    pub unseen: usize,
+}
+
+impl Openers {
+    pub fn is_mounted(&self) -> bool {
+        self.has_filesystem || !self.elsewhere.is_empty()
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -82,6 +103,8 @@ pub enum Lvm {
         pool: Option<Pool>,
         /// Whether a killed LVM command left a table that the kernel does not use yet.
         unused_table: bool,
+        /// Whether a disk is missing and no redundancy makes up for it.
+        lost: bool,
     },
 }
 
@@ -110,12 +133,8 @@ pub enum Content {
         at: u64,
         error: String,
     },
-    /// Something has claimed the device.
-    Claimed {
-        /// Its mounts in other mount namespaces. None: nobody can tell who has it.
-        by: Vec<Elsewhere>,
-        found: Option<(FsType, String)>,
-    },
+    /// Something has claimed the device, perhaps one of `openers`.
+    Claimed(Option<(FsType, String)>),
     Failed(String),
 }
 
@@ -163,6 +182,7 @@ impl Facts {
             uses: None,
             lvm: None,
             locks: None,
+            openers: None,
             content: None,
             read_only: false,
             read_only_disk: None,

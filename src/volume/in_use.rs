@@ -15,7 +15,7 @@ use crate::options::Options;
 
 /// What a mount holds.
 pub fn name_of(host: &Host, row: &Row) -> String {
-    match volume_of(host.kernel, row.block_device(host.kernel)) {
+    match volume_of(host.kernel, row.block_device()) {
         Some(volume) => volume.id.to_string(),
         None => format!("{} ({})", row.source.display(), row.fs_type),
     }
@@ -51,7 +51,7 @@ pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device)
     let other = number.and_then(|number| volume_of(host.kernel, number));
     let place = other
         .as_ref()
-        .and_then(|other| mounts.of_device(host.kernel, other.number).first().copied())
+        .and_then(|other| mounts.of_device(other.number).first().copied())
         .map(|row| format!(", mounted at {}", row.mount_point.display()))
         .unwrap_or_default();
     let other = other
@@ -80,8 +80,8 @@ pub fn elsewhere(kernel: &Kernel, config: &Config, device: &Device) -> Vec<Elsew
         let is_hosts = of_host.as_ref() == Some(&its);
         seen.insert(its);
         let read = |name| kernel.read(&proc_file(pid, name)).unwrap_or_default();
-        let table = Table::parse(&read("mountinfo"));
-        let mounts = table.of_device(kernel, device.number);
+        let table = Table::of(kernel, &read("mountinfo"));
+        let mounts = table.of_device(device.number);
         let hosts = |row: &Row| is_hosts && !is_kubelets(&row.mount_point, &config.kubelet_dirs);
         let Some(first) = mounts.iter().max_by_key(|row| hosts(row)) else {
             continue;

@@ -8,6 +8,7 @@ use anyhow::{Context, Error, Result, bail};
 use crate::host::trust::require_roots;
 use crate::host::{Aloud, Kernel, Lock, holders};
 use crate::lvm::Volume;
+use crate::names::LvUuid;
 use crate::volume::Device;
 
 /// Where the lock files are. /run is emptied by a reboot, as locks should be.
@@ -18,8 +19,8 @@ pub fn path_of(device: &Device) -> PathBuf {
     path_of_uuid(&device.lv_uuid)
 }
 
-fn path_of_uuid(lv_uuid: &str) -> PathBuf {
-    Path::new(LOCK_DIR).join(format!("{lv_uuid}.lock"))
+fn path_of_uuid(uuid: &LvUuid) -> PathBuf {
+    Path::new(LOCK_DIR).join(format!("{}.lock", uuid.plain()))
 }
 
 pub fn hold(kernel: &Kernel, device: &Device, limit: Duration) -> Result<Lock> {
@@ -28,7 +29,7 @@ pub fn hold(kernel: &Kernel, device: &Device, limit: Duration) -> Result<Lock> {
 
 /// Takes the lock of a volume that is not active, and so has no device.
 pub fn hold_inactive(kernel: &Kernel, volume: &Volume, limit: Duration) -> Result<Lock> {
-    let path = path_of_uuid(&volume.uuid.replace('-', ""));
+    let path = path_of_uuid(&volume.uuid);
     hold_file(kernel, &path, limit).with_context(|| format!("locking {}", volume.id))
 }
 

@@ -1,19 +1,21 @@
 //! Gathers what is known of a volume, and changes nothing.
 
+use std::cell::OnceCell;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
 use nix::libc::EBUSY;
 
 use super::decide::decide;
 use super::decision::{Decision, Level, Wish};
-use super::device::{self, Device, loops_over_devices};
+use super::device::{self, Device};
 use super::doubt::Doubt;
-use super::facts::{Content, Facts, Filesystem, Lvm, Mounted, Pool, There, Uses};
+use super::facts::{Content, Facts, Filesystem, Lvm, Mounted, Openers, Pool, There, Uses};
 use super::in_use;
+use super::openers::{Openings, PATIENCE, is_ours_alone};
 use crate::config::Config;
 use crate::fs::{self, Examination, Found, Unreadable};
 use crate::host::{DeviceNumber, Host, Kernel};
@@ -24,16 +26,17 @@ use crate::names::{Bytes, LvId};
 /// The kernel's tables, read once for a look at many volumes.
 pub struct Tables {
     pub mounts: Table,
-    loops: Vec<(String, DeviceNumber)>,
     swaps: Vec<DeviceNumber>,
+    /// Read when the first volume is found open.
+    openings: OnceCell<Openings>,
 }
 
 impl Tables {
     pub fn read(kernel: &Kernel) -> Result<Self> {
         Ok(Self {
             mounts: Table::read(kernel)?,
-            loops: loops_over_devices(kernel).context("looking for loop devices")?,
             swaps: device::swaps(kernel),
+            openings: OnceCell::new(),
         })
     }
 }
@@ -46,8 +49,12 @@ pub struct Look<'a> {
     /// The kernel's tables, if they were read for many volumes. None: they are read for this one.
     pub tables: Option<&'a Tables>,
     pub facts: Facts,
-    /// The device, claimed: nobody else can claim it while this lives.
+    /// A person asks: nothing is claimed, and nobody is waited for.
+    pub by_person: bool,
+    /// The device, claimed unless a person asks: nobody else can claim it while this lives.
     pub claim: Option<Arc<File>>,
+    /// What had been written to the device when the look began.
+    written: Option<u64>,
 }
 
 impl<'a> Look<'a> {
@@ -65,13 +72,17 @@ impl<'a> Look<'a> {
             Ok(device) => facts.device = device,
             Err(error) => facts.not_its_device = Some(format!("{error:#}")),
         }
+        let device = facts.device.as_ref();
+        let written = device.and_then(|device| device.written(host.kernel));
         Self {
             host,
             config,
             call,
             tables: None,
             facts,
+            by_person: false,
             claim: None,
+            written,
         }
     }
 
@@ -88,6 +99,7 @@ impl<'a> Look<'a> {
                     Level::Uses => self.facts.uses = self.uses()?,
                     Level::Lvm => self.facts.lvm = Some(self.ask_lvm(wish)),
                     Level::Locks => self.facts.locks = self.locks(),
+                    Level::Openers => self.facts.openers = Some(self.openers()?),
                     Level::Content => self.facts.content = Some(self.content()),
                 },
                 decision => return Ok(decision),
@@ -108,13 +120,17 @@ impl<'a> Look<'a> {
             &own
         };
         let table = &tables.mounts;
-        let rows = table.of_device(kernel, device.number);
+        let rows = table.of_device(device.number);
+        let own_global = match self.call.map(|(dir, _)| KubeletPath::of(dir)) {
+            Some(KubeletPath::Pod { global }) => Some(global),
+            _ => None,
+        };
         let mounts = rows.iter().map(|row| {
             let at = &row.mount_point;
             Mounted {
                 row: (*row).clone(),
                 kubelets: is_kubelets(at, &self.config.kubelet_dirs),
-                global: KubeletPath::of(at) == KubeletPath::Global,
+                own_global: own_global.as_ref() == Some(at),
             }
         });
         let mut uses = Uses {
@@ -123,7 +139,6 @@ impl<'a> Look<'a> {
             holders: device
                 .holders(kernel)
                 .with_context(|| format!("looking for devices on top of {}", device.id))?,
-            loops: device.among(&tables.loops),
             suspended: device.suspended(kernel),
             ..Uses::default()
         };
@@ -133,7 +148,7 @@ impl<'a> Look<'a> {
             };
             let advice = in_use::same_name_advice(name);
             uses.there = at(dir)?.map(|row| {
-                if row.is_of(kernel, device.number) {
+                if row.is_of(device.number) {
                     return There::This(row.clone());
                 }
                 There::Another(format!(
@@ -144,10 +159,10 @@ impl<'a> Look<'a> {
                 ))
             });
             // In attach mode the global directory of this pod's volume belongs to it alone.
-            if let KubeletPath::Pod { global } = KubeletPath::of(dir)
+            if let Some(global) = own_global
                 && self.config.attach
                 && let Some(row) = at(&global)?
-                && !row.is_of(kernel, device.number)
+                && !row.is_of(device.number)
             {
                 let what = in_use::name_of(self.host, row);
                 uses.name_taken = Some((global, format!("{what}, not {}. {advice}", device.id)));
@@ -168,7 +183,7 @@ impl<'a> Look<'a> {
                 lvm::Found::Volume(volume) => volume,
                 lvm::Found::NoVolume => {
                     let create = &wish.create;
-                    if !create.allowed || create.thin || create.size.is_none() {
+                    if !create.allowed || create.thin_pool().is_some() || create.size.is_none() {
                         return Ok(Lvm::NoVolume { free: None });
                     }
                     let group = lvm::find_group(host, self.facts.id.vg())?;
@@ -192,10 +207,12 @@ impl<'a> Look<'a> {
             let suspended = self.facts.uses.as_ref().and_then(|u| u.suspended.as_ref());
             let unused_table = suspended.is_some_and(|name| *name == self.facts.id.dm_name())
                 && lvm::has_unused_table(host, &self.facts.id)?;
+            let lost = volume.health.contains("partial") && lvm::has_lost_data(host, &volume)?;
             Ok(Lvm::Volume {
                 volume,
                 pool,
                 unused_table,
+                lost,
             })
         };
         answer().unwrap_or_else(|error| Lvm::Silent(format!("{error:#}")))
@@ -217,59 +234,130 @@ impl<'a> Look<'a> {
         }
     }
 
+    /// Who has the device open. Whoever only looks at it for a moment is waited for.
+    fn openers(&self) -> Result<Openers> {
+        let Some(device) = &self.facts.device else {
+            return Ok(Openers::default());
+        };
+        let (host, config) = (self.host, self.config);
+        let is_recorded = |volume: &Volume| volume.record.made.is_some();
+        let is_recorded = self.facts.volume().is_some_and(is_recorded);
+        let uses = self.facts.uses.as_ref();
+        let is_mounted = uses.is_some_and(|uses| !uses.mounts.is_empty());
+        let cached = self.tables.map(|tables| &tables.openings);
+        let patience = if self.by_person {
+            Duration::ZERO
+        } else {
+            PATIENCE
+        };
+        let started = Instant::now();
+        loop {
+            let fresh = OnceCell::new();
+            let cell = cached.unwrap_or(&fresh);
+            let openings = if let Some(openings) = cell.get() {
+                openings
+            } else {
+                let read = Openings::read(host)?;
+                cell.get_or_init(|| read)
+            };
+            let openers = openings.of(host.kernel, config, device, is_mounted);
+            let writes = openers.processes.iter().any(|opener| opener.writes);
+            let reads = !openers.processes.is_empty() && !is_recorded;
+            let may_end = !writes && openers.loops.is_empty() && (reads || openers.unseen > 0);
+            let is_late = started.elapsed() >= patience;
+            if !may_end || is_late || host.kernel.pause(Duration::from_millis(50)) {
+                return Ok(openers);
+            }
+        }
+    }
+
     fn content(&mut self) -> Content {
         let (Some(device), Some(volume)) = (self.facts.device.clone(), self.facts.volume()) else {
             return Content::Failed(format!("{} is not active", self.facts.id));
         };
         let volume = volume.clone();
-        self.facts.read_only = device.is_read_only(self.host.kernel);
-        self.facts.read_only_disk = device.read_only_disk(self.host.kernel);
+        let kernel = self.host.kernel;
+        self.facts.read_only = device.is_read_only(kernel);
+        self.facts.read_only_disk = device.read_only_disk(kernel);
+        let uses = self.facts.uses.as_ref();
+        let openers = self.facts.openers.as_ref();
+        if uses.is_some_and(|uses| !uses.mounts.is_empty())
+            || openers.is_some_and(Openers::is_mounted)
+        {
+            return self.claimed(&device);
+        }
         // Exclusive: neither mounted nor swap nor part of another device, and it stays so.
-        let claim = match self.host.kernel.open_device(&device.path, true) {
+        let claim = match device.open(kernel, !self.by_person) {
             Ok(file) => Arc::new(file),
-            Err(e) if e.raw_os_error() == Some(EBUSY) => return self.claimed(&device),
-            Err(e) => return Content::Failed(format!("opening {}: {e}", device.path.display())),
+            Err(e) if e.raw_os_error() == Some(EBUSY) => {
+                match self.openers() {
+                    Ok(openers) => self.facts.openers = Some(openers),
+                    Err(error) => return Content::Failed(format!("{error:#}")),
+                }
+                return self.claimed(&device);
+            }
+            Err(e) => return Content::Failed(format!("opening {}: {e}", device.node().display())),
         };
-        let seen = self.read(&device, &volume, &claim);
+        let seen = self.read(&device, &volume, &claim, volume.record.new);
         self.claim = Some(claim);
         seen.unwrap_or_else(|error| Content::Failed(format!("{error:#}")))
     }
 
     fn claimed(&self, device: &Device) -> Content {
-        let found = match fs::probe(self.host, &device.path) {
+        Content::Claimed(match fs::probe(self.host, &device.node()) {
             Ok(Found::Filesystem { fs, uuid }) => Some((fs, uuid)),
             _ => None,
-        };
-        Content::Claimed {
-            by: in_use::elsewhere(self.host.kernel, self.config, device),
-            found,
-        }
+        })
     }
 
-    /// What is on a device that nobody else has.
+    /// Looks once more, before what cannot be taken back, after a disk or LVM's lock may have been
+    /// waited for: the volume is still claimed, nobody else has it open, nothing was written to it since
+    /// the look began, and it reads as it did.
+    pub fn is_as_it_was(&self) -> Result<bool> {
+        let (host, facts) = (self.host, &self.facts);
+        let (Some(device), Some(volume), Some(claim)) =
+            (&facts.device, facts.volume(), &self.claim)
+        else {
+            return Ok(false);
+        };
+        device.require_still_there(host.kernel)?;
+        // It also has what somebody wrote into the kernel's cache counted.
+        let content = self.read(device, volume, claim, true)?;
+        Ok(Some(content) == facts.content
+            && device.suspended(host.kernel).is_none()
+            && device.written(host.kernel) == self.written
+            && is_ours_alone(host, device)?)
+    }
+
+    /// What is on a device that nobody else has. `flush`: see [`fs::scan`].
     ///
     /// Of a volume that may be blank all is read first: where all is zero, nothing else needs to be
     /// asked. blkid alone would not do, for it says "nothing" of what it cannot read.
-    fn read(&self, device: &Device, volume: &Volume, claim: &Arc<File>) -> Result<Content> {
-        let host = self.host;
+    fn read(
+        &self,
+        device: &Device,
+        volume: &Volume,
+        claim: &Arc<File>,
+        flush: bool,
+    ) -> Result<Content> {
+        let (host, node) = (self.host, device.node());
         let size = device.size(host.kernel)?;
-        let (time, new) = (volume.created, volume.record.new);
-        let scan = || fs::scan(host, size, time, new, claim, &device.path);
+        let scan = || fs::scan(host, size, volume.created, flush, claim, &device.path);
         if volume.record.made.is_none() {
             let seen = scan()?;
-            if seen.unreadable.is_some() || seen.is_zero {
+            if seen.is_zero && seen.unreadable.is_none() {
                 return Ok(unnamed(seen));
             }
         }
-        let mut found = fs::probe(host, &device.path)?;
+        let mut found = fs::probe(host, &node)?;
         if found == Found::Nothing {
             let seen = scan()?;
             if seen.unreadable.is_some() || seen.is_zero {
                 return Ok(unnamed(seen));
             }
             // A failing disk fails now and then. By now all was read, and lies in the kernel's cache.
-            found = fs::probe(host, &device.path)?;
-            if found == Found::Nothing && !fs::has_several(host, &device.path)? {
+            found = fs::probe(host, &node)?;
+            if found == Found::Nothing && !fs::has_several(host, &node)? {
                 return Ok(unnamed(seen));
             }
         }
@@ -277,14 +365,11 @@ impl<'a> Look<'a> {
             Found::Nothing | Found::Several => Content::Several,
             Found::Other(what) => Content::Other(what),
             Found::Filesystem { fs, uuid } => {
-                let superblock = fs::read_primary(claim.as_ref()).with_context(|| {
-                    format!("reading the superblock of {}", device.path.display())
-                })?;
-                let Some(superblock) = superblock else {
+                let Some(superblock) = fs::superblock_of(host, claim, &device.path)? else {
                     return Ok(Content::Damaged(fs));
                 };
                 let ours = volume.record.making.as_deref() == Some(fs.as_str());
-                let half = ours && fs::was_cut_short(host, &device.path, fs, &superblock)?;
+                let half = ours && fs::was_cut_short(host, &node, fs, &superblock)?;
                 Content::Filesystem(Filesystem {
                     fs,
                     uuid,

@@ -1,8 +1,10 @@
 //! Makes a filesystem where [`decide`](super::decide::decide) has said so: the only way to mkfs.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Error, Result, bail};
 
-use super::activate::{Job, require_not_suspended};
+use super::activate::Job;
 use super::decision::{Decision, Purpose};
 use super::device::Device;
 use super::facts::Lvm;
@@ -13,8 +15,9 @@ use crate::lvm::{Tags, made_tag, making_tag, retag};
 use crate::mount::after_undo;
 use crate::names::FsType;
 
-/// Makes a filesystem, and returns its UUID. That mkfs is at work is recorded before, and what it
-/// made afterwards, so that a killed one is known as such.
+/// Makes a filesystem, and returns its UUID. None: the volume is not as it was when that was decided,
+/// and its record is as before. That mkfs is at work is recorded before, and what it made afterwards,
+/// so that a killed one is known as such.
 pub fn make(
     job: &Job,
     seen: &mut Look,
@@ -22,37 +25,46 @@ pub fn make(
     fs: FsType,
     again: bool,
     lock: &Lock,
-) -> Result<String> {
+) -> Result<Option<String>> {
     let (host, config, options) = (job.host, job.config, job.options);
     let lvm = seen.facts.lvm.clone();
-    let (Some(Lvm::Volume { volume, .. }), Some(claim)) = (&lvm, seen.claim.take()) else {
+    let Some(Lvm::Volume { volume, .. }) = &lvm else {
         bail!("{} was not looked at", device.id);
     };
     let record = &volume.record;
     let making = making_tag(fs);
     let is_begun = record.tags.contains(&making);
     // A mkfs of another type was cut short before: only the newest attempt counts.
-    let earlier: Vec<String> = record.unmade_tags().map(str::to_owned).collect();
-    if !is_begun {
-        let begun = Tags {
-            add: vec![making.clone()],
-            remove: earlier.clone(),
+    let begun = Tags {
+        remove: record.unmade_tags().map(str::to_owned).collect(),
+        add: vec![making.clone()],
+    };
+    let take_back = || {
+        let tags = Tags {
+            add: begun.remove.clone(),
+            remove: begun.add.clone(),
         };
+        retag(host, device.target(), &tags, Some(lock))
+    };
+    if !is_begun {
         device.require_still_there(host.kernel)?;
-        retag(host, &device.id, &begun, Some(lock))?;
+        retag(host, device.target(), &begun, Some(lock))?;
+    }
+    if !seen.is_as_it_was()? {
+        // What is there now is not the half of a mkfs of ours.
+        if !is_begun {
+            take_back()?;
+        }
+        return Ok(None);
     }
     // A second descriptor keeps the device from being removed and its number given to another;
     // the first must go, because mkfs itself opens the device exclusively.
-    let pin = host
-        .kernel
-        .open_device(&device.path, false)
-        .with_context(|| format!("opening {}", device.path.display()))?;
-    drop(claim);
-    device.require_still_there(host.kernel)?;
-    require_not_suspended(host.kernel, device)?;
+    let pin = device.open(host.kernel, false);
+    let pin = pin.with_context(|| format!("opening {}", device.node().display()))?;
+    seen.claim = None;
 
     let more = config.mkfs_options(device.id.vg(), fs);
-    if let Err(error) = fs::mkfs(host, fs, &device.path, &more, again, lock) {
+    if let Err(error) = fs::mkfs(host, fs, &device.node(), &more, again, lock) {
         let refused = matches!(error, ToolError::Failed { .. } | ToolError::Missing { .. });
         let mut error = Error::from(error);
         if refused && options.size.is_some() {
@@ -73,18 +85,14 @@ pub fn make(
             && !is_begun
             && refused
             && matches!(now.settle(&wish), Ok(Decision::Make { again: false, .. }));
-        if is_untouched {
-            let tags = Tags {
-                add: earlier,
-                remove: vec![making],
-            };
-            let undo = retag(host, &device.id, &tags, Some(lock));
-            return Err(after_undo(error, undo));
-        }
-        return Err(error);
+        return Err(if is_untouched {
+            after_undo(error, take_back())
+        } else {
+            error
+        });
     }
-    let made = fs::read_primary(&pin)
-        .with_context(|| format!("reading {} after mkfs", device.path.display()))?
+    let made = fs::superblock_of(host, &Arc::new(pin), &device.path)
+        .context("looking at what mkfs has made")?
         .filter(|made| made.family == Family::of(fs) && !made.in_progress)
         .with_context(|| {
             format!(
@@ -97,7 +105,6 @@ pub fn make(
     if !is_begun {
         tags.remove.push(making);
     }
-    device.require_still_there(host.kernel)?;
-    retag(host, &device.id, &tags, Some(lock))?;
-    Ok(made.uuid)
+    retag(host, device.target(), &tags, Some(lock))?;
+    Ok(Some(made.uuid))
 }

@@ -3,6 +3,7 @@
 
 mod activate;
 mod carry_out;
+mod content;
 mod decide;
 mod decision;
 mod device;
@@ -12,6 +13,8 @@ mod in_use;
 pub mod lock;
 mod look;
 mod make;
+mod message;
+mod openers;
 mod reason;
 mod room;
 

@@ -13,11 +13,20 @@ pub fn absent(free: Option<Bytes>, wish: &Wish) -> Decision {
         _ if !allowed => Reason::NoVolume(size),
         None => Reason::NoSize,
         Some(_) if wish.read_only => Reason::CreateReadOnly,
-        Some(size) => match against(size, Bytes::default(), free, &wish.create) {
-            Some(reason) => reason,
-            None => return Decision::Create(size),
-        },
+        Some(size) => {
+            let space = || against(size, Bytes::default(), free, &wish.create);
+            match another_pool(&wish.create).or_else(space) {
+                Some(reason) => reason,
+                None => return Decision::Create(size),
+            }
+        }
     })
+}
+
+/// Where the config names a pool, how much of it pods get is the node's to say.
+fn another_pool(create: &Create) -> Option<Reason> {
+    let (pool, asked) = (create.pool.clone()?, create.asked_pool.clone()?);
+    (pool != asked).then_some(Reason::AnotherPool { pool, asked })
 }
 
 /// May it be made this large? It never becomes smaller.

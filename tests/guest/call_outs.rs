@@ -1,5 +1,7 @@
 //! Each call-out by itself.
 
+use std::path::PathBuf;
+
 use crate::prelude::*;
 
 #[test]
@@ -135,4 +137,33 @@ fn the_last_unmount_deactivates_if_configured() {
     node.down("two", &volume);
     assert!(!group.is_active("data"));
     assert_eq!(read(&node.up("one", &volume).join("page")), "kept");
+}
+
+#[test]
+fn a_pod_ends_though_a_process_keeps_the_volume_active() {
+    let group = Group::new("kept-open");
+    for mode in BOTH_MODES {
+        let log = PathBuf::from(format!("/run/open-{}.log", mode.lv()));
+        let node = Node::with_config(mode, &format!("deactivate = true\nlog = {log:?}"));
+        let (lv, volume) = (mode.lv(), group.linear(mode.lv(), "32m"));
+        let pod = node.up("pod", &volume);
+        // At a place of its own: where a directory is removed, the kernel unmounts it everywhere.
+        let line = "exec unshare --mount sh -c 'mount --bind . /mnt && exec sleep 1000'";
+        let process = Process::new(line, &pod);
+        eventually("the namespace", || {
+            read(&process.proc("mountinfo")).contains(" /mnt ")
+        });
+        node.down("pod", &volume);
+        node.down_globally(&volume);
+        assert_eq!(mount_at(&pod), None);
+        assert!(group.is_active(lv), "{mode:?}");
+        let said = read(&log);
+        assert!(said.contains(" left-active=\"deactivating "), "{said}");
+        drop(process);
+        // It is deactivated after its next use.
+        node.up("pod", &volume);
+        node.down("pod", &volume);
+        node.down_globally(&volume);
+        assert!(!group.is_active(lv), "{mode:?}");
+    }
 }

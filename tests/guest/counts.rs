@@ -12,6 +12,9 @@ const PROBE: &str = "blkid";
 /// The driver itself (/proc/self/exe), in a process that can be left behind: it reads a device, and
 /// a broken disk may never answer.
 const EXAMINE: &str = "exe";
+/// Nobody else has it open, just before mkfs: a process, a storage target or a loop device could write
+/// to it, and an exclusive open does not keep those out.
+const ALONE: &str = "dmsetup";
 /// The same for the last unmount of a filesystem: it writes back what is not on the disk yet.
 const UNMOUNT: &str = EXAMINE;
 /// The record, the state of activation: LVM's metadata is changed by LVM only. Before mkfs and
@@ -114,8 +117,8 @@ fn detach_finds_the_volume_by_its_name_and_changes_once() {
 fn the_first_mount_makes_and_records_and_later_ones_only_mount() {
     // e2fsck replays the journal, which mount(2) would do too, and sees the mark that the kernel
     // leaves when it has met an error, which mount(2) passes over.
-    let checked = &[ASK, PROBE, "e2fsck", MOUNT][..];
-    let mounted = &[ASK, PROBE, MOUNT];
+    let checked = &[ASK, PROBE, EXAMINE, "e2fsck", MOUNT][..];
+    let mounted = &[ASK, PROBE, EXAMINE, MOUNT];
     for (fs, size, again) in [
         ("ext4", "32m", checked),
         ("ext3", "32m", checked),
@@ -128,7 +131,10 @@ fn the_first_mount_makes_and_records_and_later_ones_only_mount() {
         let dir = precreated(node.global_dir(&volume));
         let args = ["mountdevice", text(&dir), &volume.device(), &volume.json()];
         let make = format!("mkfs.{fs}");
-        let blank = [ASK, EXAMINE, CHANGE, &make, CHANGE, MOUNT];
+        // The change may have waited for LVM's lock, so it is read once more; and mkfs may have lied.
+        let blank = [
+            ASK, EXAMINE, CHANGE, EXAMINE, ALONE, &make, EXAMINE, CHANGE, MOUNT,
+        ];
         for programs in [&blank, again] {
             starts(&node, &args, programs);
             starts(&node, &["unmountdevice", text(&dir)], &[UNMOUNT]);
@@ -147,7 +153,7 @@ fn a_thin_volume_is_asked_for_with_its_pool() {
     let dir = precreated(node.pod_dir("pod", &volume));
     // The second lvs is for the pool: how full it is, is no field of the volume's own row.
     let args = ["mount", text(&dir), &volume.json()];
-    starts(&node, &args, &[ASK, ASK, PROBE, MOUNT]);
+    starts(&node, &args, &[ASK, ASK, PROBE, EXAMINE, MOUNT]);
 }
 
 #[test]
@@ -158,8 +164,8 @@ fn a_filesystem_of_somebody_else_is_recorded_once() {
     let dir = precreated(node.pod_dir("pod", &volume));
     let args = ["mount", text(&dir), &volume.json()];
     for programs in [
-        &[ASK, EXAMINE, PROBE, "e2fsck", MOUNT, CHANGE][..],
-        &[ASK, PROBE, "e2fsck", MOUNT],
+        &[ASK, EXAMINE, PROBE, EXAMINE, "e2fsck", MOUNT, CHANGE][..],
+        &[ASK, PROBE, EXAMINE, "e2fsck", MOUNT],
     ] {
         starts(&node, &args, programs);
         starts(&node, &["unmount", text(&dir)], &[UNMOUNT]);

@@ -60,6 +60,53 @@ fn what_a_removed_volume_held_is_not_shown() {
     }
 }
 
+/// A device as a power cut leaves it is its copy, taken while it is mounted.
+fn cut(volume: &Volume, copy: &Volume) {
+    let (from, to) = (volume.device(), copy.device());
+    sh(&format!(
+        "dd if={from} of={to} bs=1M conv=fsync status=none"
+    ));
+}
+
+#[test]
+fn the_log_of_a_removed_volume_is_not_replayed() {
+    for (name, fs, options) in [
+        ("unsummed", "ext4", "'-O', '^metadata_csum'"),
+        ("summed", "ext4", ""),
+        ("log-of-ext3", "ext3", ""),
+    ] {
+        let lines = format!("[filesystem.{fs}]\nmkfs_options = [{options}]\n");
+        let node = Node::with_config(Mode::MountOnly, &lines);
+        let group = Group::new(name);
+        let made = || {
+            let volume = group.linear("data", "64m").fs(fs);
+            let dir = node.up("pod", &volume);
+            write_synced(&dir.join("page"), name);
+            (volume, dir)
+        };
+        let (volume, dir) = made();
+        // Each of them is in a transaction of its own, after the page's.
+        for n in 0..20 {
+            std::fs::create_dir(dir.join(format!("{THEIRS}{n}"))).unwrap();
+            run("sync", &["-f", text(&dir)]);
+        }
+        node.down("pod", &volume);
+        group.lv("lvremove", &[], "data");
+        Group::wait_for_the_next_second();
+
+        let (volume, _) = made();
+        let copy = group.linear("copy", "64m").fs(fs);
+        cut(&volume, &copy);
+        node.down("pod", &volume);
+        let dir = node.up("pod", &copy);
+        assert_eq!(read(&dir.join("page")), name);
+        let all = std::fs::read_dir(dir).unwrap();
+        let mut names: Vec<_> = all.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["lost+found", "page"], "{name}");
+    }
+}
+
 #[test]
 fn an_orphaned_lvcreate_is_waited_for() {
     let lines = "[limits]\nlock = 2\n[volume_group.orphans]\ncreate = true\n";

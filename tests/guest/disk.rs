@@ -151,8 +151,8 @@ impl Drop for Disk {
     }
 }
 
-/// How many writes and discards a device was asked for since it was made, whether they succeeded
-/// or not.
+/// How many sectors were written to a device or discarded since it was made, whether that succeeded or
+/// not.
 pub fn writes(device: &str) -> u64 {
     let name = fs::canonicalize(device).unwrap();
     let name = name.file_name().unwrap().to_str().unwrap();
@@ -161,8 +161,8 @@ pub fn writes(device: &str) -> u64 {
         let word = stat.split_whitespace().nth(index);
         word.unwrap().parse().unwrap()
     };
-    // Documentation/block/stat.rst: write I/Os and discard I/Os.
-    column(4) + column(11)
+    // Documentation/block/stat.rst: write sectors and discard sectors.
+    column(6) + column(13)
 }
 
 /// `mount` fails and says these words, nothing is mounted, and the volume was asked for no write.

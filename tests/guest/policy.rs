@@ -84,6 +84,107 @@ fn no_volume_gets_larger_than_the_config_allows() {
     }
 }
 
+#[test]
+fn what_mount_options_the_node_keeps_from_pods_no_pod_takes_back() {
+    let group = Group::new("kept");
+    for mode in BOTH_MODES {
+        let log = format!("/run/kept-{}.log", mode.lv());
+        let node = Node::with_config(
+            mode,
+            &format!(
+                "log = '{log}'\n[filesystem.ext4]\nmount_options = 'nosuid,noatime'\n\
+                 [volume_group.kept.filesystem.ext4]\nmount_options = 'nodev,noexec'\n"
+            ),
+        );
+        let words = "dev,exec,suid,defaults,atime";
+        let volume = group.linear(mode.lv(), "32m");
+        let volume = volume.with("mountoptions", words);
+        let reader = volume.clone().read_only();
+        for (pod, volume) in [("pod", &volume), ("second", &volume), ("reader", &reader)] {
+            let options = mount_at(&node.up(pod, volume)).unwrap().options;
+            let all: Vec<&str> = options.split([',', ' ']).collect();
+            for option in ["nosuid", "nodev", "noexec"] {
+                assert!(all.contains(&option), "{pod}: {option} in {options}");
+            }
+            assert!(!all.contains(&"noatime"), "{pod}: {options}");
+        }
+        let said = read(Path::new(&log));
+        let overruled = " mountoptions-overruled=dev,exec,suid ";
+        assert_eq!(said.matches(overruled).count(), 1, "{said}");
+        for pod in ["pod", "second", "reader"] {
+            node.down(pod, &volume);
+        }
+        node.down_globally(&volume);
+    }
+}
+
+#[test]
+fn where_the_node_names_a_thin_pool_pods_get_no_other() {
+    let group = Group::new("pools");
+    group.pool();
+    sh("lvcreate -qq -y --type thin-pool -Z n -n other -L 600m pools");
+    let pool_of = |lv| run("lvs", &["--noheadings", "-o", "pool_lv", &group.path(lv)]);
+    for mode in BOTH_MODES {
+        let lines = "[volume_group.pools]\ncreate = true\nthin_pool = 'pool'\n";
+        let (mut node, lv) = (Node::with_config(mode, lines), mode.lv());
+        let volume = Volume::new(&group, lv);
+        let other = volume.clone().with("thinpool", "other");
+        let words = ["none is made in the thin pool other", "(`thin_pool`)"];
+        node.fails(&["attach", &other.json(), &host_name()], &words);
+        node.mount_fails(&other, &words);
+        assert!(!group.has(lv));
+        node.up("pod", &volume.clone().with("thinpool", "pool"));
+        assert_eq!(pool_of(lv), "pool");
+        // What is there is where it is.
+        node.up("second", &other);
+        for pod in ["pod", "second"] {
+            node.down(pod, &volume);
+        }
+        node.down_globally(&volume);
+        group.lv("lvremove", &[], lv);
+        node.configure(mode, "[volume_group.pools]\ncreate = true\n");
+        node.up("pod", &other);
+        assert_eq!(pool_of(lv), "other");
+        node.down("pod", &volume);
+        node.down_globally(&volume);
+    }
+}
+
+#[test]
+fn how_a_volume_is_made_is_the_nodes_to_say() {
+    let group = Group::new("made");
+    let lines = |create: bool, reserve: &str| {
+        format!(
+            "default_fs = 'ext3'\n[filesystem.ext4]\nmkfs_options = ['-L', 'nodes']\n\
+             [volume_group.made]\ncreate = {create}\nreserve = '{reserve}'\n"
+        )
+    };
+    let mut node = Node::with_config(Mode::MountOnly, &lines(false, "0"));
+    // Options of the config's names are none of a pod's.
+    let volume = Volume::new(&group, "data")
+        .with("create", "true")
+        .with("reserve", "0")
+        .with("max_size", "1t")
+        .with("mkfsoptions", "-L pods");
+    node.mount_fails(&volume, &["there is no logical volume made/data"]);
+    node.configure(Mode::MountOnly, &lines(true, "2g"));
+    node.mount_fails(&volume, &["the node's config keeps 2 GiB of it"]);
+    assert!(!group.has("data"));
+    node.configure(Mode::MountOnly, &lines(true, "0"));
+    node.up("pod", &volume);
+    let label = run(
+        "blkid",
+        &["-p", "-o", "value", "-s", "LABEL", &volume.device()],
+    );
+    assert_eq!(label, "nodes");
+    node.down("pod", &volume);
+    node.mount_fails(&volume.fs("xfs"), &["Set fsType to ext4"]);
+
+    let any = Volume::new(&group, "any").fs("");
+    node.up("pod", &any);
+    group.assert_recorded("any", "ext3");
+}
+
 /// A file or directory with other rights or another owner; both come back with the end of the value.
 struct Altered(PathBuf);
 

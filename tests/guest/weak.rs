@@ -169,6 +169,54 @@ fn a_mounted_filesystem_that_has_failed_gets_no_more_writers() {
 }
 
 #[test]
+fn an_ext_with_errors_neither_stops_the_node_nor_is_written_on() {
+    let group = Group::new("panics");
+    let log = Path::new("/run/panics.log");
+    let head = format!("log = {log:?}\n");
+    let node = Node::with_config(Mode::MountOnly, &head);
+    let lenient = format!("{head}[filesystem.ext4]\nmount_options = 'errors=continue'\n");
+    let errors_of = |node: &Node, volume: &Volume| {
+        let options = mount_at(&node.up("pod", volume)).unwrap().options;
+        node.down("pod", volume);
+        let mut all = options.split([',', ' ']);
+        all.find_map(|one| one.strip_prefix("errors="))
+            .map(str::to_owned)
+    };
+    for fs in ["ext2", "ext3", "ext4"] {
+        let volume = group.linear(fs, "32m").fs(fs);
+        node.write("pod", &volume, "kept");
+        assert_eq!(
+            errors_of(&node, &volume).as_deref(),
+            Some("remount-ro"),
+            "{fs}"
+        );
+        run("tune2fs", &["-e", "panic", &volume.device()]);
+        assert_eq!(
+            errors_of(&node, &volume).as_deref(),
+            Some("remount-ro"),
+            "{fs}"
+        );
+        let goes_on = volume.clone().with("mountoptions", "errors=continue");
+        assert_eq!(
+            errors_of(&node, &goes_on).as_deref(),
+            Some("continue"),
+            "{fs}"
+        );
+    }
+    let volume = Volume::new(&group, "ext4");
+    let owners = Node::with_config(Mode::MountOnly, &lenient);
+    assert_eq!(errors_of(&owners, &volume).as_deref(), Some("continue"));
+    let asks = volume.with("mountoptions", "errors=remount-ro");
+    assert_eq!(errors_of(&owners, &asks).as_deref(), Some("remount-ro"));
+    // Where the superblock says it too, the kernel does not show it.
+    run("tune2fs", &["-e", "remount-ro", &asks.device()]);
+    node.up("pod", &asks);
+    node.up("second", &asks);
+    let said = read(log);
+    assert!(!said.contains("mountoptions-"), "{said}");
+}
+
+#[test]
 fn a_log_is_replayed_with_what_was_synced() {
     let node = Node::new(Mode::MountOnly);
     for (fs, size) in FILESYSTEMS {

@@ -192,7 +192,7 @@ fn tools_are_started_with_checked_words_only() {
 fn is_checked(word: &str) -> bool {
     const OWN: &str = "--reportformat --units --nosuffix --config --options -- --activate \
         --ignoreactivationskip --yes --addtag --deltag --name --size --virtualsize --thinpool \
-        --wipesignatures --zero";
+        --wipesignatures --zero --select";
     const CONFIGS: [&str; 2] = [
         "report/time_format=\"%s\" report/list_item_separator=\",\" \
          report/binary_values_as_numeric=0 report/compact_output=0 report/prefixes=0 \
@@ -201,6 +201,8 @@ fn is_checked(word: &str) -> bool {
     ];
     let is_list = word.starts_with("vg_name,");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "+_.-/".contains(c);
+    // LVM's own answer, and no option of a volume.
+    let word = word.strip_prefix("lv_uuid=").unwrap_or(word);
     OWN.split(' ').any(|own| own == word)
         || is_list
         || CONFIGS.contains(&word)

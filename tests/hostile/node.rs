@@ -10,7 +10,7 @@ use crate::support::machine::{LVS_ROW, Machine, NO_VOLUME};
 use crate::support::reply::Reply;
 
 /// Every tool that the driver may start beside lvs.
-const TOOLS: &str = "vgs lvchange lvcreate lvextend lvremove debugfs blkid wipefs mount e2fsck \
+const TOOLS: &str = "vgs lvchange lvcreate lvextend lvremove debugfs blkid dmsetup wipefs mount e2fsck \
     resize2fs xfs_growfs btrfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs sh";
 
 /// Writes its name and arguments down, ends of words as NUL.

@@ -66,7 +66,7 @@ fn put_stand_ins(node: &Node) {
     let script = include_str!("steps.sh");
     node.sh(&format!(
         "mkdir -p {STEPS} && cd {STEPS} && cat > stand-in << 'END' && chmod 755 stand-in\n{script}\nEND
-        for tool in find cut lvs vgs lvchange lvcreate lvmlockctl sanlock blkid wipefs mkfs.ext4 \
+        for tool in find cut lvs vgs lvchange lvcreate lvmlockctl sanlock blkid dmsetup wipefs mkfs.ext4 \
             e2fsck mount; do ln -s stand-in $tool; done
         echo none > plan; echo 0 > count
         sed -i \"1i tool_dirs = ['{STEPS}', '/usr/sbin', '/usr/bin']\" /run/*/exec/*/config.toml"

@@ -14,7 +14,7 @@ use super::{eventually, put};
 
 /// Shell: lvs reports the volume `$1`/`$2`, which is not active and in nobody's way.
 pub const LVS_ROW: &str = r#"printf '{"report":[{"lv":[{"vg_name":"%s","lv_name":"%s","lv_uuid":"u",
-"lv_size":"67108864","lv_time":"1","lv_tags":"","lv_active":"","lv_permissions":"writeable",
+"lv_size":"67108864","lv_time":"1","lv_tags":"","lv_active":"","lv_device_open":"","lv_permissions":"writeable",
 "lv_health_status":"","lv_snapshot_invalid":"unknown","lv_layout":"linear","lv_role":"public","pool_lv":"","data_percent":"",
 "metadata_percent":"","vg_extent_size":"4194304","vg_free":"0","vg_lock_type":"",
 "lv_lockargs":"","pool_lv_uuid":""}]}]}\n'"#;

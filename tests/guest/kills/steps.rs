@@ -30,11 +30,11 @@ const IOCTLS: [&str; 10] = [
     "XFS_IOC_FSGROWFSDATA",
     "BTRFS_IOC_RESIZE",
 ];
-const TOOLS: &str = "lvs vgs lvchange lvcreate lvextend blkid wipefs mkfs.ext4 mkfs.xfs \
+const TOOLS: &str = "lvs vgs lvchange lvcreate lvextend blkid dmsetup wipefs mkfs.ext4 mkfs.xfs \
                      mkfs.btrfs e2fsck mount resize2fs xfs_growfs btrfs";
 
 fn only_reads(tool: &str) -> bool {
-    matches!(tool, "lvs" | "vgs" | "blkid" | "wipefs")
+    matches!(tool, "lvs" | "vgs" | "blkid" | "dmsetup" | "wipefs")
 }
 
 fn is_lvm(tool: &str) -> bool {

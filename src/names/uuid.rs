@@ -1,0 +1,46 @@
+//! The UUID of a logical volume, which LVM writes with hyphens and device-mapper without.
+
+use std::fmt;
+
+/// It stays the volume's own while names come and go. Source: lvm2 lib/uuid/uuid.c: 32 characters,
+/// for people in groups of 6, 4, 4, 4, 4, 4 and 6.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LvUuid(String);
+
+impl LvUuid {
+    /// Takes either form.
+    pub fn of(text: &str) -> Self {
+        Self(text.replace('-', ""))
+    }
+
+    /// As device-mapper has it: without hyphens.
+    pub fn plain(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for LvUuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ENDS: [usize; 6] = [6, 10, 14, 18, 22, 26];
+        for (at, character) in self.0.chars().enumerate() {
+            if ENDS.contains(&at) {
+                f.write_str("-")?;
+            }
+            write!(f, "{character}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_are_one_uuid() {
+        let shown = "xtUTfc-ic3C-0AzY-Yrmh-qYaR-Eh8t-XmOJUh";
+        let uuid = LvUuid::of(shown);
+        assert_eq!(uuid.to_string(), shown);
+        assert_eq!(LvUuid::of(uuid.plain()), uuid);
+    }
+}
