@@ -7,6 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::unistd::{Whence, lseek};
 
@@ -57,6 +58,26 @@ impl Disk {
         let whole = format!("0 {} error", self.size / SECTOR);
         run("dmsetup", &["load", &self.name, "--table", &whole]);
         run("dmsetup", &["resume", &self.name]);
+    }
+
+    /// From now on each read takes this long, and a write no longer than before.
+    pub fn slow(&self, delay: Duration) {
+        let (sectors, below, start) = (self.size / SECTOR, &self.below, HIDDEN / SECTOR);
+        let delay = delay.as_millis();
+        let slow = format!("0 {sectors} delay {below} {start} {delay} {below} {start} 0");
+        run("dmsetup", &["load", &self.name, "--table", &slow]);
+        run("dmsetup", &["resume", &self.name]);
+    }
+
+    /// It holds every access until this is dropped.
+    pub fn suspended(&self) -> Finally {
+        run("dmsetup", &["suspend", "--nolockfs", &self.name]);
+        self.resumed()
+    }
+
+    /// However it was suspended, it goes on when this is dropped.
+    pub fn resumed(&self) -> Finally {
+        Finally(format!("dmsetup resume {}", self.name))
     }
 
     pub fn heal(&self) {

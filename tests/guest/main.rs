@@ -14,6 +14,7 @@
 )]
 
 mod disk;
+mod fuse;
 mod group;
 mod marks;
 mod node;
@@ -23,6 +24,7 @@ mod support;
 mod tools;
 mod volume;
 
+mod beside;
 mod busy;
 mod cache;
 mod call_outs;
@@ -35,20 +37,25 @@ mod faults;
 mod flat;
 mod foreign;
 mod full;
+mod gaps;
 mod growth;
 mod hangs;
 mod host_use;
+mod hung_server;
 mod kills;
 mod lives;
 mod oddities;
 mod old_kubelets;
 mod operator;
 mod parallel;
+mod partial;
 mod policy;
 mod read_only;
 mod secrets;
 mod shown;
+mod subvolumes;
 mod swapped;
+mod unfinished;
 mod unreadable;
 mod weak;
 

@@ -1,0 +1,249 @@
+//! What others do with a volume beside the driver: have its device open, put a loop device over it
+//! where the driver does not see the file, mount it by hand, keep a filesystem that was unmounted.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use nix::sys::stat::{Mode as Permissions, SFlag, major, minor, mknod};
+
+use crate::prelude::*;
+
+/// A process that has the volume's device open: `<` for reading, `<>` for writing as well. It claims
+/// nothing, as QEMU and the servers of network block devices do.
+fn opener(volume: &Volume, how: &str) -> (Process, String) {
+    let line = format!("exec 9{how}{} && exec sleep 1000", volume.device());
+    let process = Process::new(&line, Path::new("/"));
+    eventually("a process with the device", || {
+        fs::read_to_string(process.proc("comm")).is_ok_and(|name| name == "sleep\n")
+    });
+    let name = format!("sleep (pid {}", process.0.id());
+    (process, name)
+}
+
+/// What a volume may hold that is nobody's: nothing, or a filesystem with a page, whose record is
+/// there or lost.
+const CONTENTS: [&str; 3] = ["blank", "recorded", "unrecorded"];
+
+/// Makes a volume that holds this.
+fn holding(node: &Node, group: &Group, lv: &str, size: &str, fs: &str, content: &str) -> Volume {
+    let volume = group.linear(lv, size).fs(fs);
+    if content != "blank" {
+        node.write("first", &volume, "kept");
+    }
+    if content == "unrecorded" {
+        group.lv("lvchange", &["--deltag", &group.tags(lv)], lv);
+    }
+    volume
+}
+
+/// The volume is a pod's, and what it held is there.
+fn comes_up(node: &Node, group: &Group, volume: &Volume, lv: &str, fs: &str, content: &str) {
+    let dir = node.up("pod", volume);
+    if content != "blank" {
+        assert_eq!(read(&dir.join("page")), "kept", "{fs}, {content}");
+    }
+    group.assert_recorded(lv, fs);
+    node.down("pod", volume);
+}
+
+#[test]
+fn a_volume_that_a_process_may_write_to_is_no_pods() {
+    let node = Node::new(Mode::MountOnly);
+    for (fs, size) in FILESYSTEMS {
+        let group = Group::new(&format!("written{fs}"));
+        for content in CONTENTS {
+            println!("{fs}, {content}");
+            let volume = holding(&node, &group, content, size, fs, content);
+            let tags = group.tags(content);
+            let (process, who) = opener(&volume, "<>");
+            node.refuses_volume(&volume, &[&who]);
+            if content != "blank" {
+                // To read it, the kernel would replay its log.
+                node.mount_fails(&volume.clone().read_only(), &[&who]);
+            }
+            node.prints(&["check", &group.path(content)], &who, 1);
+            assert_eq!(group.tags(content), tags);
+            drop(process);
+            comes_up(&node, &group, &volume, content, fs, content);
+        }
+    }
+}
+
+#[test]
+fn a_process_that_only_reads_keeps_nobody_but_mkfs_from_a_volume() {
+    let node = Node::new(Mode::MountOnly);
+    for (fs, size) in FILESYSTEMS {
+        let group = Group::new(&format!("read{fs}"));
+        for content in CONTENTS {
+            println!("{fs}, {content}");
+            let volume = holding(&node, &group, content, size, fs, content);
+            let (reader, who) = opener(&volume, "<");
+            if content == "blank" {
+                node.refuses_volume(&volume, &[&who]);
+                node.prints(&["check", &group.path(content)], &who, 1);
+                assert_eq!(group.tags(content), "");
+                drop(reader);
+            }
+            comes_up(&node, &group, &volume, content, fs, content);
+        }
+    }
+}
+
+/// A loop device over the volume, through a node that is gone by now.
+fn through_a_lost_node(volume: &Volume) -> String {
+    let node = Path::new("/run/lost-node");
+    let number = fs::metadata(volume.device()).unwrap().rdev();
+    mknod(node, SFlag::S_IFBLK, Permissions::S_IRWXU, number).unwrap();
+    let name = run("losetup", &["--find", "--show", text(node)]);
+    fs::remove_file(node).unwrap();
+    name
+}
+
+/// The same through a node that only this process sees.
+fn through_a_hidden_node(volume: &Volume) -> (Process, String) {
+    let number = fs::metadata(volume.device()).unwrap().rdev();
+    let (major, minor) = (major(number), minor(number));
+    let told = "/run/hidden-loop";
+    let _ = fs::remove_file(told);
+    let line = format!(
+        "exec unshare --mount sh -ec 'mount -t tmpfs none /mnt
+         mknod /mnt/node b {major} {minor}
+         losetup --find --show /mnt/node > {told}.new
+         mv {told}.new {told}
+         exec sleep 1000'"
+    );
+    let process = Process::new(&line, Path::new("/"));
+    eventually("the hidden loop device", || fs::exists(told).unwrap());
+    (process, read(Path::new(told)).trim().to_owned())
+}
+
+/// Takes a loop device away. Whoever looks at it just now, as udev does, keeps it for a moment.
+fn detach(name: &str) {
+    run("losetup", &["--detach", name]);
+    let name = name.trim_start_matches("/dev/");
+    let file = format!("/sys/block/{name}/loop/backing_file");
+    eventually("its detachment", || !fs::exists(&file).unwrap());
+}
+
+#[test]
+fn a_volume_below_a_loop_device_whose_node_is_gone_is_no_pods() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("lostnode");
+    for content in CONTENTS {
+        println!("{content}");
+        let volume = holding(&node, &group, content, "32m", "ext4", content);
+        let tags = group.tags(content);
+        let name = through_a_lost_node(&volume);
+        node.refuses_volume(&volume, &[]);
+        assert_eq!(group.tags(content), tags);
+        detach(&name);
+        comes_up(&node, &group, &volume, content, "ext4", content);
+    }
+}
+
+#[test]
+fn a_filesystem_that_the_host_has_through_a_hidden_node_is_no_pods() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("hiddennode");
+    let point = Path::new("/run/through-the-loop");
+    fs::create_dir_all(point).unwrap();
+    for content in ["recorded", "unrecorded"] {
+        println!("{content}");
+        let volume = holding(&node, &group, content, "32m", "ext4", content);
+        let tags = group.tags(content);
+        let (process, name) = through_a_hidden_node(&volume);
+        // So that the kernel writes nothing there but what it is told to.
+        let options = "noinit_itable,noatime";
+        run("mount", &["-o", options, &name, text(point)]);
+        assert_eq!(read(&point.join("page")), "kept");
+        write_synced(&point.join("page"), "of the host");
+        run("sync", &[]);
+        node.refuses_volume(&volume, &[]);
+        node.mount_fails(&volume.clone().read_only(), &[]);
+        node.prints(&["check", &group.path(content)], &group.path(content), 1);
+        assert_eq!(group.tags(content), tags);
+        run("umount", &[text(point)]);
+        detach(&name);
+        drop(process);
+        let dir = node.up("pod", &volume);
+        assert_eq!(read(&dir.join("page")), "of the host");
+        node.down("pod", &volume);
+    }
+}
+
+#[test]
+fn who_only_asks_keeps_nobody_from_mounting_a_volume() {
+    let (group, volume) = Group::with_data("asked");
+    Node::new(Mode::MountOnly).write("pod", &volume, "kept");
+    let id = group.path("data");
+    let (device, point) = (volume.device(), "/run/asked-of");
+    fs::create_dir_all(point).unwrap();
+    let line = format!("mount {device} {point} && cat {point}/page && umount {point}");
+    let by_hand = || Command::new("sh").args(["-c", &line]).output().unwrap();
+    let page = |by_hand: Output| {
+        let said = String::from_utf8([by_hand.stdout, by_hand.stderr].concat());
+        assert_eq!(said.unwrap(), "kept", "{:?}", by_hand.status);
+    };
+    // In the middle of its look.
+    for args in [&["check", &id][..], &["status", &id], &["doctor"]] {
+        let tools = Tools::new().held("blkid");
+        let node = Node::with_config(Mode::MountOnly, &tools.config());
+        let mut asks = Command::new(node.exe());
+        let asks = asks.args(args).stdout(Stdio::piped()).spawn().unwrap();
+        tools.wait_for("blkid");
+        let mounted = by_hand();
+        tools.let_go();
+        asks.wait_with_output().unwrap();
+        println!("{args:?}");
+        page(mounted);
+    }
+    // And at any time of it.
+    let node = Node::new(Mode::MountOnly);
+    let exe = node.exe();
+    let checks = format!(
+        "for n in 1 2 3 4 5 6 7 8 9 10; do {} check {id}; done > /dev/null",
+        exe.display()
+    );
+    let checking = Process::new(&checks, Path::new("/"));
+    for _ in 0..30 {
+        page(by_hand());
+    }
+    drop(checking);
+    node.up("pod", &volume);
+}
+
+#[test]
+fn a_filesystem_that_lives_on_in_an_open_file_is_mounted_again_if_it_is_recorded() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("liveson");
+    for (fs, size) in FILESYSTEMS {
+        println!("{fs}");
+        let volume = group.linear(fs, size).fs(fs);
+        let dir = node.up("pod", &volume);
+        write_synced(&dir.join("page"), "kept");
+        let open = File::open(dir.join("page")).unwrap();
+        run("umount", &["--lazy", text(&dir)]);
+        assert_eq!(mount_at(&dir), None);
+
+        let dir = node.up("pod", &volume);
+        assert_eq!(read(&dir.join("page")), "kept", "{fs}");
+        write_synced(&dir.join("page"), "goes on");
+        node.down("pod", &volume);
+        node.mount_fails(&volume.clone().fs("ext3"), &["not ext3"]);
+
+        // Without the record nobody can tell whose it is, and no table shows who has it.
+        let tag = group.tags(fs);
+        group.lv("lvchange", &["--deltag", &tag], fs);
+        for volume in [volume.clone(), volume.clone().read_only()] {
+            node.mount_fails(&volume, &["still mounted"]);
+        }
+        assert_eq!(group.tags(fs), "");
+        drop(open);
+        let dir = node.up("pod", &volume);
+        assert_eq!(read(&dir.join("page")), "goes on", "{fs}");
+        assert_eq!(group.tags(fs), tag, "recorded as what it was");
+        node.down("pod", &volume);
+    }
+}

@@ -1,0 +1,313 @@
+//! What happens between the driver's look and what it does: the names of volumes are swapped, a
+//! backup is restored while the driver waits, a disk stops to answer.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::marks::put;
+use crate::prelude::*;
+
+const MIB: u64 = 1 << 20;
+
+/// Runs the driver, which must end by itself, with every process that it waits for.
+pub fn ends(node: &Node, args: &[&str]) -> Output {
+    let limit = Duration::from_secs(90);
+    let mut command = Command::new(node.exe());
+    let command = command.args(args).stdin(Stdio::null());
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let (mut child, begun) = (command.spawn().unwrap(), Instant::now());
+    while child.try_wait().unwrap().is_none() {
+        let state = read(format!("/proc/{}/stat", child.id()).as_ref());
+        assert!(begun.elapsed() < limit, "{args:?} does not end: {state}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.wait_with_output().unwrap()
+}
+
+/// Bytes that no tool knows.
+pub fn noise(length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    let source = File::open("/dev/urandom").unwrap();
+    source.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// Whether the volume still begins with these.
+pub fn assert_begins_with(volume: &Volume, bytes: &[u8]) {
+    let mut found = vec![0; bytes.len()];
+    let device = File::open(volume.device()).unwrap();
+    device.read_exact_at(&mut found, 0).unwrap();
+    assert!(found == bytes, "{} was written to", volume.device());
+}
+
+fn uuid(volume: &Volume) -> String {
+    let device = volume.device();
+    run("blkid", &["-p", "-o", "value", "-s", "UUID", &device])
+}
+
+/// Copies one volume over another that is blank, as whoever restores a backup does. It need not be
+/// on the disk yet, but whoever reads the device sees it.
+fn restore(from: &Volume, to: &Volume) {
+    let [from, to] = [from, to].map(Volume::device);
+    let from = File::open(from).unwrap();
+    let to = File::options().write(true).open(to).unwrap();
+    let mut chunk = vec![0; 1 << 20];
+    // Without lseek(2), for which Linux waits behind who reads.
+    for at in (0..).step_by(chunk.len()) {
+        if from.read_at(&mut chunk, at).unwrap() == 0 {
+            break;
+        }
+        if chunk.iter().any(|byte| *byte != 0) {
+            to.write_all_at(&chunk, at).unwrap();
+        }
+    }
+}
+
+/// A volume with a filesystem of this page that was copied while it was mounted: who mounts or
+/// checks it has to write to it.
+fn with_a_log(node: &Node, group: &Group, lv: &str, page: &str) -> Volume {
+    let [source, copy] = ["source", lv].map(|lv| group.linear(lv, "32m"));
+    write_synced(&node.up("source", &source).join("page"), page);
+    restore(&source, &copy);
+    node.down("source", &source);
+    group.lv("lvremove", &[], "source");
+    copy
+}
+
+#[test]
+fn a_name_that_changes_hands_before_a_tool_runs_leads_it_to_no_other_volume() {
+    let plain = Node::new(Mode::MountOnly);
+    for (tool, holds, recorded) in [
+        ("mkfs.ext4", false, false),
+        ("lvchange", false, false),
+        ("e2fsck", true, true),
+        ("mount", true, true),
+        ("mount", true, false),
+    ] {
+        let case = format!("{tool}, recorded: {recorded}");
+        println!("{case}");
+        let vg = format!("gap{}{recorded}", tool.replace('.', ""));
+        let group = Group::new(&vg);
+        let data = group.linear("data", "32m");
+        if holds {
+            plain.write("pod", &data, "mine");
+        }
+        if holds && !recorded {
+            group.lv("lvchange", &["--deltag", &group.tags("data")], "data");
+        }
+        let other = with_a_log(&plain, &group, "other", "other");
+        let (its, before) = (uuid(&other), writes(&other.device()));
+
+        let swaps = format!(
+            "[ -e $HERE/{tool}.runs ] || {{ lvrename -qq {vg}/data away; lvrename -qq {vg}/other data; }} >&2\n\
+             echo >> $HERE/{tool}.runs\nexec $REAL \"$@\""
+        );
+        let tools = Tools::new().put(tool, &swaps);
+        let node = Node::with_config(Mode::MountOnly, &tools.config());
+        let reply = node.mount("pod", &data);
+        assert!(!tools.runs(tool).is_empty(), "{case}: {reply:?}");
+        // From here on, `data` is the name of the other one.
+        let dir = node.pod_dir("pod", &data);
+        if mount_at(&dir).is_some() {
+            let page = std::fs::read_to_string(dir.join("page")).ok();
+            let mine = holds.then(|| "mine".to_owned());
+            assert_eq!(page, mine, "{case}: {reply:?}");
+            node.done(&["unmount", text(&dir)]);
+        } else {
+            reply.is_failure(&[]);
+        }
+        assert_eq!(writes(&data.device()), before, "{case}: {reply:?}");
+        assert_eq!(group.tags("data"), "", "{case}: {reply:?}");
+        assert_eq!(uuid(&data), its);
+        assert_eq!(read(&plain.up("pod", &data).join("page")), "other");
+        if holds {
+            let away = Volume::new(&group, "away");
+            assert_eq!(read(&plain.up("pod", &away).join("page")), "mine");
+        }
+    }
+}
+
+#[test]
+fn raw_data_that_gets_the_name_of_a_blank_volume_is_not_formatted_by_the_repeated_call() {
+    let group = Group::new("gapraw");
+    let [data, other] = ["data", "other"].map(|lv| group.linear(lv, "32m"));
+    let bytes = noise(1 << 20);
+    put(&other.device(), 0, &bytes);
+    let swaps = "[ -e $HERE/lvchange.runs ] || {\n lvrename -qq gapraw/data away\n \
+        lvrename -qq gapraw/other data\n} >&2\necho >> $HERE/lvchange.runs\nexec $REAL \"$@\"";
+    let tools = Tools::new().put("lvchange", swaps);
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    for _ in 0..2 {
+        node.mount("pod", &data);
+        assert!(!tools.runs("lvchange").is_empty());
+        assert_begins_with(&data, &bytes);
+    }
+    assert_eq!(group.tags("data"), "");
+    node.refuses_volume(&data, &["allow-format gapraw/data"]);
+}
+
+/// What somebody writes to a blank volume while a call is about to make a filesystem there, and
+/// what must be there in the end.
+enum Restored {
+    Filesystem(Volume, String),
+    Raw(Vec<u8>),
+}
+
+impl Restored {
+    fn is_written_to(&self, data: &Volume) {
+        match self {
+            Self::Raw(bytes) => {
+                let device = File::options().write(true).open(data.device());
+                device.unwrap().write_all_at(bytes, 0).unwrap();
+            }
+            Self::Filesystem(source, _) => {
+                restore(source, data);
+                // btrfs must not see two devices of one filesystem.
+                run("wipefs", &["-qa", &source.device()]);
+            }
+        }
+    }
+
+    /// The call has refused it, or mounted it: it was not overwritten, and the repeated call finds
+    /// it.
+    fn is_kept(&self, reply: &Reply, data: &Volume, vg: &str) {
+        let node = Node::new(Mode::MountOnly);
+        match self {
+            Self::Raw(bytes) => {
+                reply.is_failure(&[]);
+                assert_begins_with(data, bytes);
+                let advice = format!("allow-format {vg}/data");
+                node.refuses_volume(data, &[&advice]);
+                assert_begins_with(data, bytes);
+            }
+            Self::Filesystem(_, its) => {
+                assert_eq!(uuid(data), *its, "{reply:?}");
+                assert_eq!(read(&node.up("again", data).join("page")), "restored");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_restored_while_lvms_lock_is_awaited_is_not_overwritten() {
+    let plain = Node::new(Mode::MountOnly);
+    for (fs, size) in FILESYSTEMS {
+        for raw in [false, true] {
+            println!("{fs}, raw: {raw}");
+            let vg = format!("awaited{fs}{raw}");
+            let group = Group::new(&vg);
+            let [source, data] = ["source", "data"].map(|lv| group.linear(lv, size).fs(fs));
+            let restored = if raw {
+                Restored::Raw(noise(1 << 20))
+            } else {
+                plain.write("pod", &source, "restored");
+                let its = uuid(&source);
+                Restored::Filesystem(source, its)
+            };
+            // Who only asks LVM may go on.
+            let lock = format!("/run/lock/lvm/V_{vg}");
+            let lock = File::options().append(true).create(true).open(lock);
+            let lock = lock.unwrap();
+            lock.lock_shared().unwrap();
+            let tools = Tools::new().counting("lvchange");
+            let node = Node::with_config(Mode::MountOnly, &tools.config());
+            let dir = precreated(node.pod_dir("pod", &data));
+            let call = node.start(&["mount", text(&dir), &data.json_for("pod")]);
+            // It has looked, and found nothing; now it has that recorded.
+            tools.wait_for("lvchange");
+            restored.is_written_to(&data);
+            drop(lock);
+            restored.is_kept(&call.reply(), &data, &vg);
+        }
+    }
+}
+
+/// How much was read of a device since it was made, in bytes.
+fn bytes_read(device: &str) -> u64 {
+    let name = std::fs::canonicalize(device).unwrap();
+    let name = name.file_name().unwrap().to_str().unwrap();
+    let stat = read(format!("/sys/block/{name}/stat").as_ref());
+    // Documentation/block/stat.rst: read sectors.
+    let sectors: u64 = stat.split_whitespace().nth(2).unwrap().parse().unwrap();
+    sectors * 512
+}
+
+#[test]
+fn what_is_restored_during_a_slow_look_is_not_overwritten() {
+    let plain = Node::new(Mode::MountOnly);
+    for raw in [false, true] {
+        println!("raw: {raw}");
+        let vg = format!("slowly{raw}");
+        let disk = Disk::new(&format!("slowdisk{raw}"), 80 * MIB);
+        let group = Group::on(&vg, &[&disk.path()]);
+        let sources = Group::new(&format!("quick{raw}"));
+        let [data, source] = [&group, &sources].map(|group| {
+            let lv = if group.name == vg { "data" } else { "source" };
+            group.linear(lv, "64m")
+        });
+        let restored = if raw {
+            Restored::Raw(noise(4096))
+        } else {
+            // Blocks of 4 KiB: so few are one group, without a backup that could be seen.
+            run("mkfs.ext4", &["-q", "-b", "4096", &source.device()]);
+            plain.write("pod", &source, "restored");
+            let its = uuid(&source);
+            Restored::Filesystem(source, its)
+        };
+        let node = Node::with_config(Mode::MountOnly, "[limits]\nquery = 100\n");
+        let dir = precreated(node.pod_dir("pod", &data));
+        disk.slow(Duration::from_millis(100));
+        let before = bytes_read(&data.device());
+        let call = node.start(&["mount", text(&dir), &data.json_for("pod")]);
+        // Of the beginning and the end 8 MiB each are looked at.
+        eventually("a look at the beginning", || {
+            bytes_read(&data.device()) - before > 9 * MIB
+        });
+        {
+            let _until = disk.suspended();
+            restored.is_written_to(&data);
+        }
+        let reply = call.reply();
+        disk.heal();
+        restored.is_kept(&reply, &data, &vg);
+    }
+}
+
+#[test]
+fn a_disk_that_stops_just_after_mkfs_holds_up_no_call() {
+    const SHORT: &str = "[limits]\nquery = 3\nactivate = 3\nmake = 30\nmount = 3\nlock = 1\n";
+    for (fs, size) in [("ext4", 32), ("xfs", 300), ("btrfs", 128)] {
+        println!("{fs}");
+        let name = format!("stops{fs}");
+        let disk = Disk::new(&name, (size + 8) * MIB);
+        let group = Group::on(&format!("{name}-vg"), &[&disk.path()]);
+        let volume = group.linear("data", &format!("{size}m")).fs(fs);
+        // Nothing of it stays in memory, as where mkfs has written past the cache.
+        let tool = format!("mkfs.{fs}");
+        let stops = format!(
+            "$REAL \"$@\" || exit\n[ ! -e $HERE/go ] || exit 0\n\
+             {{ blockdev --flushbufs {}; dmsetup suspend --nolockfs {name}; }} >&2\n\
+             echo >> $HERE/{tool}.runs",
+            volume.device()
+        );
+        let tools = Tools::new().put(&tool, &stops);
+        let mut node = Node::with_config(Mode::MountOnly, &(tools.config() + SHORT));
+        let dir = precreated(node.pod_dir("pod", &volume));
+        let args = ["mount", text(&dir), &volume.json_for("pod")];
+        {
+            let _until = disk.resumed();
+            let reply = Reply::of(args, &ends(&node, &args));
+            assert!(!tools.runs(&tool).is_empty(), "{reply:?}");
+            reply.is_failure(&[&group.path("data")]);
+            assert_eq!(mount_at(&dir), None);
+        }
+        tools.let_go();
+        node.configure(Mode::MountOnly, &tools.config());
+        write_synced(&node.up("pod", &volume).join("page"), "kept");
+        group.assert_recorded("data", fs);
+        node.down("pod", &volume);
+        assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
+    }
+}

@@ -1,0 +1,95 @@
+//! btrfs: what is mounted need not be its root, and it may be on several volumes.
+
+use crate::prelude::*;
+
+/// The page that the pod finds, in both of two pods, however often they are brought up.
+fn pods_find(node: &Node, volume: &Volume, page: &str) {
+    for pod in ["one", "two"] {
+        for _ in 0..2 {
+            assert_eq!(read(&node.up(pod, volume).join("page")), page);
+        }
+        // A call that is repeated finds what stands.
+        node.mount(pod, volume).is_success();
+    }
+    for pod in ["one", "two"] {
+        let dir = node.pod_dir(pod, volume);
+        assert_eq!(read(&dir.join("page")), page, "{pod}");
+        node.down(pod, volume);
+    }
+    node.down_globally(volume);
+}
+
+#[test]
+fn a_subvolume_is_for_as_many_pods_as_the_whole() {
+    let group = Group::new("subvolumes");
+    for mode in BOTH_MODES {
+        let node = Node::new(mode);
+        let volume = group.linear(mode.lv(), "128m").fs("btrfs");
+        let plain = Node::new(Mode::MountOnly);
+        let dir = plain.up("pod", &volume);
+        write_synced(&dir.join("page"), "of the root");
+        run(
+            "btrfs",
+            &["-q", "subvolume", "create", text(&dir.join("data"))],
+        );
+        write_synced(&dir.join("data/page"), "of the subvolume");
+        plain.down("pod", &volume);
+        let before = mounts();
+
+        let named = volume.clone().with("mountoptions", "subvol=data");
+        pods_find(&node, &named, "of the subvolume");
+        pods_find(&node, &volume, "of the root");
+
+        let dir = plain.up("pod", &volume);
+        run(
+            "btrfs",
+            &["subvolume", "set-default", text(&dir.join("data"))],
+        );
+        plain.down("pod", &volume);
+        pods_find(&node, &volume, "of the subvolume");
+        group.assert_recorded(mode.lv(), "btrfs");
+        assert_eq!(mounts(), before, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_btrfs_on_two_volumes_is_mounted_by_either_name() {
+    for mode in BOTH_MODES {
+        let node = Node::new(mode);
+        let group = Group::new(mode.lv());
+        let volumes = ["one", "two"].map(|lv| group.linear(lv, "128m").fs("btrfs"));
+        let devices = volumes.each_ref().map(Volume::device);
+        run("mkfs.btrfs", &["-q", &devices[0], &devices[1]]);
+        run("btrfs", &["device", "scan"]);
+        run("mount", &[&devices[0], "/mnt"]);
+        write_synced("/mnt/page".as_ref(), "on both");
+        run("umount", &["/mnt"]);
+        for volume in &volumes {
+            println!("{mode:?}, {}", volume.device());
+            for _ in 0..2 {
+                brought_up(&node, volume);
+            }
+        }
+        assert_eq!(group.tags("one"), group.tags("two"), "one filesystem");
+    }
+}
+
+/// Two pods, each brought up twice, and taken down.
+fn brought_up(node: &Node, volume: &Volume) {
+    let (json, device) = (volume.json(), volume.device());
+    let global = precreated(node.global_dir(volume));
+    for pod in ["first", "first", "second", "second"] {
+        if node.mode == Mode::Attach {
+            node.done(&["mountdevice", text(&global), &device, &json]);
+        }
+        node.mount(pod, volume).is_success();
+        assert_eq!(read(&node.pod_dir(pod, volume).join("page")), "on both");
+    }
+    for pod in ["first", "second"] {
+        node.down(pod, volume);
+    }
+    if node.mode == Mode::Attach {
+        node.done(&["unmountdevice", text(&global)]);
+    }
+    assert_eq!(mount_at(&global), None);
+}
