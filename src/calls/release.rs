@@ -63,7 +63,6 @@ pub fn release(
     asked: bool,
     patience: Duration,
 ) -> Result<()> {
-    const TRIES: u32 = 5;
     const APART: Duration = Duration::from_millis(500);
     let (kernel, vg, limit) = (host.kernel, id.vg(), config.limits.query);
     let may_be_shared = lvm::may_be_shared(host, vg);
@@ -105,7 +104,8 @@ pub fn release(
             );
         }
     }
-    let mut tries = TRIES;
+    // LVM itself tries for 5 s (`activation/retry_deactivation`); only another node has to have it.
+    let mut tries: u32 = if volume.is_some() { 5 } else { 1 };
     while !is_used(host, id)? {
         tries = tries.saturating_sub(1);
         match lvm::deactivate(host, target) {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::findings::Checks;
 use crate::config::Config;
 use crate::fs;
-use crate::host::{Command, Host, files};
+use crate::host::{Command, Host, Node, files};
 use crate::mount::mounted_at;
 use crate::names::FsType;
 use crate::volume::lock::LOCK_DIR;
@@ -65,7 +65,11 @@ fn make_and_mount(host: &Host, config: &Config, fs: FsType) -> Result<()> {
         let options = config.filesystems.get(&fs);
         let options = options.map(|fs| fs.mkfs_options.iter().map(String::as_str).collect());
         let options: Vec<&str> = options.unwrap_or_default();
-        fs::mkfs(host, fs, &image, &options, false, &lock)?;
+        let node = Node {
+            path: image.clone(),
+            name: image.clone(),
+        };
+        fs::mkfs(host, fs, &node, &options, false, &lock)?;
         let mounted = run("mount", &["-t", fs.as_str(), "-o", "loop"], &[&image, &dir]);
         mounted.with_context(|| format!("this kernel does not mount the {fs} that mkfs makes"))?;
         Ok(())

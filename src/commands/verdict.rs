@@ -299,8 +299,8 @@ impl Verdict {
 fn is_hosts(reason: &Reason, facts: &Facts) -> bool {
     match reason {
         Reason::Swap | Reason::Below(_) | Reason::HostMount(_) | Reason::Pool => true,
-        // A virtual machine's disk, say. One that a pod had before is missed by its pod.
-        // Neither is a group that pods may not use an alarm, before a pod asks for it.
+        // A virtual machine's disk, say, or a group that is not for pods. One that a pod had before is missed
+        // by its pod.
         Reason::Open(_) | Reason::OpenUnseen | Reason::Loop(_) | Reason::NotAllowed(_) => facts
             .volume()
             .is_some_and(|volume| volume.record.tags.is_empty()),

@@ -16,7 +16,7 @@ mod signals;
 pub mod trust;
 
 pub use aloud::Aloud;
-pub use command::{Command, Effect, Output, Program, ToolError};
+pub use command::{Command, Effect, Node, Output, Program, ToolError};
 pub use kernel::{DeviceNumber, Kernel, Lock};
 pub use kernel_log::KernelLog;
 pub use log::Log;

@@ -9,7 +9,7 @@ use nix::libc::{EINVAL, ENOENT, ESTALE};
 use super::activate::{Job, ensure_not_suspended};
 use super::decision::{Decision, Grow, Level, Mount, Refusal};
 use super::device::Device;
-use super::facts::{Elsewhere, There};
+use super::facts::{Content, Elsewhere, There};
 use super::in_use::require_same;
 use super::lock;
 use super::look::Look;
@@ -50,8 +50,7 @@ pub fn bring_up(job: &Job, dir: &Path, handed: &str) -> Result<Option<String>> {
     })
 }
 
-/// What a step has taken that others had time to do something meanwhile. Nothing is mounted on what was
-/// seen longer ago.
+/// What others need to do something meanwhile: after a step that took this long it is looked once more.
 const LONG: Duration = Duration::from_secs(2);
 
 /// Looks, decides and does one thing, until the volume is at `dir`. What was waited for is followed by
@@ -61,9 +60,11 @@ fn under_lock(job: &Job, dir: &Path, lock: &Lock) -> Result<Option<String>> {
     let (host, id) = (job.host, &job.options.id);
     let wish = job.wish(Some(dir));
     let mut being_made = None;
-    let mut is_checked = false;
+    // The filesystem that was checked, and grown if that comes first.
+    let mut prepared = None;
     let mut remarks = Vec::new();
     for _ in 0..TRIES {
+        let looked = Instant::now();
         let mut seen = job.look(Some(dir));
         seen.settle_up_to(Level::Lvm, &wish)?;
         if being_made.is_none() && seen.facts.is_new() {
@@ -104,21 +105,34 @@ fn under_lock(job: &Job, dir: &Path, lock: &Lock) -> Result<Option<String>> {
             | Decision::Activate
             | Decision::Extend => continue,
         };
+        let is_prepared = prepared.as_ref() == Some(&how.uuid);
         let how = Mount {
-            check: how.check && !is_checked,
+            check: how.check && !is_prepared,
+            grow: match how.grow {
+                Grow::Before if is_prepared => Grow::Not,
+                grow => grow,
+            },
             ..how
         };
         // e2fsck and mount(8) claim the device themselves. Until it is mounted its number stays its own.
-        let _pin = device
-            .open(host.kernel, false)
-            .with_context(|| format!("opening {}", device.node().display()))?;
+        let _pin = device.pin(host.kernel)?;
         seen.claim = None;
         remarks.extend(prepare(job, &seen, &device, &how, dir, lock)?);
-        if began.elapsed() < LONG {
-            remarks.extend(mount_first(job, &seen, &device, &how, dir, lock)?);
-            return Ok((!remarks.is_empty()).then(|| remarks.join("; ")));
+        if began.elapsed() >= LONG {
+            prepared = Some(how.uuid);
+            continue;
         }
-        is_checked = true;
+        // The look itself took long. A disk that is always slow would never be looked at in time, so it is
+        // only asked who has it open by now.
+        let is_free = !matches!(seen.facts.content, Some(Content::Claimed(_)));
+        if looked.elapsed() >= LONG
+            && is_free
+            && let Some(Decision::Refuse(reason)) = seen.openers_now(&wish)?
+        {
+            return Err(Refusal::of(id, reason).into());
+        }
+        remarks.extend(mount_first(job, &seen, &device, &how, dir, lock)?);
+        return Ok((!remarks.is_empty()).then(|| remarks.join("; ")));
     }
     bail!(
         "what is known of {id} changes all the time, or something else is mounted over its mounts \
@@ -178,7 +192,7 @@ fn prepare(
     let (host, mut remark) = (job.host, None);
     if how.check {
         let all = how.grow == Grow::Before;
-        fs::check(host, &device.node(), all, lock).with_context(|| {
+        fs::check(host, &device.node(host.kernel), all, lock).with_context(|| {
             format!(
                 "checking the filesystem of {}; if it has errors, save what is needed and repair \
                  it with `e2fsck -f {}`",
@@ -188,7 +202,7 @@ fn prepare(
         })?;
     }
     if how.grow == Grow::Before
-        && let Err(error) = fs::grow(host, how.fs, &device.node(), dir, lock)
+        && let Err(error) = fs::grow(host, how.fs, &device.node(host.kernel), dir, lock)
     {
         remark = Some(format!("{} is not grown: {error:#}", device.id));
     }
@@ -254,7 +268,7 @@ fn mount_first(
         host,
         &Source {
             id: &device.id,
-            node: &device.node(),
+            node: &device.node(host.kernel),
             number: device.number,
             fs,
             options: &mount_options,
@@ -280,7 +294,7 @@ fn mount_first(
         host.log.about("unrecorded", &format!("{error:#}"));
     }
     if how.grow == Grow::After
-        && let Err(error) = fs::grow(host, fs, &device.node(), dir, lock)
+        && let Err(error) = fs::grow(host, fs, &device.node(host.kernel), dir, lock)
     {
         remarks.push(format!(
             "{} is mounted, but not grown: {error:#}",

@@ -1,9 +1,9 @@
-//! What `decide` says of what is on a volume. As pure as that.
+//! What `decide` says of what is on a volume. As pure as that; [`make`] is its very last arm.
 
 use super::decide::wrong_type;
 use super::decision::{Decision, Grow, Mount, Wish};
 use super::doubt::Doubt;
-use super::facts::{Content, Facts, Filesystem};
+use super::facts::{Content, Facts, Filesystem, Openers};
 use super::reason::Reason;
 use crate::lvm::Volume;
 use crate::names::FsType;
@@ -52,10 +52,11 @@ fn claimed(
     let made = volume.record.made.as_ref();
     let ours = found.filter(|(_, uuid)| made.is_some_and(|made| made.uuid == *uuid) && !is_hosts);
     let (Some((fs, uuid)), true) = (ours, is_mounted_here || openers.is_mounted()) else {
-        return Decision::Refuse(if openers.elsewhere.is_empty() && openers.has_filesystem {
-            Reason::StillMounted
-        } else {
-            Reason::InUse(openers.elsewhere)
+        return Decision::Refuse(match openers {
+            Openers { elsewhere, .. } if !elsewhere.is_empty() => Reason::InUse(elsewhere),
+            Openers { has_filesystem, .. } if has_filesystem => Reason::StillMounted,
+            Openers { processes, .. } if !processes.is_empty() => Reason::Open(processes),
+            _ => Reason::InUse(Vec::new()),
         });
     };
     if let Some(reason) = wrong_type(fs.as_str(), wish) {

@@ -1,6 +1,6 @@
 //! What may be done with a volume: the one place that decides it. Pure: the same facts and the same
 //! wish give the same decision. Read it from top to bottom; it goes from what costs nothing to know
-//! to what costs most; mkfs is the very last arm of [`of_content`].
+//! to what costs most: what is on the device, which is in `content`.
 
 use super::content::of_content;
 use super::decision::{Decision, Level, Purpose, Wish};
@@ -78,16 +78,20 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
             return refuse(Reason::HostMount(host.row.mount_point.clone()));
         }
     }
-    let from = best(&uses.mounts, wish)?;
-    Some(if let Some(reason) = wrong_type(&from.fs_type, wish) {
-        Decision::Refuse(reason)
-    } else if let Some(failure) = uses.failure.filter(|failure| is_harmed(*failure, wish)) {
-        Decision::Refuse(Reason::FilesystemFailed(from.mount_point.clone(), failure))
-    } else if writes_through(from, wish) {
-        Decision::Refuse(Reason::MountedReadOnly(from.mount_point.clone()))
-    } else {
-        Decision::Bind(from.clone())
-    })
+    let first = &uses.mounts.first()?.row;
+    if let Some(reason) = wrong_type(&first.fs_type, wish) {
+        return refuse(reason);
+    }
+    let from = best(&uses.mounts, wish);
+    let shown = from.unwrap_or(first);
+    let at = || shown.mount_point.clone();
+    if let Some(failure) = uses.failure.filter(|failure| is_harmed(*failure, wish)) {
+        return refuse(Reason::FilesystemFailed(at(), failure));
+    }
+    if writes_through(shown, wish) {
+        return refuse(Reason::MountedReadOnly(at()));
+    }
+    from.cloned().map(Decision::Bind)
 }
 
 /// What is mounted where it is wanted stays, if it can be what was asked for.
@@ -204,7 +208,7 @@ pub fn of_locks(locks: &Locks, vg: &VgName, is_active: bool) -> Option<Reason> {
 }
 
 /// Who has the device open. None: nobody, or nobody who could be in the way.
-fn of_openers(facts: &Facts, wish: &Wish) -> Option<Decision> {
+pub fn of_openers(facts: &Facts, wish: &Wish) -> Option<Decision> {
     let refuse = |reason| Some(Decision::Refuse(reason));
     let is_mounted = facts
         .uses

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use nix::libc::EIO;
 
-use crate::host::{DeviceNumber, Kernel};
+use crate::host::{DeviceNumber, Kernel, Node};
 use crate::lvm::Target;
-use crate::mount::Row;
+use crate::mount::{KubeletPath, Row};
 use crate::names::{Bytes, LvId, LvUuid};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,10 +75,17 @@ impl Device {
         (&self.id, &self.lv_uuid)
     }
 
-    /// The kernel's own node of it, for tools: while somebody has that open, its number is given to no
-    /// other device. A name may be another volume's the next moment.
-    pub fn node(&self) -> PathBuf {
-        PathBuf::from(format!("/dev/{}", self.kernel_name()))
+    /// Its node for tools. Where /dev is not the kernel's own, that may be missing, and LVM's stands in for
+    /// it.
+    pub fn node(&self, kernel: &Kernel) -> Node {
+        let own = Path::new("/dev").join(self.kernel_name());
+        let name = self.path.clone();
+        let path = if kernel.exists(&own) {
+            own
+        } else {
+            name.clone()
+        };
+        Node { path, name }
     }
 
     fn kernel_name(&self) -> String {
@@ -87,7 +94,13 @@ impl Device {
 
     /// Opens [`Self::node`], and makes sure that it is this device.
     pub fn open(&self, kernel: &Kernel, exclusive: bool) -> io::Result<File> {
-        kernel.open_device(&self.node(), self.number, exclusive)
+        kernel.open_device(&self.node(kernel).path, self.number, exclusive)
+    }
+
+    /// The same, not exclusively: until it is closed its number is given to no other device.
+    pub fn pin(&self, kernel: &Kernel) -> Result<File> {
+        let pin = self.open(kernel, false);
+        pin.with_context(|| format!("opening {}, device {}", self.path.display(), self.number))
     }
 
     /// How many sectors were written to it or discarded since it was activated. Source: Linux'
@@ -151,7 +164,9 @@ impl Device {
     /// What the kernel did when it met an error in its filesystem, which is mounted so. Nothing is
     /// read from a disk, so that one that hangs holds up nobody.
     pub fn failure(&self, kernel: &Kernel, mounts: &[&Row]) -> Option<Failure> {
-        let first = mounts.first()?;
+        // kubelet's own directories have no server that could keep the answer.
+        let is_kubelets = |row: &&&Row| KubeletPath::of(&row.mount_point) != KubeletPath::Other;
+        let first = mounts.iter().find(is_kubelets).or(mounts.first())?;
         let is_made_read_only =
             |row: &&Row| !row.is_mount_read_only() && row.is_filesystem_read_only();
         if mounts.iter().any(is_made_read_only) {

@@ -82,6 +82,18 @@ impl Openers {
     pub fn is_mounted(&self) -> bool {
         self.has_filesystem || !self.elsewhere.is_empty()
     }
+
+    pub fn is_nobody(&self) -> bool {
+        !self.is_mounted() && self.processes.is_empty() && self.loops.is_empty() && self.unseen == 0
+    }
+
+    /// Whether waiting may help: nobody is seen who writes, and what is not seen, or only reads what is
+    /// to be formatted, may look at it for a moment only.
+    pub fn may_end(&self, is_recorded: bool) -> bool {
+        let writes = self.processes.iter().any(|opener| opener.writes);
+        let reads = !self.processes.is_empty() && !is_recorded;
+        !writes && self.loops.is_empty() && (reads || self.unseen > 0)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result};
 use nix::libc::EBUSY;
 
-use super::decide::decide;
+use super::decide::{decide, of_openers};
 use super::decision::{Decision, Level, Wish};
 use super::device::{self, Device};
 use super::doubt::Doubt;
 use super::facts::{Content, Facts, Filesystem, Lvm, Mounted, Openers, Pool, There, Uses};
 use super::in_use;
-use super::openers::{Openings, PATIENCE, is_ours_alone};
+use super::openers::{Openings, PATIENCE};
 use crate::config::Config;
 use crate::fs::{self, Examination, Found, Unreadable};
 use crate::host::{DeviceNumber, Host, Kernel};
@@ -38,6 +38,16 @@ impl Tables {
             swaps: device::swaps(kernel),
             openings: OnceCell::new(),
         })
+    }
+}
+
+impl Tables {
+    fn openings(&self, host: &Host) -> Result<&Openings> {
+        if let Some(openings) = self.openings.get() {
+            return Ok(openings);
+        }
+        let read = Openings::read(host, None)?;
+        Ok(self.openings.get_or_init(|| read))
     }
 }
 
@@ -99,7 +109,7 @@ impl<'a> Look<'a> {
                     Level::Uses => self.facts.uses = self.uses()?,
                     Level::Lvm => self.facts.lvm = Some(self.ask_lvm(wish)),
                     Level::Locks => self.facts.locks = self.locks(),
-                    Level::Openers => self.facts.openers = Some(self.openers()?),
+                    Level::Openers => self.facts.openers = Some(self.openers(0)?),
                     Level::Content => self.facts.content = Some(self.content()),
                 },
                 decision => return Ok(decision),
@@ -234,41 +244,43 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Who has the device open. Whoever only looks at it for a moment is waited for.
-    fn openers(&self) -> Result<Openers> {
+    /// Who has the device open, beside this process, which has it open `own` times. Whoever only looks at
+    /// it for a moment is waited for.
+    fn openers(&self, own: usize) -> Result<Openers> {
         let Some(device) = &self.facts.device else {
             return Ok(Openers::default());
         };
-        let (host, config) = (self.host, self.config);
+        let (host, kernel) = (self.host, self.host.kernel);
+        let see = |openings: &Openings| {
+            openings.of(kernel, self.config, device, self.is_mounted_here(), own)
+        };
+        if let (true, Some(tables)) = (self.by_person, self.tables) {
+            return see(tables.openings(host)?);
+        }
         let is_recorded = |volume: &Volume| volume.record.made.is_some();
         let is_recorded = self.facts.volume().is_some_and(is_recorded);
-        let uses = self.facts.uses.as_ref();
-        let is_mounted = uses.is_some_and(|uses| !uses.mounts.is_empty());
-        let cached = self.tables.map(|tables| &tables.openings);
-        let patience = if self.by_person {
-            Duration::ZERO
-        } else {
-            PATIENCE
-        };
         let started = Instant::now();
+        let mut pause = Duration::from_millis(50);
         loop {
-            let fresh = OnceCell::new();
-            let cell = cached.unwrap_or(&fresh);
-            let openings = if let Some(openings) = cell.get() {
-                openings
-            } else {
-                let read = Openings::read(host)?;
-                cell.get_or_init(|| read)
-            };
-            let openers = openings.of(host.kernel, config, device, is_mounted);
-            let writes = openers.processes.iter().any(|opener| opener.writes);
-            let reads = !openers.processes.is_empty() && !is_recorded;
-            let may_end = !writes && openers.loops.is_empty() && (reads || openers.unseen > 0);
-            let is_late = started.elapsed() >= patience;
-            if !may_end || is_late || host.kernel.pause(Duration::from_millis(50)) {
+            let openers = see(&Openings::read(host, Some(device.number))?)?;
+            let is_late = self.by_person || started.elapsed() >= PATIENCE;
+            if !openers.may_end(is_recorded) || is_late || kernel.pause(pause) {
                 return Ok(openers);
             }
+            pause = pause.saturating_mul(2);
         }
+    }
+
+    /// Looks once more who has the device open, which is held open by this process, but not claimed any
+    /// more: much time has passed since LVM was asked.
+    pub fn openers_now(&mut self, wish: &Wish) -> Result<Option<Decision>> {
+        self.facts.openers = Some(self.openers(1)?);
+        Ok(of_openers(&self.facts, wish))
+    }
+
+    fn is_mounted_here(&self) -> bool {
+        let uses = self.facts.uses.as_ref();
+        uses.is_some_and(|uses| !uses.mounts.is_empty())
     }
 
     fn content(&mut self) -> Content {
@@ -279,24 +291,21 @@ impl<'a> Look<'a> {
         let kernel = self.host.kernel;
         self.facts.read_only = device.is_read_only(kernel);
         self.facts.read_only_disk = device.read_only_disk(kernel);
-        let uses = self.facts.uses.as_ref();
         let openers = self.facts.openers.as_ref();
-        if uses.is_some_and(|uses| !uses.mounts.is_empty())
-            || openers.is_some_and(Openers::is_mounted)
-        {
+        if self.is_mounted_here() || openers.is_some_and(Openers::is_mounted) {
             return self.claimed(&device);
         }
         // Exclusive: neither mounted nor swap nor part of another device, and it stays so.
         let claim = match device.open(kernel, !self.by_person) {
             Ok(file) => Arc::new(file),
             Err(e) if e.raw_os_error() == Some(EBUSY) => {
-                match self.openers() {
+                match self.openers(0) {
                     Ok(openers) => self.facts.openers = Some(openers),
                     Err(error) => return Content::Failed(format!("{error:#}")),
                 }
                 return self.claimed(&device);
             }
-            Err(e) => return Content::Failed(format!("opening {}: {e}", device.node().display())),
+            Err(e) => return Content::Failed(format!("opening {}: {e}", device.path.display())),
         };
         let seen = self.read(&device, &volume, &claim, volume.record.new);
         self.claim = Some(claim);
@@ -304,7 +313,7 @@ impl<'a> Look<'a> {
     }
 
     fn claimed(&self, device: &Device) -> Content {
-        Content::Claimed(match fs::probe(self.host, &device.node()) {
+        Content::Claimed(match fs::probe(self.host, &device.node(self.host.kernel)) {
             Ok(Found::Filesystem { fs, uuid }) => Some((fs, uuid)),
             _ => None,
         })
@@ -321,12 +330,14 @@ impl<'a> Look<'a> {
             return Ok(false);
         };
         device.require_still_there(host.kernel)?;
-        // It also has what somebody wrote into the kernel's cache counted.
+        // Flushed: what somebody wrote into the kernel's cache is counted then.
         let content = self.read(device, volume, claim, true)?;
+        let written = device.written(host.kernel);
         Ok(Some(content) == facts.content
+            && written.is_some()
+            && written == self.written
             && device.suspended(host.kernel).is_none()
-            && device.written(host.kernel) == self.written
-            && is_ours_alone(host, device)?)
+            && self.openers(1)?.is_nobody())
     }
 
     /// What is on a device that nobody else has. `flush`: see [`fs::scan`].
@@ -340,7 +351,7 @@ impl<'a> Look<'a> {
         claim: &Arc<File>,
         flush: bool,
     ) -> Result<Content> {
-        let (host, node) = (self.host, device.node());
+        let (host, node) = (self.host, device.node(self.host.kernel));
         let size = device.size(host.kernel)?;
         let scan = || fs::scan(host, size, volume.created, flush, claim, &device.path);
         if volume.record.made.is_none() {

@@ -1,5 +1,6 @@
 //! Makes a filesystem where [`decide`](super::decide::decide) has said so: the only way to mkfs.
 
+use std::fs::File;
 use std::sync::Arc;
 
 use anyhow::{Context, Error, Result, bail};
@@ -50,21 +51,27 @@ pub fn make(
         device.require_still_there(host.kernel)?;
         retag(host, device.target(), &begun, Some(lock))?;
     }
-    if !seen.is_as_it_was()? {
-        // What is there now is not the half of a mkfs of ours.
-        if !is_begun {
-            take_back()?;
+    let ready = || -> Result<Option<File>> {
+        let is_as_it_was = seen.is_as_it_was()?;
+        // A second descriptor keeps the device from being removed and its number given to another; the
+        // claim must go, because mkfs itself opens the device exclusively.
+        is_as_it_was.then(|| device.pin(host.kernel)).transpose()
+    };
+    let pin = match ready() {
+        Ok(Some(pin)) => pin,
+        // mkfs does not run. What is there now is not the half of one, and must not look like that.
+        other => {
+            let undo = if is_begun { Ok(()) } else { take_back() };
+            return match other {
+                Err(error) => Err(after_undo(error, undo)),
+                Ok(_) => undo.map(|()| None),
+            };
         }
-        return Ok(None);
-    }
-    // A second descriptor keeps the device from being removed and its number given to another;
-    // the first must go, because mkfs itself opens the device exclusively.
-    let pin = device.open(host.kernel, false);
-    let pin = pin.with_context(|| format!("opening {}", device.node().display()))?;
+    };
     seen.claim = None;
 
     let more = config.mkfs_options(device.id.vg(), fs);
-    if let Err(error) = fs::mkfs(host, fs, &device.node(), &more, again, lock) {
+    if let Err(error) = fs::mkfs(host, fs, &device.node(host.kernel), &more, again, lock) {
         let refused = matches!(error, ToolError::Failed { .. } | ToolError::Missing { .. });
         let mut error = Error::from(error);
         if refused && options.size.is_some() {
@@ -92,7 +99,7 @@ pub fn make(
         });
     }
     let made = fs::superblock_of(host, &Arc::new(pin), &device.path)
-        .context("looking at what mkfs has made")?
+        .with_context(|| format!("looking at the {fs} that was made on {}", device.id))?
         .filter(|made| made.family == Family::of(fs) && !made.in_progress)
         .with_context(|| {
             format!(

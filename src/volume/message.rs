@@ -5,7 +5,7 @@ use super::doubt::Doubt;
 use super::facts::Elsewhere;
 use super::reason::Reason;
 use crate::fs::Family;
-use crate::host::holders::Opener;
+use crate::host::holders::name_them;
 use crate::host::own_name;
 use crate::lvm::Holder;
 use crate::names::{Bytes, LvId};
@@ -41,7 +41,7 @@ impl Reason {
             Self::Open(processes) => format!(
                 "{id} is open in {}, so no pod can have it: what two write at once destroys each \
                  other. End that, or name another volume",
-                all(processes)
+                name_them(processes)
             ),
             Self::OpenUnseen => format!(
                 "{id} is open, and nothing that can be seen from here has it open: a storage target \
@@ -272,7 +272,7 @@ impl Reason {
             ),
             Self::BeingRead(processes) => format!(
                 "{id} holds no filesystem, and is open in {}: it is formatted when they have closed it",
-                all(processes)
+                name_them(processes)
             ),
             Self::BlankReadOnlyVolume(fs) => format!(
                 "{id} holds no filesystem and is a read-only logical volume; to have {fs} made on \
@@ -281,12 +281,6 @@ impl Reason {
             Self::Doubts(doubts) => Doubt::message(id, doubts, &me),
         }
     }
-}
-
-/// Several for a message, cut after the fifth.
-fn all(processes: &[Opener]) -> String {
-    let names: Vec<String> = processes.iter().take(5).map(ToString::to_string).collect();
-    names.join(", ")
 }
 
 fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {

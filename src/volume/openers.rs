@@ -19,22 +19,36 @@ pub const PATIENCE: Duration = Duration::from_secs(3);
 /// The device-mapper devices and who has them open, read once for one volume or for many.
 pub struct Openings {
     /// How often each is open. Source: dmsetup(8), `-o open`.
-    counts: Vec<(DeviceNumber, u32)>,
+    counts: Vec<(DeviceNumber, usize)>,
     files: Vec<(DeviceNumber, Opener)>,
     loops: Vec<(String, DeviceNumber)>,
 }
 
 impl Openings {
-    pub fn read(host: &Host) -> Result<Self> {
+    /// Of one device, or of all.
+    pub fn read(host: &Host, of: Option<DeviceNumber>) -> Result<Self> {
         Ok(Self {
-            counts: counts(host)?,
+            counts: counts(host, of)?,
             files: holders::of_devices(host.kernel),
             loops: loops_over_devices(host.kernel),
         })
     }
 
-    /// Who has this one open. `mounted`: it is, in this mount namespace.
-    pub fn of(&self, kernel: &Kernel, config: &Config, device: &Device, mounted: bool) -> Openers {
+    /// Who has this one open, beside this process, which has it open `own` times. `mounted`: it is, in
+    /// this mount namespace.
+    pub fn of(
+        &self,
+        kernel: &Kernel,
+        config: &Config,
+        device: &Device,
+        mounted: bool,
+        own: usize,
+    ) -> Result<Openers> {
+        let count = self
+            .counts
+            .iter()
+            .find(|(number, _)| *number == device.number);
+        let (_, count) = count.with_context(|| format!("dmsetup does not list {}", device.id))?;
         let files = self
             .files
             .iter()
@@ -49,37 +63,35 @@ impl Openings {
         let has_filesystem = device.has_filesystem(kernel);
         // However many mounts it has, the kernel opens it once for all of them.
         let is_mounted = mounted || has_filesystem || !elsewhere.is_empty();
-        let seen = [processes.len(), loops.len(), usize::from(is_mounted)];
-        let unseen = count_of(&self.counts, device).saturating_sub(seen.iter().sum());
+        let seen = [processes.len(), loops.len(), usize::from(is_mounted), own];
+        let unseen = count.saturating_sub(seen.iter().sum());
         // Who writes first: it is what a message names.
         processes.sort_by_key(|opener| (!opener.writes, opener.pid));
         processes.dedup_by_key(|opener| opener.pid);
-        Openers {
+        Ok(Openers {
             processes,
             loops,
             elsewhere,
             has_filesystem,
             unseen,
-        }
+        })
     }
 }
 
-/// Whether nobody has the device open but this process, which has it open once.
-pub fn is_ours_alone(host: &Host, device: &Device) -> Result<bool> {
-    Ok(count_of(&counts(host)?, device) == 1)
-}
-
-fn count_of(counts: &[(DeviceNumber, u32)], device: &Device) -> usize {
-    let its = counts.iter().find(|(number, _)| *number == device.number);
-    its.map_or(0, |(_, count)| {
-        usize::try_from(*count).unwrap_or(usize::MAX)
-    })
-}
-
-fn counts(host: &Host) -> Result<Vec<(DeviceNumber, u32)>> {
-    let command = Command::reads("dmsetup", host.limits.query)
+fn counts(host: &Host, of: Option<DeviceNumber>) -> Result<Vec<(DeviceNumber, usize)>> {
+    let mut command = Command::reads("dmsetup", host.limits.query)
         .args(["info", "--columns", "--noheadings", "--separator", ":"])
         .args(["-o", "major,minor,open"]);
+    command = match of {
+        Some(DeviceNumber { major, minor }) => command.args([
+            "--major".to_owned(),
+            major.to_string(),
+            "--minor".to_owned(),
+            minor.to_string(),
+        ]),
+        // One of them may go while it asks for each.
+        None => command.accept(&[0, 1]),
+    };
     let output = host.run(&command);
     let output = output.context("asking device-mapper who has the device open")?;
     let text = String::from_utf8_lossy(&output.stdout);

@@ -202,7 +202,10 @@ fn is_checked(word: &str) -> bool {
     let is_list = word.starts_with("vg_name,");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "+_.-/".contains(c);
     // LVM's own answer, and no option of a volume.
-    let word = word.strip_prefix("lv_uuid=").unwrap_or(word);
+    let uuid = word
+        .strip_prefix("lv_uuid=\"")
+        .and_then(|uuid| uuid.strip_suffix('"'));
+    let word = uuid.unwrap_or(word);
     OWN.split(' ').any(|own| own == word)
         || is_list
         || CONFIGS.contains(&word)
