@@ -1,9 +1,9 @@
 //! One volume as LVM, the kernel, the driver's record and the next mount have it.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::pods::uids_of;
 use super::verdict::{Ask, Verdict};
@@ -25,7 +25,7 @@ pub struct Line {
     pub fs: Option<String>,
     pub fs_bytes: Option<u64>,
     pub fs_used_bytes: Option<u64>,
-    pub health: String,
+    pub health: Health,
     pub data_percent: Option<f64>,
     pub metadata_percent: Option<f64>,
     pub device: Option<String>,
@@ -91,7 +91,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
         fs: fs.or_else(|| record.made.as_ref().map(|made| made.fs.clone())),
         fs_bytes: space.map(|(all, _)| all),
         fs_used_bytes: space.map(|(_, used)| used),
-        health: health(walk, volume, suspended, failed),
+        health: Health::of(walk, volume, suspended, failed),
         data_percent: volume.data_percent,
         metadata_percent: volume.metadata_percent,
         device: device.map(|device| device.path.display().to_string()),
@@ -112,28 +112,78 @@ fn place(row: &Row) -> String {
     format!("{}{read_only}", row.mount_point.display())
 }
 
-/// `ok`, or what is wrong in a word or two.
-fn health(walk: &Walk, volume: &Volume, suspended: bool, failed: bool) -> String {
-    let pool = walk.pool(volume);
-    let record = &volume.record;
-    if !volume.health.is_empty() {
-        volume.health.clone()
-    } else if suspended {
-        "suspended".to_owned()
-    } else if failed {
-        "filesystem errors".to_owned()
-    } else if is_full(walk, volume) {
-        "full".to_owned()
-    } else if pool.is_some_and(|pool| is_full(walk, pool)) {
-        "pool full".to_owned()
-    } else if record.permission.is_some() {
-        "may be formatted".to_owned()
-    } else if record.making.is_some() {
-        "mkfs unfinished".to_owned()
-    } else if walk.is_kept_idle(volume) {
-        "kept from others".to_owned()
-    } else {
-        "ok".to_owned()
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    Ok,
+    /// What LVM says of it.
+    Lvm(String),
+    Suspended,
+    FilesystemErrors,
+    Full,
+    PoolFull,
+    MayBeFormatted,
+    MkfsUnfinished,
+    KeptFromOthers,
+}
+
+impl Health {
+    fn of(walk: &Walk, volume: &Volume, suspended: bool, failed: bool) -> Self {
+        let pool = walk.pool(volume);
+        let record = &volume.record;
+        if !volume.health.is_empty() {
+            Self::Lvm(volume.health.clone())
+        } else if suspended {
+            Self::Suspended
+        } else if failed {
+            Self::FilesystemErrors
+        } else if is_full(walk, volume) {
+            Self::Full
+        } else if pool.is_some_and(|pool| is_full(walk, pool)) {
+            Self::PoolFull
+        } else if record.permission.is_some() {
+            Self::MayBeFormatted
+        } else if record.making.is_some() {
+            Self::MkfsUnfinished
+        } else if walk.is_kept_idle(volume) {
+            Self::KeptFromOthers
+        } else {
+            Self::Ok
+        }
+    }
+
+    /// As it is shown: in red what needs somebody, in yellow what is worth knowing.
+    pub fn colored(&self, text: String) -> String {
+        match self {
+            Self::Ok => text,
+            Self::MayBeFormatted | Self::MkfsUnfinished | Self::KeptFromOthers => yellow(text),
+            Self::Lvm(_)
+            | Self::Suspended
+            | Self::FilesystemErrors
+            | Self::Full
+            | Self::PoolFull => red(text),
+        }
+    }
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ok => "ok",
+            Self::Lvm(health) => health,
+            Self::Suspended => "suspended",
+            Self::FilesystemErrors => "filesystem errors",
+            Self::Full => "full",
+            Self::PoolFull => "pool full",
+            Self::MayBeFormatted => "may be formatted",
+            Self::MkfsUnfinished => "mkfs unfinished",
+            Self::KeptFromOthers => "kept from others",
+        })
+    }
+}
+
+impl Serialize for Health {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }
 
@@ -157,7 +207,7 @@ impl Line {
         } else {
             self.fs.clone()
         };
-        let mut health = self.health.clone();
+        let mut health = self.health.to_string();
         if let Some(metadata) = volume.metadata_percent.filter(|_| volume.is_pool()) {
             let _ = write!(health, ", metadata {metadata:.1} %");
         }
@@ -172,11 +222,7 @@ impl Line {
             or_none(fs),
             or_none(next),
             self.users(walk, volume),
-            match &*self.health {
-                "ok" => health,
-                "may be formatted" | "mkfs unfinished" | "kept from others" => yellow(health),
-                _ => red(health),
-            },
+            self.health.colored(health),
         ];
         if wide {
             let list = |items: &[String]| or_none((!items.is_empty()).then(|| items.join(" ")));

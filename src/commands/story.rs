@@ -103,10 +103,7 @@ fn tree(walk: &Walk, volume: &Volume, story: &Story, facts: Option<&Facts>) -> S
         _ if line.active => "active".to_owned(),
         _ => "not active".to_owned(),
     };
-    let mut health = line.health.clone();
-    if health != "ok" {
-        health = red(health);
-    }
+    let health = line.health.colored(line.health.to_string());
     levels.push(format!(
         "{}: {}, {}{}, {health}, {at}",
         bold(format_args!("volume {}", volume.id)),
