@@ -6,6 +6,7 @@ mod decide;
 mod device;
 pub mod lock;
 mod look;
+mod wish;
 
 pub use act::{Job, bring_up, ensure_not_suspended, give_up, release, release_named};
 pub use decide::{
@@ -13,4 +14,4 @@ pub use decide::{
     Wish, of_locks,
 };
 pub use device::Device;
-pub use look::{Tables, require_same, volume_of};
+pub use look::{Look, Tables, require_same, volume_of};

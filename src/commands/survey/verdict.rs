@@ -9,10 +9,9 @@ use crate::config::Config;
 use crate::host::{Host, Lock};
 use crate::lvm::{self, Group, Volume, twins};
 use crate::names::{FsType, LvId};
-use crate::options::Options;
 use crate::volume::{
-    Content, Decision, Device, Elsewhere, Facts, Grow, Job, Level, Lvm, Pool, Purpose, Reason,
-    Tables, Wish, lock,
+    Content, Decision, Device, Elsewhere, Facts, Grow, Level, Look, Lvm, Pool, Reason, Tables,
+    Wish, lock,
 };
 
 /// How long sanlock is asked which node has a volume: its disk may hang.
@@ -54,17 +53,12 @@ impl Seen {
 
 /// Looks at a volume as the next mount does, under its lock, and changes nothing.
 pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
-    let options = Options::of(id.clone(), ask.fs, ask.read_only);
-    let job = Job::new(host, config, &options);
-    let wish = Wish {
-        purpose: Purpose::Filesystem,
-        ..job.wish(None)
-    };
+    let wish = Wish::of_person(config, id, ask.fs, ask.read_only);
     let device = match ask.device {
         Some(device) => Ok(Some(device.clone())),
         None => Device::find(host.kernel, id),
     };
-    let mut seen = job.look_at(device, None);
+    let mut seen = Look::at(host, config, id, device, None);
     seen.tables = ask.tables;
     seen.by_person = true;
     let lock = match &seen.facts.device {

@@ -8,10 +8,9 @@ use anyhow::{Result, bail};
 use crate::config::Config;
 use crate::host::{Host, Kernel, Lock};
 use crate::lvm::{self, Found, Tags, Volume};
-use crate::mount::is_kubelets;
-use crate::names::{Bytes, FsType};
+use crate::names::Bytes;
 use crate::options::Options;
-use crate::volume::decide::{Create, Decision, Purpose, Reason, Refusal, Wish};
+use crate::volume::decide::{Decision, Reason, Refusal, Wish};
 use crate::volume::device::Device;
 use crate::volume::lock;
 use crate::volume::look::{Look, is_in_kernel};
@@ -33,55 +32,18 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// What the call wants, with what the config says of it. Without `dir`, the device alone.
     pub fn wish(&self, dir: Option<&Path>) -> Wish {
-        let Options { id, size, .. } = self.options;
-        let policy = self.config.policy(id.vg());
-        let create = match &policy {
-            Ok(Some(policy)) => Create {
-                allowed: policy.create,
-                size: *size,
-                largest: policy.max_size,
-                reserve: policy.reserve,
-                pool: policy.thin_pool.clone(),
-                asked_pool: self.options.thin_pool.clone(),
-            },
-            _ => Create {
-                size: *size,
-                ..Create::default()
-            },
-        };
-        Wish {
-            purpose: dir.map_or(Purpose::Device, |_| Purpose::Filesystem),
-            fs: self.options.fs,
-            default_fs: self.config.default_fs,
-            read_only: self.options.read_only,
-            subvolume: self.names_subvolume(),
-            by_hand: dir.is_some_and(|dir| !is_kubelets(dir, &self.config.kubelet_dirs)),
-            not_allowed: policy.err().map(|error| format!("{error:#}")),
-            pool_limit: self.config.thin_pool_limit,
-            create,
-        }
-    }
-
-    fn names_subvolume(&self) -> bool {
-        let of_node = self
-            .config
-            .mount_options(self.options.id.vg(), FsType::Btrfs);
-        let options = of_node.and(&self.options.mount_options).joined();
-        options.is_some_and(|all| all.split(',').any(|option| option.starts_with("subvol")))
+        Wish::of_call(self.config, self.options, dir)
     }
 
     /// A look at the volume, for a call that names `dir`.
     pub fn look(&self, dir: Option<&'a Path>) -> Look<'a> {
-        self.look_at(Device::find(self.host.kernel, &self.options.id), dir)
-    }
-
-    /// The same where the kernel was asked for the device before.
-    pub fn look_at(&self, device: Result<Option<Device>>, dir: Option<&'a Path>) -> Look<'a> {
-        let name = self.options.volume_name.as_deref();
-        let call = dir.map(|dir| (dir, name));
-        Look::at(self.host, self.config, &self.options.id, device, call)
+        let Options {
+            id, volume_name, ..
+        } = self.options;
+        let device = Device::find(self.host.kernel, id);
+        let call = dir.map(|dir| (dir, volume_name.as_deref()));
+        Look::at(self.host, self.config, id, device, call)
     }
 
     /// The device of the volume, made active if it is not, and created if the config allows that.

@@ -244,8 +244,8 @@ impl Reason {
             Self::NewNotBlank(what) => format!(
                 "{id} holds {what}, but it is new and the driver has not formatted it: lvcreate was \
                  cut short before it wiped what a removed volume left, or somebody put that there. \
-                 Run `lvremove {id}`, and it is made again; or keep a filesystem with `{me} adopt \
-                 {id}`"
+                 Keep a filesystem with `{me} adopt {id}`; or, if nothing of it is needed, run `lvremove \
+                 {id}`, and it is made again"
             ),
             Self::Swapped { held, holds } => format!(
                 "{id} should hold {held} by its tag, but holds {holds}: its content was replaced, \
