@@ -54,9 +54,8 @@ fn a_volume_that_a_process_may_write_to_is_no_pods() {
     for (fs, size) in FILESYSTEMS {
         let group = Group::new(&format!("written{fs}"));
         // What is to be made makes no difference.
-        let contents = CONTENTS
-            .iter()
-            .filter(|content| fs == "ext4" || **content != "blank");
+        let contents = CONTENTS.into_iter();
+        let contents = contents.filter(|content| fs == "ext4" || *content != "blank");
         for content in contents {
             println!("{fs}, {content}");
             let volume = holding(&node, &group, content, size, fs, content);
@@ -81,9 +80,8 @@ fn a_process_that_only_reads_keeps_nobody_but_mkfs_from_a_volume() {
     for (fs, size) in FILESYSTEMS {
         let group = Group::new(&format!("read{fs}"));
         // What is to be made makes no difference.
-        let contents = CONTENTS
-            .iter()
-            .filter(|content| fs == "ext4" || **content != "blank");
+        let contents = CONTENTS.into_iter();
+        let contents = contents.filter(|content| fs == "ext4" || *content != "blank");
         for content in contents {
             println!("{fs}, {content}");
             let volume = holding(&node, &group, content, size, fs, content);
