@@ -27,8 +27,9 @@ pub fn help(words: &[OsString], program: &str) -> Option<String> {
         };
         format!(
             "A call-out of kubelet: answers with one JSON document.\n\n\
-             Usage: {program} {name} {usage} [--verbose]\n{example}\n\
-             --verbose tells each step, its command and its time on standard error.\n"
+             Usage: {program} {} [--verbose]\n{example}\n\
+             --verbose tells each step, its command and its time on standard error.\n",
+            format!("{name} {usage}").trim_end()
         )
     })
 }

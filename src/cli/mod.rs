@@ -30,15 +30,20 @@ pub fn main(args: &[OsString]) -> Printed {
     let words = args.get(1..).unwrap_or_default();
     match words.first() {
         Some(first) if calls::named(first).is_some() => {
-            // kubelet reads a document; a person has asked for help, or mistyped something.
-            match by_hand::help(words, &program(args)) {
-                Some(help) if std::io::stdout().is_terminal() => Printed::text(help),
-                _ => call_out(args, words),
-            }
+            // kubelet never says --help.
+            let help = by_hand::help(words, &program(args));
+            help.map_or_else(|| call_out(args, words), Printed::text)
+        }
+        Some(first) if first == "help" && words.get(1).is_some_and(is_call_out) => {
+            let words = [words.get(1).cloned().unwrap_or_default(), "--help".into()];
+            Printed::text(by_hand::help(&words, &program(args)).unwrap_or_default())
         }
         Some(first) if is_for_people(first) => people(args),
-        _ => child::run(words).unwrap_or_else(|| {
-            if std::io::stdout().is_terminal() {
+        word => child::run(words).unwrap_or_else(|| {
+            // kubelet may make a call-out that is not known yet, and reads a document; but none is called
+            // nearly as a command for people is.
+            if std::io::stdout().is_terminal() || word.is_some_and(|word| is_nearly_a_command(word))
+            {
                 mistyped(args, words.first())
             } else {
                 call_out(args, words)
@@ -51,6 +56,16 @@ fn is_for_people(word: &OsStr) -> bool {
     let flags = ["-h", "--help", "-V", "--version", "help"];
     flags.iter().any(|flag| word == *flag)
         || commands_for_people().iter().any(|name| word == &**name)
+}
+
+fn is_call_out(word: &OsString) -> bool {
+    calls::named(word).is_some()
+}
+
+fn is_nearly_a_command(word: &OsStr) -> bool {
+    let names = commands_for_people();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    nearest(&word.to_string_lossy(), &names).is_some()
 }
 
 fn commands_for_people() -> Vec<String> {

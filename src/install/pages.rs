@@ -16,7 +16,10 @@ const READABLE: u32 = 0o644;
 pub fn completions(shell: Shell, mut command: clap::Command) -> String {
     let mut text = Vec::new();
     generate(shell, &mut command, NAME, &mut text);
-    String::from_utf8_lossy(&text).into_owned()
+    let text = String::from_utf8_lossy(&text);
+    // clap_complete 4.6 writes the hyphen of the name in two ways, and bash then completes no option of a
+    // subcommand.
+    text.replace("flexvolume__subcmd__lvm", "flexvolume__lvm")
 }
 
 /// Writes a page for the driver and for each command into `dir`, and returns their paths.
