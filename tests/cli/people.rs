@@ -148,10 +148,10 @@ fn completions_and_man_pages_are_made_of_the_commands() {
             [[ $(complete -p flexvolume-lvm) =~ -F\\ ([^ ]+) ]]
             ${{BASH_REMATCH[1]}} flexvolume-lvm '{last}' ''; echo \"${{COMPREPLY[*]}}\""
         );
-        let bash = std::process::Command::new("bash")
+        let bash = assert_cmd::Command::new("bash")
             .args(["-c", &line])
             .output();
-        let said = String::from_utf8(bash.unwrap().stdout).unwrap();
+        let said = text(&bash.unwrap().stdout);
         assert_eq!(said.trim(), want, "{words}");
     }
     let dir = machine.path("man");
