@@ -68,8 +68,9 @@ struct Place {
 pub fn run(host: &Host, config: &Loaded, asked: &Log) -> Result<Printed> {
     let config = config.or_default();
     let about = asked.about.as_deref().map(plain_name);
+    let oldest = asked.since.map_or(0, before);
     let mut place = Place::default();
-    let mut calls = read(host, config, asked.since, &mut place)?;
+    let mut calls = read(host, config, oldest, &mut place)?;
     let wanted = |call: &Call| {
         (call.failed || !asked.failed) && about.as_ref().is_none_or(|about| call.is_about(about))
     };
@@ -90,21 +91,21 @@ pub fn run(host: &Host, config: &Loaded, asked: &Log) -> Result<Printed> {
             return Ok(Printed::default());
         }
         first = false;
-        calls = read(host, config, None, &mut place)?;
+        calls = read(host, config, oldest, &mut place)?;
         calls.retain(wanted);
     }
 }
 
 /// The last calls about a volume, or whatever else goes by the name.
 pub fn last(host: &Host, config: &Config, about: &str, number: usize) -> Result<Vec<Call>> {
-    let mut calls = read(host, config, None, &mut Place::default())?;
+    let mut calls = read(host, config, 0, &mut Place::default())?;
     calls.retain(|call| call.is_about(about));
     calls.drain(..calls.len().saturating_sub(number));
     Ok(calls)
 }
 
 pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>> {
-    read(host, config, Some(since), &mut Place::default())
+    read(host, config, before(since), &mut Place::default())
 }
 
 /// Calls in columns; below one that failed, why.
@@ -153,16 +154,14 @@ fn plain_name(word: &str) -> String {
     LvId::from_device(word).map_or_else(|| word.to_owned(), |id| id.to_string())
 }
 
-fn read(
-    host: &Host,
-    config: &Config,
-    since: Option<Duration>,
-    place: &mut Place,
-) -> Result<Vec<Call>> {
-    let oldest = since.map_or(0, |since| {
-        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        now.saturating_sub(since).as_secs()
-    });
+/// The time so long ago, in seconds since the epoch.
+fn before(ago: Duration) -> u64 {
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    now.saturating_sub(ago).as_secs()
+}
+
+/// The calls since `oldest`, in seconds since the epoch; from where the reading before this one ended.
+fn read(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> Result<Vec<Call>> {
     let mut calls = match &config.log {
         LogTarget::None => bail!(
             "nothing is logged: {} says log = \"none\"; \"syslog\" would",
@@ -176,14 +175,18 @@ fn read(
 }
 
 fn of_journal(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> Result<Vec<Call>> {
-    let cursor = place.cursor.iter();
+    // journalctl takes one of the two, and with --since the oldest entries before the newest.
+    let from = match &place.cursor {
+        Some(cursor) => Some(format!("--after-cursor={cursor}")),
+        None if oldest > 0 => Some(format!("--since=@{oldest}")),
+        None => None,
+    };
     let command = Command::reads("journalctl", config.limits.query)
         .args(["--output=json", "--output-fields=MESSAGE", "--quiet"])
         // Anybody may write an entry of that name, and an advice there is followed by root.
         .args(["--no-pager", "--identifier=flexvolume-lvm", "_UID=0"])
         .args([MOST_LINES])
-        .args([format!("--since=@{oldest}")])
-        .args(cursor.map(|at| format!("--after-cursor={at}")));
+        .args(from);
     let output = host.run(&command).context(
         "asking the journal (where none is kept, set `log` in config.toml to a file; what went \
          to syslog is where its daemon writes, such as /var/log/syslog)",

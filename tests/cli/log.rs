@@ -1,5 +1,6 @@
-//! The one line that each call leaves in the log.
+//! The one line that each call leaves in the log, and how people read it.
 
+use crate::support::eventually;
 use crate::{DEVICE, JSON, Machine};
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -50,4 +51,70 @@ fn a_call_names_its_volume_and_pod_though_it_is_refused() {
     for (name, line, first, then) in cases {
         assert!(line.contains(&format!("{first}{then}")), "{name}: {line}");
     }
+}
+
+/// Shell: journalctl, whose entries are lines of `$TOP/journal` with their cursors before them.
+const JOURNALCTL: &str = r#"after= since=
+for word; do
+    case $word in
+        --after-cursor=*) after=${word#*=} ;;
+        --since=@*) since=${word#*@} ;;
+    esac
+done
+if [ -n "$after" ] && [ -n "$since" ]; then
+    echo 'Please specify only one of --since=, --cursor=, and --after-cursor=.' >&2
+    exit 1
+fi
+shown=${after:+no}
+while read -r cursor seconds message; do
+    if [ -z "$shown" ] && [ "$seconds" -ge "${since:-0}" ]; then
+        printf '{"__CURSOR":"%s","__REALTIME_TIMESTAMP":"%s000000","MESSAGE":"%s"}\n' \
+            "$cursor" "$seconds" "$message"
+    fi
+    [ "$cursor" != "$after" ] || shown=
+done < $TOP/journal"#;
+
+#[test]
+fn the_journal_is_followed() {
+    let machine = Machine::new();
+    let config = format!("tool_dirs = ['{}']\n", machine.path("tools").display());
+    fs::write(machine.path("config.toml"), config).unwrap();
+    machine.tool("journalctl", JOURNALCTL);
+    let journal = machine.path("journal");
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let entry = |number: u64, age: u64, call: &str| {
+        let entry = format!("at-{number} {} call={call} outcome=ok\n", now - age);
+        let mut file = fs::File::options()
+            .append(true)
+            .create(true)
+            .open(&journal)
+            .unwrap();
+        std::io::Write::write_all(&mut file, entry.as_bytes()).unwrap();
+    };
+    let follow = |name: &str, args: &[&str]| {
+        let printed = machine.path(name);
+        let mut following = machine.under(&[], &[&["log", "-f"], args].concat());
+        following.stdout(fs::File::create(&printed).unwrap());
+        let seen = move || fs::read_to_string(&printed).unwrap();
+        (following.spawn().unwrap(), seen)
+    };
+    entry(1, 7200, "init");
+    let (mut all, seen_by_all) = follow("all", &[]);
+    let (mut late, seen_by_late) = follow("late", &["--since", "1h"]);
+    eventually("the first call", || seen_by_all().contains(" init "));
+    eventually("the titles", || seen_by_late().contains("TIME"));
+    for (number, call) in [(2, "mount"), (3, "unmount")] {
+        entry(number, 0, call);
+        let call = format!(" {call} ");
+        eventually(&call, || {
+            seen_by_all().contains(&call) && seen_by_late().contains(&call)
+        });
+    }
+    for following in [&mut all, &mut late] {
+        let pid = nix::unistd::Pid::from_raw(following.id().try_into().unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+        assert!(following.wait().unwrap().success());
+    }
+    assert_eq!(seen_by_all().lines().count(), 4, "{}", seen_by_all());
+    assert_eq!(seen_by_late().lines().count(), 3, "{}", seen_by_late());
 }

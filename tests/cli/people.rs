@@ -15,7 +15,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// What is printed, on both outputs, and the exit code.
-fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
+pub fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
     let Output {
         stdout,
         stderr,
@@ -25,7 +25,7 @@ fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
 }
 
 /// These words are printed, and the exit code is this.
-fn prints(machine: &Machine, args: &[&str], words: &str, code: i32) {
+pub fn prints(machine: &Machine, args: &[&str], words: &str, code: i32) {
     let (said, is) = says(machine, args);
     assert!(said.contains(words) && is == code, "{args:?}: {is} {said}");
 }
