@@ -1,6 +1,8 @@
 //! The one line that each call leaves in the log, and how people read it.
 
+use crate::people::{prints, says};
 use crate::support::eventually;
+use crate::support::machine::LVS_ROW;
 use crate::{DEVICE, JSON, Machine};
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -53,10 +55,67 @@ fn a_call_names_its_volume_and_pod_though_it_is_refused() {
     }
 }
 
+#[test]
+fn a_name_is_one_that_status_takes_and_one_that_is_nowhere_is_said_to_be_that() {
+    let machine = Machine::new();
+    let of_pod = JSON.replacen(
+        '{',
+        r#"{"kubernetes.io/pod.namespace":"shop","kubernetes.io/pod.name":"web-0","#,
+        1,
+    );
+    machine.refuses(&["mount", "/mnt/x", &of_pod], &["lvs"]);
+    // The log knows more than LVM, which is not even here.
+    let known = [
+        "nosuch-vg/data-1",
+        DEVICE,
+        "nosuch-vg",
+        "data-1",
+        "shop/web-0",
+        "data",
+    ];
+    for name in known {
+        prints(&machine, &["log", name], " nosuch-vg/data-1 ", 0);
+    }
+    prints(&machine, &["log", "typo"], "lvs is not installed", 1);
+    let vg = r#"{"vg_name":"vg","vg_size":"64","vg_free":"8","vg_missing_pv_count":"0"}"#;
+    machine.tool("lvs", &format!("{LVS_ROW} vg idle"));
+    machine.tool("vgs", &format!("echo '{{\"report\":[{{\"vg\":[{vg}]}}]}}'"));
+    for name in ["vg", "vg/idle", "idle", "/dev/mapper/vg-idle"] {
+        prints(&machine, &["log", name], "no such call is in the log", 0);
+    }
+    for (name, words) in [
+        ("typo", "\"typo\" is not on this node"),
+        ("vg/none", "there is no logical volume vg/none"),
+        ("/nonexistent/x", "/nonexistent/x"),
+    ] {
+        let (said, code) = says(&machine, &["log", name]);
+        let first = format!("no call about {name} is in the log: ");
+        assert!(
+            said.starts_with(&first) && said.contains(words) && code == 1,
+            "{code} {said}"
+        );
+    }
+    // It is known, and was not called since.
+    fs::write(
+        machine.path("log"),
+        "2023-11-14T22:13:20Z call=mount volume=gone/x outcome=ok\n",
+    )
+    .unwrap();
+    let since = |when| says(&machine, &["log", "--since", when, "gone"]);
+    assert!(since("2023-11-14").0.contains(" gone/x "));
+    assert!(since("2023-11-14 22:13").0.contains(" gone/x "));
+    for when in ["2023-11-14 22:14", "yesterday", "today"] {
+        let none = ("no such call is in the log\n".to_owned(), 0);
+        assert_eq!(since(when), none, "{when}");
+    }
+    prints(&machine, &["log", "--since", "noon"], "2026-11-21 10:00", 2);
+}
+
 /// Shell: journalctl, whose entries are lines of `$TOP/journal` with their cursors before them.
-const JOURNALCTL: &str = r#"after= since=
+const JOURNALCTL: &str = r#"after= since= order=cat
 for word; do
     case $word in
+        --reverse) order=tac ;;
         --after-cursor=*) after=${word#*=} ;;
         --since=@*) since=${word#*@} ;;
     esac
@@ -72,7 +131,7 @@ while read -r cursor seconds message; do
             "$cursor" "$seconds" "$message"
     fi
     [ "$cursor" != "$after" ] || shown=
-done < $TOP/journal"#;
+done < $TOP/journal | $order"#;
 
 #[test]
 fn the_journal_is_followed() {
