@@ -15,7 +15,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// What is printed, on both outputs, and the exit code.
-fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
+pub fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
     let Output {
         stdout,
         stderr,
@@ -25,7 +25,7 @@ fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
 }
 
 /// These words are printed, and the exit code is this.
-fn prints(machine: &Machine, args: &[&str], words: &str, code: i32) {
+pub fn prints(machine: &Machine, args: &[&str], words: &str, code: i32) {
     let (said, is) = says(machine, args);
     assert!(said.contains(words) && is == code, "{args:?}: {is} {said}");
 }
@@ -344,9 +344,10 @@ fn the_journal_is_asked_for_this_drivers_lines_alone() {
     };
     let failed =
         r#"call=mount volume=vg/x pod=shop/web-0 took=5ms outcome=failed message="no \"x\"""#;
-    let lines = entry(1_700_000_000, "call=init took=1ms outcome=ok")
+    // The newest one first.
+    let lines = "{\"MESSAGE\":[1,2]}\n".to_owned()
         + &entry(1_700_000_060, failed)
-        + "{\"MESSAGE\":[1,2]}\n";
+        + &entry(1_700_000_000, "call=init took=1ms outcome=ok");
     fs::write(machine.path("journal"), lines).unwrap();
     machine.tool(
         "journalctl",
@@ -365,7 +366,7 @@ fn the_journal_is_asked_for_this_drivers_lines_alone() {
     assert_eq!((rows[2], rows.len(), code), ("    no \"x\"", 3, 0), "{log}");
     let asked = fs::read_to_string(machine.path("asked")).unwrap();
     // Of root alone: anybody may write under that name.
-    for word in ["--identifier=flexvolume-lvm", "_UID=0"] {
+    for word in ["--identifier=flexvolume-lvm", "_UID=0", "--reverse"] {
         assert!(asked.contains(word), "{asked}");
     }
     let (json, _) = says(&machine, &["log", "--failed", "--json"]);

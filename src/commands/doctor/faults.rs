@@ -42,6 +42,21 @@ fn look_at_disks(checks: &mut Checks, walk: &Walk) {
                 .run(format!(
                     "pvs -o pv_name,dev_size,pv_size {path}; lvs -a -o +devices {vg}"
                 )),
+            Fault::Missing => checks
+                .failed("missing-disks", "a disk is missing")
+                .why("volumes on it cannot be activated, unless they are RAID or mirrored")
+                .run(format!(
+                    "pvs -o pv_name,vg_name,pv_uuid,pv_missing; lsblk; dmesg; and bring it back. If it is \
+                     lost: lvs -a -o +devices {vg}; lvconvert --repair for each RAID volume; lvremove the \
+                     others, to restore them from a backup; and then vgreduce --removemissing {vg}"
+                )),
+            Fault::Returned => checks
+                .failed(
+                    "missing-disks",
+                    format!("{path} is back, and LVM still takes it for missing"),
+                )
+                .why("the group was changed without it")
+                .run(format!("vgextend --restoremissing {vg} {path}")),
         };
         finding.on(&vg);
     }
