@@ -4,6 +4,7 @@ pub mod check;
 pub mod doctor;
 pub mod log;
 pub mod metrics;
+mod moment;
 pub mod operator;
 pub mod status;
 mod survey;
