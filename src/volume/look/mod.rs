@@ -342,12 +342,20 @@ impl<'a> Look<'a> {
         let mut found = fs::probe(host, &node)?;
         if found == Found::Nothing {
             let seen = scan()?;
-            if seen.unreadable.is_some() || seen.is_zero {
+            if seen.is_zero && seen.unreadable.is_none() {
                 return Ok(unnamed(seen));
             }
             // A failing disk fails now and then. By now all was read, and lies in the kernel's cache.
-            found = fs::probe(host, &node)?;
-            if found == Found::Nothing && !fs::has_several(host, &node)? {
+            found = match seen.unreadable {
+                None => fs::probe(host, &node)?,
+                // One page that only the probe of another kind reads keeps blkid from naming anything.
+                Some(_) if seen.signature.is_none() => fs::probe_filesystems(host, &node)?,
+                Some(_) => Found::Nothing,
+            };
+            let is_whole = matches!(found, Found::Filesystem { .. });
+            if (seen.unreadable.is_some() && !is_whole)
+                || (found == Found::Nothing && !fs::has_several(host, &node)?)
+            {
                 return Ok(unnamed(seen));
             }
         }
