@@ -40,7 +40,7 @@ pub fn bring_up(job: &Job, dir: &Path, handed: &str) -> Result<Option<String>> {
     let made = dir.ancestors().take_while(|dir| !kernel.exists(dir));
     let made: Vec<&Path> = made.collect();
     make_dirs(kernel, dir)?;
-    under_lock(job, dir, &lock).inspect_err(|_| {
+    under_lock(job, dir, &device, &lock).inspect_err(|_| {
         for dir in made {
             // It may hold something by now.
             let _ = kernel.remove_dir(dir);
@@ -53,7 +53,7 @@ const LONG: Duration = Duration::from_secs(2);
 
 /// Looks, decides and does one thing, until the volume is at `dir`. What was waited for is followed by
 /// another look, here and nowhere else.
-fn under_lock(job: &Job, dir: &Path, lock: &Lock) -> Result<Option<String>> {
+fn under_lock(job: &Job, dir: &Path, locked: &Device, lock: &Lock) -> Result<Option<String>> {
     const TRIES: usize = 8;
     let (host, id) = (job.host, &job.options.id);
     let wish = job.wish(Some(dir));
@@ -75,6 +75,10 @@ fn under_lock(job: &Job, dir: &Path, lock: &Lock) -> Result<Option<String>> {
         let Some(device) = seen.facts.device.clone() else {
             bail!("{id} was deactivated just now; the call may be repeated");
         };
+        if device.lv_uuid != locked.lv_uuid {
+            // Its name is another volume's by now, of which nobody holds the lock.
+            bail!("{id} was replaced by another volume just now; the call may be repeated");
+        }
         let began = Instant::now();
         let how = match decision {
             Decision::Keep { read_only } => return keep(job, &seen, dir, read_only),
