@@ -52,8 +52,7 @@ pub fn bring_up(job: &Job, dir: &Path, handed: &str) -> Result<Option<String>> {
 const LONG: Duration = Duration::from_secs(2);
 
 /// Looks, decides and does one thing, until the volume is at `dir`. `lock` is that of the volume `of`
-/// which `dir` is to have. What was waited for is followed by
-/// another look, here and nowhere else.
+/// which `dir` is to have. What was waited for is followed by another look, here and nowhere else.
 fn under_lock(job: &Job, dir: &Path, of: &Device, lock: &Lock) -> Result<Option<String>> {
     const TRIES: usize = 8;
     let (host, id) = (job.host, &job.options.id);
