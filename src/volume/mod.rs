@@ -27,4 +27,5 @@ pub use doubt::Doubt;
 pub use facts::{Content, Elsewhere, Facts, Lvm, Pool};
 pub use in_use::require_same;
 pub use look::Tables;
+pub use message::extend_pool;
 pub use reason::Reason;
