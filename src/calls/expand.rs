@@ -2,7 +2,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::release::give_up;
 use crate::config::Loaded;
 use crate::fs::grow;
 use crate::host::Host;
@@ -10,7 +9,7 @@ use crate::lvm;
 use crate::names::{Bytes, FsType};
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::volume::{Decision, Job, Purpose, Refusal, Wish, ensure_not_suspended};
+use crate::volume::{Decision, Job, Purpose, Refusal, Wish, ensure_not_suspended, give_up};
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
 /// makes the volume and the filesystem on it at least `size` large, while it is mounted.
@@ -49,9 +48,7 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
         decision = seen.settle(&wish)?;
     }
     // Its number is given to no other device while LVM and the filesystem's tool work.
-    let _pin = device
-        .open(host.kernel, false)
-        .with_context(|| format!("opening {}", device.node().display()))?;
+    let _pin = device.pin(host.kernel)?;
     match (decision, seen.facts.volume()) {
         (Decision::Refuse(reason), _) => return Err(Refusal::of(&device.id, reason).into()),
         (Decision::Extend, Some(volume)) => lvm::extend(host, volume, size)?,
@@ -70,6 +67,10 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
     let Some(row) = writable.min_by_key(|row| row.mount_point != dir) else {
         return later("when it is mounted for writing");
     };
+    // LVM's lock may have been waited for, and the tools of xfs and btrfs go by this path.
+    if host.kernel.mount_id(&row.mount_point).ok() != Some(row.id) {
+        return later("when it is mounted again");
+    }
     let fs = FsType::parse(&row.fs_type)?;
     if fs == FsType::Ext2 {
         return later("before its next mount, because the kernel grows no ext2 that is mounted");
@@ -83,7 +84,7 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
             row.source.display()
         );
     }
-    grow(host, fs, &device.node(), &row.mount_point, &lock)
+    grow(host, fs, &device.node(host.kernel), &row.mount_point, &lock)
         .with_context(|| format!("growing {}", device.id))?;
     Ok(Reply::success())
 }

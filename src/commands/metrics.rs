@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::line::of_volume;
 use super::log;
-use super::walk::Walk;
+use super::status::{Health, of_volume};
+use super::survey::Walk;
 use crate::config::Loaded;
 use crate::host::{Host, files};
 use crate::output::Printed;
@@ -128,7 +128,7 @@ fn add_volumes(metrics: &mut Metrics, walk: &Walk) {
             "volume_healthy",
             "Whether nothing is wrong with the volume.",
             &labels,
-            flag(line.health == "ok"),
+            flag(line.health == Health::Ok),
         );
         metrics.add(
             "volume_size_bytes",

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write as _};
 
 use anyhow::{Context, Result, bail};
 
-use super::verdict::{Ask, Seen, look};
+use super::survey::{Ask, Seen, look};
 use crate::config::{Config, Loaded};
 use crate::fs::{self, Found};
 use crate::host::Host;
@@ -27,7 +27,7 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
         ) => (found.fs, found.uuid.clone()),
         (Decision::Mount(mount), _) => (mount.fs, mount.uuid.clone()),
         // It is mounted: what is there is read beside that.
-        (Decision::Bind(_), _) => match fs::probe(host, &device_of(&seen)?.node())? {
+        (Decision::Bind(_), _) => match fs::probe(host, &device_of(&seen)?.node(host.kernel))? {
             Found::Filesystem { fs, uuid } => (fs, uuid),
             _ => bail!("{id} is mounted, but blkid cannot name what is on it"),
         },

@@ -1,8 +1,6 @@
-use std::path::Path;
-
 use anyhow::{Context, Result};
 
-use crate::host::{Command, Host, Output};
+use crate::host::{Command, Host, Node, Output};
 use crate::names::FsType;
 
 /// blkid(8): "the specified token was not found, or no identification", which it also answers for
@@ -25,14 +23,25 @@ pub enum Found {
 }
 
 /// Asks blkid what is on `device`: probing it now, all kinds of content, no cache.
-pub fn probe(host: &Host, device: &Path) -> Result<Found> {
+pub fn probe(host: &Host, device: &Node) -> Result<Found> {
+    ask(host, device, &[])
+}
+
+/// Asks only which of the driver's filesystems is on `device`. blkid of util-linux 2.41 gives up at the
+/// first error, and other kinds are looked for in places that these do not need.
+pub fn probe_filesystems(host: &Host, device: &Node) -> Result<Found> {
+    ask(host, device, &["--match-types", "ext2,ext3,ext4,xfs,btrfs"])
+}
+
+fn ask(host: &Host, device: &Node, more: &[&str]) -> Result<Found> {
     let command = Command::reads("blkid", host.limits.query)
         .args(["--probe", "--output", "export"])
+        .args(more)
         .accept(&[0, NOTHING, AMBIVALENT])
-        .operand(device);
+        .device(device);
     let output = host
         .run(&command)
-        .with_context(|| format!("probing {}", device.display()))?;
+        .with_context(|| format!("probing {}", device.name.display()))?;
     Ok(match output.code {
         NOTHING => Found::Nothing,
         AMBIVALENT => Found::Several,
@@ -44,13 +53,13 @@ pub fn probe(host: &Host, device: &Path) -> Result<Found> {
 ///
 /// blkid of util-linux 2.41 and 2.42 exits with 2 for these too, as for nothing at all; that of 2.36
 /// and 2.38 with 8.
-pub fn has_several(host: &Host, device: &Path) -> Result<bool> {
+pub fn has_several(host: &Host, device: &Node) -> Result<bool> {
     let command = Command::reads("wipefs", host.limits.query)
         .args(["--no-act", "--noheadings", "--output", "TYPE"])
-        .operand(device);
+        .device(device);
     let output = host
         .run(&command)
-        .with_context(|| format!("listing the signatures on {}", device.display()))?;
+        .with_context(|| format!("listing the signatures on {}", device.name.display()))?;
     let types = String::from_utf8_lossy(&output.stdout);
     let mut types = types.split_whitespace();
     // A copy of a partition table or of a superblock is one of the same.

@@ -5,12 +5,12 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::superblock::{Family, Superblock};
-use crate::host::{Command, Host, Lock, ToolError};
+use crate::host::{Command, Host, Lock, Node, ToolError};
 use crate::names::FsType;
 
 /// No blocks kept for root, which a pod's volume has no use for; tables are cleared by the kernel
 /// after mounting; no discard on a volume that was just allocated.
-const EXT: &str = "-q -m 0 -E nodiscard,lazy_itable_init=1";
+const EXT: &str = "-q -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=0";
 /// The journal, up to 1 GiB, is not cleared either: with this feature each of its blocks has a checksum
 /// made with the UUID. Without it, after a power cut the kernel would go on from the new filesystem's
 /// log into what a removed volume's left in the same place.
@@ -22,7 +22,7 @@ const XFS_AND_BTRFS: &str = "-q -K";
 pub fn mkfs(
     host: &Host,
     fs: FsType,
-    device: &Path,
+    device: &Node,
     more: &[&str],
     again: bool,
     lock: &Lock,
@@ -41,7 +41,7 @@ pub fn mkfs(
         .stdin(lock.file())
         .args(options.split(' ').chain(force))
         .args(more);
-    host.run(&command.operand(device)).map(drop)
+    host.run(&command.device(device)).map(drop)
 }
 
 /// Whether an option of mke2fs may leave out a feature that was asked for: `-O`, or a type of use, a
@@ -55,20 +55,20 @@ fn may_decide_features(word: &str) -> bool {
 ///
 /// Only ext is checked: e2fsck replays the journal and is done at once if that was all. xfs and
 /// btrfs recover when they are mounted, and repairing them before that destroys data.
-pub fn check(host: &Host, device: &Path, all: bool, lock: &Lock) -> Result<(), ToolError> {
+pub fn check(host: &Host, device: &Node, all: bool, lock: &Lock) -> Result<(), ToolError> {
     // e2fsck(8): 1 is "errors corrected", 2 is "reboot", which only a mounted root would need.
     let command = Command::writes("e2fsck", host.limits.check)
         .stdin(lock.file())
         .args(["-p"])
         .args(all.then_some("-f"))
         .accept(&[0, 1, 2, 3])
-        .operand(device);
+        .device(device);
     host.run(&command).map(drop)
 }
 
 /// Whether what is there is the half of a filesystem, which nobody has ever mounted, that a killed
 /// mkfs left.
-pub fn was_cut_short(host: &Host, device: &Path, fs: FsType, found: &Superblock) -> Result<bool> {
+pub fn was_cut_short(host: &Host, device: &Node, fs: FsType, found: &Superblock) -> Result<bool> {
     Ok(match Family::of(fs) {
         family if family != found.family => false,
         // mkfs.xfs clears this last of all, after everything else is on the disk.
@@ -81,10 +81,10 @@ pub fn was_cut_short(host: &Host, device: &Path, fs: FsType, found: &Superblock)
     })
 }
 
-fn is_sound(host: &Host, device: &Path) -> Result<bool> {
+fn is_sound(host: &Host, device: &Node) -> Result<bool> {
     let command = Command::reads("e2fsck", host.limits.check)
         .args(["-n", "-f"])
-        .operand(device);
+        .device(device);
     match host.run(&command) {
         Ok(_) => Ok(true),
         Err(ToolError::Failed { .. }) => Ok(false),
@@ -94,10 +94,10 @@ fn is_sound(host: &Host, device: &Path) -> Result<bool> {
 
 /// Grows a filesystem to the size of its volume. Nothing to grow is success. All but ext2 have to be
 /// mounted at `mount_point`.
-pub fn grow(host: &Host, fs: FsType, device: &Path, mount_point: &Path, lock: &Lock) -> Result<()> {
+pub fn grow(host: &Host, fs: FsType, device: &Node, mount_point: &Path, lock: &Lock) -> Result<()> {
     let tool = |name| Command::writes(name, host.limits.resize).stdin(lock.file());
     let command = match fs {
-        FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => tool("resize2fs").operand(device),
+        FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => tool("resize2fs").device(device),
         FsType::Xfs => tool("xfs_growfs").args(["-d"]).operand(mount_point),
         FsType::Btrfs => tool("btrfs")
             .args(["filesystem", "resize"])

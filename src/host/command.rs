@@ -28,11 +28,23 @@ pub enum Effect {
     Writes,
 }
 
+/// The device of a volume, for a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// The kernel's own node of it, which leads to no other device while somebody has that open.
+    pub path: PathBuf,
+    /// What people are told instead: by the time that they repeat a command, the number may be that of
+    /// another device.
+    pub name: PathBuf,
+}
+
 /// One run of one tool: an argv, never a shell line.
 #[derive(Debug, Clone)]
 pub struct Command {
     pub(super) program: Program,
     pub(super) args: Vec<OsString>,
+    /// What stands in the line for people in place of the argument with this number.
+    shown: Option<(usize, OsString)>,
     /// So many of the arguments are left out of the line for people.
     unseen: usize,
     pub(super) limit: Duration,
@@ -63,6 +75,7 @@ impl Command {
         Self {
             program,
             args: Vec::new(),
+            shown: None,
             unseen: 0,
             limit,
             effect,
@@ -96,6 +109,14 @@ impl Command {
         }
         self.args.push(operand.into());
         self
+    }
+
+    /// Adds the device of a volume as an operand. People are shown its name.
+    pub fn device(self, node: &Node) -> Self {
+        let mut command = self.operand(&node.path);
+        let last = command.args.len().saturating_sub(1);
+        command.shown = Some((last, node.name.clone().into()));
+        command
     }
 
     pub fn accept(mut self, codes: &'static [i32]) -> Self {
@@ -135,7 +156,11 @@ impl Command {
             Program::Myself(work) => vec![quoted(&own_name()), (*work).to_owned()],
             Program::Driver(path) => vec![quoted(&path.to_string_lossy())],
         };
-        let args = self.args.iter().skip(unseen);
+        let args = self.args.iter().enumerate().skip(unseen);
+        let args = args.map(|(n, arg)| match &self.shown {
+            Some((which, shown)) if *which == n => shown,
+            _ => arg,
+        });
         words.extend(args.map(|arg| quoted(&arg.to_string_lossy())));
         if let (Program::Myself(_), Some(file)) = (&self.program, &self.stdin)
             && let Ok(path) = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))

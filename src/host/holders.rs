@@ -1,8 +1,11 @@
 //! Who stands in the way: the processes behind a held lock or a busy mount, for messages.
 
+use std::cell::OnceCell;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
+
+use nix::libc::{O_ACCMODE, O_PATH, O_RDONLY};
 
 use super::kernel::DeviceNumber;
 use crate::host::Kernel;
@@ -25,7 +28,7 @@ impl fmt::Display for Process {
 }
 
 /// A list of processes for a message, cut after the fifth.
-pub fn name_them(processes: &[Process]) -> String {
+pub fn name_them(processes: &[impl fmt::Display]) -> String {
     const MOST: usize = 5;
     let mut names: Vec<String> = processes
         .iter()
@@ -104,11 +107,9 @@ impl fmt::Display for Opener {
     }
 }
 
-/// Each block device that another process has open, once for each descriptor. Only nodes below that
-/// process' /dev are looked at, and of them only those on devtmpfs or tmpfs.
+/// Each block device that another process has open, once for each descriptor. Only nodes below some
+/// `/dev` are looked at, and of them only those on devtmpfs or tmpfs, which always answer.
 pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
-    // What everybody has open is no disk.
-    const OTHERS: [&str; 6] = ["null", "zero", "urandom", "pts", "shm", "tty"];
     let own = std::process::id();
     let pids = kernel.list(Path::new("/proc")).unwrap_or_default();
     let pids = pids.iter().filter_map(|name| name.parse::<u32>().ok());
@@ -116,30 +117,20 @@ pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
     for pid in pids.filter(|pid| *pid != own) {
         let dir = PathBuf::from(format!("/proc/{pid}"));
         let read = |name: &str| kernel.read(&dir.join(name)).unwrap_or_default();
-        let is_node = |target: &PathBuf| {
-            let node = target.strip_prefix("/dev");
-            node.is_ok_and(|node| !OTHERS.iter().any(|other| node.starts_with(other)))
-        };
-        let files = open_files(kernel, &dir).filter(|(_, target)| is_node(target));
-        for (descriptor, _) in files {
-            // Source: proc(5), `/proc/pid/fdinfo`: flags are in octal.
+        let mounts = OnceCell::new();
+        for (descriptor, _) in open_files(kernel, &dir).filter(|(_, target)| may_be_disk(target)) {
             let info = read(&format!("fdinfo/{descriptor}"));
-            let value = |key| {
-                info.lines()
-                    .find_map(|line| line.strip_prefix(key))
-                    .map(str::trim)
-            };
-            let flags = value("flags:").and_then(|flags| u32::from_str_radix(flags, 8).ok());
-            let (Some(flags), Some(mount)) = (flags, value("mnt_id:")) else {
+            let (Some(flags), Some(mount)) = (flags_of(&info), value(&info, "mnt_id:")) else {
                 continue;
             };
-            if !is_in_memory(&read("mountinfo"), mount) {
+            // Only a path was opened, and not the device.
+            if flags & O_PATH != 0 || !is_in_memory(mounts.get_or_init(|| read("mountinfo")), mount)
+            {
                 continue;
             }
             if let Some(number) = kernel.open_device_number(pid, &descriptor) {
-                const ACCESS: u32 = 0o3;
                 let command = read("comm").trim_end().to_owned();
-                let writes = flags & ACCESS != 0;
+                let writes = flags & O_ACCMODE != O_RDONLY;
                 found.push((
                     number,
                     Opener {
@@ -152,6 +143,26 @@ pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
         }
     }
     found
+}
+
+/// Whether a path is of a node, and not of one that everybody has open.
+fn may_be_disk(path: &Path) -> bool {
+    const OTHERS: [&str; 6] = ["null", "zero", "urandom", "pts", "shm", "tty"];
+    let mut parts = path.components().map(Component::as_os_str);
+    parts.any(|part| part == "dev")
+        && !parts
+            .next()
+            .is_some_and(|node| OTHERS.iter().any(|one| node == *one))
+}
+
+fn value<'a>(info: &'a str, key: &str) -> Option<&'a str> {
+    let line = info.lines().find_map(|line| line.strip_prefix(key));
+    line.map(str::trim)
+}
+
+/// Source: proc(5), `/proc/pid/fdinfo`: in octal.
+fn flags_of(info: &str) -> Option<i32> {
+    i32::from_str_radix(value(info, "flags:")?, 8).ok()
 }
 
 /// Whether the mount with this id, in this table of mounts, is of a filesystem without any server.
@@ -203,4 +214,29 @@ fn search(kernel: &Kernel, held_by: impl Fn(&Path) -> Option<String>) -> Vec<Pro
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_nodes_that_can_be_a_disk_and_always_answer_are_looked_at() {
+        let cases = [
+            ("/dev/dm-3", true),
+            ("/host/dev/mapper/vg-lv", true),
+            ("/dev/null", false),
+            ("/dev/pts/0", false),
+            ("/data/device", false),
+            ("socket:[1]", false),
+        ];
+        for (path, want) in cases {
+            assert_eq!(may_be_disk(Path::new(path)), want, "{path}");
+        }
+        let mounts =
+            "36 35 0:5 / /dev rw - devtmpfs dev rw\n37 36 0:6 / /dev/x rw shared:1 - fuse.x x rw\n";
+        for (id, want) in [("36", true), ("37", false), ("3", false), ("38", false)] {
+            assert_eq!(is_in_memory(mounts, id), want, "{id}");
+        }
+    }
 }

@@ -191,7 +191,8 @@ impl Kernel<'_> {
         fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
     }
 
-    /// The same of what a process has open on devtmpfs or tmpfs, where nothing keeps an answer.
+    /// The number of the block device that a process has open. For a file on devtmpfs or tmpfs only: any
+    /// other filesystem could keep the answer.
     pub fn open_device_number(&self, pid: u32, descriptor: &str) -> Option<DeviceNumber> {
         block_device(&fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).ok()?)
     }

@@ -9,14 +9,13 @@ pub(crate) mod files;
 pub mod holders;
 mod kernel;
 mod kernel_log;
-pub(crate) mod kubelet;
 mod log;
 mod process;
 mod signals;
 pub mod trust;
 
 pub use aloud::Aloud;
-pub use command::{Command, Effect, Output, Program, ToolError};
+pub use command::{Command, Effect, Node, Output, Program, ToolError};
 pub use kernel::{DeviceNumber, Kernel, Lock};
 pub use kernel_log::KernelLog;
 pub use log::Log;

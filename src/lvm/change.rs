@@ -34,7 +34,7 @@ fn lvchange(
     lock: Option<&Lock>,
     doing: &str,
 ) -> Result<()> {
-    let selected = format!("lv_uuid={uuid}");
+    let selected = format!("lv_uuid=\"{uuid}\"");
     let mut command = Command::writes("lvchange", host.limits.activate)
         .unseen(["--config", PLAIN, "--select", &selected])
         .args(options);

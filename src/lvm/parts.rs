@@ -22,7 +22,11 @@ pub fn has_lost_data(host: &Host, volume: &Volume) -> Result<bool> {
         .operand(vg.as_str());
     let name = volume.id.lv().as_str();
     read(host, &command, |report| {
-        Ok(Parts::of(report)?.is_lost(name, DEEPEST))
+        let parts = Parts::of(report)?;
+        if !parts.0.contains_key(name) {
+            return Err(format!("it does not list {name}"));
+        }
+        Ok(parts.is_lost(name, DEEPEST))
     })
     .map_err(|error| explain(host, Some(vg), error))
     .with_context(|| format!("asking LVM for the parts of {}", volume.id))
@@ -51,7 +55,7 @@ impl Parts {
             let layout = text(row, "lv_layout")?.to_owned();
             let mut needs = BTreeSet::from([name("pool_lv")?]);
             if layout.contains("cache") {
-                // A snapshot names its origin, too, and does without it here: it has its own health.
+                // Not of a snapshot, whose own health says nothing of its origin.
                 needs.insert(name("origin")?);
             }
             let part = Part {
@@ -72,12 +76,12 @@ impl Parts {
     }
 
     fn is_lost(&self, name: &str, deepest: u8) -> bool {
-        let (Some(part), Some(deeper)) = (self.0.get(name), deepest.checked_sub(1)) else {
+        let Some(part) = self.0.get(name).filter(|part| part.is_partial) else {
             return false;
         };
-        if !part.is_partial {
-            return false;
-        }
+        let Some(deeper) = deepest.checked_sub(1) else {
+            return true;
+        };
         let is_partial = |name: &&String| self.0.get(*name).is_some_and(|part| part.is_partial);
         let partial: Vec<&String> = part.needs.iter().filter(is_partial).collect();
         let lost = partial

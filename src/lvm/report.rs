@@ -22,8 +22,8 @@ pub struct Volume {
     pub created: u64,
     pub record: Record,
     pub active: bool,
-    /// Whether anybody has its device open (`lv_device_open`): a mount, a device on top of it, a
-    /// process. Looking at it opens it as well.
+    /// Whether anybody may have its device open (`lv_device_open`, which can be "unknown"): a mount, a
+    /// device on top of it, a process.
     pub open: bool,
     /// Whether it may be written (`lv_permissions`). None: LVM tells only of an active one.
     pub writable: Option<bool>,
@@ -200,7 +200,7 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
         created: number(row, "lv_time").unwrap_or(0),
         record: Record::parse(text(row, "lv_tags")?.split(',')),
         active: text(row, "lv_active")? == "active",
-        open: text(row, "lv_device_open")? == "open",
+        open: !text(row, "lv_device_open")?.is_empty(),
         writable: match text(row, "lv_permissions")? {
             "unknown" | "" => None,
             permissions => Some(permissions == "writeable"),

@@ -8,7 +8,7 @@ use nix::mount::MsFlags;
 
 use super::table::{Row, Table, mounted_at};
 use crate::host::{
-    Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, holders, own_name,
+    Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, Node, holders, own_name,
 };
 use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
@@ -27,8 +27,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     pub id: &'a LvId,
-    /// The kernel's own node of it.
-    pub node: &'a Path,
+    pub node: &'a Node,
     pub number: DeviceNumber,
     pub fs: FsType,
     pub options: &'a MountOptions,
@@ -53,7 +52,7 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
         command = command.args(["-o".to_owned(), options]);
     }
     let log = KernelLog::from_now();
-    let Err(error) = host.run(&command.operand(node).operand(dir)) else {
+    let Err(error) = host.run(&command.device(node).operand(dir)) else {
         return require_mounted(host, source, dir);
     };
     let said = log.about(&format!("dm-{}", source.number.minor));
@@ -81,14 +80,17 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
 
 /// Undoes a mount of another device: mount(8) makes the device's name of its number, and opens that.
 fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
+    let id = mounted_at(host.kernel, dir)?;
     let table = Table::read(host.kernel)?;
-    let row = mounted_at(host.kernel, dir)?.and_then(|id| table.by_id(id));
-    if row.is_none_or(|row| row.is_of(source.number)) {
+    let row = id.and_then(|id| table.by_id(id));
+    if row.is_some_and(|row| row.is_of(source.number)) {
         return Ok(());
     }
     let error = anyhow!(
-        "{} was renamed while it was mounted; the call may be repeated",
-        source.id
+        "{} is not what is mounted at {} now: it was renamed or unmounted meanwhile; the call may be \
+         repeated",
+        source.id,
+        dir.display()
     );
     let undo = ensure_unmounted(host, dir, &table);
     Err(after_undo(error, undo))

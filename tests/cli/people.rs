@@ -65,6 +65,11 @@ fn help_and_version_are_text_for_people() {
             &["status", "--help"],
             &["--watch", "status [OPTIONS] [NAMES]..."],
         ),
+        // A call-out's, through a pipe as on a terminal.
+        (&["mount", "--help"], &["mount <directory> <options>"]),
+        (&["init", "-h"], &["init [--verbose]"]),
+        (&["help", "mount"], &["mount <directory> <options>"]),
+        (&["help", "status"], &["--watch"]),
     ] {
         let (said, code) = says(&machine, args);
         for words in words {
@@ -95,7 +100,11 @@ fn help_and_version_are_text_for_people() {
 #[test]
 fn a_mistyped_word_is_an_error_for_people_and_an_answer_for_kubelet() {
     let machine = Machine::new();
-    assert_eq!(machine.call(&["statsu"]).status, "Not supported");
+    for unknown in ["frobnicate", "getvolumename", "waitfordetach", "unmnt"] {
+        assert_eq!(machine.call(&[unknown]).status, "Not supported");
+    }
+    // No call-out is nearly called so: through a pipe it is a mistake, too.
+    prints(&machine, &["stauts"], "did you mean `status`?", 2);
     for (line, words) in [
         ("statsu", "did you mean `status`?"),
         ("unmnt", "did you mean `unmount`?"),
@@ -125,6 +134,25 @@ fn completions_and_man_pages_are_made_of_the_commands() {
     let machine = Machine::new();
     for shell in ["bash", "zsh", "fish"] {
         prints(&machine, &["completions", shell], "allow-format", 0);
+    }
+    let (script, _) = says(&machine, &["completions", "bash"]);
+    for (words, want) in [
+        ("status --w", "--wide --watch"),
+        ("allow-format --y", "--yes"),
+        ("allow", "allow-format"),
+    ] {
+        let last = words.rsplit(' ').next().unwrap();
+        let number = words.split(' ').count();
+        let line = format!(
+            "{script}\nCOMP_WORDS=(flexvolume-lvm {words}); COMP_CWORD={number}
+            [[ $(complete -p flexvolume-lvm) =~ -F\\ ([^ ]+) ]]
+            ${{BASH_REMATCH[1]}} flexvolume-lvm '{last}' ''; echo \"${{COMPREPLY[*]}}\""
+        );
+        let bash = assert_cmd::Command::new("bash")
+            .args(["-c", &line])
+            .output();
+        let said = text(&bash.unwrap().stdout);
+        assert_eq!(said.trim(), want, "{words}");
     }
     let dir = machine.path("man");
     fs::create_dir(&dir).unwrap();

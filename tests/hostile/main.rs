@@ -123,7 +123,7 @@ fn arguments_of_any_number_and_encoding_are_answered() {
         (&[], "no call-out given; see `lvm --help`"),
         (&["mount", DIR], "arguments given: 1"),
         (&["mount", DIR, "", json, ""], "arguments given: 4"),
-        (&["init", "--help"], "arguments given: 1"),
+        (&["init", "help"], "arguments given: 1"),
         (&["unmount", DIR, DIR], "arguments given: 2"),
         (&["detach", "data", "node", "-f"], "arguments given: 3"),
         (&["expandfs", json, "", DIR, "1"], "arguments given: 4"),
@@ -202,7 +202,10 @@ fn is_checked(word: &str) -> bool {
     let is_list = word.starts_with("vg_name,");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "+_.-/".contains(c);
     // LVM's own answer, and no option of a volume.
-    let word = word.strip_prefix("lv_uuid=").unwrap_or(word);
+    let uuid = word
+        .strip_prefix("lv_uuid=\"")
+        .and_then(|uuid| uuid.strip_suffix('"'));
+    let word = uuid.unwrap_or(word);
     OWN.split(' ').any(|own| own == word)
         || is_list
         || CONFIGS.contains(&word)
