@@ -90,6 +90,11 @@ impl Volume {
         self.pool.as_ref() == Some(pool.id.lv()) && self.id.vg() == pool.id.vg()
     }
 
+    /// Whether it is a pool of which something is filled to this percentage or more.
+    pub fn is_pool_filled_to(&self, limit: u8) -> bool {
+        self.is_pool() && self.filled_to(limit).next().is_some()
+    }
+
     /// What of a pool is filled to this percentage or more, and how far.
     pub fn filled_to(&self, limit: u8) -> impl Iterator<Item = (&'static str, f64)> {
         let parts = [

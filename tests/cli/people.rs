@@ -297,8 +297,11 @@ fn metrics_and_alert_rules_are_what_prometheus_reads() {
     let file = machine.path("queries");
     let group = json!({"groups": [{"name": "dashboard", "rules": queries}]});
     fs::write(&file, group.to_string()).unwrap();
+    let alerts = machine.path("alerts.yaml");
+    fs::write(&alerts, include_str!("alerts.yaml").replace("RULES", rules)).unwrap();
     for args in [
         ["check", "metrics"].as_slice(),
+        &["test", "rules", alerts.to_str().unwrap()],
         &["check", "rules", rules],
         &["check", "rules", file.to_str().unwrap()],
     ] {

@@ -69,7 +69,7 @@ fn who_is_not_root_is_told_so_in_one_line() {
 fn what_is_wrong_with_a_volume_is_named() {
     let (group, volume) = Group::with_data("ailing");
     group.pool();
-    let thin = group.thin("thin", "256m");
+    let thin = group.thin("thin", "1g");
     let node = node("thin_pool_limit = 25");
     for check in [
         "device-node",
@@ -95,11 +95,22 @@ fn what_is_wrong_with_a_volume_is_named() {
     node.is_ill("next-mount", "ailing/data", "");
     let fill = "dd if=/dev/urandom bs=1M count=160 oflag=direct status=none of=";
     sh(&format!("{fill}{}", thin.device()));
-    sh(&node.is_ill(
+    let help = node.is_ill(
         "pool-full",
         "ailing/pool",
-        "lvextend --size +1g ailing/pool",
-    ));
+        "lvextend --size +120M ailing/pool",
+    );
+    let (said, _) = node.says(&["doctor"]);
+    assert_eq!(said.matches("ailing/pool ").count(), 1, "{said}");
+    sh(&help);
+    node.is_well("pool-full");
+    sh(&format!("{fill}{}", thin.device()).replace("160", "190"));
+    sh("lvcreate -qq -y -n rest -l 100%FREE ailing");
+    node.is_ill(
+        "pool-full",
+        "ailing/pool",
+        "vgextend ailing DISK, then: lvextend",
+    );
 }
 
 #[test]

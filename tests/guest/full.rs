@@ -10,6 +10,14 @@ fn pool(group: &Group, data: &str, metadata: &str) {
     run("lvcreate", &[&make[..], &sizes].concat());
 }
 
+/// The command that a message gives is one that LVM takes as it is printed.
+fn run_what_it_says(reply: &Reply, command: &str) {
+    let (_, rest) = reply.message.split_once("Extend the pool (`").unwrap();
+    let (line, _) = rest.split_once('`').unwrap();
+    assert!(line.starts_with(command), "{line}");
+    sh(line);
+}
+
 #[test]
 fn a_full_volume_group_is_said_and_nothing_is_changed() {
     let group = Group::of_size("packed", 128 * MIB);
@@ -65,7 +73,10 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
     node.fails(&grow, &words);
     node.down("pod", &used);
 
-    group.lv("lvextend", &["-L", "600m"], "pool");
+    let refused = node.mount_fails(&used, &words);
+    for _ in 0..4 {
+        run_what_it_says(&refused, "lvextend --size ");
+    }
     node.up("pod", &used);
     node.up("pod", &blank);
 }
@@ -79,7 +90,10 @@ fn a_thin_pool_with_nearly_full_metadata_gets_no_more_writers() {
     group.thin("data", "64m");
     let metadata = "the metadata of the thin pool metadata/pool";
     let words = [metadata, "--poolmetadatasize"];
-    writes_nothing(&node, &Volume::new(&group, "data"), "metadata", &words);
+    let data = Volume::new(&group, "data");
+    writes_nothing(&node, &data, "metadata", &words);
+    let refused = node.mount_fails(&data, &words);
+    run_what_it_says(&refused, "lvextend --poolmetadatasize ");
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub fn look_at(checks: &mut Checks, walk: &Walk) {
                 format!("LVM is to extend it at {threshold} %, but dmeventd does not watch it"),
                 watch(walk, volume, &monitor.settings),
             )
+        } else if volume.is_pool_filled_to(walk.config.thin_pool_limit) {
+            continue; // It is named already, with what helps at once.
         } else if let Some(size) = size_of_all_in(walk, volume).filter(|all| *all > volume.size) {
             let id = &volume.id;
             let (why_not, command) = if threshold >= 100 {

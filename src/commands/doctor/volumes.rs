@@ -11,7 +11,7 @@ use crate::config::Loaded;
 use crate::host::{Host, own_name};
 use crate::lvm::{GroupLocks, Volume};
 use crate::names::VgName;
-use crate::volume::{Decision, Device, Reason, of_locks};
+use crate::volume::{Decision, Device, Reason, extend_pool, of_locks};
 
 /// How long volumes are looked at.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -150,16 +150,28 @@ fn look_at_volume(
         );
     }
     let limit = walk.config.thin_pool_limit;
-    for (what, percent) in volume.filled_to(limit).filter(|_| volume.is_pool()) {
-        let option = match what {
-            "data" => "--size",
-            _ => "--poolmetadatasize",
+    if volume.is_pool_filled_to(limit) {
+        let full: Vec<_> = volume.filled_to(limit).collect();
+        let what = full
+            .iter()
+            .map(|(what, percent)| format!("its {what} is {percent:.1} % full"));
+        let extend: Vec<_> = full
+            .iter()
+            .map(|(what, _)| extend_pool(id, volume.size, what))
+            .collect();
+        let first = if volume.free.get() == 0 {
+            format!("vgextend {} DISK, then: ", id.vg())
+        } else {
+            String::new()
         };
         warn(
             "pool-full",
-            format!("its {what} is {percent:.1} % full (limit {limit} %)"),
+            format!(
+                "{} (limit {limit} %)",
+                what.collect::<Vec<_>>().join(", and ")
+            ),
             "nothing new is formatted or mounted for writing in it",
-            format!("lvextend {option} +1g {id}"),
+            format!("{first}{}", extend.join(" && ")),
         );
     }
     // The next mount does not ask for the lock of what is mounted already.

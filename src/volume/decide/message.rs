@@ -182,21 +182,16 @@ impl Reason {
             }
             Self::PoolFull {
                 pool,
+                size,
                 what,
                 percent,
                 limit,
-            } => {
-                let option = if *what == "data" {
-                    "--size"
-                } else {
-                    "--poolmetadatasize"
-                };
-                format!(
-                    "the {what} of the thin pool {pool} is {percent:.1} percent full (the limit is \
-                     {limit}): {id} is not written to. Extend the pool (`lvextend {option} +SIZE \
-                     {pool}`), free space in it, or raise `thin_pool_limit` in config.toml"
-                )
-            }
+            } => format!(
+                "the {what} of the thin pool {pool} is {percent:.1} percent full (the limit is \
+                 {limit}): {id} is not written to. Extend the pool (`{}`), free space in it, or \
+                 raise `thin_pool_limit` in config.toml",
+                extend_pool(pool, *size, what)
+            ),
             Self::PoolUnwell { pool, health } => format!(
                 "the thin pool {pool} is not well ({health}), so {id} is not written to; see `lvs \
                  -a -o +lv_health_status {pool}`, and lvmthin(7) for its repair"
@@ -280,6 +275,19 @@ impl Reason {
             ),
             Self::Doubts(doubts) => Doubt::message(id, doubts, &me),
         }
+    }
+}
+
+/// The command that gives a thin pool of this size more room: a fifth of what it has, or as much
+/// metadata as is enough for most pools. No percentage: a message for kubelet has no percent sign.
+pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {
+    const MIB: u64 = 1 << 20;
+    match what {
+        "data" => {
+            let more = size.get().div_ceil(5).div_ceil(MIB);
+            format!("lvextend --size +{more}M {pool}")
+        }
+        _ => format!("lvextend --poolmetadatasize +64M {pool}"),
     }
 }
 

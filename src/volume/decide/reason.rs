@@ -68,6 +68,7 @@ pub enum Reason {
     NoPool(LvId),
     PoolFull {
         pool: LvId,
+        size: Bytes,
         what: &'static str,
         percent: f64,
         limit: u8,

@@ -89,6 +89,16 @@ pub fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
     }
 }
 
+pub fn full(what: &'static str, percent: f64) -> Decision {
+    Decision::Refuse(Reason::PoolFull {
+        pool: vg_pool(),
+        size: lvm::sample().size,
+        what,
+        percent,
+        limit: 95,
+    })
+}
+
 /// A mount of the volume, from a line of mountinfo.
 pub fn row(at: &str, fs: &str, options: &str, super_options: &str) -> Row {
     let line = format!("36 1 254:1 / {at} {options} - {fs} /dev/mapper/vg-lv {super_options}");

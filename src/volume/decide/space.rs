@@ -68,6 +68,7 @@ pub fn of_pool(pool: &Volume, wish: &Wish) -> Option<Reason> {
     if let Some((what, percent)) = pool.filled_to(limit).next() {
         return Some(Reason::PoolFull {
             pool: pool.id.clone(),
+            size: pool.size,
             what,
             percent,
             limit,

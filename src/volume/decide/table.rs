@@ -100,8 +100,8 @@ fn what_lvm_says() {
         ("the device is another volume's", |f, _| volume(f).uuid = LvUuid::of("c-d"), Refuse(Reason::AnotherDevice)),
         ("suspended by hand", |f, _| uses(f).suspended = Some("vg-lv".into()), Refuse(Reason::Suspended("vg-lv".into()))),
         ("suspended by a killed lvextend", |f, _| { uses(f).suspended = Some("vg-lv".into()); if let Some(Lvm::Volume { unused_table, .. }) = &mut f.lvm { *unused_table = true; } }, Resume),
-        ("its pool is full", |f, _| pool(f, 95.0, 1.0, ""), Refuse(Reason::PoolFull { pool: vg_pool(), what: "data", percent: 95.0, limit: 95 })),
-        ("its pool's metadata is full", |f, _| pool(f, 1.0, 99.5, ""), Refuse(Reason::PoolFull { pool: vg_pool(), what: "metadata", percent: 99.5, limit: 95 })),
+        ("its pool is full", |f, _| pool(f, 95.0, 1.0, ""), full("data", 95.0)),
+        ("its pool's metadata is full", |f, _| pool(f, 1.0, 99.5, ""), full("metadata", 99.5)),
         ("its pool is broken", |f, _| pool(f, 1.0, 1.0, "failed"), Refuse(Reason::PoolUnwell { pool: vg_pool(), health: "failed".into() })),
         ("its pool has room", |f, _| pool(f, 94.9, 94.9, ""), make(Ext4)),
         ("its pool is not to be seen", |f, _| if let Some(Lvm::Volume { pool, .. }) = &mut f.lvm { *pool = Some(Pool::Unseen(LvId::parse("vg/pool").unwrap())); }, Refuse(Reason::NoPool(vg_pool()))),
@@ -261,7 +261,7 @@ fn it_is_to_be_larger() {
         ("without room in the group", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); }, Refuse(Reason::NoRoom { more: Bytes::new(GIB), free: Bytes::new(1), has: Bytes::new(GIB) })),
         ("without room, thin", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); volume(f).pool = LvName::parse("pool").ok(); }, Extend),
         ("into the reserve", |f, w| { larger(f, w); w.create.reserve = ROOM; }, Refuse(Reason::Reserve { more: Bytes::new(GIB), free: ROOM, reserve: ROOM })),
-        ("of a full pool", |f, w| { larger(f, w); pool(f, 95.0, 1.0, ""); }, Refuse(Reason::PoolFull { pool: vg_pool(), what: "data", percent: 95.0, limit: 95 })),
+        ("of a full pool", |f, w| { larger(f, w); pool(f, 95.0, 1.0, ""); }, full("data", 95.0)),
         ("suspended by hand", |f, w| { larger(f, w); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),
     ]);
 }
