@@ -1,7 +1,7 @@
 //! A FlexVolume driver for LVM: gives Kubernetes pods logical volumes, and never formats data away.
 //!
-//! Every floor uses only those below it: `cli`; `calls`, `commands`, `install` and `child`;
-//! `volume`; `fs`, `lvm` and `mount`; `host`; and what only parses or prints.
+//! Each room uses only those below it: `cli`; `calls`, `commands` and `install`; `volume` and `kubelet`;
+//! `fs`, `lvm` and `mount`; `host`; and what only parses or prints.
 
 // Used by its own executable and tests alone.
 #![allow(
@@ -12,13 +12,13 @@
 )]
 
 mod calls;
-mod child;
 pub mod cli;
 mod commands;
 mod config;
 mod fs;
 mod host;
 mod install;
+mod kubelet;
 mod lvm;
 mod mount;
 mod names;
@@ -37,101 +37,4 @@ pub mod for_tests {
     pub use crate::mount::{KubeletPath, Row, Table};
     pub use crate::names::{Bytes, FsType, LvId, LvName, VgName, same_host};
     pub use crate::options::{MountOptions, Options, holds_secret};
-}
-
-use std::cell::Cell;
-use std::ffi::OsString;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use anyhow::{Result, anyhow};
-
-use config::{Loaded, LogTarget};
-use host::{Host, Log};
-use options::{holds_secret, subject};
-use reply::{Reply, Status};
-
-/// Answers one call-out of kubelet: `args` is argv without the executable's name.
-pub(crate) fn run(args: &[OsString], host: &Host, config: &Loaded) -> Reply {
-    for (key, value) in subject(args) {
-        host.log.about(key, &value);
-    }
-    let answer = guarded(|| calls::answer(args, host, config));
-    logged(args, answer, &host.log, &config.or_default().log)
-}
-
-pub(crate) fn logged(
-    args: &[OsString],
-    answer: Result<Reply>,
-    log: &Log,
-    target: &LogTarget,
-) -> Reply {
-    let reply = answer.unwrap_or_else(|error| Reply::failure(&error));
-    // Only words that are call-outs: anything else may be a secret in the wrong place.
-    let known = args.first().and_then(calls::named);
-    let name = known.map_or("other", |(name, _)| name);
-    let message = reply.message.as_deref().unwrap_or_default();
-    log.write(target, name, reply.status, message);
-    reply
-}
-
-thread_local! {
-    static PANICKED_AT: Cell<Option<String>> = const { Cell::new(None) };
-}
-
-/// Has a panic leave its place for [`guarded`]. The default hook would write to standard error,
-/// which kubelet reads as part of the reply.
-pub(crate) fn note_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        PANICKED_AT.set(panic.location().map(ToString::to_string));
-    }));
-}
-
-/// The answer, whatever happens on the way to it: a panic is an error that says where it was. What
-/// the panic itself says is left out, because it may quote a secret.
-pub(crate) fn guarded<T>(answer: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {
-        let place = PANICKED_AT.take();
-        Err(anyhow!(
-            "flexvolume-lvm {} stopped at {} because of a bug; please report this message",
-            env!("CARGO_PKG_VERSION"),
-            place.as_deref().unwrap_or("an unknown place")
-        ))
-    })
-}
-
-/// The exit code that goes with a reply.
-///
-/// kubelet writes the whole argv of a call that exits other than 0 into its log, secrets included;
-/// it takes the failure from the document all the same. Source: kubelet's
-/// `pkg/volume/flexvolume/driver-call.go`, `Run`.
-pub(crate) fn exit_code(reply: &Reply, args: &[OsString]) -> u8 {
-    let failed = reply.status == Status::Failure;
-    u8::from(failed && !args.iter().any(holds_secret))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_leaves_its_place_in_the_message_and_in_the_log() {
-        note_panics();
-        let answer = guarded(|| panic!("not for kubelet"));
-        let _ = std::panic::take_hook();
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("log");
-        let args = ["mount".into(), "/x".into()];
-        let target = LogTarget::File(file.clone());
-        let reply = logged(&args, answer, &Log::default(), &target);
-        assert_eq!(reply.status, Status::Failure);
-        let log = std::fs::read_to_string(file).unwrap();
-        assert!(
-            log.contains(" call=mount ") && log.lines().count() == 1,
-            "{log}"
-        );
-        for text in [reply.message.unwrap_or_default(), log] {
-            assert!(text.contains(" stopped at src/lib.rs:"), "{text}");
-            assert!(!text.contains("not for kubelet"), "{text}");
-        }
-    }
 }

@@ -1,12 +1,11 @@
 use anyhow::Result;
 
 use super::is_here;
-use super::release::give_up;
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::volume::{Job, Reason, Refusal};
+use crate::volume::{Job, Reason, Refusal, give_up};
 
 /// `attach <options> <node>`: activates the volume, and says what its device is.
 ///

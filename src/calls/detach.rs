@@ -1,11 +1,11 @@
 use anyhow::Result;
 
 use super::is_here;
-use super::release::release_named;
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::lvm;
 use crate::reply::Reply;
+use crate::volume::release_named;
 
 /// `detach <volume name> <node>`: deactivates the volume if the config asks for that, or nodes share
 /// its group, and nothing uses it. Anything that cannot be found is detached already.

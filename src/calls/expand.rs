@@ -2,7 +2,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::release::give_up;
 use crate::config::Loaded;
 use crate::fs::grow;
 use crate::host::Host;
@@ -10,7 +9,7 @@ use crate::lvm;
 use crate::names::{Bytes, FsType};
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::volume::{Decision, Job, Purpose, Refusal, Wish, ensure_not_suspended};
+use crate::volume::{Decision, Job, Purpose, Refusal, Wish, ensure_not_suspended, give_up};
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
 /// makes the volume and the filesystem on it at least `size` large, while it is mounted.

@@ -3,10 +3,11 @@
 mod attach;
 mod detach;
 mod expand;
+pub mod guard;
 mod init;
 mod isattached;
 mod mount;
-mod release;
+mod subject;
 mod unmount;
 mod waitforattach;
 mod words;

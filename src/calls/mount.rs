@@ -5,12 +5,11 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::release::give_up;
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::volume::{Job, bring_up};
+use crate::volume::{Job, bring_up, give_up};
 
 /// `mountdevice <global dir> <device> <options>` and `mount <dir> <options>`: puts the volume's
 /// filesystem at `dir`, making it first if the volume is blank. A volume that is mounted already

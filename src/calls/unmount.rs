@@ -2,14 +2,13 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::release::{release, release_named};
 use crate::config::{Config, Loaded};
 use crate::host::Host;
 use crate::lvm;
 use crate::mount::{KubeletPath, Row, Table, ensure_unmounted, mounted_at};
 use crate::names::FsType;
 use crate::reply::Reply;
-use crate::volume::{Device, ensure_not_suspended, lock, volume_of};
+use crate::volume::{Device, ensure_not_suspended, lock, release, release_named, volume_of};
 
 /// `unmount <dir>` and `unmountdevice <global dir>`: takes off what is mounted there. Nothing
 /// mounted, or no such directory, is success. Never lazy, never forced, and nothing in the

@@ -1,11 +1,10 @@
 use anyhow::Result;
 
-use super::release::give_up;
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::volume::{Job, require_same};
+use crate::volume::{Job, give_up, require_same};
 
 /// `waitforattach <device> <options>`: on the node, before every pod's mount, activates the volume
 /// and makes sure that the device is this volume's.

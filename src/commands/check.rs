@@ -6,8 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::verdict::{Ask, Outcome, Verdict};
-use super::walk::Walk;
+use super::survey::{Ask, Outcome, Verdict, Walk};
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::lvm::Volume;

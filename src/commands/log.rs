@@ -1,14 +1,17 @@
 //! `lvm log`: the driver's calls from the journal or the log file, a line each.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::moment::{before, moment};
+use super::survey::{Pods, Walk};
 use crate::config::{Config, Loaded, LogTarget};
 use crate::host::{Command, Host};
 use crate::names::LvId;
@@ -22,14 +25,16 @@ const MOST_BYTES: u64 = 8 << 20;
 
 #[derive(Debug, clap::Args)]
 pub struct Log {
-    /// Only calls about this volume (VG/LV or a device), pod (namespace/name), or name of a volume
-    about: Option<String>,
+    /// Only calls about this volume (VG/LV, a device, a path that is on it), group, pod (UID or
+    /// namespace/name), or kubelet's name of a volume
+    name: Option<String>,
     /// Only calls that failed
     #[arg(long)]
     failed: bool,
-    /// Only calls since so long ago, such as 1h or 2days
-    #[arg(long, value_name = "AGO", value_parser = humantime::parse_duration)]
-    since: Option<Duration>,
+    /// Only calls since so long ago (1h, 2days), today, yesterday, or a date with or without a time,
+    /// in UTC as they are shown
+    #[arg(long, value_name = "WHEN", value_parser = moment)]
+    since: Option<u64>,
     /// So many of the last calls
     #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 100)]
     lines: usize,
@@ -65,13 +70,20 @@ struct Place {
     offset: Option<u64>,
 }
 
-pub fn run(host: &Host, config: &Loaded, asked: &Log) -> Result<Printed> {
-    let config = config.or_default();
-    let about = asked.about.as_deref().map(plain_name);
+pub fn run(host: &Host, loaded: &Loaded, asked: &Log) -> Result<Printed> {
+    let config = loaded.or_default();
+    let oldest = asked.since.unwrap_or(0);
     let mut place = Place::default();
-    let mut calls = read(host, config, asked.since, &mut place)?;
+    // A name may be in older calls alone.
+    let from = if asked.name.is_some() { 0 } else { oldest };
+    let mut calls = read(host, config, from, &mut place)?;
+    let names = asked.name.as_deref();
+    let names = names.map(|name| names_of(host, loaded, name, &calls));
+    let names = names.transpose()?;
     let wanted = |call: &Call| {
-        (call.failed || !asked.failed) && about.as_ref().is_none_or(|about| call.is_about(about))
+        (call.failed || !asked.failed)
+            && call.time >= oldest
+            && names.as_ref().is_none_or(|names| call.is_about_any(names))
     };
     calls.retain(wanted);
     calls.drain(..calls.len().saturating_sub(asked.lines));
@@ -90,21 +102,21 @@ pub fn run(host: &Host, config: &Loaded, asked: &Log) -> Result<Printed> {
             return Ok(Printed::default());
         }
         first = false;
-        calls = read(host, config, None, &mut place)?;
+        calls = read(host, config, oldest, &mut place)?;
         calls.retain(wanted);
     }
 }
 
 /// The last calls about a volume, or whatever else goes by the name.
 pub fn last(host: &Host, config: &Config, about: &str, number: usize) -> Result<Vec<Call>> {
-    let mut calls = read(host, config, None, &mut Place::default())?;
+    let mut calls = read(host, config, 0, &mut Place::default())?;
     calls.retain(|call| call.is_about(about));
     calls.drain(..calls.len().saturating_sub(number));
     Ok(calls)
 }
 
 pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>> {
-    read(host, config, Some(since), &mut Place::default())
+    read(host, config, before(since), &mut Place::default())
 }
 
 /// Calls in columns; below one that failed, why.
@@ -148,21 +160,30 @@ pub fn in_columns(calls: &[Call], with_titles: bool) -> String {
     text
 }
 
-/// A device's path is the volume's name as well.
-fn plain_name(word: &str) -> String {
-    LvId::from_device(word).map_or_else(|| word.to_owned(), |id| id.to_string())
+/// What the log may call that which a word names. What it does not know is looked for as `status` does.
+fn names_of(host: &Host, loaded: &Loaded, word: &str, calls: &[Call]) -> Result<BTreeSet<String>> {
+    let volume = LvId::from_device(word).map(|id| id.to_string());
+    let pods = Pods::read(host.kernel);
+    // The log has no UIDs of pods.
+    let mut names = BTreeSet::from([
+        volume.unwrap_or_else(|| word.to_owned()),
+        pods.name(word).to_owned(),
+    ]);
+    if calls.iter().any(|call| call.is_about_any(&names)) {
+        return Ok(names);
+    }
+    let find = || {
+        let walk = Walk::begin(host, loaded)?;
+        let found = walk.choose(&[word.to_owned()])?;
+        walk.require(&found).map(|()| found.ids)
+    };
+    let found = find().with_context(|| format!("no call about {word} is in the log"))?;
+    names.extend(found.iter().map(LvId::to_string));
+    Ok(names)
 }
 
-fn read(
-    host: &Host,
-    config: &Config,
-    since: Option<Duration>,
-    place: &mut Place,
-) -> Result<Vec<Call>> {
-    let oldest = since.map_or(0, |since| {
-        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        now.saturating_sub(since).as_secs()
-    });
+/// The calls since `oldest`, in seconds since the epoch; from where the reading before this one ended.
+fn read(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> Result<Vec<Call>> {
     let mut calls = match &config.log {
         LogTarget::None => bail!(
             "nothing is logged: {} says log = \"none\"; \"syslog\" would",
@@ -176,23 +197,32 @@ fn read(
 }
 
 fn of_journal(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> Result<Vec<Call>> {
-    let cursor = place.cursor.iter();
+    // journalctl takes one of the two. Where there are more entries than are asked for, it begins with
+    // the oldest ones, unless it goes backwards.
+    let is_first = place.cursor.is_none();
+    let from = match &place.cursor {
+        Some(cursor) => vec![format!("--after-cursor={cursor}")],
+        None => vec![format!("--since=@{oldest}"), "--reverse".to_owned()],
+    };
     let command = Command::reads("journalctl", config.limits.query)
         .args(["--output=json", "--output-fields=MESSAGE", "--quiet"])
         // Anybody may write an entry of that name, and an advice there is followed by root.
         .args(["--no-pager", "--identifier=flexvolume-lvm", "_UID=0"])
         .args([MOST_LINES])
-        .args([format!("--since=@{oldest}")])
-        .args(cursor.map(|at| format!("--after-cursor={at}")));
+        .args(from);
     let output = host.run(&command).context(
         "asking the journal (where none is kept, set `log` in config.toml to a file; what went \
          to syslog is where its daemon writes, such as /var/log/syslog)",
     )?;
+    let lines = output.stdout.split(|byte| *byte == b'\n');
+    let mut entries: Vec<Value> = lines
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect();
+    if is_first {
+        entries.reverse();
+    }
     let mut calls = Vec::new();
-    for line in output.stdout.split(|byte| *byte == b'\n') {
-        let Ok(entry) = serde_json::from_slice::<Value>(line) else {
-            continue;
-        };
+    for entry in entries {
         let text = |key: &str| entry.get(key).and_then(Value::as_str);
         if let Some(cursor) = text("__CURSOR") {
             place.cursor = Some(cursor.to_owned());
@@ -250,9 +280,16 @@ impl Call {
         (!call.call.is_empty()).then_some(call)
     }
 
+    fn is_about_any(&self, names: &BTreeSet<String>) -> bool {
+        names.iter().any(|name| self.is_about(name))
+    }
+
+    /// Whether this names its volume, in full or in part, its pod, or what kubelet calls the volume.
     fn is_about(&self, word: &str) -> bool {
         let names = [&self.volume, &self.pod, &self.name];
+        let parts = self.volume.as_ref().and_then(|id| id.split_once('/'));
         names.into_iter().flatten().any(|name| name == word)
+            || parts.is_some_and(|(vg, lv)| vg == word || lv == word)
     }
 }
 
@@ -295,7 +332,12 @@ mod tests {
             message: some("the device \"x\": \\ gone"),
         };
         assert_eq!(call, want);
-        assert!(call.is_about("shop/web-0") && !call.is_about("shop/web"));
+        for word in ["vg/x", "vg", "x", "shop/web-0", "data"] {
+            assert!(call.is_about(word), "{word}");
+        }
+        for word in ["shop/web", "shop", "v", "vg/", ""] {
+            assert!(!call.is_about(word), "{word}");
+        }
         let unmount = Call::parse(7, "call=unmount took=1ms outcome=ok").unwrap();
         assert!(!unmount.failed && unmount.volume.is_none());
         for other in ["", "x", "-- Boot 1 --", "a=b"] {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::line::{Health, of_volume};
 use super::log;
-use super::walk::Walk;
+use super::status::{Health, of_volume};
+use super::survey::Walk;
 use crate::config::Loaded;
 use crate::host::{Host, files};
 use crate::output::Printed;

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write as _};
 
 use anyhow::{Context, Result, bail};
 
-use super::verdict::{Ask, Seen, look};
+use super::survey::{Ask, Seen, look};
 use crate::config::{Config, Loaded};
 use crate::fs::{self, Found};
 use crate::host::Host;

@@ -12,7 +12,7 @@ mod tools;
 pub const EXAMINE: &str = "examine-stdin";
 pub const SUPERBLOCK: &str = "superblock-stdin";
 
-pub use blkid::{Found, has_several, probe};
+pub use blkid::{Found, has_several, probe, probe_filesystems};
 pub use scan::{Backup, Examination, Unreadable, scan, superblock_of};
 pub use superblock::Family;
 pub use tools::{check, grow, mkfs, was_cut_short};

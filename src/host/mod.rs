@@ -9,7 +9,6 @@ pub(crate) mod files;
 pub mod holders;
 mod kernel;
 mod kernel_log;
-pub(crate) mod kubelet;
 mod log;
 mod process;
 mod signals;

@@ -3,6 +3,7 @@
 
 mod answer;
 mod layout;
+pub mod pages;
 mod plugin;
 mod put;
 mod remove;
@@ -14,7 +15,8 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
-use crate::host::{Host, files, kubelet};
+use crate::host::{Host, files};
+use crate::kubelet;
 use crate::output::tell;
 use layout::Layout;
 use plugin::Plugin;

@@ -5,9 +5,10 @@ use anyhow::{Context, Result, bail};
 use super::answer::{self, Init};
 use super::layout::{DriverDir, Layout};
 use super::{Attach, Report};
+use crate::host::Host;
 use crate::host::files::{self, Kind};
 use crate::host::trust::{load, require_roots};
-use crate::host::{Host, kubelet};
+use crate::kubelet;
 
 /// Mode of an executable and of a file.
 const EXECUTABLE: u32 = 0o755;

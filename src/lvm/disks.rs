@@ -13,11 +13,15 @@ pub enum Fault {
     Duplicate,
     /// The device ends before the last extent.
     Short,
+    /// No device has it.
+    Missing,
+    /// It is back, and LVM does not use it, since the group was changed without it.
+    Returned,
 }
 
-/// The disks with a fault: group, device and fault.
+/// The disks with a fault: group, device or `[unknown]`, and fault. A disk without a group is nobody's.
 pub fn faulty_disks(host: &Host) -> Result<Vec<(String, PathBuf, Fault)>> {
-    let fields = "pv_name,vg_name,pv_duplicate,dev_size,pv_size,pe_start";
+    let fields = "pv_name,vg_name,pv_duplicate,pv_missing,dev_size,pv_size,pe_start";
     // Without --all it leaves out the duplicates.
     let command = ask("pvs", fields, host.limits.query).args(["--all"]);
     read(host, &command, faults).context("asking LVM for its disks")
@@ -28,15 +32,27 @@ fn faults(report: Report) -> Result<Vec<(String, PathBuf, Fault)>, String> {
     for row in report.rows("pv")? {
         let bytes = |field| text(&row, field).map(|size| size.parse().unwrap_or(0_u64));
         let needs = bytes("pe_start")?.saturating_add(bytes("pv_size")?);
-        let fault = if !text(&row, "pv_duplicate")?.is_empty() {
+        let size = bytes("dev_size")?;
+        let vg = text(&row, "vg_name")?.to_owned();
+        let fault = if vg.is_empty() {
+            // Its size is that of the whole device then.
+            continue;
+        } else if !text(&row, "pv_duplicate")?.is_empty() {
             Fault::Duplicate
-        } else if needs > bytes("dev_size")? {
+        } else if size == 0 {
+            Fault::Missing
+        } else if !text(&row, "pv_missing")?.is_empty() {
+            Fault::Returned
+        } else if needs > size {
             Fault::Short
         } else {
             continue;
         };
-        let vg = text(&row, "vg_name")?.to_owned();
-        faulty.push((vg, text(&row, "pv_name")?.into(), fault));
+        let fault = (vg, text(&row, "pv_name")?.into(), fault);
+        // All that are missing look the same.
+        if !faulty.contains(&fault) {
+            faulty.push(fault);
+        }
     }
     Ok(faulty)
 }
@@ -46,24 +62,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_and_a_disk_that_is_too_short_have_a_fault() {
-        let row = |name, duplicate, device, size| {
-            format!(
-                r#"{{"pv_name":"{name}","vg_name":"vg","pv_duplicate":"{duplicate}","dev_size":"{device}","pv_size":"{size}","pe_start":"1048576"}}"#
-            )
-        };
-        let rows = [
-            row("/dev/sda", "", 9_437_184, 8_388_608),
-            row("/dev/sdb", "duplicate", 9_437_184, 0),
-            row("/dev/sdc", "", 9_437_183, 8_388_608),
+    #[rustfmt::skip] // a row is a line
+    fn a_disk_that_is_not_what_lvm_knows_has_a_fault() {
+        let cases = [
+            ("well", "/dev/sda", "vg", "", "", 9_437_184, 8_388_608, None),
+            ("a copy", "/dev/sdb", "vg", "duplicate", "", 9_437_184, 0, Some(Fault::Duplicate)),
+            ("too short", "/dev/sdc", "vg", "", "", 9_437_183, 8_388_608, Some(Fault::Short)),
+            ("gone", "[unknown]", "vg", "", "missing", 0, 8_388_608, Some(Fault::Missing)),
+            ("gone just now", "[unknown]", "vg", "", "", 0, 8_388_608, Some(Fault::Missing)),
+            ("back again", "/dev/sdd", "vg", "", "missing", 9_437_184, 8_388_608, Some(Fault::Returned)),
+            ("made just now", "/dev/sde", "", "", "", 9_437_184, 9_437_184, None),
+            ("no disk of LVM's", "/dev/sdf", "", "", "", 9_437_184, 0, None),
         ];
-        let json = format!(r#"{{"report":[{{"pv":[{}]}}]}}"#, rows.join(","));
-        let found = faults(Report::parse(json.as_bytes()).unwrap()).unwrap();
-        let of = |path: &str, fault| ("vg".to_owned(), path.into(), fault);
-        let want = [
-            of("/dev/sdb", Fault::Duplicate),
-            of("/dev/sdc", Fault::Short),
-        ];
-        assert_eq!(found, want);
+        for (name, path, vg, duplicate, missing, device, size, want) in cases {
+            let row = format!(
+                r#"{{"pv_name":"{path}","vg_name":"{vg}","pv_duplicate":"{duplicate}","pv_missing":"{missing}","dev_size":"{device}","pv_size":"{size}","pe_start":"1048576"}}"#
+            );
+            let json = format!(r#"{{"report":[{{"pv":[{row}]}}]}}"#);
+            let found = faults(Report::parse(json.as_bytes()).unwrap()).unwrap();
+            let want: Vec<_> = want.map(|fault| ("vg".to_owned(), path.into(), fault)).into_iter().collect();
+            assert_eq!(found, want, "{name}");
+        }
     }
 }

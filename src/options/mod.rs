@@ -1,7 +1,6 @@
 //! The options of a volume, as kubelet passes them: those of the manifest and its own.
 
 mod mount_options;
-mod subject;
 #[cfg(test)]
 mod tests;
 
@@ -12,13 +11,12 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::names::{Bytes, FsType, LvId, LvName, VgName, nearest, plain};
 pub use mount_options::MountOptions;
-pub(crate) use subject::subject;
 
 const KUBELET: &str = "kubernetes.io/";
 const SECRET: &str = "kubernetes.io/secret/";
 
-const GROUP: &str = "volumegroup";
-const VOLUME: &str = "volumeID";
+pub(crate) const GROUP: &str = "volumegroup";
+pub(crate) const VOLUME: &str = "volumeID";
 const SIZE: &str = "size";
 const POOL: &str = "thinpool";
 const MOUNT: &str = "mountoptions";
@@ -238,7 +236,7 @@ fn size(text: &str) -> Result<Bytes> {
     Ok(size)
 }
 
-fn object_name(key: &str, value: Option<String>) -> Result<Option<String>> {
+pub(crate) fn object_name(key: &str, value: Option<String>) -> Result<Option<String>> {
     let Some(value) = value.filter(|value| !value.is_empty()) else {
         return Ok(None);
     };

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use super::device::Device;
 use crate::host::holders::{self, Process};
 use crate::host::trust::require_roots;
 use crate::host::{Aloud, Kernel, Lock};
 use crate::lvm::Volume;
 use crate::names::LvUuid;
-use crate::volume::Device;
 
 /// Where the lock files are. /run is emptied by a reboot, as locks should be.
 pub const LOCK_DIR: &str = "/run/flexvolume-lvm";

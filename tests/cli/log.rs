@@ -1,5 +1,8 @@
-//! The one line that each call leaves in the log.
+//! The one line that each call leaves in the log, and how people read it.
 
+use crate::people::{prints, says};
+use crate::support::eventually;
+use crate::support::machine::LVS_ROW;
 use crate::{DEVICE, JSON, Machine};
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -50,4 +53,127 @@ fn a_call_names_its_volume_and_pod_though_it_is_refused() {
     for (name, line, first, then) in cases {
         assert!(line.contains(&format!("{first}{then}")), "{name}: {line}");
     }
+}
+
+#[test]
+fn a_name_is_one_that_status_takes_and_one_that_is_nowhere_is_said_to_be_that() {
+    let machine = Machine::new();
+    let of_pod = JSON.replacen(
+        '{',
+        r#"{"kubernetes.io/pod.namespace":"shop","kubernetes.io/pod.name":"web-0","#,
+        1,
+    );
+    machine.refuses(&["mount", "/mnt/x", &of_pod], &["lvs"]);
+    // The log knows more than LVM, which is not even here.
+    let known = [
+        "nosuch-vg/data-1",
+        DEVICE,
+        "nosuch-vg",
+        "data-1",
+        "shop/web-0",
+        "data",
+    ];
+    for name in known {
+        prints(&machine, &["log", name], " nosuch-vg/data-1 ", 0);
+    }
+    prints(&machine, &["log", "typo"], "lvs is not installed", 1);
+    let vg = r#"{"vg_name":"vg","vg_size":"64","vg_free":"8","vg_missing_pv_count":"0"}"#;
+    machine.tool("lvs", &format!("{LVS_ROW} vg idle"));
+    machine.tool("vgs", &format!("echo '{{\"report\":[{{\"vg\":[{vg}]}}]}}'"));
+    for name in ["vg", "vg/idle", "idle", "/dev/mapper/vg-idle"] {
+        prints(&machine, &["log", name], "no such call is in the log", 0);
+    }
+    for (name, words) in [
+        ("typo", "\"typo\" is not on this node"),
+        ("vg/none", "there is no logical volume vg/none"),
+        ("/nonexistent/x", "/nonexistent/x"),
+    ] {
+        let (said, code) = says(&machine, &["log", name]);
+        let first = format!("no call about {name} is in the log: ");
+        assert!(
+            said.starts_with(&first) && said.contains(words) && code == 1,
+            "{code} {said}"
+        );
+    }
+    // It is known, and was not called since.
+    fs::write(
+        machine.path("log"),
+        "2023-11-14T22:13:20Z call=mount volume=gone/x outcome=ok\n",
+    )
+    .unwrap();
+    let since = |when| says(&machine, &["log", "--since", when, "gone"]);
+    assert!(since("2023-11-14").0.contains(" gone/x "));
+    assert!(since("2023-11-14 22:13").0.contains(" gone/x "));
+    for when in ["2023-11-14 22:14", "yesterday", "today"] {
+        let none = ("no such call is in the log\n".to_owned(), 0);
+        assert_eq!(since(when), none, "{when}");
+    }
+    prints(&machine, &["log", "--since", "noon"], "2026-11-21 10:00", 2);
+}
+
+/// Shell: journalctl, whose entries are lines of `$TOP/journal` with their cursors before them.
+const JOURNALCTL: &str = r#"after= since= order=cat
+for word; do
+    case $word in
+        --reverse) order=tac ;;
+        --after-cursor=*) after=${word#*=} ;;
+        --since=@*) since=${word#*@} ;;
+    esac
+done
+if [ -n "$after" ] && [ -n "$since" ]; then
+    echo 'Please specify only one of --since=, --cursor=, and --after-cursor=.' >&2
+    exit 1
+fi
+shown=${after:+no}
+while read -r cursor seconds message; do
+    if [ -z "$shown" ] && [ "$seconds" -ge "${since:-0}" ]; then
+        printf '{"__CURSOR":"%s","__REALTIME_TIMESTAMP":"%s000000","MESSAGE":"%s"}\n' \
+            "$cursor" "$seconds" "$message"
+    fi
+    [ "$cursor" != "$after" ] || shown=
+done < $TOP/journal | $order"#;
+
+#[test]
+fn the_journal_is_followed() {
+    let machine = Machine::new();
+    let config = format!("tool_dirs = ['{}']\n", machine.path("tools").display());
+    fs::write(machine.path("config.toml"), config).unwrap();
+    machine.tool("journalctl", JOURNALCTL);
+    let journal = machine.path("journal");
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let entry = |number: u64, age: u64, call: &str| {
+        let entry = format!("at-{number} {} call={call} outcome=ok\n", now - age);
+        let mut file = fs::File::options()
+            .append(true)
+            .create(true)
+            .open(&journal)
+            .unwrap();
+        std::io::Write::write_all(&mut file, entry.as_bytes()).unwrap();
+    };
+    let follow = |name: &str, args: &[&str]| {
+        let printed = machine.path(name);
+        let mut following = machine.under(&[], &[&["log", "-f"], args].concat());
+        following.stdout(fs::File::create(&printed).unwrap());
+        let seen = move || fs::read_to_string(&printed).unwrap();
+        (following.spawn().unwrap(), seen)
+    };
+    entry(1, 7200, "init");
+    let (mut all, seen_by_all) = follow("all", &[]);
+    let (mut late, seen_by_late) = follow("late", &["--since", "1h"]);
+    eventually("the first call", || seen_by_all().contains(" init "));
+    eventually("the titles", || seen_by_late().contains("TIME"));
+    for (number, call) in [(2, "mount"), (3, "unmount")] {
+        entry(number, 0, call);
+        let call = format!(" {call} ");
+        eventually(&call, || {
+            seen_by_all().contains(&call) && seen_by_late().contains(&call)
+        });
+    }
+    for following in [&mut all, &mut late] {
+        let pid = nix::unistd::Pid::from_raw(following.id().try_into().unwrap());
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
+        assert!(following.wait().unwrap().success());
+    }
+    assert_eq!(seen_by_all().lines().count(), 4, "{}", seen_by_all());
+    assert_eq!(seen_by_late().lines().count(), 3, "{}", seen_by_late());
 }

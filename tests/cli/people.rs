@@ -15,7 +15,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// What is printed, on both outputs, and the exit code.
-fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
+pub fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
     let Output {
         stdout,
         stderr,
@@ -25,7 +25,7 @@ fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
 }
 
 /// These words are printed, and the exit code is this.
-fn prints(machine: &Machine, args: &[&str], words: &str, code: i32) {
+pub fn prints(machine: &Machine, args: &[&str], words: &str, code: i32) {
     let (said, is) = says(machine, args);
     assert!(said.contains(words) && is == code, "{args:?}: {is} {said}");
 }
@@ -65,6 +65,11 @@ fn help_and_version_are_text_for_people() {
             &["status", "--help"],
             &["--watch", "status [OPTIONS] [NAMES]..."],
         ),
+        // A call-out's, through a pipe as on a terminal.
+        (&["mount", "--help"], &["mount <directory> <options>"]),
+        (&["init", "-h"], &["init [--verbose]"]),
+        (&["help", "mount"], &["mount <directory> <options>"]),
+        (&["help", "status"], &["--watch"]),
     ] {
         let (said, code) = says(&machine, args);
         for words in words {
@@ -95,7 +100,11 @@ fn help_and_version_are_text_for_people() {
 #[test]
 fn a_mistyped_word_is_an_error_for_people_and_an_answer_for_kubelet() {
     let machine = Machine::new();
-    assert_eq!(machine.call(&["statsu"]).status, "Not supported");
+    for unknown in ["frobnicate", "getvolumename", "waitfordetach", "unmnt"] {
+        assert_eq!(machine.call(&[unknown]).status, "Not supported");
+    }
+    // No call-out is nearly called so: through a pipe it is a mistake, too.
+    prints(&machine, &["stauts"], "did you mean `status`?", 2);
     for (line, words) in [
         ("statsu", "did you mean `status`?"),
         ("unmnt", "did you mean `unmount`?"),
@@ -125,6 +134,25 @@ fn completions_and_man_pages_are_made_of_the_commands() {
     let machine = Machine::new();
     for shell in ["bash", "zsh", "fish"] {
         prints(&machine, &["completions", shell], "allow-format", 0);
+    }
+    let (script, _) = says(&machine, &["completions", "bash"]);
+    for (words, want) in [
+        ("status --w", "--wide --watch"),
+        ("allow-format --y", "--yes"),
+        ("allow", "allow-format"),
+    ] {
+        let last = words.rsplit(' ').next().unwrap();
+        let number = words.split(' ').count();
+        let line = format!(
+            "{script}\nCOMP_WORDS=(flexvolume-lvm {words}); COMP_CWORD={number}
+            [[ $(complete -p flexvolume-lvm) =~ -F\\ ([^ ]+) ]]
+            ${{BASH_REMATCH[1]}} flexvolume-lvm '{last}' ''; echo \"${{COMPREPLY[*]}}\""
+        );
+        let bash = assert_cmd::Command::new("bash")
+            .args(["-c", &line])
+            .output();
+        let said = text(&bash.unwrap().stdout);
+        assert_eq!(said.trim(), want, "{words}");
     }
     let dir = machine.path("man");
     fs::create_dir(&dir).unwrap();
@@ -316,9 +344,10 @@ fn the_journal_is_asked_for_this_drivers_lines_alone() {
     };
     let failed =
         r#"call=mount volume=vg/x pod=shop/web-0 took=5ms outcome=failed message="no \"x\"""#;
-    let lines = entry(1_700_000_000, "call=init took=1ms outcome=ok")
+    // The newest one first.
+    let lines = "{\"MESSAGE\":[1,2]}\n".to_owned()
         + &entry(1_700_000_060, failed)
-        + "{\"MESSAGE\":[1,2]}\n";
+        + &entry(1_700_000_000, "call=init took=1ms outcome=ok");
     fs::write(machine.path("journal"), lines).unwrap();
     machine.tool(
         "journalctl",
@@ -337,7 +366,7 @@ fn the_journal_is_asked_for_this_drivers_lines_alone() {
     assert_eq!((rows[2], rows.len(), code), ("    no \"x\"", 3, 0), "{log}");
     let asked = fs::read_to_string(machine.path("asked")).unwrap();
     // Of root alone: anybody may write under that name.
-    for word in ["--identifier=flexvolume-lvm", "_UID=0"] {
+    for word in ["--identifier=flexvolume-lvm", "_UID=0", "--reverse"] {
         assert!(asked.contains(word), "{asked}");
     }
     let (json, _) = says(&machine, &["log", "--failed", "--json"]);

@@ -55,7 +55,10 @@ fn a_volume_that_a_process_may_write_to_is_no_pods() {
     let node = Node::new(Mode::MountOnly);
     for (fs, size) in FILESYSTEMS {
         let group = Group::new(&format!("written{fs}"));
-        for content in CONTENTS {
+        // What is to be made makes no difference.
+        let contents = CONTENTS.into_iter();
+        let contents = contents.filter(|content| fs == "ext4" || *content != "blank");
+        for content in contents {
             println!("{fs}, {content}");
             let volume = holding(&node, &group, content, size, fs, content);
             let tags = group.tags(content);
@@ -78,7 +81,10 @@ fn a_process_that_only_reads_keeps_nobody_but_mkfs_from_a_volume() {
     let node = Node::new(Mode::MountOnly);
     for (fs, size) in FILESYSTEMS {
         let group = Group::new(&format!("read{fs}"));
-        for content in CONTENTS {
+        // What is to be made makes no difference.
+        let contents = CONTENTS.into_iter();
+        let contents = contents.filter(|content| fs == "ext4" || *content != "blank");
+        for content in contents {
             println!("{fs}, {content}");
             let volume = holding(&node, &group, content, size, fs, content);
             let (reader, who) = opener(&volume, "<");

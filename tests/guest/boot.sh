@@ -2,7 +2,8 @@
 # Sourced by tests/run.sh: the guests that the tests on real LVM run in, one at a time or two.
 
 # What differs between versions of LVM, util-linux, filesystems and kernel is in these tests.
-VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: call_outs:: sigterm_in_mkfs a_report_as_people)
+VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: call_outs:: subvolumes:: sigterm_in_mkfs
+    a_report_as_people a_raid_is_mounted_if a_process_that_only_reads)
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}

@@ -108,6 +108,34 @@ fn a_copy_of_a_disk_and_one_that_is_too_short_are_named() {
 }
 
 #[test]
+fn a_disk_that_is_missing_is_named_and_one_without_a_group_is_not() {
+    let node = Node::new(Mode::MountOnly);
+    let disks = ["kept", "gone", "spare"].map(|name| Disk::new(name, 64 << 20));
+    let [kept, gone, spare] = disks.each_ref().map(Disk::path);
+    run("pvcreate", &["-q", &spare]);
+    let group = Group::on("holed", &[&kept, &gone]);
+    for (lv, disk) in [("here", &kept), ("lost", &gone)] {
+        sh(&format!("lvcreate -qq -y -L 32m -n {lv} holed {disk}"));
+    }
+    for check in ["missing-disks", "short-disks", "disks"] {
+        node.is_well(check);
+    }
+    run("vgchange", &["-qq", "-an", "holed"]);
+    disks[1].fail_wholly();
+    node.is_ill("missing-disks", "holed", "vgreduce --removemissing holed");
+    node.is_well("short-disks");
+    let (said, code) = node.says(&["doctor"]);
+    let row = |line: &&str| line.starts_with("FAILED") && line.ends_with("a disk is missing");
+    let its = said.lines().filter(row).count();
+    assert!(its == 1 && code == 1, "{code} {said}");
+    // A change that LVM makes without it has to be told to that disk.
+    group.lv("lvchange", &["--addtag", "changed"], "here");
+    disks[1].heal();
+    sh(&node.is_ill("missing-disks", "holed", "vgextend --restoremissing holed"));
+    node.is_well("missing-disks");
+}
+
+#[test]
 fn what_is_mounted_from_a_disk_that_fails_is_named() {
     for (fs, size) in [("ext4", 64), ("xfs", 320)] {
         let node = Node::new(Mode::MountOnly);

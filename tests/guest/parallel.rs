@@ -115,7 +115,7 @@ fn a_call_waits_for_an_orphaned_mkfs_and_makes_no_other() {
         let impatient = format!("{}[limits]\nlock = 1\n", tools.config());
         node.configure(Mode::MountOnly, &impatient);
         let pid = format!("pid {mkfs}");
-        let words = ["locking orphan/data", "held for 1 s", &tool, &pid];
+        let words = ["locking orphan/data", "is held by", &tool, &pid];
         // Who only has the file open is in nobody's way.
         let locks = fs::read_dir("/run/flexvolume-lvm").unwrap();
         let open: Vec<_> = locks

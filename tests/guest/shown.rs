@@ -189,8 +189,15 @@ fn the_log_is_read_in_columns_and_a_failed_call_with_its_reason() {
         1,
         "{failed}"
     );
-    let (other, _) = node.says(&["log", "other/volume"]);
-    assert!(other.contains("no such call"), "{other}");
+    let kernel_name = fs::canonicalize(volume.device()).unwrap();
+    for name in ["logged", "data", text(&kernel_name), &volume.device()] {
+        let (said, code) = node.says(&["log", name]);
+        assert!(
+            said.contains(" logged/data ") && code == 0,
+            "{name}: {said}"
+        );
+    }
+    node.prints(&["log", "other/volume"], "no volume group other", 1);
     // Those that come are shown as they come.
     let mut following = std::process::Command::new(node.exe());
     following
@@ -204,4 +211,8 @@ fn the_log_is_read_in_columns_and_a_failed_call_with_its_reason() {
     run("kill", &[&following.id().to_string()]);
     assert!(following.wait().unwrap().success());
     assert_eq!(seen().matches("TIME").count(), 1);
+    // A pod's UID and a path in a volume are in no line of the log.
+    for name in ["two", text(&node.pod_dir("two", &volume))] {
+        node.prints(&["log", name], " logged/data ", 0);
+    }
 }

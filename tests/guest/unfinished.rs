@@ -20,9 +20,8 @@ fn raw_data_on_a_volume_with_an_old_record_of_mkfs_is_not_formatted() {
             put(&volume.device(), 0, &bytes);
             let advice = "allow-format stale/data";
             node.refuses_volume(&volume, &[advice]);
-            for (other, _) in FILESYSTEMS {
-                node.mount_fails(&volume.clone().fs(other), &[advice]);
-            }
+            // Whatever type is asked for now.
+            node.mount_fails(&volume.clone().fs("ext3"), &[advice]);
             node.prints(&["check", "stale/data"], advice, 1);
             node.refuses_by_hand(&["allow-format", "stale/data"], "data at byte 0");
             assert_begins_with(&volume, &bytes);
@@ -49,7 +48,7 @@ fn a_mkfs_killed_at_one_of_its_writes_is_made_again() {
         ("btrfs", "128m"),
     ] {
         let tool = format!("mkfs.{fs}");
-        for write in [1, 2, 3, 5, 10, 60, 140] {
+        for write in [1, 10, 60, 140] {
             let volume = group.linear("data", size).fs(fs);
             let inject = format!("inject=pwrite64,write:signal=KILL:when={write}");
             let killed = format!(

@@ -123,7 +123,7 @@ fn arguments_of_any_number_and_encoding_are_answered() {
         (&[], "no call-out given; see `lvm --help`"),
         (&["mount", DIR], "arguments given: 1"),
         (&["mount", DIR, "", json, ""], "arguments given: 4"),
-        (&["init", "--help"], "arguments given: 1"),
+        (&["init", "help"], "arguments given: 1"),
         (&["unmount", DIR, DIR], "arguments given: 2"),
         (&["detach", "data", "node", "-f"], "arguments given: 3"),
         (&["expandfs", json, "", DIR, "1"], "arguments given: 4"),

@@ -129,12 +129,12 @@ pub const DOCUMENTS: &[(&str, &str)] = &[
 /// Words in the place of a directory.
 #[rustfmt::skip]
 pub const DIRECTORIES: &[&str] = &[
-    "", "/", "//", ".", "relative", "--help", "-o", "/a/../etc", "/a/./b", "/..", "/a\nb", "/a\u{1b}b", "{}",
+    "", "/", "//", ".", "relative", "-o", "/a/../etc", "/a/./b", "/..", "/a\nb", "/a\u{1b}b", "{}",
 ];
 
 /// Words in the place of a device.
 #[rustfmt::skip]
 pub const DEVICES: &[&str] = &[
-    "relative", "/etc/passwd", "--help", "/dev/../etc/passwd", "/dev/mapper/../sda", "/dev/a\nb",
+    "relative", "/etc/passwd", "/dev/../etc/passwd", "/dev/mapper/../sda", "/dev/a\nb",
     "LABEL=x", "UUID=0", "/proc/self/mem", "//dev/sda", "none", "{}",
 ];

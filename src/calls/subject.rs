@@ -1,0 +1,53 @@
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use serde_json::Value;
+
+use crate::names::{LvId, LvName, VgName};
+use crate::options::{GROUP, VOLUME, holds_secret, object_name};
+
+/// Whom a call is about, for the log: the volume, the pod, and kubelet's name of the volume, as far
+/// as they can be read. Whatever else is wrong with the call, `grep volume=VG/LV` finds it.
+pub fn subject(args: &[OsString]) -> Vec<(&'static str, String)> {
+    let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
+    let json = words.iter().find(|word| word.trim_start().starts_with('{'));
+    let (volume, pod, name) = match (json, words.as_slice()) {
+        (Some(json), _) => of_options(json),
+        // Cut in pieces, a secret may be in any word of the call.
+        (None, ["detach", volume, ..]) if !args.iter().any(holds_secret) => {
+            match LvId::from_device(volume) {
+                Some(id) => (Some(id), None, None),
+                None => (None, None, checked(volume)),
+            }
+        }
+        _ => (None, None, None),
+    };
+    let volume = volume.map(|id| id.to_string());
+    let found = [("volume", volume), ("pod", pod), ("name", name)];
+    found
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect()
+}
+
+fn of_options(json: &str) -> (Option<LvId>, Option<String>, Option<String>) {
+    // Also options that hold something else than strings, which a call refuses.
+    let pairs: BTreeMap<String, Value> = serde_json::from_str(json).unwrap_or_default();
+    let text = |key: &str| pairs.get(key).and_then(Value::as_str);
+    let volume = || {
+        let vg = VgName::parse(text(GROUP)?).ok()?;
+        LvId::new(vg, LvName::parse(text(VOLUME)?).ok()?).ok()
+    };
+    let name = |key: &str| checked(text(key)?);
+    let pod = name("kubernetes.io/pod.name").map(|pod| {
+        let namespace = name("kubernetes.io/pod.namespace");
+        namespace.map_or(pod.clone(), |namespace| format!("{namespace}/{pod}"))
+    });
+    (volume(), pod, name("kubernetes.io/pvOrVolumeName"))
+}
+
+fn checked(name: &str) -> Option<String> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let is_name = name.chars().all(allowed);
+    object_name("", is_name.then(|| name.to_owned())).ok()?
+}

@@ -1,0 +1,200 @@
+//! The commands for people as clap knows them, and what each is done by.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::calls;
+use crate::commands::{check, doctor, log, metrics, operator, status};
+use crate::config::Loaded;
+use crate::host::Host;
+use crate::install::{self, pages};
+use crate::names::LvId;
+use crate::output::Printed;
+
+/// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
+#[derive(Debug, Parser)]
+#[command(name = pages::NAME, version, max_term_width = 100, after_help = after_help(),
+          after_long_help = format!("{}\n\n{MORE}", after_help()),
+          subcommand_help_heading = "Commands for people")]
+pub struct People {
+    #[command(subcommand)]
+    pub tool: Tool,
+}
+
+fn after_help() -> String {
+    let mut help =
+        String::from("Call-outs, as kubelet makes them (each answers with one JSON document):\n");
+    for (name, usage) in calls::ALL {
+        let _ = writeln!(help, "  {}", format!("{name} {usage}").trim_end());
+    }
+    help.push_str(
+        "\n<options> is JSON, @FILE, - (standard input), or by hand: -o volumegroup=VG -o volumeID=LV\n\
+         [-o fsType=ext4]. --verbose tells each step on standard error.",
+    );
+    help
+}
+
+const MORE: &str = "\
+Examples:
+  flexvolume-lvm status                     what is on this node, and who uses it
+  flexvolume-lvm status vg0/data            one volume, from its disk to its pods
+  flexvolume-lvm log --failed --since 1h    what failed, and why
+  flexvolume-lvm check                      would every volume mount?
+  flexvolume-lvm mount /mnt -o volumegroup=vg0 -o volumeID=data --verbose
+  flexvolume-lvm unmount /mnt
+
+Exit codes:
+  0  done; a call-out: Success, Not supported, or any answer to a call that holds a secret
+  1  it failed; `check`: a volume would not mount; `doctor`: a pod would fail
+  2  the command line is wrong, or only root may do that
+  3  `doctor`: warnings only
+
+Environment:
+  FLEXVOLUME_LVM_CONFIG   another config file (/dev/null: none)
+  NO_COLOR                no colours
+
+Files:
+  config.toml             beside the executable; every key is explained in it
+  /run/flexvolume-lvm     a lock for each volume
+  /var/log/pods           the names of pods
+The log is in the journal (`journalctl -t flexvolume-lvm`), unless `log` in config.toml says otherwise.";
+
+#[derive(Debug, Subcommand)]
+pub enum Tool {
+    /// Show what LVM, the kernel, the driver and the next mount know of volumes
+    ///
+    /// One volume is shown as a tree from its disk to its pods, with its last calls.
+    Status(status::Status),
+    /// Show the driver's calls, a line each
+    Log(log::Log),
+    /// Tell what the next mount of a volume would do, and why, and change nothing
+    ///
+    /// The exit code is 0 if every volume would mount, and 1 if not.
+    Check(check::Check),
+    /// Check this node: tools, LVM, udev, kubelet, config, volumes that need help, leftovers
+    ///
+    /// The exit code is 0 if all is well, 1 if a pod would fail, and 3 if there are only warnings.
+    /// With --json each finding has a `check`, a word that stays.
+    Doctor {
+        /// Make and mount a throwaway filesystem too, in a file below /run
+        #[arg(long)]
+        try_mkfs: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print metrics of groups, volumes, pools and calls for Prometheus
+    ///
+    /// With --textfile they go into a file for `node_exporter`'s textfile collector: run it from a
+    /// timer, once a minute.
+    Metrics {
+        /// The directory that `node_exporter`'s --collector.textfile.directory names
+        #[arg(long, value_name = "DIR")]
+        textfile: Option<PathBuf>,
+    },
+    /// Accept the filesystem that is on a volume now as the right one
+    ///
+    /// For a volume that the driver refuses because its content was restored, swapped or replaced.
+    Adopt {
+        /// The volume, as VG/LV or /dev/VG/LV
+        volume: String,
+    },
+    /// Allow the next mount, within a day, to format a volume on which nothing can be found
+    ///
+    /// For a volume that the driver refuses because its record, or remains on it, say that it held
+    /// data. What is given up is printed, and is lost. A volume that cannot be read, is in use or
+    /// holds something is refused here as it is refused to a pod.
+    AllowFormat {
+        /// The volume, as VG/LV or /dev/VG/LV
+        volume: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Put this executable where kubelet looks for it, or upgrade what is there
+    ///
+    /// kubelet never sees half of it, and an existing config.toml is never changed. Running it
+    /// again, also after it was interrupted, is safe. An older version is installed the same way.
+    #[command(args_override_self = true)]
+    Install(install::Install),
+    /// Take the driver off this node
+    ///
+    /// Refused while volumes of it are mounted. Another driver that was there before, such as the
+    /// bash script, comes back. An edited config.toml is kept for the next installation.
+    #[command(args_override_self = true)]
+    Uninstall(install::Where),
+    /// Print the completions for a shell
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a directory
+    #[command(hide = true)]
+    Man {
+        /// The directory
+        dir: PathBuf,
+    },
+}
+
+impl Tool {
+    /// Whether it asks LVM, which answers root only.
+    pub fn needs_root(&self) -> bool {
+        matches!(
+            self,
+            Self::Status(_)
+                | Self::Check(_)
+                | Self::Doctor { .. }
+                | Self::Metrics { .. }
+                | Self::Adopt { .. }
+                | Self::AllowFormat { .. }
+        )
+    }
+}
+
+pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
+    match tool {
+        Tool::Status(asked) => status::run(host, config, asked),
+        Tool::Log(asked) => log::run(host, config, asked),
+        Tool::Doctor { try_mkfs, json } => doctor::run(host, config, *try_mkfs, *json),
+        Tool::Check(asked) => check::run(host, config, asked),
+        Tool::Metrics { textfile } => metrics::run(host, config, textfile.as_deref()),
+        Tool::Adopt { volume } => operator::adopt(host, config, &named(volume)?),
+        Tool::AllowFormat { volume, yes } => {
+            operator::allow_format(host, config, &named(volume)?, *yes)
+        }
+        Tool::Install(options) => {
+            let mut said = install::install(host, options)?;
+            if options.link {
+                let place = &options.place;
+                let linked = pages::link(&place.prefix, &place.exe(), &People::command());
+                said.push_str(&linked.context("making the link for people")?);
+            }
+            Ok(Printed::text(said))
+        }
+        Tool::Uninstall(place) => {
+            let mut said = install::uninstall(host, place)?;
+            let removed = pages::unlink(&place.prefix, &place.exe(), &People::command());
+            said.push_str(&removed.context("removing the link for people")?);
+            Ok(Printed::text(said))
+        }
+        Tool::Completions { shell } => {
+            Ok(Printed::text(pages::completions(*shell, People::command())))
+        }
+        Tool::Man { dir } => {
+            let written = pages::write_man(dir, People::command())?;
+            let lines = written.iter().map(|path| format!("{}\n", path.display()));
+            Ok(Printed::text(lines.collect()))
+        }
+    }
+}
+
+fn named(volume: &str) -> Result<LvId> {
+    match LvId::from_device(volume) {
+        Some(id) => Ok(id),
+        None => LvId::parse(volume).context("reading the volume's name"),
+    }
+}

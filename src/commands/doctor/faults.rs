@@ -1,0 +1,86 @@
+//! What `lvm doctor` says of disks that LVM cannot use as they are, and of what is mounted from disks
+//! that have failed.
+
+use super::findings::Checks;
+use crate::commands::survey::Walk;
+use crate::lvm::{self, Fault};
+
+pub fn look_at(checks: &mut Checks, walk: &Walk) {
+    look_at_disks(checks, walk);
+    look_at_mounts(checks, walk);
+}
+
+fn look_at_disks(checks: &mut Checks, walk: &Walk) {
+    let faulty = match lvm::faulty_disks(walk.host) {
+        Ok(faulty) => faulty,
+        Err(error) => {
+            checks.warning("disks", format!("{error:#}"));
+            return;
+        }
+    };
+    for (vg, path, fault) in faulty {
+        let path = path.display();
+        let finding = match fault {
+            Fault::Duplicate => checks
+                .failed(
+                    "duplicate-disks",
+                    format!("{path} says that it is a disk of this group, and so does another"),
+                )
+                .why("LVM neither activates nor changes a volume of the group then")
+                // LVM does not know either which of them is the copy.
+                .run(format!(
+                    "lsblk -o NAME,SIZE,SERIAL,WWN, and for the one that is the copy: \
+                     vgimportclone --basevgname {vg}-2 DISK; of two paths to one disk leave one \
+                     out by `filter` in lvm.conf"
+                )),
+            Fault::Short => checks
+                .warning(
+                    "short-disks",
+                    format!("{path} is smaller than LVM knows it"),
+                )
+                .why("volumes at its end cannot be activated, and what was there is gone")
+                .run(format!(
+                    "pvs -o pv_name,dev_size,pv_size {path}; lvs -a -o +devices {vg}"
+                )),
+            Fault::Missing => checks
+                .failed("missing-disks", "a disk is missing")
+                .why("volumes on it cannot be activated, unless they are RAID or mirrored")
+                .run(format!(
+                    "pvs -o pv_name,vg_name,pv_uuid,pv_missing; lsblk; dmesg; and bring it back. If it is \
+                     lost: lvs -a -o +devices {vg}; lvconvert --repair for each RAID volume; lvremove the \
+                     others, to restore them from a backup; and then vgreduce --removemissing {vg}"
+                )),
+            Fault::Returned => checks
+                .failed(
+                    "missing-disks",
+                    format!("{path} is back, and LVM still takes it for missing"),
+                )
+                .why("the group was changed without it")
+                .run(format!("vgextend --restoremissing {vg} {path}")),
+        };
+        finding.on(&vg);
+    }
+}
+
+fn look_at_mounts(checks: &mut Checks, walk: &Walk) {
+    for id in walk.lost() {
+        checks
+            .failed(
+                "mounts",
+                "is mounted for pods, and LVM does not know it any more",
+            )
+            .on(&id)
+            .why("its disks have gone, or LVM is told not to look there")
+            .run("pvs -a, dmesg");
+    }
+    for volume in walk.volumes.iter().filter(|one| walk.has_failed(one)) {
+        checks
+            .failed(
+                "filesystem-errors",
+                "the kernel met errors in its filesystem",
+            )
+            .on(&volume.id)
+            .why("pods cannot rely on what they write there; the next mount checks it")
+            .run("dmesg, and when the disk is well, end the volume's pods");
+    }
+}

@@ -1,0 +1,46 @@
+//! What `lvm doctor` says of the kubelet that runs on this node.
+
+use std::path::{Path, PathBuf};
+
+use super::findings::Checks;
+use crate::config::Config;
+use crate::host::Host;
+use crate::host::trust::require_roots;
+use crate::kubelet;
+
+/// Compares what kubelet is told with what the driver is told, and names what a kubelet of this
+/// version and its control plane do wrong.
+pub(super) fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
+    let own = own_dir();
+    let plugin_dir = own.as_deref().and_then(Path::parent);
+    if let Some(problem) = plugin_dir.and_then(|dir| require_roots(host.kernel, dir).err()) {
+        checks
+            .warning("plugin-directory", problem)
+            .why("who may write there can put another program in the driver's place");
+    }
+    for kubelet in kubelet::running(host) {
+        let problems = kubelet.problems(host.kernel, plugin_dir, config);
+        if problems.is_empty() {
+            checks.ok("kubelet", kubelet.in_short());
+        }
+        for problem in problems {
+            checks.warning("kubelet", problem);
+        }
+        let seen = plugin_dir.filter(|_| config.attach);
+        let fault = seen.and_then(|dir| kubelet.fault_of_controller(host.kernel, dir));
+        if let Some(fault) = fault {
+            checks.warning("control-plane", fault);
+        }
+    }
+    for problem in plugin_dir.map(kubelet::broken_drivers).unwrap_or_default() {
+        checks.warning("other-drivers", problem);
+    }
+}
+
+/// The driver's own directory, only if this executable is where a kubelet looks for it.
+pub(super) fn own_dir() -> Option<PathBuf> {
+    let exe = std::env::current_exe().ok()?;
+    let dir = exe.parent()?;
+    let is_drivers = dir.file_name()?.to_string_lossy().contains('~');
+    is_drivers.then(|| dir.to_owned())
+}

@@ -1,0 +1,171 @@
+//! `lvm doctor`: what is wrong with this node, and what to do about it.
+
+mod autoextend;
+mod faults;
+mod findings;
+mod kubelet;
+mod leftovers;
+mod shared_disks;
+mod storage;
+mod trial;
+mod volumes;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::config::{Config, Loaded, LogTarget};
+use crate::host::trust::require_roots;
+use crate::host::{Command, Host};
+use crate::output::Printed;
+use crate::volume::lock::LOCK_DIR;
+use findings::{Checks, Level};
+use volumes::look_at_lvm;
+
+/// The tools without which nothing works, and those that only some filesystems need.
+const NEEDED: [&str; 10] = [
+    "lvs", "vgs", "lvchange", "lvcreate", "lvextend", "dmsetup", "blkid", "wipefs", "mount",
+    "e2fsck",
+];
+const FOR_SOME: [(&str, &str, &str); 8] = [
+    ("mkfs.ext2", "ext2", "e2fsprogs"),
+    ("mkfs.ext3", "ext3", "e2fsprogs"),
+    ("mkfs.ext4", "ext4", "e2fsprogs"),
+    ("resize2fs", "growing ext", "e2fsprogs"),
+    ("mkfs.xfs", "xfs", "xfsprogs"),
+    ("xfs_growfs", "growing xfs", "xfsprogs"),
+    ("mkfs.btrfs", "btrfs", "btrfs-progs"),
+    ("btrfs", "growing btrfs", "btrfs-progs"),
+];
+
+pub fn run(host: &Host, config: &Loaded, try_mkfs: bool, json: bool) -> Result<Printed> {
+    let mut checks = Checks::default();
+    let settings = config.or_default();
+    if let Some(problem) = &config.problem {
+        checks.failed("config", problem);
+    } else {
+        checks.ok("config", settings_in_short(settings));
+    }
+    look_at_host(&mut checks, host);
+    kubelet::look_at(&mut checks, host, settings);
+    look_at_log(&mut checks, host, settings);
+    look_for_tools(&mut checks, host, settings);
+    if host.tools.has("lvs") {
+        look_at_lvm(&mut checks, host, config);
+        shared_disks::look_at(&mut checks, host);
+    }
+    leftovers::look_at(&mut checks, host, settings)?;
+    if try_mkfs {
+        trial::look_at(&mut checks, host, settings);
+    }
+    checks.printed(json)
+}
+
+fn settings_in_short(config: &Config) -> String {
+    let file = &config.file;
+    let there = if Path::new(file).exists() {
+        ""
+    } else {
+        " (not there)"
+    };
+    format!(
+        "{file}{there}: attach = {}, default_fs = {}, deactivate = {}",
+        config.attach, config.default_fs, config.deactivate
+    )
+}
+
+fn look_at_host(checks: &mut Checks, host: &Host) {
+    // Its node may be there without it: udev or an LVM tool makes that.
+    let version = Command::reads("dmsetup", Duration::from_secs(10)).args(["version"]);
+    match host.run(&version) {
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            let lines: Vec<&str> = said
+                .lines()
+                .filter_map(|l| l.split_once(':'))
+                .map(|(_, version)| version.trim())
+                .collect();
+            let versions = format!("library and kernel: {}", lines.join(", "));
+            checks.ok("device-mapper", versions);
+        }
+        Err(error) => {
+            let finding = checks.failed("device-mapper", format!("{error:#}"));
+            let finding = finding.why("without it there are no logical volumes");
+            finding.run("modprobe dm_mod");
+        }
+    }
+    if host.kernel.exists(Path::new("/run/udev/control")) {
+        checks.ok("udev", "udevd's socket is there");
+    } else {
+        checks
+            .warning("udev", "no /run/udev/control")
+            .why("without udevd, LVM makes its device nodes itself or waits for ever")
+            .run("systemctl start systemd-udevd");
+    }
+    if let Some(problem) = problem_of_locks(host) {
+        checks.failed("locks", problem);
+    } else {
+        checks.ok("locks", LOCK_DIR);
+    }
+}
+
+/// What keeps the driver from locking a volume. The directory is made by the first call.
+fn problem_of_locks(host: &Host) -> Option<String> {
+    let (kernel, dir) = (host.kernel, Path::new(LOCK_DIR));
+    if kernel.exists(dir) {
+        return if kernel.is_dir(dir) {
+            require_roots(kernel, dir).err()
+        } else {
+            Some(format!("{LOCK_DIR} is not a directory; remove it"))
+        };
+    }
+    let above = dir.parent().unwrap_or(dir);
+    kernel.is_read_only(above).unwrap_or(true).then(|| {
+        format!(
+            "{LOCK_DIR} cannot be made: {} is not writable",
+            above.display()
+        )
+    })
+}
+
+/// A log that cannot be written holds up no call, and so is easily missed.
+fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
+    let LogTarget::File(file) = &config.log else {
+        return;
+    };
+    let dir = file.parent().unwrap_or(file);
+    if !host.kernel.is_dir(dir) {
+        let finding = format!(
+            "{} is not a directory, so nothing is logged; make it, or correct `log` in {}",
+            dir.display(),
+            config.file
+        );
+        checks.warning("log", finding);
+    }
+}
+
+fn look_for_tools(checks: &mut Checks, host: &Host, config: &Config) {
+    let missing: Vec<&str> = NEEDED.into_iter().filter(|t| !host.tools.has(t)).collect();
+    if missing.is_empty() {
+        checks.ok("tools", NEEDED.join(", "));
+    } else {
+        let finding = format!(
+            "{} not found in tool_dirs: install lvm2, util-linux and e2fsprogs",
+            missing.join(", ")
+        );
+        checks.failed("tools", finding);
+    }
+    for (tool, what, package) in FOR_SOME {
+        if host.tools.has(tool) {
+            continue;
+        }
+        let (level, default) = if what == config.default_fs.as_str() {
+            (Level::Failed, ", and it is this node's default_fs")
+        } else {
+            (Level::Warning, "")
+        };
+        let finding = format!("no {tool}, which {what} needs{default}: install {package}");
+        checks.add("tools", level, finding);
+    }
+}

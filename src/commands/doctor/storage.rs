@@ -1,0 +1,142 @@
+//! What `lvm doctor` says of LVM's own setup: what keeps LVM from seeing a group, or the
+//! kernel from having a volume.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::autoextend;
+use super::findings::Checks;
+use crate::commands::survey::Walk;
+use crate::host::Command;
+use crate::lvm::{self, Sight, Volume};
+
+pub fn look_at(checks: &mut Checks, walk: &Walk) {
+    look_for_twins(checks, walk);
+    look_for_hidden_groups(checks, walk);
+    look_at_kernel(checks, walk);
+    autoextend::look_at(checks, walk);
+}
+
+fn look_for_twins(checks: &mut Checks, walk: &Walk) {
+    let mut seen = BTreeSet::new();
+    for group in &walk.groups {
+        if !seen.insert(&group.name) {
+            checks
+                .failed("duplicate-groups", "two volume groups have this name")
+                .on(&group.name)
+                .why("LVM refuses to use either by its name, as when a disk was cloned")
+                .run(format!(
+                    "vgs -o name,uuid,pv_name, and for one of them: vgrename UUID {}-2",
+                    group.name
+                ));
+        }
+    }
+}
+
+/// Groups on disks that lvm.conf or the devices file leaves out.
+fn look_for_hidden_groups(checks: &mut Checks, walk: &Walk) {
+    let hidden = groups_beyond(walk, Sight::All);
+    if hidden.is_empty() {
+        return;
+    }
+    let unlisted = groups_beyond(walk, Sight::Unlisted);
+    for (vg, disks) in hidden {
+        let (where_told, command) = if unlisted.contains_key(&vg) {
+            let add = |disk: &String| format!("lvmdevices --adddev {disk}");
+            let commands: Vec<String> = disks.iter().map(add).collect();
+            ("LVM's devices file does not list it", commands.join(" && "))
+        } else {
+            (
+                "a filter in lvm.conf leaves it out",
+                "lvmconfig devices/filter devices/global_filter, and correct what that prints"
+                    .to_owned(),
+            )
+        };
+        let finding = format!("is on {}, and {where_told}", disks.join(", "));
+        checks
+            .warning("hidden-groups", finding)
+            .on(&vg)
+            .why("a pod that names the group waits with `this node has no volume group`")
+            .run(command);
+    }
+}
+
+/// The groups that LVM would see and does not, with their disks.
+fn groups_beyond(walk: &Walk, sight: Sight) -> BTreeMap<String, Vec<String>> {
+    let named = &walk.config.volume_groups;
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let all = lvm::disks(walk.host, sight);
+    for lvm::Disk { vg, path, .. } in all.unwrap_or_default() {
+        let is_ours = named.is_empty() || named.keys().any(|name| name.as_str() == vg);
+        if is_ours && !walk.has_group(&vg) {
+            groups
+                .entry(vg)
+                .or_default()
+                .push(path.display().to_string());
+        }
+    }
+    groups
+}
+
+/// What the kernel must know for the volumes that are here.
+fn look_at_kernel(checks: &mut Checks, walk: &Walk) {
+    const TARGETS: [(&str, &str, &str); 4] = [
+        ("thin", "thin-pool", "dm-thin-pool"),
+        ("raid", "raid", "dm-raid"),
+        ("cache", "cache", "dm-cache"),
+        ("writecache", "writecache", "dm-writecache"),
+    ];
+    let install = |module: &str| {
+        format!("modprobe {module}, and install the package of the kernel that has it")
+    };
+    let (host, limit) = (walk.host, walk.config.limits.query);
+    let can_load = |module: &str| {
+        let dry = Command::reads("modprobe", limit).args(["--dry-run", "--quiet", module]);
+        host.run(&dry).is_ok()
+    };
+    let targets = host.run(&Command::reads("dmsetup", limit).args(["targets"]));
+    let Ok(targets) = targets.map(|output| output.stdout) else {
+        return; // Said already.
+    };
+    let targets = String::from_utf8_lossy(&targets).into_owned();
+    let has = |target: &str| {
+        targets
+            .lines()
+            .any(|line| line.split_whitespace().next() == Some(target))
+    };
+    for (layout, target, module) in TARGETS {
+        let is_one = |volume: &&Volume| volume.layout.split(',').any(|part| part == layout);
+        let used = walk.volumes.iter().find(is_one);
+        if let Some(volume) = used.filter(|_| !has(target) && !can_load(module)) {
+            let finding = format!("this kernel has no {target}, and no module {module}");
+            checks
+                .failed("kernel-modules", finding)
+                .on(&volume.id)
+                .why("the volume cannot be activated")
+                .run(install(module));
+        }
+    }
+    let known = host
+        .kernel
+        .read(Path::new("/proc/filesystems"))
+        .unwrap_or_default();
+    let made = walk
+        .volumes
+        .iter()
+        .filter_map(|volume| volume.record.made.as_ref());
+    let mut wanted: BTreeSet<&str> = made.map(|made| &*made.fs).collect();
+    wanted.insert(walk.config.default_fs.as_str());
+    for fs in wanted {
+        let is_known = known
+            .lines()
+            .any(|line| line.trim_start_matches("nodev").trim() == fs);
+        // The kernel itself asks for it by this name.
+        if !is_known && !can_load(&format!("fs-{fs}")) {
+            let finding = format!("this kernel has no {fs}, and no module for it");
+            checks
+                .failed("kernel-filesystems", finding)
+                .why("a volume with that filesystem cannot be mounted")
+                .run(install(fs));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What `lvm doctor` says of groups and volumes: of every volume that the driver knows, what the next
+//! mount would do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::findings::Checks;
+use super::{faults, storage};
+use crate::commands::survey::{Ask, Outcome, Walk};
+use crate::config::Loaded;
+use crate::host::{Host, own_name};
+use crate::lvm::{GroupLocks, Volume};
+use crate::names::VgName;
+use crate::volume::{Decision, Device, Reason, of_locks};
+
+/// How long volumes are looked at.
+const LONGEST: Duration = Duration::from_secs(10);
+
+pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
+    let walk = match Walk::begin(host, config) {
+        Ok(walk) => walk,
+        Err(error) => {
+            checks.failed("lvm", format!("{error:#}"));
+            return;
+        }
+    };
+    let number = format!("{} logical volumes", walk.volumes.len());
+    checks.ok("lvm", number);
+    look_at_tables(checks, &walk);
+    storage::look_at(checks, &walk);
+    faults::look_at(checks, &walk);
+    let (mut left_out, mut told) = (Vec::new(), BTreeSet::new());
+    let mut locks = BTreeMap::new();
+    for volume in &walk.volumes {
+        look_at_volume(checks, &walk, volume, &mut locks);
+        let record = &volume.record;
+        let is_ours = record.made.is_some() || record.making.is_some() || record.new;
+        if !is_ours || volume.is_pool() {
+            continue;
+        }
+        let id = &volume.id;
+        if config.problem.is_some() {
+            continue; // said already
+        }
+        // A volume that pods read is well, though none could write to it now.
+        let ask = Ask {
+            read_only: walk.is_only_read(volume),
+            ..Ask::default()
+        };
+        let verdict = walk.verdict(id, ask, LONGEST);
+        match &verdict.outcome {
+            Outcome::Decided(Decision::Look(_)) => left_out.push(id.to_string()),
+            // Nothing is wrong with a volume that another node uses, and errors are named already.
+            Outcome::Decided(Decision::Refuse(
+                Reason::HeldElsewhere(_) | Reason::FilesystemFailed(..),
+            ))
+            | Outcome::Busy(_) => {}
+            Outcome::Decided(Decision::Refuse(reason)) => {
+                let finding = format!("the next mount is refused: {}", reason.of(id));
+                // All volumes of groups with one name are refused in the same words.
+                if told.insert(finding.clone()) {
+                    checks.failed("next-mount", finding).on(id);
+                }
+            }
+            Outcome::Decided(_) => {}
+            Outcome::Unknown(error) => {
+                checks.warning("next-mount", error).on(id);
+            }
+        }
+    }
+    if !left_out.is_empty() {
+        let finding = format!(
+            "not looked at within {} s: {}; `{} check` looks at all",
+            LONGEST.as_secs(),
+            left_out.join(", "),
+            own_name()
+        );
+        checks.warning("volumes", finding);
+    }
+}
+
+/// Tables of config.toml for what is not here.
+fn look_at_tables(checks: &mut Checks, walk: &Walk) {
+    let config = walk.config;
+    for (vg, policy) in &config.volume_groups {
+        if !walk.has_group(vg.as_str()) {
+            let finding = format!(
+                "[volume_group.{vg}] in {}: this node has no such group",
+                config.file
+            );
+            checks.warning("config", finding);
+            continue;
+        }
+        let Some(name) = &policy.thin_pool else {
+            continue;
+        };
+        let is_it = |volume: &&Volume| volume.id.vg() == vg && volume.id.lv() == name;
+        if !walk.volumes.iter().find(is_it).is_some_and(Volume::is_pool) {
+            let finding = format!(
+                "thin_pool = {:?} in {}: {vg} has no such pool",
+                name.as_str(),
+                config.file
+            );
+            checks.warning("config", finding);
+        }
+    }
+}
+
+fn look_at_volume(
+    checks: &mut Checks,
+    walk: &Walk,
+    volume: &Volume,
+    locks: &mut BTreeMap<VgName, GroupLocks>,
+) {
+    let id = &volume.id;
+    let mut warn = |check, finding: String, why, command: String| {
+        let finding = checks.warning(check, finding).on(id);
+        finding.why(why).run(command);
+    };
+    if !volume.health.is_empty() {
+        warn(
+            "volume-health",
+            format!("LVM says {:?}", volume.health),
+            "it may lose data, or cannot be activated",
+            format!("lvs -a -o +devices {id}"),
+        );
+    }
+    if let Some(fs) = &volume.record.making {
+        warn(
+            "mkfs-unfinished",
+            format!("mkfs.{fs} was not seen to end"),
+            "the next mount makes it again",
+            format!("{} check {id}", own_name()),
+        );
+    }
+    if volume.record.permission.is_some() {
+        warn(
+            "may-be-formatted",
+            "the next mount may format it, as an operator allowed".to_owned(),
+            "the permission is good for a day",
+            format!("{} check {id}", own_name()),
+        );
+    }
+    if walk.is_kept_idle(volume) {
+        warn(
+            "kept-from-others",
+            "active here, and nothing uses it".to_owned(),
+            "no other node can have it; only a pod that is just starting needs it so",
+            format!("lvchange -an {id}"),
+        );
+    }
+    let limit = walk.config.thin_pool_limit;
+    for (what, percent) in volume.filled_to(limit).filter(|_| volume.is_pool()) {
+        let option = match what {
+            "data" => "--size",
+            _ => "--poolmetadatasize",
+        };
+        warn(
+            "pool-full",
+            format!("its {what} is {percent:.1} % full (limit {limit} %)"),
+            "nothing new is formatted or mounted for writing in it",
+            format!("lvextend {option} +1g {id}"),
+        );
+    }
+    // The next mount does not ask for the lock of what is mounted already.
+    let is_mounted = |device: &Device| !walk.mounts(device.number).is_empty();
+    if let Some(lock) = &volume.lock
+        && walk.device(volume).is_some_and(is_mounted)
+    {
+        let vg = id.vg();
+        let ask = || GroupLocks::ask(walk.host, vg, walk.config.limits.query);
+        let its = locks.entry(vg.clone()).or_insert_with(ask);
+        if let Some(reason) = of_locks(&its.of(Some(lock)), vg, true) {
+            let finding = format!("mounted, but {}", reason.of(id));
+            checks.failed("volume-lock", finding).on(id);
+        }
+    }
+    if volume.active && !volume.is_pool() && matches!(Device::find(walk.host.kernel, id), Ok(None))
+    {
+        let finding = format!("active, but {} is missing", id.device().display());
+        checks
+            .failed("device-node", finding)
+            .on(id)
+            .why("it cannot be mounted")
+            .run(format!("vgmknodes {}", id.vg()));
+    }
+}

@@ -1,0 +1,254 @@
+//! One volume as LVM, the kernel, the driver's record and the next mount have it.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+
+use crate::commands::survey::{Ask, Verdict, Walk, uids_of};
+use crate::lvm::{Locks, Volume};
+use crate::mount::{Row, is_kubelets};
+use crate::names::Bytes;
+use crate::output::{counted, red, yellow};
+use crate::volume::Facts;
+
+/// What is known of one volume.
+#[derive(Serialize)]
+pub struct Line {
+    pub volume: String,
+    pub uuid: String,
+    pub size_bytes: u64,
+    pub layout: String,
+    pub active: bool,
+    pub fs: Option<String>,
+    pub fs_bytes: Option<u64>,
+    pub fs_used_bytes: Option<u64>,
+    pub health: Health,
+    pub data_percent: Option<f64>,
+    pub metadata_percent: Option<f64>,
+    pub device: Option<String>,
+    pub record: Vec<String>,
+    pub mounted_at: Vec<String>,
+    pub pods: Vec<String>,
+    /// The host itself, `swap`, devices on top of it, the node that has it in a shared group.
+    pub other_users: Vec<String>,
+    pub next_mount: Option<Verdict>,
+}
+
+/// What is known of a volume, and what was seen of it. After `longest` it is not read.
+pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Option<Facts>) {
+    let id = &volume.id;
+    let (verdict, facts) = if volume.is_pool() {
+        (None, None)
+    } else {
+        match walk.see(id, Ask::default(), longest) {
+            Ok(seen) => (Some(Verdict::of(&seen)), Some(seen.facts)),
+            Err(error) => (Some(Verdict::of_error(id, &error)), None),
+        }
+    };
+    let device = match &facts {
+        Some(facts) => facts.device.clone(),
+        None => walk.device(volume).cloned(),
+    };
+    let mounts = device.as_ref().map(|device| walk.mounts(device.number));
+    let mounts = mounts.unwrap_or_default();
+    let uses = facts.as_ref().and_then(|facts| facts.uses.as_ref());
+    let suspended = uses.is_some_and(|uses| uses.suspended.is_some());
+    let failed = match uses {
+        Some(uses) => uses.failure.is_some(),
+        None => walk.has_failed(volume),
+    };
+    let first = mounts.first().filter(|_| !suspended);
+    let space = first.and_then(|row| walk.host.kernel.space(&row.mount_point, row.id).ok());
+    let record = &volume.record;
+    let fs = mounts.first().map(|row| row.fs_type.clone());
+    let is_hosts = |row: &&Row| !is_kubelets(&row.mount_point, &walk.config.kubelet_dirs);
+    let mut other_users = Vec::new();
+    if mounts.iter().any(is_hosts) {
+        other_users.push("host".to_owned());
+    }
+    if let Some(uses) = uses {
+        other_users.extend(uses.swap.then(|| "swap".to_owned()));
+        other_users.extend(uses.holders.iter().cloned());
+    }
+    if let Some(openers) = facts.as_ref().and_then(|facts| facts.openers.as_ref()) {
+        other_users.extend(openers.loops.iter().cloned());
+        let processes = openers.processes.iter();
+        other_users.extend(processes.map(|opener| opener.command.clone()));
+    }
+    if let Some(Locks::Elsewhere(Some(holder))) = facts.as_ref().and_then(|f| f.locks.as_ref()) {
+        other_users.push(format!("node {}", holder.short_name()));
+    }
+    let pods = uids_of(&mounts);
+    let line = Line {
+        volume: id.to_string(),
+        uuid: volume.uuid.to_string(),
+        size_bytes: volume.size.get(),
+        layout: volume.layout.clone(),
+        active: device.is_some() || volume.active,
+        fs: fs.or_else(|| record.made.as_ref().map(|made| made.fs.clone())),
+        fs_bytes: space.map(|(all, _)| all),
+        fs_used_bytes: space.map(|(_, used)| used),
+        health: Health::of(walk, volume, suspended, failed),
+        data_percent: volume.data_percent,
+        metadata_percent: volume.metadata_percent,
+        device: device.map(|device| device.path.display().to_string()),
+        record: record.tags.clone(),
+        mounted_at: mounts.iter().map(|row| place(row)).collect(),
+        pods: pods
+            .iter()
+            .map(|uid| walk.pods.name(uid).to_owned())
+            .collect(),
+        other_users,
+        next_mount: verdict,
+    };
+    (line, facts)
+}
+
+fn place(row: &Row) -> String {
+    let read_only = if row.is_read_only() { " (ro)" } else { "" };
+    format!("{}{read_only}", row.mount_point.display())
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    Ok,
+    /// What LVM says of it.
+    Lvm(String),
+    Suspended,
+    FilesystemErrors,
+    Full,
+    PoolFull,
+    MayBeFormatted,
+    MkfsUnfinished,
+    KeptFromOthers,
+}
+
+impl Health {
+    fn of(walk: &Walk, volume: &Volume, suspended: bool, failed: bool) -> Self {
+        let pool = walk.pool(volume);
+        let record = &volume.record;
+        if !volume.health.is_empty() {
+            Self::Lvm(volume.health.clone())
+        } else if suspended {
+            Self::Suspended
+        } else if failed {
+            Self::FilesystemErrors
+        } else if is_full(walk, volume) {
+            Self::Full
+        } else if pool.is_some_and(|pool| is_full(walk, pool)) {
+            Self::PoolFull
+        } else if record.permission.is_some() {
+            Self::MayBeFormatted
+        } else if record.making.is_some() {
+            Self::MkfsUnfinished
+        } else if walk.is_kept_idle(volume) {
+            Self::KeptFromOthers
+        } else {
+            Self::Ok
+        }
+    }
+
+    /// As it is shown: in red what needs somebody, in yellow what is worth knowing.
+    pub fn colored(&self, text: String) -> String {
+        match self {
+            Self::Ok => text,
+            Self::MayBeFormatted | Self::MkfsUnfinished | Self::KeptFromOthers => yellow(text),
+            Self::Lvm(_)
+            | Self::Suspended
+            | Self::FilesystemErrors
+            | Self::Full
+            | Self::PoolFull => red(text),
+        }
+    }
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ok => "ok",
+            Self::Lvm(health) => health,
+            Self::Suspended => "suspended",
+            Self::FilesystemErrors => "filesystem errors",
+            Self::Full => "full",
+            Self::PoolFull => "pool full",
+            Self::MayBeFormatted => "may be formatted",
+            Self::MkfsUnfinished => "mkfs unfinished",
+            Self::KeptFromOthers => "kept from others",
+        })
+    }
+}
+
+impl Serialize for Health {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+/// Whether a pool has less left than the driver wants for writing.
+fn is_full(walk: &Walk, pool: &Volume) -> bool {
+    let mut filled = pool.filled_to(walk.config.thin_pool_limit);
+    pool.is_pool() && filled.next().is_some()
+}
+
+impl Line {
+    /// Its row in the list.
+    pub fn row(&self, walk: &Walk, volume: &Volume, wide: bool) -> Vec<String> {
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let used = if volume.is_pool() {
+            volume.data_percent.map(|data| format!("{data:.1} %"))
+        } else {
+            self.fs_used_bytes.map(|used| Bytes::new(used).rounded())
+        };
+        let fs = if volume.is_pool() {
+            Some("pool".to_owned())
+        } else {
+            self.fs.clone()
+        };
+        let mut health = self.health.to_string();
+        if let Some(metadata) = volume.metadata_percent.filter(|_| volume.is_pool()) {
+            let _ = write!(health, ", metadata {metadata:.1} %");
+        }
+        let next = self.next_mount.as_ref().map(|verdict| match verdict {
+            verdict if verdict.is_refused() && !verdict.is_hosts => red(verdict.short()),
+            verdict => verdict.short().to_owned(),
+        });
+        let mut row = vec![
+            self.volume.clone(),
+            volume.size.rounded(),
+            or_none(used),
+            or_none(fs),
+            or_none(next),
+            self.users(walk, volume),
+            self.health.colored(health),
+        ];
+        if wide {
+            let list = |items: &[String]| or_none((!items.is_empty()).then(|| items.join(" ")));
+            row.extend([
+                or_none(self.device.clone()),
+                self.uuid.clone(),
+                list(&self.record),
+                list(&self.mounted_at),
+            ]);
+        }
+        row
+    }
+
+    /// `shop/web-0`, `3 pods`, `host`, `swap`, `dm-5`.
+    fn users(&self, walk: &Walk, volume: &Volume) -> String {
+        if volume.is_pool() {
+            let its = walk.volumes.iter().filter(|one| one.is_in(volume));
+            return counted(its.count(), "volume");
+        }
+        let mut users = match self.pods.as_slice() {
+            [] => Vec::new(),
+            [pod] => vec![pod.clone()],
+            pods => vec![counted(pods.len(), "pod")],
+        };
+        users.extend(self.other_users.iter().cloned());
+        if users.is_empty() {
+            return "-".to_owned();
+        }
+        users.join(", ")
+    }
+}

@@ -1,0 +1,124 @@
+//! What people have from the definitions of the commands: man pages, completions, and a name for
+//! the driver that LVM's own `lvm` does not take.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap_complete::{Shell, generate};
+use clap_mangen::Man;
+
+use crate::host::files::{self, Kind};
+
+/// What people call the driver.
+pub const NAME: &str = "flexvolume-lvm";
+const READABLE: u32 = 0o644;
+
+pub fn completions(shell: Shell, mut command: clap::Command) -> String {
+    let mut text = Vec::new();
+    generate(shell, &mut command, NAME, &mut text);
+    let text = String::from_utf8_lossy(&text);
+    // clap_complete 4.6 writes the hyphen of the name in two ways, and bash then completes no option of a
+    // subcommand.
+    text.replace("flexvolume__subcmd__lvm", "flexvolume__lvm")
+}
+
+/// Writes a page for the driver and for each command into `dir`, and returns their paths.
+pub fn write_man(dir: &Path, command: clap::Command) -> Result<Vec<PathBuf>> {
+    let mut written = Vec::new();
+    for (name, page) in man(command)? {
+        let path = dir.join(name);
+        files::write(&path, &page, READABLE)?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+fn man(command: clap::Command) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut command = command.disable_help_subcommand(true);
+    // It names each subcommand `flexvolume-lvm-status`.
+    command.build();
+    let tools = command.get_subcommands().filter(|tool| !tool.is_hide_set());
+    let pages = [&command].into_iter().chain(tools).map(|command| {
+        let mut page = Vec::new();
+        let man = Man::new(command.clone()).section("8");
+        let man = man.manual("System Administration");
+        man.render(&mut page).context("writing a man page")?;
+        Ok((man.get_filename(), page))
+    });
+    pages.collect()
+}
+
+/// Where each of them goes below `/usr/local`: only if the host has a place for its kind there or
+/// in `/usr`.
+fn places(prefix: &Path, command: &clap::Command) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    let has = |dir: &str| prefix.join(dir).is_dir() || Path::new("/usr").join(dir).is_dir();
+    let mut all = Vec::new();
+    if has("share/man") {
+        for (name, page) in man(command.clone())? {
+            all.push((prefix.join("share/man/man8").join(name), page));
+        }
+    }
+    for (kind, shell, file) in [
+        (
+            "share/bash-completion",
+            Shell::Bash,
+            "completions/flexvolume-lvm",
+        ),
+        ("share/zsh", Shell::Zsh, "site-functions/_flexvolume-lvm"),
+        (
+            "share/fish",
+            Shell::Fish,
+            "vendor_completions.d/flexvolume-lvm.fish",
+        ),
+    ] {
+        if has(kind) {
+            let text = completions(shell, command.clone());
+            all.push((prefix.join(kind).join(file), text.into_bytes()));
+        }
+    }
+    Ok(all)
+}
+
+fn link_in(prefix: &Path) -> PathBuf {
+    prefix.join("sbin").join(NAME)
+}
+
+/// `install --link`: a name for people in `sbin`, with man pages and completions.
+pub fn link(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String> {
+    let link = link_in(prefix);
+    match files::kind(&link)? {
+        Kind::Link if fs_err::read_link(&link)? == exe => {}
+        Kind::Missing => {
+            files::make_dirs(&prefix.join("sbin"))?;
+            fs_err::os::unix::fs::symlink(exe, &link)?;
+        }
+        _ => bail!(
+            "{} is there already, and does not lead to this driver; move it away",
+            link.display()
+        ),
+    }
+    let places = places(prefix, command)?;
+    for (path, text) in &places {
+        files::make_dirs(path.parent().unwrap_or(prefix))?;
+        files::write(path, text, READABLE)?;
+    }
+    let pages = if places.is_empty() {
+        ""
+    } else {
+        ", with man pages and completions"
+    };
+    Ok(format!("linked     {}{pages}\n", link.display()))
+}
+
+/// Takes all of that away again, if the link leads to this driver.
+pub fn unlink(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String> {
+    let link = link_in(prefix);
+    if files::kind(&link)? != Kind::Link || fs_err::read_link(&link)? != exe {
+        return Ok(String::new());
+    }
+    files::remove(&link)?;
+    for (path, _) in places(prefix, command)? {
+        files::remove(&path)?;
+    }
+    Ok(format!("removed    {}\n", link.display()))
+}

@@ -1,0 +1,116 @@
+//! Makes a filesystem where [`decide`](crate::volume::decide::decide) has said so: the only way to mkfs.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use anyhow::{Context, Error, Result, bail};
+
+use super::activate::Job;
+use crate::fs::{self, Family};
+use crate::host::{Lock, ToolError};
+use crate::lvm::{Tags, made_tag, making_tag, retag};
+use crate::mount::after_undo;
+use crate::names::FsType;
+use crate::volume::decide::{Decision, Lvm, Purpose};
+use crate::volume::device::Device;
+use crate::volume::look::Look;
+
+/// Makes a filesystem, and returns its UUID. None: the volume is not as it was when that was decided,
+/// and its record is as before. That mkfs is at work is recorded before, and what it made afterwards,
+/// so that a killed one is known as such.
+pub fn make(
+    job: &Job,
+    seen: &mut Look,
+    device: &Device,
+    fs: FsType,
+    again: bool,
+    lock: &Lock,
+) -> Result<Option<String>> {
+    let (host, config, options) = (job.host, job.config, job.options);
+    let lvm = seen.facts.lvm.clone();
+    let Some(Lvm::Volume { volume, .. }) = &lvm else {
+        bail!("{} was not looked at", device.id);
+    };
+    let record = &volume.record;
+    let making = making_tag(fs);
+    let is_begun = record.tags.contains(&making);
+    // A mkfs of another type was cut short before: only the newest attempt counts.
+    let begun = Tags {
+        remove: record.unmade_tags().map(str::to_owned).collect(),
+        add: vec![making.clone()],
+    };
+    let take_back = || {
+        let tags = Tags {
+            add: begun.remove.clone(),
+            remove: begun.add.clone(),
+        };
+        retag(host, device.target(), &tags, Some(lock))
+    };
+    if !is_begun {
+        device.require_still_there(host.kernel)?;
+        retag(host, device.target(), &begun, Some(lock))?;
+    }
+    let ready = || -> Result<Option<File>> {
+        let is_as_it_was = seen.is_as_it_was()?;
+        // A second descriptor keeps the device from being removed and its number given to another; the
+        // claim must go, because mkfs itself opens the device exclusively.
+        is_as_it_was.then(|| device.pin(host.kernel)).transpose()
+    };
+    let pin = match ready() {
+        Ok(Some(pin)) => pin,
+        // mkfs does not run. What is there now is not the half of one, and must not look like that.
+        other => {
+            let undo = if is_begun { Ok(()) } else { take_back() };
+            return match other {
+                Err(error) => Err(after_undo(error, undo)),
+                Ok(_) => undo.map(|()| None),
+            };
+        }
+    };
+    seen.claim = None;
+
+    let more = config.mkfs_options(device.id.vg(), fs);
+    if let Err(error) = fs::mkfs(host, fs, &device.node(host.kernel), &more, again, lock) {
+        let refused = matches!(error, ToolError::Failed { .. } | ToolError::Missing { .. });
+        let mut error = Error::from(error);
+        if refused && options.size.is_some() {
+            error = error.context(format!(
+                "if it is too small, `lvextend` or `lvremove` {} by hand: its option `size` counts \
+                 only when it is made",
+                device.id
+            ));
+        }
+        let error = error.context(format!("making {fs} on {}", device.id));
+        drop(pin);
+        // A mkfs that refused may have left the volume as blank as it was.
+        let mut now = job.look(None);
+        now.facts.lvm.clone_from(&lvm);
+        let mut wish = job.wish(None);
+        wish.purpose = Purpose::Filesystem;
+        let is_untouched = !again
+            && !is_begun
+            && refused
+            && matches!(now.settle(&wish), Ok(Decision::Make { again: false, .. }));
+        return Err(if is_untouched {
+            after_undo(error, take_back())
+        } else {
+            error
+        });
+    }
+    let made = fs::superblock_of(host, &Arc::new(pin), &device.path)
+        .with_context(|| format!("looking at the {fs} that was made on {}", device.id))?
+        .filter(|made| made.family == Family::of(fs) && !made.in_progress)
+        .with_context(|| {
+            format!(
+                "mkfs.{fs} said that it succeeded, but {} does not hold {fs}; see the kernel's log \
+                 for write errors",
+                device.id
+            )
+        })?;
+    let mut tags = record.replaced_by(made_tag(fs, &made.uuid));
+    if !is_begun {
+        tags.remove.push(making);
+    }
+    retag(host, device.target(), &tags, Some(lock))?;
+    Ok(Some(made.uuid))
+}

@@ -1,0 +1,137 @@
+//! Gives a volume back after its last use: to other nodes in a shared group, and where the config
+//! says so.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::activate::Job;
+use crate::config::Config;
+use crate::host::Host;
+use crate::lvm::{self, Locks};
+use crate::mount::Table;
+use crate::names::LvId;
+use crate::volume::device::Device;
+use crate::volume::lock;
+use crate::volume::look::swaps;
+
+/// Deactivates the volumes that kubelet knows by this name, as [`release`] does.
+pub fn release_named(host: &Host, config: &Config, name: &str, asked: bool) -> Result<()> {
+    for id in volumes_named(host, name)? {
+        release(host, config, &id, asked, config.limits.lock)?;
+    }
+    Ok(())
+}
+
+/// Gives a volume of a shared group back that could not be brought up here, since its pod may go to
+/// another node. While another call works on it, it stays.
+pub fn give_up(job: &Job) {
+    let id = &job.options.id;
+    if let Err(error) = release(job.host, job.config, id, false, Duration::ZERO) {
+        job.host.log.about("left-active", &format!("{error:#}"));
+    }
+}
+
+/// kubelet gives the name of the volume; a person may give the device.
+fn volumes_named(host: &Host, volume: &str) -> Result<Vec<LvId>> {
+    if let Some(id) = LvId::from_device(volume) {
+        return Ok(vec![id]);
+    }
+    let Some(tag) = lvm::volume_tag(volume) else {
+        return Ok(Vec::new());
+    };
+    let found = match lvm::tagged(host, &tag) {
+        // Other nodes may wait for it.
+        Err(error) if lvm::has_lvmlockd(host) => return Err(error),
+        Err(error) => {
+            host.log.about("left-active", &format!("{error:#}"));
+            Vec::new()
+        }
+        Ok(found) => found,
+    };
+    for volume in &found {
+        host.log.about("volume", &volume.id.to_string());
+    }
+    Ok(found.into_iter().map(|volume| volume.id).collect())
+}
+
+/// Deactivates a volume that is neither mounted nor otherwise in use: if that is asked for, and in a
+/// shared group in any case, since no other node can have it before. Whoever looks at a device that
+/// has just been unmounted, as udev does, holds it for a moment. A call that works on the volume is
+/// waited for.
+pub fn release(
+    host: &Host,
+    config: &Config,
+    id: &LvId,
+    asked: bool,
+    patience: Duration,
+) -> Result<()> {
+    const APART: Duration = Duration::from_millis(500);
+    let (kernel, vg, limit) = (host.kernel, id.vg(), config.limits.query);
+    let may_be_shared = lvm::may_be_shared(host, vg);
+    if !(asked || may_be_shared) || is_used(host, id)? {
+        return Ok(());
+    }
+    let volume = match may_be_shared.then(|| lvm::find(host, id)).transpose()? {
+        Some(lvm::Found::Volume(volume)) if volume.lock.is_some() => Some(volume),
+        _ => None,
+    };
+    let device = Device::find(kernel, id)?;
+    let (target, held) = match (&volume, &device) {
+        // Also while a killed call's lvchange may be about to activate it.
+        (Some(volume), _) => (
+            volume.target(),
+            lock::hold_inactive(kernel, volume, patience)?,
+        ),
+        (None, Some(device)) if asked => (device.target(), lock::hold(kernel, device, patience)?),
+        _ => return Ok(()),
+    };
+    if let Some(lock) = volume.as_ref().and_then(|volume| volume.lock.as_ref()) {
+        let locks = lvm::locks(host, vg, Some(lock), limit);
+        if Device::find(kernel, id)?.is_none() {
+            // A killed LVM command may have left the lock without a device.
+            if lock.of.is_none() || locks != Locks::Held {
+                return Ok(());
+            }
+            // And LVM deactivates a pool only along with a thin volume that is active.
+            if volume.as_ref().is_some_and(|volume| volume.pool.is_some()) {
+                lvm::activate(host, target, Some(&held))?;
+            }
+        } else if locks != Locks::Lost
+            // LVM would deactivate it, succeed, and keep its lock. Of a lease that is lost nothing is
+            // kept.
+            && let Some(obstacle) = locks.obstacle(vg)
+        {
+            bail!(
+                "{id} is not in use here any more, but cannot be given to other nodes: {obstacle}"
+            );
+        }
+    }
+    // LVM itself tries for 5 s (`activation/retry_deactivation`); only another node has to have it.
+    let mut tries: u32 = if volume.is_some() { 5 } else { 1 };
+    while !is_used(host, id)? {
+        tries = tries.saturating_sub(1);
+        match lvm::deactivate(host, target) {
+            Err(_) if tries > 0 && !kernel.pause(APART) => {}
+            // It is unmounted, and no other node waits for it: a process that still has it in a mount
+            // namespace of its own is no reason to keep a pod from ending.
+            Err(error) if volume.is_none() => {
+                host.log.about("left-active", &format!("{error:#}"));
+                break;
+            }
+            done => return done,
+        }
+    }
+    Ok(())
+}
+
+fn is_used(host: &Host, id: &LvId) -> Result<bool> {
+    let kernel = host.kernel;
+    let Some(device) = Device::find(kernel, id)? else {
+        return Ok(false);
+    };
+    let mounts = Table::read(kernel)?;
+    let mounted = !mounts.of_device(device.number).is_empty();
+    let held = !device.holders(kernel).unwrap_or_default().is_empty();
+    Ok(mounted || held || swaps(kernel).contains(&device.number))
+}

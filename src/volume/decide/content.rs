@@ -1,0 +1,190 @@
+//! What `decide` says of what is on a volume. As pure as that; [`make`] is its very last arm.
+
+use super::decision::{Decision, Grow, Mount, Wish};
+use super::doubt::Doubt;
+use super::facts::{Content, Facts, Filesystem, Openers};
+use super::reason::Reason;
+use crate::lvm::Volume;
+use crate::names::FsType;
+
+/// A filesystem that is this much smaller than its volume was not grown along with it. Less is what
+/// alignment and whole block groups leave unused.
+const WORTH_GROWING: u64 = 1 << 20;
+
+/// What is there, from the strongest doubt to the last permission: mkfs is its very last arm.
+pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Decision {
+    let record = &volume.record;
+    Decision::Refuse(match content {
+        Content::Failed(words) => Reason::Failed(words.clone()),
+        Content::Unreadable { at, error } => Reason::Unreadable {
+            at: *at,
+            error: error.clone(),
+        },
+        Content::Claimed(found) => return claimed(facts, found.as_ref(), volume, wish),
+        Content::Several => Reason::Several,
+        Content::Other(what) if record.new => Reason::NewNotBlank(what.clone()),
+        Content::Other(what) => Reason::Other {
+            what: what.clone(),
+            wanted: wish.fs,
+        },
+        Content::Damaged(fs) => Reason::Damaged(*fs),
+        Content::Filesystem(found) => return of_filesystem(facts, found, volume, wish),
+        Content::Blank { doubts, .. } => return of_blank(facts, doubts.clone(), volume, wish),
+    })
+}
+
+/// Something has claimed the device: a mount that cannot be bound from, or nobody knows what.
+fn claimed(
+    facts: &Facts,
+    found: Option<&(FsType, String)>,
+    volume: &Volume,
+    wish: &Wish,
+) -> Decision {
+    let openers = facts.openers.clone().unwrap_or_default();
+    let is_mounted_here = facts
+        .uses
+        .as_ref()
+        .is_some_and(|uses| !uses.mounts.is_empty());
+    let is_hosts = openers.elsewhere.iter().any(|other| other.hosts);
+    // The kernel gives a filesystem that is mounted already to whoever mounts it again. Only our own
+    // record tells that it is the volume's, and never if the host uses it.
+    let made = volume.record.made.as_ref();
+    let ours = found.filter(|(_, uuid)| made.is_some_and(|made| made.uuid == *uuid) && !is_hosts);
+    let (Some((fs, uuid)), true) = (ours, is_mounted_here || openers.is_mounted()) else {
+        return Decision::Refuse(match openers {
+            Openers { elsewhere, .. } if !elsewhere.is_empty() => Reason::InUse(elsewhere),
+            Openers { has_filesystem, .. } if has_filesystem => Reason::StillMounted,
+            Openers { processes, .. } if !processes.is_empty() => Reason::Open(processes),
+            _ => Reason::InUse(Vec::new()),
+        });
+    };
+    if let Some(reason) = wrong_type(fs.as_str(), wish) {
+        return Decision::Refuse(reason);
+    }
+    Decision::Mount(Mount {
+        fs: *fs,
+        uuid: uuid.clone(),
+        check: false,
+        grow: Grow::Not,
+        record: false,
+        elsewhere: openers.elsewhere,
+    })
+}
+
+pub fn wrong_type(found: &str, wish: &Wish) -> Option<Reason> {
+    let wanted = wish.fs.filter(|wanted| wanted.as_str() != found)?;
+    let found = found.to_owned();
+    Some(Reason::WrongType { found, wanted })
+}
+
+/// A filesystem is there: the one that was asked for, and the one that the volume is known to hold?
+fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish) -> Decision {
+    let record = &volume.record;
+    let (fs, writes) = (found.fs, !wish.read_only);
+    if found.half && record.made.is_none() && record.making.as_deref() == Some(fs.as_str()) {
+        // Nobody ever mounted it: it is what the driver's own mkfs left when it was killed.
+        return unwritable(facts, volume, wish)
+            .map_or_else(|| make(facts, fs, true), Decision::Refuse);
+    }
+    if record.new {
+        return Decision::Refuse(Reason::NewNotBlank(format!("{fs} {}", found.uuid)));
+    }
+    if let Some(reason) = wrong_type(fs.as_str(), wish) {
+        return Decision::Refuse(reason);
+    }
+    if let Some(made) = record.made.as_ref().filter(|made| made.uuid != found.uuid) {
+        return Decision::Refuse(Reason::Swapped {
+            held: format!("{} {}", made.fs, made.uuid),
+            holds: format!("{fs} {}", found.uuid),
+        });
+    }
+    // btrfs counts all of its disks, and looks at each itself.
+    if found.covers > found.device && fs != FsType::Btrfs {
+        return Decision::Refuse(Reason::Reduced {
+            fs,
+            has: found.device,
+            covers: found.covers,
+        });
+    }
+    if writes && !is_writable(facts, volume) {
+        return Decision::Refuse(Reason::ReadOnlyVolume);
+    }
+    if let Some(disk) = facts.read_only_disk.clone().filter(|_| writes) {
+        return Decision::Refuse(Reason::ReadOnlyDisk(disk));
+    }
+    let missing = found.device.get().saturating_sub(found.covers.get());
+    Decision::Mount(Mount {
+        fs,
+        uuid: found.uuid.clone(),
+        check: writes && fs.is_ext(),
+        grow: match fs {
+            _ if !writes || missing < WORTH_GROWING => Grow::Not,
+            FsType::Ext2 => Grow::Before,
+            _ => Grow::After,
+        },
+        // Any other tag that speaks of its content is out of date from now on: a permission to
+        // format it was for another content.
+        record: record.made.is_none() || record.content_tags().count() != 1,
+        elsewhere: Vec::new(),
+    })
+}
+
+/// Nothing is there, unless one of `doubts` is right, or the record.
+fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish) -> Decision {
+    let record = &volume.record;
+    if let Some(reason) = unwritable(facts, volume, wish) {
+        return Decision::Refuse(reason);
+    }
+    let making = record.making.as_deref().map(FsType::parse);
+    if making.is_some_and(|fs| fs.is_ok_and(FsType::is_ext)) {
+        doubts.retain(|doubt| !is_left_by_mke2fs(doubt, volume));
+    }
+    if let Some(doubt) = doubts.first().filter(|_| record.new) {
+        return Decision::Refuse(Reason::NewNotBlank(doubt.to_string()));
+    }
+    if let Some(made) = &record.made {
+        doubts.insert(0, Doubt::Held(made.fs.clone(), made.uuid.clone()));
+    }
+    if doubts.is_empty() || record.permits(&Doubt::names(&doubts), facts.now) {
+        return make(facts, wish.fs.unwrap_or(wish.default_fs), false);
+    }
+    Decision::Refuse(Reason::Doubts(doubts))
+}
+
+/// The last arm. Whoever reads a device that is to be formatted has a reason for it, and is waited for.
+fn make(facts: &Facts, fs: FsType, again: bool) -> Decision {
+    let readers = facts.openers.as_ref().map(|openers| &openers.processes);
+    match readers.filter(|readers| !readers.is_empty()) {
+        Some(readers) => Decision::Refuse(Reason::BeingRead(readers.clone())),
+        None => Decision::Make { fs, again },
+    }
+}
+
+/// Whether a mke2fs that was killed leaves this. Its superblock comes last; before that, with the small
+/// blocks that it chooses for less than 512 MiB, its group descriptors do, at 2 KiB. mkfs.xfs writes its
+/// superblock first, and mkfs.btrfs nothing in front of it, so these leave nothing that blkid does not
+/// name. Source: mke2fs.conf(5), "small"; seen with a kill at each write.
+fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
+    match doubt {
+        Doubt::Backup(_) => true,
+        Doubt::Data(at) => *at >= 2048 && volume.size.get() < 512 << 20,
+        Doubt::Held(..) | Doubt::Mark(_) => false,
+    }
+}
+
+/// Why mkfs cannot write to it.
+fn unwritable(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<Reason> {
+    if wish.read_only {
+        Some(Reason::BlankReadOnly)
+    } else if !is_writable(facts, volume) {
+        Some(Reason::BlankReadOnlyVolume(
+            wish.fs.unwrap_or(wish.default_fs),
+        ))
+    } else {
+        facts.read_only_disk.clone().map(Reason::ReadOnlyDisk)
+    }
+}
+
+fn is_writable(facts: &Facts, volume: &Volume) -> bool {
+    volume.writable != Some(false) && !facts.read_only
+}

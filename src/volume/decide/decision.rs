@@ -1,0 +1,158 @@
+//! What is asked for, and what is to be done: the two ends of [`decide`](super::decide).
+
+use std::fmt;
+
+use super::facts::Elsewhere;
+use super::reason::Reason;
+use crate::mount::Row;
+use crate::names::{Bytes, FsType, LvId, LvName};
+
+/// What a call asks for, with what the node's config adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wish {
+    pub purpose: Purpose,
+    pub fs: Option<FsType>,
+    /// What a blank volume gets without one.
+    pub default_fs: FsType,
+    pub read_only: bool,
+    /// A subvolume is named, of a btrfs.
+    pub subvolume: bool,
+    /// The directory is not one of kubelet's: a person at a shell asks.
+    pub by_hand: bool,
+    /// Why the node's config gives pods nothing of this volume group.
+    pub not_allowed: Option<String>,
+    /// Percent of a thin pool above which nothing is written.
+    pub pool_limit: u8,
+    pub create: Create,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// The device alone.
+    Device,
+    Filesystem,
+    /// To be at least this large, with its filesystem.
+    Size(Bytes),
+}
+
+/// What space of the group may be used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Create {
+    pub allowed: bool,
+    pub size: Option<Bytes>,
+    pub largest: Option<Bytes>,
+    /// What the config keeps free in the group.
+    pub reserve: Bytes,
+    /// The thin pool that the config names for volumes of the group.
+    pub pool: Option<LvName>,
+    /// The one that the volume's own options name.
+    pub asked_pool: Option<LvName>,
+}
+
+impl Create {
+    /// The thin pool in which it would be made, which takes nothing from the group.
+    pub fn thin_pool(&self) -> Option<&LvName> {
+        self.pool.as_ref().or(self.asked_pool.as_ref())
+    }
+}
+
+/// What is not known yet and has to be looked at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub enum Level {
+    Uses,
+    Lvm,
+    /// lvmlockd, of a volume in a shared group.
+    Locks,
+    /// Who has its device open.
+    Openers,
+    Content,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// Nothing can be said before this is looked at.
+    Look(Level),
+    /// Nothing is to be done: what was wanted is there.
+    Ready,
+    /// Extend it to the size that was wanted.
+    Extend,
+    Create(Bytes),
+    Activate,
+    /// Resume what a killed LVM command left suspended, then look again.
+    Resume,
+    /// It is mounted at the directory. `read_only`: what to make of that mount, which a killed call
+    /// left otherwise.
+    Keep {
+        /// None: it is as it should be.
+        read_only: Option<bool>,
+    },
+    Bind(Row),
+    Mount(Mount),
+    /// Make this filesystem: nothing is on the volume. `again`: what is there is the half of one
+    /// that the driver's own mkfs left.
+    Make {
+        fs: FsType,
+        again: bool,
+    },
+    Refuse(Reason),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    pub fs: FsType,
+    pub uuid: String,
+    pub check: bool,
+    /// Whether and when it is grown to the size of its volume.
+    pub grow: Grow,
+    /// Whether the volume's tags have to be changed to say that it is there.
+    pub record: bool,
+    /// Another mount namespace has it mounted already; the kernel gives us the same filesystem.
+    pub elsewhere: Vec<Elsewhere>,
+}
+
+impl Mount {
+    /// That of a filesystem that the driver has made and recorded just now.
+    pub fn of_made(fs: FsType, uuid: String) -> Self {
+        Self {
+            fs,
+            uuid,
+            check: false,
+            grow: Grow::Not,
+            record: false,
+            elsewhere: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grow {
+    /// It fills its volume, or nothing may be written.
+    Not,
+    /// Before it is mounted: the kernel does not grow ext2 while it is mounted.
+    Before,
+    After,
+}
+
+/// A refusal as an error of the call.
+#[derive(Debug)]
+pub struct Refusal {
+    message: String,
+    pub reason: Reason,
+}
+
+impl Refusal {
+    pub fn of(id: &LvId, reason: Reason) -> Self {
+        Self {
+            message: reason.of(id),
+            reason,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}

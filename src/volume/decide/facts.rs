@@ -1,0 +1,216 @@
+//! What is known of a volume, level by level. Each level costs more than the one before it, and is
+//! looked at only when [`decide`](super::decide) asks for it.
+
+use std::path::PathBuf;
+
+use super::doubt::Doubt;
+use crate::host::holders::Opener;
+use crate::lvm::{Locks, Volume};
+use crate::mount::Row;
+use crate::names::{Bytes, FsType, LvId};
+use crate::volume::device::{Device, Failure};
+
+/// What was seen of one volume. A level that is None was not looked at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facts {
+    pub id: LvId,
+    /// Its device, from the kernel's own tables. None: it is not active here.
+    pub device: Option<Device>,
+    /// Why what stands in the device's place is not this volume's device.
+    pub not_its_device: Option<String>,
+    pub uses: Option<Uses>,
+    pub lvm: Option<Lvm>,
+    /// Who has the lock of a volume in a shared group.
+    pub locks: Option<Locks>,
+    /// Who has its device open, if LVM says that somebody has.
+    pub openers: Option<Openers>,
+    pub content: Option<Content>,
+    /// Whether the kernel lets nobody write to its device, looked at with the content.
+    pub read_only: bool,
+    /// The same of all its disks, and the first of them.
+    pub read_only_disk: Option<String>,
+    pub now: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Uses {
+    pub there: Option<There>,
+    /// In attach mode, what the global directory of the call's volume name holds instead.
+    pub name_taken: Option<(PathBuf, String)>,
+    /// Its mounts in the driver's mount namespace.
+    pub mounts: Vec<Mounted>,
+    pub swap: bool,
+    /// Devices built on top of it, by kernel name.
+    pub holders: Vec<String>,
+    /// The device-mapper name of the device, at or below it, that is suspended.
+    pub suspended: Option<String>,
+    /// What became of its mounted filesystem. None: it is well, or nobody needs to know.
+    pub failure: Option<Failure>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum There {
+    This(Row),
+    /// Something else, in words.
+    Another(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mounted {
+    pub row: Row,
+    /// Whether kubelet made it: it is in one of kubelet's directories.
+    pub kubelets: bool,
+    /// Whether it is the node's one mount for the very volume that the call names.
+    pub own_global: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Openers {
+    /// Those that write first.
+    pub processes: Vec<Opener>,
+    /// Loop devices over it, by kernel name.
+    pub loops: Vec<String>,
+    /// Its mounts in other mount namespaces.
+    pub elsewhere: Vec<Elsewhere>,
+    /// Whether the kernel has its filesystem mounted, be it where no table of mounts shows that.
+    pub has_filesystem: bool,
+    /// How often it is open beside all these.
+    pub unseen: usize,
+}
+
+impl Openers {
+    pub fn is_mounted(&self) -> bool {
+        self.has_filesystem || !self.elsewhere.is_empty()
+    }
+
+    pub fn is_nobody(&self) -> bool {
+        !self.is_mounted() && self.processes.is_empty() && self.loops.is_empty() && self.unseen == 0
+    }
+
+    /// Whether waiting may help: nobody is seen who writes, and what is not seen, or only reads what is
+    /// to be formatted, may look at it for a moment only.
+    pub fn may_end(&self, is_recorded: bool) -> bool {
+        let writes = self.processes.iter().any(|opener| opener.writes);
+        let reads = !self.processes.is_empty() && !is_recorded;
+        !writes && self.loops.is_empty() && (reads || self.unseen > 0)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Lvm {
+    /// It could not be asked, or its answer could not be read.
+    Silent(String),
+    /// It knows no such volume group here.
+    NoGroup,
+    /// It has the volume, and does not show it.
+    Hidden,
+    /// The group has no such volume.
+    NoVolume {
+        /// What the group has free. None: that does not matter.
+        free: Option<Bytes>,
+    },
+    Volume {
+        volume: Box<Volume>,
+        /// Its thin pool. None: it is in none, or it is to be read only.
+        pool: Option<Pool>,
+        /// Whether a killed LVM command left a table that the kernel does not use yet.
+        unused_table: bool,
+        /// Whether a disk is missing and no redundancy makes up for it.
+        lost: bool,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pool {
+    Seen(Box<Volume>),
+    Unseen(LvId),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    Blank {
+        /// Every place that could hold a signature reads as zero. If not, blkid found nothing,
+        /// before and after the driver's own reading.
+        zero: bool,
+        /// What that reading found all the same.
+        doubts: Vec<Doubt>,
+    },
+    Filesystem(Filesystem),
+    /// blkid names this filesystem, but its superblock is not valid.
+    Damaged(FsType),
+    Other(String),
+    /// Several signatures at once.
+    Several,
+    Unreadable {
+        at: u64,
+        error: String,
+    },
+    /// Something has claimed the device, perhaps one of `openers`.
+    Claimed(Option<(FsType, String)>),
+    Failed(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filesystem {
+    pub fs: FsType,
+    pub uuid: String,
+    pub covers: Bytes,
+    pub device: Bytes,
+    /// Whether it is what a mkfs of this driver left that did not finish.
+    pub half: bool,
+}
+
+/// A mount of the volume in another mount namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elsewhere {
+    pub pid: u32,
+    pub command: String,
+    pub at: PathBuf,
+    /// Whether that is the host's own use: the namespace of process 1, outside kubelet's directories.
+    pub hosts: bool,
+}
+
+impl Elsewhere {
+    /// Several for a message, cut after the third.
+    pub fn list(all: &[Self]) -> String {
+        let names = all.iter().take(3).map(|other| {
+            format!(
+                "{} (pid {}) has it at {}",
+                other.command,
+                other.pid,
+                other.at.display()
+            )
+        });
+        names.collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Facts {
+    pub fn of(id: &LvId, now: u64) -> Self {
+        Self {
+            id: id.clone(),
+            device: None,
+            not_its_device: None,
+            uses: None,
+            lvm: None,
+            locks: None,
+            openers: None,
+            content: None,
+            read_only: false,
+            read_only_disk: None,
+            now,
+        }
+    }
+
+    pub fn volume(&self) -> Option<&Volume> {
+        match &self.lvm {
+            Some(Lvm::Volume { volume, .. }) => Some(volume),
+            _ => None,
+        }
+    }
+
+    /// Whether the driver's own lvcreate made it, and nothing was put there since.
+    pub fn is_new(&self) -> bool {
+        self.volume().is_some_and(|volume| volume.record.new)
+    }
+}

@@ -1,0 +1,310 @@
+//! What each [`Reason`] says: what is wrong, and what to do about it.
+
+use super::doubt::Doubt;
+use super::facts::Elsewhere;
+use super::reason::Reason;
+use crate::fs::Family;
+use crate::host::holders::name_them;
+use crate::host::own_name;
+use crate::lvm::Holder;
+use crate::names::{Bytes, LvId};
+use crate::volume::device::Failure;
+
+impl Reason {
+    #[allow(clippy::too_many_lines)] // a table
+    pub fn of(&self, id: &LvId) -> String {
+        let device = id.device();
+        let device = device.display();
+        let (vg, lv, me) = (id.vg(), id.lv(), own_name());
+        match self {
+            Self::NotAllowed(why)
+            | Self::NotItsDevice(why)
+            | Self::LvmSilent(why)
+            | Self::NoLocks(why)
+            | Self::Failed(why)
+            | Self::AnotherIsThere(why) => why.clone(),
+            Self::NameTaken(dir, what) => format!("{} holds {what}", dir.display()),
+            Self::Swap => {
+                format!("{id} is swap space of this host (`swapon --show`), so no pod can have it")
+            }
+            Self::Below(holders) => format!(
+                "{id} is part of another device of this host ({}; see `lsblk {device}`), so no pod \
+                 can have it",
+                holders.join(", ")
+            ),
+            Self::Loop(loops) => format!(
+                "{id} is used through a loop device of this host ({}), so no pod can have it; if \
+                 nobody needs that, run `losetup --detach /dev/{}`",
+                loops.join(", "),
+                loops.first().map_or("", String::as_str)
+            ),
+            Self::Open(processes) => format!(
+                "{id} is open in {}, so no pod can have it: what two write at once destroys each \
+                 other. End that, or name another volume",
+                name_them(processes)
+            ),
+            Self::OpenUnseen => format!(
+                "{id} is open, and nothing that can be seen from here has it open: a storage target \
+                 (`targetcli ls`), a loop device (`losetup --list`), a process of another PID \
+                 namespace. No pod can have it before it is closed (`dmsetup info {device}`)"
+            ),
+            Self::HostMount(at) => format!(
+                "{id} is mounted by the host itself at {}, so no pod can have it. If that is a \
+                 mount made by hand, unmount it; if it is kubelet's own directory, name that in \
+                 `kubelet_dirs` of config.toml",
+                at.display()
+            ),
+            Self::WrongType { found, wanted } => format!(
+                "{id} holds {found}, not {wanted}; it is left as it is. Set fsType to {found}, or \
+                 name another volume"
+            ),
+            Self::ThereReadOnly(dir) => format!(
+                "{} holds {id} read-only, and it is wanted for writing. {READ_ONLY}",
+                dir.display()
+            ),
+            Self::MountedReadOnly(at) => format!(
+                "{id} is mounted read-only at {}, so it cannot be written here. {READ_ONLY}",
+                at.display()
+            ),
+            Self::FilesystemFailed(at, failure) => {
+                let what = match failure {
+                    Failure::Errors => {
+                        "the kernel met errors in its filesystem (`dmesg`), so no other pod may \
+                         write to it"
+                    }
+                    Failure::ShutDown => {
+                        "the kernel has shut its filesystem down because of an error (`dmesg`), so \
+                         that nothing there can be read or written"
+                    }
+                };
+                format!(
+                    "{id} is mounted at {}, and {what}. When the disk is well, end all pods that use \
+                     it (`{me} status {id}`): unmounted everywhere, it can be mounted anew, and an \
+                     ext filesystem is checked before that",
+                    at.display()
+                )
+            }
+            Self::Unknown => format!(
+                "{device} is active, but LVM does not know {id}: its disks are gone or hidden from \
+                 LVM (`pvs`, `filter` in lvm.conf)"
+            ),
+            Self::NoGroup => format!(
+                "this node has no volume group {vg}: check the volume's `volumegroup`, whether its \
+                 disks are here and visible to LVM (`pvs -a`, `lvmdevices`, `filter` in lvm.conf), \
+                 and that the pod runs on the node that has them"
+            ),
+            Self::NoVolume(size) => format!(
+                "there is no logical volume {id}: check `volumeID` (`lvs {vg}`), or create it with \
+                 `lvcreate --name {lv} --size {} {vg}`; with `create = true` in the group's table \
+                 of config.toml this node makes such volumes itself",
+                size.map_or_else(|| "SIZE".to_owned(), |size| format!("{}b", size.get()))
+            ),
+            Self::Hidden => format!(
+                "LVM has {id}, but hides it (`lvs -a {vg}`): it is being merged into the volume that \
+                 it is a snapshot of, or is part of another volume; name that volume"
+            ),
+            Self::NoSize => format!(
+                "there is no logical volume {id}, and none is made without the option `size`"
+            ),
+            Self::CreateReadOnly => format!(
+                "there is no logical volume {id}, and none is made for a read-only volume, which \
+                 would stay blank; mount it for writing once, or name another"
+            ),
+            Self::AnotherPool { pool, asked } => format!(
+                "there is no logical volume {id}, and none is made in the thin pool {asked}: the \
+                 node's config says {pool} for {vg} (`thin_pool`). Leave the option `thinpool` out, \
+                 or name {pool}"
+            ),
+            Self::TooLarge { size, largest } => format!(
+                "{size} is asked for {id}, but the node's config allows at most {largest} for a \
+                 volume in {vg} (`max_size`)"
+            ),
+            Self::Reserve {
+                more,
+                free,
+                reserve,
+            } => format!(
+                "{id} needs {more} more; {vg} has {free} free, and the node's config keeps \
+                 {reserve} of it (`reserve`)"
+            ),
+            // kubelet starts no pod of a claim whose growth fails: an operator has to know the way
+            // back.
+            Self::NoRoom { more, free, has } if has.get() == 0 => format!(
+                "{id} is to have {more}, and {free} are free in {vg}: ask for a smaller `size`, or add a \
+                 disk with `vgextend {vg} DISK`"
+            ),
+            Self::NoRoom { more, free, has } => format!(
+                "{id} needs {more} more to be {} large, and {vg} has {free} free. Extend the group (`vgextend {vg} \
+                 DEVICE`), or set the claim's request back to {has} (Kubernetes 1.32 and later)",
+                Bytes::new(has.get().saturating_add(more.get()))
+            ),
+            Self::Pool => format!(
+                "{id} is a pool that holds other volumes, not a volume for a filesystem; name one \
+                 of those"
+            ),
+            Self::HeldElsewhere(holder) => held_elsewhere(id, holder.as_ref()),
+            Self::ActiveShared => format!(
+                "{id} is active here in shared mode (`lvchange -asy`), so another node may write to \
+                 it at the same time; deactivate it where nothing needs that (`lvchange -an {id}`)"
+            ),
+            Self::ActiveWithoutLock => format!(
+                "{id} is active here, but lvmlockd on this node does not have its lock, as after a \
+                 crash of lvmlockd: another node may have it too. Nothing new is mounted from it. \
+                 End what uses it here, then run `lvchange -an {id}`; if that or the next mount \
+                 fails, restart this node"
+            ),
+            Self::Partial => format!(
+                "{id} is partial: a disk of it is missing, see `lvs -a -o +devices {id}` and \
+                 `pvs`; bring the disk back, or restore the volume from a backup"
+            ),
+            Self::SnapshotFull => format!(
+                "{id} is a snapshot that has run full, so what it held is lost and it cannot be read \
+                 any more; the volume that it was made of is well. Remove it (`lvremove {id}`), and \
+                 make a larger one"
+            ),
+            Self::AnotherDevice => format!(
+                "the active device {device} is not the logical volume that LVM calls {id} now; \
+                 reactivate it (`lvchange -an {id}`, `lvchange -ay {id}`)"
+            ),
+            Self::Suspended(name) => {
+                let which = if *name == id.dm_name() {
+                    device.to_string()
+                } else {
+                    format!("{device} is on /dev/mapper/{name}, which")
+                };
+                format!(
+                    "{which} is suspended, so every access to it would wait; if no LVM command is \
+                     at work on it, run `dmsetup resume {name}`"
+                )
+            }
+            Self::NoPool(pool) => {
+                format!("{id} is in the thin pool {pool}, which LVM does not show")
+            }
+            Self::PoolFull {
+                pool,
+                what,
+                percent,
+                limit,
+            } => {
+                let option = if *what == "data" {
+                    "--size"
+                } else {
+                    "--poolmetadatasize"
+                };
+                format!(
+                    "the {what} of the thin pool {pool} is {percent:.1} percent full (the limit is \
+                     {limit}): {id} is not written to. Extend the pool (`lvextend {option} +SIZE \
+                     {pool}`), free space in it, or raise `thin_pool_limit` in config.toml"
+                )
+            }
+            Self::PoolUnwell { pool, health } => format!(
+                "the thin pool {pool} is not well ({health}), so {id} is not written to; see `lvs \
+                 -a -o +lv_health_status {pool}`, and lvmthin(7) for its repair"
+            ),
+            Self::Unreadable { at, error } => format!(
+                "{id} cannot be read at byte {at} ({error}), so nobody can tell whether it is \
+                 blank; nothing was written. Repair the disk below it (`dmesg`, `pvs`, `lvs -a -o \
+                 +devices {id}`)"
+            ),
+            Self::InUse(by) if by.is_empty() => format!(
+                "{device} is in use by something else on this host (`lsblk {device}`, `dmsetup ls \
+                 --tree`)"
+            ),
+            Self::InUse(by) => format!(
+                "{device} is in use: it is mounted in another mount namespace ({}). It is free when \
+                 that process has ended",
+                Elsewhere::list(by)
+            ),
+            Self::StillMounted => format!(
+                "a filesystem of {id} is still mounted, though no table of mounts shows where, as after \
+                 `umount --lazy` while a file is open; and the volume's record is not that of this \
+                 filesystem. It is free when the processes that used that mount have ended"
+            ),
+            Self::Several => format!(
+                "{id} holds several signatures at once; it is left as it is. `wipefs {device}` \
+                 lists them, and removes one with `--offset`"
+            ),
+            Self::Other { what, wanted } => format!(
+                "{id} holds {what}, not {}; it is left as it is. If that may really go, remove it \
+                 by hand (`wipefs --all {device}`, then `{me} allow-format {id}`)",
+                wanted.map_or("a filesystem of this driver".to_owned(), |fs| fs
+                    .to_string())
+            ),
+            Self::Damaged(fs) => {
+                let check = match Family::of(*fs) {
+                    Family::Ext => "e2fsck -n",
+                    Family::Xfs => "xfs_repair -n",
+                    Family::Btrfs => "btrfs check",
+                };
+                format!(
+                    "blkid finds {fs} on {id}, but no valid superblock is there; left as it is. See \
+                     what its own check says (`{check} {device}`), and repair or restore it"
+                )
+            }
+            Self::NewNotBlank(what) => format!(
+                "{id} holds {what}, but it is new and the driver has not formatted it: lvcreate was \
+                 cut short before it wiped what a removed volume left, or somebody put that there. \
+                 Keep a filesystem with `{me} adopt {id}`; or, if nothing of it is needed, run `lvremove \
+                 {id}`, and it is made again"
+            ),
+            Self::Swapped { held, holds } => format!(
+                "{id} should hold {held} by its tag, but holds {holds}: its content was replaced, \
+                 restored or swapped. If this is the right content, run `{me} adopt {id}`"
+            ),
+            Self::Reduced { fs, has, covers } => format!(
+                "{id} has {has}, but the {fs} on it covers {covers}: the volume was reduced, or an \
+                 image was copied in part. Nothing was written. Give it its size again (`lvextend \
+                 --size {}b {id}`) before any repair, which would cut what is missing",
+                covers.get()
+            ),
+            Self::ReadOnlyVolume => format!(
+                "{id} is a read-only logical volume: ask for it with readOnly, or make it writable \
+                 with `lvchange --permission rw {id}`"
+            ),
+            Self::ReadOnlyDisk(disk) => format!(
+                "{id} is on the disk /dev/{disk}, which is read-only (`lsblk -o NAME,RO`): ask for it \
+                 with readOnly, or see in `dmesg` why that is, and run `blockdev --setrw \
+                 /dev/{disk}` if it may be written"
+            ),
+            Self::BlankReadOnly => format!(
+                "{id} holds no filesystem, and a read-only volume is not formatted; mount it for \
+                 writing once, or name another volume"
+            ),
+            Self::BeingRead(processes) => format!(
+                "{id} holds no filesystem, and is open in {}: it is formatted when they have closed it",
+                name_them(processes)
+            ),
+            Self::BlankReadOnlyVolume(fs) => format!(
+                "{id} holds no filesystem and is a read-only logical volume; to have {fs} made on \
+                 it run `lvchange --permission rw {id}`"
+            ),
+            Self::Doubts(doubts) => Doubt::message(id, doubts, &me),
+        }
+    }
+}
+
+fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {
+    let free = format!(
+        "It is free when its pods there have ended; if it has none, run `lvchange -an {id}` there"
+    );
+    let Some(holder) = holder else {
+        return format!("{id} is active on another node, and only one can have it. {free}");
+    };
+    let (host, name) = (holder.host, &holder.name);
+    let held =
+        format!("{id} is held by another node, host {host} ({name}), and only one can have it");
+    let (silent, dead_after) = (holder.silent, holder.dead_after);
+    if silent <= holder.every.saturating_mul(2) {
+        return format!("{held}. {free}");
+    }
+    format!(
+        "{held}. That node gave its last sign of life {silent} s ago: after {dead_after} s \
+         sanlock takes it for dead, and the volume can be had here (in {} s). Nothing has to be \
+         done, and the lock cannot safely be had earlier",
+        dead_after.saturating_sub(silent)
+    )
+}
+
+const READ_ONLY: &str = "If another pod mounted it read-only, this works when that pod is gone; if \
+    the kernel made it read-only because of an error (`dmesg`), stop the pods that use it and check \
+    the filesystem";

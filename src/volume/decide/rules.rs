@@ -1,0 +1,228 @@
+//! What may be done with a volume: the one place that decides it. Pure: the same facts and the same
+//! wish give the same decision. Read it from top to bottom; it goes from what costs nothing to know
+//! to what costs most: what is on the device, which is in `content`.
+
+use super::content::{of_content, wrong_type};
+use super::decision::{Decision, Level, Purpose, Wish};
+use super::facts::{Facts, Lvm, Mounted, Pool, There, Uses};
+use super::reason::Reason;
+use super::space::{absent, of_pool, of_size};
+use crate::lvm::Locks;
+use crate::mount::Row;
+use crate::names::VgName;
+use crate::volume::device::Failure;
+
+/// Every rule of "Never lose data", from the strongest doubt to the last permission.
+pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
+    if let Some(why) = &wish.not_allowed {
+        return Decision::Refuse(Reason::NotAllowed(why.clone()));
+    }
+    if let Some(why) = &facts.not_its_device {
+        return Decision::Refuse(Reason::NotItsDevice(why.clone()));
+    }
+    if facts.device.is_some() {
+        if wish.purpose == Purpose::Device {
+            return Decision::Ready;
+        }
+        let Some(uses) = &facts.uses else {
+            return Decision::Look(Level::Uses);
+        };
+        match (of_uses(facts, uses, wish), wish.purpose) {
+            // A volume is extended wherever it is mounted.
+            (None, _) | (Some(Decision::Keep { .. } | Decision::Bind(_)), Purpose::Size(_)) => {}
+            (Some(decision), _) => return decision,
+        }
+    }
+    let Some(lvm) = &facts.lvm else {
+        return Decision::Look(Level::Lvm);
+    };
+    if let Some(decision) = of_lvm(facts, lvm, wish) {
+        return decision;
+    }
+    if let Some(decision) = of_openers(facts, wish) {
+        return decision;
+    }
+    match (wish.purpose, &facts.content, facts.volume()) {
+        (Purpose::Size(size), _, Some(volume)) => of_size(volume, size, wish),
+        (_, Some(content), Some(volume)) => of_content(facts, content, volume, wish),
+        _ => Decision::Look(Level::Content),
+    }
+}
+
+/// Who uses it, and where it is mounted. None: nobody.
+fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
+    let refuse = |reason| Some(Decision::Refuse(reason));
+    match &uses.there {
+        Some(There::Another(what)) => return refuse(Reason::AnotherIsThere(what.clone())),
+        Some(There::This(row)) => return Some(keep(row, wish)),
+        None => {}
+    }
+    if let Some((dir, what)) = &uses.name_taken {
+        return refuse(Reason::NameTaken(dir.clone(), what.clone()));
+    }
+    if uses.swap {
+        return refuse(Reason::Swap);
+    }
+    if !uses.holders.is_empty() {
+        return refuse(Reason::Below(uses.holders.clone()));
+    }
+    if let Some(host) = uses.mounts.iter().find(|mounted| !mounted.kubelets) {
+        let recorded = match (wish.by_hand, &facts.lvm) {
+            (false, _) => false,
+            // An operator may mount by hand anywhere, even twice. With our record on the volume,
+            // that mount is not the host's own use of it.
+            (true, None) => return Some(Decision::Look(Level::Lvm)),
+            (true, Some(_)) => facts.volume().is_some_and(|v| v.record.made.is_some()),
+        };
+        if !recorded {
+            return refuse(Reason::HostMount(host.row.mount_point.clone()));
+        }
+    }
+    let first = &uses.mounts.first()?.row;
+    if let Some(reason) = wrong_type(&first.fs_type, wish) {
+        return refuse(reason);
+    }
+    let from = best(&uses.mounts, wish);
+    let shown = from.unwrap_or(first);
+    let at = || shown.mount_point.clone();
+    if let Some(failure) = uses.failure.filter(|failure| is_harmed(*failure, wish)) {
+        return refuse(Reason::FilesystemFailed(at(), failure));
+    }
+    if writes_through(shown, wish) {
+        return refuse(Reason::MountedReadOnly(at()));
+    }
+    from.cloned().map(Decision::Bind)
+}
+
+/// What is mounted where it is wanted stays, if it can be what was asked for.
+fn keep(row: &Row, wish: &Wish) -> Decision {
+    if let Some(reason) = wrong_type(&row.fs_type, wish) {
+        return Decision::Refuse(reason);
+    }
+    // It was mounted for writing, and is what it was, where the kernel made it read-only later.
+    if row.is_mount_read_only() && writes_through(row, wish) {
+        return Decision::Refuse(Reason::ThereReadOnly(row.mount_point.clone()));
+    }
+    Decision::Keep {
+        read_only: (wish.read_only != row.is_mount_read_only()).then_some(wish.read_only),
+    }
+}
+
+/// Whether a pod more cannot do what it is to do in a filesystem in which the kernel met an error.
+/// What can still be read may be read, if only to be saved.
+fn is_harmed(failure: Failure, wish: &Wish) -> bool {
+    wish.purpose == Purpose::Filesystem && (failure == Failure::ShutDown || !wish.read_only)
+}
+
+/// Whether a pod is to write through a mount whose filesystem cannot be written.
+fn writes_through(row: &Row, wish: &Wish) -> bool {
+    wish.purpose == Purpose::Filesystem && !wish.read_only && row.is_filesystem_read_only()
+}
+
+/// The mount to bind from: one of all of the filesystem, kubelet's before others, its own global one
+/// before a pod's, one that can be written before one that cannot. Of a btrfs each pod may name another
+/// subvolume, which no other mount but its own global one surely shows.
+fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
+    let is_another = |row: &Row| wish.subvolume && row.fs_type == "btrfs";
+    let fits = |one: &&Mounted| one.own_global || (one.row.is_whole() && !is_another(&one.row));
+    let rank = |one: &&Mounted| (!one.kubelets, !one.own_global, one.row.is_read_only());
+    let best = mounts.iter().filter(fits).min_by_key(rank);
+    best.map(|mounted| &mounted.row)
+}
+
+/// What LVM says. None: nothing against it.
+fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
+    let refuse = |reason| Some(Decision::Refuse(reason));
+    let (volume, pool, unused_table, lost) = match lvm {
+        Lvm::Silent(words) => return refuse(Reason::LvmSilent(words.clone())),
+        Lvm::Hidden => return refuse(Reason::Hidden),
+        Lvm::NoGroup | Lvm::NoVolume { .. } if facts.device.is_some() => {
+            return refuse(Reason::Unknown);
+        }
+        Lvm::NoGroup => return refuse(Reason::NoGroup),
+        Lvm::NoVolume { free } => return Some(absent(*free, wish)),
+        Lvm::Volume {
+            volume,
+            pool,
+            unused_table,
+            lost,
+        } => (volume, pool, *unused_table, *lost),
+    };
+    if volume.is_pool() {
+        return refuse(Reason::Pool);
+    }
+    if lost {
+        return refuse(Reason::Partial);
+    }
+    if volume.has_overflowed() {
+        return refuse(Reason::SnapshotFull);
+    }
+    if volume.lock.is_some() {
+        let Some(locks) = &facts.locks else {
+            return Some(Decision::Look(Level::Locks));
+        };
+        if let Some(reason) = of_locks(locks, facts.id.vg(), facts.device.is_some()) {
+            return refuse(reason);
+        }
+    }
+    let Some(device) = &facts.device else {
+        return Some(Decision::Activate);
+    };
+    if volume.uuid != device.lv_uuid {
+        return refuse(Reason::AnotherDevice);
+    }
+    if let Some(name) = facts.uses.as_ref().and_then(|uses| uses.suspended.as_ref()) {
+        // A killed lvextend leaves a table that the kernel does not use yet. Suspending by hand
+        // leaves none, and is left alone.
+        return if unused_table {
+            Some(Decision::Resume)
+        } else {
+            refuse(Reason::Suspended(name.clone()))
+        };
+    }
+    match pool {
+        None => None,
+        Some(Pool::Unseen(pool)) => refuse(Reason::NoPool(pool.clone())),
+        Some(Pool::Seen(pool)) => of_pool(pool, wish).map(Decision::Refuse),
+    }
+}
+
+/// Who has the lock of a volume in a shared group. None: this node, or it may try to get it.
+pub fn of_locks(locks: &Locks, vg: &VgName, is_active: bool) -> Option<Reason> {
+    if let Some(obstacle) = locks.obstacle(vg) {
+        return Some(Reason::NoLocks(obstacle));
+    }
+    match locks {
+        Locks::Elsewhere(holder) => Some(Reason::HeldElsewhere(holder.clone())),
+        // Another node may write to it at the same time.
+        Locks::Shared => Some(Reason::ActiveShared),
+        Locks::NotHeld if is_active => Some(Reason::ActiveWithoutLock),
+        _ => None,
+    }
+}
+
+/// Who has the device open. None: nobody, or nobody who could be in the way.
+pub fn of_openers(facts: &Facts, wish: &Wish) -> Option<Decision> {
+    let refuse = |reason| Some(Decision::Refuse(reason));
+    let is_mounted = facts
+        .uses
+        .as_ref()
+        .is_some_and(|uses| !uses.mounts.is_empty());
+    if is_mounted && wish.purpose != Purpose::Filesystem {
+        return None;
+    }
+    let is_open = facts.volume().is_some_and(|volume| volume.open);
+    let Some(openers) = &facts.openers else {
+        return is_open.then_some(Decision::Look(Level::Openers));
+    };
+    let writers = || openers.processes.iter().filter(|opener| opener.writes);
+    if !openers.loops.is_empty() {
+        refuse(Reason::Loop(openers.loops.clone()))
+    } else if writers().next().is_some() {
+        refuse(Reason::Open(writers().cloned().collect()))
+    } else if openers.unseen > 0 {
+        refuse(Reason::OpenUnseen)
+    } else {
+        None
+    }
+}

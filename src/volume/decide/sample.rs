@@ -1,0 +1,252 @@
+//! What the rows of the table of `decide` are made of.
+
+use std::path::PathBuf;
+
+use super::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
+use super::doubt::Doubt;
+use super::facts::{
+    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Openers, Pool, There, Uses,
+};
+use super::reason::Reason;
+use crate::fs::Backup;
+use crate::host::DeviceNumber;
+use crate::host::holders::Opener;
+use crate::lvm::{self, Locks, LvLock, Record, Volume};
+use crate::mount::{Row, Table};
+use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
+use crate::volume::device::Device;
+
+pub const GIB: u64 = 1 << 30;
+pub const NOW: u64 = 1_700_000_000;
+
+/// A change of the facts and the wish of a row, from an active and blank volume that nobody uses,
+/// wanted as ext4 for writing.
+pub type Change = fn(&mut Facts, &mut Wish);
+
+pub fn blank() -> Facts {
+    let id = LvId::parse("vg/lv").unwrap();
+    let mut facts = Facts::of(&id, NOW);
+    facts.device = Some(Device {
+        path: id.device(),
+        id,
+        number: DeviceNumber {
+            major: 254,
+            minor: 1,
+        },
+        lv_uuid: LvUuid::of("a-b"),
+    });
+    facts.uses = Some(Uses::default());
+    facts.lvm = Some(Lvm::Volume {
+        volume: Box::new(lvm::sample()),
+        pool: None,
+        unused_table: false,
+        lost: false,
+    });
+    facts.content = Some(Content::Blank {
+        zero: true,
+        doubts: Vec::new(),
+    });
+    facts
+}
+
+pub fn wish() -> Wish {
+    Wish {
+        purpose: Purpose::Filesystem,
+        fs: Some(FsType::Ext4),
+        default_fs: FsType::Xfs,
+        read_only: false,
+        subvolume: false,
+        by_hand: false,
+        not_allowed: None,
+        pool_limit: 95,
+        create: Create::default(),
+    }
+}
+
+pub fn uses(facts: &mut Facts) -> &mut Uses {
+    facts.uses.as_mut().unwrap()
+}
+
+pub fn volume(facts: &mut Facts) -> &mut Volume {
+    match facts.lvm.as_mut().unwrap() {
+        Lvm::Volume { volume, .. } => volume,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub fn tags(facts: &mut Facts, tags: &str) {
+    volume(facts).record = Record::parse(tags.split(','));
+}
+
+pub fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
+    let mut row = lvm::sample();
+    row.id = LvId::parse("vg/pool").unwrap();
+    row.data_percent = Some(data);
+    row.metadata_percent = Some(metadata);
+    health.clone_into(&mut row.health);
+    if let Some(Lvm::Volume { pool, .. }) = &mut facts.lvm {
+        *pool = Some(Pool::Seen(Box::new(row)));
+    }
+}
+
+/// A mount of the volume, from a line of mountinfo.
+pub fn row(at: &str, fs: &str, options: &str, super_options: &str) -> Row {
+    let line = format!("36 1 254:1 / {at} {options} - {fs} /dev/mapper/vg-lv {super_options}");
+    Table::parse(&line).rows()[0].clone()
+}
+
+/// Nodes share its group, and lvmlockd says this of its lock.
+pub fn shared(facts: &mut Facts, locks: Locks) {
+    volume(facts).lock = Some(LvLock {
+        of: Some("a-b".into()),
+        args: "1.0.0:70254592".into(),
+    });
+    facts.locks = Some(locks);
+}
+
+pub const ROOM: Bytes = Bytes::new(10 * GIB);
+
+/// It has 1 GiB, is to have 2, and there is room.
+pub fn larger(facts: &mut Facts, wish: &mut Wish) {
+    volume(facts).size = Bytes::new(GIB);
+    volume(facts).free = ROOM;
+    wish.purpose = Purpose::Size(Bytes::new(2 * GIB));
+}
+
+/// There is none of its name, and one of 9 bytes may be made.
+pub fn absent(facts: &mut Facts, wish: &mut Wish) {
+    facts.device = None;
+    facts.lvm = Some(Lvm::NoVolume { free: None });
+    wish.create.allowed = true;
+    wish.create.size = Some(Bytes::new(9));
+}
+
+pub fn lv(name: &str) -> Option<LvName> {
+    LvName::parse(name).ok()
+}
+
+pub fn vg_pool() -> LvId {
+    LvId::parse("vg/pool").unwrap()
+}
+
+pub const POD: &str = "/var/lib/kubelet/pods/1/volumes/k~lvm/a";
+
+pub fn mounted(facts: &mut Facts, at: &str, options: &str, super_options: &str) {
+    uses(facts).mounts.push(Mounted {
+        row: row(at, "ext4", options, super_options),
+        kubelets: at.starts_with("/var/lib/kubelet"),
+        own_global: at.contains("/mounts/"),
+    });
+}
+
+/// A pod has a subvolume of it mounted.
+pub fn mounted_btrfs(facts: &mut Facts, root: &str) {
+    mounted(facts, POD, "rw", "rw");
+    let last = uses(facts).mounts.last_mut().unwrap();
+    last.row.fs_type = "btrfs".to_owned();
+    last.row.root = root.into();
+}
+
+pub fn there(facts: &mut Facts, fs: &str, options: &str, super_options: &str) {
+    uses(facts).there = Some(There::This(row(POD, fs, options, super_options)));
+}
+
+pub fn found(fs: FsType) -> Filesystem {
+    Filesystem {
+        fs,
+        uuid: "u".to_owned(),
+        covers: Bytes::new(GIB),
+        device: Bytes::new(GIB),
+        half: false,
+    }
+}
+
+pub fn holds(facts: &mut Facts, fs: FsType, change: fn(&mut Filesystem)) {
+    let mut found = found(fs);
+    change(&mut found);
+    facts.content = Some(Content::Filesystem(found));
+}
+
+pub fn young() -> Doubt {
+    Doubt::Backup(Backup {
+        offset: 134_217_728,
+        uuid: "u".to_owned(),
+        block_size: 4096,
+        written: NOW,
+    })
+}
+
+pub fn data(facts: &mut Facts) {
+    facts.content = Some(Content::Blank {
+        zero: false,
+        doubts: vec![Doubt::Data(0)],
+    });
+}
+
+pub fn claimed(facts: &mut Facts, hosts: bool) {
+    let by = vec![Elsewhere {
+        pid: 7,
+        command: "app".to_owned(),
+        at: PathBuf::from("/data"),
+        hosts,
+    }];
+    openers(facts).elsewhere = by;
+    facts.content = Some(Content::Claimed(Some((FsType::Ext4, "u".to_owned()))));
+}
+
+/// LVM says that somebody has it open.
+pub fn openers(facts: &mut Facts) -> &mut Openers {
+    volume(facts).open = true;
+    facts.openers.get_or_insert_default()
+}
+
+pub fn process(writes: bool) -> Opener {
+    Opener {
+        pid: 7,
+        command: "vm".to_owned(),
+        writes,
+    }
+}
+
+pub fn is_claimed() -> Vec<Elsewhere> {
+    let mut facts = blank();
+    claimed(&mut facts, false);
+    openers(&mut facts).elsewhere.clone()
+}
+
+pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
+    let mut mount = Mount {
+        fs,
+        uuid: "u".to_owned(),
+        check: fs.is_ext(),
+        grow: Grow::Not,
+        record: true,
+        elsewhere: Vec::new(),
+    };
+    change(&mut mount);
+    Decision::Mount(mount)
+}
+
+pub fn make(fs: FsType) -> Decision {
+    Decision::Make { fs, again: false }
+}
+
+pub fn wrong(found: &str, wanted: FsType) -> Decision {
+    let found = found.to_owned();
+    Decision::Refuse(Reason::WrongType { found, wanted })
+}
+
+pub fn doubts<const N: usize>(doubts: [Doubt; N]) -> Decision {
+    Decision::Refuse(Reason::Doubts(doubts.into_iter().collect()))
+}
+
+pub fn held() -> Doubt {
+    Doubt::Held("ext4".to_owned(), "u".to_owned())
+}
+
+pub fn permit(facts: &mut Facts, doubts: &[Doubt], given: u64) {
+    let tag = lvm::permission_tag(&Doubt::names(doubts), given);
+    volume(facts).record.tags.push(tag.clone());
+    let all = volume(facts).record.tags.join(",");
+    tags(facts, &all);
+}

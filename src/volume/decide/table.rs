@@ -1,0 +1,267 @@
+//! Every rule of [`decide`], a row each.
+
+use super::decision::{Create, Decision, Grow, Level, Purpose};
+use super::doubt::Doubt;
+use super::facts::{Content, Lvm, Pool, There};
+use super::reason::Reason;
+use super::rules::decide;
+use super::sample::*;
+use crate::lvm::Locks;
+use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
+use crate::volume::device::Failure;
+
+use Decision::{Activate, Bind, Extend, Keep, Look, Ready, Refuse, Resume};
+use FsType::{Btrfs, Ext2, Ext3, Ext4, Xfs};
+
+fn check(table: &[(&str, Change, Decision)]) {
+    for (name, change, want) in table {
+        let (mut facts, mut wish) = (blank(), wish());
+        change(&mut facts, &mut wish);
+        assert_eq!(decide(&facts, &wish), *want, "{name}");
+    }
+}
+
+#[test]
+#[rustfmt::skip]
+fn each_level_is_looked_at_only_when_it_is_needed() {
+    check(&[
+        ("the config allows the group to nobody", |_, w| w.not_allowed = Some("no".into()), Refuse(Reason::NotAllowed("no".into()))),
+        ("another device has its name", |f, _| f.not_its_device = Some("pool".into()), Refuse(Reason::NotItsDevice("pool".into()))),
+        ("an active volume, only to be active, asks nobody", |f, w| { w.purpose = Purpose::Device; f.uses = None; f.lvm = None; }, Ready),
+        ("first who uses it", |f, _| { f.uses = None; f.lvm = None; f.content = None; }, Look(Level::Uses)),
+        ("then LVM", |f, _| { f.lvm = None; f.content = None; }, Look(Level::Lvm)),
+        ("then the device", |f, _| f.content = None, Look(Level::Content)),
+        ("an inactive volume asks LVM at once", |f, _| { f.device = None; f.uses = None; f.lvm = None; f.content = None; }, Look(Level::Lvm)),
+        ("what stands asks neither LVM nor the device", |f, _| { there(f, "ext4", "rw", "rw"); f.lvm = None; f.content = None; }, Keep { read_only: None }),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn who_uses_it() {
+    let pod = || row(POD, "ext4", "rw", "rw");
+    let failed = |failure| Refuse(Reason::FilesystemFailed(POD.into(), failure));
+    check(&[
+        ("another volume is there", |f, _| uses(f).there = Some(There::Another("x".into())), Refuse(Reason::AnotherIsThere("x".into()))),
+        ("there, of the wrong type", |f, _| there(f, "xfs", "rw", "rw"), wrong("xfs", Ext4)),
+        ("there, of any type", |f, w| { w.fs = None; there(f, "xfs", "rw", "rw"); }, Keep { read_only: None }),
+        ("there and writable, wanted read-only", |f, w| { w.read_only = true; there(f, "ext4", "rw", "rw"); }, Keep { read_only: Some(true) }),
+        ("there and read-only, wanted writable", |f, _| there(f, "ext4", "ro", "rw"), Keep { read_only: Some(false) }),
+        ("there, its filesystem read-only", |f, _| there(f, "ext4", "ro", "ro"), Refuse(Reason::ThereReadOnly(POD.into()))),
+        ("there, and the kernel made it read-only", |f, _| there(f, "ext4", "rw", "ro"), Keep { read_only: None }),
+        ("its name is another volume's", |f, _| uses(f).name_taken = Some(("/g".into(), "x".into())), Refuse(Reason::NameTaken("/g".into(), "x".into()))),
+        ("swap", |f, _| uses(f).swap = true, Refuse(Reason::Swap)),
+        ("below another device, whatever is on it", |f, _| uses(f).holders = vec!["dm-1".into()], Refuse(Reason::Below(vec!["dm-1".into()]))),
+        ("mounted by the host", |f, _| mounted(f, "/srv", "rw", "rw"), Refuse(Reason::HostMount("/srv".into()))),
+        ("mounted by the host beside a pod", |f, _| { mounted(f, POD, "rw", "rw"); mounted(f, "/srv", "rw", "rw"); }, Refuse(Reason::HostMount("/srv".into()))),
+        ("by hand, LVM knows whether it is ours", |f, w| { w.by_hand = true; f.lvm = None; mounted(f, "/srv", "rw", "rw"); }, Look(Level::Lvm)),
+        ("by hand, without our record", |f, w| { w.by_hand = true; mounted(f, "/srv", "rw", "rw"); }, Refuse(Reason::HostMount("/srv".into()))),
+        ("by hand, with our record", |f, w| { w.by_hand = true; tags(f, "flexvolume.fs=ext4:u"); mounted(f, "/srv", "rw", "rw"); }, Bind(row("/srv", "ext4", "rw", "rw"))),
+        ("a pod has it", |f, _| mounted(f, POD, "rw", "rw"), Bind(pod())),
+        ("a pod has it, of the wrong type", |f, w| { w.fs = Some(Xfs); mounted(f, POD, "rw", "rw"); }, wrong("ext4", Xfs)),
+        ("a pod reads it", |f, _| mounted(f, POD, "ro", "ro"), Refuse(Reason::MountedReadOnly(POD.into()))),
+        ("a pod reads it, and another will", |f, w| { w.read_only = true; mounted(f, POD, "ro", "ro"); }, Bind(row(POD, "ext4", "ro", "ro"))),
+        ("a pod has it, and the kernel met errors", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).failure = Some(Failure::Errors); }, failed(Failure::Errors)),
+        ("the kernel made it read-only", |f, _| { mounted(f, POD, "rw", "ro"); uses(f).failure = Some(Failure::Errors); }, failed(Failure::Errors)),
+        ("the kernel met errors, and another will read it", |f, w| { w.read_only = true; mounted(f, POD, "rw", "rw"); uses(f).failure = Some(Failure::Errors); }, Bind(pod())),
+        ("the kernel shut it down", |f, w| { w.read_only = true; mounted(f, POD, "rw", "rw"); uses(f).failure = Some(Failure::ShutDown); }, failed(Failure::ShutDown)),
+        ("the global mount comes first", |f, _| { mounted(f, POD, "rw", "rw"); mounted(f, "/var/lib/kubelet/mounts/a", "rw", "rw"); }, Bind(row("/var/lib/kubelet/mounts/a", "ext4", "rw", "rw"))),
+        ("a writable one comes first", |f, _| { mounted(f, "/var/lib/kubelet/b", "ro", "rw"); mounted(f, POD, "rw", "rw"); }, Bind(pod())),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn what_lvm_says() {
+    check(&[
+        ("LVM does not answer", |f, _| f.lvm = Some(Lvm::Silent("lock".into())), Refuse(Reason::LvmSilent("lock".into()))),
+        ("no such group", |f, _| { f.device = None; f.lvm = Some(Lvm::NoGroup); }, Refuse(Reason::NoGroup)),
+        ("no such volume", |f, _| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None }); }, Refuse(Reason::NoVolume(None))),
+        ("LVM hides it", |f, _| f.lvm = Some(Lvm::Hidden), Refuse(Reason::Hidden)),
+        ("active, and LVM does not know it", |f, _| f.lvm = Some(Lvm::NoVolume { free: None }), Refuse(Reason::Unknown)),
+        ("made on demand", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None }); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(9)), ..Create::default() }; }, Decision::Create(Bytes::new(9))),
+        ("too large to be made", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None }); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(8)), ..Create::default() }; }, Refuse(Reason::TooLarge { size: Bytes::new(9), largest: Bytes::new(8) })),
+        ("made without room", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: Some(Bytes::new(8)) }); w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::NoRoom { more: Bytes::new(9), free: Bytes::new(8), has: Bytes::new(0) })),
+        ("made out of the reserve", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: Some(Bytes::new(9)) }); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(9), ..Create::default() }; }, Refuse(Reason::Reserve { more: Bytes::new(1), free: Bytes::new(9), reserve: Bytes::new(9) })),
+        ("made beside the reserve", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: Some(Bytes::new(9)) }); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(8), ..Create::default() }; }, Decision::Create(Bytes::new(1))),
+        ("no size to make it with", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None }); w.create.allowed = true; }, Refuse(Reason::NoSize)),
+        ("not made to be read", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None }); w.read_only = true; w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::CreateReadOnly)),
+        ("to be made in another pool than the node's", |f, w| { absent(f, w); w.create.pool = lv("pool"); w.create.asked_pool = lv("other"); }, Refuse(Reason::AnotherPool { pool: lv("pool").unwrap(), asked: lv("other").unwrap() })),
+        ("to be made in the node's pool, by name", |f, w| { absent(f, w); w.create.pool = lv("pool"); w.create.asked_pool = lv("pool"); }, Decision::Create(Bytes::new(9))),
+        ("to be made in the node's pool", |f, w| { absent(f, w); w.create.pool = lv("pool"); }, Decision::Create(Bytes::new(9))),
+        ("to be made in a pool where the node names none", |f, w| { absent(f, w); w.create.asked_pool = lv("other"); }, Decision::Create(Bytes::new(9))),
+        ("in another pool than the node's, and there", |_, w| { w.create.pool = lv("pool"); w.create.asked_pool = lv("other"); }, make(Ext4)),
+        ("not active", |f, _| f.device = None, Activate),
+        ("not active, only to be active", |f, w| { f.device = None; w.purpose = Purpose::Device; }, Activate),
+        ("a pool", |f, _| volume(f).layout = "thin,pool".into(), Refuse(Reason::Pool)),
+        ("a disk is missing", |f, _| if let Some(Lvm::Volume { lost, .. }) = &mut f.lvm { *lost = true; }, Refuse(Reason::Partial)),
+        ("a disk is missing, and another has all", |f, _| volume(f).health = "partial".into(), make(Ext4)),
+        ("a snapshot that has run full", |f, _| volume(f).health = "snapshot invalid".into(), Refuse(Reason::SnapshotFull)),
+        ("the device is another volume's", |f, _| volume(f).uuid = LvUuid::of("c-d"), Refuse(Reason::AnotherDevice)),
+        ("suspended by hand", |f, _| uses(f).suspended = Some("vg-lv".into()), Refuse(Reason::Suspended("vg-lv".into()))),
+        ("suspended by a killed lvextend", |f, _| { uses(f).suspended = Some("vg-lv".into()); if let Some(Lvm::Volume { unused_table, .. }) = &mut f.lvm { *unused_table = true; } }, Resume),
+        ("its pool is full", |f, _| pool(f, 95.0, 1.0, ""), Refuse(Reason::PoolFull { pool: vg_pool(), what: "data", percent: 95.0, limit: 95 })),
+        ("its pool's metadata is full", |f, _| pool(f, 1.0, 99.5, ""), Refuse(Reason::PoolFull { pool: vg_pool(), what: "metadata", percent: 99.5, limit: 95 })),
+        ("its pool is broken", |f, _| pool(f, 1.0, 1.0, "failed"), Refuse(Reason::PoolUnwell { pool: vg_pool(), health: "failed".into() })),
+        ("its pool has room", |f, _| pool(f, 94.9, 94.9, ""), make(Ext4)),
+        ("its pool is not to be seen", |f, _| if let Some(Lvm::Volume { pool, .. }) = &mut f.lvm { *pool = Some(Pool::Unseen(LvId::parse("vg/pool").unwrap())); }, Refuse(Reason::NoPool(vg_pool()))),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn who_has_it_in_a_shared_group() {
+    let no_locks = |locks: Locks| Refuse(Reason::NoLocks(locks.obstacle(vg_pool().vg()).unwrap()));
+    check(&[
+        ("first lvmlockd is asked", |f, _| { shared(f, Locks::Held); f.locks = None; }, Look(Level::Locks)),
+        ("this node alone", |f, _| shared(f, Locks::Held), make(Ext4)),
+        ("this node and others", |f, _| shared(f, Locks::Shared), Refuse(Reason::ActiveShared)),
+        ("this node and others, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); shared(f, Locks::Shared); }, Refuse(Reason::ActiveShared)),
+        ("nobody knows, and it is active", |f, _| shared(f, Locks::NotHeld), Refuse(Reason::ActiveWithoutLock)),
+        ("another node may, and it is not active", |f, _| { f.device = None; shared(f, Locks::NotHeld); }, Activate),
+        ("another node", |f, _| { f.device = None; shared(f, Locks::Elsewhere(None)); }, Refuse(Reason::HeldElsewhere(None))),
+        ("lvmlockd does not run", |f, _| { f.device = None; shared(f, Locks::Silent("x".into())); }, no_locks(Locks::Silent("x".into()))),
+        ("locks that are not started", |f, _| { f.device = None; shared(f, Locks::NotStarted); }, no_locks(Locks::NotStarted)),
+        ("locks that are being started", |f, _| { f.device = None; shared(f, Locks::Starting); }, no_locks(Locks::Starting)),
+        ("a lease that was lost, of a blank volume", |f, _| shared(f, Locks::Lost), no_locks(Locks::Lost)),
+        ("a lease that was lost, of a filesystem", |f, _| { holds(f, Ext4, |_| ()); shared(f, Locks::Lost); }, no_locks(Locks::Lost)),
+        ("what stands stays, whatever the locks are", |f, _| { there(f, "ext4", "rw", "rw"); shared(f, Locks::Lost); }, Keep { read_only: None }),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn a_filesystem_is_there() {
+    check(&[
+        ("without a record", |f, _| holds(f, Ext4, |_| ()), mount(Ext4, |_| ())),
+        ("of any type", |f, w| { w.fs = None; holds(f, Xfs, |_| ()); }, mount(Xfs, |_| ())),
+        ("with its record", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| m.record = false)),
+        ("to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); }, mount(Ext4, |m| m.check = false)),
+        ("of the wrong type", |f, _| holds(f, Xfs, |_| ()), wrong("xfs", Ext4)),
+        ("ext3 is not ext4", |f, _| holds(f, Ext3, |_| ()), wrong("ext3", Ext4)),
+        ("of another UUID than its record", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::Swapped { held: "ext4 v".into(), holds: "ext4 u".into() })),
+        ("with a permission to format, which is over", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat=data-0:1"); }, mount(Ext4, |_| ())),
+        ("larger than its volume", |f, _| holds(f, Ext4, |s| s.covers = Bytes::new(2 * GIB)), Refuse(Reason::Reduced { fs: Ext4, has: Bytes::new(GIB), covers: Bytes::new(2 * GIB) })),
+        ("btrfs looks at its disks itself", |f, w| { w.fs = None; holds(f, Btrfs, |s| s.covers = Bytes::new(2 * GIB)); }, mount(Btrfs, |_| ())),
+        ("smaller than its volume", |f, _| holds(f, Ext4, |s| s.device = Bytes::new(2 * GIB)), mount(Ext4, |m| m.grow = Grow::After)),
+        ("smaller, ext2", |f, w| { w.fs = None; holds(f, Ext2, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext2, |m| m.grow = Grow::Before)),
+        ("smaller, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext4, |m| m.check = false)),
+        ("smaller by less than a group of blocks", |f, _| holds(f, Ext4, |s| s.device = Bytes::new(GIB + 4096)), mount(Ext4, |_| ())),
+        ("on a read-only volume", |f, _| { holds(f, Ext4, |_| ()); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume)),
+        ("on a read-only device", |f, _| { holds(f, Ext4, |_| ()); f.read_only = true; }, Refuse(Reason::ReadOnlyVolume)),
+        ("on a read-only disk", |f, _| { holds(f, Ext4, |_| ()); f.read_only_disk = Some("sda".into()); }, Refuse(Reason::ReadOnlyDisk("sda".into()))),
+        ("on a read-only disk, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); f.read_only_disk = Some("sda".into()); }, mount(Ext4, |m| m.check = false)),
+        ("on a read-only volume, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).writable = Some(false); }, mount(Ext4, |m| m.check = false)),
+        ("where lvcreate was stopped", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("ext4 u".into()))),
+        ("a half of ours", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Decision::Make { fs: Ext4, again: true }),
+        ("a half of ours, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Refuse(Reason::BlankReadOnly)),
+        ("a half that nobody recorded", |f, _| holds(f, Ext4, |s| s.half = true), mount(Ext4, |_| ())),
+        ("a half of another type", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, mount(Xfs, |_| ())),
+        ("a half, but it held one before", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4,flexvolume.fs=ext4:u"); }, mount(Ext4, |_| ())),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn nothing_is_there_or_somebody_elses() {
+    check(&[
+        ("zero everywhere", |_, _| (), make(Ext4)),
+        ("zero everywhere, of no type", |_, w| w.fs = None, make(Xfs)),
+        ("nothing anywhere", |f, _| f.content = Some(Content::Blank { zero: false, doubts: vec![] }), make(Ext4)),
+        ("made by our lvcreate", |f, _| tags(f, "flexvolume.new"), make(Ext4)),
+        ("to be read", |_, w| w.read_only = true, Refuse(Reason::BlankReadOnly)),
+        ("a read-only volume", |f, _| volume(f).writable = Some(false), Refuse(Reason::BlankReadOnlyVolume(Ext4))),
+        ("a read-only device", |f, _| f.read_only = true, Refuse(Reason::BlankReadOnlyVolume(Ext4))),
+        ("a read-only disk", |f, _| f.read_only_disk = Some("sda".into()), Refuse(Reason::ReadOnlyDisk("sda".into()))),
+        ("it held one", |f, _| tags(f, "flexvolume.fs=ext4:u"), doubts([held()])),
+        ("a backup as young as the volume", |f, _| f.content = Some(Content::Blank { zero: true, doubts: vec![young()] }), doubts([young()])),
+        ("data", |f, _| data(f), doubts([Doubt::Data(0)])),
+        ("a mark that blkid does not name", |f, _| f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Mark("md".into())] }), doubts([Doubt::Mark("md".into())])),
+        ("all of that", |f, _| { data(f); tags(f, "flexvolume.fs=ext4:u"); }, doubts([held(), Doubt::Data(0)])),
+        ("what a killed mkfs left", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![young()] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
+        ("what a killed mkfs of another type does not leave", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![young()] }); tags(f, "flexvolume.making=xfs"); }, doubts([young()])),
+        ("group descriptors of a killed mkfs", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
+        ("the same, where blocks are large", |f, _| { volume(f).size = Bytes::new(GIB); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(2048)])),
+        ("the same, of a mkfs that leaves none", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=xfs"); }, doubts([Doubt::Data(2048)])),
+        ("data where mkfs was killed", |f, _| { data(f); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(0)])),
+        ("what a killed mkfs left, but it held one", |f, _| tags(f, "flexvolume.making=ext4,flexvolume.fs=ext4:u"), doubts([held()])),
+        ("permitted", |f, _| { tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW - 60); }, make(Ext4)),
+        ("permitted the day before yesterday", |f, _| { tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW - 2 * 86_400); }, doubts([held()])),
+        ("permitted by a clock that was ahead", |f, _| { tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW + 7200); }, doubts([held()])),
+        ("permitted for something else", |f, _| { data(f); permit(f, &[held()], NOW); }, doubts([Doubt::Data(0)])),
+        ("permitted for less", |f, _| { data(f); tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW); }, doubts([held(), Doubt::Data(0)])),
+        ("permitted by an older driver", |f, _| tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat"), doubts([held()])),
+        ("data where lvcreate was stopped", |f, _| { data(f); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("data at byte 0".into()))),
+        ("LUKS", |f, _| f.content = Some(Content::Other("crypto_LUKS".into())), Refuse(Reason::Other { what: "crypto_LUKS".into(), wanted: Some(Ext4) })),
+        ("LUKS, permitted for something else", |f, _| { f.content = Some(Content::Other("crypto_LUKS".into())); permit(f, &[held()], NOW); }, Refuse(Reason::Other { what: "crypto_LUKS".into(), wanted: Some(Ext4) })),
+        ("several at once", |f, _| f.content = Some(Content::Several), Refuse(Reason::Several)),
+        ("damaged", |f, _| f.content = Some(Content::Damaged(Ext4)), Refuse(Reason::Damaged(Ext4))),
+        ("it cannot be read, whatever was permitted", |f, _| { f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); permit(f, &[held()], NOW); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into() })),
+        ("it cannot be looked at", |f, _| f.content = Some(Content::Failed("blkid".into())), Refuse(Reason::Failed("blkid".into()))),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn something_that_cannot_be_seen_has_it() {
+    check(&[
+        ("a pod's container, with our record", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.elsewhere = is_claimed(); })),
+        ("without our record", |f, _| claimed(f, false), Refuse(Reason::InUse(is_claimed()))),
+        ("with the record of another", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::InUse(is_claimed()))),
+        ("of the wrong type", |f, w| { w.fs = Some(Xfs); claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, wrong("ext4", Xfs)),
+        ("nobody knows who", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::InUse(Vec::new()))),
+        ("a mount that no table shows, with our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; })),
+        ("a mount that no table shows, without our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; }, Refuse(Reason::StillMounted)),
+        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/a"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| m.record = false)),
+    ]);
+    let (mut facts, wish) = (blank(), wish());
+    claimed(&mut facts, true);
+    tags(&mut facts, "flexvolume.fs=ext4:u");
+    let refused = decide(&facts, &wish);
+    assert!(matches!(refused, Refuse(Reason::InUse(_))), "the host has it: {refused:?}");
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn somebody_has_its_device_open() {
+    let open = |writes| vec![process(writes)];
+    check(&[
+        ("first it is asked who", |f, _| volume(f).open = true, Look(Level::Openers)),
+        ("nobody any more", |f, _| { openers(f); }, make(Ext4)),
+        ("who can write, of a blank volume", |f, _| openers(f).processes = vec![process(true)], Refuse(Reason::Open(open(true)))),
+        ("who can write, of a filesystem with our record", |f, _| { openers(f).processes = vec![process(true), process(false)]; holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::Open(open(true)))),
+        ("who can write, and another will read", |f, w| { w.read_only = true; openers(f).processes = vec![process(true)]; holds(f, Ext4, |_| ()); }, Refuse(Reason::Open(open(true)))),
+        ("who can write, and it is to be larger", |f, w| { openers(f).processes = vec![process(true)]; larger(f, w); }, Refuse(Reason::Open(open(true)))),
+        ("who reads a filesystem", |f, _| { openers(f).processes = vec![process(false)]; holds(f, Ext4, |_| ()); }, mount(Ext4, |_| ())),
+        ("who reads a blank volume", |f, _| openers(f).processes = vec![process(false)], Refuse(Reason::BeingRead(open(false)))),
+        ("who reads a volume with data", |f, _| { openers(f).processes = vec![process(false)]; data(f); }, doubts([Doubt::Data(0)])),
+        ("who reads the half of a mkfs", |f, _| { openers(f).processes = vec![process(false)]; holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Refuse(Reason::BeingRead(open(false)))),
+        ("who cannot be seen", |f, _| { openers(f).unseen = 1; holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::OpenUnseen)),
+        ("a loop device", |f, _| openers(f).loops = vec!["loop0".into()], Refuse(Reason::Loop(vec!["loop0".into()]))),
+        ("a pod, and it is bound from there", |f, _| { volume(f).open = true; mounted(f, POD, "rw", "rw"); }, Bind(row(POD, "ext4", "rw", "rw"))),
+        ("a pod, and it is to be larger", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); volume(f).open = true; }, Extend),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn it_is_to_be_larger() {
+    check(&[
+        ("mounted where the call says", |f, w| { there(f, "ext4", "rw", "rw"); larger(f, w); }, Extend),
+        ("mounted elsewhere", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); }, Extend),
+        ("mounted read-only", |f, w| { there(f, "ext4", "ro", "ro"); larger(f, w); }, Extend),
+        ("not mounted", |f, w| larger(f, w), Extend),
+        ("as large as it is", |f, w| { larger(f, w); w.purpose = Purpose::Size(volume(f).size); }, Ready),
+        ("smaller than it is", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(1)); w.create.largest = Some(Bytes::new(1)); }, Ready),
+        ("before LVM was asked", |f, w| { there(f, "ext4", "rw", "rw"); larger(f, w); f.lvm = None; }, Look(Level::Lvm)),
+        ("another is mounted there", |f, w| { uses(f).there = Some(There::Another("x".into())); larger(f, w); }, Refuse(Reason::AnotherIsThere("x".into()))),
+        ("the host swaps on it", |f, w| { uses(f).swap = true; larger(f, w); }, Refuse(Reason::Swap)),
+        ("of the wrong type", |f, w| { there(f, "xfs", "rw", "rw"); larger(f, w); }, wrong("xfs", Ext4)),
+        ("larger than is allowed", |f, w| { larger(f, w); w.create.largest = Some(Bytes::new(GIB)); }, Refuse(Reason::TooLarge { size: Bytes::new(2 * GIB), largest: Bytes::new(GIB) })),
+        ("without room in the group", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); }, Refuse(Reason::NoRoom { more: Bytes::new(GIB), free: Bytes::new(1), has: Bytes::new(GIB) })),
+        ("without room, thin", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); volume(f).pool = LvName::parse("pool").ok(); }, Extend),
+        ("into the reserve", |f, w| { larger(f, w); w.create.reserve = ROOM; }, Refuse(Reason::Reserve { more: Bytes::new(GIB), free: ROOM, reserve: ROOM })),
+        ("of a full pool", |f, w| { larger(f, w); pool(f, 95.0, 1.0, ""); }, Refuse(Reason::PoolFull { pool: vg_pool(), what: "data", percent: 95.0, limit: 95 })),
+        ("suspended by hand", |f, w| { larger(f, w); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),
+    ]);
+}

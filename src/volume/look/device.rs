@@ -1,0 +1,240 @@
+//! An active logical volume's device, as the kernel's own tables show it: no process is started.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use nix::libc::EIO;
+
+use crate::host::{DeviceNumber, Kernel};
+use crate::mount::{KubeletPath, Row};
+use crate::names::{Bytes, LvId, LvUuid};
+use crate::volume::device::{Device, Failure};
+
+impl Device {
+    /// The device of `id`, if that volume is active on this host.
+    pub fn find(kernel: &Kernel, id: &LvId) -> Result<Option<Self>> {
+        /// Characters of a group's UUID and a volume's, without hyphens.
+        const UUIDS: usize = 64;
+        let path = id.device();
+        let number = kernel
+            .device_number(&path)
+            .with_context(|| format!("looking at {}", path.display()))?;
+        let Some(number) = number else {
+            return Ok(None);
+        };
+        let name = sysfs(kernel, number, "dm/name").unwrap_or_default();
+        let uuid = sysfs(kernel, number, "dm/uuid").unwrap_or_default();
+        // LVM's own devices: "LVM-", the VG's UUID, the LV's UUID, and nothing after it. Hidden
+        // layers (a pool's data, a snapshot's store) have a suffix.
+        // Source: lvm2 lib/activate/dev_manager.c, build_dm_uuid.
+        let uuids = uuid.strip_prefix("LVM-").filter(|_| name == id.dm_name());
+        match uuids.and_then(|uuids| Some((uuids.len(), uuids.get(32..)?))) {
+            Some((UUIDS, lv_uuid)) => Ok(Some(Self {
+                id: id.clone(),
+                path,
+                number,
+                lv_uuid: LvUuid::of(lv_uuid),
+            })),
+            Some((length, _)) if length > UUIDS => bail!(
+                "{id} is a pool that holds other volumes, or a part of one, not a volume for a \
+                 filesystem; name one of those (`lvs -a {}`)",
+                id.vg()
+            ),
+            _ => bail!(
+                "{} is device {number}, which device-mapper calls {name:?} with UUID {uuid:?}: \
+                 that is not the logical volume {id}; run `vgmknodes {}`, or see `dmsetup info` and \
+                 `ls -l /dev/mapper`",
+                path.display(),
+                id.vg()
+            ),
+        }
+    }
+
+    /// How many sectors were written to it or discarded since it was activated. Source: Linux'
+    /// Documentation/block/stat.rst.
+    pub fn written(&self, kernel: &Kernel) -> Option<u64> {
+        const WRITTEN: usize = 6;
+        const DISCARDED: usize = 13;
+        let stat = sysfs(kernel, self.number, "stat").ok()?;
+        let column = |n| -> Option<u64> { stat.split_whitespace().nth(n)?.parse().ok() };
+        // Linux before 4.18 counts no discards.
+        Some(column(WRITTEN)?.saturating_add(column(DISCARDED).unwrap_or(0)))
+    }
+
+    /// Whether the kernel has a filesystem on it mounted somewhere, be it where no table of mounts
+    /// shows that: `umount --lazy`, while a file is open.
+    pub fn has_filesystem(&self, kernel: &Kernel) -> bool {
+        let (name, btrfs) = (self.kernel_name(), Path::new("/sys/fs/btrfs"));
+        let is_in = |dir: &Path| kernel.exists(&dir.join(&name));
+        let uuids = || kernel.list(btrfs).unwrap_or_default();
+        is_in(Path::new("/sys/fs/ext4"))
+            || is_in(Path::new("/sys/fs/xfs"))
+            || uuids()
+                .iter()
+                .any(|uuid| is_in(&btrfs.join(uuid).join("devices")))
+    }
+
+    pub fn size(&self, kernel: &Kernel) -> Result<Bytes> {
+        let sectors: u64 = sysfs(kernel, self.number, "size")
+            .ok()
+            .and_then(|size| size.parse().ok())
+            .with_context(|| format!("reading the size of {} in /sys", self.path.display()))?;
+        // The unit of /sys/block/*/size is 512 bytes whatever the device's sectors are.
+        Ok(Bytes::new(sectors.saturating_mul(512)))
+    }
+
+    pub fn is_read_only(&self, kernel: &Kernel) -> bool {
+        sysfs(kernel, self.number, "ro").is_ok_and(|ro| ro != "0")
+    }
+
+    /// The first of its disks, if the kernel lets nobody write to any of them.
+    pub fn read_only_disk(&self, kernel: &Kernel) -> Option<String> {
+        let disks = self.disks(kernel);
+        let is_read_only = |disk: &String| {
+            let ro = kernel.read(&Path::new("/sys/class/block").join(disk).join("ro"));
+            ro.is_ok_and(|ro| ro.trim_end() != "0")
+        };
+        let all = disks.iter().all(is_read_only);
+        disks.into_iter().next().filter(|_| all)
+    }
+
+    /// Whether it is suspended itself, so that every access waits until somebody resumes it.
+    pub fn is_suspended(&self, kernel: &Kernel) -> bool {
+        sysfs(kernel, self.number, "dm/suspended").is_ok_and(|suspended| suspended == "1")
+    }
+
+    /// The device-mapper name of the device that makes every access wait: this one, or one below it.
+    pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
+        suspended(kernel, &sysfs_path(self.number, ""), DEEPEST)
+    }
+
+    /// What the kernel did when it met an error in its filesystem, which is mounted so. Nothing is
+    /// read from a disk, so that one that hangs holds up nobody.
+    pub fn failure(&self, kernel: &Kernel, mounts: &[&Row]) -> Option<Failure> {
+        // kubelet's own directories have no server that could keep the answer.
+        let is_kubelets = |row: &&&Row| KubeletPath::of(&row.mount_point) != KubeletPath::Other;
+        let first = mounts.iter().find(is_kubelets).or(mounts.first())?;
+        let is_made_read_only =
+            |row: &&Row| !row.is_mount_read_only() && row.is_filesystem_read_only();
+        if mounts.iter().any(is_made_read_only) {
+            return Some(Failure::Errors);
+        }
+        // Since it was mounted or checked. Not each Linux makes an ext whose journal was aborted
+        // read-only, or shows that in another way.
+        let count = format!("/sys/fs/ext4/{}/errors_count", self.kernel_name());
+        let count = first
+            .fs_type
+            .starts_with("ext")
+            .then(|| kernel.read(Path::new(&count)));
+        match count {
+            Some(Ok(count)) => (count.trim() != "0").then_some(Failure::Errors),
+            // Its root is in memory as long as it is mounted.
+            _ => kernel
+                .ask_mount(&first.mount_point, first.id)
+                .is_err_and(|e| e.raw_os_error() == Some(EIO))
+                .then_some(Failure::ShutDown),
+        }
+    }
+
+    /// The devices built on top of it (LUKS, md, another volume group), by kernel name.
+    pub fn holders(&self, kernel: &Kernel) -> io::Result<Vec<String>> {
+        kernel.list(&sysfs_path(self.number, "holders"))
+    }
+
+    /// The disks that it is on, by kernel name.
+    pub fn disks(&self, kernel: &Kernel) -> BTreeSet<String> {
+        let mut disks = BTreeSet::new();
+        let below = sysfs_path(self.number, "slaves");
+        collect_disks(kernel, &below, DEEPEST, &mut disks);
+        disks
+    }
+
+    /// Whether the kernel still has it, and it is still the same volume.
+    pub fn is_still_there(&self, kernel: &Kernel) -> bool {
+        Self::find(kernel, &self.id).is_ok_and(|now| now.as_ref() == Some(self))
+    }
+
+    /// Fails if the volume's name means another device by now: what goes by its name, a record or a
+    /// mount, would go to that one.
+    pub fn require_still_there(&self, kernel: &Kernel) -> Result<()> {
+        if !self.is_still_there(kernel) {
+            bail!("{} was replaced by another device just now", self.id);
+        }
+        Ok(())
+    }
+}
+
+/// The active logical volume whose device has this number.
+pub fn volume_of(kernel: &Kernel, number: DeviceNumber) -> Option<Device> {
+    let name = sysfs(kernel, number, "dm/name").ok()?;
+    let id = LvId::from_dm_name(&name)?;
+    Device::find(kernel, &id)
+        .ok()
+        .flatten()
+        .filter(|device| device.number == number)
+}
+
+/// Whether the kernel has the volume's device, also if there is no node for it.
+pub fn is_in_kernel(kernel: &Kernel, id: &LvId) -> bool {
+    let all = Path::new("/sys/block");
+    let name = id.dm_name();
+    let names = kernel.list(all).unwrap_or_default();
+    names.iter().any(|block| {
+        let found = kernel.read(&all.join(block).join("dm/name"));
+        found.is_ok_and(|found| found.trim_end() == name)
+    })
+}
+
+/// The devices that the host swaps on.
+pub fn swaps(kernel: &Kernel) -> Vec<DeviceNumber> {
+    // Columns: Filename Type Size Used Priority, below a line of titles; see proc(5).
+    let swaps = kernel.read(Path::new("/proc/swaps")).unwrap_or_default();
+    let paths = swaps.lines().skip(1);
+    paths
+        .filter_map(|line| line.split_whitespace().next())
+        .filter_map(|path| kernel.device_number(Path::new(path)).ok()?)
+        .collect()
+}
+
+/// More layers than anybody builds: LVM on RAID on a cache on LUKS on multipath.
+const DEEPEST: usize = 16;
+
+/// The name of the first suspended device at or below this directory of /sys.
+fn suspended(kernel: &Kernel, dir: &Path, deepest: usize) -> Option<String> {
+    let read = |entry| kernel.read(&dir.join(entry)).unwrap_or_default();
+    if read("dm/suspended").trim_end() == "1" {
+        return Some(read("dm/name").trim_end().to_owned());
+    }
+    let deepest = deepest.checked_sub(1)?;
+    let below = dir.join("slaves");
+    let names = kernel.list(&below).unwrap_or_default();
+    names
+        .iter()
+        .find_map(|name| suspended(kernel, &below.join(name), deepest))
+}
+
+/// Adds the devices at the bottom of those in this directory of /sys.
+fn collect_disks(kernel: &Kernel, dir: &Path, deepest: usize, disks: &mut BTreeSet<String>) {
+    let Some(deepest) = deepest.checked_sub(1) else {
+        return;
+    };
+    for name in kernel.list(dir).unwrap_or_default() {
+        let below = dir.join(&name).join("slaves");
+        if kernel.list(&below).unwrap_or_default().is_empty() {
+            disks.insert(name);
+        } else {
+            collect_disks(kernel, &below, deepest, disks);
+        }
+    }
+}
+
+fn sysfs_path(number: DeviceNumber, entry: &str) -> PathBuf {
+    PathBuf::from(format!("/sys/dev/block/{number}/{entry}"))
+}
+
+fn sysfs(kernel: &Kernel, number: DeviceNumber, entry: &str) -> io::Result<String> {
+    let text = kernel.read(&sysfs_path(number, entry))?;
+    Ok(text.trim_end().to_owned())
+}

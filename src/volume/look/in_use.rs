@@ -1,0 +1,102 @@
+//! Who has a volume, told in words; and mounts that only other mount namespaces show.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use super::device::volume_of;
+use crate::config::Config;
+use crate::host::{Host, Kernel};
+use crate::mount::{Row, Table, is_kubelets};
+use crate::names::LvId;
+use crate::options::Options;
+use crate::volume::decide::Elsewhere;
+use crate::volume::device::Device;
+
+/// What a mount holds.
+pub fn name_of(host: &Host, row: &Row) -> String {
+    match volume_of(host.kernel, row.block_device()) {
+        Some(volume) => volume.id.to_string(),
+        None => format!("{} ({})", row.source.display(), row.fs_type),
+    }
+}
+
+/// What to do when two volumes of one name meet on a node.
+pub fn same_name_advice(name: Option<&str>) -> String {
+    let called = name.map_or_else(
+        || "have the same one".to_owned(),
+        |name| format!("are called {name:?}"),
+    );
+    format!(
+        "With attach = true kubelet keeps one mount for each volume name, and two different \
+         logical volumes {called} on this node: give the volumes of the two pods \
+         different names, use PersistentVolumes, or set attach = false on the node"
+    )
+}
+
+/// Fails if the device that kubelet hands on is not this one: two volumes share a name.
+pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device) -> Result<()> {
+    if word.is_empty() {
+        return Ok(());
+    }
+    let number = host.kernel.device_number(Path::new(word))?;
+    let is_same = match number {
+        Some(number) => number == device.number,
+        None => LvId::from_device(word).as_ref() == Some(&device.id),
+    };
+    if is_same {
+        return Ok(());
+    }
+    let mounts = Table::read(host.kernel)?;
+    let other = number.and_then(|number| volume_of(host.kernel, number));
+    let place = other
+        .as_ref()
+        .and_then(|other| mounts.of_device(other.number).first().copied())
+        .map(|row| format!(", mounted at {}", row.mount_point.display()))
+        .unwrap_or_default();
+    let other = other
+        .map(|other| other.id)
+        .or_else(|| LvId::from_device(word))
+        .map_or_else(|| word.to_owned(), |id| format!("{word} ({id}{place})"));
+    bail!(
+        "the device handed on is {other}, but the options name {}. {}",
+        device.id,
+        same_name_advice(options.volume_name.as_deref())
+    )
+}
+
+/// The mounts of a device in other mount namespaces, one for each namespace.
+pub fn elsewhere(kernel: &Kernel, config: &Config, device: &Device) -> Vec<Elsewhere> {
+    let namespace = |pid: &str| kernel.link(&proc_file(pid, "ns/mnt")).ok();
+    let mut seen: BTreeSet<PathBuf> = namespace("self").into_iter().collect();
+    let of_host = namespace("1");
+    let pids = kernel.list(Path::new("/proc")).unwrap_or_default();
+    let mut found = Vec::new();
+    for pid in pids.iter().filter(|name| name.parse::<u32>().is_ok()) {
+        // A process that has just ended has none.
+        let Some(its) = namespace(pid).filter(|its| !seen.contains(its)) else {
+            continue;
+        };
+        let is_hosts = of_host.as_ref() == Some(&its);
+        seen.insert(its);
+        let read = |name| kernel.read(&proc_file(pid, name)).unwrap_or_default();
+        let table = Table::of(kernel, &read("mountinfo"));
+        let mounts = table.of_device(device.number);
+        let hosts = |row: &Row| is_hosts && !is_kubelets(&row.mount_point, &config.kubelet_dirs);
+        let Some(first) = mounts.iter().max_by_key(|row| hosts(row)) else {
+            continue;
+        };
+        found.push(Elsewhere {
+            pid: pid.parse().unwrap_or_default(),
+            command: read("comm").trim_end().to_owned(),
+            at: first.mount_point.clone(),
+            hosts: hosts(first),
+        });
+    }
+    found
+}
+
+fn proc_file(pid: &str, name: &str) -> PathBuf {
+    Path::new("/proc").join(pid).join(name)
+}

@@ -1,0 +1,119 @@
+//! Who has the device of a volume open. Only an exclusive open keeps others out, and virtual
+//! machines, storage targets and loop devices open without that.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::in_use;
+use crate::config::Config;
+use crate::host::holders::{self, Opener};
+use crate::host::{Command, DeviceNumber, Host, Kernel};
+use crate::volume::decide::Openers;
+use crate::volume::device::Device;
+
+/// How long a call waits for those who look at a device for a moment, as udev does after each change.
+pub const PATIENCE: Duration = Duration::from_secs(3);
+
+/// The device-mapper devices and who has them open, read once for one volume or for many.
+pub struct Openings {
+    /// How often each is open. Source: dmsetup(8), `-o open`.
+    counts: Vec<(DeviceNumber, usize)>,
+    files: Vec<(DeviceNumber, Opener)>,
+    loops: Vec<(String, DeviceNumber)>,
+}
+
+impl Openings {
+    /// Of one device, or of all.
+    pub fn read(host: &Host, of: Option<DeviceNumber>) -> Result<Self> {
+        Ok(Self {
+            counts: counts(host, of)?,
+            files: holders::of_devices(host.kernel),
+            loops: loops_over_devices(host.kernel),
+        })
+    }
+
+    /// Who has this one open, beside this process, which has it open `own` times. `mounted`: it is, in
+    /// this mount namespace.
+    pub fn of(
+        &self,
+        kernel: &Kernel,
+        config: &Config,
+        device: &Device,
+        mounted: bool,
+        own: usize,
+    ) -> Result<Openers> {
+        let count = self
+            .counts
+            .iter()
+            .find(|(number, _)| *number == device.number);
+        let (_, count) = count.with_context(|| format!("dmsetup does not list {}", device.id))?;
+        let files = self
+            .files
+            .iter()
+            .filter(|(number, _)| *number == device.number);
+        let mut processes: Vec<Opener> = files.map(|(_, opener)| opener.clone()).collect();
+        let loops = self
+            .loops
+            .iter()
+            .filter(|(_, below)| *below == device.number);
+        let loops: Vec<String> = loops.map(|(name, _)| name.clone()).collect();
+        let elsewhere = in_use::elsewhere(kernel, config, device);
+        let has_filesystem = device.has_filesystem(kernel);
+        // However many mounts it has, the kernel opens it once for all of them.
+        let is_mounted = mounted || has_filesystem || !elsewhere.is_empty();
+        let seen = [processes.len(), loops.len(), usize::from(is_mounted), own];
+        let unseen = count.saturating_sub(seen.iter().sum());
+        // Who writes first: it is what a message names.
+        processes.sort_by_key(|opener| (!opener.writes, opener.pid));
+        processes.dedup_by_key(|opener| opener.pid);
+        Ok(Openers {
+            processes,
+            loops,
+            elsewhere,
+            has_filesystem,
+            unseen,
+        })
+    }
+}
+
+fn counts(host: &Host, of: Option<DeviceNumber>) -> Result<Vec<(DeviceNumber, usize)>> {
+    let mut command = Command::reads("dmsetup", host.limits.query)
+        .args(["info", "--columns", "--noheadings", "--separator", ":"])
+        .args(["-o", "major,minor,open"]);
+    command = match of {
+        Some(DeviceNumber { major, minor }) => command.args([
+            "--major".to_owned(),
+            major.to_string(),
+            "--minor".to_owned(),
+            minor.to_string(),
+        ]),
+        // One of them may go while it asks for each.
+        None => command.accept(&[0, 1]),
+    };
+    let output = host.run(&command);
+    let output = output.context("asking device-mapper who has the device open")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let row = |line: &str| {
+        let (number, count) = line.trim().rsplit_once(':')?;
+        Some((number.parse().ok()?, count.parse().ok()?))
+    };
+    Ok(text.lines().filter_map(row).collect())
+}
+
+/// The loop devices over block devices, with what each is over. The kernel knows the path that was
+/// given to it then, in the mount namespace of that time; what it leads to nowhere tells.
+fn loops_over_devices(kernel: &Kernel) -> Vec<(String, DeviceNumber)> {
+    let block = Path::new("/sys/block");
+    let mut names = kernel.list(block).unwrap_or_default();
+    names.retain(|name| name.starts_with("loop"));
+    let over = |name: String| {
+        // One that is set up over nothing has no such file.
+        let file = kernel.read(&block.join(&name).join("loop/backing_file"));
+        let file = file.ok()?;
+        let number = kernel.device_number(Path::new(file.trim_end_matches('\n')));
+        Some((name, number.ok()??))
+    };
+    names.into_iter().filter_map(over).collect()
+}

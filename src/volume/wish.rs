@@ -1,0 +1,58 @@
+//! What is wished of a volume: by a call's options or by a person's words, and what the node's config
+//! makes of that.
+
+use std::path::Path;
+
+use super::decide::{Create, Purpose, Wish};
+use crate::config::Config;
+use crate::mount::is_kubelets;
+use crate::names::{FsType, LvId};
+use crate::options::Options;
+
+impl Wish {
+    /// That of a call that names `dir`, or, without one, the device alone.
+    pub fn of_call(config: &Config, options: &Options, dir: Option<&Path>) -> Self {
+        let id = &options.id;
+        let of_node = config.mount_options(id.vg(), FsType::Btrfs);
+        let all = of_node.and(&options.mount_options).joined();
+        let is_subvolume = |option: &str| option.starts_with("subvol");
+        let by_person = Self::of_person(config, id, options.fs, options.read_only);
+        Self {
+            purpose: dir.map_or(Purpose::Device, |_| Purpose::Filesystem),
+            subvolume: all.is_some_and(|all| all.split(',').any(is_subvolume)),
+            by_hand: dir.is_some_and(|dir| !is_kubelets(dir, &config.kubelet_dirs)),
+            create: Create {
+                size: options.size,
+                asked_pool: options.thin_pool.clone(),
+                ..by_person.create
+            },
+            ..by_person
+        }
+    }
+
+    /// That of a person who asks what the next mount of a pod's volume would do.
+    pub fn of_person(config: &Config, id: &LvId, fs: Option<FsType>, read_only: bool) -> Self {
+        let policy = config.policy(id.vg());
+        let create = match &policy {
+            Ok(Some(policy)) => Create {
+                allowed: policy.create,
+                largest: policy.max_size,
+                reserve: policy.reserve,
+                pool: policy.thin_pool.clone(),
+                ..Create::default()
+            },
+            _ => Create::default(),
+        };
+        Self {
+            purpose: Purpose::Filesystem,
+            fs,
+            default_fs: config.default_fs,
+            read_only,
+            subvolume: false,
+            by_hand: false,
+            not_allowed: policy.err().map(|error| format!("{error:#}")),
+            pool_limit: config.thin_pool_limit,
+            create,
+        }
+    }
+}
