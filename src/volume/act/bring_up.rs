@@ -51,9 +51,9 @@ pub fn bring_up(job: &Job, dir: &Path, handed: &str) -> Result<Option<String>> {
 /// What others need to do something meanwhile: after a step that took this long it is looked once more.
 const LONG: Duration = Duration::from_secs(2);
 
-/// Looks, decides and does one thing, until the volume is at `dir`. What was waited for is followed by
-/// another look, here and nowhere else.
-fn under_lock(job: &Job, dir: &Path, locked: &Device, lock: &Lock) -> Result<Option<String>> {
+/// Looks, decides and does one thing, until the volume is at `dir`. `lock` is that of the volume `of`
+/// which `dir` is to have. What was waited for is followed by another look, here and nowhere else.
+fn under_lock(job: &Job, dir: &Path, of: &Device, lock: &Lock) -> Result<Option<String>> {
     const TRIES: usize = 8;
     let (host, id) = (job.host, &job.options.id);
     let wish = job.wish(Some(dir));
@@ -75,7 +75,7 @@ fn under_lock(job: &Job, dir: &Path, locked: &Device, lock: &Lock) -> Result<Opt
         let Some(device) = seen.facts.device.clone() else {
             bail!("{id} was deactivated just now; the call may be repeated");
         };
-        if device.lv_uuid != locked.lv_uuid {
+        if device.lv_uuid != of.lv_uuid {
             // Its name is another volume's by now, of which nobody holds the lock.
             bail!("{id} was replaced by another volume just now; the call may be repeated");
         }
