@@ -8,6 +8,8 @@ use std::process::{Command, Output, Stdio};
 
 use nix::sys::stat::{Mode as Permissions, SFlag, major, minor, mknod};
 
+use crate::gaps::noise;
+use crate::marks::put;
 use crate::prelude::*;
 
 /// A process that has the volume's device open: `<` for reading, `<>` for writing as well. It claims
@@ -252,4 +254,21 @@ fn a_filesystem_that_lives_on_in_an_open_file_is_mounted_again_if_it_is_recorded
         assert_eq!(group.tags(fs), tag, "recorded as what it was");
         node.down("pod", &volume);
     }
+}
+
+#[test]
+fn a_disk_with_damaged_metadata_keeps_nobody_from_volumes_on_others() {
+    let group = Group::new("sound");
+    let damaged = Group::new("damaged");
+    damaged.linear("data", "32m");
+    run("vgchange", &["-qq", "-an", "damaged"]);
+    let disk = run("vgs", &["--noheadings", "-o", "pv_name", "damaged"]);
+    // All of the text in LVM's area, whose header stays. LVM then says so on standard output, too.
+    put(&disk, 4096 + 512, &noise(512 << 10));
+    in_both_modes(&group, |node, volume| {
+        node.write("pod", volume, "kept");
+        assert_eq!(read(&node.up("pod", volume).join("page")), "kept");
+        node.prints(&["check", &group.path(node.mode.lv())], "bind", 0);
+        node.down("pod", volume);
+    });
 }
