@@ -124,8 +124,18 @@ pub struct Report {
 pub(super) type Fields = BTreeMap<String, String>;
 
 impl Report {
+    /// Reads what LVM prints. 2.03.16 puts lines of text between those of the report ("Retrying metadata
+    /// scan."), where another disk's metadata is damaged or being written; each line of the report itself
+    /// begins with a bracket or a quote.
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(json)
+        serde_json::from_slice(json).or_else(|error| {
+            let is_json = |line: &&[u8]| {
+                let first = line.trim_ascii_start().first();
+                first.is_some_and(|first| b"{}[]\"".contains(first))
+            };
+            let lines: Vec<&[u8]> = json.split(|byte| *byte == b'\n').filter(is_json).collect();
+            serde_json::from_slice(&lines.concat()).map_err(|_| error)
+        })
     }
 
     /// The rows of one kind (`lv`, `vg`), every field a string.
@@ -347,6 +357,14 @@ mod tests {
         assert_eq!(lock(&own).unwrap().of.as_deref(), Some("a-b"));
         let of_origin = shared.replace("\"p\"", "\"\"");
         assert_eq!(lock(&of_origin).unwrap().of, None);
+    }
+
+    #[test]
+    fn a_line_of_text_in_a_report_is_passed_over() {
+        let text = "  {\n  \"report\": [\n  Retrying metadata scan.\n {\"lv\": [\n ]\n }\n ]\n }\n";
+        let volumes = Report::parse(text.as_bytes()).unwrap().volumes();
+        assert_eq!(volumes, Ok(Vec::new()));
+        assert!(Report::parse(b"Retrying metadata scan.\n").is_err());
     }
 
     #[test]
