@@ -131,7 +131,8 @@ fn a_bad_page_at_the_end_of_a_whole_filesystem_keeps_nobody_from_it() {
         node.write("pod", &volume, "kept");
         let (tag, id) = (group.tags("data"), group.path("data"));
         let unrecorded = || group.lv("lvchange", &["--deltag", &tag], "data");
-        for from_end in [MIB, 100 << 10] {
+        // The first two are read by blkid of util-linux 2.41 and 2.38, which then names nothing.
+        for from_end in [MIB, 512 << 10, 100 << 10] {
             println!("{fs}, {from_end} bytes before the end");
             let end = size * MIB - from_end;
             disk.fail(page(end));
