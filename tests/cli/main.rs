@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod log;
+mod pages;
 mod people;
 #[path = "../support/mod.rs"]
 mod support;
