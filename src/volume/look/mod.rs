@@ -42,7 +42,7 @@ pub struct Look<'a> {
     pub by_person: bool,
     /// The device, claimed unless a person asks: nobody else can claim it while this lives.
     pub claim: Option<Arc<File>>,
-    /// What had been written to the device when the look began.
+    /// What had been written to the device when LVM was asked.
     written: Option<u64>,
 }
 
@@ -61,8 +61,6 @@ impl<'a> Look<'a> {
             Ok(device) => facts.device = device,
             Err(error) => facts.not_its_device = Some(format!("{error:#}")),
         }
-        let device = facts.device.as_ref();
-        let written = device.and_then(|device| device.written(host.kernel));
         Self {
             host,
             config,
@@ -71,7 +69,7 @@ impl<'a> Look<'a> {
             facts,
             by_person: false,
             claim: None,
-            written,
+            written: None,
         }
     }
 
@@ -86,7 +84,11 @@ impl<'a> Look<'a> {
             match decide(&self.facts, wish) {
                 Decision::Look(level) if level <= most => match level {
                     Level::Uses => self.facts.uses = self.uses()?,
-                    Level::Lvm => self.facts.lvm = Some(self.ask_lvm(wish)),
+                    Level::Lvm => {
+                        let device = self.facts.device.as_ref();
+                        self.written = device.and_then(|one| one.written(self.host.kernel));
+                        self.facts.lvm = Some(self.ask_lvm(wish));
+                    }
                     Level::Locks => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
                     Level::Content => self.facts.content = Some(self.content()),
