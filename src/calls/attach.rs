@@ -29,7 +29,7 @@ pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Resul
         Err(error) => match error.downcast_ref::<Refusal>() {
             Some(refusal) if refusal.reason == Reason::NoGroup => Ok(elsewhere),
             _ => {
-                give_up(&job);
+                give_up(job.subject);
                 Err(error)
             }
         },

@@ -9,7 +9,10 @@ use crate::lvm;
 use crate::names::{Bytes, FsType};
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::volume::{Decision, Job, Purpose, Refusal, Wish, ensure_not_suspended, give_up};
+use crate::volume::{
+    Decision, Held, Holding, Job, Purpose, Refusal, Subject, Wish, ensure_not_suspended, give_up,
+    look_under_lock,
+};
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
 /// makes the volume and the filesystem on it at least `size` large, while it is mounted.
@@ -27,12 +30,12 @@ pub fn run(
 ) -> Result<Reply> {
     let job = Job::new(host, config.require()?, options);
     let grown = grow_all(&job, dir, size);
-    give_up(&job);
+    give_up(job.subject);
     grown
 }
 
 fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
-    let host = job.host;
+    let Subject { host, config, .. } = job.subject;
     let device = job.ensure_active()?;
     let (device, lock) = job.hold_active(device)?;
     let wish = Wish {
@@ -40,18 +43,24 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
         read_only: false,
         ..job.wish(Some(dir))
     };
-    let mut seen = job.look(Some(dir));
-    let mut decision = seen.settle(&wish)?;
-    if decision == Decision::Resume {
-        ensure_not_suspended(host, &device)?;
-        seen = job.look(Some(dir));
-        decision = seen.settle(&wish)?;
+    let mut holding = Holding::from(lock);
+    let under_lock = |holding: &mut Holding| {
+        let (asker, patience) = (job.asker(Some(dir)), config.limits.lock);
+        look_under_lock(job.subject, asker, &wish, patience, holding)
+    };
+    let mut held = under_lock(&mut holding)?;
+    if held.decision == Decision::Resume {
+        ensure_not_suspended(job.subject, &device, Some(holding.of_volume()?))?;
+        held = under_lock(&mut holding)?;
     }
+    let Held { seen, decision } = held;
+    let lock = holding.of_volume()?;
     // Its number is given to no other device while LVM and the filesystem's tool work.
-    let _pin = device.pin(host.kernel)?;
+    let on = device.pin(host.kernel)?;
+    let device = &on.device;
     match (decision, seen.facts.volume()) {
         (Decision::Refuse(reason), _) => return Err(Refusal::of(&device.id, reason).into()),
-        (Decision::Extend, Some(volume)) => lvm::extend(host, volume, size)?,
+        (Decision::Extend, Some(volume)) => lvm::extend(host, volume, size, lock)?,
         _ => {}
     }
 
@@ -84,7 +93,7 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
             row.source.display()
         );
     }
-    grow(host, fs, &device.node(host.kernel), &row.mount_point, &lock)
+    grow(host, fs, &on.node, &row.mount_point, lock)
         .with_context(|| format!("growing {}", device.id))?;
     Ok(Reply::success())
 }

@@ -25,6 +25,6 @@ pub fn run(
 ) -> Result<Reply> {
     let job = Job::new(host, config.require()?, options);
     let remark = bring_up(&job, dir, word);
-    let remark = remark.inspect_err(|_| give_up(&job))?;
+    let remark = remark.inspect_err(|_| give_up(job.subject))?;
     Ok(Reply::success().with_message(&remark.unwrap_or_default()))
 }

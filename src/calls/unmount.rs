@@ -8,7 +8,9 @@ use crate::lvm;
 use crate::mount::{KubeletPath, Row, Table, ensure_unmounted, mounted_at};
 use crate::names::FsType;
 use crate::reply::Reply;
-use crate::volume::{Device, ensure_not_suspended, lock, release, release_named, volume_of};
+use crate::volume::{
+    Device, Subject, ensure_not_suspended, lock, release, release_named, volume_of,
+};
 
 /// `unmount <dir>` and `unmountdevice <global dir>`: takes off what is mounted there. Nothing
 /// mounted, or no such directory, is success. Never lazy, never forced, and nothing in the
@@ -32,7 +34,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
             match &device {
                 Some(device) => {
                     host.log.about("volume", &device.id.to_string());
-                    require_not_stuck(host, device, &table)?;
+                    require_not_stuck(host, config, device, &table)?;
                 }
                 None => host.log.about("source", &row.source.to_string_lossy()),
             }
@@ -53,7 +55,8 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let is_named = matches!(place, KubeletPath::Global | KubeletPath::Pod { .. })
         && (asked || lvm::has_lvmlockd(host));
     if let Some(device) = device {
-        release(host, config, &device.id, asked, config.limits.lock)?;
+        let id = &device.id;
+        release(Subject { host, config, id }, asked, config.limits.lock)?;
     } else if is_named && let Some(name) = dir.file_name() {
         // The call before this one may have been killed after it had unmounted.
         release_named(host, config, &name.to_string_lossy(), asked)?;
@@ -82,11 +85,12 @@ fn require_a_volume(row: &Row, place: &KubeletPath, dir: &Path) -> Result<()> {
 }
 
 /// The last unmount writes everything back, and would wait without end for a suspended device.
-fn require_not_stuck(host: &Host, device: &Device, table: &Table) -> Result<()> {
+fn require_not_stuck(host: &Host, config: &Config, device: &Device, table: &Table) -> Result<()> {
     if table.of_device(device.number).len() > 1 {
         return Ok(());
     }
-    ensure_not_suspended(host, device)
+    let id = &device.id;
+    ensure_not_suspended(Subject { host, config, id }, device, None)
 }
 
 /// Takes off the global mount that was made before the node's mode was changed, if no pod uses it

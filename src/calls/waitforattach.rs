@@ -14,7 +14,7 @@ pub fn run(host: &Host, config: &Loaded, word: &str, options: &Options) -> Resul
         require_same(host, options, word, &device)?;
         Ok(device)
     });
-    let device = device.inspect_err(|_| give_up(&job))?;
+    let device = device.inspect_err(|_| give_up(job.subject))?;
     job.note_name(&device);
     Ok(Reply::device(&device.path))
 }

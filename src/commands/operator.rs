@@ -13,12 +13,12 @@ use crate::lvm::{self, Tags};
 use crate::names::LvId;
 use crate::output::Printed;
 use crate::reply::Status;
-use crate::volume::{Content, Decision, Device, Doubt, Reason};
+use crate::volume::{Content, Decision, Device, Doubt, Reason, Subject};
 
 /// `lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there.
 pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
     let config = config.require()?;
-    let seen = look(host, config, id, held(config))?;
+    let seen = look(Subject { host, config, id }, None, held(config))?;
     let refuse = |reason: &Reason| bail!("{}", reason.of(id));
     let (fs, uuid) = match (&seen.decision, &seen.facts.content) {
         (
@@ -33,9 +33,10 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
         },
         (Decision::Activate, _) => bail!("{id} is not active; run `lvchange -ay {id}` first"),
         (Decision::Refuse(reason), _) => return refuse(reason),
+        (Decision::Resume, _) => return refuse(&suspended(&seen)),
         _ => bail!("nothing can be found on {id}, so there is nothing to adopt"),
     };
-    let volume = seen.volume(id)?;
+    let volume = seen.facts.require_volume()?;
     let tags = volume.record.replaced_by(lvm::made_tag(fs, &uuid));
     retag(host, &seen, &tags)?;
     log(host, config, "adopt", id, &format!("{fs} {uuid}"));
@@ -46,10 +47,10 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
 /// can be found, although its record or remains on it say that it held data.
 pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Result<Printed> {
     let config = config.require()?;
-    let seen = look(host, config, id, held(config))?;
+    let seen = look(Subject { host, config, id }, None, held(config))?;
     let doubts = match &seen.decision {
         Decision::Make { .. } => {
-            let given = match &seen.volume(id)?.record.permission {
+            let given = match &seen.facts.require_volume()?.record.permission {
                 Some((what, _)) => format!("an operator gave up {what} within a day"),
                 None => "nothing is on it, and its record says nothing else".to_owned(),
             };
@@ -59,6 +60,7 @@ pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Resul
         }
         Decision::Refuse(Reason::Doubts(doubts)) => doubts,
         Decision::Refuse(reason) => bail!("{}", reason.of(id)),
+        Decision::Resume => bail!("{}", suspended(&seen).of(id)),
         Decision::Activate => bail!("{id} is not active; run `lvchange -ay {id}` first"),
         Decision::Bind(row) => bail!("{id} is mounted at {}", row.mount_point.display()),
         _ => bail!("{id} holds a filesystem, which the next mount takes; nothing was changed"),
@@ -68,7 +70,7 @@ pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Resul
     if !yes && !confirmed(id, &given_up)? {
         bail!("{id} is left as it is");
     }
-    let volume = seen.volume(id)?;
+    let volume = seen.facts.require_volume()?;
     let tag = lvm::permission_tag(&Doubt::names(doubts), seen.facts.now);
     let old = volume.record.tags.iter();
     let old = old.filter(|old| lvm::is_permission(old) && **old != tag);
@@ -84,13 +86,18 @@ pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Resul
     )))
 }
 
+/// The next mount resumes it. What is on it cannot be read before.
+fn suspended(seen: &Seen) -> Reason {
+    Reason::Suspended(seen.facts.id.dm_name())
+}
+
 fn device_of(seen: &Seen) -> Result<&Device> {
     let device = seen.facts.device.as_ref();
     device.with_context(|| format!("{} is not active", seen.facts.id))
 }
 
 /// As a mount would look, which waits for other calls.
-fn held(config: &Config) -> Ask<'static> {
+fn held(config: &Config) -> Ask {
     Ask {
         patience: config.limits.lock,
         ..Ask::default()
@@ -114,7 +121,7 @@ fn confirmed(id: &LvId, given_up: &str) -> Result<bool> {
 }
 
 fn retag(host: &Host, seen: &Seen, tags: &Tags) -> Result<()> {
-    let volume = seen.volume(&seen.facts.id)?;
+    let volume = seen.facts.require_volume()?;
     lvm::retag(host, volume.target(), tags, seen.lock.as_ref()).context("writing the record")
 }
 

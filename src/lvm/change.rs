@@ -52,14 +52,14 @@ pub fn activate(host: &Host, target: Target, lock: Option<&Lock>) -> Result<()> 
 }
 
 /// Deactivates a volume. LVM refuses while it is open.
-pub fn deactivate(host: &Host, target: Target) -> Result<()> {
+pub fn deactivate(host: &Host, target: Target, lock: &Lock) -> Result<()> {
     let options = ["--activate", "n"];
-    lvchange(host, target, &options, None, "deactivating")
+    lvchange(host, target, &options, Some(lock), "deactivating")
 }
 
 /// Gives the kernel the table that LVM's metadata says, and resumes the volume.
-pub fn refresh(host: &Host, target: Target) -> Result<()> {
-    lvchange(host, target, &["--refresh"], None, "refreshing")
+pub fn refresh(host: &Host, target: Target, lock: &Lock) -> Result<()> {
+    lvchange(host, target, &["--refresh"], Some(lock), "refreshing")
 }
 
 pub fn retag(host: &Host, target: Target, tags: &Tags, lock: Option<&Lock>) -> Result<()> {
@@ -107,13 +107,14 @@ fn rounded(size: Bytes, unit: NonZeroU64) -> Result<Bytes> {
 }
 
 /// Makes a volume at least `size` large; one that already is stays as it is.
-pub fn extend(host: &Host, volume: &Volume, size: Bytes) -> Result<()> {
+pub fn extend(host: &Host, volume: &Volume, size: Bytes, lock: &Lock) -> Result<()> {
     if volume.size >= size {
         return Ok(());
     }
     let (id, vg) = (&volume.id, volume.id.vg());
     let size = rounded(size, volume.extent)?;
     let command = command("lvextend", host.limits.resize)
+        .stdin(lock.file())
         .args(["--size".to_owned(), format!("{}b", size.get())])
         .operand(id.to_string());
     run(host, &command, vg).with_context(|| {

@@ -1,11 +1,57 @@
-//! Disks that are not what LVM's metadata says of them.
+//! The disks that LVM sees, and those that are not what its metadata says of them.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::report::{Report, ask, read, text};
+use super::report::{Report, ask, ask_with, read, text};
 use crate::host::Host;
+
+pub struct Disk {
+    pub vg: String,
+    pub path: PathBuf,
+    /// Neither a lock manager nor a system ID keeps other hosts from its group.
+    pub is_open: bool,
+}
+
+/// Which disks LVM is asked for.
+#[derive(Clone, Copy)]
+pub enum Sight {
+    /// Those that it uses.
+    Used,
+    /// Also those that the devices file does not list.
+    Unlisted,
+    /// Also those that a filter leaves out.
+    All,
+}
+
+pub fn disks(host: &Host, sight: Sight) -> Result<Vec<Disk>> {
+    let fields = "pv_name,vg_name,vg_systemid,vg_lock_type";
+    let more = match sight {
+        Sight::Used => "",
+        Sight::Unlisted => " devices/use_devicesfile=0",
+        Sight::All => {
+            r#" devices/use_devicesfile=0 devices/filter=["a|.*|"] devices/global_filter=["a|.*|"]"#
+        }
+    };
+    let command = ask_with("pvs", fields, host.limits.query, more);
+    let parse = |report: Report| {
+        let mut disks = Vec::new();
+        for row in report.rows("pv")? {
+            let (vg, owner) = (text(&row, "vg_name")?, text(&row, "vg_systemid")?);
+            let is_local = ["", "none"].contains(&text(&row, "vg_lock_type")?);
+            if !vg.is_empty() {
+                disks.push(Disk {
+                    vg: vg.to_owned(),
+                    path: text(&row, "pv_name")?.into(),
+                    is_open: owner.is_empty() && is_local,
+                });
+            }
+        }
+        Ok(disks)
+    };
+    read(host, &command, parse).context("asking LVM for its disks")
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {

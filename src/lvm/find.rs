@@ -1,12 +1,8 @@
 //! Which volumes and groups there are.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result};
 
-use super::report::{
-    Group, LV_FIELDS, LvLock, Report, VG_FIELDS, Volume, ask, ask_with, read, text,
-};
+use super::report::{Group, LV_FIELDS, LvLock, Report, VG_FIELDS, Volume, ask, read, text};
 use super::wait::explain;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, VgName};
@@ -31,8 +27,31 @@ pub enum Found {
 /// succeeds and lacks the volume. Any other failure is an error: a volume that cannot be seen just
 /// now must never count as absent.
 pub fn find(host: &Host, id: &LvId) -> Result<Found> {
-    let found = match ask_for(host, id) {
-        Ok(Found::NoGroup) if was_overlooked(host, id.vg()) => ask_for(host, id),
+    // What follows goes by LVM's hints too.
+    let renew = Command::writes("pvscan", host.limits.query).args(["--cache"]);
+    find_overlooked(host, id, || {
+        host.run(&renew)?;
+        ask_for(host, id, &[])
+    })
+}
+
+/// The same for a person, who asks and changes nothing.
+pub fn find_as_it_is(host: &Host, id: &LvId) -> Result<Found> {
+    find_overlooked(host, id, || ask_for(host, id, &[NO_HINTS]))
+}
+
+/// LVM's hints name the disks that are worth reading, and stay as they are when one that failed can be
+/// read again. Source: lvm2 lib/label/hints.c.
+const NO_HINTS: &str = "--nohints";
+
+/// Asks once more, by `again`, if LVM's hints alone keep it from a group that is on the disks.
+fn find_overlooked(
+    host: &Host,
+    id: &LvId,
+    again: impl FnOnce() -> Result<Found, ToolError>,
+) -> Result<Found> {
+    let found = match ask_for(host, id, &[]) {
+        Ok(Found::NoGroup) if matches!(is_listed(host, id.vg(), &[NO_HINTS]), Ok(true)) => again(),
         found => found,
     };
     found
@@ -52,8 +71,9 @@ pub fn lock_of(host: &Host, volume: &Volume) -> Option<LvLock> {
     }
 }
 
-fn ask_for(host: &Host, id: &LvId) -> Result<Found, ToolError> {
-    let command = ask("lvs", LV_FIELDS, host.limits.query).operand(id.to_string());
+fn ask_for(host: &Host, id: &LvId, more: &[&str]) -> Result<Found, ToolError> {
+    let ask = |fields| ask("lvs", fields, host.limits.query).args(more);
+    let command = ask(LV_FIELDS).operand(id.to_string());
     match read(host, &command, Report::volumes) {
         Ok(volumes) if volumes.is_empty() => Ok(Found::Hidden),
         Ok(volumes) => match volumes.into_iter().find(|volume| volume.id == *id) {
@@ -65,7 +85,7 @@ fn ask_for(host: &Host, id: &LvId) -> Result<Found, ToolError> {
         },
         Err(error @ ToolError::Failed { code: FAILED, .. }) => {
             let lv = id.lv().as_str();
-            let command = ask("lvs", "lv_name", host.limits.query).operand(id.vg().as_str());
+            let command = ask("lv_name").operand(id.vg().as_str());
             match read(host, &command, |r| r.has("lv", "lv_name", lv)) {
                 Ok(false) => Ok(Found::NoVolume),
                 Err(_) if is_unknown(host, id.vg()) => Ok(Found::NoGroup),
@@ -80,15 +100,6 @@ fn ask_for(host: &Host, id: &LvId) -> Result<Found, ToolError> {
 /// and those that are locked are in that list too.
 fn is_unknown(host: &Host, vg: &VgName) -> bool {
     matches!(is_listed(host, vg, &[]), Ok(false))
-}
-
-/// Whether LVM's hints alone keep it from a group that is on the disks; then it makes them anew. They
-/// name the disks that are worth reading, and stay as they are when one that failed can be read
-/// again. Source: lvm2 lib/label/hints.c.
-fn was_overlooked(host: &Host, vg: &VgName) -> bool {
-    let is_there = is_listed(host, vg, &["--nohints"]);
-    let renew = Command::writes("pvscan", host.limits.query).args(["--cache"]);
-    matches!(is_there, Ok(true)) && host.run(&renew).is_ok()
 }
 
 fn is_listed(host: &Host, vg: &VgName, more: &[&str]) -> Result<bool, ToolError> {
@@ -131,52 +142,6 @@ pub fn all_groups(host: &Host) -> Result<Vec<Group>> {
     read(host, &command, Report::groups)
         .map_err(|error| explain(host, None, error))
         .context("asking LVM for all groups")
-}
-
-pub struct Disk {
-    pub vg: String,
-    pub path: PathBuf,
-    /// Neither a lock manager nor a system ID keeps other hosts from its group.
-    pub is_open: bool,
-}
-
-/// Which disks LVM is asked for.
-#[derive(Clone, Copy)]
-pub enum Sight {
-    /// Those that it uses.
-    Used,
-    /// Also those that the devices file does not list.
-    Unlisted,
-    /// Also those that a filter leaves out.
-    All,
-}
-
-pub fn disks(host: &Host, sight: Sight) -> Result<Vec<Disk>> {
-    let fields = "pv_name,vg_name,vg_systemid,vg_lock_type";
-    let more = match sight {
-        Sight::Used => "",
-        Sight::Unlisted => " devices/use_devicesfile=0",
-        Sight::All => {
-            r#" devices/use_devicesfile=0 devices/filter=["a|.*|"] devices/global_filter=["a|.*|"]"#
-        }
-    };
-    let command = ask_with("pvs", fields, host.limits.query, more);
-    let parse = |report: Report| {
-        let mut disks = Vec::new();
-        for row in report.rows("pv")? {
-            let (vg, owner) = (text(&row, "vg_name")?, text(&row, "vg_systemid")?);
-            let is_local = ["", "none"].contains(&text(&row, "vg_lock_type")?);
-            if !vg.is_empty() {
-                disks.push(Disk {
-                    vg: vg.to_owned(),
-                    path: text(&row, "pv_name")?.into(),
-                    is_open: owner.is_empty() && is_local,
-                });
-            }
-        }
-        Ok(disks)
-    };
-    read(host, &command, parse).context("asking LVM for its disks")
 }
 
 /// One volume group. None: LVM says that there is no such group.

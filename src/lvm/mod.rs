@@ -12,10 +12,10 @@ mod shared;
 mod wait;
 
 pub use change::{activate, create, deactivate, extend, refresh, retag};
-pub use disks::{Fault, faulty_disks};
+pub use disks::{Disk, Fault, Sight, disks, faulty_disks};
 pub use find::{
-    Disk, Found, Sight, all_groups, all_volumes, disks, find, find_group, has_unused_table,
-    lock_of, tagged,
+    Found, all_groups, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of,
+    tagged,
 };
 pub use monitor::{Settings, monitors};
 pub use parts::has_lost_data;

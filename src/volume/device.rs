@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
@@ -56,9 +57,22 @@ impl Device {
         kernel.open_device(&self.node(kernel).path, self.number, exclusive)
     }
 
-    /// The same, not exclusively: until it is closed its number is given to no other device.
-    pub fn pin(&self, kernel: &Kernel) -> Result<File> {
-        let pin = self.open(kernel, false);
-        pin.with_context(|| format!("opening {}, device {}", self.path.display(), self.number))
+    /// Holds it open, not exclusively: until that ends its number is given to no other device.
+    pub fn pin(self, kernel: &Kernel) -> Result<Pinned> {
+        let file = self.open(kernel, false);
+        let file = file
+            .with_context(|| format!("opening {}, device {}", self.path.display(), self.number))?;
+        Ok(Pinned {
+            node: self.node(kernel),
+            file: Arc::new(file),
+            device: self,
+        })
     }
+}
+
+/// A device that cannot become another one: what works on it goes by this.
+pub struct Pinned {
+    pub device: Device,
+    pub node: Node,
+    pub file: Arc<File>,
 }

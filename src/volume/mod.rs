@@ -6,12 +6,14 @@ mod decide;
 mod device;
 pub mod lock;
 mod look;
+mod subject;
 mod wish;
 
 pub use act::{Job, bring_up, ensure_not_suspended, give_up, release, release_named};
 pub use decide::{
-    Content, Decision, Doubt, Elsewhere, Facts, Grow, Level, Lvm, Pool, Purpose, Reason, Refusal,
-    Wish, extend_pool, of_locks,
+    Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Purpose, Reason, Refusal, Whose, Wish,
+    extend_pool, of_locks,
 };
 pub use device::Device;
-pub use look::{Look, Tables, require_same, volume_of};
+pub use look::{Asker, Held, Holding, Known, Tables, look_under_lock, require_same, volume_of};
+pub use subject::Subject;

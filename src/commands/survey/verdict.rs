@@ -2,35 +2,25 @@
 
 use std::time::Duration;
 
-use anyhow::{Error, Result, bail};
+use anyhow::{Error, Result};
 use serde::Serialize;
 
-use crate::config::Config;
-use crate::host::{Host, Lock};
-use crate::lvm::{self, Group, Volume, twins};
+use crate::host::Lock;
 use crate::names::{FsType, LvId};
 use crate::volume::{
-    Content, Decision, Device, Elsewhere, Facts, Grow, Level, Look, Lvm, Pool, Reason, Tables,
-    Wish, lock,
+    Asker, Content, Decision, Elsewhere, Facts, Grow, Held, Holding, Known, Lvm, Reason, Subject,
+    Whose, Wish, lock, look_under_lock,
 };
 
 /// How long sanlock is asked which node has a volume: its disk may hang.
 const HOLDER: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Default)]
-pub struct Ask<'a> {
+pub struct Ask {
     pub fs: Option<FsType>,
     pub read_only: bool,
     /// How long a call that works on the volume is waited for.
     pub patience: Duration,
-    /// Its device, where the kernel was asked just now.
-    pub device: Option<&'a Device>,
-    /// All volumes, where LVM has listed them just now.
-    pub all: &'a [Volume],
-    /// And all groups.
-    pub groups: &'a [Group],
-    /// The kernel's tables, where they were read just now.
-    pub tables: Option<&'a Tables>,
     /// The device is not read, though the next mount would read it.
     pub unread: bool,
 }
@@ -38,54 +28,23 @@ pub struct Ask<'a> {
 pub struct Seen {
     pub facts: Facts,
     pub decision: Decision,
-    /// The volume's lock. None: it is not active, or the lock was not taken.
+    /// The volume's lock. None: it is not active.
     pub lock: Option<Lock>,
 }
 
-impl Seen {
-    pub fn volume(&self, id: &LvId) -> Result<&Volume> {
-        match self.facts.volume() {
-            Some(volume) => Ok(volume),
-            None => bail!("LVM was not asked for {id}"),
-        }
-    }
-}
-
 /// Looks at a volume as the next mount does, under its lock, and changes nothing.
-pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
-    let wish = Wish::of_person(config, id, ask.fs, ask.read_only);
-    let device = match ask.device {
-        Some(device) => Ok(Some(device.clone())),
-        None => Device::find(host.kernel, id),
-    };
-    let mut seen = Look::at(host, config, id, device, None);
-    seen.tables = ask.tables;
-    seen.by_person = true;
-    let lock = match &seen.facts.device {
-        Some(device) => Some(lock::hold(host.kernel, device, ask.patience)?),
-        None => None,
-    };
-    let mut decision = seen.settle_up_to(Level::Uses, &wish)?;
-    let uses = seen.facts.uses.as_ref();
-    if uses.is_none_or(|uses| uses.suspended.is_none()) {
-        seen.facts.lvm = listed(host, id, ask);
-    }
-    if let Decision::Look(_) = decision {
-        decision = seen.settle_up_to(Level::Lvm, &wish)?;
-        let is_new = seen.facts.is_new();
-        // An lvcreate may be at work on it.
-        let _being_made = is_new
-            .then(|| lock::hold_name(host.kernel, &id.dm_name(), ask.patience))
-            .transpose()?;
-        if let Decision::Look(_) = decision
-            && !ask.unread
-        {
-            decision = seen.settle(&wish)?;
-        }
-    }
+pub fn look(subject: Subject, known: Option<Known>, ask: Ask) -> Result<Seen> {
+    let wish = Wish::of_person(subject.config, subject.id, ask.fs, ask.read_only);
+    let unread = ask.unread;
+    let (asker, mut holding) = (Asker::Person { known, unread }, Holding::default());
+    let held = look_under_lock(subject, asker, &wish, ask.patience, &mut holding)?;
+    let Held {
+        mut seen,
+        mut decision,
+    } = held;
     let is_shared = seen.facts.volume().is_some_and(|v| v.lock.is_some());
     if decision == Decision::Activate && is_shared && !ask.unread {
-        seen.note_holder(HOLDER.min(config.limits.query));
+        seen.note_holder(HOLDER);
         decision = seen.settle(&wish)?;
     }
     // Whatever was decided, these are shown.
@@ -98,30 +57,7 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
     Ok(Seen {
         facts: seen.facts,
         decision,
-        lock,
-    })
-}
-
-/// What a list of all volumes says of one.
-fn listed(host: &Host, id: &LvId, Ask { all, groups, .. }: Ask) -> Option<Lvm> {
-    let is_its = |group: &&Group| group.name == id.vg().as_str();
-    let number = groups.iter().filter(is_its).count();
-    if number > 1 {
-        return Some(Lvm::Silent(twins(id.vg(), number)));
-    }
-    let volume = Volume::among(all, id)?;
-    let pool = match &volume.pool {
-        None => None,
-        Some(name) => Some(match volume.pool_among(all) {
-            Some(pool) => Pool::Seen(Box::new(pool.clone())),
-            None => Pool::Unseen(LvId::new(id.vg().clone(), name.clone()).ok()?),
-        }),
-    };
-    Some(Lvm::Volume {
-        volume: Box::new(volume.clone()),
-        pool,
-        unused_table: false,
-        lost: volume.health.contains("partial") && lvm::has_lost_data(host, volume).unwrap_or(true),
+        lock: holding.volume,
     })
 }
 
@@ -291,14 +227,12 @@ impl Verdict {
 }
 
 fn is_hosts(reason: &Reason, facts: &Facts) -> bool {
-    match reason {
-        Reason::Swap | Reason::Below(_) | Reason::HostMount(_) | Reason::Pool => true,
-        // A virtual machine's disk, say, or a group that is not for pods. One that a pod had before is missed
-        // by its pod.
-        Reason::Open(_) | Reason::OpenUnseen | Reason::Loop(_) | Reason::NotAllowed(_) => facts
-            .volume()
-            .is_some_and(|volume| volume.record.tags.is_empty()),
-        _ => false,
+    let has_record = facts.volume().is_some_and(|v| !v.record.tags.is_empty());
+    match reason.whose() {
+        Whose::Hosts => true,
+        // One that a pod had before is missed by its pod.
+        Whose::Somebodys => facts.volume().is_some() && !has_record,
+        Whose::OtherNodes | Whose::Pods => false,
     }
 }
 

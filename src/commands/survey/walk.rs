@@ -14,7 +14,7 @@ use crate::host::{DeviceNumber, Host, own_name};
 use crate::lvm::{self, Group, Volume};
 use crate::mount::{KubeletPath, Row, is_kubelets};
 use crate::names::{LvId, nearest};
-use crate::volume::{Device, Tables, volume_of};
+use crate::volume::{Device, Known, Subject, Tables, volume_of};
 
 pub struct Walk<'a> {
     pub host: &'a Host<'a>,
@@ -141,15 +141,19 @@ impl<'a> Walk<'a> {
     /// Looks at a volume as its next mount does. After `longest` of this walk it is not read any
     /// more: a list must not take long, and what is mounted needs no reading.
     pub fn see(&self, id: &LvId, ask: Ask, longest: Duration) -> Result<Seen> {
-        let ask = Ask {
-            device: self.devices.get(id),
-            all: &self.volumes,
+        let (host, config) = (self.host, self.loaded.require()?);
+        let known = Known {
+            volumes: &self.volumes,
             groups: &self.groups,
-            tables: Some(&self.tables),
-            unread: self.started.elapsed() > longest,
-            ..ask
+            devices: &self.devices,
+            tables: &self.tables,
         };
-        look(self.host, self.loaded.require()?, id, ask)
+        let unread = self.started.elapsed() > longest;
+        look(
+            Subject { host, config, id },
+            Some(known),
+            Ask { unread, ..ask },
+        )
     }
 
     /// The same in words; a look that fails is a verdict too.

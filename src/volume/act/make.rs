@@ -1,19 +1,17 @@
 //! Makes a filesystem where [`decide`](crate::volume::decide::decide) has said so: the only way to mkfs.
 
-use std::fs::File;
-use std::sync::Arc;
-
 use anyhow::{Context, Error, Result, bail};
 
-use super::activate::Job;
+use super::job::Job;
 use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
 use crate::lvm::{Tags, made_tag, making_tag, retag};
 use crate::mount::after_undo;
 use crate::names::FsType;
 use crate::volume::decide::{Decision, Lvm, Purpose};
-use crate::volume::device::Device;
+use crate::volume::device::{Device, Pinned};
 use crate::volume::look::Look;
+use crate::volume::subject::Subject;
 
 /// Makes a filesystem, and returns its UUID. None: the volume is not as it was when that was decided,
 /// and its record is as before. That mkfs is at work is recorded before, and what it made afterwards,
@@ -26,7 +24,7 @@ pub fn make(
     again: bool,
     lock: &Lock,
 ) -> Result<Option<String>> {
-    let (host, config, options) = (job.host, job.config, job.options);
+    let Subject { host, config, .. } = job.subject;
     let lvm = seen.facts.lvm.clone();
     let Some(Lvm::Volume { volume, .. }) = &lvm else {
         bail!("{} was not looked at", device.id);
@@ -50,11 +48,13 @@ pub fn make(
         device.require_still_there(host.kernel)?;
         retag(host, device.target(), &begun, Some(lock))?;
     }
-    let ready = || -> Result<Option<File>> {
+    let ready = || -> Result<Option<Pinned>> {
         let is_as_it_was = seen.is_as_it_was()?;
         // A second descriptor keeps the device from being removed and its number given to another; the
         // claim must go, because mkfs itself opens the device exclusively.
-        is_as_it_was.then(|| device.pin(host.kernel)).transpose()
+        is_as_it_was
+            .then(|| device.clone().pin(host.kernel))
+            .transpose()
     };
     let pin = match ready() {
         Ok(Some(pin)) => pin,
@@ -70,10 +70,10 @@ pub fn make(
     seen.claim = None;
 
     let more = config.mkfs_options(device.id.vg(), fs);
-    if let Err(error) = fs::mkfs(host, fs, &device.node(host.kernel), &more, again, lock) {
+    if let Err(error) = fs::mkfs(host, fs, &pin.node, &more, again, lock) {
         let refused = matches!(error, ToolError::Failed { .. } | ToolError::Missing { .. });
         let mut error = Error::from(error);
-        if refused && options.size.is_some() {
+        if refused && job.options.size.is_some() {
             error = error.context(format!(
                 "if it is too small, `lvextend` or `lvremove` {} by hand: its option `size` counts \
                  only when it is made",
@@ -83,7 +83,7 @@ pub fn make(
         let error = error.context(format!("making {fs} on {}", device.id));
         drop(pin);
         // A mkfs that refused may have left the volume as blank as it was.
-        let mut now = job.look(None);
+        let mut now = Look::at(job.subject, job.asker(None));
         now.facts.lvm.clone_from(&lvm);
         let mut wish = job.wish(None);
         wish.purpose = Purpose::Filesystem;
@@ -97,7 +97,7 @@ pub fn make(
             error
         });
     }
-    let made = fs::superblock_of(host, &Arc::new(pin), &device.path)
+    let made = fs::superblock_of(host, &pin.file, &device.path)
         .with_context(|| format!("looking at the {fs} that was made on {}", device.id))?
         .filter(|made| made.family == Family::of(fs) && !made.in_progress)
         .with_context(|| {

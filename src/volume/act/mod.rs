@@ -3,9 +3,14 @@
 
 mod activate;
 mod bring_up;
+mod create;
+mod first_mount;
+mod job;
 mod make;
 mod release;
+mod resume;
 
-pub use activate::{Job, ensure_not_suspended};
 pub use bring_up::bring_up;
+pub use job::Job;
 pub use release::{give_up, release, release_named};
+pub use resume::ensure_not_suspended;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::activate::Job;
 use crate::config::Config;
 use crate::host::Host;
 use crate::lvm::{self, Locks};
@@ -14,21 +13,28 @@ use crate::names::LvId;
 use crate::volume::device::Device;
 use crate::volume::lock;
 use crate::volume::look::swaps;
+use crate::volume::subject::Subject;
 
 /// Deactivates the volumes that kubelet knows by this name, as [`release`] does.
 pub fn release_named(host: &Host, config: &Config, name: &str, asked: bool) -> Result<()> {
     for id in volumes_named(host, name)? {
-        release(host, config, &id, asked, config.limits.lock)?;
+        let subject = Subject {
+            host,
+            config,
+            id: &id,
+        };
+        release(subject, asked, config.limits.lock)?;
     }
     Ok(())
 }
 
 /// Gives a volume of a shared group back that could not be brought up here, since its pod may go to
-/// another node. While another call works on it, it stays.
-pub fn give_up(job: &Job) {
-    let id = &job.options.id;
-    if let Err(error) = release(job.host, job.config, id, false, Duration::ZERO) {
-        job.host.log.about("left-active", &format!("{error:#}"));
+/// another node. Where another call works on it for longer, it stays.
+pub fn give_up(subject: Subject) {
+    // A look of `status` or the metrics is over by then.
+    const PATIENCE: Duration = Duration::from_secs(5);
+    if let Err(error) = release(subject, false, PATIENCE) {
+        subject.host.log.about("left-active", &format!("{error:#}"));
     }
 }
 
@@ -59,14 +65,9 @@ fn volumes_named(host: &Host, volume: &str) -> Result<Vec<LvId>> {
 /// shared group in any case, since no other node can have it before. Whoever looks at a device that
 /// has just been unmounted, as udev does, holds it for a moment. A call that works on the volume is
 /// waited for.
-pub fn release(
-    host: &Host,
-    config: &Config,
-    id: &LvId,
-    asked: bool,
-    patience: Duration,
-) -> Result<()> {
+pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> {
     const APART: Duration = Duration::from_millis(500);
+    let Subject { host, config, id } = subject;
     let (kernel, vg, limit) = (host.kernel, id.vg(), config.limits.query);
     let may_be_shared = lvm::may_be_shared(host, vg);
     if !(asked || may_be_shared) || is_used(host, id)? {
@@ -111,7 +112,7 @@ pub fn release(
     let mut tries: u32 = if volume.is_some() { 5 } else { 1 };
     while !is_used(host, id)? {
         tries = tries.saturating_sub(1);
-        match lvm::deactivate(host, target) {
+        match lvm::deactivate(host, target, &held) {
             Err(_) if tries > 0 && !kernel.pause(APART) => {}
             // It is unmounted, and no other node waits for it: a process that still has it in a mount
             // namespace of its own is no reason to keep a pod from ending.

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use anyhow::{Context, Result};
+
 use super::doubt::Doubt;
 use crate::host::holders::Opener;
 use crate::lvm::{Locks, Volume};
@@ -108,6 +110,8 @@ pub enum Lvm {
     NoVolume {
         /// What the group has free. None: that does not matter.
         free: Option<Bytes>,
+        /// The thin pool that it is to be made in.
+        pool: Option<Pool>,
     },
     Volume {
         volume: Box<Volume>,
@@ -207,6 +211,12 @@ impl Facts {
             Some(Lvm::Volume { volume, .. }) => Some(volume),
             _ => None,
         }
+    }
+
+    /// The same where there must be one by now.
+    pub fn require_volume(&self) -> Result<&Volume> {
+        self.volume()
+            .with_context(|| format!("LVM was not asked for {}", self.id))
     }
 
     /// Whether the driver's own lvcreate made it, and nothing was put there since.

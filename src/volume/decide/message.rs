@@ -178,7 +178,10 @@ impl Reason {
                 )
             }
             Self::NoPool(pool) => {
-                format!("{id} is in the thin pool {pool}, which LVM does not show")
+                format!(
+                    "LVM does not show {pool}, the thin pool of {id}; see `lvs -a {}`",
+                    id.vg()
+                )
             }
             Self::PoolFull {
                 pool,

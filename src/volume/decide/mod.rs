@@ -18,5 +18,5 @@ pub use decision::{Create, Decision, Grow, Level, Mount, Purpose, Refusal, Wish}
 pub use doubt::Doubt;
 pub use facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Openers, Pool, There, Uses};
 pub use message::extend_pool;
-pub use reason::Reason;
+pub use reason::{Reason, Whose};
 pub use rules::{decide, of_locks, of_openers};

@@ -109,6 +109,76 @@ pub enum Reason {
     Doubts(Vec<Doubt>),
 }
 
+/// Whose a volume is that is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The host uses it itself, or it is a part of LVM's own: no pod will ever have it.
+    Hosts,
+    /// Somebody's on this host, such as a virtual machine's disk, unless a pod ever had it.
+    Somebodys,
+    /// Another node uses it, in a shared group.
+    OtherNodes,
+    /// A pod's, which waits until somebody has done what the message says.
+    Pods,
+}
+
+impl Reason {
+    /// Whether a refusal is a fault that somebody has to mend, or as it should be.
+    pub fn whose(&self) -> Whose {
+        match self {
+            Self::Swap | Self::Below(_) | Self::HostMount(_) | Self::Pool => Whose::Hosts,
+            Self::Open(_) | Self::OpenUnseen | Self::Loop(_) | Self::NotAllowed(_) => {
+                Whose::Somebodys
+            }
+            Self::HeldElsewhere(_) => Whose::OtherNodes,
+            Self::NotItsDevice(_)
+            | Self::AnotherIsThere(_)
+            | Self::NameTaken(..)
+            | Self::WrongType { .. }
+            | Self::ThereReadOnly(_)
+            | Self::MountedReadOnly(_)
+            | Self::FilesystemFailed(..)
+            | Self::LvmSilent(_)
+            | Self::Unknown
+            | Self::NoGroup
+            | Self::NoVolume(_)
+            | Self::Hidden
+            | Self::NoSize
+            | Self::CreateReadOnly
+            | Self::AnotherPool { .. }
+            | Self::TooLarge { .. }
+            | Self::Reserve { .. }
+            | Self::NoRoom { .. }
+            | Self::NoLocks(_)
+            | Self::ActiveShared
+            | Self::ActiveWithoutLock
+            | Self::Partial
+            | Self::SnapshotFull
+            | Self::AnotherDevice
+            | Self::Suspended(_)
+            | Self::NoPool(_)
+            | Self::PoolFull { .. }
+            | Self::PoolUnwell { .. }
+            | Self::Failed(_)
+            | Self::Unreadable { .. }
+            | Self::InUse(_)
+            | Self::StillMounted
+            | Self::Several
+            | Self::Other { .. }
+            | Self::Damaged(_)
+            | Self::NewNotBlank(_)
+            | Self::Swapped { .. }
+            | Self::Reduced { .. }
+            | Self::ReadOnlyVolume
+            | Self::ReadOnlyDisk(_)
+            | Self::BlankReadOnly
+            | Self::BeingRead(_)
+            | Self::BlankReadOnlyVolume(_)
+            | Self::Doubts(_) => Whose::Pods,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@
 
 use super::content::{of_content, wrong_type};
 use super::decision::{Decision, Level, Purpose, Wish};
-use super::facts::{Facts, Lvm, Mounted, Pool, There, Uses};
+use super::facts::{Facts, Lvm, Mounted, There, Uses};
 use super::reason::Reason;
 use super::space::{absent, of_pool, of_size};
 use crate::lvm::Locks;
@@ -140,7 +140,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
             return refuse(Reason::Unknown);
         }
         Lvm::NoGroup => return refuse(Reason::NoGroup),
-        Lvm::NoVolume { free } => return Some(absent(*free, wish)),
+        Lvm::NoVolume { free, pool } => return Some(absent(*free, pool.as_ref(), wish)),
         Lvm::Volume {
             volume,
             pool,
@@ -180,11 +180,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
             refuse(Reason::Suspended(name.clone()))
         };
     }
-    match pool {
-        None => None,
-        Some(Pool::Unseen(pool)) => refuse(Reason::NoPool(pool.clone())),
-        Some(Pool::Seen(pool)) => of_pool(pool, wish).map(Decision::Refuse),
-    }
+    of_pool(pool.as_ref()?, wish).map(Decision::Refuse)
 }
 
 /// Who has the lock of a volume in a shared group. None: this node, or it may try to get it.

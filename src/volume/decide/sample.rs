@@ -84,7 +84,7 @@ pub fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
     row.data_percent = Some(data);
     row.metadata_percent = Some(metadata);
     health.clone_into(&mut row.health);
-    if let Some(Lvm::Volume { pool, .. }) = &mut facts.lvm {
+    if let Some(Lvm::Volume { pool, .. } | Lvm::NoVolume { pool, .. }) = &mut facts.lvm {
         *pool = Some(Pool::Seen(Box::new(row)));
     }
 }
@@ -126,7 +126,10 @@ pub fn larger(facts: &mut Facts, wish: &mut Wish) {
 /// There is none of its name, and one of 9 bytes may be made.
 pub fn absent(facts: &mut Facts, wish: &mut Wish) {
     facts.device = None;
-    facts.lvm = Some(Lvm::NoVolume { free: None });
+    facts.lvm = Some(Lvm::NoVolume {
+        free: None,
+        pool: None,
+    });
     wish.create.allowed = true;
     wish.create.size = Some(Bytes::new(9));
 }

@@ -2,12 +2,14 @@
 //! as that.
 
 use super::decision::{Create, Decision, Wish};
+use super::facts::Pool;
 use super::reason::Reason;
 use crate::lvm::Volume;
 use crate::names::Bytes;
 
-/// Where there is no such volume. `free`: what its group has, if that matters.
-pub fn absent(free: Option<Bytes>, wish: &Wish) -> Decision {
+/// Where there is no such volume. `free`: what its group has, if that matters. `pool`: where it is to be
+/// made.
+pub fn absent(free: Option<Bytes>, pool: Option<&Pool>, wish: &Wish) -> Decision {
     let Create { allowed, size, .. } = wish.create;
     Decision::Refuse(match size {
         _ if !allowed => Reason::NoVolume(size),
@@ -15,7 +17,8 @@ pub fn absent(free: Option<Bytes>, wish: &Wish) -> Decision {
         Some(_) if wish.read_only => Reason::CreateReadOnly,
         Some(size) => {
             let space = || against(size, Bytes::default(), free, &wish.create);
-            match another_pool(&wish.create).or_else(space) {
+            let full = || of_pool(pool?, wish);
+            match another_pool(&wish.create).or_else(space).or_else(full) {
                 Some(reason) => reason,
                 None => return Decision::Create(size),
             }
@@ -63,8 +66,12 @@ fn against(size: Bytes, has: Bytes, free: Option<Bytes>, allowed: &Create) -> Op
 }
 
 /// What speaks against writing to a volume of this thin pool.
-pub fn of_pool(pool: &Volume, wish: &Wish) -> Option<Reason> {
+pub fn of_pool(pool: &Pool, wish: &Wish) -> Option<Reason> {
     let limit = wish.pool_limit;
+    let pool = match pool {
+        Pool::Seen(pool) => pool,
+        Pool::Unseen(id) => return Some(Reason::NoPool(id.clone())),
+    };
     if let Some((what, percent)) = pool.filled_to(limit).next() {
         return Some(Reason::PoolFull {
             pool: pool.id.clone(),

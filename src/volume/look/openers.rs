@@ -2,19 +2,21 @@
 //! machines, storage targets and loop devices open without that.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-use super::in_use;
+use super::{Look, in_use};
 use crate::config::Config;
 use crate::host::holders::{self, Opener};
 use crate::host::{Command, DeviceNumber, Host, Kernel};
-use crate::volume::decide::Openers;
+use crate::lvm::Volume;
+use crate::volume::decide::{Decision, Openers, Wish, of_openers};
 use crate::volume::device::Device;
+use crate::volume::subject::Subject;
 
 /// How long a call waits for those who look at a device for a moment, as udev does after each change.
-pub const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The device-mapper devices and who has them open, read once for one volume or for many.
 pub struct Openings {
@@ -22,6 +24,47 @@ pub struct Openings {
     counts: Vec<(DeviceNumber, usize)>,
     files: Vec<(DeviceNumber, Opener)>,
     loops: Vec<(String, DeviceNumber)>,
+}
+
+impl Look<'_> {
+    /// Who has the device open, beside this process, which has it open `own` times. Whoever only looks at
+    /// it for a moment is waited for.
+    pub(super) fn openers(&self, own: usize) -> Result<Openers> {
+        let Some(device) = &self.facts.device else {
+            return Ok(Openers::default());
+        };
+        let Subject { host, config, .. } = self.subject;
+        let kernel = host.kernel;
+        let see =
+            |openings: &Openings| openings.of(kernel, config, device, self.is_mounted_here(), own);
+        if let Some(known) = self.asker.known() {
+            return see(known.tables.openings(host)?);
+        }
+        let is_recorded = |volume: &Volume| volume.record.made.is_some();
+        let is_recorded = self.facts.volume().is_some_and(is_recorded);
+        let started = Instant::now();
+        let mut pause = Duration::from_millis(50);
+        loop {
+            let openers = see(&Openings::read(host, Some(device.number))?)?;
+            let is_late = self.asker.is_person() || started.elapsed() >= PATIENCE;
+            if !openers.may_end(is_recorded) || is_late || kernel.pause(pause) {
+                return Ok(openers);
+            }
+            pause = pause.saturating_mul(2);
+        }
+    }
+
+    /// Looks once more who has the device open, which is held open by this process, but not claimed any
+    /// more: much time has passed since LVM was asked.
+    pub fn openers_now(&mut self, wish: &Wish) -> Result<Option<Decision>> {
+        self.facts.openers = Some(self.openers(1)?);
+        Ok(of_openers(&self.facts, wish))
+    }
+
+    pub(super) fn is_mounted_here(&self) -> bool {
+        let uses = self.facts.uses.as_ref();
+        uses.is_some_and(|uses| !uses.mounts.is_empty())
+    }
 }
 
 impl Openings {

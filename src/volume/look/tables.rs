@@ -1,13 +1,19 @@
-//! What the kernel says of all devices at once.
+//! What is known of all volumes at once, so that nobody asks again for each of them.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 
 use super::device;
 use super::openers::Openings;
 use crate::host::{DeviceNumber, Host, Kernel};
+use crate::lvm::{self, Group, Volume};
 use crate::mount::Table;
+use crate::names::LvId;
+use crate::volume::decide::{Lvm, Pool, Wish};
+use crate::volume::device::Device;
+use crate::volume::subject::Subject;
 
 /// The kernel's tables, read once for a look at many volumes.
 pub struct Tables {
@@ -32,5 +38,45 @@ impl Tables {
         }
         let read = Openings::read(host, None)?;
         Ok(self.openings.get_or_init(|| read))
+    }
+}
+
+/// What was listed for many volumes at once.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    pub volumes: &'a [Volume],
+    pub groups: &'a [Group],
+    /// Of those that are active.
+    pub devices: &'a BTreeMap<LvId, Device>,
+    pub tables: &'a Tables,
+}
+
+impl<'a> Known<'a> {
+    pub(super) fn device(&self, id: &LvId) -> Option<&'a Device> {
+        self.devices.get(id)
+    }
+
+    /// What the list says of one volume. None: nothing.
+    pub(super) fn of(&self, Subject { host, id, .. }: Subject, wish: &Wish) -> Option<Lvm> {
+        let is_its = |group: &&Group| group.name == id.vg().as_str();
+        let number = self.groups.iter().filter(is_its).count();
+        if number > 1 {
+            return Some(Lvm::Silent(lvm::twins(id.vg(), number)));
+        }
+        let volume = Volume::among(self.volumes, id)?;
+        let pool = match volume.pool.as_ref().filter(|_| !wish.read_only) {
+            None => None,
+            Some(name) => Some(match volume.pool_among(self.volumes) {
+                Some(pool) => Pool::Seen(Box::new(pool.clone())),
+                None => Pool::Unseen(LvId::new(id.vg().clone(), name.clone()).ok()?),
+            }),
+        };
+        let is_partial = volume.health.contains("partial");
+        Some(Lvm::Volume {
+            volume: Box::new(volume.clone()),
+            pool,
+            unused_table: false,
+            lost: is_partial && lvm::has_lost_data(host, volume).unwrap_or(true),
+        })
     }
 }

@@ -1,0 +1,136 @@
+//! The first mount of a filesystem: what has to be done before it, beside it and after it.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::job::Job;
+use crate::fs;
+use crate::host::Lock;
+use crate::lvm::{self, Volume};
+use crate::mount::{Source, mount_device};
+use crate::names::FsType;
+use crate::options::MountOptions;
+use crate::volume::decide::{Elsewhere, Grow, Mount};
+use crate::volume::device::Pinned;
+use crate::volume::subject::Subject;
+
+/// A filesystem that is to be mounted, under its volume's lock.
+pub struct FirstMount<'a> {
+    pub job: &'a Job<'a>,
+    pub dir: &'a Path,
+    pub volume: Volume,
+    pub on: Pinned,
+    pub how: Mount,
+    pub lock: &'a Lock,
+}
+
+impl FirstMount<'_> {
+    /// The check, and what has to be on the disk before there is a mount. Returns what a success should
+    /// not hide.
+    pub fn prepare(&self) -> Result<Option<String>> {
+        let (host, mut remark) = (self.job.subject.host, None);
+        let (how, node) = (&self.how, &self.on.node);
+        if how.check {
+            let all = how.grow == Grow::Before;
+            fs::check(host, node, all, self.lock).with_context(|| {
+                format!(
+                    "checking the filesystem of {}; if it has errors, save what is needed and repair \
+                     it with `e2fsck -f {}`",
+                    self.volume.id,
+                    self.on.device.path.display()
+                )
+            })?;
+        }
+        if how.grow == Grow::Before
+            && let Err(error) = fs::grow(host, how.fs, node, self.dir, self.lock)
+        {
+            remark = Some(format!("{} is not grown: {error:#}", self.volume.id));
+        }
+        // A tag that allows mkfs must be gone before there can be data: from here on this call may be
+        // killed, and the repeated one finds a mount and looks no further.
+        if how.record && self.is_recorded_first() {
+            self.record()?;
+        }
+        Ok(remark)
+    }
+
+    fn is_recorded_first(&self) -> bool {
+        let record = &self.volume.record;
+        record.making.is_some() || record.permission.is_some()
+    }
+
+    fn record(&self) -> Result<()> {
+        let made = lvm::made_tag(self.how.fs, &self.how.uuid);
+        let tags = self.volume.record.replaced_by(made);
+        let host = self.job.subject.host;
+        lvm::retag(host, self.volume.target(), &tags, Some(self.lock))
+    }
+
+    /// Mounts the filesystem, notes it, and grows it if the volume was extended. Returns what a success
+    /// should not hide.
+    pub fn mount(&self) -> Result<Vec<String>> {
+        let Subject { host, id, .. } = self.job.subject;
+        let (how, volume) = (&self.how, &self.volume);
+        if !how.elsewhere.is_empty() {
+            host.log
+                .about("elsewhere", &Elsewhere::list(&how.elsewhere));
+        }
+        let options = self.options()?;
+        self.on.device.require_still_there(host.kernel)?;
+        let source = Source {
+            id,
+            node: &self.on.node,
+            number: self.on.device.number,
+            fs: how.fs,
+            options: &options,
+            read_only: self.job.options.read_only,
+        };
+        mount_device(host, &source, self.dir, self.lock)?;
+
+        // From here on the volume is mounted with its data: what fails now is said, and no reason to
+        // keep a pod from it.
+        let mut remarks = Vec::new();
+        if !volume.health.is_empty() {
+            remarks.push(format!(
+                "{id} is mounted, but LVM says that it is not well: {}; see `lvs -a -o +devices,lv_health_status {id}`",
+                volume.health
+            ));
+        }
+        if how.record
+            && !self.is_recorded_first()
+            && let Err(error) = self.record()
+        {
+            host.log.about("unrecorded", &format!("{error:#}"));
+        }
+        if how.grow == Grow::After
+            && let Err(error) = fs::grow(host, how.fs, &self.on.node, self.dir, self.lock)
+        {
+            remarks.push(format!("{id} is mounted, but not grown: {error:#}"));
+        }
+        Ok(remarks)
+    }
+
+    /// The mount options of the driver, of the node's config and of the pod, the later ones stronger.
+    fn options(&self) -> Result<MountOptions> {
+        let Subject { host, config, id } = self.job.subject;
+        let fs = self.how.fs;
+        let of_driver = match fs {
+            // Whatever the superblock says: an error in one volume must neither stop the whole node
+            // (`tune2fs -e panic`), nor be written on after it (what mke2fs sets).
+            FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => "errors=remount-ro",
+            // A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Only a snapshot may
+            // share one: for any other volume it would hide a mix-up.
+            FsType::Xfs if self.volume.role.contains("snapshot") => "nouuid",
+            FsType::Xfs | FsType::Btrfs => "",
+        };
+        let (options, overruled) = MountOptions::parse(of_driver)?
+            .and(&config.mount_options(id.vg(), fs))
+            .and_of_pod(&self.job.options.mount_options);
+        if !overruled.is_empty() {
+            host.log
+                .about("mountoptions-overruled", &overruled.join(","));
+        }
+        Ok(options)
+    }
+}

@@ -1,0 +1,36 @@
+//! A call of kubelet's.
+
+use std::path::Path;
+
+use crate::config::Config;
+use crate::host::Host;
+use crate::options::Options;
+use crate::volume::decide::Wish;
+use crate::volume::look::Asker;
+use crate::volume::subject::Subject;
+
+/// What a call that brings a volume up works with.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    pub subject: Subject<'a>,
+    pub options: &'a Options,
+}
+
+impl<'a> Job<'a> {
+    pub fn new(host: &'a Host<'a>, config: &'a Config, options: &'a Options) -> Self {
+        let id = &options.id;
+        Self {
+            subject: Subject { host, config, id },
+            options,
+        }
+    }
+
+    pub fn wish(&self, dir: Option<&Path>) -> Wish {
+        Wish::of_call(self.subject.config, self.options, dir)
+    }
+
+    /// The call, which names `dir`.
+    pub fn asker(&self, dir: Option<&'a Path>) -> Asker<'a> {
+        Asker::Call(dir.map(|dir| (dir, self.options.volume_name.as_deref())))
+    }
+}

@@ -1,0 +1,151 @@
+//! What is on a device that nobody else has.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use anyhow::Result;
+use nix::libc::EBUSY;
+
+use super::Look;
+use crate::fs::{self, Examination, Found, Unreadable};
+use crate::lvm::Volume;
+use crate::names::Bytes;
+use crate::volume::decide::{Content, Doubt, Filesystem, Openers};
+use crate::volume::device::Device;
+
+impl Look<'_> {
+    pub(super) fn content(&mut self) -> Content {
+        let (Some(device), Some(volume)) = (self.facts.device.clone(), self.facts.volume()) else {
+            return Content::Failed(format!("{} is not active", self.facts.id));
+        };
+        let volume = volume.clone();
+        let kernel = self.subject.host.kernel;
+        self.facts.read_only = device.is_read_only(kernel);
+        self.facts.read_only_disk = device.read_only_disk(kernel);
+        let openers = self.facts.openers.as_ref();
+        if self.is_mounted_here() || openers.is_some_and(Openers::is_mounted) {
+            return self.claimed(&device);
+        }
+        // Exclusive: neither mounted nor swap nor part of another device, and it stays so.
+        let claim = match device.open(kernel, !self.asker.is_person()) {
+            Ok(file) => Arc::new(file),
+            Err(e) if e.raw_os_error() == Some(EBUSY) => {
+                match self.openers(0) {
+                    Ok(openers) => self.facts.openers = Some(openers),
+                    Err(error) => return Content::Failed(format!("{error:#}")),
+                }
+                return self.claimed(&device);
+            }
+            Err(e) => return Content::Failed(format!("opening {}: {e}", device.path.display())),
+        };
+        let seen = self.read(&device, &volume, &claim, volume.record.new);
+        self.claim = Some(claim);
+        seen.unwrap_or_else(|error| Content::Failed(format!("{error:#}")))
+    }
+
+    fn claimed(&self, device: &Device) -> Content {
+        Content::Claimed(
+            match fs::probe(self.subject.host, &device.node(self.subject.host.kernel)) {
+                Ok(Found::Filesystem { fs, uuid }) => Some((fs, uuid)),
+                _ => None,
+            },
+        )
+    }
+
+    /// Looks once more, before what cannot be taken back, after a disk or LVM's lock may have been
+    /// waited for: the volume is still claimed, nobody else has it open, nothing was written to it since
+    /// the look began, and it reads as it did.
+    pub fn is_as_it_was(&self) -> Result<bool> {
+        let (host, facts) = (self.subject.host, &self.facts);
+        let (Some(device), Some(volume), Some(claim)) =
+            (&facts.device, facts.volume(), &self.claim)
+        else {
+            return Ok(false);
+        };
+        device.require_still_there(host.kernel)?;
+        // Flushed: what somebody wrote into the kernel's cache is counted then.
+        let content = self.read(device, volume, claim, true)?;
+        let written = device.written(host.kernel);
+        Ok(Some(content) == facts.content
+            && written.is_some()
+            && written == self.written
+            && device.suspended(host.kernel).is_none()
+            && self.openers(1)?.is_nobody())
+    }
+
+    /// What is on a device that nobody else has. `flush`: see [`fs::scan`].
+    ///
+    /// Of a volume that may be blank all is read first: where all is zero, nothing else needs to be
+    /// asked. blkid alone would not do, for it says "nothing" of what it cannot read.
+    fn read(
+        &self,
+        device: &Device,
+        volume: &Volume,
+        claim: &Arc<File>,
+        flush: bool,
+    ) -> Result<Content> {
+        let (host, node) = (self.subject.host, device.node(self.subject.host.kernel));
+        let size = device.size(host.kernel)?;
+        let scan = || fs::scan(host, size, volume.created, flush, claim, &device.path);
+        if volume.record.made.is_none() {
+            let seen = scan()?;
+            if seen.is_zero && seen.unreadable.is_none() {
+                return Ok(unnamed(seen));
+            }
+        }
+        let mut found = fs::probe(host, &node)?;
+        if found == Found::Nothing {
+            let seen = scan()?;
+            if seen.is_zero && seen.unreadable.is_none() {
+                return Ok(unnamed(seen));
+            }
+            // A failing disk fails now and then. By now all was read, and lies in the kernel's cache.
+            found = match seen.unreadable {
+                None => fs::probe(host, &node)?,
+                // One page that only the probe of another kind reads keeps blkid from naming anything.
+                Some(_) if seen.signature.is_none() => fs::probe_filesystems(host, &node)?,
+                Some(_) => Found::Nothing,
+            };
+            let is_whole = matches!(found, Found::Filesystem { .. });
+            if (seen.unreadable.is_some() && !is_whole)
+                || (found == Found::Nothing && !fs::has_several(host, &node)?)
+            {
+                return Ok(unnamed(seen));
+            }
+        }
+        Ok(match found {
+            Found::Nothing | Found::Several => Content::Several,
+            Found::Other(what) => Content::Other(what),
+            Found::Filesystem { fs, uuid } => {
+                let Some(superblock) = fs::superblock_of(host, claim, &device.path)? else {
+                    return Ok(Content::Damaged(fs));
+                };
+                let ours = volume.record.making.as_deref() == Some(fs.as_str());
+                let half = ours && fs::was_cut_short(host, &node, fs, &superblock)?;
+                Content::Filesystem(Filesystem {
+                    fs,
+                    uuid,
+                    covers: Bytes::new(superblock.size),
+                    device: size,
+                    half,
+                })
+            }
+        })
+    }
+}
+
+/// What the driver's own reading says of a device where blkid names nothing, or was not asked.
+fn unnamed(seen: Examination) -> Content {
+    if let Some(Unreadable { offset: at, error }) = seen.unreadable {
+        return Content::Unreadable { at, error };
+    }
+    let doubts = [
+        seen.signature.map(Doubt::Mark),
+        seen.backup.map(Doubt::Backup),
+        seen.written.map(Doubt::Data),
+    ];
+    Content::Blank {
+        zero: seen.is_zero,
+        doubts: doubts.into_iter().flatten().collect(),
+    }
+}

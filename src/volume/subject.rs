@@ -1,0 +1,13 @@
+//! What everything in this room is about.
+
+use crate::config::Config;
+use crate::host::Host;
+use crate::names::LvId;
+
+/// A logical volume of this node, with the config that says what may become of it.
+#[derive(Clone, Copy)]
+pub struct Subject<'a> {
+    pub host: &'a Host<'a>,
+    pub config: &'a Config,
+    pub id: &'a LvId,
+}
