@@ -161,3 +161,27 @@ fn a_volume_is_made_in_whole_extents_and_none_for_a_reader() {
     node.mount_fails(&volume, &["none is made for a read-only volume"]);
     assert!(!group.has("read"));
 }
+
+#[test]
+fn none_is_made_in_a_thin_pool_that_is_full_or_not_there() {
+    let group = Group::new("lean");
+    group.pool();
+    let used = group.thin("used", "128m");
+    sh(&format!(
+        "dd if=/dev/urandom of={} bs=1M count=80 oflag=direct status=none",
+        used.device()
+    ));
+    for mode in BOTH_MODES {
+        let lines = "thin_pool_limit = 12\n[volume_group.lean]\ncreate = true\n";
+        let node = Node::with_config(mode, lines);
+        let volume = Volume::new(&group, "new").with("size", "32m");
+        let full = volume.clone().with("thinpool", "pool");
+        node.mount_fails(
+            &full,
+            &["the data of the thin pool lean/pool", "limit is 12"],
+        );
+        let absent = volume.clone().with("thinpool", "pond");
+        node.mount_fails(&absent, &["lean/pond, the thin pool of lean/new"]);
+        assert!(!group.has("new"));
+    }
+}
