@@ -15,7 +15,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::calls::{self, guard};
 use crate::config::{Config, FILE_VARIABLE, Loaded};
 use crate::host::trust::load;
-use crate::host::{Aloud, Host, Kernel, Log, Processes, Signals};
+use crate::host::{Aloud, Host, Kernel, Log, Processes, Signals, files};
 use crate::names::nearest;
 use crate::output::Printed;
 use guard::{exit_code, guarded, logged, note_panics, run};
@@ -187,17 +187,14 @@ fn executable(args: &[OsString]) -> Result<PathBuf> {
         .filter(|path| path.components().count() > 1)
         .and_then(|path| std::path::absolute(path).ok());
     if let Some(called) = &called
-        && called
-            .with_file_name("config.toml")
-            .symlink_metadata()
-            .is_ok()
+        && files::exists(&called.with_file_name("config.toml")).unwrap_or(false)
     {
         return Ok(called.clone());
     }
     let exe = std::env::current_exe().context("finding the driver's own executable")?;
     match called {
         // An upgrade has just put another file in its place.
-        Some(called) if !exe.exists() => Ok(called),
+        Some(called) if files::identity(&exe).is_none() => Ok(called),
         _ => Ok(exe),
     }
 }

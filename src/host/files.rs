@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -35,13 +35,16 @@ pub fn exists(path: &Path) -> Result<bool> {
     Ok(kind(path)? != Kind::Missing)
 }
 
-/// Whether `path` is a regular file with these bytes that its owner may execute.
-pub fn is_executable_with(path: &Path, bytes: &[u8]) -> bool {
-    const OWNER_EXECUTES: u32 = 0o100;
-    let fits = |metadata: std::fs::Metadata| {
-        metadata.is_file() && metadata.permissions().mode() & OWNER_EXECUTES != 0
-    };
-    fs::symlink_metadata(path).is_ok_and(fits) && fs::read(path).is_ok_and(|have| have == bytes)
+/// Whether `path` is, or leads to, a directory.
+pub fn is_dir(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// Whether `path` is a regular file that somebody may execute.
+pub fn is_executable(path: &Path) -> bool {
+    const EXECUTES: u32 = 0o111;
+    fs::symlink_metadata(path)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & EXECUTES != 0)
 }
 
 /// Takes the lock of a directory, which lasts as long as the file.
@@ -54,6 +57,25 @@ pub fn lock_dir(dir: &Path) -> Result<File> {
         );
     }
     Ok(file)
+}
+
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    Ok(fs::read(path)?)
+}
+
+/// What tells the file that `path` leads to from all others. None: it cannot be looked at.
+pub fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Whether `path` is a link to `target`.
+pub fn is_link_to(path: &Path, target: &Path) -> Result<bool> {
+    Ok(kind(path)? == Kind::Link && fs::read_link(path)? == target)
+}
+
+pub fn link(path: &Path, target: &Path) -> Result<()> {
+    Ok(fs::os::unix::fs::symlink(target, path)?)
 }
 
 /// Makes a file anew, whole on the disk before this returns.
@@ -98,7 +120,7 @@ pub fn sync_parent(path: &Path) -> Result<()> {
 
 /// Removes a file or a link, if it is there. It is looked for first, because a read-only filesystem
 /// says no before it looks.
-#[allow(clippy::disallowed_methods)] // The installer takes away what it made itself.
+// The installer takes away what it made itself.
 pub fn remove(path: &Path) -> Result<()> {
     if exists(path)? {
         fs::remove_file(path)?;

@@ -68,7 +68,6 @@ impl<'a> Processes<'a> {
     }
 
     /// The one place that makes a child process.
-    #[allow(clippy::disallowed_methods)]
     fn spawn(&self, path: &Path, command: &Command) -> io::Result<Child> {
         let mut child = std::process::Command::new(path);
         if let Program::Myself(work) = &command.program {

@@ -90,7 +90,7 @@ impl Report {
 pub fn install(host: &Host, options: &Install) -> Result<String> {
     let layout = options.place.layout();
     let source = options.binary.as_deref();
-    let driver = fs_err::read(source.unwrap_or(Path::new("/proc/self/exe")))?;
+    let driver = files::read(source.unwrap_or(Path::new("/proc/self/exe")))?;
     require_plugin_dir(&layout)?;
     let _lock = files::lock_dir(&layout.plugin_dir)?;
     let mut report = put::put(host, &layout, &driver, options.attach)?;

@@ -51,7 +51,8 @@ fn man(command: clap::Command) -> Result<Vec<(String, Vec<u8>)>> {
 /// Where each of them goes below `/usr/local`: only if the host has a place for its kind there or
 /// in `/usr`.
 fn places(prefix: &Path, command: &clap::Command) -> Result<Vec<(PathBuf, Vec<u8>)>> {
-    let has = |dir: &str| prefix.join(dir).is_dir() || Path::new("/usr").join(dir).is_dir();
+    let has =
+        |dir: &str| files::is_dir(&prefix.join(dir)) || files::is_dir(&Path::new("/usr").join(dir));
     let mut all = Vec::new();
     if has("share/man") {
         for (name, page) in man(command.clone())? {
@@ -87,10 +88,10 @@ fn link_in(prefix: &Path) -> PathBuf {
 pub fn link(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String> {
     let link = link_in(prefix);
     match files::kind(&link)? {
-        Kind::Link if fs_err::read_link(&link)? == exe => {}
+        Kind::Link if files::is_link_to(&link, exe)? => {}
         Kind::Missing => {
             files::make_dirs(&prefix.join("sbin"))?;
-            fs_err::os::unix::fs::symlink(exe, &link)?;
+            files::link(&link, exe)?;
         }
         _ => bail!(
             "{} is there already, and does not lead to this driver; move it away",
@@ -113,7 +114,7 @@ pub fn link(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String
 /// Takes all of that away again, if the link leads to this driver.
 pub fn unlink(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String> {
     let link = link_in(prefix);
-    if files::kind(&link)? != Kind::Link || fs_err::read_link(&link)? != exe {
+    if !files::is_link_to(&link, exe)? {
         return Ok(String::new());
     }
     files::remove(&link)?;

@@ -59,7 +59,8 @@ fn put_whole(host: &Host, layout: &Layout, driver: &[u8], attach: Attach) -> Res
     let (init, is_foreign) = prepared?;
     let mut report = Report::default();
     let exe = layout.dir.exe.display();
-    if config == Config::Found && files::is_executable_with(&dir.exe, driver) {
+    let is_there = || files::read(&dir.exe).is_ok_and(|have| have == driver);
+    if config == Config::Found && files::is_executable(&dir.exe) && is_there() {
         report.say("unchanged", format_args!("{exe} is this driver already"));
         next(host, layout, &init, &mut report);
         return Ok(report);
@@ -159,7 +160,7 @@ fn prepare(
 
 /// Whether the driver that is there is the one from before the first installation.
 pub fn is_original(dir: &DriverDir) -> Result<bool> {
-    let same = || fs_err::read(&dir.exe).ok() == fs_err::read(&dir.original).ok();
+    let same = || files::read(&dir.exe).ok() == files::read(&dir.original).ok();
     Ok(files::exists(&dir.original)? && same())
 }
 

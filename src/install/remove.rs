@@ -1,6 +1,5 @@
 //! Taking the driver off a node, and putting back what was there before it.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -55,7 +54,7 @@ fn remove_config(layout: &Layout, report: &mut Report) -> Result<()> {
         return Ok(());
     }
     // What cannot be read, a link that leads nowhere among them, somebody put there.
-    let text = fs_err::read(config).unwrap_or_default();
+    let text = files::read(config).unwrap_or_default();
     let is_own = |attach| text == config_text(attach).into_bytes();
     if is_own(true) || is_own(false) {
         return files::remove(config);
@@ -101,10 +100,7 @@ fn require_nothing_else(layout: &Layout) -> Result<()> {
 
 /// Fails while volumes of this driver are mounted: without it, kubelet could not unmount them.
 fn require_no_mounts(host: &Host, layout: &Layout) -> Result<()> {
-    let file = |process: &str| {
-        let exe = fs_err::metadata(format!("/proc/{process}/exe")).ok()?;
-        Some((exe.dev(), exe.ino()))
-    };
+    let file = |process: &str| files::identity(&Path::new("/proc").join(process).join("exe"));
     if file("self").is_some() && file("self") == file("1") {
         bail!(
             "this runs in a container, where the mounts of the host cannot be seen; run `{}` on \

@@ -2,7 +2,6 @@
 
 mod told;
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -225,12 +224,8 @@ fn broken_driver(dir: &Path) -> Option<String> {
         return None;
     }
     let exe = dir.join(name.rsplit('~').next()?);
-    let starts = match exe.symlink_metadata() {
-        // It may lead to where only the host can look, and this may run in a container.
-        Ok(it) if it.is_symlink() => true,
-        Ok(it) => it.is_file() && it.permissions().mode() & 0o111 != 0,
-        Err(_) => false,
-    };
+    // A link may lead to where only the host can look, and this may run in a container.
+    let starts = matches!(files::kind(&exe), Ok(Kind::Link)) || files::is_executable(&exe);
     (!starts).then(|| {
         format!(
             "{} is not an executable file: an older kubelet (1.20, for one) that starts loads no \

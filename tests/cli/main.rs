@@ -2,7 +2,12 @@
 //!
 //! Nothing here needs LVM or root. The driver finds no tools, or stand-ins that the test wrote.
 //! Bad input is in `hostile/`.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods
+)]
 
 mod log;
 mod pages;
@@ -119,7 +124,7 @@ fn a_broken_config_stops_only_what_brings_a_volume_up() {
 fn a_reply_that_cannot_be_written_is_no_success() {
     let full = || File::options().write(true).open("/dev/full").unwrap();
     for args in [&["init"][..], &["--help"], &["status", "--json"]] {
-        #[allow(clippy::disallowed_methods)] // assert_cmd's output cannot go to a file
+        // assert_cmd's output cannot go to a file.
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("lvm"));
         let status = command.args(args).stdout(full()).status().unwrap();
         assert_eq!(status.code(), Some(1), "{args:?}");

@@ -17,7 +17,7 @@ use anyhow::Result;
 
 use crate::config::{Config, Loaded, LogTarget};
 use crate::host::trust::require_roots;
-use crate::host::{Command, Host};
+use crate::host::{Command, Host, files};
 use crate::output::Printed;
 use crate::volume::lock::LOCK_DIR;
 use findings::{Checks, Level};
@@ -64,7 +64,7 @@ pub fn run(host: &Host, config: &Loaded, try_mkfs: bool, json: bool) -> Result<P
 
 fn settings_in_short(config: &Config) -> String {
     let file = &config.file;
-    let there = if Path::new(file).exists() {
+    let there = if files::identity(Path::new(file)).is_some() {
         ""
     } else {
         " (not there)"
