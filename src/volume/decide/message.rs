@@ -1,7 +1,7 @@
 //! What each [`Reason`] says: what is wrong, and what to do about it.
 
 use super::doubt::Doubt;
-use super::facts::Elsewhere;
+use super::facts::{Elsewhere, Occupied};
 use super::reason::Reason;
 use crate::fs::Family;
 use crate::host::holders::name_them;
@@ -21,9 +21,17 @@ impl Reason {
             | Self::NotItsDevice(why)
             | Self::LvmSilent(why)
             | Self::NoLocks(why)
-            | Self::Failed(why)
-            | Self::AnotherIsThere(why) => why.clone(),
-            Self::NameTaken(dir, what) => format!("{} holds {what}", dir.display()),
+            | Self::Failed(why) => why.clone(),
+            Self::AnotherIsThere(Occupied { dir, by, name }) => format!(
+                "{} already holds {by}, not {id}. {}",
+                dir.display(),
+                same_name_advice(name.as_deref())
+            ),
+            Self::NameTaken(Occupied { dir, by, name }) => format!(
+                "{} holds {by}, not {id}. {}",
+                dir.display(),
+                same_name_advice(name.as_deref())
+            ),
             Self::Swap => {
                 format!("{id} is swap space of this host (`swapon --show`), so no pod can have it")
             }
@@ -289,6 +297,19 @@ pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {
         }
         _ => format!("lvextend --poolmetadatasize +64M {pool}"),
     }
+}
+
+/// What to do when two volumes of one name meet on a node.
+pub fn same_name_advice(name: Option<&str>) -> String {
+    let called = name.map_or_else(
+        || "have the same one".to_owned(),
+        |name| format!("are called {name:?}"),
+    );
+    format!(
+        "With attach = true kubelet keeps one mount for each volume name, and two different \
+         logical volumes {called} on this node: give the volumes of the two pods \
+         different names, use PersistentVolumes, or set attach = false on the node"
+    )
 }
 
 fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {

@@ -24,8 +24,8 @@ use crate::lvm::{self, Locks, Volume};
 use crate::mount::{KubeletPath, Row, is_kubelets, mounted_at};
 use crate::names::{Bytes, LvId};
 use crate::volume::decide::{
-    Content, Decision, Doubt, Facts, Filesystem, Level, Lvm, Mounted, Openers, Pool, There, Uses,
-    Wish, decide, of_openers,
+    Content, Decision, Doubt, Facts, Filesystem, Level, Lvm, Mounted, Occupied, Openers, Pool,
+    There, Uses, Wish, decide, of_openers,
 };
 use crate::volume::device::Device;
 use openers::{Openings, PATIENCE};
@@ -137,17 +137,16 @@ impl<'a> Look<'a> {
             let at = |dir: &Path| -> Result<Option<&Row>> {
                 Ok(mounted_at(kernel, dir)?.and_then(|id| table.by_id(id)))
             };
-            let advice = in_use::same_name_advice(name);
+            let occupied = |dir: &Path, row| Occupied {
+                dir: dir.to_owned(),
+                by: in_use::name_of(self.host, row),
+                name: name.map(str::to_owned),
+            };
             uses.there = at(dir)?.map(|row| {
                 if row.is_of(device.number) {
                     return There::This(row.clone());
                 }
-                There::Another(format!(
-                    "{} already holds {}, not {}. {advice}",
-                    dir.display(),
-                    in_use::name_of(self.host, row),
-                    device.id
-                ))
+                There::Another(occupied(dir, row))
             });
             // In attach mode the global directory of this pod's volume belongs to it alone.
             if let Some(global) = own_global
@@ -155,8 +154,7 @@ impl<'a> Look<'a> {
                 && let Some(row) = at(&global)?
                 && !row.is_of(device.number)
             {
-                let what = in_use::name_of(self.host, row);
-                uses.name_taken = Some((global, format!("{what}, not {}. {advice}", device.id)));
+                uses.name_taken = Some(occupied(&global, row));
             }
         }
         if uses.there.is_none() && uses.suspended.is_none() {
