@@ -89,10 +89,10 @@ impl Config {
         match self.volume_groups.get(vg) {
             Some(policy) => Ok(Some(policy)),
             None => bail!(
-                "the volume group {vg} is not one that this node's config allows ({}); add a \
-                 [volume_group.{}] table",
-                self.file,
-                values::as_key(vg.as_str())
+                "this node's config does not allow the volume group {vg}: add a table \
+                 [volume_group.{}] to {}, or name another group",
+                values::as_key(vg.as_str()),
+                self.file
             ),
         }
     }

@@ -1,6 +1,7 @@
 //! Groups that several nodes share. lvmlockd(8) takes LVM's locks there, and a lock manager keeps them:
 //! sanlock on the disks, or DLM on the network. To activate a volume is to hold its lock.
 
+use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -165,8 +166,8 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
     let all = all.pop()?;
     if text(&all, "vg_exported").is_ok_and(|exported| !exported.is_empty()) {
         return Some(format!(
-            "the volume group {vg} is exported, to be taken to another host (vgexport(8)); if it is to \
-             stay on this one, run `vgimport {vg}`"
+            "the volume group {vg} is exported, so that it can move to another host (vgexport(8)); if \
+             it stays on this one, run `vgimport {vg}`"
         ));
     }
     let is_hidden = rows(&[])?.is_empty();
@@ -177,7 +178,7 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
             format!(
                 "the volume group {vg} belongs to the host whose system ID is {owner:?} \
                  (lvmsystemid(7)), so this node leaves it alone. Run the pod there; or once that \
-                 host uses none of its volumes, run there `vgchange --systemid ID {vg}`, with the \
+                 host uses none of its volumes, run `vgchange --systemid ID {vg}` there, with the \
                  ID that `lvm systemid` prints on this node"
             )
         });
@@ -193,11 +194,11 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
 }
 
 /// What LVM makes of several groups with one name, and what to do.
-pub fn twins(vg: &VgName, number: usize) -> String {
+pub fn twins(vg: &impl fmt::Display, number: usize) -> String {
     format!(
-        "{number} volume groups are called {vg}, as after a disk was copied, and LVM uses none of \
-         them by that name: see which is which (`vgs -o vg_name,vg_uuid,pv_name`), and give all but \
-         one another name (`vgrename UUID {vg}-2`)"
+        "{number} volume groups are called {vg}, perhaps since a disk was copied, and LVM uses none \
+         of them by that name: compare them (`vgs -o vg_name,vg_uuid,pv_name`), and rename all but one \
+         (`vgrename UUID {vg}-2`)"
     )
 }
 
@@ -215,7 +216,7 @@ impl Locks {
             ),
             Self::Starting => format!(
                 "{vg} is shared between nodes, and its locks are just being started on this one, \
-                 which takes up to three minutes after a crash; the call may be repeated"
+                 which takes up to three minutes after a crash: wait, and kubelet tries again"
             ),
             Self::Lost => format!(
                 "{vg} is shared between nodes, and this one could not renew its lease, or its \

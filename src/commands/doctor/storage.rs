@@ -18,18 +18,16 @@ pub fn look_at(checks: &mut Checks, walk: &Walk) {
 }
 
 fn look_for_twins(checks: &mut Checks, walk: &Walk) {
-    let mut seen = BTreeSet::new();
+    let mut numbers: BTreeMap<_, usize> = BTreeMap::new();
     for group in &walk.groups {
-        if !seen.insert(&group.name) {
-            checks
-                .failed("duplicate-groups", "two volume groups have this name")
-                .on(&group.name)
-                .why("LVM refuses to use either by its name, as when a disk was cloned")
-                .run(format!(
-                    "vgs -o name,uuid,pv_name, and for one of them: vgrename UUID {}-2",
-                    group.name
-                ));
-        }
+        let number = numbers.entry(&group.name).or_default();
+        *number = number.saturating_add(1);
+    }
+    for (vg, number) in numbers.into_iter().filter(|(_, number)| *number > 1) {
+        checks
+            .failed("duplicate-groups", lvm::twins(vg, number))
+            .on(vg)
+            .run(format!("vgrename UUID {vg}-2"));
     }
 }
 

@@ -152,9 +152,17 @@ fn look_at_volume(
     let limit = walk.config.thin_pool_limit;
     if volume.is_pool_filled_to(limit) {
         let full: Vec<_> = volume.filled_to(limit).collect();
-        let what = full
-            .iter()
-            .map(|(what, percent)| format!("its {what} is {percent:.1} % full"));
+        let findings = full.iter().map(|(what, percent)| {
+            let (pool, size, percent) = (id.clone(), volume.size, *percent);
+            Reason::PoolFull {
+                pool,
+                size,
+                what,
+                percent,
+                limit,
+            }
+            .of(id)
+        });
         let extend: Vec<_> = full
             .iter()
             .map(|(what, _)| extend_pool(id, volume.size, what))
@@ -166,11 +174,8 @@ fn look_at_volume(
         };
         warn(
             "pool-full",
-            format!(
-                "{} (limit {limit} %)",
-                what.collect::<Vec<_>>().join(", and ")
-            ),
-            "nothing new is formatted or mounted for writing in it",
+            findings.collect::<Vec<_>>().join(". "),
+            "its volumes run full with it",
             format!("{first}{}", extend.join(" && ")),
         );
     }

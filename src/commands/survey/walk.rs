@@ -14,7 +14,7 @@ use crate::host::{DeviceNumber, Host, own_name};
 use crate::lvm::{self, Group, Volume};
 use crate::mount::{KubeletPath, Row, is_kubelets};
 use crate::names::{LvId, nearest};
-use crate::volume::{Device, Tables, volume_of};
+use crate::volume::{Device, Reason, Tables, volume_of};
 
 pub struct Walk<'a> {
     pub host: &'a Host<'a>,
@@ -116,13 +116,13 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Whether the kernel met errors in its filesystem, and pods have it.
-    pub fn has_failed(&self, volume: &Volume) -> bool {
-        self.device(volume).is_some_and(|device| {
-            let mounts = self.mounts(device.number);
-            mounts.iter().any(|row| self.is_pods(row))
-                && device.failure(self.host.kernel, &mounts).is_some()
-        })
+    /// Why no more pods get its filesystem, if the kernel met errors in it and pods have it.
+    pub fn failed(&self, volume: &Volume) -> Option<Reason> {
+        let device = self.device(volume)?;
+        let mounts = self.mounts(device.number);
+        let row = mounts.iter().find(|row| self.is_pods(row))?;
+        let failure = device.failure(self.host.kernel, &mounts)?;
+        Some(Reason::FilesystemFailed(row.mount_point.clone(), failure))
     }
 
     fn is_pods(&self, row: &Row) -> bool {
@@ -262,10 +262,7 @@ impl<'a> Walk<'a> {
             if self.volume(id).is_none() {
                 let vg = id.vg().as_str();
                 if matches!(Device::find(self.host.kernel, id), Ok(Some(_))) {
-                    bail!(
-                        "{id} is active, but LVM does not know it any more: its disks have gone, or \
-                         LVM is told not to look there; see `pvs -a`, `dmesg`"
-                    );
+                    bail!("{}", Reason::Unknown.of(id));
                 }
                 if self.has_group(vg) {
                     bail!("there is no logical volume {id}; see `lvs {vg}`");

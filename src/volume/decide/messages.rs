@@ -63,7 +63,7 @@ fn samples() -> Vec<Reason> {
     let held = || Doubt::Held(text("ext4"), text("7f6b1e88"));
     let backup = || {
         Doubt::Backup(Backup {
-            offset: 7 << 27,
+            offset: 1 << 27,
             uuid: text("7f6b1e88"),
             block_size: 4096,
             written: 1_700_000_007,
@@ -111,9 +111,9 @@ fn samples() -> Vec<Reason> {
             largest: size(7),
         },
         Reason::Reserve {
-            more: size(7),
+            more: size(27),
             free: size(17),
-            reserve: size(27),
+            reserve: size(7),
         },
         Reason::NoRoom {
             more: size(7),
@@ -121,7 +121,7 @@ fn samples() -> Vec<Reason> {
             has: Bytes::new(0),
         },
         Reason::NoRoom {
-            more: size(50),
+            more: size(70),
             free: size(17),
             has: size(7),
         },
@@ -182,10 +182,10 @@ fn samples() -> Vec<Reason> {
         Reason::BeingRead(opener(false)),
         Reason::BlankReadOnlyVolume(FsType::Ext4),
         Reason::Doubts(vec![held()]),
+        Reason::Doubts(vec![held(), backup(), Doubt::Data(70)]),
         Reason::Doubts(vec![Doubt::Mark(text("md7 superblock"))]),
         Reason::Doubts(vec![backup()]),
         Reason::Doubts(vec![Doubt::Data(70)]),
-        Reason::Doubts(vec![held(), backup(), Doubt::Data(70)]),
     ]
 }
 

@@ -47,7 +47,7 @@ pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device)
         .or_else(|| LvId::from_device(word))
         .map_or_else(|| word.to_owned(), |id| format!("{word} ({id}{place})"));
     bail!(
-        "the device handed on is {other}, but the options name {}. {}",
+        "kubelet hands on the device {other}, but the options name {}. {}",
         device.id,
         same_name_advice(options.volume_name.as_deref())
     )
