@@ -140,7 +140,7 @@ pub struct Disk {
     pub is_open: bool,
 }
 
-/// Which disks LVM is asked for.
+/// The disks to list.
 #[derive(Clone, Copy)]
 pub enum Sight {
     /// Those that it uses.

@@ -10,10 +10,10 @@ use super::sanlock::{Holder, has_forgotten, leases};
 use crate::host::{Command, Host, Output, ToolError};
 use crate::names::VgName;
 
-/// What lvmlockd on this node says of the lock of a volume.
+/// State of a volume's lock, as lvmlockd on this node tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Locks {
-    /// Nothing: it does not run.
+    /// lvmlockd does not run, or does not answer.
     Silent(String),
     /// This node has not joined those that share the group, or was refused.
     NotStarted,
@@ -28,7 +28,7 @@ pub enum Locks {
     Elsewhere(Option<Holder>),
 }
 
-/// Whether LVM is worth asking whether nodes share a group: lvmlockd runs here, or did.
+/// Whether nodes may share the group, since lvmlockd runs here or did: only then LVM is asked.
 pub fn may_be_shared(host: &Host, vg: &VgName) -> bool {
     has_lvmlockd(host) || host.kernel.exists(Path::new(&leases(vg)))
 }
@@ -38,7 +38,7 @@ pub fn has_lvmlockd(host: &Host) -> bool {
     host.kernel.exists(Path::new("/run/lvm/lvmlockd.socket"))
 }
 
-/// What lvmlockd and sanlock say of a group, asked once for all of its volumes.
+/// The locks of a group, as lvmlockd and sanlock tell: asked once for all of its volumes.
 pub struct GroupLocks {
     vg: VgName,
     dump: Result<String, String>,
@@ -59,7 +59,7 @@ impl GroupLocks {
         }
     }
 
-    /// What they say of the lock of a volume of the group, or of none.
+    /// State of the lock of a volume of the group; without a lock, of the group's lockspace.
     pub fn of(&self, lock: Option<&LvLock>) -> Locks {
         let dump = match &self.dump {
             Ok(dump) => dump,
@@ -75,13 +75,13 @@ impl GroupLocks {
     }
 }
 
-/// What lvmlockd says of the lock of a volume, or of none, in the group `vg`.
+/// State of a volume's lock in the group `vg`; without a lock, of the group's lockspace.
 pub fn locks(host: &Host, vg: &VgName, lock: Option<&LvLock>, limit: Duration) -> Locks {
     GroupLocks::ask(host, vg, limit).of(lock)
 }
 
-/// What lvmlockd knows. lvmlockctl has the same address for each answer: of two at once, the later one
-/// ends with -EADDRINUSE.
+/// All that lvmlockd knows. Every lvmlockctl listens on the same address for its answer: of two at once,
+/// the later one ends with -EADDRINUSE.
 fn dump(host: &Host, limit: Duration) -> Result<Output, ToolError> {
     const IN_USE: i32 = 158;
     const APART: Duration = Duration::from_millis(100);
@@ -135,7 +135,7 @@ fn state(dump: &str, vg: &str, lock: Option<&str>) -> Locks {
     state
 }
 
-/// What keeps this node from one of the groups whose locks it has started.
+/// Why this node cannot use one of the groups whose locks it has started.
 pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
     if !has_lvmlockd(host) {
         return None;
@@ -150,7 +150,8 @@ pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
     obstacles.next()
 }
 
-/// Why LVM does not let this node use, or change, a group that is there. None: no reason of these.
+/// Why LVM does not let this node use or change a group that is there. `None` if it is none of these:
+/// several groups of the name, exported, another host's, shared.
 pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<String> {
     let rows = |others: &[&str]| {
         let fields = "vg_name,vg_systemid,vg_lock_type,vg_exported";
@@ -193,7 +194,7 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
     locks(host, vg, None, limit).obstacle(vg)
 }
 
-/// What LVM makes of several groups with one name, and what to do.
+/// Message about several groups of one name.
 pub fn twins(vg: &impl fmt::Display, number: usize) -> String {
     format!(
         "{number} volume groups are called {vg}, perhaps since a disk was copied, and LVM uses none \
@@ -203,7 +204,7 @@ pub fn twins(vg: &impl fmt::Display, number: usize) -> String {
 }
 
 impl Locks {
-    /// What keeps this node from all volumes of a shared group, and what to do.
+    /// Why this node cannot use any volume of a shared group, and what to do.
     pub fn obstacle(&self, vg: &VgName) -> Option<String> {
         let start = format!("`vgchange --lockstart {vg}` (at boot: lvmlocks.service)");
         Some(match self {

@@ -1,5 +1,4 @@
-//! What `lvm doctor` says of disks that LVM cannot use as they are, and of what is mounted from disks
-//! that have failed.
+//! `lvm doctor` on disks that LVM cannot use as they are, and on mounts whose disks have failed.
 
 use super::findings::Checks;
 use crate::commands::survey::Walk;

@@ -1,5 +1,5 @@
-//! What `lvm doctor` says of LVM's own setup: what keeps LVM from seeing a group, or the
-//! kernel from having a volume.
+//! `lvm doctor` on LVM's own setup: groups that LVM does not see, and volumes that the kernel cannot
+//! activate or mount.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -76,7 +76,7 @@ fn groups_beyond(walk: &Walk, sight: Sight) -> BTreeMap<String, Vec<String>> {
     groups
 }
 
-/// What the kernel must know for the volumes that are here.
+/// Targets and filesystems that the kernel lacks for the volumes that are here.
 fn look_at_kernel(checks: &mut Checks, walk: &Walk) {
     const TARGETS: [(&str, &str, &str); 4] = [
         ("thin", "thin-pool", "dm-thin-pool"),

@@ -1,5 +1,5 @@
-//! What `lvm doctor` says of groups and volumes: of every volume that the driver knows, what the next
-//! mount would do.
+//! `lvm doctor` on groups and volumes: for every volume that the driver knows, whether the next mount
+//! would fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::lvm::{GroupLocks, Volume};
 use crate::names::VgName;
 use crate::volume::{Decision, Device, Reason, extend_pool, of_locks};
 
-/// How long volumes are looked at.
+/// For how long volumes are read.
 const LONGEST: Duration = Duration::from_secs(10);
 
 pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
@@ -79,7 +79,7 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
     }
 }
 
-/// Tables of config.toml for what is not here.
+/// Tables of config.toml whose group or pool is missing.
 fn look_at_tables(checks: &mut Checks, walk: &Walk) {
     let config = walk.config;
     for (vg, policy) in &config.volume_groups {

@@ -129,8 +129,7 @@ impl<'a> Walk<'a> {
         is_kubelets(&row.mount_point, &self.config.kubelet_dirs)
     }
 
-    /// Whether all that mounted it asked for it read-only. A filesystem that the kernel made
-    /// read-only, because of an error, is not meant.
+    /// True if every mount asked for read-only; a remount by the kernel after an error does not count.
     pub fn is_only_read(&self, volume: &Volume) -> bool {
         let device = self.device(volume);
         let mounts = device.map(|device| self.mounts(device.number));
@@ -138,8 +137,8 @@ impl<'a> Walk<'a> {
         !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }
 
-    /// Looks at a volume as its next mount does. After `longest` of this walk it is not read any
-    /// more: a list must not take long, and what is mounted needs no reading.
+    /// Looks at a volume as its next mount does, but reads no device once the walk has lasted `longest`:
+    /// a list must not take long.
     pub fn see(&self, id: &LvId, ask: Ask, longest: Duration) -> Result<Seen> {
         let ask = Ask {
             device: self.devices.get(id),
@@ -152,7 +151,7 @@ impl<'a> Walk<'a> {
         look(self.host, self.loaded.require()?, id, ask)
     }
 
-    /// The same in words; a look that fails is a verdict too.
+    /// The verdict in words; a look that fails is one too.
     pub fn verdict(&self, id: &LvId, ask: Ask, longest: Duration) -> Verdict {
         match self.see(id, ask, longest) {
             Ok(seen) => Verdict::of(&seen),
@@ -160,7 +159,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Finds what the words name; without a word, all.
+    /// Finds what the words name, or everything without a word.
     pub fn choose(&self, words: &[String]) -> Result<Choice> {
         let mut choice = Choice::default();
         if words.is_empty() {
@@ -256,7 +255,7 @@ impl<'a> Walk<'a> {
         is_pods() || (last() && is_a_volume())
     }
 
-    /// Fails where a volume that was named is not there.
+    /// Fails if a volume that was named is missing.
     pub fn require(&self, choice: &Choice) -> Result<()> {
         for id in &choice.ids {
             if self.volume(id).is_none() {
