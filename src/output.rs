@@ -35,7 +35,7 @@ impl Printed {
     }
 }
 
-/// Writes to standard output at once, for a command that does not end by itself. `false`: nobody
+/// Writes to standard output at once, for a command that does not end by itself. `false` if nobody
 /// reads any more.
 pub fn tell(text: &str) -> bool {
     let mut out = anstream::stdout();

@@ -65,7 +65,7 @@ impl Reply {
         Self::of(Status::NotSupported).with_message(message)
     }
 
-    /// The same with a message, folded to one line. An empty one is left out.
+    /// This reply with a message, folded to one line. An empty message is left out.
     pub fn with_message(mut self, message: &str) -> Self {
         self.message = Some(fold(message)).filter(|m| !m.is_empty());
         self
@@ -96,8 +96,8 @@ fn fold(text: &str) -> String {
     shortened(line.trim(), LONGEST)
 }
 
-/// At most so many bytes of a line, cut in its middle: its beginning says what failed, its end what
-/// to do.
+/// At most this many bytes of a line. The middle is cut out: the beginning says what failed, the end
+/// what to do.
 pub fn shortened(line: &str, most: usize) -> String {
     if line.len() <= most {
         return line.to_owned();

@@ -1,4 +1,4 @@
-//! What the driver does in a process of its own, because a disk may never answer.
+//! Work that the driver does in a process of its own, because a disk may never answer.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -70,14 +70,14 @@ pub enum Tool {
     Status(status::Status),
     /// Show the driver's calls, a line each
     Log(log::Log),
-    /// Tell what the next mount of a volume would do, and why, and change nothing
+    /// Say what the next mount of a volume would do, and why; change nothing
     ///
     /// The exit code is 0 if every volume would mount, and 1 if not.
     Check(check::Check),
     /// Check this node: tools, LVM, udev, kubelet, config, volumes that need help, leftovers
     ///
     /// The exit code is 0 if all is well, 1 if a pod would fail, and 3 if there are only warnings.
-    /// With --json each finding has a `check`, a word that stays.
+    /// With --json each finding has a `check`, a stable identifier.
     Doctor {
         /// Make and mount a throwaway filesystem too, in a file below /run
         #[arg(long)]
@@ -102,15 +102,15 @@ pub enum Tool {
         /// The volume, as VG/LV or /dev/VG/LV
         volume: String,
     },
-    /// Allow the next mount, within a day, to format a volume on which nothing can be found
+    /// Allow the next mount, within a day, to format a volume on which nothing is found
     ///
     /// For a volume that the driver refuses because its record, or remains on it, say that it held
-    /// data. What is given up is printed, and is lost. A volume that cannot be read, is in use or
-    /// holds something is refused here as it is refused to a pod.
+    /// data. It prints what that data is; the next mount destroys it. A volume that cannot be read, is
+    /// in use or holds something is refused here too.
     AllowFormat {
         /// The volume, as VG/LV or /dev/VG/LV
         volume: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
     },

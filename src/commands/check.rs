@@ -13,12 +13,12 @@ use crate::lvm::Volume;
 use crate::names::{FsType, LvId};
 use crate::output::{Printed, columns, printed};
 
-/// How long a call that works on a volume is waited for.
+/// How long to wait for a call that works on a volume.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, clap::Args)]
 pub struct Check {
-    /// Volumes, groups, pods or paths, as `status` takes them; none: all
+    /// Volumes, groups, pods or paths, as `status` takes them [default: all]
     names: Vec<String>,
     /// The fsType that the pod will ask for
     #[arg(long, value_name = "TYPE", value_parser = FsType::parse)]
@@ -41,9 +41,9 @@ struct Report {
     hosts_own: usize,
 }
 
-/// Checks the volumes and groups named; without a name, all. One that a call works on just now is neither
-/// refused nor good. The exit code is 0 if every volume
-/// would mount, and 1 if not. Volumes that the host itself uses count only if they are named.
+/// Checks the volumes and groups that are named, or all. The exit code is 0 if every volume would mount,
+/// else 1. A volume that a call works on just now counts neither way; one that the host itself uses
+/// counts only if it is named.
 pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
     config.require()?;
     let walk = Walk::begin(host, config)?;

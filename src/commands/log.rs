@@ -19,7 +19,7 @@ use crate::output::{self, Printed, columns, printed, red, titles};
 
 /// How often `--follow` looks.
 const PAUSE: Duration = Duration::from_secs(1);
-/// As many lines of the journal are asked for, and as many bytes of a file are read.
+/// At most this many lines of the journal, or bytes of a file, are read.
 const MOST_LINES: &str = "--lines=20000";
 const MOST_BYTES: u64 = 8 << 20;
 
@@ -31,14 +31,14 @@ pub struct Log {
     /// Only calls that failed
     #[arg(long)]
     failed: bool,
-    /// Only calls since so long ago (1h, 2days), today, yesterday, or a date with or without a time,
-    /// in UTC as they are shown
+    /// Only calls since this: an age (1h, 2days), today, yesterday, or a date with or without a time,
+    /// in UTC like the times shown
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     since: Option<u64>,
-    /// So many of the last calls
+    /// How many calls to show, from the last
     #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 100)]
     lines: usize,
-    /// Go on with calls as they come
+    /// Keep running, and show calls as they come
     #[arg(short, long, conflicts_with = "json")]
     follow: bool,
     /// Print JSON
@@ -160,7 +160,8 @@ pub fn in_columns(calls: &[Call], with_titles: bool) -> String {
     text
 }
 
-/// What the log may call that which a word names. What it does not know is looked for as `status` does.
+/// The names that the log may have for a volume that a word names. A word that the log does not have is
+/// resolved as `status` does.
 fn names_of(host: &Host, loaded: &Loaded, word: &str, calls: &[Call]) -> Result<BTreeSet<String>> {
     let volume = LvId::from_device(word).map(|id| id.to_string());
     let pods = Pods::read(host.kernel);
@@ -182,7 +183,7 @@ fn names_of(host: &Host, loaded: &Loaded, word: &str, calls: &[Call]) -> Result<
     Ok(names)
 }
 
-/// The calls since `oldest`, in seconds since the epoch; from where the reading before this one ended.
+/// The calls since `oldest` (seconds since the epoch), from where the previous reading ended.
 fn read(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> Result<Vec<Call>> {
     let mut calls = match &config.log {
         LogTarget::None => bail!(

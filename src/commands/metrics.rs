@@ -14,9 +14,9 @@ use crate::config::Loaded;
 use crate::host::{Host, files};
 use crate::output::Printed;
 
-/// How long devices are read. What is mounted needs no reading.
+/// How long devices are read. Mounted volumes need no reading.
 const LONGEST: Duration = Duration::from_secs(5);
-/// Of these calls the log is asked.
+/// The call-outs that are counted, from the log.
 const CALLS: Duration = Duration::from_secs(3600);
 /// The name of the file for `node_exporter`'s textfile collector.
 const FILE: &str = "flexvolume-lvm.prom";
@@ -180,7 +180,7 @@ fn add_volumes(metrics: &mut Metrics, walk: &Walk) {
     }
 }
 
-/// No counters: the log forgets, and so these are of the last hour.
+/// Gauges of the last hour, not counters, since the log forgets.
 #[allow(clippy::cast_precision_loss)]
 fn add_calls(metrics: &mut Metrics, walk: &Walk) {
     let calls = log::since(walk.host, walk.config, CALLS);

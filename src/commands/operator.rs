@@ -44,7 +44,7 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
 }
 
 /// `lvm allow-format VG/LV`: lets the next mount, within a day, format a volume on which nothing
-/// can be found, although its record or remains on it say that it held data.
+/// is found, although its record or remains on it say that it held data.
 pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Result<Printed> {
     let config = config.require()?;
     let seen = look(Subject { host, config, id }, None, held(config))?;
@@ -96,7 +96,7 @@ fn device_of(seen: &Seen) -> Result<&Device> {
     device.with_context(|| format!("{} is not active", seen.facts.id))
 }
 
-/// As a mount would look, which waits for other calls.
+/// Looks as a mount does, and waits for other calls.
 fn held(config: &Config) -> Ask {
     Ask {
         patience: config.limits.lock,
@@ -125,7 +125,7 @@ fn retag(host: &Host, seen: &Seen, tags: &Tags) -> Result<()> {
     lvm::retag(host, volume.target(), tags, seen.lock.as_ref()).context("writing the record")
 }
 
-/// Who gave his word is in the log for good.
+/// Logs who gave the permission.
 fn log(host: &Host, config: &Config, command: &str, id: &LvId, what: &str) {
     let variable = |name| std::env::var(name).ok();
     let user = variable("SUDO_USER").or_else(|| variable("USER"));

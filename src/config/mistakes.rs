@@ -1,4 +1,4 @@
-//! Each mistake in a file, and what its message says: with file, line and key, in one line.
+//! Mistakes in a file, each with its message: one line with file, line and key.
 
 use super::Config;
 

@@ -21,8 +21,7 @@ use crate::options::MountOptions;
 
 pub const FILE_VARIABLE: &str = "FLEXVOLUME_LVM_CONFIG";
 
-/// All that can be configured. [`Config::default`] is what an empty file says; `examples/config.toml`
-/// explains each key.
+/// All settings. [`Config::default`] is that of an empty file; `examples/config.toml` explains each key.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[allow(clippy::struct_excessive_bools)] // kubelet's own capabilities, under kubelet's names
@@ -35,7 +34,7 @@ pub struct Config {
     pub supports_metrics: bool,
     pub fs_group: bool,
     pub requires_fs_resize: bool,
-    /// None: the host's name.
+    /// `None` for the host's name.
     #[serde(deserialize_with = "values::node_name")]
     pub node_name: Option<String>,
     #[serde(deserialize_with = "values::dirs")]
@@ -50,7 +49,7 @@ pub struct Config {
     pub limits: Limits,
     #[serde(rename = "filesystem")]
     pub filesystems: BTreeMap<FsType, FsConfig>,
-    /// The volume groups that may be used; none: all.
+    /// The volume groups that may be used. All, if the table is empty.
     #[serde(rename = "volume_group", deserialize_with = "values::volume_groups")]
     pub volume_groups: BTreeMap<VgName, VolumeGroup>,
 }
@@ -80,8 +79,8 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What the config says of a volume group: None if it names no group at all, so that any may
-    /// be used. A group that is not among those named is an error.
+    /// The settings of a volume group. `None` if the config names no groups, so that any may be used.
+    /// Otherwise a group that it does not name is an error.
     pub fn policy(&self, vg: &VgName) -> Result<Option<&VolumeGroup>> {
         if self.volume_groups.is_empty() {
             return Ok(None);
@@ -89,10 +88,10 @@ impl Config {
         match self.volume_groups.get(vg) {
             Some(policy) => Ok(Some(policy)),
             None => bail!(
-                "the volume group {vg} is not one that this node's config allows ({}); add a \
-                 [volume_group.{}] table",
-                self.file,
-                values::as_key(vg.as_str())
+                "this node's config does not allow the volume group {vg}: add a table \
+                 [volume_group.{}] to {}, or name another group",
+                values::as_key(vg.as_str()),
+                self.file
             ),
         }
     }
@@ -196,11 +195,11 @@ impl Default for Limits {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct VolumeGroup {
-    /// The only thin pool in which volumes are made; None: one that they name, or none.
+    /// The only thin pool in which volumes are made. `None`: in the one that their options name, if any.
     pub thin_pool: Option<LvName>,
     /// Whether a volume that is missing is made, from its option `size`.
     pub create: bool,
-    /// The largest size that a volume is made with or grown to; None: no bound.
+    /// The largest size that a volume is made with or grown to. `None`: no bound.
     #[serde(deserialize_with = "values::max_size")]
     pub max_size: Option<Bytes>,
     /// How much of the group is left free when a volume is made or grown.
@@ -220,8 +219,8 @@ pub struct FsConfig {
     pub mount_options: MountOptions,
 }
 
-/// A config that was looked for: call-outs that bring a volume up need it whole, the others go on
-/// with the defaults.
+/// A config as it was found. Call-outs that bring a volume up need it without mistakes; the others go
+/// on with the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// With a problem: the defaults, in the mode that the file names.

@@ -50,8 +50,7 @@ pub fn line_of(text: &[u8], offset: usize) -> usize {
     newlines.count().saturating_add(1)
 }
 
-/// A key of the file, after the names of the tables that it is in, and where the file has it and
-/// its value.
+/// A key with the names of its tables before it, and where the file has the key and its value.
 struct Key<'a> {
     names: Vec<&'a str>,
     name: Range<usize>,
@@ -86,7 +85,7 @@ fn keys<'a>(table: &'a DeTable, above: &[&'a str]) -> Vec<Key<'a>> {
     all
 }
 
-/// What serde has to say, and of an unknown key what was probably meant.
+/// serde's error, and for an unknown key the one that was probably meant.
 fn why_wrong(path: &str, message: &str) -> String {
     let unknown = message.strip_prefix("unknown field `");
     let Some((key, known)) = unknown.and_then(|rest| rest.split_once("`, expected ")) else {
@@ -114,7 +113,7 @@ fn why_wrong(path: &str, message: &str) -> String {
     format!("unknown key; known here: {known}")
 }
 
-/// Where a key belongs that stands in the wrong table, as below the last one of the file.
+/// The table in which a misplaced key belongs, as one that was appended to the file.
 fn place_of(key: &str) -> Option<&'static str> {
     fn knows<'de, T: Deserialize<'de>>(key: &'de str) -> bool {
         let result = T::deserialize(MapDeserializer::<_, Error>::new(once((key, ()))));

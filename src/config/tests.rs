@@ -178,8 +178,8 @@ fn once_a_group_is_named_the_others_are_refused() {
     let policy = config.policy(&vg("data")).unwrap();
     assert_eq!(policy, Some(&VolumeGroup::default()));
     let error = config.policy(&vg("my.root")).unwrap_err().to_string();
-    let want = "the volume group my.root is not one that this node's config allows \
-                (/etc/lvm.toml); add a [volume_group.\"my.root\"] table";
+    let want = "this node's config does not allow the volume group my.root: add a table \
+                [volume_group.\"my.root\"] to /etc/lvm.toml, or name another group";
     assert_eq!(error, want);
 }
 

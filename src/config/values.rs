@@ -1,4 +1,4 @@
-//! What a value must look like, where its type does not say it all.
+//! Checks of values that their types alone do not express.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -53,7 +53,7 @@ pub fn max_size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::
     }
 }
 
-/// None for the empty text: the host's own name.
+/// `None` for the empty text, which means the host's own name.
 pub fn node_name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     checked(from, |name: String| {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -172,7 +172,7 @@ fn are_words(words: &[String], tool: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What lvcreate is told by the driver, or what would make another thing of the volume.
+/// Options of lvcreate that the driver sets itself, or that would make something else of the volume.
 const DECIDED: [(&str, &str); 16] = [
     ("-n", "--name"),
     ("-L", "--size"),
@@ -217,7 +217,7 @@ pub fn lvcreate_options<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String
     })
 }
 
-/// What would have mkfs overwrite data, make nothing, or write elsewhere too.
+/// Options that would have mkfs overwrite data, make nothing, or also write elsewhere.
 fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
     let tool = format!("mkfs.{fs}");
     are_words(words, &tool)?;
@@ -243,7 +243,7 @@ fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// What the filesystem, whose name is the table's, says of its options. An error is the key's path, and
+/// Checks options with the filesystem that the table is named after. An error has the key's path and
 /// what is wrong with it.
 pub fn fit_together(config: &Config) -> Result<(), (String, String)> {
     let mut tables = vec![(String::new(), &config.filesystems)];

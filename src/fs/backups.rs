@@ -51,7 +51,7 @@ fn ext(size: u64, pages: &mut BTreeSet<u64>) {
         push(last, group);
         push(last.saturating_sub(1), group);
 
-        // bigalloc: a bit describes a cluster of 2, 4, 8, … blocks, and groups are larger as much.
+        // bigalloc: a bit describes a cluster of 2, 4, 8, … blocks, and groups grow by the same factor.
         let larger = std::iter::successors(group.checked_mul(2), |group| group.checked_mul(2));
         for group in larger.take_while(|group| *group < size) {
             push(1, group);

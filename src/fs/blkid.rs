@@ -11,7 +11,7 @@ const AMBIVALENT: i32 = 8;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// blkid knows of nothing; the device may also be unreadable.
+    /// blkid finds nothing; the device may also be unreadable.
     Nothing,
     Filesystem {
         fs: FsType,
@@ -49,7 +49,7 @@ fn ask(host: &Host, device: &Node, more: &[&str]) -> Result<Found> {
     })
 }
 
-/// Whether there are several signatures, as wipefs(8) lists them, which is told to change nothing.
+/// Whether wipefs(8) lists several signatures; with `--no-act` it changes nothing.
 ///
 /// blkid of util-linux 2.41 and 2.42 exits with 2 for these too, as for nothing at all; that of 2.36
 /// and 2.38 with 8.

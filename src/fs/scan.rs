@@ -1,4 +1,4 @@
-//! Looks at a device that blkid says nothing about: can all of it be read that matters, and does a
+//! Looks at a device on which blkid finds nothing: can everything that matters be read, and does a
 //! copy of a superblock say that it held an ext?
 
 use std::fmt;
@@ -42,10 +42,10 @@ pub struct Examination {
     /// The first place that could not be read. Nothing was looked at after it.
     pub unreadable: Option<Unreadable>,
     pub backup: Option<Backup>,
-    /// What has left its mark where blkid looks for it. blkid should have named that.
+    /// A mark where blkid looks for it, and which blkid should have named.
     pub signature: Option<String>,
     pub is_zero: bool,
-    /// The first sector that is not zero of what lvcreate makes zero, in bytes from the beginning.
+    /// Byte offset of the first sector that is not zero, of those that lvcreate zeroes.
     pub written: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// What repairs the filesystem on `device` with it.
+    /// The command that repairs the filesystem on `device` with it.
     pub fn repair(&self, device: &Path) -> String {
         let size = self.block_size;
         let block = self.offset.checked_div(size).unwrap_or(0);
@@ -89,9 +89,9 @@ impl fmt::Display for Backup {
 }
 
 /// Reads a device, which the caller has claimed, in a process of its own: a read of a failing disk
-/// may never come back, and a process can be left behind. `flush`: before and after that has the disk
-/// keep what was written, by whomever. lvcreate does not: if the power went, what it has wiped could
-/// show again.
+/// may never come back, and a process can be left behind. `flush`: before and after reading,
+/// makes the disk keep what anybody has written. lvcreate does not: after a power cut, data that it
+/// wiped could show again.
 pub fn scan(
     host: &Host,
     size: Bytes,
@@ -109,7 +109,7 @@ pub fn scan(
     serde_json::from_slice(&output.stdout).with_context(reading)
 }
 
-/// Reads the superblock of the filesystem on a device, in such a process too. None: none is valid.
+/// Reads the superblock of the filesystem on a device, in such a process too. `None` if none is valid.
 pub fn superblock_of(host: &Host, device: &Arc<File>, path: &Path) -> Result<Option<Superblock>> {
     let command = Command::myself(super::SUPERBLOCK, Effect::Reads, host.limits.query)
         .stdin(Arc::clone(device));

@@ -4,7 +4,7 @@
 //! blkid wants more than a mark (checksums, sane numbers), and answers "nothing" for what is
 //! damaged, and for what it could not read at that moment. Neither makes a volume blank.
 
-/// What each mark is of: its name, where it is in bytes, and the mark. Sources: libblkid's
+/// Each mark: its content's name, its offset in bytes, its bytes. Sources: libblkid's
 /// `superblocks/*.c`.
 #[rustfmt::skip] // a row is a line
 const MARKS: &[(&str, u64, &[u8])] = &[
@@ -79,7 +79,7 @@ fn round_down(number: u64, step: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// What is found on a device of `size` bytes that is blank but for these bytes.
+    /// Searches a device of `size` bytes that is blank but for these bytes.
     fn found(size: u64, place: u64, bytes: &[u8]) -> Option<&'static str> {
         let offset = place - place % 512;
         let at = usize::try_from(place - offset).unwrap();

@@ -12,13 +12,13 @@ use crate::names::FsType;
 /// after mounting; no discard on a volume that was just allocated.
 const EXT: &str = "-q -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=0";
 /// The journal, up to 1 GiB, is not cleared either: with this feature each of its blocks has a checksum
-/// made with the UUID. Without it, after a power cut the kernel would go on from the new filesystem's
-/// log into what a removed volume's left in the same place.
+/// made with the UUID. Without it, after a power cut the kernel could replay blocks that a removed
+/// volume's journal left in the same place.
 const EXT4: &str = "-q -m 0 -O metadata_csum -E nodiscard,lazy_itable_init=1,lazy_journal_init=1";
 /// No discard.
 const XFS_AND_BTRFS: &str = "-q -K";
 
-/// Runs mkfs on a device that holds nothing. `again`: it may overwrite its own half.
+/// Runs mkfs on a device that holds nothing. `again`: it may overwrite what a killed mkfs left.
 pub fn mkfs(
     host: &Host,
     fs: FsType,
@@ -50,8 +50,8 @@ fn may_decide_features(word: &str) -> bool {
     word.starts_with('-') && word.contains(['O', 'T', 't', 'o', 'r'])
 }
 
-/// Checks an ext before it is mounted for writing, and repairs what is safe to repair. `all`: also
-/// if it is clean, which resize2fs wants before it grows one that is not mounted.
+/// Checks an ext before it is mounted for writing, and repairs what is safe to repair. `all`: even
+/// a clean one, as resize2fs demands before it grows one that is not mounted.
 ///
 /// Only ext is checked: e2fsck replays the journal and is done at once if that was all. xfs and
 /// btrfs recover when they are mounted, and repairing them before that destroys data.
@@ -66,8 +66,7 @@ pub fn check(host: &Host, device: &Node, all: bool, lock: &Lock) -> Result<(), T
     host.run(&command).map(drop)
 }
 
-/// Whether what is there is the half of a filesystem, which nobody has ever mounted, that a killed
-/// mkfs left.
+/// Whether a killed mkfs left a filesystem half-made there, which nobody has ever mounted.
 pub fn was_cut_short(host: &Host, device: &Node, fs: FsType, found: &Superblock) -> Result<bool> {
     Ok(match Family::of(fs) {
         family if family != found.family => false,
@@ -92,8 +91,8 @@ fn is_sound(host: &Host, device: &Node) -> Result<bool> {
     }
 }
 
-/// Grows a filesystem to the size of its volume. Nothing to grow is success. All but ext2 have to be
-/// mounted at `mount_point`.
+/// Grows a filesystem to the size of its volume, and succeeds if there is nothing to grow. All but ext2
+/// must be mounted at `mount_point`.
 pub fn grow(host: &Host, fs: FsType, device: &Node, mount_point: &Path, lock: &Lock) -> Result<()> {
     let tool = |name| Command::writes(name, host.limits.resize).stdin(lock.file());
     let command = match fs {

@@ -3,18 +3,17 @@ use std::time::Duration;
 
 use super::{Command, Kernel, Output, ToolError, holders};
 
-/// What is said on standard error while a person waits. kubelet reads that as part of the reply, so
-/// it is for people only.
+/// Progress on standard error while a person waits. kubelet would read that as part of the reply.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Aloud {
     steps: bool,
     waits: bool,
-    /// That in one line of the terminal, which is drawn again every second.
+    /// Progress in one line of the terminal, which is drawn again every second.
     draws: bool,
 }
 
 impl Aloud {
-    /// How long nothing is said.
+    /// How long to stay silent first.
     pub const PATIENCE: Duration = Duration::from_secs(2);
 
     /// How often the line is drawn.
@@ -41,7 +40,7 @@ impl Aloud {
         }
     }
 
-    /// A tool runs for long: until when from its start to say nothing more.
+    /// A tool runs for long. Returns how long after its start to speak again.
     pub fn still_runs(self, kernel: &Kernel, command: &Command, took: Duration) -> Duration {
         let mut holders = holders::of_lvm_lock(kernel, None);
         // LVM's commands lock; what this one locks itself is not what it waits for.
@@ -68,7 +67,7 @@ impl Aloud {
         }
     }
 
-    /// Nothing is waited for any more.
+    /// Ends the line: nothing is waited for any more.
     pub fn done(self) {
         self.draw("");
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::own_name;
 
-/// What is run: a tool of the host, this executable, or a driver that is to be installed.
+/// The executable: a tool of the host, this executable, or a driver that is to be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     Tool(&'static str),
@@ -33,8 +33,8 @@ pub enum Effect {
 pub struct Node {
     /// The kernel's own node of it, which leads to no other device while somebody has that open.
     pub path: PathBuf,
-    /// What people are told instead: by the time that they repeat a command, the number may be that of
-    /// another device.
+    /// The name that people see: when they repeat a command, the node's number may belong to another
+    /// device.
     pub name: PathBuf,
 }
 
@@ -43,9 +43,9 @@ pub struct Node {
 pub struct Command {
     pub(super) program: Program,
     pub(super) args: Vec<OsString>,
-    /// What stands in the line for people in place of the argument with this number.
+    /// Replaces the argument with this number in the line for people.
     shown: Option<(usize, OsString)>,
-    /// So many of the arguments are left out of the line for people.
+    /// How many of the first arguments are left out of the line for people.
     unseen: usize,
     pub(super) limit: Duration,
     pub(super) effect: Effect,
@@ -171,7 +171,7 @@ impl Command {
     }
 }
 
-/// A word as a shell takes it for one.
+/// Quotes a word for a shell, if it needs that.
 fn quoted(word: &str) -> String {
     // A tilde means something at the beginning; kubelet's directory for a driver has one inside.
     let is_plain = |c: char| {
@@ -213,14 +213,14 @@ pub enum ToolError {
         line: String,
         limit: Duration,
         effect: Effect,
-        /// The process that would not die even of SIGKILL, if so.
+        /// The process, if even SIGKILL did not end it.
         stuck: Option<u32>,
     },
     Stopped {
         line: String,
         effect: Effect,
     },
-    /// Its answer was not what its manual promises.
+    /// Its answer contradicts its manual.
     Unintelligible {
         line: String,
         reason: String,

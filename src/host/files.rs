@@ -102,7 +102,7 @@ pub fn second_name(of: &Path, name: &Path) -> Result<()> {
     Ok(fs::hard_link(of, name)?)
 }
 
-/// Renames in one step, and lasts; what had the name `to` before is gone.
+/// Renames in one step, durably, and replaces what had the name `to`.
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to)?;
     // rename(2) does nothing for two names of one file.
@@ -110,7 +110,7 @@ pub fn rename(from: &Path, to: &Path) -> Result<()> {
     sync_parent(to)
 }
 
-/// Makes what happened to names in the directory of `path` last.
+/// Makes changes of names in the directory of `path` durable.
 pub fn sync_parent(path: &Path) -> Result<()> {
     match path.parent() {
         Some(parent) => Ok(File::open(parent)?.sync_all()?),

@@ -1,4 +1,4 @@
-//! Who stands in the way: the processes behind a held lock or a busy mount, for messages.
+//! Finds the processes that hold a lock, a mount or a device, for messages.
 
 use std::cell::OnceCell;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::names::VgName;
 pub struct Process {
     pub pid: u32,
     pub command: String,
-    /// What it holds: "open file /…", "working directory /…".
+    /// How it holds it: "open file /…", "working directory /…".
     pub what: String,
     /// How long ago it was started.
     pub age: Duration,

@@ -57,7 +57,7 @@ impl Lock {
 /// Every error is the kernel's, without a path: the caller knows what it wanted.
 pub struct Kernel<'a> {
     signals: &'a Signals,
-    /// What is said to a person who waits: nothing, in a call of kubelet.
+    /// Tells a person what is waited for. Silent in a call of kubelet.
     pub aloud: Aloud,
 }
 
@@ -124,7 +124,7 @@ impl Kernel<'_> {
         fs::metadata(path)
     }
 
-    /// How long nothing was made or removed in a directory.
+    /// Time since the last entry of a directory was made or removed.
     pub fn age(&self, dir: &Path) -> Option<Duration> {
         fs::metadata(dir).ok()?.modified().ok()?.elapsed().ok()
     }
@@ -141,8 +141,8 @@ impl Kernel<'_> {
         fs::read_link(path)
     }
 
-    /// The number of the block device at `path`. None: there is nothing, or no block device. What is
-    /// not below /dev is not looked at: a server that has died could keep the answer for ever.
+    /// The number of the block device at `path`, if there is one. Paths outside /dev are not looked at:
+    /// a server that has died could keep the answer for ever.
     pub fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>> {
         let goes_up = || path.components().any(|part| part == Component::ParentDir);
         if !path.starts_with("/dev") || goes_up() {
@@ -248,7 +248,8 @@ impl Kernel<'_> {
         Ok(umount2(at, MntFlags::UMOUNT_NOFOLLOW)?)
     }
 
-    /// Takes the flock(2) on `path`, made if missing together with its directory. None: it is held.
+    /// Takes the flock(2) on `path`, which is made if missing, with its directory. `None` if somebody
+    /// holds it.
     pub fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         if let Some(dir) = path.parent() {
             match DirBuilder::new().mode(0o700).create(dir) {
@@ -272,7 +273,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Waits this long, or until the driver is told to stop. Returns whether it has been.
+    /// Waits this long. Returns early, with true, if the driver is told to stop.
     pub fn pause(&self, most: Duration) -> bool {
         let started = Instant::now();
         // The end of a child wakes as well, also of one that ended before; the rest is waited for.
@@ -303,7 +304,7 @@ fn open_mount(path: &Path, mount_id: u64) -> io::Result<File> {
     Ok(root)
 }
 
-/// Opens a path only to know where it is: the filesystem itself is not asked.
+/// Opens a path only as a location (`O_PATH`): the filesystem itself is not asked.
 fn open_path(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)

@@ -4,7 +4,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use nix::libc::O_NONBLOCK;
 
-/// More messages than this are not about one mount.
+/// One mount gives fewer messages than this.
 const MOST: usize = 10_000;
 
 /// The kernel's own log from some moment on: a tool says that a system call failed, the kernel says
@@ -20,7 +20,7 @@ impl KernelLog {
         Self(file.open("/dev/kmsg").ok().and_then(at_end))
     }
 
-    /// What was said of this device (`dm-3`), on one line.
+    /// Its messages about this device (`dm-3`), on one line.
     pub fn about(self, device: &str) -> String {
         // Each read gives one record, and none once all were read.
         let lines = self.0.into_iter().flat_map(|file| {

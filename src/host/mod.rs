@@ -36,7 +36,7 @@ pub trait Tools {
     fn has(&self, tool: &str) -> bool;
 }
 
-/// What a call-out has to work with: the tools and the kernel of this machine, and the log.
+/// The means of a call-out: tools and kernel of this machine, and the log.
 pub struct Host<'a> {
     pub tools: &'a dyn Tools,
     pub kernel: &'a Kernel<'a>,
@@ -66,7 +66,7 @@ impl<'a> Host<'a> {
     }
 }
 
-/// How a person calls this driver: with its path, because LVM has a command `lvm` of its own.
+/// How a person calls this driver: by its path, because `lvm` in a shell is LVM's own.
 pub fn own_name() -> String {
     match std::env::current_exe() {
         // The kernel adds this when an upgrade has taken the file's name.

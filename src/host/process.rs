@@ -17,13 +17,13 @@ use super::{Aloud, Command, Effect, Kernel, Output, Program, Signals, ToolError,
 
 /// More than any report: 10,000 logical volumes take about 4 MiB.
 const MOST_STDOUT: usize = 16 << 20;
-/// What is kept of standard error.
+/// How much of standard error is kept.
 const MOST_STDERR: usize = 64 << 10;
-/// As much of it is shown, with a gap in its middle.
+/// How much of it is shown, with a gap in its middle.
 const SHOWN: usize = 1024;
 /// How long a writer may take to obey SIGTERM at its own limit.
 const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
-/// The same when the driver itself is told to stop: kubelet waits 10 s, people less.
+/// How long a writer may take when the driver itself is stopped: kubelet waits 10 s, people less.
 const GRACE_AT_STOP: Duration = Duration::from_secs(2);
 /// How long a SIGKILL may take before the process counts as stuck in the kernel.
 const GRACE_AT_KILL: Duration = Duration::from_secs(1);
@@ -214,10 +214,10 @@ impl<'a> Watched<'a> {
         stdout.chain(self.child.stderr.iter().map(AsFd::as_fd))
     }
 
-    /// Waits until the child exits, the deadline passes (none: no limit) or, if it `may_stop`, a
-    /// stop is asked for.
+    /// Waits until the child exits, the deadline passes (if there is one) or, if `may_stop`, the driver is
+    /// told to stop.
     ///
-    /// A child's own children may keep the pipes open: what counts is that the child has exited.
+    /// Does not wait for the pipes to close: the child's own children may keep them open.
     fn wait(&mut self, deadline: Option<Instant>, may_stop: bool) -> io::Result<End> {
         loop {
             if !self.read_pipes()? {
@@ -266,7 +266,7 @@ impl<'a> Watched<'a> {
         Ok(true)
     }
 
-    /// What it had to say, on one line. e2fsck complains on standard output.
+    /// Its complaint, on one line. e2fsck complains on standard output.
     fn complaint(&self) -> String {
         match one_line(&self.stderr) {
             nothing if nothing.is_empty() => one_line(&self.stdout),
@@ -298,7 +298,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-/// Reads until nothing is left or `most` bytes are held. `false`: the other end is closed.
+/// Reads until nothing is left or `most` bytes are held. `false` if the other end is closed.
 fn read_available(pipe: &mut impl Read, into: &mut Vec<u8>, most: usize) -> io::Result<bool> {
     let mut chunk = [0; 8192];
     while into.len() <= most {
@@ -313,7 +313,7 @@ fn read_available(pipe: &mut impl Read, into: &mut Vec<u8>, most: usize) -> io::
     Ok(true)
 }
 
-/// Folds a tool's complaint into one line. What it says of its usage after the reason is left out.
+/// Folds a tool's complaint into one line, without the usage that follows the reason.
 fn one_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text

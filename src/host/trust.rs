@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::Kernel;
 use crate::config::{Config, FILE_VARIABLE, Loaded};
 
-/// Reads the config of the driver that is `exe`. `variable` is what the environment names instead
-/// of the file beside it. No file beside it is an empty one; a file that is named must be there.
+/// Reads the config of the driver `exe`: the file that the environment names (`variable`), which must
+/// exist, or else the file beside the driver, if there is one.
 ///
 /// A problem is part of the result: calls that bring a volume up fail with it, calls that take one
 /// down go on with the defaults, in the mode that the file names.

@@ -1,4 +1,4 @@
-//! What a driver answers when it is asked as kubelet asks.
+//! Calls a driver as kubelet does, and reads its answer.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Init {
-    /// The mode. kubelet takes a missing key for true.
+    /// The mode. To kubelet a missing key means true.
     pub attach: bool,
     pub message: Option<String>,
 }
@@ -34,7 +34,7 @@ pub fn init(host: &Host, driver: &Path) -> Result<Init> {
     }
 }
 
-/// None: not a document that says Success.
+/// `None` unless it is a document that says Success.
 fn parse(stdout: &[u8]) -> Option<Init> {
     let document: Value = serde_json::from_slice(stdout).ok()?;
     if document.get("status")? != "Success" {

@@ -32,7 +32,7 @@ pub struct DriverDir {
     /// Somebody else's driver, which was there before the first installation. It is kept until
     /// it takes its place again.
     pub original: PathBuf,
-    /// What each of them is called until it is whole.
+    /// Temporary names, until each file is whole.
     pub staged: PathBuf,
     pub staged_config: PathBuf,
     pub staged_original: PathBuf,
@@ -70,8 +70,7 @@ impl Layout {
         }
     }
 
-    /// Removes what an interrupted run left half-made. Only names that this command makes are
-    /// removed.
+    /// Removes what an interrupted run left: only names that this command makes.
     pub fn clean(&self) -> Result<()> {
         self.new.names().into_iter().try_for_each(files::remove)?;
         files::remove_dir(&self.new.path)?;

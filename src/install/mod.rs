@@ -33,7 +33,7 @@ pub struct Where {
     /// Second half of the name that pods use
     #[arg(long, value_name = "D", value_parser = plugin::driver, default_value = layout::DRIVER)]
     driver: String,
-    /// Below which the link for people is made
+    /// Directory below which the link for people is made
     #[arg(long, hide = true, value_parser = absolute, default_value = "/usr/local")]
     pub prefix: PathBuf,
 }
@@ -42,7 +42,7 @@ pub struct Where {
 pub struct Install {
     #[command(flatten)]
     pub place: Where,
-    /// The mode, written into a new config.toml
+    /// The mode, which is written into a new config.toml
     #[arg(long, value_enum, default_value_t = Attach::Keep)]
     attach: Attach,
     /// The driver to install, if it is not this executable
@@ -59,11 +59,11 @@ pub struct Install {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Attach {
-    /// The control plane, which needs the driver too: the bash script's way
+    /// The control plane attaches and needs the driver too, as with the bash script
     True,
-    /// kubelet on this node does everything
+    /// kubelet alone calls the driver
     False,
-    /// As it is now, and false where there is no driver yet
+    /// The present mode, or false if there is no driver yet
     Keep,
 }
 
@@ -77,7 +77,7 @@ impl Attach {
     }
 }
 
-/// What was done, a line each, and what a person may do next.
+/// Lists what was done, and what a person may do next.
 #[derive(Debug, Default)]
 struct Report(String);
 
@@ -135,7 +135,7 @@ fn absolute(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Makes kubelet's own default if it is not there yet, as kubelet would. Any other is mistyped
+/// Makes kubelet's default plugin directory if it is missing, as kubelet would. Any other is mistyped
 /// more often than missing.
 fn require_plugin_dir(layout: &Layout) -> Result<()> {
     let dir = &layout.plugin_dir;

@@ -1,5 +1,5 @@
-//! What people have from the definitions of the commands: man pages, completions, and a name for
-//! the driver that LVM's own `lvm` does not take.
+//! Man pages and completions, made from the definitions of the commands; and a link to the driver, since
+//! a shell takes `lvm` for LVM's own.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use clap_mangen::Man;
 
 use crate::host::files::{self, Kind};
 
-/// What people call the driver.
+/// The link's name.
 pub const NAME: &str = "flexvolume-lvm";
 const READABLE: u32 = 0o644;
 

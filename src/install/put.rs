@@ -25,7 +25,7 @@ pub fn config_text(attach: bool) -> String {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Config {
     Found,
-    /// It outlived an earlier installation.
+    /// An earlier installation left it.
     Kept,
     Written,
 }
@@ -129,8 +129,8 @@ fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
     Ok(before.attach)
 }
 
-/// All that can still fail. Returns what the driver answers, and whether it replaces somebody
-/// else's.
+/// Does all that can still fail. Returns the driver's answer, and whether it replaces somebody else's
+/// driver.
 fn prepare(
     host: &Host,
     layout: &Layout,

@@ -14,10 +14,10 @@ use told::{CommandLine, value_in, values_in};
 /// kubelet's defaults.
 pub const PLUGIN_DIR: &str = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
 const ROOT_DIR: &str = "/var/lib/kubelet";
-/// For kubelet to say its version.
+/// Limit for kubelet's `--version`.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// A kubelet that runs on this host. What is not known is None.
+/// A kubelet that runs on this host. `None` means unknown.
 #[derive(Debug, Default)]
 pub struct Kubelet {
     /// What to call it in a message.
@@ -105,7 +105,7 @@ fn minor(version: &str) -> Option<u32> {
 }
 
 impl Kubelet {
-    /// What to say of it if nothing is wrong.
+    /// One line about it if nothing is wrong.
     pub fn in_short(&self) -> String {
         let version = self
             .version
@@ -114,8 +114,8 @@ impl Kubelet {
         format!("{} is {version}", self.name)
     }
 
-    /// Where it is told otherwise than this driver, and what its version does wrong, a line each.
-    /// `plugin_dir` is where the driver is, if that is known.
+    /// Where its settings and this driver's differ, and the bugs of its version that matter, a line
+    /// each. `plugin_dir` is where the driver is, if that is known.
     pub fn problems(
         &self,
         kernel: &Kernel,
@@ -207,7 +207,7 @@ fn controller_sees(manifest: &str, plugin_dir: &Path) -> bool {
         && values_in(manifest, "mountPath").any(|at| plugin_dir.starts_with(at))
 }
 
-/// What is wrong with drivers that kubelet could not start, a line each.
+/// Drivers that kubelet could not start, and why, a line each.
 ///
 /// One of them is enough to keep an older kubelet from loading any driver when it starts: it throws
 /// away what it found with the first error (1.20's pkg/volume/plugins.go, refreshProbedPlugins).
@@ -217,7 +217,8 @@ pub fn broken_drivers(plugin_dir: &Path) -> Vec<String> {
     dirs.filter_map(|dir| broken_driver(&dir)).collect()
 }
 
-/// As kubelet's pkg/volume/flexvolume/probe.go takes the names: `<vendor>~<driver>/<driver>`.
+/// Executable of a driver in the plugin directory: `<vendor>~<driver>/<driver>`, as in kubelet's
+/// pkg/volume/flexvolume/probe.go.
 fn broken_driver(dir: &Path) -> Option<String> {
     let name = dir.file_name()?.to_string_lossy();
     if name.starts_with('.') || !matches!(files::kind(dir), Ok(Kind::Dir)) {

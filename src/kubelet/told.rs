@@ -1,6 +1,6 @@
-//! What kubelet and its control plane are told: command lines and files of YAML or JSON.
+//! Reads the configuration of kubelet and its control plane: command lines, and files of YAML or JSON.
 
-/// What the command line of a kubelet says that concerns this driver.
+/// The arguments of a kubelet that concern this driver.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct CommandLine {
     pub(super) plugin_dir: Option<String>,

@@ -25,8 +25,8 @@ fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
 }
 
 /// Changes the volume of this name if it has this UUID: LVM compares both under its own lock, so that
-/// a volume which has got the name meanwhile stays as it is. LVM calls that success: who needs the
-/// change looks again. Source: lvmreport(7), "Selection".
+/// a volume which has got the name meanwhile stays as it is. LVM calls that success, so a caller
+/// that needs the change looks again. Source: lvmreport(7), "Selection".
 fn lvchange(
     host: &Host,
     (id, uuid): Target,
@@ -57,7 +57,7 @@ pub fn deactivate(host: &Host, target: Target, lock: &Lock) -> Result<()> {
     lvchange(host, target, &options, Some(lock), "deactivating")
 }
 
-/// Gives the kernel the table that LVM's metadata says, and resumes the volume.
+/// Loads the table that LVM's metadata describes into the kernel, and resumes the volume.
 pub fn refresh(host: &Host, target: Target, lock: &Lock) -> Result<()> {
     lvchange(host, target, &["--refresh"], Some(lock), "refreshing")
 }
@@ -73,8 +73,8 @@ pub fn retag(host: &Host, target: Target, tags: &Tags, lock: Option<&Lock>) -> R
 }
 
 /// Makes a volume of at least `size`, in `pool` if one is given. Signatures that a removed volume
-/// left in its place are wiped, as only a volume that was made just now allows. The volume comes
-/// with the tag [`NEW`], and `options` are more of lvcreate's.
+/// left in its place are wiped, which is safe only now, before anybody can use it. The volume gets the
+/// tag [`NEW`]; `options` are appended to lvcreate's.
 pub fn create(
     host: &Host,
     id: &LvId,

@@ -1,4 +1,4 @@
-//! What LVM says of a volume, and asking LVM to change it.
+//! Asks LVM about volumes and groups, and has it change them.
 
 mod change;
 mod disks;

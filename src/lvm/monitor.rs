@@ -15,15 +15,15 @@ pub struct Monitor {
     pub settings: Settings,
 }
 
-/// What lvm.conf says for a volume.
+/// The settings of lvm.conf that apply to a volume.
 #[derive(Clone)]
 pub struct Settings {
-    /// `monitoring = 0`: LVM asks dmeventd for nothing.
+    /// False (`monitoring = 0`): LVM does not ask dmeventd to watch.
     pub is_off: bool,
     pub executable: String,
-    /// From so many percent on a thin pool is extended. 100: never.
+    /// The percentage at which a thin pool is extended. 100: never.
     pub pool: u64,
-    /// The same for a snapshot.
+    /// The percentage at which a snapshot is extended. 100: never.
     pub snapshot: u64,
 }
 

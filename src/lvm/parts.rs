@@ -1,4 +1,4 @@
-//! What of a volume is lost with a disk that is missing, and what redundancy makes up for.
+//! Whether a missing disk has taken a volume's data along, or redundancy makes up for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,8 +7,8 @@ const PREFIX: &str = "flexvolume.";
 pub const MAKING: &str = "flexvolume.making=";
 const MADE: &str = "flexvolume.fs=";
 const VOLUME: &str = "flexvolume.volume=";
-/// Before what an operator gives up, and when that was said: the next mkfs may overwrite just that, for
-/// a day. mkfs takes it away.
+/// Prefix of a permission to format: then come the evidence that it overrules, and when it was given.
+/// It holds for one mkfs, within a day.
 pub const MAY_FORMAT: &str = "flexvolume.mayformat";
 /// Set by the driver's own lvcreate, in the same change of LVM's metadata that makes the volume, and
 /// taken off by the change that records mkfs as begun. While it stands the driver put nothing there.
@@ -37,8 +37,8 @@ pub struct Record {
     pub made: Option<Made>,
     /// `flexvolume.making=<type>`: mkfs was started and not seen to end.
     pub making: Option<String>,
-    /// An operator's permission to format it: what is given up, and when that was said, in seconds
-    /// since the epoch. One of an older driver names nothing, and so permits nothing.
+    /// An operator's permission to format it: the evidence that it overrules, and when it was given, in
+    /// seconds since the epoch. One by an older driver names no evidence, and permits nothing.
     pub permission: Option<(String, u64)>,
     /// The driver made this volume, and did not begin to make a filesystem on it.
     pub new: bool,
@@ -73,7 +73,7 @@ impl Record {
         record
     }
 
-    /// Whether an operator permits that just this is given up, at the time `now`.
+    /// Whether an operator's permission overrules exactly this, at the time `now`.
     pub fn permits(&self, what: &str, now: u64) -> bool {
         self.permission.as_ref().is_some_and(|(named, given)| {
             named == what
@@ -87,7 +87,7 @@ impl Record {
         self.tags_of(&[MADE, MAKING, MAY_FORMAT, NEW])
     }
 
-    /// Those of them that say that it holds nothing yet, or the half of a filesystem.
+    /// Those among them which say that it holds nothing yet, or a half-made filesystem.
     pub fn unmade_tags(&self) -> impl Iterator<Item = &str> {
         self.tags_of(&[MAKING, NEW])
     }
@@ -123,7 +123,7 @@ pub fn made_tag(fs: FsType, uuid: &str) -> String {
     format!("{MADE}{fs}:{uuid}")
 }
 
-/// The tag that holds kubelet's name for a volume. None: the name does not fit into a tag.
+/// The tag that holds kubelet's name for a volume. `None` if the name does not fit into a tag.
 ///
 /// Source: lvm(8) "TAGS": letters, digits and `_+.-/=!:&#`, at most 1024 characters.
 pub fn volume_tag(name: &str) -> Option<String> {

@@ -10,7 +10,7 @@ use super::record::Record;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{Bytes, LvId, LvName, LvUuid, VgName};
 
-/// A volume, and what tells it from another one that has got its name.
+/// A volume by name, and by the UUID that tells it from another one of that name.
 pub type Target<'a> = (&'a LvId, &'a LvUuid);
 
 #[derive(Debug, Clone, PartialEq)]
@@ -52,11 +52,11 @@ pub struct LvLock {
     pub args: String,
 }
 
-/// What `lv_snapshot_invalid` says of a thick snapshot that had no room for what its origin changed.
+/// Health of a thick snapshot that had no room for the changes of its origin (`lv_snapshot_invalid`).
 const OVERFLOWED: &str = "snapshot invalid";
 
 impl Volume {
-    /// What a command that changes it goes by.
+    /// How a command that changes it names it.
     pub fn target(&self) -> Target<'_> {
         (&self.id, &self.uuid)
     }
@@ -69,13 +69,13 @@ impl Volume {
         self.layout.contains("pool")
     }
 
-    /// The one of this name in a list that is sorted by name: each of thousands is looked up.
+    /// Finds a volume by name in a list sorted by name (binary search: a list may have thousands).
     pub fn among<'a>(sorted: &'a [Self], id: &LvId) -> Option<&'a Self> {
         let at = sorted.binary_search_by(|volume| volume.id.cmp(id)).ok()?;
         sorted.get(at)
     }
 
-    /// Its pool in such a list.
+    /// Finds its pool in such a list.
     pub fn pool_among<'a>(&self, sorted: &'a [Self]) -> Option<&'a Self> {
         let pool = LvId::new(self.id.vg().clone(), self.pool.clone()?).ok()?;
         Self::among(sorted, &pool)
@@ -95,7 +95,7 @@ impl Volume {
         self.is_pool() && self.filled_to(limit).next().is_some()
     }
 
-    /// What of a pool is filled to this percentage or more, and how far.
+    /// The parts of a pool ("data", "metadata") that are filled to this percentage or more, and how far.
     pub fn filled_to(&self, limit: u8) -> impl Iterator<Item = (&'static str, f64)> {
         let parts = [
             ("data", self.data_percent),
@@ -150,8 +150,8 @@ impl Report {
         Ok(rows)
     }
 
-    /// The volumes in it. One with a name that this driver takes for nobody's (LVM reserves more
-    /// names with every release, and keeps old volumes that have one) is left out.
+    /// The volumes in it, without those whose name this driver does not accept: LVM reserves more names
+    /// with every release, and keeps old volumes that have one.
     pub fn volumes(self) -> Result<Vec<Volume>, String> {
         let mut volumes = Vec::new();
         for row in self.rows("lv")? {

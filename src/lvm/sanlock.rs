@@ -38,7 +38,7 @@ pub(super) fn leases(vg: &VgName) -> String {
     format!("/dev/mapper/{}-lvmlock", vg.as_str().replace('-', "--"))
 }
 
-/// Whether a sanlock that died has taken the group along. lvmlockd does not notice.
+/// Whether sanlock has died and lost its lease on the group, which lvmlockd does not notice.
 pub(super) fn has_forgotten(host: &Host, dump: &str, vg: &VgName, limit: Duration) -> bool {
     let space = format!("ls_name=lvm_{vg} ");
     let mut lines = dump.lines();
@@ -56,7 +56,7 @@ pub(super) fn has_forgotten(host: &Host, dump: &str, vg: &VgName, limit: Duratio
     }
 }
 
-/// Which other node has a lock. None: none, or nobody can tell, as with DLM.
+/// The other node that has a lock. `None` if it is free or unknown (always with DLM).
 pub fn holder(host: &Host, vg: &VgName, lock: &LvLock, limit: Duration) -> Option<Holder> {
     let (_, place) = lock.args.rsplit_once(':')?;
     let space = format!("lvm_{vg}");

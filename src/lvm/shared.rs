@@ -1,6 +1,7 @@
 //! Groups that several nodes share. lvmlockd(8) takes LVM's locks there, and a lock manager keeps them:
 //! sanlock on the disks, or DLM on the network. To activate a volume is to hold its lock.
 
+use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,10 +10,10 @@ use super::sanlock::{Holder, has_forgotten, leases};
 use crate::host::{Command, Host, Output, ToolError};
 use crate::names::VgName;
 
-/// What lvmlockd on this node says of the lock of a volume.
+/// State of a volume's lock, as lvmlockd on this node tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Locks {
-    /// Nothing: it does not run.
+    /// lvmlockd does not run, or does not answer.
     Silent(String),
     /// This node has not joined those that share the group, or was refused.
     NotStarted,
@@ -27,7 +28,7 @@ pub enum Locks {
     Elsewhere(Option<Holder>),
 }
 
-/// Whether LVM is worth asking whether nodes share a group: lvmlockd runs here, or did.
+/// Whether nodes may share the group, since lvmlockd runs here or did: only then LVM is asked.
 pub fn may_be_shared(host: &Host, vg: &VgName) -> bool {
     has_lvmlockd(host) || host.kernel.exists(Path::new(&leases(vg)))
 }
@@ -37,7 +38,7 @@ pub fn has_lvmlockd(host: &Host) -> bool {
     host.kernel.exists(Path::new("/run/lvm/lvmlockd.socket"))
 }
 
-/// What lvmlockd and sanlock say of a group, asked once for all of its volumes.
+/// The locks of a group, as lvmlockd and sanlock tell: asked once for all of its volumes.
 pub struct GroupLocks {
     vg: VgName,
     dump: Result<String, String>,
@@ -58,7 +59,7 @@ impl GroupLocks {
         }
     }
 
-    /// What they say of the lock of a volume of the group, or of none.
+    /// State of the lock of a volume of the group; without a lock, of the group's lockspace.
     pub fn of(&self, lock: Option<&LvLock>) -> Locks {
         let dump = match &self.dump {
             Ok(dump) => dump,
@@ -74,13 +75,13 @@ impl GroupLocks {
     }
 }
 
-/// What lvmlockd says of the lock of a volume, or of none, in the group `vg`.
+/// State of a volume's lock in the group `vg`; without a lock, of the group's lockspace.
 pub fn locks(host: &Host, vg: &VgName, lock: Option<&LvLock>, limit: Duration) -> Locks {
     GroupLocks::ask(host, vg, limit).of(lock)
 }
 
-/// What lvmlockd knows. lvmlockctl has the same address for each answer: of two at once, the later one
-/// ends with -EADDRINUSE.
+/// All that lvmlockd knows. Every lvmlockctl listens on the same address for its answer: of two at once,
+/// the later one ends with -EADDRINUSE.
 fn dump(host: &Host, limit: Duration) -> Result<Output, ToolError> {
     const IN_USE: i32 = 158;
     const APART: Duration = Duration::from_millis(100);
@@ -134,7 +135,7 @@ fn state(dump: &str, vg: &str, lock: Option<&str>) -> Locks {
     state
 }
 
-/// What keeps this node from one of the groups whose locks it has started.
+/// Why this node cannot use one of the groups whose locks it has started.
 pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
     if !has_lvmlockd(host) {
         return None;
@@ -149,7 +150,8 @@ pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
     obstacles.next()
 }
 
-/// Why LVM does not let this node use, or change, a group that is there. None: no reason of these.
+/// Why LVM does not let this node use or change a group that is there. `None` if it is none of these:
+/// several groups of the name, exported, another host's, shared.
 pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<String> {
     let rows = |others: &[&str]| {
         let fields = "vg_name,vg_systemid,vg_lock_type,vg_exported";
@@ -165,8 +167,8 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
     let all = all.pop()?;
     if text(&all, "vg_exported").is_ok_and(|exported| !exported.is_empty()) {
         return Some(format!(
-            "the volume group {vg} is exported, to be taken to another host (vgexport(8)); if it is to \
-             stay on this one, run `vgimport {vg}`"
+            "the volume group {vg} is exported, so that it can move to another host (vgexport(8)); if \
+             it stays on this one, run `vgimport {vg}`"
         ));
     }
     let is_hidden = rows(&[])?.is_empty();
@@ -177,7 +179,7 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
             format!(
                 "the volume group {vg} belongs to the host whose system ID is {owner:?} \
                  (lvmsystemid(7)), so this node leaves it alone. Run the pod there; or once that \
-                 host uses none of its volumes, run there `vgchange --systemid ID {vg}`, with the \
+                 host uses none of its volumes, run `vgchange --systemid ID {vg}` there, with the \
                  ID that `lvm systemid` prints on this node"
             )
         });
@@ -192,17 +194,17 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
     locks(host, vg, None, limit).obstacle(vg)
 }
 
-/// What LVM makes of several groups with one name, and what to do.
-pub fn twins(vg: &VgName, number: usize) -> String {
+/// Message about several groups of one name.
+pub fn twins(vg: &impl fmt::Display, number: usize) -> String {
     format!(
-        "{number} volume groups are called {vg}, as after a disk was copied, and LVM uses none of \
-         them by that name: see which is which (`vgs -o vg_name,vg_uuid,pv_name`), and give all but \
-         one another name (`vgrename UUID {vg}-2`)"
+        "{number} volume groups are called {vg}, perhaps since a disk was copied, and LVM uses none \
+         of them by that name: compare them (`vgs -o vg_name,vg_uuid,pv_name`), and rename all but one \
+         (`vgrename UUID {vg}-2`)"
     )
 }
 
 impl Locks {
-    /// What keeps this node from all volumes of a shared group, and what to do.
+    /// Why this node cannot use any volume of a shared group, and what to do.
     pub fn obstacle(&self, vg: &VgName) -> Option<String> {
         let start = format!("`vgchange --lockstart {vg}` (at boot: lvmlocks.service)");
         Some(match self {
@@ -215,7 +217,7 @@ impl Locks {
             ),
             Self::Starting => format!(
                 "{vg} is shared between nodes, and its locks are just being started on this one, \
-                 which takes up to three minutes after a crash; the call may be repeated"
+                 which takes up to three minutes after a crash: wait, and kubelet tries again"
             ),
             Self::Lost => format!(
                 "{vg} is shared between nodes, and this one could not renew its lease, or its \

@@ -6,12 +6,12 @@ use super::shared::{any_obstacle, obstacle};
 use crate::host::{Effect, Host, ToolError, holders};
 use crate::names::VgName;
 
-/// How long LVM is asked for what keeps this node from a group.
+/// Limit for asking LVM what keeps this node from a group.
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// If an LVM command had to be stopped at its limit, adds what it was waiting for: who holds
 /// the lock of the volume group, or what else makes LVM wait. If it failed, adds what keeps this node
-/// from the group, if that is another host's or shared. `vg` is None for a command on all.
+/// from the group, if that is another host's or shared. `vg` is `None` for a command on all groups.
 pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
     if let ToolError::Failed { .. } = error {
         let obstacle = match vg {

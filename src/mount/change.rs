@@ -16,11 +16,11 @@ use crate::options::MountOptions;
 /// More mounts than this on one directory are not an accident to be undone.
 const MOST_STACKED: usize = 64;
 
-/// The work that the driver gives to itself: `unmount-alone <dir>`. Not for people.
+/// The subcommand by which the driver runs itself to unmount: `unmount-alone <dir>`. Not for people.
 pub const UNMOUNT: &str = "unmount-alone";
 
-/// How often, and after which time, a busy mount is tried again: another call that binds from it,
-/// or a container that has just ended, holds it for a moment.
+/// How often and after which pause a busy mount is tried again: another call that binds from it, or a
+/// container that has just ended, may hold it for a moment.
 const PATIENCE: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -78,7 +78,7 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
     })
 }
 
-/// Undoes a mount of another device: mount(8) makes the device's name of its number, and opens that.
+/// Undoes the mount if it is of another device: mount(8) opens the device by name, which may have changed.
 fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     let id = mounted_at(host.kernel, dir)?;
     let table = Table::read(host.kernel)?;
@@ -96,8 +96,8 @@ fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     Err(after_undo(error, undo))
 }
 
-/// Whether the kernel refuses a filesystem for that. There is an error code for much, EINVAL, and
-/// only words for this. Sources: Linux' fs/ext4/super.c, fs/btrfs/disk-io.c and `xfs_sb.c`;
+/// Whether the kernel refuses a filesystem for a duplicate UUID. The error code, EINVAL, means many things,
+/// so its log is read. Sources: Linux' fs/ext4/super.c, fs/btrfs/disk-io.c and `xfs_sb.c`;
 /// tried: xfs of Linux 6.12.
 fn has_unknown_features(said: &str) -> bool {
     let features = ["unsupported optional features", "compatible features"];
@@ -136,8 +136,8 @@ pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, read_only: bool) -> Result<
     Ok(())
 }
 
-/// Makes the mount at `dir`, which has the flags of `like`, read-only or writable, and not its
-/// filesystem.
+/// Makes the mount at `dir`, which has the flags of `like`, read-only or writable; its filesystem stays
+/// as it is.
 pub fn set_read_only(kernel: &Kernel, like: &Row, dir: &Path, read_only: bool) -> Result<()> {
     // The flags are replaced as a whole, so those that it has are given again.
     let mut flags = flags_of(&like.options);
@@ -163,7 +163,7 @@ fn flags_of(options: &str) -> MsFlags {
 /// Unmounts `dir` until nothing is mounted there, and says what was. A directory that is missing
 /// or no mount point is success: kubelet calls for those too.
 ///
-/// `table` tells which mount is the last of its filesystem; one that it lacks counts as such.
+/// `table` tells which mount is the last of its filesystem; a mount that it lacks counts as the last.
 pub fn ensure_unmounted(host: &Host, dir: &Path, table: &Table) -> Result<()> {
     take_off(host.kernel, dir, |id| {
         // Told to stop, the driver starts no process any more.
@@ -245,7 +245,7 @@ fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
     }
 }
 
-/// The error, with what went wrong while its consequences were undone added to it.
+/// Adds to the error what went wrong while its consequences were undone.
 pub fn after_undo(error: Error, undo: Result<()>) -> Error {
     match undo {
         Ok(()) => error,

@@ -1,4 +1,4 @@
-//! What is mounted where, and making it so.
+//! Reads the table of mounts, mounts and unmounts.
 
 mod change;
 mod places;

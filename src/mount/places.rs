@@ -1,6 +1,6 @@
 use std::path::{Component, Path, PathBuf};
 
-/// What a directory is to kubelet. Source: kubelet's `pkg/volume/flexvolume/util.go` and
+/// The kinds of directories that kubelet has. Source: kubelet's `pkg/volume/flexvolume/util.go` and
 /// `pkg/volume/util`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KubeletPath {
@@ -60,10 +60,10 @@ impl KubeletPath {
     }
 }
 
-/// Whether a mount there is a volume that kubelet mounted, and not the host's own use of one.
+/// Whether kubelet made a mount there, and not the host for itself.
 ///
-/// The host may well have kubelet's directory itself on a logical volume, or one of those in it
-/// that hold what belongs to all pods.
+/// The host may have kubelet's root directory itself on a logical volume, or a directory in it that
+/// serves all pods.
 pub fn is_kubelets(path: &Path, kubelet_dirs: &[PathBuf]) -> bool {
     // The shortest path that kubelet gives to a volume: pods/<uid>/volumes/<plugin>/<name>.
     const FEWEST_PARTS: usize = 5;

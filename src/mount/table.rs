@@ -10,7 +10,7 @@ use crate::host::{DeviceNumber, Kernel};
 pub struct Row {
     pub id: u64,
     pub parent: u64,
-    /// The filesystem's device number; for btrfs one that no device has.
+    /// The filesystem's device number. A btrfs has one that no device has.
     pub device: DeviceNumber,
     /// The directory of the filesystem that is seen at the mount point: `/`, unless bound.
     pub root: PathBuf,
@@ -136,7 +136,7 @@ impl Table {
         table
     }
 
-    /// Parses the text of mountinfo. A line that is none is left out.
+    /// Parses the text of mountinfo; lines that are not valid are left out.
     pub fn parse(text: &str) -> Self {
         Self {
             // Not lines(): a carriage return may end a name, and the kernel writes it as it is.

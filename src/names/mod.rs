@@ -25,10 +25,10 @@ pub use uuid::LvUuid;
 
 const VOLUME: &str = "logical volume";
 
-/// `NAME_LEN` less its NUL, and the same for a name in device-mapper (`DM_NAME_LEN`).
+/// `NAME_LEN` less its NUL; `DM_NAME_LEN` of device-mapper allows as much.
 const LONGEST: usize = 127;
 
-/// What LVM leaves for the names of a group and a volume together: `vg_validate` in
+/// The longest that the names of a group and a volume may be together: `vg_validate` in
 /// lib/metadata/metadata.c counts three characters more.
 const LONGEST_PAIR: usize = 124;
 
@@ -52,7 +52,7 @@ fn invalid_name(text: &str, of: &str, why: impl fmt::Display) -> Error {
     invalid(text, &format!("name for a {of}: {why}"))
 }
 
-/// What holds for the names of groups and of volumes.
+/// The rules that names of groups and of volumes share.
 fn check(name: &str, of: &str) -> Result<()> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '_' | '.' | '-');
     let refused = |why: &str| Err(invalid_name(name, of, why));
@@ -83,8 +83,8 @@ pub struct VgName(String);
 pub struct LvName(String);
 
 impl VgName {
-    /// Takes a name that LVM would take. That nothing in /dev has it already is not looked at:
-    /// LVM only asks when it makes a group.
+    /// Takes a name that LVM would take. Does not check /dev for a clash, which
+    /// matters only to whoever makes a group.
     pub fn parse(name: &str) -> Result<Self> {
         check(name, "volume group")?;
         Ok(Self(name.to_owned()))
@@ -168,8 +168,8 @@ impl LvId {
         Self::new(VgName::parse(vg)?, LvName::parse(lv)?)
     }
 
-    /// Finds the volume that device-mapper calls `name`. None: no volume of LVM has that name. The
-    /// layers below a volume (`vg-lv-real`) are none.
+    /// The volume that device-mapper calls `name`. `None` if that is no name of a volume; the layers
+    /// below a volume (`vg-lv-real`) are not volumes.
     ///
     /// Source: dmsetup(8) `splitname`, lvm(8) "VALID NAMES".
     pub fn from_dm_name(name: &str) -> Option<Self> {
@@ -200,7 +200,7 @@ impl LvId {
         &self.lv
     }
 
-    /// What device-mapper calls it: hyphens in the names are doubled, a single one separates.
+    /// Its name in device-mapper: hyphens in the two names are doubled, a single one separates them.
     pub fn dm_name(&self) -> String {
         let double = |name: &str| name.replace('-', "--");
         format!("{}-{}", double(&self.vg.0), double(&self.lv.0))

@@ -3,8 +3,8 @@ pub fn plain(word: &str) -> String {
     word.to_lowercase().replace(['-', '_', '.', ' '], "")
 }
 
-/// The known word that was probably meant: upper case, dashes and two wrong letters are forgiven,
-/// in a short word one.
+/// The known word that was probably meant: forgives upper case, dashes and two wrong letters (one in a
+/// short word).
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     const LONGEST: usize = 32;
     if word.len() > LONGEST {

@@ -19,7 +19,7 @@ impl Bytes {
         self.0
     }
 
-    /// For people: three digits or so, in the largest unit.
+    /// For people: about three digits, in the largest unit.
     #[allow(clippy::cast_precision_loss)] // it is rounded anyway
     pub fn rounded(self) -> String {
         let mut value = self.0 as f64;
@@ -47,7 +47,7 @@ impl Bytes {
     }
 
     /// Parses what LVM's users write: a number, decimals allowed, and a unit; without one, MiB.
-    /// What is left of a byte is rounded up: nobody gets less than was asked for.
+    /// A fraction of a byte is rounded up: nobody gets less than was asked for.
     ///
     /// Source: lvcreate(8) `--size` and "SIZE".
     pub fn parse_lvm(text: &str) -> Result<Self> {
@@ -71,7 +71,7 @@ impl Bytes {
         })
     }
 
-    /// Rounds up to whole multiples of `unit`, as LVM does to extents. None: 64 bits do not hold
+    /// Rounds up to whole multiples of `unit`, as LVM does to extents. `None` if 64 bits do not hold
     /// that.
     pub fn round_up(self, unit: NonZeroU64) -> Option<Self> {
         self.0.checked_next_multiple_of(unit.get()).map(Self)
@@ -87,7 +87,7 @@ fn error(text: &str, why: &str) -> Error {
 }
 
 /// The power of two that a unit stands for. LVM counts in powers of 1024 whatever the unit's case,
-/// and so `GB` is GiB: lvcreate(8) "SIZE". What else LVM overlooks behind the letter is refused.
+/// and so `GB` is GiB: lvcreate(8) "SIZE". Other text after the letter, which LVM ignores, is refused.
 fn shift(unit: &str) -> Option<u32> {
     let unit = unit.to_ascii_lowercase();
     let shift = match unit.chars().next() {

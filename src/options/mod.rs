@@ -35,7 +35,7 @@ const OF_NO_USE: [&str; 6] = [
 
 /// The longest name of an object in Kubernetes (a DNS subdomain, RFC 1123).
 const LONGEST_NAME: usize = 253;
-/// So many unknown options are named in the log.
+/// How many unknown options are named in the log.
 const MOST_IGNORED: usize = 16;
 
 /// The options of one volume, all of them checked, secrets gone.
@@ -70,8 +70,8 @@ impl Options {
         }
     }
 
-    /// Parses the JSON that kubelet passes. A manifest's options replace kubelet's of the same
-    /// name, so these are trusted no more.
+    /// Parses the JSON that kubelet passes. A manifest's options replace kubelet's of the same name, so
+    /// kubelet's keys are not trusted more than the manifest's.
     pub fn parse(json: &str) -> Result<Self> {
         let mut pairs = pairs(json)?;
         refuse_near_misses(&pairs)?;
@@ -167,8 +167,8 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// An option that is nearly a known one was meant to be that: left out in silence, it would leave
-/// the volume without what it asks for. So would a field of the volume that was put among them.
+/// Refuses a misspelt option, and a field of the volume that was put among the options: ignored in
+/// silence, they would leave the volume without what the manifest asks for.
 fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
     for name in pairs.keys() {
         if let Some(field) = field(name) {
@@ -185,7 +185,7 @@ fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-/// The field of a volume that this is. Source: Kubernetes' `FlexVolumeSource`.
+/// The field of a volume with this name. Source: Kubernetes' `FlexVolumeSource`.
 fn field(name: &str) -> Option<&'static str> {
     match plain(name).as_str() {
         "fstype" | "filesystem" => Some("fsType"),

@@ -1,7 +1,7 @@
 //! Mount options that a volume may carry.
 //!
-//! They reach mount(8) as one value of `-o`. What would mount something else than this volume, or
-//! in another way than the driver thinks, is refused.
+//! They reach mount(8) as one value of `-o`. Options that would mount something else than this volume,
+//! or in another way than the driver assumes, are refused.
 
 use anyhow::{Result, bail};
 
@@ -24,7 +24,7 @@ const REFUSED: [(&str, &str); 8] = [
     ("errors=panic fatal_errors=panic fatal_errors=bug", "an error in this volume would stop the whole node"),
 ];
 
-/// What a node keeps files from being, whoever asks, and the words that would take it back. Source:
+/// Options by which a node restricts files, and the options that would take them back. Source:
 /// mount(8) "FILESYSTEM-INDEPENDENT MOUNT OPTIONS".
 const FINAL: [(&str, &str); 4] = [
     ("nosuid", "suid"),
@@ -79,8 +79,8 @@ impl MountOptions {
         self.0.iter().any(|option| option == "rw")
     }
 
-    /// These and then `other`, which has the last word as in mount(8); only `ro` is final: no `rw`
-    /// takes it back, on whichever side it is.
+    /// Joins these and `other`, which wins as the later one does in mount(8). Only `ro` is final, on
+    /// whichever side it is.
     pub fn and(&self, other: &Self) -> Self {
         let read_only = self.is_read_only() || other.is_read_only();
         let mut all: Vec<String> = Vec::new();
@@ -94,8 +94,8 @@ impl MountOptions {
         Self(all)
     }
 
-    /// These, which are the node's, and then those of a pod, which has the last word on all but what
-    /// the node keeps from it: `ro` and [`FINAL`]. With what is left out of the pod's for that.
+    /// Joins these, the node's, and a pod's, which win except against `ro` and [`FINAL`]. Also returns the
+    /// pod's options that were dropped for that.
     pub fn and_of_pod(&self, pod: &Self) -> (Self, Vec<String>) {
         let kept = FINAL.iter().filter(|(no, yes)| {
             let mut last_first = self.0.iter().rev().map(|option| name_of(option));
@@ -113,7 +113,7 @@ impl MountOptions {
         (all, overruled)
     }
 
-    /// As one value of `-o`. None: there are no options.
+    /// As one value of `-o`. `None` if there are no options.
     pub fn joined(&self) -> Option<String> {
         (!self.0.is_empty()).then(|| self.0.join(","))
     }

@@ -158,10 +158,10 @@ fn what_is_mounted_from_a_disk_that_fails_is_named() {
         // ext meets its aborted journal when somebody writes again.
         let _ = fs::write(page.with_file_name("again"), "lost");
         eventually("the error to be counted", health);
-        node.is_ill("filesystem-errors", &data, "end the volume's pods");
+        node.is_ill("filesystem-errors", &data, "dmesg");
         disk.fail_wholly();
         node.is_ill("mounts", &data, "pvs -a");
-        node.prints(&["status", "pod"], "LVM does not know it any more", 1);
+        node.prints(&["status", "pod"], "but LVM does not know", 1);
         let list = format!("{data} is mounted for pods, and LVM does not know it");
         node.prints(&["status"], &list, 0);
         node.down("pod", &volume);

@@ -25,7 +25,7 @@ fn tool(line: &str, device: &str) {
 const PVCREATE: &str = "pvcreate -qq -y --config devices/scan_lvs=1";
 const LUKS: &str = "crypto_LUKS";
 const RAID: &str = "linux_raid_member";
-const UNKNOWN: &str = "that blkid does not know";
+const UNKNOWN: &str = "that blkid does not recognise";
 /// blkid of util-linux 2.41 says nothing of an ext4 whose first sector is another's.
 const SEVERAL: &str = "several signatures at once; it is left as it is. `wipefs /dev/mapper/marked-data` lists them\
                        |an ext backup superblock";

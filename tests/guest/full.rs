@@ -31,7 +31,7 @@ fn a_full_volume_group_is_said_and_nothing_is_changed() {
         assert_eq!(group.size(mode.lv()), 32 * MIB);
 
         let another = Volume::of("packed", "another").with("size", "100m");
-        let words = ["packed/another is to have 100 MiB", "vgextend packed"];
+        let words = ["packed/another needs 100 MiB", "vgextend packed"];
         node.mount_fails(&another, &words);
         assert_eq!(read(&node.pod_dir("pod", &volume).join("page")), "kept");
         node.down("pod", &volume);

@@ -37,7 +37,7 @@ fn a_report_as_people_like_it_does_not_hide_the_record() {
         node.up("pod", &volume);
         node.down("pod", &volume);
         run("wipefs", &["-qa", &volume.device()]);
-        node.mount_fails(&volume, &["held ext4", "by its tag"]);
+        node.mount_fails(&volume, &["should hold ext4", "according to its tag"]);
     }
     assert!(group.tags("data").contains("flexvolume.fs=ext4:"));
 }

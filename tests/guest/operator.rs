@@ -133,7 +133,7 @@ fn status_and_doctor_say_what_the_next_mount_says() {
         let words = if args == ["status"] {
             "doubts"
         } else {
-            "held ext4"
+            "should hold ext4"
         };
         assert!(said.contains(words), "{args:?}: {said}");
     }

@@ -38,7 +38,7 @@ fn only_groups_in_the_config_may_be_used() {
         let lv = mode.lv();
         let node = Node::with_config(mode, "[volume_group.allowed]\ncreate = true\n");
         other.linear(lv, "32m");
-        let reason = ["the volume group other is not one that this node's config allows"];
+        let reason = ["the volume group other is not one that this node's config does not allow"];
         never_up(&node, &Volume::new(&other, lv), &reason);
         // One that does not exist is not made either.
         never_up(&node, &Volume::new(&other, "missing"), &reason);
@@ -168,7 +168,7 @@ fn how_a_volume_is_made_is_the_nodes_to_say() {
         .with("mkfsoptions", "-L pods");
     node.mount_fails(&volume, &["there is no logical volume made/data"]);
     node.configure(Mode::MountOnly, &lines(true, "2g"));
-    node.mount_fails(&volume, &["the node's config keeps 2 GiB of it"]);
+    node.mount_fails(&volume, &["the node's config keeps 2 GiB"]);
     assert!(!group.has("data"));
     node.configure(Mode::MountOnly, &lines(true, "0"));
     node.up("pod", &volume);
@@ -274,7 +274,7 @@ fn a_config_that_cannot_be_trusted_brings_nothing_up() {
     let volume = group.linear("data", "32m");
     let config = node.exe().with_file_name("config.toml");
     let good = fs::read(&config).unwrap();
-    never_up(&node, &volume, &["this node's config allows"]);
+    never_up(&node, &volume, &["this node's config does not allow"]);
     let keeps_mode = || {
         let init = node.done(&["init"]).capabilities.unwrap();
         assert_eq!(init["attach"], false);
@@ -303,7 +303,7 @@ fn a_config_that_cannot_be_trusted_brings_nothing_up() {
     let real = dir.join("real.toml");
     fs::write(&real, &good).unwrap();
     symlink(&real, &config).unwrap();
-    never_up(&node, &volume, &["this node's config allows"]);
+    never_up(&node, &volume, &["this node's config does not allow"]);
     open_to_others(dir, |reasons| never_up(&node, &volume, reasons));
     fs::remove_file(&real).unwrap();
     never_up(&node, &volume, &["a symbolic link that leads nowhere"]);

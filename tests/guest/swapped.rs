@@ -127,7 +127,10 @@ fn the_word_to_format_is_gone_once_the_volume_is_in_use() {
     group.assert_recorded("data", "ext4");
     node.down("pod", &volume);
     run("wipefs", &["-qa", &volume.device()]);
-    let words = ["worded/data held ext4 ", "lvm allow-format worded/data"];
+    let words = [
+        "worded/data should hold ext4 ",
+        "lvm allow-format worded/data",
+    ];
     writes_nothing(&node, &volume, "lost after that", &words);
 }
 
@@ -142,7 +145,7 @@ fn a_volume_that_lost_its_filesystem_is_never_formatted_again() {
         node.down("pod", &volume);
         let tags = group.tags(fs);
         run("wipefs", &["-q", "--all", &volume.device()]);
-        let held = format!("wiped/{fs} held {fs} ");
+        let held = format!("wiped/{fs} should hold {fs} ");
         node.refuses_volume(&volume, &[&held, &advice]);
         assert_eq!(group.tags(fs), tags);
 

@@ -1,4 +1,4 @@
-//! What `lvm doctor` says of what fills up: whether somebody extends it in time.
+//! `lvm doctor` on thin pools and snapshots: whether anything extends them before they are full.
 
 use std::path::Path;
 
@@ -95,7 +95,7 @@ fn is_snapshot(volume: &Volume) -> bool {
     volume.role.split(',').any(|part| part == "thicksnapshot")
 }
 
-/// What the volumes in a thin pool may come to take. None: it is no pool.
+/// The sum of the sizes of the volumes in a thin pool. `None` if it is no pool.
 fn size_of_all_in(walk: &Walk, pool: &Volume) -> Option<Bytes> {
     let its = walk.volumes.iter().filter(|volume| volume.is_in(pool));
     let sizes = its.map(|volume| volume.size.get());

@@ -1,9 +1,9 @@
-//! What `lvm doctor` says of disks that LVM cannot use as they are, and of what is mounted from disks
-//! that have failed.
+//! `lvm doctor` on disks that LVM cannot use as they are, and on mounts whose disks have failed.
 
 use super::findings::Checks;
 use crate::commands::survey::Walk;
 use crate::lvm::{self, Fault};
+use crate::volume::Reason;
 
 pub fn look_at(checks: &mut Checks, walk: &Walk) {
     look_at_disks(checks, walk);
@@ -65,22 +65,18 @@ fn look_at_disks(checks: &mut Checks, walk: &Walk) {
 fn look_at_mounts(checks: &mut Checks, walk: &Walk) {
     for id in walk.lost() {
         checks
-            .failed(
-                "mounts",
-                "is mounted for pods, and LVM does not know it any more",
-            )
+            .failed("mounts", Reason::Unknown.of(&id))
             .on(&id)
-            .why("its disks have gone, or LVM is told not to look there")
-            .run("pvs -a, dmesg");
+            .why("pods have it mounted")
+            .run("pvs -a");
     }
-    for volume in walk.volumes.iter().filter(|one| walk.has_failed(one)) {
-        checks
-            .failed(
-                "filesystem-errors",
-                "the kernel met errors in its filesystem",
-            )
-            .on(&volume.id)
-            .why("pods cannot rely on what they write there; the next mount checks it")
-            .run("dmesg, and when the disk is well, end the volume's pods");
+    for volume in &walk.volumes {
+        let id = &volume.id;
+        if let Some(failed) = walk.failed(volume) {
+            let finding = checks.failed("filesystem-errors", failed.of(id)).on(id);
+            finding
+                .why("pods cannot rely on what they write there")
+                .run("dmesg");
+        }
     }
 }

@@ -17,7 +17,7 @@ pub enum Level {
 #[derive(Serialize)]
 #[allow(clippy::struct_field_names)] // what programs read
 pub struct Finding {
-    /// What was checked: a word that stays, for programs.
+    /// The check's name: a stable identifier for programs.
     check: &'static str,
     verdict: Level,
     /// The volume, directory or disk, if it is about one.

@@ -1,5 +1,5 @@
-//! What `lvm doctor` says of LVM's own setup: what keeps LVM from seeing a group, or the
-//! kernel from having a volume.
+//! `lvm doctor` on LVM's own setup: groups that LVM does not see, and volumes that the kernel cannot
+//! activate or mount.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,18 +18,16 @@ pub fn look_at(checks: &mut Checks, walk: &Walk) {
 }
 
 fn look_for_twins(checks: &mut Checks, walk: &Walk) {
-    let mut seen = BTreeSet::new();
+    let mut numbers: BTreeMap<_, usize> = BTreeMap::new();
     for group in &walk.groups {
-        if !seen.insert(&group.name) {
-            checks
-                .failed("duplicate-groups", "two volume groups have this name")
-                .on(&group.name)
-                .why("LVM refuses to use either by its name, as when a disk was cloned")
-                .run(format!(
-                    "vgs -o name,uuid,pv_name, and for one of them: vgrename UUID {}-2",
-                    group.name
-                ));
-        }
+        let number = numbers.entry(&group.name).or_default();
+        *number = number.saturating_add(1);
+    }
+    for (vg, number) in numbers.into_iter().filter(|(_, number)| *number > 1) {
+        checks
+            .failed("duplicate-groups", lvm::twins(vg, number))
+            .on(vg)
+            .run(format!("vgrename UUID {vg}-2"));
     }
 }
 
@@ -78,7 +76,7 @@ fn groups_beyond(walk: &Walk, sight: Sight) -> BTreeMap<String, Vec<String>> {
     groups
 }
 
-/// What the kernel must know for the volumes that are here.
+/// Targets and filesystems that the kernel lacks for the volumes that are here.
 fn look_at_kernel(checks: &mut Checks, walk: &Walk) {
     const TARGETS: [(&str, &str, &str); 4] = [
         ("thin", "thin-pool", "dm-thin-pool"),

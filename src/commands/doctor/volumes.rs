@@ -1,5 +1,5 @@
-//! What `lvm doctor` says of groups and volumes: of every volume that the driver knows, what the next
-//! mount would do.
+//! `lvm doctor` on groups and volumes: for every volume that the driver knows, whether the next mount
+//! would fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::lvm::{GroupLocks, Volume};
 use crate::names::VgName;
 use crate::volume::{Decision, Device, Reason, extend_pool, of_locks};
 
-/// How long volumes are looked at.
+/// For how long volumes are read.
 const LONGEST: Duration = Duration::from_secs(10);
 
 pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
@@ -79,7 +79,7 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
     }
 }
 
-/// Tables of config.toml for what is not here.
+/// Tables of config.toml whose group or pool is missing.
 fn look_at_tables(checks: &mut Checks, walk: &Walk) {
     let config = walk.config;
     for (vg, policy) in &config.volume_groups {
@@ -152,9 +152,17 @@ fn look_at_volume(
     let limit = walk.config.thin_pool_limit;
     if volume.is_pool_filled_to(limit) {
         let full: Vec<_> = volume.filled_to(limit).collect();
-        let what = full
-            .iter()
-            .map(|(what, percent)| format!("its {what} is {percent:.1} % full"));
+        let findings = full.iter().map(|(what, percent)| {
+            let (pool, size, percent) = (id.clone(), volume.size, *percent);
+            Reason::PoolFull {
+                pool,
+                size,
+                what,
+                percent,
+                limit,
+            }
+            .of(id)
+        });
         let extend: Vec<_> = full
             .iter()
             .map(|(what, _)| extend_pool(id, volume.size, what))
@@ -166,11 +174,8 @@ fn look_at_volume(
         };
         warn(
             "pool-full",
-            format!(
-                "{} (limit {limit} %)",
-                what.collect::<Vec<_>>().join(", and ")
-            ),
-            "nothing new is formatted or mounted for writing in it",
+            findings.collect::<Vec<_>>().join(". "),
+            "its volumes run full with it",
             format!("{first}{}", extend.join(" && ")),
         );
     }

@@ -21,24 +21,24 @@ use crate::names::{Bytes, LvId};
 use crate::output::{self, Printed, bold, columns, counted, printed, red, titles};
 use row::Line;
 
-/// How long the list reads devices. What is mounted or not active is told without that.
+/// How long the list reads devices. Mounted and inactive volumes need no reading.
 const LONGEST: Duration = Duration::from_millis(400);
 /// How often `--watch` draws.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Ends what stands on the terminal.
+/// Erases the rest of the terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// What to show, and how.
 #[derive(Debug, clap::Args)]
 pub struct Status {
     /// Volumes (VG/LV, a device, a path that is on one), groups, pods (UID or namespace/name),
-    /// kubelet's names of volumes; none: all
+    /// kubelet's names of volumes [default: all]
     names: Vec<String>,
     /// Show devices, UUIDs, records and mount points too
     #[arg(short, long)]
     wide: bool,
-    /// Show it again every 2 s
+    /// Show again every 2 s
     #[arg(long, conflicts_with = "json")]
     watch: bool,
     /// Print JSON

@@ -56,7 +56,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
     let suspended = uses.is_some_and(|uses| uses.suspended.is_some());
     let failed = match uses {
         Some(uses) => uses.failure.is_some(),
-        None => walk.has_failed(volume),
+        None => walk.failed(volume).is_some(),
     };
     let first = mounts.first().filter(|_| !suspended);
     let space = first.and_then(|row| walk.host.kernel.space(&row.mount_point, row.id).ok());

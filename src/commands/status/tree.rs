@@ -16,7 +16,7 @@ use crate::names::Bytes;
 use crate::output::{Printed, bold, columns, printed, red};
 use crate::volume::{Content, Facts, lock};
 
-/// So many of the last calls are shown.
+/// How many of the last calls are shown.
 const CALLS: usize = 5;
 
 #[derive(Serialize)]

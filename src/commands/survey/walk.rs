@@ -14,7 +14,7 @@ use crate::host::{DeviceNumber, Host, own_name};
 use crate::lvm::{self, Group, Volume};
 use crate::mount::{KubeletPath, Row, is_kubelets};
 use crate::names::{LvId, nearest};
-use crate::volume::{Device, Known, Subject, Tables, volume_of};
+use crate::volume::{Device, Known, Reason, Subject, Tables, volume_of};
 
 pub struct Walk<'a> {
     pub host: &'a Host<'a>,
@@ -116,21 +116,20 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Whether the kernel met errors in its filesystem, and pods have it.
-    pub fn has_failed(&self, volume: &Volume) -> bool {
-        self.device(volume).is_some_and(|device| {
-            let mounts = self.mounts(device.number);
-            mounts.iter().any(|row| self.is_pods(row))
-                && device.failure(self.host.kernel, &mounts).is_some()
-        })
+    /// Why no more pods get its filesystem, if the kernel met errors in it and pods have it.
+    pub fn failed(&self, volume: &Volume) -> Option<Reason> {
+        let device = self.device(volume)?;
+        let mounts = self.mounts(device.number);
+        let row = mounts.iter().find(|row| self.is_pods(row))?;
+        let failure = device.failure(self.host.kernel, &mounts)?;
+        Some(Reason::FilesystemFailed(row.mount_point.clone(), failure))
     }
 
     fn is_pods(&self, row: &Row) -> bool {
         is_kubelets(&row.mount_point, &self.config.kubelet_dirs)
     }
 
-    /// Whether all that mounted it asked for it read-only. A filesystem that the kernel made
-    /// read-only, because of an error, is not meant.
+    /// True if every mount asked for read-only; a remount by the kernel after an error does not count.
     pub fn is_only_read(&self, volume: &Volume) -> bool {
         let device = self.device(volume);
         let mounts = device.map(|device| self.mounts(device.number));
@@ -138,8 +137,8 @@ impl<'a> Walk<'a> {
         !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }
 
-    /// Looks at a volume as its next mount does. After `longest` of this walk it is not read any
-    /// more: a list must not take long, and what is mounted needs no reading.
+    /// Looks at a volume as its next mount does, but reads no device once the walk has lasted `longest`:
+    /// a list must not take long.
     pub fn see(&self, id: &LvId, ask: Ask, longest: Duration) -> Result<Seen> {
         let (host, config) = (self.host, self.loaded.require()?);
         let known = Known {
@@ -156,7 +155,7 @@ impl<'a> Walk<'a> {
         )
     }
 
-    /// The same in words; a look that fails is a verdict too.
+    /// The verdict in words; a look that fails is one too.
     pub fn verdict(&self, id: &LvId, ask: Ask, longest: Duration) -> Verdict {
         match self.see(id, ask, longest) {
             Ok(seen) => Verdict::of(&seen),
@@ -164,7 +163,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Finds what the words name; without a word, all.
+    /// Finds what the words name, or everything without a word.
     pub fn choose(&self, words: &[String]) -> Result<Choice> {
         let mut choice = Choice::default();
         if words.is_empty() {
@@ -260,16 +259,13 @@ impl<'a> Walk<'a> {
         is_pods() || (last() && is_a_volume())
     }
 
-    /// Fails where a volume that was named is not there.
+    /// Fails if a volume that was named is missing.
     pub fn require(&self, choice: &Choice) -> Result<()> {
         for id in &choice.ids {
             if self.volume(id).is_none() {
                 let vg = id.vg().as_str();
                 if matches!(Device::find(self.host.kernel, id), Ok(Some(_))) {
-                    bail!(
-                        "{id} is active, but LVM does not know it any more: its disks have gone, or \
-                         LVM is told not to look there; see `pvs -a`, `dmesg`"
-                    );
+                    bail!("{}", Reason::Unknown.of(id));
                 }
                 if self.has_group(vg) {
                     bail!("there is no logical volume {id}; see `lvs {vg}`");

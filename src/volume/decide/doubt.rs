@@ -57,22 +57,20 @@ impl Doubt {
         );
         match first {
             Self::Held(fs, uuid) => format!(
-                "{id} held {fs} {uuid} by its tag, but nothing can be found on it now; it is not \
-                 formatted.{also} {restore}, or if its data may go {go}"
+                "{id} should hold {fs} {uuid} according to its tag, but nothing is found on it; it is not \
+                 formatted.{also} {restore}, or if its data may go, {go}"
             ),
             Self::Mark(what) => format!(
-                "{id} has {what}, though blkid finds nothing whole there: it is damaged, or could not \
-                 be read just now. It is not formatted.{also} Repair or restore it, or if its data may \
-                 go {go}"
+                "{id} has {what}, but blkid finds nothing whole there: it is damaged, or could not be read \
+                 just now. It is not formatted.{also} Repair or restore it, or if its data may go, {go}"
             ),
             Self::Backup(_) => format!(
                 "{id} looks blank at its beginning, but {first} says that it held data; it is not \
-                 formatted.{also} {restore}, or if its data may go {go}"
+                 formatted.{also} {restore}, or if its data may go, {go}"
             ),
             Self::Data(at) => format!(
-                "{id} has data at byte {at} that blkid does not know, where lvcreate leaves nothing but \
-                 zeroes: somebody has written there, as on an encrypted or a raw volume. It is not \
-                 formatted. If that data may go {go}"
+                "{id} has data at byte {at} that blkid does not recognise: somebody has written there, as \
+                 on an encrypted or a raw volume. It is not formatted. If that data may go, {go}"
             ),
         }
     }

@@ -38,7 +38,7 @@ pub struct Facts {
 pub struct Uses {
     pub there: Option<There>,
     /// In attach mode, what the global directory of the call's volume name holds instead.
-    pub name_taken: Option<(PathBuf, String)>,
+    pub name_taken: Option<Occupied>,
     /// Its mounts in the driver's mount namespace.
     pub mounts: Vec<Mounted>,
     pub swap: bool,
@@ -53,8 +53,16 @@ pub struct Uses {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum There {
     This(Row),
-    /// Something else, in words.
-    Another(String),
+    Another(Occupied),
+}
+
+/// A directory that should hold the volume, and holds something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occupied {
+    pub dir: PathBuf,
+    pub by: String,
+    /// What kubelet calls the volume.
+    pub name: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

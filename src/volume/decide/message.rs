@@ -1,7 +1,7 @@
 //! What each [`Reason`] says: what is wrong, and what to do about it.
 
 use super::doubt::Doubt;
-use super::facts::Elsewhere;
+use super::facts::{Elsewhere, Occupied};
 use super::reason::Reason;
 use crate::fs::Family;
 use crate::host::holders::name_them;
@@ -21,15 +21,23 @@ impl Reason {
             | Self::NotItsDevice(why)
             | Self::LvmSilent(why)
             | Self::NoLocks(why)
-            | Self::Failed(why)
-            | Self::AnotherIsThere(why) => why.clone(),
-            Self::NameTaken(dir, what) => format!("{} holds {what}", dir.display()),
+            | Self::Failed(why) => why.clone(),
+            Self::AnotherIsThere(Occupied { dir, by, name }) => format!(
+                "{} already holds {by}, not {id}. {}",
+                dir.display(),
+                same_name_advice(name.as_deref())
+            ),
+            Self::NameTaken(Occupied { dir, by, name }) => format!(
+                "{} holds {by}, not {id}. {}",
+                dir.display(),
+                same_name_advice(name.as_deref())
+            ),
             Self::Swap => {
                 format!("{id} is swap space of this host (`swapon --show`), so no pod can have it")
             }
             Self::Below(holders) => format!(
-                "{id} is part of another device of this host ({}; see `lsblk {device}`), so no pod \
-                 can have it",
+                "{id} is part of another device of this host ({}), so no pod can have it. Close what is \
+                 on top of it (`lsblk {device}`), or name another volume",
                 holders.join(", ")
             ),
             Self::Loop(loops) => format!(
@@ -39,14 +47,14 @@ impl Reason {
                 loops.first().map_or("", String::as_str)
             ),
             Self::Open(processes) => format!(
-                "{id} is open in {}, so no pod can have it: what two write at once destroys each \
-                 other. End that, or name another volume",
+                "{id} is open in {}, so no pod can have it: two that write at once destroy the \
+                 data. End that process, or name another volume",
                 name_them(processes)
             ),
             Self::OpenUnseen => format!(
-                "{id} is open, and nothing that can be seen from here has it open: a storage target \
-                 (`targetcli ls`), a loop device (`losetup --list`), a process of another PID \
-                 namespace. No pod can have it before it is closed (`dmsetup info {device}`)"
+                "{id} is open (`dmsetup info {device}`), but not in a process that can be seen from here, \
+                 so no pod can have it. Look for a storage target (`targetcli ls`), a loop device \
+                 (`losetup --list`) or a process of another PID namespace, and close it there"
             ),
             Self::HostMount(at) => format!(
                 "{id} is mounted by the host itself at {}, so no pod can have it. If that is a \
@@ -59,7 +67,7 @@ impl Reason {
                  name another volume"
             ),
             Self::ThereReadOnly(dir) => format!(
-                "{} holds {id} read-only, and it is wanted for writing. {READ_ONLY}",
+                "{} holds {id} read-only, but the pod wants to write. {READ_ONLY}",
                 dir.display()
             ),
             Self::MountedReadOnly(at) => format!(
@@ -78,9 +86,9 @@ impl Reason {
                     }
                 };
                 format!(
-                    "{id} is mounted at {}, and {what}. When the disk is well, end all pods that use \
-                     it (`{me} status {id}`): unmounted everywhere, it can be mounted anew, and an \
-                     ext filesystem is checked before that",
+                    "{id} is mounted at {}, and {what}. Once the disk is well, end all pods that use it \
+                     (`{me} status {id}` lists them): the next mount then begins anew, and checks an \
+                     ext filesystem first",
                     at.display()
                 )
             }
@@ -89,22 +97,23 @@ impl Reason {
                  LVM (`pvs`, `filter` in lvm.conf)"
             ),
             Self::NoGroup => format!(
-                "this node has no volume group {vg}: check the volume's `volumegroup`, whether its \
-                 disks are here and visible to LVM (`pvs -a`, `lvmdevices`, `filter` in lvm.conf), \
-                 and that the pod runs on the node that has them"
+                "this node has no volume group {vg}: check that the option `volumegroup` is right, that \
+                 the group's disks are here and visible to LVM (`pvs -a`, `lvmdevices`, `filter` in \
+                 lvm.conf), and that the pod runs on the node that has them"
             ),
             Self::NoVolume(size) => format!(
                 "there is no logical volume {id}: check `volumeID` (`lvs {vg}`), or create it with \
                  `lvcreate --name {lv} --size {} {vg}`; with `create = true` in the group's table \
                  of config.toml this node makes such volumes itself",
-                size.map_or_else(|| "SIZE".to_owned(), |size| format!("{}b", size.get()))
+                size.map_or_else(|| "10g".to_owned(), |size| format!("{}b", size.get()))
             ),
             Self::Hidden => format!(
                 "LVM has {id}, but hides it (`lvs -a {vg}`): it is being merged into the volume that \
                  it is a snapshot of, or is part of another volume; name that volume"
             ),
             Self::NoSize => format!(
-                "there is no logical volume {id}, and none is made without the option `size`"
+                "there is no logical volume {id}, and none is made without the option `size`: add that to \
+                 the volume's options, or create the volume by hand"
             ),
             Self::CreateReadOnly => format!(
                 "there is no logical volume {id}, and none is made for a read-only volume, which \
@@ -116,26 +125,27 @@ impl Reason {
                  or name {pool}"
             ),
             Self::TooLarge { size, largest } => format!(
-                "{size} is asked for {id}, but the node's config allows at most {largest} for a \
-                 volume in {vg} (`max_size`)"
+                "{id} needs {size}, but the node's config allows at most {largest} for a volume in {vg}: \
+                 ask for less, or raise `max_size`"
             ),
             Self::Reserve {
                 more,
                 free,
                 reserve,
             } => format!(
-                "{id} needs {more} more; {vg} has {free} free, and the node's config keeps \
-                 {reserve} of it (`reserve`)"
+                "{id} needs {more} more, but {vg} has {free} free, of which the node's config keeps \
+                 {reserve}: ask for less, add a disk (`vgextend {vg} DISK`), or lower `reserve`"
             ),
             // kubelet starts no pod of a claim whose growth fails: an operator has to know the way
             // back.
             Self::NoRoom { more, free, has } if has.get() == 0 => format!(
-                "{id} is to have {more}, and {free} are free in {vg}: ask for a smaller `size`, or add a \
-                 disk with `vgextend {vg} DISK`"
+                "{id} needs {more}, but {vg} has only {free} free: ask for a smaller `size`, or add a disk \
+                 (`vgextend {vg} DISK`)"
             ),
             Self::NoRoom { more, free, has } => format!(
-                "{id} needs {more} more to be {} large, and {vg} has {free} free. Extend the group (`vgextend {vg} \
-                 DEVICE`), or set the claim's request back to {has} (Kubernetes 1.32 and later)",
+                "{id} needs {more} more to be {} large, but {vg} has only {free} free: add a disk \
+                 (`vgextend {vg} DISK`), or set the claim's request back to {has} (Kubernetes 1.32 \
+                 and later)",
                 Bytes::new(has.get().saturating_add(more.get()))
             ),
             Self::Pool => format!(
@@ -154,17 +164,16 @@ impl Reason {
                  fails, restart this node"
             ),
             Self::Partial => format!(
-                "{id} is partial: a disk of it is missing, see `lvs -a -o +devices {id}` and \
-                 `pvs`; bring the disk back, or restore the volume from a backup"
+                "{id} is partial, because a disk of it is missing (`pvs`, `lvs -a -o +devices {id}`): bring \
+                 the disk back, or restore the volume from a backup"
             ),
             Self::SnapshotFull => format!(
-                "{id} is a snapshot that has run full, so what it held is lost and it cannot be read \
-                 any more; the volume that it was made of is well. Remove it (`lvremove {id}`), and \
-                 make a larger one"
+                "{id} is a snapshot that has run full, so its content is lost; its origin is well. Remove \
+                 the snapshot (`lvremove {id}`), and make a larger one"
             ),
             Self::AnotherDevice => format!(
                 "the active device {device} is not the logical volume that LVM calls {id} now; \
-                 reactivate it (`lvchange -an {id}`, `lvchange -ay {id}`)"
+                 reactivate it (`lvchange -an {id} && lvchange -ay {id}`)"
             ),
             Self::Suspended(name) => {
                 let which = if *name == id.dm_name() {
@@ -179,8 +188,8 @@ impl Reason {
             }
             Self::NoPool(pool) => {
                 format!(
-                    "LVM does not show {pool}, the thin pool of {id}; see `lvs -a {}`",
-                    id.vg()
+                    "LVM does not show {pool}, the thin pool of {id}: look for it with `lvs -a {vg}`, and \
+                     if it should be there, check LVM's metadata with `vgck {vg}`"
                 )
             }
             Self::PoolFull {
@@ -191,7 +200,7 @@ impl Reason {
                 limit,
             } => format!(
                 "the {what} of the thin pool {pool} is {percent:.1} percent full (the limit is \
-                 {limit}): {id} is not written to. Extend the pool (`{}`), free space in it, or \
+                 {limit}), so none of its volumes is mounted for writing, formatted or extended. Extend the pool (`{}`), free space in it, or \
                  raise `thin_pool_limit` in config.toml",
                 extend_pool(pool, *size, what)
             ),
@@ -205,26 +214,26 @@ impl Reason {
                  +devices {id}`)"
             ),
             Self::InUse(by) if by.is_empty() => format!(
-                "{device} is in use by something else on this host (`lsblk {device}`, `dmsetup ls \
-                 --tree`)"
+                "{device} is in use by something else on this host: find it with `lsblk {device}` or \
+                 `dmsetup ls --tree`, and close it"
             ),
             Self::InUse(by) => format!(
-                "{device} is in use: it is mounted in another mount namespace ({}). It is free when \
+                "{device} is in use, since it is mounted in another mount namespace ({}). It is free when \
                  that process has ended",
                 Elsewhere::list(by)
             ),
             Self::StillMounted => format!(
-                "a filesystem of {id} is still mounted, though no table of mounts shows where, as after \
-                 `umount --lazy` while a file is open; and the volume's record is not that of this \
-                 filesystem. It is free when the processes that used that mount have ended"
+                "{id} is still mounted, though no table of mounts shows where, as after `umount --lazy` \
+                 while a file is open; and its tag does not name that filesystem. It is free when the \
+                 processes that have files open there have ended (`lsof +L1`)"
             ),
             Self::Several => format!(
                 "{id} holds several signatures at once; it is left as it is. `wipefs {device}` \
-                 lists them, and removes one with `--offset`"
+                 lists them, and `wipefs --offset OFFSET {device}` removes the wrong one"
             ),
             Self::Other { what, wanted } => format!(
-                "{id} holds {what}, not {}; it is left as it is. If that may really go, remove it \
-                 by hand (`wipefs --all {device}`, then `{me} allow-format {id}`)",
+                "{id} holds {what}, which is not {}; it is left as it is. If that may really go, run \
+                 `wipefs --all {device} && {me} allow-format {id}`",
                 wanted.map_or("a filesystem of this driver".to_owned(), |fs| fs
                     .to_string())
             ),
@@ -235,8 +244,8 @@ impl Reason {
                     Family::Btrfs => "btrfs check",
                 };
                 format!(
-                    "blkid finds {fs} on {id}, but no valid superblock is there; left as it is. See \
-                     what its own check says (`{check} {device}`), and repair or restore it"
+                    "blkid finds {fs} on {id}, but no valid superblock is there; it is left as it is. \
+                     Check it (`{check} {device}`), and repair or restore it"
                 )
             }
             Self::NewNotBlank(what) => format!(
@@ -246,13 +255,13 @@ impl Reason {
                  {id}`, and it is made again"
             ),
             Self::Swapped { held, holds } => format!(
-                "{id} should hold {held} by its tag, but holds {holds}: its content was replaced, \
+                "{id} should hold {held} according to its tag, but holds {holds}: its content was replaced, \
                  restored or swapped. If this is the right content, run `{me} adopt {id}`"
             ),
             Self::Reduced { fs, has, covers } => format!(
                 "{id} has {has}, but the {fs} on it covers {covers}: the volume was reduced, or an \
-                 image was copied in part. Nothing was written. Give it its size again (`lvextend \
-                 --size {}b {id}`) before any repair, which would cut what is missing",
+                 image was copied in part. Nothing was written. Extend it again (`lvextend --size {}b \
+                 {id}`) before any repair, which would cut off what is missing",
                 covers.get()
             ),
             Self::ReadOnlyVolume => format!(
@@ -294,9 +303,23 @@ pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {
     }
 }
 
+/// What to do when two volumes of one name meet on a node.
+pub fn same_name_advice(name: Option<&str>) -> String {
+    let called = name.map_or_else(
+        || "have the same one".to_owned(),
+        |name| format!("are called {name:?}"),
+    );
+    format!(
+        "With attach = true kubelet keeps one mount for each volume name, and two different \
+         logical volumes {called} on this node: give the volumes of the two pods \
+         different names, use PersistentVolumes, or set attach = false on the node"
+    )
+}
+
 fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {
     let free = format!(
-        "It is free when its pods there have ended; if it has none, run `lvchange -an {id}` there"
+        "It is free when its pods there have ended; if it has none there, run `lvchange -an {id}` on \
+         that node"
     );
     let Some(holder) = holder else {
         return format!("{id} is active on another node, and only one can have it. {free}");
@@ -309,9 +332,8 @@ fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {
         return format!("{held}. {free}");
     }
     format!(
-        "{held}. That node gave its last sign of life {silent} s ago: after {dead_after} s \
-         sanlock takes it for dead, and the volume can be had here (in {} s). Nothing has to be \
-         done, and the lock cannot safely be had earlier",
+        "{held}. That node gave its last sign of life {silent} s ago: in {} s sanlock takes it for dead, \
+         and this node can have the volume. Wait: nobody can safely have the lock earlier",
         dead_after.saturating_sub(silent)
     )
 }

@@ -6,6 +6,8 @@ mod decision;
 mod doubt;
 mod facts;
 mod message;
+#[cfg(test)]
+mod messages;
 mod reason;
 mod rules;
 #[cfg(test)]
@@ -16,7 +18,9 @@ mod table;
 
 pub use decision::{Create, Decision, Grow, Level, Mount, Purpose, Refusal, Wish};
 pub use doubt::Doubt;
-pub use facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Openers, Pool, There, Uses};
-pub use message::extend_pool;
+pub use facts::{
+    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Pool, There, Uses,
+};
+pub use message::{extend_pool, same_name_advice};
 pub use reason::{Reason, Whose};
 pub use rules::{decide, of_locks, of_openers};

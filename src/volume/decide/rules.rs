@@ -57,8 +57,8 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
         Some(There::This(row)) => return Some(keep(row, wish)),
         None => {}
     }
-    if let Some((dir, what)) = &uses.name_taken {
-        return refuse(Reason::NameTaken(dir.clone(), what.clone()));
+    if let Some(what) = &uses.name_taken {
+        return refuse(Reason::NameTaken(what.clone()));
     }
     if uses.swap {
         return refuse(Reason::Swap);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
 use super::doubt::Doubt;
 use super::facts::{
-    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Openers, Pool, There, Uses,
+    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Pool, There, Uses,
 };
 use super::reason::Reason;
 use crate::fs::Backup;
@@ -140,6 +140,16 @@ pub fn lv(name: &str) -> Option<LvName> {
 
 pub fn vg_pool() -> LvId {
     LvId::parse("vg/pool").unwrap()
+}
+
+/// Where it is to be mounted, another volume is.
+pub fn db() -> Occupied {
+    Occupied {
+        dir: "/var/lib/kubelet/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data"
+            .into(),
+        by: "vg0/db".to_owned(),
+        name: Some("data".to_owned()),
+    }
 }
 
 pub const POD: &str = "/var/lib/kubelet/pods/1/volumes/k~lvm/a";

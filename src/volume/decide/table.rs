@@ -42,14 +42,14 @@ fn who_uses_it() {
     let pod = || row(POD, "ext4", "rw", "rw");
     let failed = |failure| Refuse(Reason::FilesystemFailed(POD.into(), failure));
     check(&[
-        ("another volume is there", |f, _| uses(f).there = Some(There::Another("x".into())), Refuse(Reason::AnotherIsThere("x".into()))),
+        ("another volume is there", |f, _| uses(f).there = Some(There::Another(db())), Refuse(Reason::AnotherIsThere(db()))),
         ("there, of the wrong type", |f, _| there(f, "xfs", "rw", "rw"), wrong("xfs", Ext4)),
         ("there, of any type", |f, w| { w.fs = None; there(f, "xfs", "rw", "rw"); }, Keep { read_only: None }),
         ("there and writable, wanted read-only", |f, w| { w.read_only = true; there(f, "ext4", "rw", "rw"); }, Keep { read_only: Some(true) }),
         ("there and read-only, wanted writable", |f, _| there(f, "ext4", "ro", "rw"), Keep { read_only: Some(false) }),
         ("there, its filesystem read-only", |f, _| there(f, "ext4", "ro", "ro"), Refuse(Reason::ThereReadOnly(POD.into()))),
         ("there, and the kernel made it read-only", |f, _| there(f, "ext4", "rw", "ro"), Keep { read_only: None }),
-        ("its name is another volume's", |f, _| uses(f).name_taken = Some(("/g".into(), "x".into())), Refuse(Reason::NameTaken("/g".into(), "x".into()))),
+        ("its name is another volume's", |f, _| uses(f).name_taken = Some(db()), Refuse(Reason::NameTaken(db()))),
         ("swap", |f, _| uses(f).swap = true, Refuse(Reason::Swap)),
         ("below another device, whatever is on it", |f, _| uses(f).holders = vec!["dm-1".into()], Refuse(Reason::Below(vec!["dm-1".into()]))),
         ("mounted by the host", |f, _| mounted(f, "/srv", "rw", "rw"), Refuse(Reason::HostMount("/srv".into()))),
@@ -256,7 +256,7 @@ fn it_is_to_be_larger() {
         ("as large as it is", |f, w| { larger(f, w); w.purpose = Purpose::Size(volume(f).size); }, Ready),
         ("smaller than it is", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(1)); w.create.largest = Some(Bytes::new(1)); }, Ready),
         ("before LVM was asked", |f, w| { there(f, "ext4", "rw", "rw"); larger(f, w); f.lvm = None; }, Look(Level::Lvm)),
-        ("another is mounted there", |f, w| { uses(f).there = Some(There::Another("x".into())); larger(f, w); }, Refuse(Reason::AnotherIsThere("x".into()))),
+        ("another is mounted there", |f, w| { uses(f).there = Some(There::Another(db())); larger(f, w); }, Refuse(Reason::AnotherIsThere(db()))),
         ("the host swaps on it", |f, w| { uses(f).swap = true; larger(f, w); }, Refuse(Reason::Swap)),
         ("of the wrong type", |f, w| { there(f, "xfs", "rw", "rw"); larger(f, w); }, wrong("xfs", Ext4)),
         ("larger than is allowed", |f, w| { larger(f, w); w.create.largest = Some(Bytes::new(GIB)); }, Refuse(Reason::TooLarge { size: Bytes::new(2 * GIB), largest: Bytes::new(GIB) })),

@@ -11,7 +11,7 @@ use crate::host::{Host, Kernel};
 use crate::mount::{Row, Table, is_kubelets};
 use crate::names::LvId;
 use crate::options::Options;
-use crate::volume::decide::Elsewhere;
+use crate::volume::decide::{Elsewhere, same_name_advice};
 use crate::volume::device::Device;
 
 /// What a mount holds.
@@ -20,19 +20,6 @@ pub fn name_of(host: &Host, row: &Row) -> String {
         Some(volume) => volume.id.to_string(),
         None => format!("{} ({})", row.source.display(), row.fs_type),
     }
-}
-
-/// What to do when two volumes of one name meet on a node.
-pub fn same_name_advice(name: Option<&str>) -> String {
-    let called = name.map_or_else(
-        || "have the same one".to_owned(),
-        |name| format!("are called {name:?}"),
-    );
-    format!(
-        "With attach = true kubelet keeps one mount for each volume name, and two different \
-         logical volumes {called} on this node: give the volumes of the two pods \
-         different names, use PersistentVolumes, or set attach = false on the node"
-    )
 }
 
 /// Fails if the device that kubelet hands on is not this one: two volumes share a name.
@@ -60,7 +47,7 @@ pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device)
         .or_else(|| LvId::from_device(word))
         .map_or_else(|| word.to_owned(), |id| format!("{word} ({id}{place})"));
     bail!(
-        "the device handed on is {other}, but the options name {}. {}",
+        "kubelet hands on the device {other}, but the options name {}. {}",
         device.id,
         same_name_advice(options.volume_name.as_deref())
     )

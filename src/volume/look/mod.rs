@@ -22,7 +22,7 @@ use anyhow::{Context, Result};
 
 use super::subject::Subject;
 use crate::mount::{KubeletPath, Row, is_kubelets, mounted_at};
-use crate::volume::decide::{Decision, Facts, Level, Mounted, There, Uses, Wish, decide};
+use crate::volume::decide::{Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide};
 use crate::volume::device::Device;
 
 /// What others need to do something meanwhile: after a step that took this long it is looked once more.
@@ -177,17 +177,16 @@ impl<'a> Look<'a> {
             let at = |dir: &Path| -> Result<Option<&Row>> {
                 Ok(mounted_at(kernel, dir)?.and_then(|id| table.by_id(id)))
             };
-            let advice = in_use::same_name_advice(name);
+            let occupied = |dir: &Path, row| Occupied {
+                dir: dir.to_owned(),
+                by: in_use::name_of(host, row),
+                name: name.map(str::to_owned),
+            };
             uses.there = at(dir)?.map(|row| {
                 if row.is_of(device.number) {
                     return There::This(row.clone());
                 }
-                There::Another(format!(
-                    "{} already holds {}, not {}. {advice}",
-                    dir.display(),
-                    in_use::name_of(host, row),
-                    device.id
-                ))
+                There::Another(occupied(dir, row))
             });
             // In attach mode the global directory of this pod's volume belongs to it alone.
             if let Some(global) = own_global
@@ -195,8 +194,7 @@ impl<'a> Look<'a> {
                 && let Some(row) = at(&global)?
                 && !row.is_of(device.number)
             {
-                let what = in_use::name_of(host, row);
-                uses.name_taken = Some((global, format!("{what}, not {}. {advice}", device.id)));
+                uses.name_taken = Some(occupied(&global, row));
             }
         }
         if uses.there.is_none() && uses.suspended.is_none() {

@@ -1,0 +1,284 @@
+//! Every message of every [`Reason`], as messages.txt has it, and the table of docs/on-call.md.
+//!
+//! `FLEXVOLUME_LVM_WRITE=1 cargo test --lib messages` writes both.
+
+use std::path::Path;
+
+use fs_err as fs;
+use strum::VariantNames;
+
+use super::doubt::Doubt;
+use super::facts::{Elsewhere, Occupied};
+use super::reason::Reason;
+use crate::config::Config;
+use crate::fs::Backup;
+use crate::host::holders::Opener;
+use crate::host::own_name;
+use crate::lvm::{Holder, Locks, twins};
+use crate::names::{Bytes, FsType, LvId, LvName, VgName};
+use crate::volume::device::Failure;
+
+/// A sample of each message, in the order of the reasons. Each value has a 7 in it, or is a type of
+/// filesystem, so that [`beginning`] knows it.
+#[allow(clippy::too_many_lines)] // a table
+fn samples() -> Vec<Reason> {
+    let id = || LvId::parse("vg7/pool7").unwrap();
+    let size = |gib: u64| Bytes::new(gib << 30);
+    let text = str::to_owned;
+    let opener = |writes| {
+        vec![Opener {
+            pid: 77,
+            command: text("vm7"),
+            writes,
+        }]
+    };
+    let occupied = || Occupied {
+        dir: "/var/lib/kubelet/pods/7".into(),
+        by: text("vg7/db7"),
+        name: Some(text("data7")),
+    };
+    let config = Config::parse("[volume_group.other]\n", "/etc/7.toml").unwrap();
+    let vg = VgName::parse("vg7").unwrap();
+    let locks = |locks: Locks| Reason::NoLocks(locks.obstacle(&vg).unwrap());
+    let holder = |silent| {
+        Reason::HeldElsewhere(Some(Holder {
+            host: 7,
+            name: text("node-7"),
+            silent,
+            every: 20,
+            dead_after: 157,
+        }))
+    };
+    let full = |what, percent| Reason::PoolFull {
+        pool: id(),
+        size: size(70),
+        what,
+        percent,
+        limit: 97,
+    };
+    let other = |wanted| Reason::Other {
+        what: text("crypto_LUKS7"),
+        wanted,
+    };
+    let held = || Doubt::Held(text("ext4"), text("7f6b1e88"));
+    let backup = || {
+        Doubt::Backup(Backup {
+            offset: 1 << 27,
+            uuid: text("7f6b1e88"),
+            block_size: 4096,
+            written: 1_700_000_007,
+        })
+    };
+    vec![
+        Reason::NotAllowed(config.policy(&vg).unwrap_err().to_string()),
+        Reason::NotItsDevice(text(
+            "/dev/mapper/vg7-web7 is device 7:7, which device-mapper calls \"x7\" with UUID \"7\": that \
+             is not the logical volume vg7/web7",
+        )),
+        Reason::AnotherIsThere(occupied()),
+        Reason::NameTaken(occupied()),
+        Reason::Swap,
+        Reason::Below(vec![text("dm-7")]),
+        Reason::Loop(vec![text("loop7")]),
+        Reason::Open(opener(true)),
+        Reason::OpenUnseen,
+        Reason::HostMount("/srv/7".into()),
+        Reason::WrongType {
+            found: text("xfs"),
+            wanted: FsType::Ext4,
+        },
+        Reason::ThereReadOnly("/var/lib/kubelet/pods/7".into()),
+        Reason::MountedReadOnly("/var/lib/kubelet/pods/7".into()),
+        Reason::FilesystemFailed("/var/lib/kubelet/pods/7".into(), Failure::Errors),
+        Reason::FilesystemFailed("/var/lib/kubelet/pods/7".into(), Failure::ShutDown),
+        Reason::LvmSilent(text(
+            "asking LVM for vg7/web7: LVM is locked by lvs7 (pid 77)",
+        )),
+        Reason::LvmSilent(twins(&vg, 7)),
+        Reason::Unknown,
+        Reason::NoGroup,
+        Reason::NoVolume(None),
+        Reason::NoVolume(Some(size(7))),
+        Reason::Hidden,
+        Reason::NoSize,
+        Reason::CreateReadOnly,
+        Reason::AnotherPool {
+            pool: LvName::parse("pool7").unwrap(),
+            asked: LvName::parse("pool77").unwrap(),
+        },
+        Reason::TooLarge {
+            size: size(77),
+            largest: size(7),
+        },
+        Reason::Reserve {
+            more: size(27),
+            free: size(17),
+            reserve: size(7),
+        },
+        Reason::NoRoom {
+            more: size(7),
+            free: size(17),
+            has: Bytes::new(0),
+        },
+        Reason::NoRoom {
+            more: size(70),
+            free: size(17),
+            has: size(7),
+        },
+        Reason::Pool,
+        locks(Locks::Silent(text("7"))),
+        locks(Locks::NotStarted),
+        locks(Locks::Starting),
+        locks(Locks::Lost),
+        Reason::HeldElsewhere(None),
+        holder(7),
+        holder(70),
+        Reason::ActiveShared,
+        Reason::ActiveWithoutLock,
+        Reason::Partial,
+        Reason::SnapshotFull,
+        Reason::AnotherDevice,
+        Reason::Suspended(text("vg7-web7")),
+        Reason::Suspended(text("vg7-pool7_tdata")),
+        Reason::NoPool(id()),
+        full("data", 97.5),
+        full("metadata", 98.7),
+        Reason::PoolUnwell {
+            pool: id(),
+            health: text("out_of_data7"),
+        },
+        Reason::Failed(text("looking at /dev/mapper/vg7-web7: 7")),
+        Reason::Unreadable {
+            at: 4_194_307,
+            error: text("EIO7"),
+        },
+        Reason::InUse(Vec::new()),
+        Reason::InUse(vec![Elsewhere {
+            pid: 77,
+            command: text("app7"),
+            at: "/data7".into(),
+            hosts: false,
+        }]),
+        Reason::StillMounted,
+        Reason::Several,
+        other(Some(FsType::Ext4)),
+        other(None),
+        Reason::Damaged(FsType::Ext4),
+        Reason::Damaged(FsType::Xfs),
+        Reason::Damaged(FsType::Btrfs),
+        Reason::NewNotBlank(text("ext4 7f6b1e88")),
+        Reason::Swapped {
+            held: text("ext4 7f6b1e88"),
+            holds: text("xfs 77aa1200"),
+        },
+        Reason::Reduced {
+            fs: FsType::Ext4,
+            has: size(7),
+            covers: size(70),
+        },
+        Reason::ReadOnlyVolume,
+        Reason::ReadOnlyDisk(text("sd7")),
+        Reason::BlankReadOnly,
+        Reason::BeingRead(opener(false)),
+        Reason::BlankReadOnlyVolume(FsType::Ext4),
+        Reason::Doubts(vec![held()]),
+        Reason::Doubts(vec![held(), backup(), Doubt::Data(70)]),
+        Reason::Doubts(vec![Doubt::Mark(text("md7 superblock"))]),
+        Reason::Doubts(vec![backup()]),
+        Reason::Doubts(vec![Doubt::Data(70)]),
+    ]
+}
+
+/// Each word with its messages.
+fn messages() -> Vec<(&'static str, Vec<String>)> {
+    let id = LvId::parse("vg7/web7").unwrap();
+    let mut all: Vec<(&str, Vec<String>)> = Vec::new();
+    for reason in samples() {
+        let message = reason.of(&id).replace(&own_name(), "lvm");
+        let word = reason.into();
+        match all.last_mut() {
+            Some((last, messages)) if *last == word => messages.push(message),
+            _ => all.push((word, vec![message])),
+        }
+    }
+    all
+}
+
+/// What is compared with a file, or written to it.
+fn same_or_written(file: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    if std::env::var_os("FLEXVOLUME_LVM_WRITE").is_some() {
+        return fs::write(path, text).unwrap();
+    }
+    let is = fs::read_to_string(path).unwrap();
+    let other = is.lines().zip(text.lines()).find(|(is, want)| is != want);
+    assert!(
+        is == text,
+        "FLEXVOLUME_LVM_WRITE=1 corrects {file}: {other:#?}"
+    );
+}
+
+#[test]
+fn each_reason_has_a_sample() {
+    let words: Vec<&str> = messages().into_iter().map(|(word, _)| word).collect();
+    assert_eq!(words, Reason::VARIANTS);
+}
+
+#[test]
+fn each_message_is_the_one_in_the_file() {
+    let text = messages().into_iter().map(|(word, messages)| {
+        let lines = messages.iter().map(|message| format!("  {message}\n"));
+        format!("{word}\n{}", lines.collect::<String>())
+    });
+    same_or_written("src/volume/decide/messages.txt", &text.collect::<String>());
+}
+
+/// A message up to its first stop, with `…` for its values.
+fn beginning(message: &str) -> String {
+    let end = ["; ", ": ", ". "]
+        .iter()
+        .filter_map(|stop| message.find(stop))
+        .min();
+    let first = &message[..end.unwrap_or(message.len())];
+    let words = first.split(' ').map(|word| {
+        let value = word.trim_matches(|c| ",()`".contains(c));
+        if value.contains('7') || FsType::parse(value).is_ok() {
+            word.replace(value, "…")
+        } else {
+            word.to_owned()
+        }
+    });
+    let text = words.collect::<Vec<_>>().join(" ").replace("… GiB", "…");
+    text.replace("… …", "…")
+}
+
+/// As code in Markdown.
+fn span(text: &str) -> String {
+    if text.contains('`') {
+        format!("`` {text} ``")
+    } else {
+        format!("`{text}`")
+    }
+}
+
+#[test]
+fn the_page_for_who_is_on_call_has_each_reason_with_its_message() {
+    const PAGE: &str = "docs/on-call.md";
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE)).unwrap();
+    let head = "| word | the message | why | what helps |\n|---|---|---|---|\n";
+    let (before, rest) = page.split_once(head).unwrap();
+    let (table, after) = rest.split_once("\n\n").unwrap();
+    let rows = messages().into_iter().map(|(word, messages)| {
+        let beginnings = messages.iter().map(|one| beginning(one));
+        let mut spans: Vec<String> = beginnings.map(|text| span(&text)).collect();
+        spans.dedup();
+        let start = format!("| `{word}` | ");
+        // The last two columns are written by people.
+        let row = table.lines().find(|row| row.starts_with(&start));
+        let mut columns = row.unwrap_or(" |  |  |").rsplitn(3, " | ");
+        let (help, why) = (columns.next().unwrap(), columns.next().unwrap());
+        format!("{start}{} | {why} | {help}\n", spans.join(" or "))
+    });
+    let rows: String = rows.collect();
+    same_or_written(PAGE, &format!("{before}{head}{rows}\n{after}"));
+}
