@@ -41,22 +41,18 @@ fn claimed(
     wish: &Wish,
 ) -> Decision {
     let openers = facts.openers.clone().unwrap_or_default();
-    let is_mounted_here = facts
-        .uses
-        .as_ref()
-        .is_some_and(|uses| !uses.mounts.is_empty());
     let is_hosts = openers.elsewhere.iter().any(|other| other.hosts);
     // The kernel gives a filesystem that is mounted already to whoever mounts it again. Only our own
     // record tells that it is the volume's, and never if the host uses it.
     let made = volume.record.made.as_ref();
     let ours = found.filter(|(_, uuid)| made.is_some_and(|made| made.uuid == *uuid) && !is_hosts);
-    let (Some((fs, uuid)), true) = (ours, is_mounted_here || openers.is_mounted()) else {
-        return Decision::Refuse(match openers {
-            Openers { elsewhere, .. } if !elsewhere.is_empty() => Reason::InUse(elsewhere),
-            Openers { has_filesystem, .. } if has_filesystem => Reason::StillMounted,
-            Openers { processes, .. } if !processes.is_empty() => Reason::Open(processes),
-            _ => Reason::InUse(Vec::new()),
-        });
+    let (Some((fs, uuid)), true) = (ours, facts.is_mounted_here() || openers.is_mounted()) else {
+        return Decision::Refuse(mounted_elsewhere(&openers).unwrap_or_else(|| {
+            match openers.processes {
+                processes if !processes.is_empty() => Reason::Open(processes),
+                _ => Reason::InUse(Vec::new()),
+            }
+        }));
     };
     if let Some(reason) = wrong_type(fs.as_str(), wish) {
         return Decision::Refuse(reason);
@@ -69,6 +65,13 @@ fn claimed(
         record: false,
         elsewhere: openers.elsewhere,
     })
+}
+
+fn mounted_elsewhere(openers: &Openers) -> Option<Reason> {
+    if !openers.elsewhere.is_empty() {
+        return Some(Reason::InUse(openers.elsewhere.clone()));
+    }
+    openers.has_filesystem.then_some(Reason::StillMounted)
 }
 
 pub fn wrong_type(found: &str, wish: &Wish) -> Option<Reason> {
@@ -153,10 +156,16 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
 
 /// The last arm. Whoever reads a device that is to be formatted has a reason for it, and is waited for.
 fn make(facts: &Facts, fs: FsType, again: bool) -> Decision {
-    let readers = facts.openers.as_ref().map(|openers| &openers.processes);
-    match readers.filter(|readers| !readers.is_empty()) {
-        Some(readers) => Decision::Refuse(Reason::BeingRead(readers.clone())),
-        None => Decision::Make { fs, again },
+    if facts.is_mounted_here() {
+        return Decision::Refuse(Reason::InUse(Vec::new()));
+    }
+    let Some(openers) = &facts.openers else {
+        return Decision::Make { fs, again };
+    };
+    match mounted_elsewhere(openers) {
+        Some(reason) => Decision::Refuse(reason),
+        None if openers.processes.is_empty() => Decision::Make { fs, again },
+        None => Decision::Refuse(Reason::BeingRead(openers.processes.clone())),
     }
 }
 

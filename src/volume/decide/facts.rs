@@ -227,6 +227,12 @@ impl Facts {
             .with_context(|| format!("LVM was not asked for {}", self.id))
     }
 
+    /// Whether this mount namespace has it mounted.
+    pub fn is_mounted_here(&self) -> bool {
+        let uses = self.uses.as_ref();
+        uses.is_some_and(|uses| !uses.mounts.is_empty())
+    }
+
     /// Whether the driver's own lvcreate made it, and nothing was put there since.
     pub fn is_new(&self) -> bool {
         self.volume().is_some_and(|volume| volume.record.new)

@@ -8,6 +8,8 @@ mod facts;
 mod message;
 #[cfg(test)]
 mod messages;
+#[cfg(test)]
+mod proof;
 mod reason;
 mod rules;
 #[cfg(test)]

@@ -200,11 +200,7 @@ pub fn of_locks(locks: &Locks, vg: &VgName, is_active: bool) -> Option<Reason> {
 /// Who has the device open. None: nobody, or nobody who could be in the way.
 pub fn of_openers(facts: &Facts, wish: &Wish) -> Option<Decision> {
     let refuse = |reason| Some(Decision::Refuse(reason));
-    let is_mounted = facts
-        .uses
-        .as_ref()
-        .is_some_and(|uses| !uses.mounts.is_empty());
-    if is_mounted && wish.purpose != Purpose::Filesystem {
+    if facts.is_mounted_here() && wish.purpose != Purpose::Filesystem {
         return None;
     }
     let is_open = facts.volume().is_some_and(|volume| volume.open);

@@ -23,7 +23,7 @@ impl Look<'_> {
         self.facts.read_only = device.is_read_only(kernel);
         self.facts.read_only_disk = device.read_only_disk(kernel);
         let openers = self.facts.openers.as_ref();
-        if self.is_mounted_here() || openers.is_some_and(Openers::is_mounted) {
+        if self.facts.is_mounted_here() || openers.is_some_and(Openers::is_mounted) {
             return self.claimed(&device);
         }
         // Exclusive: neither mounted nor swap nor part of another device, and it stays so.

@@ -35,8 +35,9 @@ impl Look<'_> {
         };
         let Subject { host, config, .. } = self.subject;
         let kernel = host.kernel;
-        let see =
-            |openings: &Openings| openings.of(kernel, config, device, self.is_mounted_here(), own);
+        let see = |openings: &Openings| {
+            openings.of(kernel, config, device, self.facts.is_mounted_here(), own)
+        };
         if let Some(known) = self.asker.known() {
             return see(known.tables.openings(host)?);
         }
@@ -59,11 +60,6 @@ impl Look<'_> {
     pub fn openers_now(&mut self, wish: &Wish) -> Result<Option<Decision>> {
         self.facts.openers = Some(self.openers(1)?);
         Ok(of_openers(&self.facts, wish))
-    }
-
-    pub(super) fn is_mounted_here(&self) -> bool {
-        let uses = self.facts.uses.as_ref();
-        uses.is_some_and(|uses| !uses.mounts.is_empty())
     }
 }
 
