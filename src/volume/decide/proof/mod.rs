@@ -1,0 +1,206 @@
+//! All cases of [`decide`], by representatives of everything that can be seen and wished: it is looked as
+//! the driver looks, level by level, and each level shows each of its representatives.
+
+mod promises;
+mod sights;
+
+use std::collections::BTreeSet;
+
+use super::decision::{Create, Decision, Level, Purpose, Wish};
+use super::facts::{Content, Facts, Uses};
+use super::reason::Reason;
+use super::rules::decide;
+use super::sample::*;
+use crate::names::{Bytes, FsType};
+use promises::check;
+use sights::*;
+
+/// Each purpose, type, kind of access and policy, each with each other.
+fn wishes() -> Vec<Wish> {
+    let small = Some(Bytes::new(9));
+    let policies = [
+        Create::default(),
+        Create {
+            allowed: true,
+            ..Create::default()
+        },
+        Create {
+            allowed: true,
+            size: small,
+            ..Create::default()
+        },
+        Create {
+            allowed: true,
+            size: small,
+            largest: Some(Bytes::new(8)),
+            ..Create::default()
+        },
+        Create {
+            allowed: true,
+            size: small,
+            reserve: Bytes::new(99 * GIB),
+            ..Create::default()
+        },
+        Create {
+            allowed: true,
+            size: small,
+            pool: lv("pool"),
+            asked_pool: lv("other"),
+            ..Create::default()
+        },
+    ];
+    let mut all = Vec::new();
+    for purpose in [
+        Purpose::Filesystem,
+        Purpose::Device,
+        Purpose::Size(Bytes::new(1)),
+        Purpose::Size(Bytes::new(2 * GIB)),
+    ] {
+        for fs in [None, Some(FsType::Ext4), Some(FsType::Xfs)] {
+            for bits in 0..8_u8 {
+                for create in &policies {
+                    all.push(Wish {
+                        purpose,
+                        fs,
+                        read_only: bits & 1 > 0,
+                        subvolume: bits & 2 > 0,
+                        by_hand: bits & 4 > 0,
+                        create: create.clone(),
+                        ..wish()
+                    });
+                }
+            }
+        }
+    }
+    all.push(Wish {
+        not_allowed: Some("not for pods".into()),
+        ..wish()
+    });
+    all
+}
+
+/// Nothing was looked at yet.
+fn unseen() -> Facts {
+    Facts {
+        uses: None,
+        lvm: None,
+        content: None,
+        ..blank()
+    }
+}
+
+#[derive(Default)]
+struct Cases {
+    number: u64,
+    reasons: BTreeSet<&'static str>,
+    contents: Vec<Content>,
+}
+
+impl Cases {
+    /// Looks as far as the decision wants, with each representative of each level.
+    fn explore(&mut self, facts: &Facts, wish: &Wish, looked: &[Level]) {
+        let decision = decide(facts, wish);
+        self.number = self.number.saturating_add(1);
+        let Decision::Look(level) = decision else {
+            if let Decision::Refuse(reason) = &decision {
+                self.reasons.insert(reason.into());
+            }
+            check(facts, wish, &decision);
+            return;
+        };
+        assert!(
+            !looked.contains(&level),
+            "{level:?} twice: {facts:?} {wish:?}"
+        );
+        let looked = [looked, &[level]].concat();
+        for facts in self.sights(facts, wish, level) {
+            self.explore(&facts, wish, &looked);
+        }
+    }
+
+    /// What a look at this level may show.
+    fn sights(&self, facts: &Facts, wish: &Wish, level: Level) -> Vec<Facts> {
+        let seen = |change: &dyn Fn(&mut Facts)| {
+            let mut facts = facts.clone();
+            change(&mut facts);
+            facts
+        };
+        match level {
+            Level::Uses => {
+                let is_one = |n: usize| {
+                    move |f: &mut Facts| {
+                        f.uses = Some(Uses::default());
+                        USES[n](f);
+                    }
+                };
+                (0..USES.len()).map(|n| seen(&is_one(n))).collect()
+            }
+            Level::Lvm => {
+                let mut all: Vec<Facts> = ANSWERS.iter().map(|see| seen(see)).collect();
+                for odd in ODDITIES {
+                    all.push(seen(&|f| {
+                        f.lvm = blank().lvm;
+                        volume(f).size = Bytes::new(GIB);
+                        volume(f).free = ROOM;
+                        odd(f);
+                    }));
+                }
+                all
+            }
+            Level::Locks => LOCKS
+                .iter()
+                .map(|lock| seen(&|f| f.locks = Some(lock())))
+                .collect(),
+            Level::Openers => OPENERS.iter().map(|see| seen(see)).collect(),
+            // Of a wish only these count here, and all others would make it long.
+            Level::Content
+                if wish.subvolume || wish.by_hand || wish.create != Create::default() =>
+            {
+                vec![seen(&|f| f.content = blank().content)]
+            }
+            Level::Content => self.with_content(facts),
+        }
+    }
+
+    /// Each content with each record, permission and kind of disk.
+    fn with_content(&self, facts: &Facts) -> Vec<Facts> {
+        let mut all = Vec::new();
+        for content in &self.contents {
+            for (record, permission) in RECORDS
+                .into_iter()
+                .flat_map(|record| PERMISSIONS.map(|permission| (record, permission)))
+            {
+                for disk in DISKS {
+                    let mut facts = facts.clone();
+                    facts.content = Some(content.clone());
+                    volume(&mut facts).record = recorded(record, permission, content);
+                    disk(&mut facts);
+                    all.push(facts);
+                }
+            }
+        }
+        all
+    }
+}
+
+#[test]
+fn every_case_keeps_every_promise_and_reaches_every_reason() {
+    let mut cases = Cases {
+        contents: contents(),
+        ..Cases::default()
+    };
+    for wish in wishes() {
+        for device in DEVICES {
+            let mut facts = unseen();
+            device(&mut facts);
+            cases.explore(&facts, &wish, &[]);
+        }
+    }
+    println!("{} cases", cases.number);
+    let all: BTreeSet<&str> = <Reason as strum::VariantNames>::VARIANTS
+        .iter()
+        .copied()
+        .collect();
+    let missed: Vec<_> = all.difference(&cases.reasons).collect();
+    assert!(missed.is_empty(), "never reached: {missed:?}");
+}

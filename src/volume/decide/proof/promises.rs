@@ -1,0 +1,206 @@
+//! What holds of every case, in the words of docs/safety.md. None of it goes by how `decide` comes to its
+//! decision.
+
+use super::super::decision::{Decision, Grow, Purpose, Wish};
+use super::super::doubt::Doubt;
+use super::super::facts::{Content, Facts, Lvm, Openers, Pool};
+use super::super::rules::decide;
+use super::super::sample::{NOW, volume};
+use super::sights::doubts;
+use crate::lvm::{Locks, Record, Volume};
+
+/// The promises, none of which goes by how `decide` comes to its decision.
+pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
+    let case = || format!("{decision:?}\n{facts:?}\n{wish:?}");
+    match decision {
+        Decision::Make { fs, again } => {
+            assert!(may_be_made(facts, wish), "{}", case());
+            let content = facts.content.as_ref();
+            assert_eq!(
+                *again,
+                matches!(content, Some(Content::Filesystem(_))),
+                "{}",
+                case()
+            );
+            if *again {
+                assert_eq!(volume_of(facts).record.making.as_deref(), Some(fs.as_str()));
+            } else {
+                assert_eq!(*fs, wish.fs.unwrap_or(wish.default_fs), "{}", case());
+            }
+            without_one_permission(facts, wish);
+            with_one_doubt_more(facts, wish);
+        }
+        Decision::Mount(mount) => {
+            assert!(is_known_and_well(facts), "{}", case());
+            assert!(wish.fs.is_none_or(|fs| fs == mount.fs), "{}", case());
+            let made = &volume_of(facts).record.made;
+            assert!(
+                made.as_ref().is_none_or(|made| made.uuid == mount.uuid),
+                "{}",
+                case()
+            );
+            let writes = mount.check || mount.grow != Grow::Not;
+            assert!(!(wish.read_only && writes), "{}", case());
+        }
+        Decision::Extend | Decision::Create(_) | Decision::Activate | Decision::Resume => {
+            let is_silent = matches!(facts.lvm, Some(Lvm::Silent(_) | Lvm::Hidden) | None);
+            assert!(!is_silent, "{}", case());
+            let is_making = matches!(decision, Decision::Create(_));
+            assert!(!(wish.read_only && is_making), "{}", case());
+        }
+        Decision::Bind(row) => {
+            assert!(
+                wish.fs.is_none_or(|fs| fs.as_str() == row.fs_type),
+                "{}",
+                case()
+            );
+            let is_its = facts
+                .uses
+                .as_ref()
+                .is_some_and(|uses| uses.mounts.iter().any(|m| m.row == *row));
+            assert!(is_its, "{}", case());
+        }
+        Decision::Keep { .. } | Decision::Ready | Decision::Refuse(_) | Decision::Look(_) => {}
+    }
+}
+
+fn volume_of(facts: &Facts) -> &Volume {
+    facts.volume().unwrap()
+}
+
+/// All was looked at, and no answer is one that nobody could give.
+pub fn is_known_and_well(facts: &Facts) -> bool {
+    let Some(Lvm::Volume {
+        volume, pool, lost, ..
+    }) = &facts.lvm
+    else {
+        return false;
+    };
+    let is_held = match &facts.locks {
+        None => volume.lock.is_none(),
+        Some(locks) => *locks == Locks::Held,
+    };
+    let nobody_writes = facts.openers.as_ref().map_or(!volume.open, |openers| {
+        openers.unseen == 0
+            && openers.loops.is_empty()
+            && openers.processes.iter().all(|process| !process.writes)
+    });
+    let is_nobodys = facts
+        .uses
+        .as_ref()
+        .is_some_and(|uses| !uses.swap && uses.holders.is_empty() && uses.suspended.is_none());
+    let is_read = !matches!(
+        facts.content,
+        None | Some(
+            Content::Unreadable { .. }
+                | Content::Failed(_)
+                | Content::Several
+                | Content::Other(_)
+                | Content::Damaged(_)
+        )
+    );
+    facts
+        .device
+        .as_ref()
+        .is_some_and(|device| device.lv_uuid == volume.uuid)
+        && facts.not_its_device.is_none()
+        && !lost
+        && !matches!(pool, Some(Pool::Unseen(_)))
+        && is_held
+        && nobody_writes
+        && is_nobodys
+        && is_read
+}
+
+/// docs/safety.md: mkfs runs only on what is blank beyond doubt, or is what its own mkfs left.
+pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
+    let volume = volume_of(facts);
+    let record = &volume.record;
+    let is_alone = facts
+        .uses
+        .as_ref()
+        .is_some_and(|uses| uses.mounts.is_empty())
+        && facts.openers.as_ref().is_none_or(Openers::is_nobody);
+    let is_writable =
+        !facts.read_only && facts.read_only_disk.is_none() && volume.writable != Some(false);
+    let pool_has_room = match &facts.lvm {
+        Some(Lvm::Volume {
+            pool: Some(Pool::Seen(pool)),
+            ..
+        }) => {
+            pool.health.is_empty()
+                && pool.data_percent < Some(95.0)
+                && pool.metadata_percent < Some(95.0)
+        }
+        _ => true,
+    };
+    let is_permitted = |doubts: &[Doubt]| {
+        let given = record.permission.as_ref();
+        given.is_some_and(|(what, at)| {
+            *what == Doubt::names(doubts) && *at <= NOW + 300 && NOW.saturating_sub(*at) < 86_400
+        })
+    };
+    let is_blank = match facts.content.as_ref().unwrap() {
+        Content::Blank { .. } => {
+            let doubts = doubts_left(facts);
+            doubts.is_empty() || (is_permitted(&doubts) && !record.new)
+        }
+        Content::Filesystem(found) => {
+            found.half
+                && record.made.is_none()
+                && record.making.as_deref() == Some(found.fs.as_str())
+        }
+        _ => false,
+    };
+    is_known_and_well(facts)
+        && !wish.read_only
+        && wish.purpose == Purpose::Filesystem
+        && is_alone
+        && is_writable
+        && pool_has_room
+        && is_blank
+}
+
+/// What is formatted without a permission, is so with any; what needs one, is not without it.
+pub fn without_one_permission(facts: &Facts, wish: &Wish) {
+    let mut less = facts.clone();
+    let needs = !doubts_left(facts).is_empty();
+    let record = &mut volume(&mut less).record;
+    let tags = record
+        .tags
+        .iter()
+        .filter(|tag| !crate::lvm::is_permission(tag));
+    *record = Record::parse(tags.map(String::as_str));
+    let is_made = matches!(decide(&less, wish), Decision::Make { .. });
+    assert_eq!(is_made, !needs, "{facts:?}");
+}
+
+/// One thing more that speaks against it, and it is not formatted.
+pub fn with_one_doubt_more(facts: &Facts, wish: &Wish) {
+    let mut more = facts.clone();
+    let Some(Content::Blank { doubts, zero }) = &mut more.content else {
+        return;
+    };
+    *zero = false;
+    doubts.push(Doubt::Mark("one more".into()));
+    let decision = decide(&more, wish);
+    assert!(
+        matches!(decision, Decision::Refuse(_)),
+        "{decision:?} {more:?}"
+    );
+}
+
+/// The same without what the half of an ext may leave.
+fn doubts_left(facts: &Facts) -> Vec<Doubt> {
+    let volume = volume_of(facts);
+    let of_mke2fs = volume.record.making.as_deref() == Some("ext4");
+    let is_small = volume.size.get() < 512 << 20;
+    let is_left = |doubt: &Doubt| match doubt {
+        Doubt::Backup(_) => of_mke2fs,
+        Doubt::Data(at) => of_mke2fs && is_small && *at >= 2048,
+        Doubt::Held(..) | Doubt::Mark(_) => false,
+    };
+    let mut all = doubts(&volume.record, facts.content.as_ref().unwrap());
+    all.retain(|doubt| !is_left(doubt));
+    all
+}

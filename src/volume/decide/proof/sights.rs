@@ -1,0 +1,280 @@
+//! Representatives of all that can be seen of a volume.
+
+use super::super::doubt::Doubt;
+use super::super::facts::{
+    Content, Elsewhere, Facts, Filesystem, Lvm, Occupied, Openers, Pool, There,
+};
+use super::super::sample::*;
+use crate::lvm::{Locks, Record};
+use crate::names::{Bytes, FsType, LvUuid};
+use crate::volume::device::Failure;
+
+/// One thing that can be seen, from the sight of a volume that is blank, active and nobody's.
+pub type See = fn(&mut Facts);
+
+pub const DEVICES: [See; 3] = [
+    |_| (),
+    |f| f.device = None,
+    |f| f.not_its_device = Some("a pool".into()),
+];
+
+pub const USES: [See; 21] = [
+    |_| (),
+    |f| mounted(f, POD, "rw", "rw"),
+    |f| mounted(f, POD, "ro", "rw"),
+    |f| mounted(f, POD, "rw", "ro"),
+    |f| mounted_btrfs(f, "/"),
+    |f| mounted_btrfs(f, "/sub"),
+    |f| mounted(f, "/var/lib/kubelet/plugins/k/mounts/a", "rw", "rw"),
+    |f| mounted(f, "/srv", "rw", "rw"),
+    |f| there(f, "ext4", "rw", "rw"),
+    |f| there(f, "ext4", "ro", "ro"),
+    |f| there(f, "xfs", "rw", "ro"),
+    |f| uses(f).there = Some(There::Another(occupied())),
+    |f| uses(f).name_taken = Some(occupied()),
+    |f| uses(f).swap = true,
+    |f| uses(f).holders = vec!["dm-7".into()],
+    |f| uses(f).suspended = Some("vg-lv".into()),
+    |f| uses(f).suspended = Some("vg-pool".into()),
+    |f| {
+        mounted(f, POD, "rw", "rw");
+        uses(f).failure = Some(Failure::Errors);
+    },
+    |f| {
+        mounted(f, POD, "rw", "rw");
+        uses(f).failure = Some(Failure::ShutDown);
+    },
+    |f| {
+        mounted(f, POD, "rw", "rw");
+        mounted(f, "/srv", "rw", "rw");
+    },
+    |f| {
+        mounted(f, POD, "rw", "rw");
+        uses(f).suspended = Some("vg-lv".into());
+    },
+];
+
+pub const ANSWERS: [See; 8] = [
+    |f| f.lvm = Some(Lvm::Silent("it hangs".into())),
+    |f| f.lvm = Some(Lvm::NoGroup),
+    |f| f.lvm = Some(Lvm::Hidden),
+    |f| no_volume(f, None),
+    |f| no_volume(f, Some(0)),
+    |f| no_volume(f, Some(9 * GIB)),
+    |f| {
+        no_volume(f, None);
+        pool(f, 99.0, 1.0, "");
+    },
+    |f| {
+        no_volume(f, None);
+        pool(f, 1.0, 1.0, "");
+    },
+];
+
+/// What is odd about a volume that LVM shows.
+pub const ODDITIES: [See; 17] = [
+    |_| (),
+    |f| volume(f).layout = "thin,pool".into(),
+    |f| lose(f),
+    |f| volume(f).health = "partial".into(),
+    |f| volume(f).health = "snapshot invalid".into(),
+    |f| volume(f).uuid = LvUuid::of("another"),
+    |f| unused_table(f),
+    |f| pool(f, 1.0, 1.0, ""),
+    |f| pool(f, 99.0, 1.0, ""),
+    |f| pool(f, 1.0, 99.0, ""),
+    |f| pool(f, 1.0, 1.0, "failed"),
+    |f| unseen_pool(f),
+    |f| volume(f).size = Bytes::new(GIB / 4),
+    |f| volume(f).writable = Some(false),
+    |f| volume(f).writable = None,
+    |f| {
+        shared(f, Locks::Held);
+        f.locks = None;
+    },
+    |f| volume(f).open = true,
+];
+
+pub const LOCKS: [fn() -> Locks; 8] = [
+    || Locks::Silent("no".into()),
+    || Locks::NotStarted,
+    || Locks::Starting,
+    || Locks::Lost,
+    || Locks::Held,
+    || Locks::Shared,
+    || Locks::NotHeld,
+    || Locks::Elsewhere(None),
+];
+
+pub const OPENERS: [See; 9] = [
+    |f| *openers(f) = Openers::default(),
+    |f| openers(f).processes = vec![process(false)],
+    |f| openers(f).processes = vec![process(true)],
+    |f| openers(f).loops = vec!["loop0".into()],
+    |f| openers(f).unseen = 1,
+    |f| openers(f).has_filesystem = true,
+    |f| openers(f).elsewhere = elsewhere(false),
+    |f| openers(f).elsewhere = elsewhere(true),
+    |f| {
+        openers(f).elsewhere = elsewhere(false);
+        openers(f).processes = vec![process(false)];
+    },
+];
+
+/// Each part of a record, alone and together.
+pub const RECORDS: [&str; 12] = [
+    "",
+    "flexvolume.new",
+    "flexvolume.making=ext4",
+    "flexvolume.making=xfs",
+    "flexvolume.making=zfs",
+    "flexvolume.new,flexvolume.making=ext4",
+    "flexvolume.fs=ext4:u",
+    "flexvolume.fs=ext4:another",
+    "flexvolume.fs=xfs:u",
+    "flexvolume.fs=btrfs:u",
+    "flexvolume.fs=ext4:u,flexvolume.making=ext4",
+    "flexvolume.fs=ext4:another,flexvolume.making=xfs",
+];
+
+/// What an operator gave up.
+pub const PERMISSIONS: [Permission; 6] = [
+    Permission::None,
+    Permission::Named(NOW),
+    Permission::Named(NOW - 90_000),
+    Permission::Named(NOW + 9_000),
+    Permission::Others(NOW),
+    Permission::Nothing,
+];
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Permission {
+    None,
+    /// Just what speaks against it, at this time.
+    Named(u64),
+    /// Something else.
+    Others(u64),
+    /// It names nothing, as an older driver's.
+    Nothing,
+}
+
+pub const DISKS: [See; 3] = [
+    |_| (),
+    |f| f.read_only = true,
+    |f| f.read_only_disk = Some("sda".into()),
+];
+
+pub fn occupied() -> Occupied {
+    Occupied {
+        dir: POD.into(),
+        by: "vg/other".into(),
+        name: None,
+    }
+}
+
+pub fn elsewhere(hosts: bool) -> Vec<Elsewhere> {
+    let mut by = is_claimed();
+    for one in &mut by {
+        one.hosts = hosts;
+    }
+    by
+}
+
+pub fn lose(facts: &mut Facts) {
+    if let Some(Lvm::Volume { lost, .. }) = &mut facts.lvm {
+        *lost = true;
+    }
+}
+
+pub fn unused_table(facts: &mut Facts) {
+    if let Some(Lvm::Volume { unused_table, .. }) = &mut facts.lvm {
+        *unused_table = true;
+    }
+}
+
+pub fn unseen_pool(facts: &mut Facts) {
+    if let Some(Lvm::Volume { pool, .. }) = &mut facts.lvm {
+        *pool = Some(Pool::Unseen(vg_pool()));
+    }
+}
+
+pub fn no_volume(facts: &mut Facts, free: Option<u64>) {
+    let free = free.map(Bytes::new);
+    facts.lvm = Some(Lvm::NoVolume { free, pool: None });
+}
+
+/// Blank with each set of doubts, each filesystem in each state, and all else.
+pub fn contents() -> Vec<Content> {
+    let single = [
+        Doubt::Mark("an ext superblock".into()),
+        young(),
+        Doubt::Data(0),
+        Doubt::Data(4096),
+    ];
+    let mut all = vec![
+        Content::Damaged(FsType::Ext4),
+        Content::Other("LUKS".into()),
+        Content::Several,
+        Content::Unreadable {
+            at: 0,
+            error: "EIO".into(),
+        },
+        Content::Failed("blkid".into()),
+        Content::Claimed(None),
+    ];
+    for fs in [FsType::Ext4, FsType::Xfs] {
+        for uuid in ["u", "another"] {
+            all.push(Content::Claimed(Some((fs, uuid.to_owned()))));
+        }
+    }
+    for set in 0..1_usize << single.len() {
+        let is_in = |n: &usize| set >> n & 1 == 1;
+        let doubts: Vec<Doubt> = (0..single.len())
+            .filter(is_in)
+            .map(|n| single[n].clone())
+            .collect();
+        let zero = doubts.is_empty();
+        all.push(Content::Blank { zero, doubts });
+    }
+    all.push(Content::Blank {
+        zero: false,
+        doubts: Vec::new(),
+    });
+    for fs in [FsType::Ext2, FsType::Ext4, FsType::Xfs, FsType::Btrfs] {
+        for covers in [GIB / 2, GIB, 2 * GIB] {
+            for half in [false, true] {
+                let covers = Bytes::new(covers);
+                all.push(Content::Filesystem(Filesystem {
+                    covers,
+                    half,
+                    ..found(fs)
+                }));
+            }
+        }
+    }
+    all
+}
+
+/// What speaks against formatting it.
+pub fn doubts(record: &Record, content: &Content) -> Vec<Doubt> {
+    let held = record.made.as_ref();
+    let held = held.map(|made| Doubt::Held(made.fs.clone(), made.uuid.clone()));
+    let seen = match content {
+        Content::Blank { doubts, .. } => doubts.clone(),
+        _ => Vec::new(),
+    };
+    held.into_iter().chain(seen).collect()
+}
+
+pub fn recorded(tags: &str, permission: Permission, content: &Content) -> Record {
+    let record = Record::parse(tags.split(','));
+    let tag = match permission {
+        Permission::None => return record,
+        Permission::Named(at) => {
+            crate::lvm::permission_tag(&Doubt::names(&doubts(&record, content)), at)
+        }
+        Permission::Others(at) => crate::lvm::permission_tag("something-else", at),
+        Permission::Nothing => "flexvolume.mayformat".to_owned(),
+    };
+    Record::parse(tags.split(',').chain([tag.as_str()]))
+}
