@@ -35,8 +35,9 @@ peak() {
     wait $!
 }
 
+# Variables cost instructions too, and RUST_BACKTRACE very many.
 instructions() {
-    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" 2>&1 > /dev/null |
+    env -i PATH="$PATH" valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" 2>&1 > /dev/null |
         sed -n 's/.*Collected : //p'
 }
 

@@ -57,6 +57,8 @@ fn instructions(args: &[&str]) -> u32 {
         .output()
         .unwrap_or_else(|error| panic!("valgrind, which counts for this test: {error}"));
     let said = String::from_utf8(output.stderr).unwrap();
-    let (_, count) = said.split_once("Collected : ").expect(&said);
+    let (_, count) = said
+        .split_once("Collected : ")
+        .unwrap_or_else(|| panic!("{said}"));
     count.lines().next().unwrap().parse().unwrap()
 }
