@@ -1,15 +1,12 @@
 #!/usr/bin/env bash
-# Measures the driver, as whole processes, in one interleaved run:
+# Measures what docs/performance.md says:
 #
-#   benches/run.sh                    everything: on this machine, then on real LVM in a guest
-#   benches/run.sh host               what needs no LVM
-#   benches/run.sh parts              what a volume's whole life runs, bare, on this machine: root,
-#                                     loop devices and LVM without device-mapper
-#   benches/run.sh guest [PART…]      lvm lives crowd making, or some of these
+#   benches/run.sh host    size, memory, system calls, instructions; times beside the floor
+#   benches/run.sh guest   whole lives of volumes, and many pods at once, on real LVM in a guest
 #
-# PEER=FILE is the bash script that the driver takes the place of; without it its columns are left
-# out. ROUNDS (201), LIVES (3), CROWD (100) and CPUS (2) set how much is done. The results are
-# printed, and kept as JSON in target/benches/.
+# PEER=FILE is the bash script that the driver takes the place of; without it its figures are left
+# out. ROUNDS (201), LIVES (3), CROWD (100) and CPUS (2) set how much is done; MACHINE=uml or vng
+# chooses the guest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/boot.sh
@@ -19,27 +16,12 @@ export CARGO_TERM_COLOR=never
 unset CARGO_BUILD_TARGET
 DIR=$(mktemp -d --suffix=.flexvolume-lvm)
 trap 'as_root rm -rf "$DIR"' EXIT
-RESULTS=$PWD/target/benches
-GUEST_LIMIT=${GUEST_LIMIT:-3600}
+JSON='{"kubernetes.io/fsType":"ext4","volumegroup":"nosuch","volumeID":"data"}'
 
 # artifact KIND NAME: builds it, and prints its path.
 artifact() {
     cargo build --release --quiet --message-format=json-render-diagnostics "--$1" "$2" |
         sed -n "/\"kind\":\[\"$1\"\],.*\"name\":\"$2\"/"'s/.*"executable":"\([^"]*\)".*/\1/p'
-}
-
-build() {
-    install "$(artifact bin lvm)" "$DIR/lvm"
-    install "$(artifact bench floor)" "$DIR/floor"
-    install "$(artifact bench calls)" "$DIR/calls"
-    ARGUMENTS=(--driver "$DIR/lvm" --floor "$DIR/floor" --rounds "${ROUNDS:-201}"
-        --lives "${LIVES:-3}" --crowd "${CROWD:-100}")
-    if [ -n "${PEER:-}" ]; then
-        need jq:jq
-        install "$PEER" "$DIR/script"
-        ARGUMENTS+=(--peer "$DIR/script")
-    fi
-    mkdir -p "$RESULTS"
 }
 
 # The most memory that a call had at once: looked at when it is about to exit, since a parent's
@@ -53,82 +35,59 @@ peak() {
     wait $!
 }
 
-small() {
-    need strace:strace readelf:binutils valgrind:valgrind
-    say "the executable, and the floor's"
-    local file
-    for file in "$DIR/lvm" "$DIR/floor"; do
-        printf '%-6s %8d bytes, %5d relocations, init: %3d system calls, %s at most, %s instructions\n' \
-            "${file##*/}" "$(stat -c %s "$file")" "$(readelf -rW "$file" | grep -c R_X86_64)" \
-            "$(strace "$file" init 2>&1 > /dev/null | grep -c ' = ')" \
-            "$(peak "$file" init)" "$(instructions "$file" init)"
-    done
-    say "instructions of each call (user space)"
-    local json='{"kubernetes.io/fsType":"ext4","volumegroup":"nosuch","volumeID":"data"}'
-    while read -r -a call; do
-        printf '%-28s %9s\n' "${call[0]}" \
-            "$(instructions "$DIR/lvm" "${call[@]//JSON/$json}")"
-    done <<< "init
-isattached JSON another-node
-attach JSON another-node
-detach data another-node
-unmountdevice /run/no-such-directory"
-}
-
+# Variables cost instructions too, and RUST_BACKTRACE very many.
 instructions() {
-    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" 2>&1 > /dev/null |
+    env -i PATH="$PATH" valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" 2>&1 > /dev/null |
         sed -n 's/.*Collected : //p'
 }
 
 host() {
-    say "calls that need no LVM, on this machine ($(nproc) processors, $(uname -r))"
-    "$DIR/calls" "${ARGUMENTS[@]}" --json "$RESULTS/host.json" calls
-}
-
-parts() {
-    need lvs:lvm2 mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs
-    say "what a whole life of a volume runs, on this machine"
-    as_root env TMPDIR="$DIR" "$DIR/calls" "${ARGUMENTS[@]}" --json "$DIR/parts.json" parts
-    install -m 644 "$DIR/parts.json" "$RESULTS/parts.json"
+    local file call
+    need strace:strace readelf:binutils valgrind:valgrind hyperfine:hyperfine ${PEER:+jq:jq}
+    for file in "$DIR/lvm" "$DIR/floor"; do
+        printf '%-6s %8d bytes, %5d relocations, init: %3d system calls, %s at most\n' \
+            "${file##*/}" "$(stat -c %s "$file")" "$(readelf -rW "$file" | grep -c R_X86_64)" \
+            "$(strace "$file" init 2>&1 > /dev/null | grep -c ' = ')" "$(peak "$file" init)"
+    done
+    printf '%-44s %9s instructions\n' floor "$(instructions "$DIR/floor")"
+    while read -r -a call; do
+        call=("${call[@]//JSON/$JSON}")
+        printf '%-44s %9s instructions\n' "${call[0]}" "$(instructions "$DIR/lvm" "${call[@]}")"
+        hyperfine --shell none --style basic --warmup 10 --runs "${ROUNDS:-201}" \
+            --export-csv "$DIR/times" "$DIR/floor" "$DIR/lvm $(printf '%q ' "${call[@]}")" \
+            ${PEER:+"$PEER $(printf '%q ' "${call[@]}")" --ignore-failure} > /dev/null 2>&1
+        # The sixth column from the end is the median, in seconds.
+        awk -F, 'NR > 1 { printf "%44.3f ms (%s)\n", $(NF - 3) * 1000, NR == 2 ? "floor" : NR == 3 ? "driver" : "script" }' "$DIR/times"
+    done << '...'
+init
+isattached JSON another-node
+attach JSON another-node
+detach data another-node
+unmountdevice /run/no-such-directory
+...
 }
 
 guest() {
     local VNG_OPTIONS=(--cpus "${CPUS:-2}")
-    MACHINE=${MACHINE:-vng} need_guest
-    say "on real LVM in a guest (${CPUS:-2} processors, ${MACHINE:-vng})"
-    boot "$DIR" "$GUEST_LIMIT" \
-        "modprobe -a loop dm-mod; mount -o remount,size=85% /run; cd /run; mkdir driver; cp $DIR/lvm driver/
-        $DIR/calls$(printf ' %q' "${ARGUMENTS[@]}") --driver /run/driver/lvm \
-            --json $DIR/guest.json $*" || { cat "$DIR/console"; return 1; }
-    install -m 644 "$DIR/guest.json" "$RESULTS/guest.json"
+    need_guest
+    [ -z "${PEER:-}" ] || install "$PEER" "$DIR/script"
+    install benches/lives.sh "$DIR/lives"
+    boot "$DIR" "${GUEST_LIMIT:-3600}" "modprobe -qa loop dm-mod; mount -o remount,size=85% /run
+        mkdir /run/driver && cp $DIR/lvm /run/driver/
+        LIVES=${LIVES:-3} CROWD=${CROWD:-100} $DIR/lives /run/driver/lvm ${PEER:+$DIR/script}" ||
+        { cat "$DIR/console"; return 1; }
 }
 
 need_rust
-what=${1:-all}
-[ $# = 0 ] || shift
-case $what in
-    all)
-        build
-        small
-        host
-        parts
-        guest lvm lives crowd making
-        ;;
+install "$(artifact bin lvm)" "$DIR/lvm"
+case ${1:-} in
     host)
-        build
-        small
+        install "$(artifact bench floor)" "$DIR/floor"
         host
         ;;
-    parts)
-        build
-        parts
-        ;;
-    guest)
-        build
-        guest "${@:-lvm lives crowd making}"
-        ;;
+    guest) guest ;;
     *)
-        sed -n '2,12s/^# \{0,1\}//p' "$0"
+        sed -n '2,9s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
 esac

@@ -212,8 +212,8 @@ fn of_journal(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> R
         .args([MOST_LINES])
         .args(from);
     let output = host.run(&command).context(
-        "asking the journal (where none is kept, set `log` in config.toml to a file; what went \
-         to syslog is where its daemon writes, such as /var/log/syslog)",
+        "asking the journal (without one, look where the syslog daemon writes, such as \
+         /var/log/syslog, or set `log` in config.toml to a file)",
     )?;
     let lines = output.stdout.split(|byte| *byte == b'\n');
     let mut entries: Vec<Value> = lines

@@ -51,7 +51,7 @@ pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Resul
     let doubts = match &seen.decision {
         Decision::Make { .. } => {
             let given = match &seen.facts.require_volume()?.record.permission {
-                Some((what, _)) => format!("an operator gave up {what} within a day"),
+                Some((what, _)) => format!("an operator gave up {what} less than a day ago"),
                 None => "nothing is on it, and its record says nothing else".to_owned(),
             };
             return Ok(Printed::text(format!(
@@ -63,7 +63,7 @@ pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Resul
         Decision::Resume => bail!("{}", suspended(&seen).of(id)),
         Decision::Activate => bail!("{id} is not active; run `lvchange -ay {id}` first"),
         Decision::Bind(row) => bail!("{id} is mounted at {}", row.mount_point.display()),
-        _ => bail!("{id} holds a filesystem, which the next mount takes; nothing was changed"),
+        _ => bail!("{id} holds a filesystem, which the next mount uses; nothing was changed"),
     };
     let given_up: Vec<String> = doubts.iter().map(ToString::to_string).collect();
     let given_up = given_up.join(", and ");

@@ -229,8 +229,8 @@ fn broken_driver(dir: &Path) -> Option<String> {
     let starts = matches!(files::kind(&exe), Ok(Kind::Link)) || files::is_executable(&exe);
     (!starts).then(|| {
         format!(
-            "{} is not an executable file: an older kubelet (1.20, for one) that starts loads no \
-             driver then, this one neither, and pods wait with \"no volume plugin matched\"; \
+            "{} is not an executable file: an older kubelet (such as 1.20) then loads no driver at all \
+             when it starts, and pods wait with \"no volume plugin matched\"; \
              complete that driver, or remove its directory",
             exe.display()
         )

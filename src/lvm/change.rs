@@ -121,8 +121,8 @@ pub fn extend(host: &Host, volume: &Volume, size: Bytes, lock: &Lock) -> Result<
         let (now, free) = (volume.size, volume.free);
         let advice = if volume.is_thick_origin() {
             format!(
-                ": it has a snapshot, and LVM grows it only without one while it is in use; `lvs -o \
-                 lv_name,origin {vg}` names that, `lvremove` removes it"
+                ": it has a snapshot, and LVM does not grow such a volume while it is in use; find the \
+                 snapshot with `lvs -o lv_name,origin {vg}`, and remove it with `lvremove`"
             )
         } else {
             String::new()

@@ -87,8 +87,8 @@ fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
         return Ok(());
     }
     let error = anyhow!(
-        "{} is not what is mounted at {} now: it was renamed or unmounted meanwhile; the call may be \
-         repeated",
+        "{} is not what is mounted at {} now: it was renamed or unmounted meanwhile; repeat the \
+         call",
         source.id,
         dir.display()
     );
@@ -213,7 +213,7 @@ fn take_off(
         }
     }
     bail!(
-        "{} has still a mount after {MOST_STACKED} were taken off; see `findmnt {0}`",
+        "{} still has a mount after {MOST_STACKED} were taken off; see `findmnt {0}`",
         dir.display()
     )
 }

@@ -170,7 +170,7 @@ fn cut(text: &str) -> String {
 /// Refuses a misspelt option, and a field of the volume that was put among the options: ignored in
 /// silence, they would leave the volume without what the manifest asks for.
 fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
-    for name in pairs.keys() {
+    for name in pairs.keys().filter(|name| !is_known(name)) {
         if let Some(field) = field(name) {
             bail!(
                 "{} is not an option: write `{field}` beside `driver` and `options`, not among the \
@@ -178,11 +178,16 @@ fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
                 shown(name)
             );
         }
-        if let Some(meant) = near_miss(name) {
+        if let Some(meant) = nearest(name, &KNOWN) {
             bail!("unknown option {}; did you mean {meant}?", shown(name));
         }
     }
     Ok(())
+}
+
+/// Only unknown names are compared with others: that is half of what a call without LVM costs.
+fn is_known(name: &str) -> bool {
+    KNOWN.contains(&name) || name.starts_with(KUBELET)
 }
 
 /// The field of a volume with this name. Source: Kubernetes' `FlexVolumeSource`.
@@ -192,16 +197,6 @@ fn field(name: &str) -> Option<&'static str> {
         "readonly" | "readwrite" => Some("readOnly"),
         "secretref" => Some("secretRef"),
         _ => None,
-    }
-}
-
-fn near_miss(name: &str) -> Option<&'static str> {
-    // Looked for in this order: comparing is half of what a call without LVM costs.
-    let is_known = KNOWN.contains(&name) || name.starts_with(KUBELET);
-    if is_known {
-        None
-    } else {
-        nearest(name, &KNOWN)
     }
 }
 

@@ -38,7 +38,7 @@ fn only_groups_in_the_config_may_be_used() {
         let lv = mode.lv();
         let node = Node::with_config(mode, "[volume_group.allowed]\ncreate = true\n");
         other.linear(lv, "32m");
-        let reason = ["the volume group other is not one that this node's config does not allow"];
+        let reason = ["this node's config does not allow the volume group other"];
         never_up(&node, &Volume::new(&other, lv), &reason);
         // One that does not exist is not made either.
         never_up(&node, &Volume::new(&other, "missing"), &reason);

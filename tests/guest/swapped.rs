@@ -60,7 +60,7 @@ fn a_volume_rolled_back_to_before_its_filesystem_is_refused() {
         "lvm allow-format rolled/thick",
     ];
     writes_nothing(&node, &volume, "blank", &words);
-    node.refuses_by_hand(&["adopt", "rolled/thick"], "nothing can be found");
+    node.refuses_by_hand(&["adopt", "rolled/thick"], "nothing is found");
     assert_eq!(group.tags("thick"), tag);
 
     // The word is for one mkfs.

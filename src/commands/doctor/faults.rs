@@ -26,7 +26,7 @@ fn look_at_disks(checks: &mut Checks, walk: &Walk) {
                     "duplicate-disks",
                     format!("{path} says that it is a disk of this group, and so does another"),
                 )
-                .why("LVM neither activates nor changes a volume of the group then")
+                .why("until that is mended, LVM neither activates nor changes a volume of the group")
                 // LVM does not know either which of them is the copy.
                 .run(format!(
                     "lsblk -o NAME,SIZE,SERIAL,WWN, and for the one that is the copy: \
@@ -36,7 +36,7 @@ fn look_at_disks(checks: &mut Checks, walk: &Walk) {
             Fault::Short => checks
                 .warning(
                     "short-disks",
-                    format!("{path} is smaller than LVM knows it"),
+                    format!("{path} is smaller than LVM's metadata says"),
                 )
                 .why("volumes at its end cannot be activated, and what was there is gone")
                 .run(format!(

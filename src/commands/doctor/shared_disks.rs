@@ -18,8 +18,8 @@ pub(super) fn look_at(checks: &mut Checks, host: &Host) {
     for lvm::Disk { vg, path, .. } in disks.into_iter().filter(|disk| disk.is_open) {
         if let Some(kind) = kind(host.kernel, &path) {
             let finding = format!(
-                "{vg} is on {}, {kind} disk that other hosts may see, and LVM keeps none of them \
-                 from it",
+                "{vg} is on {}, {kind} disk that other hosts may see, and LVM does not keep them \
+                 from using the group",
                 path.display()
             );
             checks

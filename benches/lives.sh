@@ -1,0 +1,160 @@
+#!/usr/bin/env bash
+# In the guest of benches/run.sh: how long whole lives of volumes take, and many pods that start at
+# once. `lives.sh DRIVER [SCRIPT]`; LIVES is how often, CROWD how many.
+set -euo pipefail
+
+DRIVER=$1 SCRIPT=${2:-}
+TOP=/var/lib/kubelet
+HOST=$(hostname)
+cd "$(mktemp -d -p /run)"
+touch repeated
+export LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1
+
+# Each command of a volume LV has these.
+of() {
+    lv=$1 fs=$2 device=/dev/mapper/bench-$1
+    json="{\"kubernetes.io/fsType\":\"$fs\",\"kubernetes.io/pvOrVolumeName\":\"$lv\",\"volumegroup\":\"bench\",\"volumeID\":\"$lv\"}"
+    global=$TOP/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/$lv
+    pod=$TOP/pods/1/volumes/kubernetes.io~lvm/$lv
+    mkdir -p "$global" "$pod"
+}
+
+# insist CALL…: repeats a call until it succeeds, as kubelet does.
+insist() {
+    until "$@" > "said-$BASHPID"; do
+        cat "said-$BASHPID" >> repeated
+        sleep 0.5
+    done
+}
+
+# up EXECUTABLE LV FS. The script answers mount with "Not supported", and then kubelet itself binds.
+up() {
+    of "$2" "$3"
+    insist "$1" attach "$json" "$HOST"
+    insist "$1" waitforattach "$device" "$json"
+    insist "$1" mountdevice "$global" "$device" "$json"
+    "$1" mount "$pod" "$json" > /dev/null || true
+    mountpoint -q "$pod" || mount --bind "$global" "$pod"
+}
+
+down() {
+    of "$2" "$3"
+    "$1" unmount "$pod" > /dev/null || true
+    ! mountpoint -q "$pod" || umount "$pod"
+    insist "$1" unmountdevice "$global"
+    insist "$1" detach "$lv" "$HOST"
+}
+
+live() {
+    up "$@"
+    down "$@"
+}
+
+# As the driver does it.
+make() {
+    case $fs in
+        ext4) mkfs.ext4 -q -m 0 -O metadata_csum -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 "$device" ;;
+        *) "mkfs.$fs" -q -K "$device" ;;
+    esac
+}
+
+# What no driver can leave out.
+needed() {
+    of "$2" "$3"
+    lvs "bench/$lv" > /dev/null
+    lvchange -qq --addtag x "bench/$lv"
+    make
+    lvchange -qq --deltag x "bench/$lv"
+    mount -t "$fs" "$device" "$global"
+    umount "$global"
+}
+
+# As it was when it was new.
+blank() {
+    local tag
+    of "$1" "$2"
+    blkdiscard "$device"
+    for tag in $(lvs --noheadings -o lv_tags "bench/$lv" | tr , ' '); do
+        lvchange -qq --deltag "$tag" "bench/$lv"
+    done
+}
+
+# took COMMAND…: how many milliseconds.
+took() {
+    local from=${EPOCHREALTIME/./}
+    "$@"
+    echo $(((${EPOCHREALTIME/./} - from) / 1000))
+}
+
+median() { sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
+
+# All take part in turn; the first round fills caches and does not count.
+lives() {
+    local fs=$1 size=$2 round who all=(driver needed ${SCRIPT:+script})
+    for who in "${all[@]}"; do
+        lvcreate -qq -y -W y -n "$fs$who" -L "$size" bench
+    done
+    for ((round = 0; round <= ${LIVES:-3}; round++)); do
+        for who in "${all[@]}"; do
+            blank "$fs$who" "$fs"
+            case $who in
+                driver) took live "$DRIVER" "$fs$who" "$fs" ;;
+                needed) took needed - "$fs$who" "$fs" ;;
+                script) took live "$SCRIPT" "$fs$who" "$fs" ;;
+            esac | { [ "$round" = 0 ] || cat; } >> "$fs-$who"
+        done
+    done
+    for who in "${all[@]}"; do
+        printf '%s, %s: %s ms; the driver takes %s of that\n' "$fs" "$who" "$(median < "$fs-$who")" \
+            "$(paste "$fs-driver" "$fs-$who" | awk '{ print $1 / $2 }' | median)"
+    done
+}
+
+# each COMMAND…: with each volume of the crowd, at once.
+each() {
+    local number
+    for ((number = 1; number <= CROWD; number++)); do
+        "$@" "crowd$number" ext4 &
+    done
+    wait
+}
+
+one_by_one() {
+    local number
+    for ((number = 1; number <= CROWD; number++)); do
+        of "crowd$number" ext4
+        "$@"
+    done
+}
+
+two_changes() {
+    lvchange -qq --addtag x "bench/$lv"
+    lvchange -qq --deltag x "bench/$lv"
+}
+
+crowd() {
+    local exe lv
+    for exe in "$DRIVER" ${SCRIPT:+"$SCRIPT"}; do
+        : > repeated
+        printf '%s pods at once, %s: %s ms, ' "$CROWD" "${exe##*/}" "$(took each up "$exe")"
+        printf '%s calls repeated\n' "$(wc -l < repeated)"
+        each down "$exe"
+        one_by_one blank_again
+    done
+    printf 'mkfs of all, one by one: %s ms\n' "$(took one_by_one make)"
+    printf 'two lvchange for each, one by one: %s ms\n' "$(took one_by_one two_changes)"
+}
+
+blank_again() { blank "$lv" ext4; }
+
+truncate -s 20G disk
+vgcreate -q bench "$(losetup --find --show disk)" > /dev/null
+lives ext4 64m
+lives xfs 320m
+lives btrfs 128m
+for ((number = 1; number <= ${CROWD:=100}; number++)); do
+    lvcreate -qq -y -n "crowd$number" -L 64m bench
+done
+crowd
+vgchange -qq -an bench
+losetup --detach-all
