@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use nix::sys::stat::{Mode as Permissions, SFlag, major, minor, mknod};
+use nix::sys::stat::{major, minor};
 
 use crate::gaps::noise;
 use crate::marks::put;
@@ -99,17 +99,7 @@ fn a_process_that_only_reads_keeps_nobody_but_mkfs_from_a_volume() {
     }
 }
 
-/// A loop device over the volume, through a node that is gone by now.
-fn through_a_lost_node(volume: &Volume) -> String {
-    let node = Path::new("/run/lost-node");
-    let number = fs::metadata(volume.device()).unwrap().rdev();
-    mknod(node, SFlag::S_IFBLK, Permissions::S_IRWXU, number).unwrap();
-    let name = run("losetup", &["--find", "--show", text(node)]);
-    fs::remove_file(node).unwrap();
-    name
-}
-
-/// The same through a node that only this process sees.
+/// A loop device over the volume, through a node that only this process sees.
 fn through_a_hidden_node(volume: &Volume) -> (Process, String) {
     let number = fs::metadata(volume.device()).unwrap().rdev();
     let (major, minor) = (major(number), minor(number));
@@ -133,22 +123,6 @@ fn detach(name: &str) {
     let name = name.trim_start_matches("/dev/");
     let file = format!("/sys/block/{name}/loop/backing_file");
     eventually("its detachment", || !fs::exists(&file).unwrap());
-}
-
-#[test]
-fn a_volume_below_a_loop_device_whose_node_is_gone_is_no_pods() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("lostnode");
-    for content in CONTENTS {
-        println!("{content}");
-        let volume = holding(&node, &group, content, "32m", "ext4", content);
-        let tags = group.tags(content);
-        let name = through_a_lost_node(&volume);
-        node.refuses_volume(&volume, &[]);
-        assert_eq!(group.tags(content), tags);
-        detach(&name);
-        comes_up(&node, &group, &volume, content, "ext4", content);
-    }
 }
 
 #[test]

@@ -25,7 +25,8 @@ pub struct Disk {
     name: String,
     size: u64,
     file: PathBuf,
-    below: String,
+    /// The loop device.
+    pub below: String,
 }
 
 impl Disk {

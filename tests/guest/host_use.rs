@@ -67,32 +67,6 @@ fn a_volume_that_holds_kubelets_own_directory_is_no_pods() {
     }
 }
 
-#[test]
-fn a_volume_below_a_loop_device_is_no_pods() {
-    in_both_modes(&Group::new("hostloop"), |node, volume| {
-        let device = volume.device();
-        for offset in ["0", "1048576"] {
-            let below = sh(&format!("losetup --find --show --offset {offset} {device}"));
-            let name = below.trim_start_matches("/dev/");
-            // Blank, and then with a filesystem that blkid does not see where it looks.
-            let reason = format!("a loop device of this host ({name})");
-            refused_to_pods(node, volume, &reason);
-            run("mkfs.ext4", &["-q", &below]);
-            run("mount", &[&below, "/mnt"]);
-            node.mount_fails(volume, &["losetup --detach"]);
-            run("umount", &["/mnt"]);
-            run("wipefs", &["--all", "--quiet", &below]);
-            run("blkdiscard", &["--zeroout", &device]);
-            // Whoever looks at it just now, as udev does, keeps it for a moment.
-            run("losetup", &["--detach", &below]);
-            let file = format!("/sys/block/{name}/loop/backing_file");
-            eventually("its detachment", || !fs::exists(&file).unwrap());
-        }
-        node.up("pod", volume);
-        node.down("pod", volume);
-    });
-}
-
 /// A process that has a mount which nobody else sees.
 fn hidden_mount(volume: &Volume) -> Process {
     let device = volume.device();
@@ -124,37 +98,4 @@ fn a_mount_elsewhere_is_no_pods_without_the_record() {
     node.mount_fails(&volume.clone().fs("xfs"), &["not xfs"]);
     drop(hidden);
     node.down("pod", &volume);
-}
-
-#[test]
-fn swap_of_the_host_is_no_pods() {
-    let (_group, volume) = Group::with_data("hostswap");
-    run("mkswap", &[&volume.device()]);
-    run("swapon", &[&volume.device()]);
-    for mode in BOTH_MODES {
-        refused_to_pods(&Node::new(mode), &volume, "swap space of this host");
-    }
-    run("swapoff", &[&volume.device()]);
-}
-
-#[test]
-fn a_volume_below_another_device_is_no_pods() {
-    let group = Group::new("hostholder");
-    let node = Node::new(Mode::MountOnly);
-    let reason = "part of another device of this host";
-
-    let volume = group.linear("linear", "32m");
-    // The filesystem of the device on top begins where that of the volume would.
-    run("mkfs.ext4", &["-q", &volume.device()]);
-    let table = format!("0 65536 linear {} 0", volume.device());
-    run("dmsetup", &["create", "ontop", "--table", &table]);
-    refused_to_pods(&node, &volume, reason);
-    run("dmsetup", &["remove", "ontop"]);
-
-    let volume = group.linear("disk", "64m");
-    let scan = "-qq -y --config devices/scan_lvs=1";
-    sh(&format!("vgcreate {scan} inner {}", volume.device()));
-    sh(&format!("lvcreate {scan} -n lv -L 8m inner"));
-    refused_to_pods(&node, &volume, reason);
-    sh(&format!("vgchange {scan} -an inner"));
 }

@@ -51,6 +51,7 @@ mod parallel;
 mod partial;
 mod policy;
 mod read_only;
+mod refusals;
 mod secrets;
 mod shown;
 mod subvolumes;

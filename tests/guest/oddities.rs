@@ -1,4 +1,4 @@
-//! What a node may have that others have not: an lvm.conf of its owner's taste, a thin pool.
+//! What a node may have that others have not: an lvm.conf of its owner's taste.
 
 use std::fs;
 
@@ -93,19 +93,6 @@ fn a_volume_that_lvm_conf_keeps_from_being_activated_is_said_to_be_that() {
         );
     }
     node.up("pod", &volume);
-}
-
-#[test]
-fn a_thin_pool_is_nothing_to_find_fault_with_and_no_pods_volume() {
-    let group = Group::new("healthy");
-    group.pool();
-    let node = Node::new(Mode::MountOnly);
-    let mut doctor = assert_cmd::Command::new(node.exe());
-    let said = doctor.arg("doctor").output().unwrap().stdout;
-    let said = String::from_utf8(said).unwrap();
-    assert!(!said.contains("healthy/pool"), "{said}");
-    let volume = Volume::new(&group, "pool");
-    node.mount_fails(&volume, &["healthy/pool is a pool"]);
 }
 
 #[test]

@@ -63,7 +63,10 @@ fn a_raid_is_mounted_if_it_has_lost_no_more_disks_than_it_can() {
             disks[*number].fail_wholly();
         }
         if holds {
-            node.mount("pod", &volume).is_success();
+            let reply = node.mount("pod", &volume);
+            reply.is_success();
+            let words = format!("{name}/data is mounted, but");
+            assert!(reply.message.contains(&words), "{reply:?}");
             let page = node.pod_dir("pod", &volume).join("page");
             assert_eq!(read(&page), "kept", "{lvs}");
             write_synced(&page, "goes on");

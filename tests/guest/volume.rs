@@ -38,8 +38,12 @@ impl Volume {
             .with("kubernetes.io/pvOrVolumeName", &format!("{lv}-of-pod"))
     }
 
+    /// The same with this option; an empty value leaves it out.
     pub fn with(mut self, key: &str, value: &str) -> Self {
         self.options.insert(key.to_owned(), value.to_owned());
+        if value.is_empty() && !key.starts_with("kubernetes.io/") {
+            self.options.remove(key);
+        }
         self
     }
 
