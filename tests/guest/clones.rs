@@ -50,16 +50,16 @@ fn btrfs_that_is_mounted_keeps_its_snapshot_out() {
     let group = Group::of_size("twins", 1 << 30);
     let (origin, clone) = origin_and_snapshot(&node, &group, "btrfs", "128m");
     let words = ["same UUID as that of twins/", "`btrfstune -u /dev/mapper/"];
-    node.mount_fails(&clone, &words);
+    node.refuses_mount(&clone, &words);
     node.down("origin", &origin);
     // Either of them alone; and never one in the place of the other.
     assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
-    node.mount_fails(&origin, &words);
+    node.refuses_mount(&origin, &words);
     node.down("clone", &clone);
     run("btrfstune", &["-f", "-u", &clone.device()]);
     let words = ["should hold btrfs", "adopt twins/btrfs-clone"];
-    node.mount_fails(&clone, &words);
-    node.by_hand(&["adopt", "twins/btrfs-clone"]);
+    node.refuses_mount(&clone, &words);
+    node.prints(&["adopt", "twins/btrfs-clone"], "", 0);
     assert_eq!(read(&node.up("origin", &origin).join("page")), "after");
     assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
     node.down("clone", &clone);

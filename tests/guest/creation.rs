@@ -37,7 +37,7 @@ fn is_refused(node: &Node, group: &Group, volume: &Volume, held: &str) {
     let words = [&*format!("lvremove {id}"), &format!("adopt {id}")];
     for fs in ["ext4", "xfs", ""] {
         for volume in [volume.clone().fs(fs), volume.clone().fs(fs).read_only()] {
-            node.mount_fails(&volume, &words);
+            node.refuses_mount(&volume, &words);
         }
     }
     let kind = sh(&format!("blkid -p -o value -s TYPE {}", volume.device()));
@@ -113,12 +113,11 @@ fn an_orphaned_lvcreate_is_waited_for() {
     let node = Node::with_config(Mode::MountOnly, lines);
     let group = Group::new("orphans");
     let volume = Volume::new(&group, "data");
-    node.done(&["attach", &volume.json(), &host_name()]);
+    node.does(&["attach", &volume.json(), &host_name()]);
     // Its driver was killed, and it has the lock of the name until it has wiped the volume.
     let lock = "/run/flexvolume-lvm/create-orphans-data.lock";
     let orphan = holds(lock);
-    node.mount_fails(&volume, &["is held by sleep (pid "]);
-    assert_eq!(group.tags("data"), "flexvolume.new");
+    node.refuses_mount(&volume, &["is held by sleep (pid "]);
     drop(orphan);
     node.up("pod", &volume);
     group.assert_recorded("data", "ext4");
@@ -132,7 +131,7 @@ fn what_somebody_puts_on_a_created_volume_is_kept() {
         let node = Node::with_config(Mode::MountOnly, &lines);
         let group = Group::new(&name);
         let volume = Volume::new(&group, "data").fs(fs).with("size", "320m");
-        node.done(&["attach", &volume.json(), &host_name()]);
+        node.does(&["attach", &volume.json(), &host_name()]);
         let device = volume.device();
         run(&format!("mkfs.{fs}"), &["-q", &device]);
         let scratch = precreated(PathBuf::from("/run/scratch"));
@@ -140,7 +139,7 @@ fn what_somebody_puts_on_a_created_volume_is_kept() {
         write_synced(&scratch.join("page"), "by hand");
         run("umount", &[text(&scratch)]);
         is_refused(&node, &group, &volume, fs);
-        node.by_hand(&["adopt", &format!("{name}/data")]);
+        node.prints(&["adopt", &format!("{name}/data")], "", 0);
         group.assert_recorded("data", fs);
         let dir = node.up("pod", &volume);
         assert_eq!(read(&dir.join("page")), "by hand");

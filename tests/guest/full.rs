@@ -51,9 +51,8 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
 
     let data = "the data of the thin pool nearly/pool";
     let words = [data, "the limit is 12)", "lvextend"];
-    writes_nothing(&node, &blank, "mkfs", &words);
-    assert_eq!(group.tags("blank"), "");
-    writes_nothing(&node, &used, "mount", &words);
+    node.refuses_mount(&blank, &words);
+    node.refuses_mount(&used, &words);
     // Reading does no harm.
     let reader = used.clone().read_only();
     let page = read(&node.up("reader", &reader).join("page"));
@@ -65,10 +64,10 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
     let dir = node.up("pod", &used);
     node.configure(Mode::MountOnly, NEARLY);
     let grow = ["expandfs", &used.json(), "", text(&dir), "80000000", "0"];
-    node.fails(&grow, &words);
+    node.refuses(&grow, &words);
     node.down("pod", &used);
 
-    let refused = node.mount_fails(&used, &words);
+    let refused = node.refuses_mount(&used, &words);
     for _ in 0..4 {
         run_what_it_says(&refused, "lvextend --size ");
     }
@@ -89,5 +88,5 @@ fn a_thin_pool_that_has_run_out_is_not_written_to() {
     dd.args(["if=/dev/urandom", &to]).args(flags);
     // The pool is smaller than that.
     dd.assert().failure();
-    writes_nothing(&node, &data, "full", &["the thin pool ranout/pool"]);
+    node.refuses_mount(&data, &["the thin pool ranout/pool"]);
 }

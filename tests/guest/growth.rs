@@ -63,7 +63,7 @@ fn growth_may_name_either_directory_and_no_device() {
         (64, &["expandvolume", &json, text(&global)]),
     ] {
         let new = (mib * MIB).to_string();
-        node.done(&[call, &[&new, "0"]].concat());
+        node.does(&[call, &[&new, "0"]].concat());
         assert_eq!(group.size("data"), mib * MIB, "{call:?}");
         let now = filesystem_size(&pod);
         assert!(now > last, "{call:?}: {last} to {now}");

@@ -59,6 +59,12 @@ impl Volume {
         device(&self.vg, &self.lv)
     }
 
+    /// The UUID of its filesystem.
+    pub fn uuid(&self) -> String {
+        let device = self.device();
+        run("blkid", &["-p", "-o", "value", "-s", "UUID", &device])
+    }
+
     pub fn json(&self) -> String {
         serde_json::to_string(&self.options).unwrap()
     }

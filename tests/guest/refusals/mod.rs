@@ -19,10 +19,7 @@ macro_rules! refusals {
 const RO: (&str, &str) = ("kubernetes.io/readwrite", "ro");
 
 refusals! {
-    not_allowed {
-        config: "[volume_group.others]",
-        says: "the volume group not-allowed",
-    }
+    not_allowed { config: "[volume_group.others]", }
     not_its_device {
         prepare: "lvcreate -qq -y -n other -L 4m $vg; ln -sfn $(realpath ${dev%data}other) $dev",
         says: "`vgmknodes not-its-device`",
@@ -44,11 +41,7 @@ refusals! {
         calls: &["mount"],
         undo: "umount $global",
     }
-    swap {
-        prepare: "mkswap $dev; swapon $dev",
-        says: "swap/data is swap space of this host",
-        undo: "swapoff $dev; blkdiscard -f $dev",
-    }
+    swap { prepare: "mkswap $dev; swapon $dev", undo: "swapoff $dev; blkdiscard -f $dev", }
     below {
         prepare: "dmsetup create ontop --table \"0 65536 linear $dev 0\"",
         says: "below/data is part of another device of this host (",
@@ -59,15 +52,10 @@ refusals! {
         says: "losetup --detach /dev/loop",
         undo: "losetup --detach $(cat $dir/loop)",
     }
-    open {
-        prepare: "lasting sleep 1000 9<> $dev",
-        says: "open/data is open in sleep (pid ",
-        undo: ":",
-    }
+    open { prepare: "lasting sleep 1000 9<> $dev", says: "open/data is open in sleep (pid ", undo: ":", }
     open_unseen {
         prepare: "mknod $dir/node b $(dmsetup info -c --noheadings --separator ' ' -o major,minor $dev)
             losetup --find --show $dir/node > $dir/loop; rm $dir/node",
-        says: "open-unseen/data is open",
         undo: "losetup --detach $(cat $dir/loop)",
     }
     host_mount {
@@ -75,21 +63,14 @@ refusals! {
         says: "host-mount/data is mounted by the host itself at /run/dir-of-host-mount,",
         undo: "umount $dir",
     }
-    wrong_type {
-        prepare: "mkfs.ext2 -q $dev",
-        says: "Set fsType to ext2",
-    }
+    wrong_type { prepare: "mkfs.ext2 -q $dev", says: "Set fsType to ext2", }
     there_read_only {
         prepare: "mkfs.ext4 -q $dev; mount -o ro $dev $pod; mount -o ro $dev $global",
         says: "holds there-read-only/data read-only, ",
         check: Some("mounted-read-only"),
         undo: "umount $pod; umount $global",
     }
-    mounted_read_only {
-        prepare: "mkfs.ext4 -q $dev; mount -o ro $dev $other",
-        says: "mounted-read-only/data is mounted read-only at /",
-        undo: "umount $other",
-    }
+    mounted_read_only { prepare: "mkfs.ext4 -q $dev; mount -o ro $dev $other", undo: "umount $other", }
     filesystem_failed {
         prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev $other
             echo 1 > /sys/fs/ext4/$(basename $(realpath $dev))/trigger_fs_error",
@@ -105,19 +86,10 @@ refusals! {
     unknown {
         prepare: "echo 'devices { filter = [ \"r|.*|\" ] }' > $dir/lvm.conf
             mount --bind $dir/lvm.conf /etc/lvm/lvm.conf",
-        says: "is active, but LVM does not know unknown/data",
         undo: "umount /etc/lvm/lvm.conf",
     }
-    no_group {
-        prepare: "vgrename -qq $vg renamed-group",
-        says: "this node has no volume group no-group",
-        undo: "vgrename -qq renamed-group $vg",
-    }
-    no_volume {
-        prepare: "lvrename -qq $vg data renamed",
-        says: "there is no logical volume no-volume/data",
-        undo: "lvrename -qq $vg renamed data",
-    }
+    no_group { prepare: "vgrename -qq $vg renamed-group", undo: "vgrename -qq renamed-group $vg", }
+    no_volume { prepare: "lvrename -qq $vg data renamed", undo: "lvrename -qq $vg renamed data", }
     hidden {
         prepare: "lvrename -qq $vg data origin; mkfs.ext4 -q ${dev%data}origin
             mount -o ro ${dev%data}origin $dir; lvcreate -qq -y -s -n data -L 32m $vg/origin
@@ -136,7 +108,6 @@ refusals! {
         prepare: "lvremove -qq -y $vg/data",
         config: "[volume_group.create-read-only]\ncreate = true",
         asks: &[RO],
-        says: "none is made for a read-only volume",
         check: Some("no-size"),
     }
     another_pool {
@@ -175,13 +146,11 @@ refusals! {
         prepare: "truncate -s 64M $dir/lost; lost=$(losetup --find --show $dir/lost)
             vgextend -qq $vg $lost; pvmove -qq -i 1 -n data $disk $lost; lvchange -qq -an $vg/data
             losetup --detach $lost",
-        says: "partial/data is partial",
         undo: "losetup --find $dir/lost",
     }
     snapshot_full {
         prepare: "lvrename -qq $vg data origin; lvcreate -qq -y -s -n data -L 4m $vg/origin
             dd if=/dev/urandom of=${dev%data}origin bs=1M count=8 conv=fsync status=none",
-        says: "snapshot-full/data is a snapshot that has run full",
         undo: "lvremove -qq -y $vg/data; lvcreate -qq -y -W y -n data -L 32m $vg",
     }
     another_device {
@@ -237,25 +206,20 @@ refusals! {
     still_mounted {
         prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev /mnt
             lasting sleep 1000 9< /mnt/lost+found; umount --lazy /mnt",
-        says: "still-mounted/data is still mounted",
         undo: ":",
     }
     several {
         prepare: "lvextend -qq -L 128m $vg/data; mkfs.btrfs -q $dev; # and the marks of swap
             printf '\\1\\0\\0\\0\\377\\0\\0\\0' | dd of=$dev bs=1 seek=1024 conv=notrunc status=none
             printf SWAPSPACE2 | dd of=$dev bs=1 seek=4086 conv=notrunc status=none",
-        says: "several/data holds several signatures at once",
         undo: "blkdiscard -f $dev",
     }
-    other {
-        prepare: "mkswap $dev",
-        says: "other/data holds swap, ",
-        undo: "blkdiscard -f $dev",
-    }
+    other { prepare: "mkswap $dev", says: "other/data holds swap, ", undo: "blkdiscard -f $dev", }
     damaged {
-        prepare: "printf _BHRfS_M | dd of=$dev bs=1 seek=65600 conv=notrunc status=none",
-        says: "`btrfs check /dev/mapper/damaged-data`",
-        undo: "wipefs -qa $dev",
+        // Nothing of an ext superblock is right but its magic number.
+        prepare: "printf '\\123\\357' | dd of=$dev bs=1 seek=1080 conv=notrunc status=none",
+        says: "`e2fsck -n /dev/mapper/damaged-data`",
+        undo: "blkdiscard -f $dev",
     }
     new_not_blank {
         prepare: "lvchange -qq --addtag flexvolume.new $vg/data; mkfs.ext4 -q $dev",
@@ -285,11 +249,7 @@ refusals! {
         says: "which is read-only (`lsblk -o NAME,RO`)",
         undo: "blockdev --setrw $below",
     }
-    blank_read_only {
-        asks: &[RO],
-        says: "blank-read-only/data holds no filesystem, and a read-only volume is not formatted",
-        undo: ":",
-    }
+    blank_read_only { asks: &[RO], undo: ":", }
     being_read {
         prepare: "lasting sleep 1000 9< $dev",
         says: "being-read/data holds no filesystem, and is open in sleep (pid ",
