@@ -3,7 +3,8 @@
 
 # What differs between versions of LVM, util-linux, filesystems and kernel is in these tests.
 VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: call_outs:: subvolumes:: sigterm_in_mkfs
-    a_report_as_people a_raid_is_mounted_if a_process_that_only_reads)
+    a_report_as_people a_raid_is_mounted_if who_may_write_to_a_volume refusals::damaged refusals::hidden
+    refusals::lvm_silent refusals::reduced refusals::several)
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}

@@ -89,9 +89,9 @@ fn a_volume_whose_device_is_gone_is_unmounted() {
             eventually("an error", || fs::metadata(&pod).is_err());
         }
 
-        node.done(&["unmount", text(&pod)]);
-        node.done(&["unmount", text(&pod)]);
-        node.done(&["unmountdevice", text(&global)]);
+        node.does(&["unmount", text(&pod)]);
+        node.does(&["unmount", text(&pod)]);
+        node.does(&["unmountdevice", text(&global)]);
         assert_eq!(mounts(), before, "{fs}");
         assert_eq!(mount_at(&pod), None);
         assert_eq!(read(&pod.join("hidden")), "not ours");
@@ -117,7 +117,7 @@ fn a_global_mount_that_a_pod_still_uses_is_not_unmounted() {
     let dir = node.up("pod", &volume);
     let global = node.global_dir(&volume);
     let open = File::open(global.join("lost+found")).unwrap();
-    node.fails(&["unmountdevice", text(&global)], &["lost+found"]);
+    node.refuses(&["unmountdevice", text(&global)], &["lost+found"]);
     drop(open);
     write_synced(&dir.join("page"), "still there");
     node.down("pod", &volume);
@@ -133,8 +133,8 @@ fn unmounting_what_is_not_mounted_removes_nothing() {
     fs::write(pod.join("file"), "a pod that wrote without its volume").unwrap();
     let global = node.global_dir(&volume);
     for call in ["unmount", "unmountdevice"] {
-        node.done(&[call, text(&pod)]);
-        node.done(&[call, text(&global)]);
+        node.does(&[call, text(&pod)]);
+        node.does(&[call, text(&global)]);
     }
     assert!(pod.join("file").exists() && !global.exists());
 }

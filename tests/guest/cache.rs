@@ -144,7 +144,7 @@ fn what_was_wiped_stays_so_when_a_disk_loses_its_cache() {
     disk.loses_its_cache();
     run("vgchange", &["-qq", "-ay", "lost"]);
     tools.let_go();
-    node.done(&args);
+    node.does(&args);
     assert!(!dir.join(THEIRS).exists());
     group.assert_recorded("data", "xfs");
     node.down("pod", &volume);

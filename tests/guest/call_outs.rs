@@ -16,7 +16,7 @@ fn attach_and_waitforattach_activate_and_say_the_device() {
         group.lv("lvchange", &["-an"], "data");
         // Twice: the second finds it active.
         for _ in 0..2 {
-            assert_eq!(node.done(&args).device, Some(volume.device()), "{args:?}");
+            assert_eq!(node.does(&args).device, Some(volume.device()), "{args:?}");
             assert!(group.is_active("data"));
         }
     }
@@ -31,7 +31,7 @@ fn a_thin_volume_that_is_skipped_at_activation_is_activated() {
     group.thin("data", "32m");
     group.lv("lvchange", &["-an", "--setactivationskip", "y"], "data");
     let volume = Volume::new(&group, "data");
-    node.done(&["attach", &volume.json(), &host_name()]);
+    node.does(&["attach", &volume.json(), &host_name()]);
     assert!(group.is_active("data"));
 }
 
@@ -42,15 +42,15 @@ fn attach_for_another_node_does_nothing() {
     group.linear("data", "32m");
     group.lv("lvchange", &["-an"], "data");
     let volume = Volume::new(&group, "data");
-    let reply = node.done(&["attach", &volume.json(), "another-node"]);
+    let reply = node.does(&["attach", &volume.json(), "another-node"]);
     assert_eq!(reply.device, Some(volume.device()));
     assert!(!group.is_active("data"));
-    let reply = node.done(&["isattached", &volume.json(), "another-node"]);
+    let reply = node.does(&["isattached", &volume.json(), "another-node"]);
     assert_eq!(reply.attached, Some(true));
-    node.done(&["detach", &volume.name, "another-node"]);
+    node.does(&["detach", &volume.name, "another-node"]);
     // A group that is not on this host may be on the node.
     let volume = Volume::of("nosuch", "data");
-    let reply = node.done(&["attach", &volume.json(), &host_name()]);
+    let reply = node.does(&["attach", &volume.json(), &host_name()]);
     assert_eq!(reply.device, Some(volume.device()));
 }
 
@@ -65,7 +65,7 @@ fn the_node_has_a_short_a_full_and_a_configured_name() {
     ] {
         group.lv("lvchange", &["-an"], "data");
         let node = Node::with_config(Mode::Attach, lines);
-        node.done(&["attach", &volume.json(), name]);
+        node.does(&["attach", &volume.json(), name]);
         assert!(group.is_active("data"), "{name}");
     }
 }
@@ -77,9 +77,9 @@ fn isattached_tells_the_truth() {
     let json = group.linear("data", "32m").json();
     let host = host_name();
     let args = ["isattached", &json, &host];
-    assert_eq!(node.done(&args).attached, Some(true));
+    assert_eq!(node.does(&args).attached, Some(true));
     group.lv("lvchange", &["-an"], "data");
-    assert_eq!(node.done(&args).attached, Some(false));
+    assert_eq!(node.does(&args).attached, Some(false));
     assert!(!group.is_active("data"), "only asked");
 }
 
@@ -96,7 +96,7 @@ fn detach_takes_any_word_and_leaves_the_volume_active() {
         "/dev/mapper/no-such",
         "detached/data",
     ] {
-        node.done(&["detach", word, &host_name()]);
+        node.does(&["detach", word, &host_name()]);
     }
     assert!(group.is_active("data"));
 }
@@ -112,16 +112,16 @@ fn detach_deactivates_an_unused_volume_if_configured() {
         } else {
             volume.device()
         };
-        node.done(&["detach", &word, &host_name()]);
+        node.does(&["detach", &word, &host_name()]);
         assert!(group.is_active("data"), "it is mounted");
         let dir = node.global_dir(&volume);
-        node.done(&["unmountdevice", text(&dir)]);
+        node.does(&["unmountdevice", text(&dir)]);
         assert!(!group.is_active("data"), "after a restart no detach comes");
 
-        node.done(&["attach", &volume.json(), &host_name()]);
-        node.done(&["detach", &word, "another-node"]);
+        node.does(&["attach", &volume.json(), &host_name()]);
+        node.does(&["detach", &word, "another-node"]);
         assert!(group.is_active("data"), "not for this node");
-        node.done(&["detach", &word, &host_name()]);
+        node.does(&["detach", &word, &host_name()]);
         assert!(!group.is_active("data"), "by {word}");
     }
 }

@@ -42,30 +42,6 @@ fn a_snapshot_is_mounted_beside_its_origin() {
 }
 
 #[test]
-fn a_snapshot_that_has_run_full_or_is_merged_is_said_to_be_that() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::of_size("lost", 512 << 20);
-    let (origin, clone) = origin_and_snapshot(&node, &group, "ext4", "64m");
-    let merge = ["-qq", "--merge", "lost/ext4-clone"];
-    run("lvconvert", &merge);
-    node.mount_fails(&clone, &["hides it (`lvs -a lost`)"]);
-    node.down("origin", &origin);
-
-    group.linear("full", "64m");
-    let origin = Volume::new(&group, "full").fs("ext4");
-    let dir = node.up("origin", &origin);
-    let snapshot = ["-qq", "-y", "-s", "-n", "small", "-L", "4m", "lost/full"];
-    run("lvcreate", &snapshot);
-    write_synced(&dir.join("much"), &"x".repeat(16 << 20));
-    let words = [
-        "lost/small is a snapshot that has run full",
-        "`lvremove lost/small`",
-    ];
-    node.mount_fails(&Volume::new(&group, "small").fs("ext4"), &words);
-    node.down("origin", &origin);
-}
-
-#[test]
 fn btrfs_that_is_mounted_keeps_its_snapshot_out() {
     if kernel_tells_btrfs_apart() {
         return;
@@ -74,16 +50,16 @@ fn btrfs_that_is_mounted_keeps_its_snapshot_out() {
     let group = Group::of_size("twins", 1 << 30);
     let (origin, clone) = origin_and_snapshot(&node, &group, "btrfs", "128m");
     let words = ["same UUID as that of twins/", "`btrfstune -u /dev/mapper/"];
-    node.mount_fails(&clone, &words);
+    node.refuses_mount(&clone, &words);
     node.down("origin", &origin);
     // Either of them alone; and never one in the place of the other.
     assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
-    node.mount_fails(&origin, &words);
+    node.refuses_mount(&origin, &words);
     node.down("clone", &clone);
     run("btrfstune", &["-f", "-u", &clone.device()]);
     let words = ["should hold btrfs", "adopt twins/btrfs-clone"];
-    node.mount_fails(&clone, &words);
-    node.by_hand(&["adopt", "twins/btrfs-clone"]);
+    node.refuses_mount(&clone, &words);
+    node.prints(&["adopt", "twins/btrfs-clone"], "", 0);
     assert_eq!(read(&node.up("origin", &origin).join("page")), "after");
     assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
     node.down("clone", &clone);

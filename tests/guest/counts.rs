@@ -106,9 +106,9 @@ fn detach_finds_the_volume_by_its_name_and_changes_once() {
     starts(&node, &["unmountdevice", text(&dir)], &[ASK]);
     starts(&node, &["detach", &volume.name, &host], &[ASK]);
     let attach = ["attach", &volume.json(), &host];
-    node.done(&attach);
+    node.does(&attach);
     starts(&node, &["detach", &volume.name, &host], &[ASK, CHANGE]);
-    node.done(&attach);
+    node.does(&attach);
     // kubelet gives a name, a person may give the device: then nobody need be asked.
     starts(&node, &["detach", &volume.device(), &host], &[CHANGE]);
 }

@@ -37,7 +37,7 @@ fn is_refused(node: &Node, group: &Group, volume: &Volume, held: &str) {
     let words = [&*format!("lvremove {id}"), &format!("adopt {id}")];
     for fs in ["ext4", "xfs", ""] {
         for volume in [volume.clone().fs(fs), volume.clone().fs(fs).read_only()] {
-            node.mount_fails(&volume, &words);
+            node.refuses_mount(&volume, &words);
         }
     }
     let kind = sh(&format!("blkid -p -o value -s TYPE {}", volume.device()));
@@ -113,12 +113,11 @@ fn an_orphaned_lvcreate_is_waited_for() {
     let node = Node::with_config(Mode::MountOnly, lines);
     let group = Group::new("orphans");
     let volume = Volume::new(&group, "data");
-    node.done(&["attach", &volume.json(), &host_name()]);
+    node.does(&["attach", &volume.json(), &host_name()]);
     // Its driver was killed, and it has the lock of the name until it has wiped the volume.
     let lock = "/run/flexvolume-lvm/create-orphans-data.lock";
     let orphan = holds(lock);
-    node.mount_fails(&volume, &["is held by sleep (pid "]);
-    assert_eq!(group.tags("data"), "flexvolume.new");
+    node.refuses_mount(&volume, &["is held by sleep (pid "]);
     drop(orphan);
     node.up("pod", &volume);
     group.assert_recorded("data", "ext4");
@@ -132,7 +131,7 @@ fn what_somebody_puts_on_a_created_volume_is_kept() {
         let node = Node::with_config(Mode::MountOnly, &lines);
         let group = Group::new(&name);
         let volume = Volume::new(&group, "data").fs(fs).with("size", "320m");
-        node.done(&["attach", &volume.json(), &host_name()]);
+        node.does(&["attach", &volume.json(), &host_name()]);
         let device = volume.device();
         run(&format!("mkfs.{fs}"), &["-q", &device]);
         let scratch = precreated(PathBuf::from("/run/scratch"));
@@ -140,7 +139,7 @@ fn what_somebody_puts_on_a_created_volume_is_kept() {
         write_synced(&scratch.join("page"), "by hand");
         run("umount", &[text(&scratch)]);
         is_refused(&node, &group, &volume, fs);
-        node.by_hand(&["adopt", &format!("{name}/data")]);
+        node.prints(&["adopt", &format!("{name}/data")], "", 0);
         group.assert_recorded("data", fs);
         let dir = node.up("pod", &volume);
         assert_eq!(read(&dir.join("page")), "by hand");
@@ -148,7 +147,7 @@ fn what_somebody_puts_on_a_created_volume_is_kept() {
 }
 
 #[test]
-fn a_volume_is_made_in_whole_extents_and_none_for_a_reader() {
+fn a_volume_is_made_in_whole_extents() {
     let group = Group::new("odd");
     let node = Node::with_config(Mode::MountOnly, "[volume_group.odd]\ncreate = true\n");
     for (lv, size) in [("tenths", "32.3m"), ("bytes", "33554433b")] {
@@ -157,9 +156,6 @@ fn a_volume_is_made_in_whole_extents_and_none_for_a_reader() {
         assert_eq!(group.size(lv), 36 << 20, "{size}");
         node.down("pod", &volume);
     }
-    let volume = Volume::new(&group, "read").with("size", "32m").read_only();
-    node.mount_fails(&volume, &["none is made for a read-only volume"]);
-    assert!(!group.has("read"));
 }
 
 #[test]
@@ -176,12 +172,12 @@ fn none_is_made_in_a_thin_pool_that_is_full_or_not_there() {
         let node = Node::with_config(mode, lines);
         let volume = Volume::new(&group, "new").with("size", "32m");
         let full = volume.clone().with("thinpool", "pool");
-        node.mount_fails(
+        node.refuses_mount(
             &full,
             &["the data of the thin pool lean/pool", "limit is 12"],
         );
         let absent = volume.clone().with("thinpool", "pond");
-        node.mount_fails(&absent, &["lean/pond, the thin pool of lean/new"]);
+        node.refuses_mount(&absent, &["lean/pond, the thin pool of lean/new"]);
         assert!(!group.has("new"));
     }
 }

@@ -25,7 +25,8 @@ pub struct Disk {
     name: String,
     size: u64,
     file: PathBuf,
-    below: String,
+    /// The loop device.
+    pub below: String,
 }
 
 impl Disk {
@@ -163,16 +164,4 @@ pub fn writes(device: &str) -> u64 {
     };
     // Documentation/block/stat.rst: write sectors and discard sectors.
     column(6) + column(13)
-}
-
-/// `mount` fails and says these words, nothing is mounted, and the volume was asked for no write.
-pub fn writes_nothing(node: &Node, volume: &Volume, case: &str, words: &[&str]) -> String {
-    let before = writes(&volume.device());
-    let dir = precreated(node.pod_dir("refused", volume));
-    let reply = node.call(&["mount", text(&dir), &volume.json()]);
-    println!("{case}");
-    reply.is_failure(words);
-    assert_eq!(mount_at(&dir), None, "{case}");
-    assert_eq!(writes(&volume.device()), before, "{case}: {reply:?}");
-    reply.message
 }

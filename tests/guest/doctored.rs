@@ -62,7 +62,7 @@ fn two_groups_of_one_name_are_named() {
     assert_eq!(node.findings("next-mount").0.len(), 1, "not one for each");
     // What a mount says, the commands that tell of it say as well.
     let words = "2 volume groups are called twin";
-    node.mount_fails(&volumes[0], &[words, "`vgrename UUID twin-2`"]);
+    node.refuses_mount(&volumes[0], &[words, "`vgrename UUID twin-2`"]);
     for command in ["check", "status"] {
         let (said, _) = node.says(&[command, "--json", "twin"]);
         assert!(

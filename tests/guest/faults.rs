@@ -89,7 +89,7 @@ fn what_is_wrong_with_a_volume_is_named() {
     sh(&node.is_ill("mkfs-unfinished", "ailing/data", "check ailing/data"));
     group.lv("lvchange", &["--deltag", "flexvolume.making=ext4"], "data");
     put(&volume.device(), 0, b"raw");
-    node.by_hand(&["allow-format", "--yes", "ailing/data"]);
+    node.prints(&["allow-format", "--yes", "ailing/data"], "", 0);
     sh(&node.is_ill("may-be-formatted", "ailing/data", "check ailing/data"));
     group.lv("lvchange", &["--addtag", "flexvolume.fs=ext4:gone"], "data");
     node.is_ill("next-mount", "ailing/data", "");

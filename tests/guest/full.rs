@@ -22,17 +22,12 @@ fn run_what_it_says(reply: &Reply, command: &str) {
 fn a_full_volume_group_is_said_and_nothing_is_changed() {
     let group = Group::of_size("packed", 128 * MIB);
     for mode in BOTH_MODES {
-        let lines = "[volume_group.packed]\ncreate = true\n";
-        let node = Node::with_config(mode, lines);
+        let node = Node::new(mode);
         let volume = group.linear(mode.lv(), "32m");
         write_synced(&node.up("pod", &volume).join("page"), "kept");
         let words = [mode.lv(), "400 MiB", "packed has", "vgextend packed"];
         node.grow("pod", &volume, 400 * MIB).is_failure(&words);
         assert_eq!(group.size(mode.lv()), 32 * MIB);
-
-        let another = Volume::of("packed", "another").with("size", "100m");
-        let words = ["packed/another needs 100 MiB", "vgextend packed"];
-        node.mount_fails(&another, &words);
         assert_eq!(read(&node.pod_dir("pod", &volume).join("page")), "kept");
         node.down("pod", &volume);
         node.down_globally(&volume);
@@ -56,9 +51,8 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
 
     let data = "the data of the thin pool nearly/pool";
     let words = [data, "the limit is 12)", "lvextend"];
-    writes_nothing(&node, &blank, "mkfs", &words);
-    assert_eq!(group.tags("blank"), "");
-    writes_nothing(&node, &used, "mount", &words);
+    node.refuses_mount(&blank, &words);
+    node.refuses_mount(&used, &words);
     // Reading does no harm.
     let reader = used.clone().read_only();
     let page = read(&node.up("reader", &reader).join("page"));
@@ -70,30 +64,15 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
     let dir = node.up("pod", &used);
     node.configure(Mode::MountOnly, NEARLY);
     let grow = ["expandfs", &used.json(), "", text(&dir), "80000000", "0"];
-    node.fails(&grow, &words);
+    node.refuses(&grow, &words);
     node.down("pod", &used);
 
-    let refused = node.mount_fails(&used, &words);
+    let refused = node.refuses_mount(&used, &words);
     for _ in 0..4 {
         run_what_it_says(&refused, "lvextend --size ");
     }
     node.up("pod", &used);
     node.up("pod", &blank);
-}
-
-#[test]
-fn a_thin_pool_with_nearly_full_metadata_gets_no_more_writers() {
-    let node = Node::with_config(Mode::MountOnly, "thin_pool_limit = 5");
-    let group = Group::new("metadata");
-    // Of the least metadata that there can be, a tenth is in use from the beginning.
-    pool(&group, "100m", "2m");
-    group.thin("data", "64m");
-    let metadata = "the metadata of the thin pool metadata/pool";
-    let words = [metadata, "--poolmetadatasize"];
-    let data = Volume::new(&group, "data");
-    writes_nothing(&node, &data, "metadata", &words);
-    let refused = node.mount_fails(&data, &words);
-    run_what_it_says(&refused, "lvextend --poolmetadatasize ");
 }
 
 #[test]
@@ -109,25 +88,5 @@ fn a_thin_pool_that_has_run_out_is_not_written_to() {
     dd.args(["if=/dev/urandom", &to]).args(flags);
     // The pool is smaller than that.
     dd.assert().failure();
-    writes_nothing(&node, &data, "full", &["the thin pool ranout/pool"]);
-}
-
-#[test]
-fn a_thin_pool_that_broke_gets_no_writers() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("sick");
-    group.pool();
-    let volume = group.thin("data", "64m");
-    // As the kernel does it when it cannot write the pool's metadata any more.
-    let table = run("dmsetup", &["table", "sick-pool-tpool"]);
-    let words: Vec<_> = table.split(' ').take(7).collect();
-    let table = format!("{} 2 skip_block_zeroing read_only", words.join(" "));
-    run("dmsetup", &["load", "sick-pool-tpool", "--table", &table]);
-    run("dmsetup", &["suspend", "--noflush", "sick-pool-tpool"]);
-    run("dmsetup", &["resume", "sick-pool-tpool"]);
-    let words = ["the thin pool sick/pool is not well (metadata_read_only)"];
-    writes_nothing(&node, &volume, "read-only", &words);
-    assert_eq!(group.tags("data"), "");
-    run("lvchange", &["-qq", "--refresh", "sick/pool"]);
-    node.up("pod", &volume);
+    node.refuses_mount(&data, &["the thin pool ranout/pool"]);
 }

@@ -42,11 +42,6 @@ pub fn assert_begins_with(volume: &Volume, bytes: &[u8]) {
     assert!(found == bytes, "{} was written to", volume.device());
 }
 
-fn uuid(volume: &Volume) -> String {
-    let device = volume.device();
-    run("blkid", &["-p", "-o", "value", "-s", "UUID", &device])
-}
-
 /// Copies one volume over another that is blank, as whoever restores a backup does. It need not be
 /// on the disk yet, but whoever reads the device sees it.
 fn restore(from: &Volume, to: &Volume) {
@@ -104,7 +99,7 @@ fn a_name_that_changes_hands_before_a_tool_runs_leads_it_to_no_other_volume() {
             group.lv("lvchange", &["--deltag", &group.tags("data")], "data");
         }
         let other = with_a_log(&plain, &group, "other", "other");
-        let (its, before) = (uuid(&other), writes(&other.device()));
+        let (its, before) = (other.uuid(), writes(&other.device()));
 
         let swaps = format!(
             "[ -e $HERE/{tool}.runs ] || {{ lvrename -qq {vg}/data away; lvrename -qq {vg}/other data; }} >&2\n\
@@ -120,13 +115,13 @@ fn a_name_that_changes_hands_before_a_tool_runs_leads_it_to_no_other_volume() {
             let page = std::fs::read_to_string(dir.join("page")).ok();
             let mine = holds.then(|| "mine".to_owned());
             assert_eq!(page, mine, "{case}: {reply:?}");
-            node.done(&["unmount", text(&dir)]);
+            node.does(&["unmount", text(&dir)]);
         } else {
             reply.is_failure(&[]);
         }
         assert_eq!(writes(&data.device()), before, "{case}: {reply:?}");
         assert_eq!(group.tags("data"), "", "{case}: {reply:?}");
-        assert_eq!(uuid(&data), its);
+        assert_eq!(data.uuid(), its);
         assert_eq!(read(&plain.up("pod", &data).join("page")), "other");
         if holds {
             let away = Volume::new(&group, "away");
@@ -151,7 +146,7 @@ fn raw_data_that_gets_the_name_of_a_blank_volume_is_not_formatted_by_the_repeate
         assert_begins_with(&data, &bytes);
     }
     assert_eq!(group.tags("data"), "");
-    node.refuses_volume(&data, &["allow-format gapraw/data"]);
+    node.refuses_mount(&data, &["allow-format gapraw/data"]);
 }
 
 /// What somebody writes to a blank volume while a call is about to make a filesystem there, and
@@ -185,11 +180,11 @@ impl Restored {
                 reply.is_failure(&[]);
                 assert_begins_with(data, bytes);
                 let advice = format!("allow-format {vg}/data");
-                node.refuses_volume(data, &[&advice]);
+                node.refuses_mount(data, &[&advice]);
                 assert_begins_with(data, bytes);
             }
             Self::Filesystem(_, its) => {
-                assert_eq!(uuid(data), *its, "{reply:?}");
+                assert_eq!(data.uuid(), *its, "{reply:?}");
                 assert_eq!(read(&node.up("again", data).join("page")), "restored");
             }
         }
@@ -209,7 +204,7 @@ fn what_is_restored_while_lvms_lock_is_awaited_is_not_overwritten() {
                 Restored::Raw(noise(1 << 20))
             } else {
                 plain.write("pod", &source, "restored");
-                let its = uuid(&source);
+                let its = source.uuid();
                 Restored::Filesystem(source, its)
             };
             // Who only asks LVM may go on.
@@ -259,7 +254,7 @@ fn what_is_restored_during_a_slow_look_is_not_overwritten() {
             // Blocks of 4 KiB: so few are one group, without a backup that could be seen.
             run("mkfs.ext4", &["-q", "-b", "4096", &source.device()]);
             plain.write("pod", &source, "restored");
-            let its = uuid(&source);
+            let its = source.uuid();
             Restored::Filesystem(source, its)
         };
         let node = Node::with_config(Mode::MountOnly, "[limits]\nquery = 100\n");

@@ -39,7 +39,7 @@ fn a_suspended_volume_is_neither_mounted_nor_unmounted() {
         fs::write(dir.join("page"), "not on the disk yet").unwrap();
         {
             let _until = suspended(dm_name);
-            node.refuses(&["unmount", text(&dir)], &words);
+            node.call(&["unmount", text(&dir)]).is_failure(&words);
             node.grow("pod", &volume, 50 << 20).is_failure(&words);
             assert!(mount_at(&dir).is_some());
         }

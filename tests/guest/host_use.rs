@@ -5,27 +5,6 @@ use std::path::Path;
 
 use crate::prelude::*;
 
-/// No call-out gives the volume to a pod, for this reason, and nothing is changed by it.
-fn refused_to_pods(node: &Node, volume: &Volume, reason: &str) {
-    let dir = precreated(node.pod_dir("thief", volume));
-    let global = precreated(node.global_dir(volume));
-    // What is mounted is written to by the host itself, now and then.
-    let is_mounted = mounts().iter().any(|mount| mount.source == volume.device());
-    let written = || (!is_mounted).then(|| writes(&volume.device()));
-    let seen = || (Snapshot::take(node.kubelet_dir()), written());
-    let before = seen();
-    let device = volume.device();
-    for volume in [volume.clone(), volume.clone().read_only().fs("")] {
-        let json = volume.json();
-        node.refuses(&["mount", text(&dir), &volume.json_for("thief")], &[reason]);
-        node.refuses(&["mountdevice", text(&global), &device, &json], &[reason]);
-        let larger = (1_u64 << 30).to_string();
-        let grow = ["expandfs", &json, &device, text(&global), &larger, "0"];
-        node.refuses(&grow, &[reason]);
-    }
-    assert_eq!(seen(), before);
-}
-
 /// The host mounts a volume on this directory for as long as the value lives.
 fn host_mount(volume: &Volume, dir: &Path) -> Finally {
     fs::create_dir_all(dir).unwrap();
@@ -35,23 +14,19 @@ fn host_mount(volume: &Volume, dir: &Path) -> Finally {
 }
 
 #[test]
-fn a_volume_that_the_host_has_mounted_is_no_pods() {
-    let group = Group::new("hostvar");
-    in_both_modes(&group, |node, volume| {
-        let (lv, tag) = (node.mode.lv(), "flexvolume.fs=ext4:0");
-        run("mkfs.ext4", &["-q", &volume.device()]);
-        let var = host_mount(volume, Path::new("/run/var-of-the-host"));
-        let reason = "mounted by the host itself at /run/var-of-the-host";
-        refused_to_pods(node, volume, reason);
-        // The driver's own record on it makes no difference.
-        group.lv("lvchange", &["--addtag", tag], lv);
-        refused_to_pods(node, volume, reason);
-        drop(var);
-        group.lv("lvchange", &["--deltag", tag], lv);
-        // Once the host has given it up, it is a volume like any other.
-        node.up("pod", volume);
-        node.down("pod", volume);
-    });
+fn a_volume_that_the_host_has_mounted_is_no_pods_whatever_its_record_says() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "hostvar");
+    node.write("pod", &volume, "kept");
+    let var = host_mount(&volume, Path::new("/run/var-of-the-host"));
+    let reason = ["mounted by the host itself at /run/var-of-the-host"];
+    node.refuses_mount(&volume, &reason);
+    node.refuses_mount(&volume.clone().read_only().fs(""), &reason);
+    let grow = node.grow("pod", &volume, 1 << 30);
+    grow.is_failure(&reason);
+    drop(var);
+    // Once the host has given it up, it is a volume like any other.
+    node.up("pod", &volume);
+    assert_eq!(group.size("data"), 32 << 20);
 }
 
 #[test]
@@ -63,34 +38,8 @@ fn a_volume_that_holds_kubelets_own_directory_is_no_pods() {
         let node = Node::new(Mode::MountOnly);
         let dir = node.kubelet_dir().join(below);
         let _mounted = host_mount(&volume, &dir);
-        node.mount_fails(&volume, &["mounted by the host itself at"]);
+        node.refuses_mount(&volume, &["mounted by the host itself at"]);
     }
-}
-
-#[test]
-fn a_volume_below_a_loop_device_is_no_pods() {
-    in_both_modes(&Group::new("hostloop"), |node, volume| {
-        let device = volume.device();
-        for offset in ["0", "1048576"] {
-            let below = sh(&format!("losetup --find --show --offset {offset} {device}"));
-            let name = below.trim_start_matches("/dev/");
-            // Blank, and then with a filesystem that blkid does not see where it looks.
-            let reason = format!("a loop device of this host ({name})");
-            refused_to_pods(node, volume, &reason);
-            run("mkfs.ext4", &["-q", &below]);
-            run("mount", &[&below, "/mnt"]);
-            node.mount_fails(volume, &["losetup --detach"]);
-            run("umount", &["/mnt"]);
-            run("wipefs", &["--all", "--quiet", &below]);
-            run("blkdiscard", &["--zeroout", &device]);
-            // Whoever looks at it just now, as udev does, keeps it for a moment.
-            run("losetup", &["--detach", &below]);
-            let file = format!("/sys/block/{name}/loop/backing_file");
-            eventually("its detachment", || !fs::exists(&file).unwrap());
-        }
-        node.up("pod", volume);
-        node.down("pod", volume);
-    });
 }
 
 /// A process that has a mount which nobody else sees.
@@ -105,56 +54,16 @@ fn hidden_mount(volume: &Volume) -> Process {
 }
 
 #[test]
-fn a_mount_elsewhere_is_no_pods_without_the_record() {
+fn a_mount_elsewhere_is_a_pods_if_the_record_says_so() {
     let (_group, volume) = Group::with_data("hosthidden");
-    run("mkfs.ext4", &["-q", &volume.device()]);
-    let hidden = hidden_mount(&volume);
-    run("sync", &[]);
     let node = Node::new(Mode::MountOnly);
-    for volume in [volume.clone(), volume.clone().read_only()] {
-        node.mount_fails(&volume, &["another mount namespace", "has it at /mnt"]);
-    }
-    drop(hidden);
     // With the record it is a pod's: a container that outlived kubelet's own mount, say.
     write_synced(&node.up("pod", &volume).join("page"), "kept");
     node.down("pod", &volume);
     let hidden = hidden_mount(&volume);
     let dir = node.up("pod", &volume);
     assert_eq!(read(&dir.join("page")), "kept");
-    node.mount_fails(&volume.clone().fs("xfs"), &["not xfs"]);
+    node.refuses_mount(&volume.clone().fs("xfs"), &["not xfs"]);
     drop(hidden);
     node.down("pod", &volume);
-}
-
-#[test]
-fn swap_of_the_host_is_no_pods() {
-    let (_group, volume) = Group::with_data("hostswap");
-    run("mkswap", &[&volume.device()]);
-    run("swapon", &[&volume.device()]);
-    for mode in BOTH_MODES {
-        refused_to_pods(&Node::new(mode), &volume, "swap space of this host");
-    }
-    run("swapoff", &[&volume.device()]);
-}
-
-#[test]
-fn a_volume_below_another_device_is_no_pods() {
-    let group = Group::new("hostholder");
-    let node = Node::new(Mode::MountOnly);
-    let reason = "part of another device of this host";
-
-    let volume = group.linear("linear", "32m");
-    // The filesystem of the device on top begins where that of the volume would.
-    run("mkfs.ext4", &["-q", &volume.device()]);
-    let table = format!("0 65536 linear {} 0", volume.device());
-    run("dmsetup", &["create", "ontop", "--table", &table]);
-    refused_to_pods(&node, &volume, reason);
-    run("dmsetup", &["remove", "ontop"]);
-
-    let volume = group.linear("disk", "64m");
-    let scan = "-qq -y --config devices/scan_lvs=1";
-    sh(&format!("vgcreate {scan} inner {}", volume.device()));
-    sh(&format!("lvcreate {scan} -n lv -L 8m inner"));
-    refused_to_pods(&node, &volume, reason);
-    sh(&format!("vgchange {scan} -an inner"));
 }

@@ -51,7 +51,7 @@ mod parallel;
 mod partial;
 mod policy;
 mod read_only;
-mod secrets;
+mod refusals;
 mod shown;
 mod subvolumes;
 mod swapped;
@@ -63,7 +63,7 @@ use std::path::Path;
 
 /// What nearly every case needs.
 mod prelude {
-    pub use crate::disk::{Disk, looped, writes, writes_nothing};
+    pub use crate::disk::{Disk, looped, writes};
     pub use crate::group::{Group, device, lenient};
     pub use crate::node::{Node, in_both_modes, precreated, text};
     pub use crate::snapshot::{Mount, Snapshot, mount_at, mounts};

@@ -105,12 +105,6 @@ impl Node {
         Running::new(command)
     }
 
-    /// Runs a command for people, which must succeed.
-    pub fn by_hand(&self, args: &[&str]) {
-        let mut command = assert_cmd::Command::new(self.exe());
-        command.args(args).assert().success();
-    }
-
     /// What a command for people prints, and its exit code.
     pub fn says(&self, args: &[&str]) -> (String, i32) {
         let output = assert_cmd::Command::new(self.exe()).args(args).output();
@@ -127,51 +121,27 @@ impl Node {
         said
     }
 
-    /// Runs a command for people, which must refuse with these words.
-    pub fn refuses_by_hand(&self, args: &[&str], words: &str) {
-        let (said, code) = self.says(args);
-        assert!(code != 0 && said.contains(words), "{args:?}: {code} {said}");
-    }
-
     /// Calls the driver and expects success.
-    pub fn done(&self, args: &[&str]) -> Reply {
+    pub fn does(&self, args: &[&str]) -> Reply {
         let reply = self.call(args);
         assert_eq!(reply.status, "Success", "{args:?}: {reply:?}");
         reply
     }
 
-    /// Calls the driver and expects a failure that has changed nothing, and says why in these
-    /// words.
-    pub fn fails(&self, args: &[&str], words: &[&str]) -> Reply {
+    /// Calls the driver and expects a failure that says these words and has changed nothing: see
+    /// [`Snapshot`].
+    pub fn refuses(&self, args: &[&str], words: &[&str]) -> Reply {
         let before = Snapshot::take(&self.kubelet);
-        let reply = self.refuses(args, words);
+        let reply = self.call(args);
+        reply.is_failure(words);
         assert_eq!(Snapshot::take(&self.kubelet), before, "{reply:?}");
         reply
     }
 
-    /// `mount` for another pod fails, has changed nothing, and says why in these words.
-    pub fn mount_fails(&self, volume: &Volume, words: &[&str]) -> Reply {
+    /// The same of `mount` for another pod.
+    pub fn refuses_mount(&self, volume: &Volume, words: &[&str]) -> Reply {
         let dir = precreated(self.pod_dir("refused", volume));
-        self.fails(&["mount", text(&dir), &volume.json_for("refused")], words)
-    }
-
-    /// Neither `mount` nor `mountdevice` takes the volume, and each says why in these words.
-    /// Nothing is changed, and nothing written to the volume.
-    pub fn refuses_volume(&self, volume: &Volume, words: &[&str]) {
-        let before = writes(&volume.device());
-        self.mount_fails(volume, words);
-        let global = precreated(self.global_dir(volume));
-        let (device, json) = (volume.device(), volume.json());
-        self.fails(&["mountdevice", text(&global), &device, &json], words);
-        assert_eq!(writes(&volume.device()), before, "{words:?}");
-    }
-
-    /// Calls the driver and expects a failure that says why in these words. Quicker than `fails`
-    /// where one look at the end will do for many calls.
-    pub fn refuses(&self, args: &[&str], words: &[&str]) -> Reply {
-        let reply = self.call(args);
-        reply.is_failure(words);
-        reply
+        self.refuses(&["mount", text(&dir), &volume.json_for("refused")], words)
     }
 
     /// Brings the volume up for a pod, as kubelet does in this node's mode.
@@ -181,7 +151,7 @@ impl Node {
         }
         let dir = precreated(self.pod_dir(pod, volume));
         if mount_at(&dir).is_none() {
-            self.done(&["mount", text(&dir), &volume.json_for(pod)]);
+            self.does(&["mount", text(&dir), &volume.json_for(pod)]);
         }
         let mount = mount_at(&dir).unwrap_or_else(|| panic!("nothing on {}", dir.display()));
         assert_eq!(mount.source, volume.device());
@@ -197,14 +167,14 @@ impl Node {
     /// What comes before the first pod's mount where volumes are attached.
     pub fn up_globally(&self, volume: &Volume) -> PathBuf {
         let json = volume.json();
-        let device = self.done(&["attach", &json, &host_name()]).device;
+        let device = self.does(&["attach", &json, &host_name()]).device;
         let device = device.as_deref().unwrap_or("");
-        let waited = self.done(&["waitforattach", device, &json]).device;
+        let waited = self.does(&["waitforattach", device, &json]).device;
         assert_eq!(waited.as_deref(), Some(device));
         assert_eq!(device, volume.device());
         let dir = precreated(self.global_dir(volume));
         if mount_at(&dir).is_none() {
-            self.done(&["mountdevice", text(&dir), device, &json]);
+            self.does(&["mountdevice", text(&dir), device, &json]);
         }
         assert_eq!(mount_at(&dir).unwrap().source, device);
         dir
@@ -213,7 +183,7 @@ impl Node {
     /// Takes the volume from a pod.
     pub fn down(&self, pod: &str, volume: &Volume) {
         let dir = self.pod_dir(pod, volume);
-        self.done(&["unmount", text(&dir)]);
+        self.does(&["unmount", text(&dir)]);
         gone(&dir);
     }
 
@@ -221,9 +191,9 @@ impl Node {
     pub fn down_globally(&self, volume: &Volume) {
         if self.mode == Mode::Attach {
             let dir = self.global_dir(volume);
-            self.done(&["unmountdevice", text(&dir)]);
+            self.does(&["unmountdevice", text(&dir)]);
             gone(&dir);
-            self.done(&["detach", &volume.name, &host_name()]);
+            self.does(&["detach", &volume.name, &host_name()]);
         }
     }
 

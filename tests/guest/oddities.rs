@@ -1,4 +1,4 @@
-//! What a node may have that others have not: an lvm.conf of its owner's taste, a thin pool.
+//! What a node may have that others have not: an lvm.conf of its owner's taste.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ fn a_report_as_people_like_it_does_not_hide_the_record() {
         node.up("pod", &volume);
         node.down("pod", &volume);
         run("wipefs", &["-qa", &volume.device()]);
-        node.mount_fails(&volume, &["should hold ext4", "according to its tag"]);
+        node.refuses_mount(&volume, &["should hold ext4", "according to its tag"]);
     }
     assert!(group.tags("data").contains("flexvolume.fs=ext4:"));
 }
@@ -71,7 +71,7 @@ fn what_lvm_says_is_understood_wherever_lvm_conf_puts_it() {
             1 - log
         ));
         for (volume, words) in &absent {
-            let reply = node.mount_fails(volume, &[words]);
+            let reply = node.refuses_mount(volume, &[words]);
             assert!(!reply.message.contains('{'), "{format} {log}: {reply:?}");
         }
         let volume = Volume::new(&group, &format!("{format}{log}")).with("size", "16m");
@@ -87,25 +87,12 @@ fn a_volume_that_lvm_conf_keeps_from_being_activated_is_said_to_be_that() {
     group.lv("lvchange", &["-an"], "data");
     {
         let _conf = LvmConf::new("activation {\n volume_list = [\"others\"]\n}\n");
-        node.mount_fails(
+        node.refuses_mount(
             &volume,
             &["listed/data", "`lvmconfig activation/volume_list`"],
         );
     }
     node.up("pod", &volume);
-}
-
-#[test]
-fn a_thin_pool_is_nothing_to_find_fault_with_and_no_pods_volume() {
-    let group = Group::new("healthy");
-    group.pool();
-    let node = Node::new(Mode::MountOnly);
-    let mut doctor = assert_cmd::Command::new(node.exe());
-    let said = doctor.arg("doctor").output().unwrap().stdout;
-    let said = String::from_utf8(said).unwrap();
-    assert!(!said.contains("healthy/pool"), "{said}");
-    let volume = Volume::new(&group, "pool");
-    node.mount_fails(&volume, &["healthy/pool is a pool"]);
 }
 
 #[test]
@@ -116,7 +103,7 @@ fn an_exported_group_is_said_to_be_that() {
     node.down("pod", &volume);
     group.lv("lvchange", &["-an"], "data");
     run("vgexport", &["-q", "exported"]);
-    node.mount_fails(&volume, &["is exported", "`vgimport exported`"]);
+    node.refuses_mount(&volume, &["is exported", "`vgimport exported`"]);
     run("vgimport", &["-q", "exported"]);
     node.up("pod", &volume);
 }

@@ -9,17 +9,17 @@ fn the_forms_of_kubernetes_1_2_to_1_5_work_twice_in_a_row() {
     let before = mounts();
     for round in 0..2 {
         let json = volume.json();
-        let device = node.done(&["attach", &json]).device;
+        let device = node.does(&["attach", &json]).device;
         assert_eq!(device, Some(volume.device()));
         // That kubelet did not make the directory.
-        node.done(&["mount", text(&dir), &volume.device(), &json]);
+        node.does(&["mount", text(&dir), &volume.device(), &json]);
         assert_eq!(mount_at(&dir).unwrap().source, volume.device());
         if round == 0 {
             write_synced(&dir.join("page"), "kept");
         }
         assert_eq!(read(&dir.join("page")), "kept");
-        node.done(&["unmount", text(&dir)]);
-        node.done(&["detach", &volume.device()]);
+        node.does(&["unmount", text(&dir)]);
+        node.does(&["detach", &volume.device()]);
         assert_eq!(mounts(), before);
         std::fs::remove_dir(&dir).unwrap();
     }

@@ -121,7 +121,7 @@ fn a_call_waits_for_an_orphaned_mkfs_and_makes_no_other() {
         let open: Vec<_> = locks
             .map(|lock| File::open(lock.unwrap().path()).unwrap())
             .collect();
-        let reply = node.fails(&["mount", text(&dir), &json], &words);
+        let reply = node.refuses(&["mount", text(&dir), &json], &words);
         drop(open);
         let own = format!("pid {}", std::process::id());
         assert!(!reply.message.contains(&own), "{reply:?}");

@@ -84,5 +84,5 @@ fn mount_options_are_given_to_the_filesystem() {
     node.down("pod", &volume);
 
     let volume = volume.with("mountoptions", "nosuchoption");
-    node.mount_fails(&volume, &["nosuchoption"]);
+    node.refuses_mount(&volume, &["nosuchoption"]);
 }

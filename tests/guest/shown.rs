@@ -154,7 +154,7 @@ fn one_volume_is_a_story_whatever_it_is_called() {
         ("told_of", "did you mean told-of?"),
         ("/", "not a logical volume"),
     ] {
-        node.refuses_by_hand(&["status", name], words);
+        node.prints(&["status", name], words, 1);
     }
     drop(group);
 }
@@ -164,7 +164,7 @@ fn the_log_is_read_in_columns_and_a_failed_call_with_its_reason() {
     let (_group, volume) = Group::with_data("logged");
     let node = logging("logged", "");
     node.up("one", &volume);
-    node.mount_fails(&volume.clone().fs("xfs"), &["holds ext4, not xfs"]);
+    node.refuses_mount(&volume.clone().fs("xfs"), &["holds ext4, not xfs"]);
     node.down("one", &volume);
     let (log, code) = node.says(&["log", "logged/data"]);
     let calls: Vec<&str> = log.lines().filter(|line| line.starts_with("20")).collect();

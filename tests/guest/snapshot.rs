@@ -45,12 +45,14 @@ pub fn mount_at(dir: &Path) -> Option<Mount> {
     mounts().into_iter().rfind(is_here)
 }
 
-/// The mounts, the directories below `top`, and all logical volumes with their sizes and tags.
+/// The mounts, the directories below `top`, all logical volumes with their sizes and tags, and how much
+/// was written to each that has no filesystem mounted, whose writes are the kernel's.
 #[derive(Debug, PartialEq)]
 pub struct Snapshot {
     mounts: Vec<Mount>,
     dirs: Vec<String>,
     volumes: String,
+    written: Vec<(String, u64)>,
 }
 
 impl Snapshot {
@@ -62,8 +64,37 @@ impl Snapshot {
             mounts: mounts(),
             dirs,
             volumes: run("lvs", &["--noheadings", "--units", "b", "-o", fields]),
+            written: written(),
         }
     }
+}
+
+/// See [`Snapshot`]. Parts of other volumes are left out: what LVM does there is its own.
+fn written() -> Vec<(String, u64)> {
+    let exists = |path: String| fs::exists(path).unwrap();
+    let in_use = |name: &str| {
+        let mut btrfs = fs::read_dir("/sys/fs/btrfs")
+            .into_iter()
+            .flatten()
+            .flatten();
+        exists(format!("/sys/fs/ext4/{name}"))
+            || exists(format!("/sys/fs/xfs/{name}"))
+            || btrfs.any(|one| one.path().join("devices").join(name).exists())
+            || fs::read_dir(format!("/sys/block/{name}/holders"))
+                .is_ok_and(|mut all| all.next().is_some())
+    };
+    let names = fs::read_dir("/sys/block").unwrap();
+    let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let of_lvm = |name: &String| {
+        let uuid = fs::read_to_string(format!("/sys/block/{name}/dm/uuid"));
+        uuid.is_ok_and(|uuid| uuid.starts_with("LVM-")) && !in_use(name)
+    };
+    let mut written: Vec<(String, u64)> = names
+        .filter(of_lvm)
+        .map(|name| (name.clone(), writes(&format!("/dev/{name}"))))
+        .collect();
+    written.sort();
+    written
 }
 
 fn list(dir: &Path, names: &mut Vec<String>) {

@@ -80,7 +80,7 @@ fn brought_up(node: &Node, volume: &Volume) {
     let global = precreated(node.global_dir(volume));
     for pod in ["first", "first", "second", "second"] {
         if node.mode == Mode::Attach {
-            node.done(&["mountdevice", text(&global), &device, &json]);
+            node.does(&["mountdevice", text(&global), &device, &json]);
         }
         node.mount(pod, volume).is_success();
         assert_eq!(read(&node.pod_dir(pod, volume).join("page")), "on both");
@@ -89,7 +89,7 @@ fn brought_up(node: &Node, volume: &Volume) {
         node.down(pod, volume);
     }
     if node.mode == Mode::Attach {
-        node.done(&["unmountdevice", text(&global)]);
+        node.does(&["unmountdevice", text(&global)]);
     }
     assert_eq!(mount_at(&global), None);
 }

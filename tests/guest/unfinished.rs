@@ -19,11 +19,11 @@ fn raw_data_on_a_volume_with_an_old_record_of_mkfs_is_not_formatted() {
             let bytes = noise(length);
             put(&volume.device(), 0, &bytes);
             let advice = "allow-format stale/data";
-            node.refuses_volume(&volume, &[advice]);
+            node.refuses_mount(&volume, &[advice]);
             // Whatever type is asked for now.
-            node.mount_fails(&volume.clone().fs("ext3"), &[advice]);
+            node.refuses_mount(&volume.clone().fs("ext3"), &[advice]);
             node.prints(&["check", "stale/data"], advice, 1);
-            node.refuses_by_hand(&["allow-format", "stale/data"], "data at byte 0");
+            node.prints(&["allow-format", "stale/data"], "data at byte 0", 1);
             assert_begins_with(&volume, &bytes);
             assert_eq!(group.tags("data"), making);
 

@@ -31,15 +31,17 @@ fn a_volume_with_one_unreadable_sector_is_not_formatted() {
     ] {
         disk.fail(sector(at));
         let word = format!("sector/data cannot be read at byte {}", at - at % (4 * KIB));
-        writes_nothing(&node, &volume, case, &[&word, "nothing was written"]);
+        println!("{case}");
+        node.refuses_mount(&volume, &[&word, "nothing was written"]);
     }
     disk.fail(0..SIZE);
     for fs in ["ext4", "xfs", "btrfs", ""] {
         let volume = volume.clone().fs(fs);
-        writes_nothing(&node, &volume, fs, &["cannot be read at byte 0 "]);
+        println!("{fs}");
+        node.refuses_mount(&volume, &["cannot be read at byte 0 "]);
     }
     let reader = volume.clone().read_only();
-    writes_nothing(&node, &reader, "reader", &["cannot be read at"]);
+    node.refuses_mount(&reader, &["cannot be read at"]);
     assert_eq!(group.tags("data"), "");
 
     disk.heal();
@@ -71,7 +73,8 @@ fn a_filesystem_that_cannot_be_read_for_a_while_comes_back() {
             ] {
                 disk.fail(bad);
                 let case = format!("{fs}, {case}, recorded: {recorded}");
-                writes_nothing(&node, &volume, &case, &["cannot be read at byte"]);
+                println!("{case}");
+                node.refuses_mount(&volume, &["cannot be read at byte"]);
             }
             disk.heal();
         }
@@ -128,7 +131,8 @@ fn what_blkid_could_not_read_for_a_moment_is_not_blank() {
         run("wipefs", &["-qa", &device]);
         run(tool, &[args, &[&device]].concat());
         let before = disk.fingerprint();
-        writes_nothing(&node, &volume, tool, &["data at byte"]);
+        println!("{tool}");
+        node.refuses_mount(&volume, &["data at byte"]);
         assert_eq!(disk.fingerprint(), before);
     }
     assert_eq!(group.tags("data"), "");
@@ -154,7 +158,7 @@ fn what_blkid_could_not_read_is_seen_at_the_second_look() {
     // udev has looked at it, and puts nothing back into the cache.
     run("udevadm", &["settle"]);
     let before = disk.fingerprint();
-    writes_nothing(&node, &volume, "second LUKS2 header", &["crypto_LUKS"]);
+    node.refuses_mount(&volume, &["crypto_LUKS"]);
     assert_eq!(disk.fingerprint(), before);
     assert_eq!(group.tags("data"), "");
 }
@@ -177,8 +181,7 @@ fn errors_that_begin_between_blkid_and_mkfs_stop_the_call() {
     );
     let node = Node::with_config(Mode::MountOnly, &stand_in("blkid", &script));
     let words = ["cannot be read at byte 0 "];
-    writes_nothing(&node, &volume, "after blkid", &words);
-    assert_eq!(group.tags("data"), "");
+    node.refuses_mount(&volume, &words);
 
     // The device's table is taken away: the volume has vanished.
     disk.heal();
@@ -187,7 +190,7 @@ fn errors_that_begin_between_blkid_and_mkfs_stop_the_call() {
         volume.device()
     );
     let node = Node::with_config(Mode::MountOnly, &stand_in("blkid", &script));
-    writes_nothing(&node, &volume, "vanished", &words);
+    node.refuses_mount(&volume, &words);
     group.lv("lvchange", &["--refresh"], "data");
 
     // At mkfs itself: it fails, nothing gets to the disk, and the call can be repeated.

@@ -38,8 +38,12 @@ impl Volume {
             .with("kubernetes.io/pvOrVolumeName", &format!("{lv}-of-pod"))
     }
 
+    /// The same with this option; an empty value leaves it out.
     pub fn with(mut self, key: &str, value: &str) -> Self {
         self.options.insert(key.to_owned(), value.to_owned());
+        if value.is_empty() && !key.starts_with("kubernetes.io/") {
+            self.options.remove(key);
+        }
         self
     }
 
@@ -53,6 +57,12 @@ impl Volume {
 
     pub fn device(&self) -> String {
         device(&self.vg, &self.lv)
+    }
+
+    /// The UUID of its filesystem.
+    pub fn uuid(&self) -> String {
+        let device = self.device();
+        run("blkid", &["-p", "-o", "value", "-s", "UUID", &device])
     }
 
     pub fn json(&self) -> String {

@@ -8,84 +8,29 @@ use crate::prelude::*;
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn without_a_disk_raid_is_mounted_and_lost_data_is_refused() {
+fn what_nobody_may_write_to_is_read() {
     let node = Node::new(Mode::MountOnly);
-    let disks = [Disk::new("stays", 200 * MIB), Disk::new("goes", 200 * MIB)];
-    let paths = disks.each_ref().map(Disk::path);
-    let [stays, goes] = paths.each_ref().map(String::as_str);
-    let group = Group::on("degraded", &[stays, goes]);
-    for (lv, disk) in [("here", stays), ("lost", goes), ("active", goes)] {
-        sh(&format!("lvcreate -qq -y -L 32m -n {lv} degraded {disk}"));
+    let (group, volume) = Group::with_data("permission");
+    node.write("pod", &volume, "kept");
+    let disk = run("vgs", &["--noheadings", "-o", "pv_name", "permission"]);
+    for (forbid, permit) in [
+        (
+            "lvchange -qq --permission r",
+            "lvchange -qq --permission rw",
+        ),
+        ("blockdev --setro", "blockdev --setrw"),
+    ] {
+        let is_disk = forbid.starts_with("blockdev");
+        let what = if is_disk { &disk } else { "permission/data" };
+        sh(&format!("{forbid} {what}"));
+        let dir = node.up("reader", &volume.clone().read_only());
+        assert_eq!(read(&dir.join("page")), "kept");
+        node.down("reader", &volume);
+        sh(&format!("{permit} {what}"));
+        node.up("pod", &volume);
+        node.down("pod", &volume);
     }
-    sh("lvcreate -qq -y --type raid1 -m1 --nosync -L 32m -n mirror degraded");
-    let volumes = ["here", "lost", "active", "mirror"].map(|lv| Volume::new(&group, lv));
-    for volume in &volumes {
-        node.write("pod", volume, "kept");
-    }
-    for lv in ["here", "lost", "mirror"] {
-        group.lv("lvchange", &["-an"], lv);
-    }
-    disks[1].fail_wholly();
-
-    let [here, lost, active, mirror] = &volumes;
-    let reply = node.mount("pod", mirror);
-    reply.is_success();
-    for words in ["degraded/mirror is mounted, but", "partial"] {
-        assert!(reply.message.contains(words), "{reply:?}");
-    }
-    let dir = node.pod_dir("pod", mirror);
-    assert_eq!(read(&dir.join("page")), "kept");
-    write_synced(&dir.join("page"), "goes on");
-    node.down("pod", mirror);
-
-    assert_eq!(read(&node.up("pod", here).join("page")), "kept");
-    writes_nothing(&node, active, "active", &["degraded/active is partial"]);
-    let words = ["degraded/lost is partial"];
-    node.mount("pod", lost).is_failure(&words);
-    assert!(!Path::new(&lost.device()).exists(), "not activated");
-    lenient("vgchange", &["-qq", "-an", "degraded"]);
-}
-
-#[test]
-fn a_read_only_volume_is_only_read() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("permission");
-    let [blank, data] = ["blank", "data"].map(|lv| group.linear(lv, "32m"));
-    node.write("pod", &data, "kept");
-    for lv in ["blank", "data"] {
-        group.lv("lvchange", &["--permission", "r"], lv);
-    }
-    for volume in [&blank, &data] {
-        let words = ["lvchange --permission rw permission/"];
-        writes_nothing(&node, volume, "writer", &words);
-    }
-    let words = ["holds no filesystem"];
-    writes_nothing(&node, &blank.read_only(), "reader", &words);
-    let dir = node.up("reader", &data.clone().read_only());
-    assert_eq!(read(&dir.join("page")), "kept");
-    node.down("reader", &data);
-    group.lv("lvchange", &["--permission", "rw"], "data");
-    node.up("pod", &data);
-}
-
-#[test]
-fn a_volume_on_a_read_only_disk_is_only_read() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("switched");
-    let [data, blank] = ["data", "blank"].map(|lv| group.linear(lv, "32m"));
-    node.write("pod", &data, "kept");
-    let disk = run("vgs", &["--noheadings", "-o", "pv_name", "switched"]);
-    run("blockdev", &["--setro", disk.trim()]);
-    let words = [&format!("`blockdev --setrw {}`", disk.trim()), "readOnly"];
-    for volume in [&data, &blank] {
-        writes_nothing(&node, volume, "writer", &words);
-    }
-    assert!(node.says(&["check", "switched/blank"]).0.contains(words[0]));
-    let dir = node.up("reader", &data.clone().read_only());
-    assert_eq!(read(&dir.join("page")), "kept");
-    node.down("reader", &data);
-    run("blockdev", &["--setrw", disk.trim()]);
-    node.up("pod", &blank);
+    drop(group);
 }
 
 #[test]
@@ -99,7 +44,7 @@ fn a_filesystem_with_errors_is_refused_with_what_its_tool_says() {
         let group = Group::new(&format!("broken{fs}"));
         let volume = group.linear("data", &format!("{size}m")).fs(fs);
         node.write("pod", &volume, "kept");
-        let (tags, device) = (group.tags("data"), volume.device());
+        let device = volume.device();
         match fs {
             "ext4" => {
                 for request in ["clri <2>", "set_super_value state 2"] {
@@ -111,8 +56,7 @@ fn a_filesystem_with_errors_is_refused_with_what_its_tool_says() {
             // All of the trees; the superblocks stay.
             _ => put(&device, MIB, &vec![0xFF; 63 << 20]),
         }
-        node.mount_fails(&volume, &words);
-        assert_eq!(group.tags("data"), tags, "{fs}");
+        node.refuses_mount(&volume, &words);
     }
 }
 
@@ -141,7 +85,7 @@ fn a_mounted_filesystem_that_has_failed_gets_no_more_writers() {
                 "xfs" => "has shut its filesystem down",
                 _ => "met errors in its filesystem",
             };
-            node.mount_fails(&volume, &[words, "is mounted at", "end all pods"]);
+            node.refuses_mount(&volume, &[words, "is mounted at", "end all pods"]);
             let reader = volume.clone().read_only();
             let read = node.mount("reader", &reader);
             match fs {
@@ -151,11 +95,11 @@ fn a_mounted_filesystem_that_has_failed_gets_no_more_writers() {
             // What stands is no new pod's.
             for pod in ["pod", "second"] {
                 let dir = node.pod_dir(pod, &volume);
-                node.done(&["mount", text(&dir), &volume.json_for(pod)]);
+                node.does(&["mount", text(&dir), &volume.json_for(pod)]);
             }
             if mode == Mode::Attach {
                 let (dir, device) = (node.global_dir(&volume), volume.device());
-                node.done(&["mountdevice", text(&dir), &device, &volume.json()]);
+                node.does(&["mountdevice", text(&dir), &device, &volume.json()]);
             }
             disk.heal();
             for pod in ["pod", "second", "reader"] {
@@ -243,48 +187,24 @@ fn a_log_is_replayed_with_what_was_synced() {
 }
 
 #[test]
-fn a_device_node_of_another_volume_is_not_mixed_up() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("nodes");
-    let [mine, other] = ["mine", "other"].map(|lv| group.linear(lv, "32m"));
-    for volume in [&mine, &other] {
-        node.up("pod", volume);
-        node.down("pod", volume);
-    }
-    // Its link shows another volume.
-    let link = mine.device();
-    run("ln", &["-sfn", &other.device(), &link]);
-    let words = ["that is not the logical volume nodes/mine"];
-    node.mount("pod", &mine).is_failure(&words);
-    // A device of its name that is another volume to device-mapper: whoever was interrupted
-    // renaming one leaves that.
-    group.lv("lvchange", &["-an"], "mine");
-    let uuid = sh("dmsetup info -c --noheadings -o uuid nodes-other");
-    let table = run("dmsetup", &["table", "nodes-other"]);
-    group.lv("lvchange", &["-an"], "other");
-    let create = ["create", "nodes-mine", "--uuid", &uuid, "--table", &table];
-    run("dmsetup", &create);
-    let words = ["is not the logical volume that LVM calls nodes/mine now"];
-    writes_nothing(&node, &mine, "another's device", &words);
-    run("dmsetup", &["remove", "--retry", "nodes-mine"]);
-    for lv in ["mine", "other"] {
-        group.lv("lvchange", &["-ay"], lv);
-    }
+fn a_device_node_that_is_lost_is_made_again_and_a_file_in_its_place_is_left() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "nodes");
+    let link = volume.device();
     // A file in its place is no device.
     let right = std::fs::canonicalize(&link).unwrap();
     std::fs::remove_file(&link).unwrap();
     std::fs::write(&link, "a file").unwrap();
-    node.mount("pod", &mine).is_failure(&[]);
+    node.mount("pod", &volume).is_failure(&[]);
     assert_eq!(read(Path::new(&link)), "a file");
     // Nothing at all: LVM may mend that when it is told to activate the volume.
     std::fs::remove_file(&link).unwrap();
-    let reply = node.mount("pod", &mine);
+    let reply = node.mount("pod", &volume);
     if reply.status == "Failure" {
         assert!(reply.message.contains("vgmknodes nodes"), "{reply:?}");
         run("ln", &["-sfn", right.to_str().unwrap(), &link]);
     }
-    node.up("pod", &mine);
-    group.assert_recorded("mine", "ext4");
+    node.up("pod", &volume);
+    group.assert_recorded("data", "ext4");
 }
 
 #[test]
@@ -304,5 +224,5 @@ fn a_filesystem_that_the_kernel_is_too_old_for_is_refused() {
         "features that this node's kernel does not know",
         "the kernel says \"XFS (dm-",
     ];
-    node.mount_fails(&volume, &words);
+    node.refuses_mount(&volume, &words);
 }

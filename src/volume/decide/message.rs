@@ -20,8 +20,8 @@ impl Reason {
             Self::NotAllowed(why)
             | Self::NotItsDevice(why)
             | Self::LvmSilent(why)
-            | Self::NoLocks(why)
-            | Self::Failed(why) => why.clone(),
+            | Self::NoLocks(why) => why.clone(),
+            Self::Failed(why) => format!("looking at what is on {id}: {why}"),
             Self::AnotherIsThere(Occupied { dir, by, name }) => format!(
                 "{} already holds {by}, not {id}. {}",
                 dir.display(),

@@ -147,7 +147,7 @@ fn samples() -> Vec<Reason> {
             pool: id(),
             health: text("out_of_data7"),
         },
-        Reason::Failed(text("looking at /dev/mapper/vg7-web7: 7")),
+        Reason::Failed(text("probing /dev/mapper/vg7-web7: 7")),
         Reason::Unreadable {
             at: 4_194_307,
             error: text("EIO7"),

@@ -195,7 +195,7 @@ impl Scene {
             Call::Grow | Call::Unmount => write(&node.up(POD, volume)),
             Call::UnmountDevice => write(&node.up_globally(volume)),
             Call::MountDevice => {
-                node.done(&["attach", &volume.json(), &host_name()]);
+                node.does(&["attach", &volume.json(), &host_name()]);
             }
         }
         if self.call != Call::MountInactive {
@@ -209,7 +209,7 @@ impl Scene {
             Call::MountSecond => drop(node.up("first", &stage.volume)),
             Call::Grow => drop(node.up(POD, &stage.volume)),
             Call::MountDevice => {
-                node.done(&["attach", &stage.volume.json(), &host_name()]);
+                node.does(&["attach", &stage.volume.json(), &host_name()]);
             }
             _ => {}
         }
@@ -312,8 +312,8 @@ impl Scene {
             }
             if self.call == Call::MountExtended {
                 // The mount is there already: it is grown at the next one.
-                node.done(&["unmount", text(dir)]);
-                node.done(&words(&stage.args));
+                node.does(&["unmount", text(dir)]);
+                node.does(&words(&stage.args));
             }
             if matches!(self.call, Call::Grow | Call::MountExtended) {
                 let (volume, filesystem) = (group.size(lv), filesystem_size(dir));
@@ -335,7 +335,7 @@ impl Scene {
         assert_eq!(uuid.unwrap_or(&now), now, "made again after it was mounted");
 
         for dir in [Some(dir), stage.before.as_ref()].into_iter().flatten() {
-            node.done(&["unmount", text(dir)]);
+            node.does(&["unmount", text(dir)]);
             fs::remove_dir(dir).or_else(gone).unwrap();
         }
         if !group.is_active(lv) {

@@ -147,7 +147,7 @@ impl Steps {
         let mut steps = Vec::new();
         let args = make();
         self.plan(&format!("all {OF_TOOLS}"));
-        node.done(&words(&args));
+        node.does(&words(&args));
         for (n, (tool, _)) in (1..).zip(self.ran()) {
             steps.push(Step::Before(n, tool.clone()));
             if !only_reads(&tool) && (inside_lvm || !is_lvm(&tool)) {

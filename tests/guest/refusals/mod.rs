@@ -1,0 +1,268 @@
+//! Every reason to refuse a volume, on real LVM: a row for each word of docs/on-call.md, and how it
+//! comes about. A row is a test of that name: `tests/run.sh guest refusals::swap`.
+
+mod row;
+
+use crate::prelude::*;
+use row::{ROW, Row};
+
+macro_rules! refusals {
+    ($($word:ident { $($field:ident: $value:expr,)* })*) => {
+        $(#[test]
+        fn $word() {
+            static IT: Row = Row { $($field: $value,)* ..ROW };
+            IT.is_refused(&stringify!($word).trim_start_matches("r#").replace('_', "-"));
+        })*
+    };
+}
+
+const RO: (&str, &str) = ("kubernetes.io/readwrite", "ro");
+
+refusals! {
+    not_allowed { config: "[volume_group.others]", }
+    not_its_device {
+        prepare: "lvcreate -qq -y -n other -L 4m $vg; ln -sfn $(realpath ${dev%data}other) $dev",
+        says: "`vgmknodes not-its-device`",
+        undo: "vgmknodes $vg || true", // 2.03.16 makes it, and exits with 5
+    }
+    another_is_there {
+        prepare: "lvcreate -qq -y -n other -L 32m $vg; mkfs.ext4 -q ${dev%data}other
+            mount -o ro ${dev%data}other $pod; mount -o ro ${dev%data}other $global",
+        says: "already holds another-is-there/other, not another-is-there/data",
+        check: Some(""),
+        undo: "umount $pod; umount $global",
+    }
+    name_taken {
+        prepare: "lvcreate -qq -y -n other -L 32m $vg; mkfs.ext4 -q ${dev%data}other
+            mount -o ro ${dev%data}other $global",
+        says: "holds name-taken/other, not name-taken/data",
+        check: Some(""),
+        mode: Mode::Attach,
+        calls: &["mount"],
+        undo: "umount $global",
+    }
+    swap { prepare: "mkswap $dev; swapon $dev", undo: "swapoff $dev; blkdiscard -f $dev", }
+    below {
+        prepare: "dmsetup create ontop --table \"0 65536 linear $dev 0\"",
+        says: "below/data is part of another device of this host (",
+        undo: "dmsetup remove --retry ontop",
+    }
+    r#loop {
+        prepare: "losetup --find --show --offset 1M $dev > $dir/loop",
+        says: "losetup --detach /dev/loop",
+        undo: "losetup --detach $(cat $dir/loop)",
+    }
+    open { prepare: "lasting sleep 1000 9<> $dev", says: "open/data is open in sleep (pid ", undo: ":", }
+    open_unseen {
+        prepare: "mknod $dir/node b $(dmsetup info -c --noheadings --separator ' ' -o major,minor $dev)
+            losetup --find --show $dir/node > $dir/loop; rm $dir/node",
+        undo: "losetup --detach $(cat $dir/loop)",
+    }
+    host_mount {
+        prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev $dir",
+        says: "host-mount/data is mounted by the host itself at /run/dir-of-host-mount,",
+        undo: "umount $dir",
+    }
+    wrong_type { prepare: "mkfs.ext2 -q $dev", says: "Set fsType to ext2", }
+    there_read_only {
+        prepare: "mkfs.ext4 -q $dev; mount -o ro $dev $pod; mount -o ro $dev $global",
+        says: "holds there-read-only/data read-only, ",
+        check: Some("mounted-read-only"),
+        undo: "umount $pod; umount $global",
+    }
+    mounted_read_only { prepare: "mkfs.ext4 -q $dev; mount -o ro $dev $other", undo: "umount $other", }
+    filesystem_failed {
+        prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev $other
+            echo 1 > /sys/fs/ext4/$(basename $(realpath $dev))/trigger_fs_error",
+        says: "`dmesg`",
+        undo: "umount $other",
+    }
+    lvm_silent {
+        prepare: "vgchange -qq -an $vg; truncate -s 64M $dir/twin; twin=$(losetup --find --show $dir/twin); echo $twin > $dir/loop
+            vgcreate -qq --config \"devices { filter = [ 'a|$twin|', 'r|.*|' ] }\" $vg $twin",
+        says: "vgrename",
+        undo: "wipefs -qa $(cat $dir/loop); losetup --detach $(cat $dir/loop)",
+    }
+    unknown {
+        prepare: "echo 'devices { filter = [ \"r|.*|\" ] }' > $dir/lvm.conf
+            mount --bind $dir/lvm.conf /etc/lvm/lvm.conf",
+        undo: "umount /etc/lvm/lvm.conf",
+    }
+    no_group { prepare: "vgrename -qq $vg renamed-group", undo: "vgrename -qq renamed-group $vg", }
+    no_volume { prepare: "lvrename -qq $vg data renamed", undo: "lvrename -qq $vg renamed data", }
+    hidden {
+        prepare: "lvrename -qq $vg data origin; mkfs.ext4 -q ${dev%data}origin
+            mount -o ro ${dev%data}origin $dir; lvcreate -qq -y -s -n data -L 32m $vg/origin
+            lvconvert -qq --merge $vg/data",
+        says: "hides it (`lvs -a hidden`)",
+        undo: "umount $dir; lvchange -qq -an $vg/origin; lvchange -qq -ay $vg/origin
+            while lvs $vg/data 2> /dev/null; do sleep 0.1; done; lvrename -qq $vg origin data",
+    }
+    no_size {
+        prepare: "lvremove -qq -y $vg/data",
+        config: "[volume_group.no-size]\ncreate = true",
+        asks: &[("size", "")],
+        says: "none is made without the option `size`",
+    }
+    create_read_only {
+        prepare: "lvremove -qq -y $vg/data",
+        config: "[volume_group.create-read-only]\ncreate = true",
+        asks: &[RO],
+        check: Some("no-size"),
+    }
+    another_pool {
+        prepare: "lvremove -qq -y $vg/data",
+        config: "[volume_group.another-pool]\ncreate = true\nthin_pool = 'pool'",
+        asks: &[("thinpool", "other")],
+        says: "none is made in the thin pool other",
+        check: Some("no-size"),
+    }
+    too_large {
+        prepare: "lvremove -qq -y $vg/data",
+        config: "[volume_group.too-large]\ncreate = true\nmax_size = '32m'",
+        says: "the node's config allows at most 32 MiB",
+        check: Some("no-size"),
+    }
+    reserve {
+        prepare: "lvremove -qq -y $vg/data",
+        config: "[volume_group.reserve]\ncreate = true\nreserve = '1g'",
+        says: "the node's config keeps 1 GiB",
+        check: Some("no-size"),
+    }
+    no_room {
+        prepare: "lvremove -qq -y $vg/data",
+        config: "[volume_group.no-room]\ncreate = true",
+        asks: &[("size", "1g")],
+        says: "vgextend no-room DISK",
+        check: Some("no-size"),
+    }
+    pool {
+        // Active and unused, its device has the UUID of a part of a pool: `not-its-device`.
+        prepare: "lvremove -qq -y $vg/data; lvcreate -qq -y --type thin-pool -Z n -n data -L 32m $vg
+            lvchange -qq -an $vg/data",
+        says: "pool/data is a pool that holds other volumes",
+    }
+    partial {
+        prepare: "truncate -s 64M $dir/lost; lost=$(losetup --find --show $dir/lost)
+            vgextend -qq $vg $lost; pvmove -qq -i 1 -n data $disk $lost; lvchange -qq -an $vg/data
+            losetup --detach $lost",
+        undo: "losetup --find $dir/lost",
+    }
+    snapshot_full {
+        prepare: "lvrename -qq $vg data origin; lvcreate -qq -y -s -n data -L 4m $vg/origin
+            dd if=/dev/urandom of=${dev%data}origin bs=1M count=8 conv=fsync status=none",
+        undo: "lvremove -qq -y $vg/data; lvcreate -qq -y -W y -n data -L 32m $vg",
+    }
+    another_device {
+        prepare: "lvcreate -qq -y -n other -L 32m $vg
+            uuid=$(dmsetup info -c --noheadings -o uuid ${dev%data}other)
+            table=$(dmsetup table ${dev%data}other); lvchange -qq -an $vg
+            dmsetup create $(basename $dev) --uuid $uuid --table \"$table\"",
+        says: "is not the logical volume that LVM calls another-device/data now",
+        undo: "dmsetup remove --retry $dev",
+    }
+    suspended {
+        prepare: "dmsetup suspend $dev",
+        says: "`dmsetup resume suspended-data`",
+        undo: "dmsetup resume $dev",
+    }
+    pool_full {
+        prepare: "lvremove -qq -y $vg/data
+            lvcreate -qq -y --type thin-pool -Z n -n pool -L 100m --poolmetadatasize 16m $vg
+            for lv in data other; do lvcreate -qq -y -n $lv -V 32m --thinpool $vg/pool; done
+            dd if=/dev/urandom of=${dev%data}other bs=1M count=20 conv=fsync status=none",
+        config: "thin_pool_limit = 15",
+        says: "(`lvextend --size +20M pool-full/pool`)",
+        undo: "for time in 1 2 3 4 5; do lvextend --size +20M pool-full/pool; done",
+    }
+    pool_unwell {
+        prepare: "lvremove -qq -y $vg/data
+            lvcreate -qq -y --type thin-pool -Z n -n pool -L 100m $vg
+            lvcreate -qq -y -n data -V 32m --thinpool $vg/pool
+            # As the kernel does it when it cannot write the pool's metadata any more.
+            pool=${dev%data}pool-tpool; table=$(dmsetup table $pool | cut -d ' ' -f 1-7)
+            dmsetup load $pool --table \"$table 2 skip_block_zeroing read_only\"
+            dmsetup suspend --noflush $pool; dmsetup resume $pool",
+        says: "the thin pool pool-unwell/pool is not well (metadata_read_only)",
+        undo: "lvchange -qq --refresh $vg/pool",
+    }
+    failed {
+        prepare: "mkfs.ext4 -q $dev; printf '#!/bin/sh\nexit 9' > $dir/blkid; chmod +x $dir/blkid",
+        config: "tool_dirs = ['/run/dir-of-failed', '/usr/sbin', '/usr/bin']",
+        says: "`blkid --probe ",
+        undo: "rm $dir/blkid",
+    }
+    unreadable {
+        prepare: "eval \"$bad\"",
+        says: "unreadable/data cannot be read at byte 0 (",
+        undo: "eval \"$well\"",
+    }
+    in_use {
+        prepare: "mkfs.ext4 -q $dev; echo \"mount -o noinit_itable $dev /mnt && : > $dir/up && exec sleep 1000\" > $dir/sh
+            lasting unshare --mount sh $dir/sh; while [ ! -e $dir/up ]; do sleep 0.1; done",
+        says: "mounted in another mount namespace (sleep (pid ",
+        undo: ":",
+    }
+    still_mounted {
+        prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev /mnt
+            lasting sleep 1000 9< /mnt/lost+found; umount --lazy /mnt",
+        undo: ":",
+    }
+    several {
+        prepare: "lvextend -qq -L 128m $vg/data; mkfs.btrfs -q $dev; # and the marks of swap
+            printf '\\1\\0\\0\\0\\377\\0\\0\\0' | dd of=$dev bs=1 seek=1024 conv=notrunc status=none
+            printf SWAPSPACE2 | dd of=$dev bs=1 seek=4086 conv=notrunc status=none",
+        undo: "blkdiscard -f $dev",
+    }
+    other { prepare: "mkswap $dev", says: "other/data holds swap, ", undo: "blkdiscard -f $dev", }
+    damaged {
+        // Nothing of an ext superblock is right but its magic number.
+        prepare: "printf '\\123\\357' | dd of=$dev bs=1 seek=1080 conv=notrunc status=none",
+        says: "`e2fsck -n /dev/mapper/damaged-data`",
+        undo: "blkdiscard -f $dev",
+    }
+    new_not_blank {
+        prepare: "lvchange -qq --addtag flexvolume.new $vg/data; mkfs.ext4 -q $dev",
+        says: "`lvremove new-not-blank/data`",
+        undo: "$lvm adopt $vg/data",
+    }
+    swapped {
+        prepare: "lvchange -qq --addtag flexvolume.fs=ext4:of-another $vg/data; mkfs.ext4 -q $dev",
+        says: "swapped/data should hold ext4 of-another ",
+        undo: "$lvm adopt $vg/data",
+    }
+    reduced {
+        // LVM 2.03.31 looks after the filesystem unless it is told not to, and 2.03.16 cannot be.
+        prepare: "lvextend -qq -L 64m $vg/data; mkfs.ext4 -q $dev
+            ignore=; ! lvreduce --help | grep -q -- '--fs ' || ignore='--fs ignore'
+            lvreduce -qq $ignore -f -L 32m $vg/data",
+        says: "`lvextend --size 67108864b reduced/data`",
+        undo: "lvextend --size 67108864b reduced/data",
+    }
+    read_only_volume {
+        prepare: "mkfs.ext4 -q $dev; lvchange -qq --permission r $vg/data",
+        says: "`lvchange --permission rw read-only-volume/data`",
+        undo: "lvchange --permission rw read-only-volume/data",
+    }
+    read_only_disk {
+        prepare: "mkfs.ext4 -q $dev; sync; blockdev --setro $below",
+        says: "which is read-only (`lsblk -o NAME,RO`)",
+        undo: "blockdev --setrw $below",
+    }
+    blank_read_only { asks: &[RO], undo: ":", }
+    being_read {
+        prepare: "lasting sleep 1000 9< $dev",
+        says: "being-read/data holds no filesystem, and is open in sleep (pid ",
+        undo: ":",
+    }
+    blank_read_only_volume {
+        prepare: "lvchange -qq --permission r $vg/data",
+        says: "`lvchange --permission rw blank-read-only-volume/data`",
+        undo: "lvchange --permission rw blank-read-only-volume/data",
+    }
+    doubts {
+        prepare: "printf raw | dd of=$dev conv=notrunc,fsync status=none",
+        says: "doubts/data has data at byte 0 ",
+        undo: "$lvm allow-format --yes $vg/data",
+    }
+}

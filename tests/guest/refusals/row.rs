@@ -1,0 +1,185 @@
+//! What all refusals have in common: `mount`, `mountdevice` and `check` say alike why, as
+//! docs/on-call.md has it, nothing is changed, and when the reason has gone the volume is mounted.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::prelude::*;
+
+const MIB: u64 = 1 << 20;
+const PAGE: &str = include_str!("../../../docs/on-call.md");
+
+/// How a volume comes to be refused.
+pub struct Row {
+    /// Lines of a shell that make it so. There is `data`, a blank volume of 32 MiB, in the group
+    /// `$vg`, which has that word for a name, on the disk `$disk`, which is on `$below`; the volume's device is `$dev`.
+    /// kubelet's directories for it are `$pod` and `$global`, and `$other` that of another pod.
+    /// `$dir` is an empty directory, and `$lvm` the driver. `$bad` makes the volume's first 32 MiB
+    /// fail, and `$well` ends that.
+    pub prepare: &'static str,
+    /// Further lines of the node's config.
+    pub config: &'static str,
+    /// Options of the pod's that differ from ext4 for writing. An empty value leaves one out.
+    pub asks: &'static [(&'static str, &'static str)],
+    /// Words of the message beside those on the page, and the volume's or the group's name.
+    pub says: &'static str,
+    /// The word of `check`, which knows no directory of kubelet's and no size. None: the same.
+    pub check: Option<&'static str>,
+    pub mode: Mode,
+    /// Which of kubelet's two mounts of a volume.
+    pub calls: &'static [&'static str],
+    /// What an operator does about it. After that, the volume is mounted.
+    pub undo: &'static str,
+}
+
+/// A row that leaves all as it is.
+pub const ROW: Row = Row {
+    prepare: "",
+    config: "",
+    asks: &[],
+    says: "",
+    check: None,
+    mode: Mode::MountOnly,
+    calls: &["mount", "mountdevice"],
+    undo: "",
+};
+
+/// For every script: runs a command until the row has ended.
+const LASTING: &str = "lasting() { \"$@\" > /dev/null 2>&1 & echo $! >> $dir/pids; }\n";
+const END: &str = "[ ! -e $dir/pids ] || kill $(cat $dir/pids)\nrm -f $dir/pids\n";
+
+/// What is there for one row.
+struct Scene {
+    row: &'static Row,
+    words: BTreeMap<&'static str, String>,
+    is_over: bool,
+    // Each needs the next.
+    group: Group,
+    disk: Disk,
+}
+
+impl Scene {
+    fn sh(&self, script: &str) -> Result<(), String> {
+        let mut bash = Command::new("bash");
+        bash.args(["-euc", &format!("{LASTING}{script}")]);
+        let output = bash.envs(&self.words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let failed = || format!("{script}: {}: {said}", output.status);
+        output.status.success().then_some(()).ok_or_else(failed)
+    }
+}
+
+impl Drop for Scene {
+    /// A row that failed is in no other's way.
+    fn drop(&mut self) {
+        if !self.is_over {
+            println!("{:?}", self.sh(&format!("{END}set +e; {}", self.row.undo)));
+        }
+    }
+}
+
+impl Row {
+    /// The state comes about, is refused for this reason, and ends.
+    pub fn is_refused(&'static self, word: &str) {
+        let disk = Disk::new(&format!("disk-of-{word}"), 640 * MIB);
+        let group = Group::on(word, &[&disk.path()]);
+        let blank = group.linear("data", "32m");
+        let node = Node::with_config(self.mode, self.config);
+        let asks = self.asks.iter();
+        let volume = asks.fold(blank.clone(), |volume, (key, value)| {
+            volume.with(key, value)
+        });
+        let [pod, other] = ["refused", "other"].map(|pod| precreated(node.pod_dir(pod, &volume)));
+        let global = precreated(node.global_dir(&volume));
+        let dir = precreated(PathBuf::from(format!("/run/dir-of-{word}")));
+        let words = [
+            ("vg", word.to_owned()),
+            ("dev", volume.device()),
+            ("disk", disk.path()),
+            ("below", disk.below.clone()),
+            ("pod", text(&pod).to_owned()),
+            ("other", text(&other).to_owned()),
+            ("global", text(&global).to_owned()),
+            ("dir", text(&dir).to_owned()),
+            ("lvm", text(&node.exe()).to_owned()),
+            ("bad", disk.failing(Some(0..32 * MIB))),
+            ("well", disk.failing(None)),
+        ];
+        let mut scene = Scene {
+            row: self,
+            words: words.into(),
+            is_over: false,
+            group,
+            disk,
+        };
+        run("udevadm", &["settle"]);
+        scene.sh(self.prepare).unwrap();
+        run("sync", &[]);
+
+        let kubelet = node.kubelet_dir().to_owned();
+        let seen = || (Snapshot::take(&kubelet), scene.disk.fingerprint());
+        let before = seen();
+        let (json, device) = (volume.json_for("refused"), volume.device());
+        let mut messages = Vec::new();
+        for call in self.calls {
+            let reply = match *call {
+                "mount" => node.call(&["mount", text(&pod), &json]),
+                call => node.call(&[call, text(&global), &device, &json]),
+            };
+            reply.is_failure(&[]);
+            messages.push(reply.message);
+        }
+        let checked = self.check.unwrap_or(word);
+        let (reason, message) = self.checked(&node, &scene.group);
+        assert_eq!(reason, checked, "{message}");
+        if checked == word {
+            messages.push(message);
+        }
+        for message in &messages {
+            println!("{message}");
+            let names = [word, &word.replace('-', "--")].map(|name| message.contains(name));
+            let says = message.contains(self.says) && names.contains(&true);
+            assert!(says && is_on_the_page(word, message), "{word}");
+        }
+        assert_eq!(seen(), before, "{messages:#?}");
+
+        scene.sh(END).unwrap();
+        if !self.undo.is_empty() {
+            scene.sh(self.undo).unwrap();
+            // As kubelet does, the call is repeated.
+            let mut mounts = (0..20).map(|_| node.mount("again", &blank));
+            let last = mounts.find(|mount| mount.status == "Success");
+            assert!(last.is_some(), "{:?}", node.mount("again", &blank));
+        }
+        scene.is_over = true;
+    }
+
+    /// The word and the message of `check`.
+    fn checked(&self, node: &Node, group: &Group) -> (String, String) {
+        let (id, asks) = (group.path("data"), |asked| self.asks.contains(&asked));
+        let mut args = vec!["check", "--json", &id, "--fs", "ext4"];
+        if asks(("kubernetes.io/readwrite", "ro")) {
+            args.push("--ro");
+        }
+        let (json, code) = node.says(&args);
+        let report: Value = serde_json::from_str(&json).unwrap_or_else(|_| panic!("{json}"));
+        let field = |name| report["volumes"][0][name].as_str().unwrap_or_default();
+        let reason = field("reason");
+        assert_eq!(code, i32::from(!reason.is_empty()), "{json}");
+        (reason.to_owned(), field("message").to_owned())
+    }
+}
+
+/// Whether docs/on-call.md has a message of this word that is this one.
+fn is_on_the_page(word: &str, message: &str) -> bool {
+    let row = format!("| `{word}` | ");
+    let row = PAGE.lines().find_map(|line| line.strip_prefix(&row));
+    let (cell, _) = row.expect("a row of this word").split_once(" | ").unwrap();
+    let mut messages = cell
+        .split("or `")
+        .map(|shown| shown.trim_matches(['`', ',', ' ']));
+    messages.any(|shown| shown.split('…').all(|part| message.contains(part.trim())))
+}
