@@ -4,6 +4,7 @@
 //! Bad input is in `hostile/`.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod config;
 mod log;
 mod pages;
 mod people;
