@@ -251,7 +251,7 @@ case $what in
     all)
         (build) > /dev/null 2>&1 & # That takes one processor for a minute or two.
         lint
-        need promtool:prometheus
+        need promtool:prometheus zsh:zsh fish:fish
         host host
         wait
         build
@@ -275,7 +275,7 @@ case $what in
     lint) lint ;;
     unit) host unit --lib --bins "$@" ;;
     cli)
-        need promtool:prometheus
+        need promtool:prometheus zsh:zsh fish:fish
         host cli --test cli "$@"
         ;;
     fuzz) fuzz "$@" ;;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 
+use super::complete;
 use crate::calls;
 use crate::commands::{check, config, doctor, log, metrics, operator, status};
 use crate::config::Loaded;
@@ -137,7 +138,13 @@ pub enum Tool {
     #[command(hide = true)]
     Completions {
         /// The shell
-        shell: clap_complete::Shell,
+        shell: pages::Shell,
+    },
+    /// Print what fits for the last of these words
+    #[command(hide = true)]
+    Complete {
+        #[arg(last = true)]
+        words: Vec<String>,
     },
     /// Write the man pages into a directory
     #[command(hide = true)]
@@ -190,8 +197,10 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
             Ok(Printed::text(said))
         }
         Tool::Completions { shell } => {
-            Ok(Printed::text(pages::completions(*shell, People::command())))
+            let driver = std::env::current_exe().context("finding the driver's own executable")?;
+            Ok(Printed::text(pages::completions(*shell, &driver)))
         }
+        Tool::Complete { words } => Ok(Printed::text(complete::run(host.kernel, words))),
         Tool::Man { dir } => {
             let written = pages::write_man(dir, People::command())?;
             let lines = written.iter().map(|path| format!("{}\n", path.display()));

@@ -8,4 +8,4 @@ pub mod metrics;
 mod moment;
 pub mod operator;
 pub mod status;
-mod survey;
+pub mod survey;

@@ -20,7 +20,7 @@ pub(crate) const VOLUME: &str = "volumeID";
 const SIZE: &str = "size";
 const POOL: &str = "thinpool";
 const MOUNT: &str = "mountoptions";
-const KNOWN: [&str; 5] = [GROUP, VOLUME, SIZE, POOL, MOUNT];
+pub(crate) const KNOWN: [&str; 5] = [GROUP, VOLUME, SIZE, POOL, MOUNT];
 
 /// kubelet's keys that say nothing about the volume; the log has some of them. Source: kubelet's
 /// `pkg/volume/flexvolume/driver-call.go`.
