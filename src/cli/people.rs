@@ -44,6 +44,7 @@ Examples:
   flexvolume-lvm status vg0/data            one volume, from its disk to its pods
   flexvolume-lvm log --failed --since 1h    what failed, and why
   flexvolume-lvm check                      would every volume mount?
+  flexvolume-lvm check -f pod.yaml          would its volumes mount?
   flexvolume-lvm config check NEW.toml      all mistakes at once
   flexvolume-lvm mount /mnt -o volumegroup=vg0 -o volumeID=data --verbose
   flexvolume-lvm unmount /mnt

@@ -11,7 +11,7 @@ mod wish;
 pub use act::{Job, bring_up, ensure_not_suspended, give_up, release, release_named};
 pub use decide::{
     Content, Decision, Doubt, Elsewhere, Facts, Grow, Level, Lvm, Pool, Purpose, Reason, Refusal,
-    Wish, extend_pool, of_locks,
+    Wish, extend_pool, of_locks, of_pool,
 };
 pub use device::Device;
 pub use look::{Look, Tables, require_same, volume_of};

@@ -8,6 +8,7 @@ mod config;
 mod log;
 mod pages;
 mod people;
+mod rehearsal;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -57,3 +57,158 @@ fn anybody_completes_the_names_of_active_volumes() {
     // As is a config, which needs no LVM.
     node.prints(&["config", "check"], "has no mistakes", 0);
 }
+
+#[test]
+fn a_mount_is_rehearsed_before_there_is_a_volume() {
+    let lines = "thin_pool_limit = 2
+        [volume_group.planned]
+        create = true
+        max_size = '1g'
+        reserve = '800m'";
+    let node = Node::with_config(Mode::MountOnly, lines);
+    let group = Group::new("planned");
+    let data = group.linear("data", "32m");
+    run("mkfs.ext4", &["-q", &data.device()]);
+    group.pool();
+    let thin = group.thin("thin", "1g");
+    run(
+        "dd",
+        &[
+            "if=/dev/urandom",
+            &format!("of={}", thin.device()),
+            "bs=1M",
+            "count=24",
+            "oflag=direct",
+        ],
+    );
+    let lvs = || sh("lvs --noheadings -o lv_name,lv_tags planned");
+    let before = lvs();
+    let good = "create it with 64 MiB, make its filesystem and mount it";
+    let named = [
+        "check",
+        "-o",
+        "volumegroup=planned",
+        "-o",
+        "volumeID=new",
+        "-o",
+        "size=64m",
+    ];
+    node.prints(&named, good, 0);
+    node.prints(&["check", "planned/new", "-o", "size=64m"], good, 0);
+    node.prints(&["check", "planned/data", "-o", "size=1g"], "mount ext4", 0);
+    // What is refused is what the mount then says, word for word.
+    for (lv, pairs) in [
+        ("new", &["size=2g"][..]),
+        ("new", &["size=700m"]),
+        ("new", &["size=64m", "readwrite=ro"]),
+        ("new", &["size=64q"]),
+        ("new", &[]),
+        ("new", &["size=64m", "mountoptions=bind"]),
+        ("new", &["sise=64m"]),
+        ("data", &["fsType=xfs"]),
+        ("pool", &[]),
+    ] {
+        let id = format!("planned/{lv}");
+        let mut check = vec!["check", &id];
+        let mut mount = vec!["mount", "/run/planned"];
+        let volume = format!("volumeID={lv}");
+        let own = ["volumegroup=planned", &volume];
+        check.extend(own.iter().chain(pairs).flat_map(|pair| ["-o", pair]));
+        mount.extend(own.iter().chain(pairs).flat_map(|pair| ["-o", pair]));
+        let (said, code) = node.says(&check);
+        let message = node.call(&mount).message;
+        assert!(
+            said.contains(&message) && !message.is_empty() && code == 1,
+            "{pairs:?}: {said}: {message}"
+        );
+    }
+    let foreign = ["check", "other/new", "-o", "size=64m"];
+    node.prints(
+        &foreign,
+        "the volume group other is not one that this node's config allows",
+        1,
+    );
+    let missing = [
+        "check",
+        "planned/new",
+        "-o",
+        "size=64m",
+        "-o",
+        "thinpool=nope",
+    ];
+    node.prints(&missing, "planned/nope, which LVM does not show", 1);
+    let full = [
+        "check",
+        "planned/new",
+        "-o",
+        "size=64m",
+        "-o",
+        "thinpool=pool",
+    ];
+    node.prints(&full, "REFUSED: the thin pool planned/pool", 1);
+    assert_eq!(lvs(), before);
+    // It is made, and then its pool has no room.
+    let full = [
+        &["mount", "/run/planned"][..],
+        &["-o", "volumegroup=planned", "-o", "volumeID=new"],
+        &full[2..],
+    ]
+    .concat();
+    node.call(&full).is_failure(&["the thin pool planned/pool"]);
+}
+
+#[test]
+fn the_mounts_of_a_manifest_are_rehearsed() {
+    let node = Node::with_config(Mode::MountOnly, "[volume_group.written]\ncreate = true");
+    let (group, data) = Group::with_data("written");
+    run("mkfs.ext4", &["-q", &data.device()]);
+    let volume = |name: &str, options: &str, more: &str| {
+        let source = "driver: kubernetes.io/lvm";
+        format!(
+            "  - {{name: {name}, flexVolume: {{{source}, {more} options: {{volumegroup: written, {options}}}}}}}\n"
+        )
+    };
+    let pod = "kind: Pod\nmetadata: {name: web}\nspec:\n  volumes:\n".to_owned();
+    let good = volume("data", "volumeID: data", "readOnly: true,")
+        + &volume("new", "volumeID: new, size: 64m", "");
+    let disk = "---\nkind: PersistentVolume\nmetadata: {name: db}\nspec:\n  flexVolume: {driver: kubernetes.io/lvm, \
+        fsType: xfs, options: {volumegroup: written, volumeID: data}}\n";
+    let file = "/run/written.yaml";
+    std::fs::write(file, pod.clone() + &good).unwrap();
+    let said = node.prints(
+        &["check", "-f", file],
+        "2 would mount, 0 would be refused",
+        0,
+    );
+    for words in [
+        "Pod web, volume data  written/data  mount",
+        "Pod web, volume new   written/new   create",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    let bad = volume("wrong", "volumeID: new, size: 512", "") + disk;
+    std::fs::write(file, pod + &good + &bad).unwrap();
+    let said = node.prints(
+        &["check", "-f", file],
+        "2 would mount, 2 would be refused",
+        1,
+    );
+    for words in [
+        "option size is 512, which is no string",
+        "PersistentVolume db",
+        "holds ext4, not xfs",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    let mut piped = assert_cmd::Command::new(node.exe());
+    let piped = piped
+        .args(["check", "-f", "-", "--json"])
+        .write_stdin(std::fs::read(file).unwrap());
+    let report: serde_json::Value =
+        serde_json::from_slice(&piped.output().unwrap().stdout).unwrap();
+    assert_eq!(report["volumes"][1]["place"], "Pod web, volume new");
+    assert_eq!(report["volumes"][1]["verdict"], "create");
+    assert_eq!(report["mistakes"][0]["place"], "Pod web, volume wrong");
+    assert_eq!(group.tags("data"), "");
+    assert_eq!(sh("lvs --noheadings -o lv_name written"), "data");
+}

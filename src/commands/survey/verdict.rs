@@ -1,129 +1,11 @@
 //! What the next mount of a volume would do, for the commands that tell it.
 
-use std::time::Duration;
-
-use anyhow::{Error, Result, bail};
+use anyhow::Error;
 use serde::Serialize;
 
-use crate::config::Config;
-use crate::host::{Host, Lock};
-use crate::lvm::{self, Group, Volume, twins};
-use crate::names::{FsType, LvId};
-use crate::volume::{
-    Content, Decision, Device, Elsewhere, Facts, Grow, Level, Look, Lvm, Pool, Reason, Tables,
-    Wish, lock,
-};
-
-/// How long sanlock is asked which node has a volume: its disk may hang.
-const HOLDER: Duration = Duration::from_secs(5);
-
-#[derive(Clone, Copy, Default)]
-pub struct Ask<'a> {
-    pub fs: Option<FsType>,
-    pub read_only: bool,
-    /// How long a call that works on the volume is waited for.
-    pub patience: Duration,
-    /// Its device, where the kernel was asked just now.
-    pub device: Option<&'a Device>,
-    /// All volumes, where LVM has listed them just now.
-    pub all: &'a [Volume],
-    /// And all groups.
-    pub groups: &'a [Group],
-    /// The kernel's tables, where they were read just now.
-    pub tables: Option<&'a Tables>,
-    /// The device is not read, though the next mount would read it.
-    pub unread: bool,
-}
-
-pub struct Seen {
-    pub facts: Facts,
-    pub decision: Decision,
-    /// The volume's lock. None: it is not active, or the lock was not taken.
-    pub lock: Option<Lock>,
-}
-
-impl Seen {
-    pub fn volume(&self, id: &LvId) -> Result<&Volume> {
-        match self.facts.volume() {
-            Some(volume) => Ok(volume),
-            None => bail!("LVM was not asked for {id}"),
-        }
-    }
-}
-
-/// Looks at a volume as the next mount does, under its lock, and changes nothing.
-pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
-    let wish = Wish::of_person(config, id, ask.fs, ask.read_only);
-    let device = match ask.device {
-        Some(device) => Ok(Some(device.clone())),
-        None => Device::find(host.kernel, id),
-    };
-    let mut seen = Look::at(host, config, id, device, None);
-    seen.tables = ask.tables;
-    seen.by_person = true;
-    let lock = match &seen.facts.device {
-        Some(device) => Some(lock::hold(host.kernel, device, ask.patience)?),
-        None => None,
-    };
-    let mut decision = seen.settle_up_to(Level::Uses, &wish)?;
-    let uses = seen.facts.uses.as_ref();
-    if uses.is_none_or(|uses| uses.suspended.is_none()) {
-        seen.facts.lvm = listed(host, id, ask);
-    }
-    if let Decision::Look(_) = decision {
-        decision = seen.settle_up_to(Level::Lvm, &wish)?;
-        let is_new = seen.facts.is_new();
-        // An lvcreate may be at work on it.
-        let _being_made = is_new
-            .then(|| lock::hold_name(host.kernel, &id.dm_name(), ask.patience))
-            .transpose()?;
-        if let Decision::Look(_) = decision
-            && !ask.unread
-        {
-            decision = seen.settle(&wish)?;
-        }
-    }
-    let is_shared = seen.facts.volume().is_some_and(|v| v.lock.is_some());
-    if decision == Decision::Activate && is_shared && !ask.unread {
-        seen.note_holder(HOLDER.min(config.limits.query));
-        decision = seen.settle(&wish)?;
-    }
-    // Whatever was decided, these are shown.
-    if seen.facts.uses.is_none() {
-        seen.facts.uses = seen.uses()?;
-    }
-    if seen.facts.lvm.is_none() {
-        seen.facts.lvm = Some(seen.ask_lvm(&wish));
-    }
-    Ok(Seen {
-        facts: seen.facts,
-        decision,
-        lock,
-    })
-}
-
-/// What a list of all volumes says of one.
-fn listed(host: &Host, id: &LvId, Ask { all, groups, .. }: Ask) -> Option<Lvm> {
-    let is_its = |group: &&Group| group.name == id.vg().as_str();
-    let number = groups.iter().filter(is_its).count();
-    if number > 1 {
-        return Some(Lvm::Silent(twins(id.vg(), number)));
-    }
-    let volume = Volume::among(all, id)?;
-    let pool = match &volume.pool {
-        None => None,
-        Some(name) => Some(match volume.pool_among(all) {
-            Some(pool) => Pool::Seen(Box::new(pool.clone())),
-            None => Pool::Unseen(LvId::new(id.vg().clone(), name.clone()).ok()?),
-        }),
-    };
-    Some(Lvm::Volume {
-        volume: Box::new(volume.clone()),
-        pool,
-        unused_table: false,
-        lost: volume.health.contains("partial") && lvm::has_lost_data(host, volume).unwrap_or(true),
-    })
-}
+use super::look::Seen;
+use crate::names::LvId;
+use crate::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, lock};
 
 /// What the next mount of a volume would do, as far as that can be told without mounting.
 #[derive(Debug, Clone, Serialize)]
@@ -150,7 +32,7 @@ pub enum Outcome {
 #[derive(Serialize)]
 struct Shown {
     volume: String,
-    /// In a word: `mount`, `format`, `bind`, `activate`, `resume`, `refuse`, `unread`, `busy`.
+    /// In a word: `mount`, `format`, `bind`, `create`, `activate`, `resume`, `refuse`, `unread`, `busy`.
     verdict: &'static str,
     /// Why it is refused: a stable word, such as `wrong-type`.
     reason: Option<&'static str>,
@@ -222,12 +104,11 @@ impl Verdict {
                 | Decision::Mount(_)
                 | Decision::Make { .. }
                 | Decision::Resume
-                | Decision::Ready => true,
-                Decision::Refuse(_)
-                | Decision::Look(_)
-                | Decision::Activate
                 | Decision::Create(_)
-                | Decision::Extend => false,
+                | Decision::Ready => true,
+                Decision::Refuse(_) | Decision::Look(_) | Decision::Activate | Decision::Extend => {
+                    false
+                }
             },
             Outcome::Busy(_) | Outcome::Unknown(_) => false,
         }
@@ -252,7 +133,8 @@ impl Verdict {
                 Decision::Make { .. } => "format",
                 Decision::Resume => "resume",
                 Decision::Look(_) => "unread",
-                Decision::Activate | Decision::Create(_) | Decision::Extend => "activate",
+                Decision::Create(_) => "create",
+                Decision::Activate | Decision::Extend => "activate",
             },
             Outcome::Busy(_) => "busy",
             Outcome::Unknown(_) => "refuse",
@@ -339,7 +221,12 @@ fn to_do(decision: &Decision) -> Vec<String> {
             vec!["resume what a killed LVM command left suspended".to_owned()]
         }
         Decision::Look(_) => vec!["read what is on it".to_owned()],
-        Decision::Activate | Decision::Create(_) | Decision::Extend => {
+        Decision::Create(size) => {
+            vec![format!(
+                "create it with {size}, make its filesystem and mount it"
+            )]
+        }
+        Decision::Activate | Decision::Extend => {
             vec!["activate it, and look at what is on it".to_owned()]
         }
     }
@@ -348,6 +235,7 @@ fn to_do(decision: &Decision) -> Vec<String> {
 fn found(facts: &Facts) -> Vec<String> {
     let mut steps = vec![match &facts.device {
         Some(device) => format!("active: {} ({})", device.path.display(), device.number),
+        None if matches!(facts.lvm, Some(Lvm::NoVolume { .. })) => "there is none yet".to_owned(),
         None => "not active".to_owned(),
     }];
     if let Some(uses) = &facts.uses {

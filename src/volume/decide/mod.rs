@@ -20,3 +20,4 @@ pub use facts::{Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Openers, Po
 pub use message::extend_pool;
 pub use reason::Reason;
 pub use rules::{decide, of_locks, of_openers};
+pub use space::of_pool;
