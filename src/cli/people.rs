@@ -42,6 +42,7 @@ const MORE: &str = "\
 Examples:
   flexvolume-lvm status                     what is on this node, and who uses it
   flexvolume-lvm status vg0/data            one volume, from its disk to its pods
+  flexvolume-lvm status -x                  only what is unwell
   flexvolume-lvm log --failed --since 1h    what failed, and why
   flexvolume-lvm check                      would every volume mount?
   flexvolume-lvm check -f pod.yaml          would its volumes mount?
@@ -51,8 +52,8 @@ Examples:
 
 Exit codes:
   0  done; a call-out: Success, Not supported, or any answer to a call that holds a secret
-  1  it failed; `check`: a volume would not mount; `config check`: mistakes; `doctor`: a pod
-     would fail
+  1  it failed; `check`: a volume would not mount; `config check`: mistakes; `status -x`: something
+     is unwell; `doctor`: a pod would fail
   2  the command line is wrong, or only root may do that
   3  `doctor`: warnings only
 
@@ -98,7 +99,7 @@ pub enum Tool {
     /// Print metrics of groups, volumes, pools and calls for Prometheus
     ///
     /// With --textfile they go into a file for `node_exporter`'s textfile collector: run it from a
-    /// timer, once a minute.
+    /// timer, once a minute; `examples/monitoring` has one.
     Metrics {
         /// The directory that `node_exporter`'s --collector.textfile.directory names
         #[arg(long, value_name = "DIR")]

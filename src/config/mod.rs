@@ -154,7 +154,7 @@ impl Config {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum LogTarget {
-    /// `/dev/log`, which journald reads too.
+    /// The journal, or `/dev/log` where there is none.
     Syslog,
     None,
     File(PathBuf),

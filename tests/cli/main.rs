@@ -9,8 +9,10 @@ mod log;
 mod pages;
 mod people;
 mod rehearsal;
+mod status;
 #[path = "../support/mod.rs"]
 mod support;
+mod units;
 
 use assert_cmd::Command;
 use std::fs::File;

@@ -46,6 +46,7 @@ fn a_shell_completes_commands_call_outs_options_and_values() {
         ("stat\t--wi\t", "<status><--wide>"),
         ("allow\t--y\t", "<allow-format><--yes>"),
         ("conf\tch\t./conf\t", "<config><check><./config.toml>"),
+        ("status --sort si\t", "<status><--sort><size>"),
         ("check --fs x\t", "<check><--fs><xfs>"),
         (
             "mountd\t-o volumeg\tvg0",

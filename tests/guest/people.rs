@@ -212,3 +212,66 @@ fn the_mounts_of_a_manifest_are_rehearsed() {
     assert_eq!(group.tags("data"), "");
     assert_eq!(sh("lvs --noheadings -o lv_name written"), "data");
 }
+
+#[test]
+fn status_sorts_volumes_and_shows_what_is_unwell() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("sorted");
+    group.linear("a-large", "64m");
+    let raw = group.linear("raw", "32m");
+    group.linear("small", "16m");
+    let sorted = ["status", "sorted", "--sort", "size", "-o", "volume,size"];
+    let want = "VOLUME          SIZE\nsorted/small    16 MiB\nsorted/raw      32 MiB\nsorted/a-large  64 MiB\n";
+    node.prints(&sorted, want, 0);
+    let unwell = ["status", "sorted", "-x", "-o", "volume,next-mount"];
+    node.prints(&unwell, "all is well\n", 0);
+    crate::marks::put(&raw.device(), 0, b"raw");
+    node.prints(&unwell, "VOLUME      NEXT MOUNT\nsorted/raw  doubts\n", 1);
+}
+
+/// A journald with nothing but its own sockets and files.
+const JOURNAL: &str = r#"set -e
+mount -t tmpfs tmpfs /run/systemd
+mkdir -p /run/systemd/journal /run/log
+mount -t tmpfs tmpfs /run/log
+/lib/systemd/systemd-journald & journald=$!
+trap 'kill $journald' EXIT
+until [ -S /run/systemd/journal/socket ]; do sleep 0.1; done
+"$0" mount /run/fields "$1" > /dev/null || true
+"$0" unmount /nonexistent/x > /dev/null
+until journalctl --quiet FLEXVOLUME_CALL=unmount | grep -q unmount; do sleep 0.1; done
+for field in VOLUME=fields/data POD=shop/web-0 NAME=disk OUTCOME=failed; do
+    journalctl --quiet --output=json "FLEXVOLUME_$field" _UID=0
+done
+"$0" log fields/data"#;
+
+#[test]
+fn the_journal_has_volume_and_pod_as_fields() {
+    let node = Node::new(Mode::MountOnly);
+    let options = r#"{"volumegroup":"fields","volumeID":"data","kubernetes.io/pod.namespace":"shop",
+        "kubernetes.io/pod.name":"web-0","kubernetes.io/pvOrVolumeName":"disk"}"#;
+    let exe = node.exe();
+    let said = run(
+        "unshare",
+        &["--mount", "bash", "-c", JOURNAL, text(&exe), options],
+    );
+    let (entries, log): (Vec<&str>, Vec<&str>) =
+        said.lines().partition(|line| line.starts_with('{'));
+    assert_eq!(entries.len(), 4, "{said}");
+    for entry in entries {
+        let entry: serde_json::Value = serde_json::from_str(entry).unwrap();
+        let message = entry["MESSAGE"].as_str().unwrap();
+        assert!(
+            message.starts_with("call=mount volume=fields/data pod=shop/web-0 "),
+            "{message}"
+        );
+        assert_eq!(
+            (&entry["PRIORITY"], &entry["FLEXVOLUME_CALL"]),
+            (&"3".into(), &"mount".into())
+        );
+    }
+    assert!(
+        log[1].contains(" mount  fields/data  shop/web-0 ") && log[1].ends_with("failed"),
+        "{said}"
+    );
+}
