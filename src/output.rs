@@ -107,6 +107,34 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// How many columns the terminal has. None: nobody sees the lines as they are, or it does not say.
+pub fn width() -> Option<usize> {
+    let (terminal_size::Width(width), _) = terminal_size::terminal_size_of(std::io::stdout())?;
+    Some(usize::from(width)).filter(|width| *width > 0)
+}
+
+/// Lines cut to so many columns.
+pub fn cut(text: &str, width: usize) -> String {
+    let mut all = String::new();
+    for line in text.lines() {
+        let is_long = strip_str(line).to_string().chars().count() > width;
+        let mut left = width.saturating_sub(usize::from(is_long));
+        let mut in_colour = false;
+        for c in line.chars() {
+            // A colour takes no column, and its end must not be lost.
+            if in_colour || c == '\x1b' {
+                in_colour = c != 'm';
+                all.push(c);
+            } else if left > 0 {
+                left = left.saturating_sub(1);
+                all.push(c);
+            }
+        }
+        all.push_str(if is_long { "…\n" } else { "\n" });
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +147,14 @@ mod tests {
         let painted = columns(&[vec![red("A"), bold("B")], row(["long", "x"])]);
         assert_eq!(strip_str(&painted).to_string(), "A     B\nlong  x\n");
         assert_ne!(painted, strip_str(&painted).to_string());
+    }
+
+    #[test]
+    fn a_line_is_cut_and_its_colour_ends() {
+        let text = format!("{} end\nshort\n", red("wrong"));
+        assert_eq!(cut(&text, 9), text);
+        let short = cut(&text, 5);
+        assert_eq!(strip_str(&short).to_string(), "wron…\nshort\n");
+        assert!(short.starts_with(&red("wron")), "{short:?}");
     }
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::calls;
 use crate::host::Kernel;
+use crate::options::by_hand;
 
 /// Tells each step on standard error.
 pub const VERBOSE: &str = "--verbose";
@@ -45,9 +46,9 @@ pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<Vec<OsString>> 
             continue;
         }
         if word == "-o" {
-            let pair = rest.next().and_then(|pair| pair.to_str()?.split_once('='));
-            let (key, value) = pair.context("-o takes KEY=VALUE, such as -o volumegroup=VG")?;
-            options.insert(in_full(key).to_owned(), Value::from(value));
+            let pair = rest.next().and_then(|pair| pair.to_str());
+            let (key, value) = by_hand(pair.unwrap_or_default())?;
+            options.insert(key, Value::from(value));
         } else if word == "-" {
             let mut text = String::new();
             // The whole would not fit on a command line either.
@@ -76,15 +77,6 @@ pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<Vec<OsString>> 
     let at = at.saturating_add(1).min(call.len());
     call.insert(at, Value::from(options).to_string().into());
     Ok(call)
-}
-
-/// What kubelet calls the fields that a pod has beside its options.
-fn in_full(key: &str) -> &str {
-    match key {
-        "fsType" => "kubernetes.io/fsType",
-        "readwrite" => "kubernetes.io/readwrite",
-        key => key,
-    }
 }
 
 /// Whether a person wrote it, by what kubelet never writes.

@@ -3,6 +3,7 @@
 
 mod by_hand;
 mod child;
+mod complete;
 mod people;
 
 use std::ffi::{OsStr, OsString};

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 
+use super::complete;
 use crate::calls;
-use crate::commands::{check, doctor, log, metrics, operator, status};
+use crate::commands::{check, config, doctor, log, metrics, operator, status};
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::install::{self, pages};
@@ -41,14 +42,18 @@ const MORE: &str = "\
 Examples:
   flexvolume-lvm status                     what is on this node, and who uses it
   flexvolume-lvm status vg0/data            one volume, from its disk to its pods
+  flexvolume-lvm status -x                  only what is unwell
   flexvolume-lvm log --failed --since 1h    what failed, and why
   flexvolume-lvm check                      would every volume mount?
+  flexvolume-lvm check -f pod.yaml          would its volumes mount?
+  flexvolume-lvm config check NEW.toml      all mistakes at once
   flexvolume-lvm mount /mnt -o volumegroup=vg0 -o volumeID=data --verbose
   flexvolume-lvm unmount /mnt
 
 Exit codes:
   0  done; a call-out: Success, Not supported, or any answer to a call that holds a secret
-  1  it failed; `check`: a volume would not mount; `doctor`: a pod would fail
+  1  it failed; `check`: a volume would not mount; `config check`: mistakes; `status -x`: something
+     is unwell; `doctor`: a pod would fail
   2  the command line is wrong, or only root may do that
   3  `doctor`: warnings only
 
@@ -74,6 +79,11 @@ pub enum Tool {
     ///
     /// The exit code is 0 if every volume would mount, and 1 if not.
     Check(check::Check),
+    /// Check a config before it is put in place
+    Config {
+        #[command(subcommand)]
+        asked: config::Asked,
+    },
     /// Check this node: tools, LVM, udev, kubelet, config, volumes that need help, leftovers
     ///
     /// The exit code is 0 if all is well, 1 if a pod would fail, and 3 if there are only warnings.
@@ -89,7 +99,7 @@ pub enum Tool {
     /// Print metrics of groups, volumes, pools and calls for Prometheus
     ///
     /// With --textfile they go into a file for `node_exporter`'s textfile collector: run it from a
-    /// timer, once a minute.
+    /// timer, once a minute; `examples/monitoring` has one.
     Metrics {
         /// The directory that `node_exporter`'s --collector.textfile.directory names
         #[arg(long, value_name = "DIR")]
@@ -130,7 +140,13 @@ pub enum Tool {
     #[command(hide = true)]
     Completions {
         /// The shell
-        shell: clap_complete::Shell,
+        shell: pages::Shell,
+    },
+    /// Print what fits for the last of these words
+    #[command(hide = true)]
+    Complete {
+        #[arg(last = true)]
+        words: Vec<String>,
     },
     /// Write the man pages into a directory
     #[command(hide = true)]
@@ -155,16 +171,17 @@ impl Tool {
     }
 }
 
-pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
+pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
     match tool {
-        Tool::Status(asked) => status::run(host, config, asked),
-        Tool::Log(asked) => log::run(host, config, asked),
-        Tool::Doctor { try_mkfs, json } => doctor::run(host, config, *try_mkfs, *json),
-        Tool::Check(asked) => check::run(host, config, asked),
-        Tool::Metrics { textfile } => metrics::run(host, config, textfile.as_deref()),
-        Tool::Adopt { volume } => operator::adopt(host, config, &named(volume)?),
+        Tool::Status(asked) => status::run(host, loaded, asked),
+        Tool::Log(asked) => log::run(host, loaded, asked),
+        Tool::Doctor { try_mkfs, json } => doctor::run(host, loaded, *try_mkfs, *json),
+        Tool::Check(asked) => check::run(host, loaded, asked),
+        Tool::Config { asked } => config::run(host, loaded, asked),
+        Tool::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
+        Tool::Adopt { volume } => operator::adopt(host, loaded, &named(volume)?),
         Tool::AllowFormat { volume, yes } => {
-            operator::allow_format(host, config, &named(volume)?, *yes)
+            operator::allow_format(host, loaded, &named(volume)?, *yes)
         }
         Tool::Install(options) => {
             let mut said = install::install(host, options)?;
@@ -182,8 +199,10 @@ pub fn run(tool: &Tool, host: &Host, config: &Loaded) -> Result<Printed> {
             Ok(Printed::text(said))
         }
         Tool::Completions { shell } => {
-            Ok(Printed::text(pages::completions(*shell, People::command())))
+            let driver = std::env::current_exe().context("finding the driver's own executable")?;
+            Ok(Printed::text(pages::completions(*shell, &driver)))
         }
+        Tool::Complete { words } => Ok(Printed::text(complete::run(host.kernel, words))),
         Tool::Man { dir } => {
             let written = pages::write_man(dir, People::command())?;
             let lines = written.iter().map(|path| format!("{}\n", path.display()));

@@ -39,9 +39,9 @@ pub struct Log {
     #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 100)]
     lines: usize,
     /// Keep running, and show calls as they come
-    #[arg(short, long, conflicts_with = "json")]
+    #[arg(short, long)]
     follow: bool,
-    /// Print JSON
+    /// Print JSON; with --follow an object a line
     #[arg(long)]
     json: bool,
 }
@@ -98,7 +98,14 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Log) -> Result<Printed> {
     let mut first = true;
     loop {
         let said = first || !calls.is_empty();
-        if (said && !output::tell(&in_columns(&calls, first))) || host.kernel.pause(PAUSE) {
+        let text = if asked.json {
+            let lines = calls.iter().map(serde_json::to_string);
+            let lines: Vec<String> = lines.collect::<Result<_, _>>()?;
+            lines.iter().flat_map(|line| [line, "\n"]).collect()
+        } else {
+            in_columns(&calls, first)
+        };
+        if (said && !output::tell(&text)) || host.kernel.pause(PAUSE) {
             return Ok(Printed::default());
         }
         first = false;

@@ -1,10 +1,12 @@
 //! The commands for people, a file or a room each. They print text, or JSON with `--json`.
 
 pub mod check;
+pub mod config;
 pub mod doctor;
 pub mod log;
+mod manifest;
 pub mod metrics;
 mod moment;
 pub mod operator;
 pub mod status;
-mod survey;
+pub mod survey;

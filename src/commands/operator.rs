@@ -97,7 +97,7 @@ fn device_of(seen: &Seen) -> Result<&Device> {
 }
 
 /// Looks as a mount does, and waits for other calls.
-fn held(config: &Config) -> Ask {
+fn held(config: &Config) -> Ask<'static> {
     Ask {
         patience: config.limits.lock,
         ..Ask::default()

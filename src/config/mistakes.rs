@@ -78,6 +78,57 @@ fn a_mistake_is_named_with_its_line_and_key() {
 }
 
 #[test]
+fn all_mistakes_are_named_at_once() {
+    let named = |text: &str| {
+        let mistakes = Config::mistakes(text.as_bytes(), "f");
+        let keys = mistakes.iter().map(|one| one.split(": ").next().unwrap());
+        keys.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let of_values = "atach = true
+        log = 'x'
+        [limits]
+        query = 0
+        lock = 5
+        check = 'a'
+        [filesystem.ext4]
+        mkfs_options = ['-F']
+        [filesystem.xfs]
+        mkfs_options = ['-f']
+        mount_options = 'bind'
+        [volume_group.'a b']
+        create = true
+        [volume_group.vg0]
+        max_size = 10";
+    let want = [
+        "f, line 1, atach",
+        "f, line 2, log",
+        "f, line 4, limits.query",
+        "f, line 6, limits.check",
+        "f, line 8, filesystem.ext4.mkfs_options",
+        "f, line 10, filesystem.xfs.mkfs_options",
+        "f, line 11, filesystem.xfs.mount_options",
+        "f, line 12, volume_group.\"a b\"",
+        "f, line 15, volume_group.vg0.max_size",
+    ];
+    assert_eq!(named(of_values), want);
+    // What stands below what is not TOML may belong anywhere.
+    let want = [
+        "f, line 1, log",
+        "f, line 2, at \"attach = yes\"",
+        "f, line 4, at \"[limits\"",
+    ];
+    assert_eq!(named("log = 'x'\nattach = yes\n\n[limits\n"), want);
+    // A group that is taken out leaves no table that would allow none.
+    assert_eq!(
+        named("[volume_group.vg0]\ncreate = 1"),
+        ["f, line 2, volume_group.vg0.create"]
+    );
+    assert_eq!(named("log = \"\u{1}\"\n").len(), 1);
+    assert_eq!(Config::mistakes(b"a = 1\n\xff", "f").len(), 1);
+    assert!(named("attach = false").is_empty());
+}
+
+#[test]
 fn options_of_lvcreate_that_the_driver_decides_are_refused() {
     let cases = [
         (r#"["--type", "raid1", "-m", "1"]"#, ""),

@@ -119,18 +119,26 @@ impl Config {
 
     /// Parses the bytes of a config file. An error is one line with `file`, the line and the key.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Self, String> {
-        match str::from_utf8(bytes) {
-            Ok(text) => Self::parse(text, file),
-            Err(e) => {
-                let line = parse::line_of(bytes, e.valid_up_to());
-                Err(format!("{file}, line {line}: this is not valid UTF-8 text"))
-            }
+        Self::parse(parse::text_of(bytes, file)?, file)
+    }
+
+    /// All mistakes in the bytes of a config file, a line each.
+    pub fn mistakes(bytes: &[u8], file: &str) -> Vec<String> {
+        const MOST: usize = 100;
+        match parse::text_of(bytes, file) {
+            Ok(text) => Self::parse_up_to(MOST, text, file)
+                .err()
+                .unwrap_or_default(),
+            Err(mistake) => vec![mistake],
         }
     }
 
     /// The defaults, but with the `attach` of a file that is TOML and wrong elsewhere.
-    pub fn default_in_mode_of(bytes: &[u8]) -> Self {
-        let mut config = Self::default();
+    pub fn default_in_mode_of(bytes: &[u8], file: &str) -> Self {
+        let mut config = Self {
+            file: file.to_owned(),
+            ..Self::default()
+        };
         let table = toml::de::DeTable::parse(str::from_utf8(bytes).unwrap_or_default());
         if let Some(attach) = table
             .ok()
@@ -145,7 +153,7 @@ impl Config {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum LogTarget {
-    /// `/dev/log`, which journald reads too.
+    /// The journal, or `/dev/log` where there is none.
     Syslog,
     None,
     File(PathBuf),

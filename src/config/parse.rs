@@ -5,47 +5,123 @@ use std::ops::Range;
 
 use serde::Deserialize;
 use serde::de::value::{Error, MapDeserializer};
-use toml::de::{DeTable, Deserializer};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::values::{as_key, fit_together};
 use super::{Config, FsConfig, Limits, VolumeGroup};
 use crate::names::nearest;
 
 impl Config {
+    /// An error is the first mistake, in one line.
     pub fn parse(text: &str, file: &str) -> Result<Self, String> {
-        let said = |offset: usize, key: &str, why: &str| {
-            let line = line_of(text.as_bytes(), offset);
-            format!("{file}, line {line}, {key}: {why}")
-        };
-        let document = DeTable::parse(text).map_err(|e| {
-            let offset = e.span().map_or(text.len(), |span| span.start);
-            // There may be no key yet, so the line itself is shown.
-            let line = text
-                .lines()
-                .nth(line_of(text.as_bytes(), offset).saturating_sub(1));
-            let words: String = line.unwrap_or_default().trim().chars().take(60).collect();
-            let why: Vec<&str> = e.message().split_whitespace().collect();
-            said(offset, &format!("at {words:?}"), &why.join(" "))
-        })?;
+        Self::parse_up_to(1, text, file).map_err(|mistakes| mistakes.concat())
+    }
+
+    /// An error is the mistakes, at most so many, in the order of the file, a line each. From where it is
+    /// not TOML nobody can tell what belongs where, so only mistakes of that kind are named there.
+    pub fn parse_up_to(most: usize, text: &str, file: &str) -> Result<Self, Vec<String>> {
+        let (mut document, errors) = DeTable::parse_recoverable(text);
+        let mut mistakes: Vec<Mistake> = errors.iter().map(|e| Mistake::of_toml(text, e)).collect();
+        let end = mistakes.iter().map(|mistake| mistake.line).min();
+        let looks = if end.is_none() || most > 1 { most } else { 0 };
+        for _ in 0..looks {
+            let (key, mistake) = match Self::of_table(&document, text, file) {
+                Ok(config) if mistakes.is_empty() => return Ok(config),
+                Ok(_) => break,
+                Err(mistake) => mistake,
+            };
+            if end.is_none_or(|end| mistake.line < end) {
+                mistakes.push(mistake);
+            }
+            // Without it, serde goes on to the next one.
+            remove(document.get_mut(), &key);
+        }
+        mistakes.sort_by_key(|mistake| mistake.line);
+        mistakes.dedup_by(|b, a| (a.line, &a.key) == (b.line, &b.key));
+        mistakes.truncate(most);
+        let said = |Mistake { line, key, why }| format!("{file}, line {line}, {key}: {why}");
+        Err(mistakes.into_iter().map(said).collect())
+    }
+
+    /// An error is one mistake, and the names of the key that it is at.
+    fn of_table(
+        document: &Spanned<DeTable>,
+        text: &str,
+        file: &str,
+    ) -> Result<Self, (Vec<String>, Mistake)> {
         let keys = keys(document.get_ref(), &[]);
+        let mistake = |key: Option<&Key>, offset: usize, path: String, why: String| {
+            let names = key.map_or(&[][..], |key| &key.names);
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            let line = line_of(text.as_bytes(), offset);
+            let key = path;
+            (names, Mistake { line, key, why })
+        };
         let values = Deserializer::from(document.clone());
-        let mut config = Config::deserialize(values).map_err(|e| {
+        let mut config = Self::deserialize(values).map_err(|e| {
             let offset = e.span().map_or(0, |span| span.start);
             let key = keys.iter().rfind(|key| key.is_at(offset));
             let path = key.map(Key::path).unwrap_or_default();
-            said(offset, &path, &why_wrong(&path, e.message()))
+            let why = why_wrong(&path, e.message());
+            mistake(key, offset, path, why)
         })?;
         file.clone_into(&mut config.file);
         fit_together(&config).map_err(|(path, why)| {
             let key = keys.iter().find(|key| key.path() == path);
-            said(key.map_or(0, |key| key.value.start), &path, &why)
+            mistake(key, key.map_or(0, |key| key.value.start), path, why)
         })?;
         Ok(config)
     }
 }
 
+struct Mistake {
+    line: usize,
+    key: String,
+    why: String,
+}
+
+impl Mistake {
+    fn of_toml(text: &str, error: &toml::de::Error) -> Self {
+        let offset = error.span().map_or(text.len(), |span| span.start);
+        let line = line_of(text.as_bytes(), offset);
+        // There may be no key yet, so the line itself is shown.
+        let words = text.lines().nth(line.saturating_sub(1));
+        let words: String = words.unwrap_or_default().trim().chars().take(60).collect();
+        let why: Vec<&str> = error.message().split_whitespace().collect();
+        Self {
+            line,
+            key: format!("at {words:?}"),
+            why: why.join(" "),
+        }
+    }
+}
+
+/// Takes a key out, and a table that is empty then: it may be wrong because of that.
+fn remove(table: &mut DeTable, names: &[String]) {
+    let Some((name, below)) = names.split_first() else {
+        return;
+    };
+    if let Some(DeValue::Table(inner)) = table.get_mut(name.as_str()).map(Spanned::get_mut)
+        && !below.is_empty()
+    {
+        remove(inner, below);
+        if !inner.is_empty() {
+            return;
+        }
+    }
+    table.remove(name.as_str());
+}
+
+pub fn text_of<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, String> {
+    str::from_utf8(bytes).map_err(|e| {
+        let line = line_of(bytes, e.valid_up_to());
+        format!("{file}, line {line}: this is not valid UTF-8 text")
+    })
+}
+
 /// The line, counted from 1, of the byte at `offset`.
-pub fn line_of(text: &[u8], offset: usize) -> usize {
+fn line_of(text: &[u8], offset: usize) -> usize {
     let newlines = text.iter().take(offset).filter(|byte| **byte == b'\n');
     newlines.count().saturating_add(1)
 }

@@ -42,7 +42,7 @@ fn a_mistake_elsewhere_leaves_the_mode_as_it_is() {
     ];
     for (name, text, want) in cases {
         assert!(Config::from_bytes(text.as_bytes(), "f").is_err(), "{name}");
-        let config = Config::default_in_mode_of(text.as_bytes());
+        let config = Config::default_in_mode_of(text.as_bytes(), "f");
         assert_eq!(config.attach, want, "{name}");
     }
 }
@@ -213,7 +213,10 @@ proptest! {
             0..30,
         )
     ) {
-        if let Err(error) = Config::parse(&parts.concat(), "f") {
+        let text = parts.concat();
+        let mistakes = Config::mistakes(text.as_bytes(), "f");
+        prop_assert_eq!(Config::parse(&text, "f").is_ok(), mistakes.is_empty());
+        for error in mistakes {
             prop_assert!(error.starts_with("f, ") && !error.contains('\n'), "{error}");
         }
     }

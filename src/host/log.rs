@@ -20,6 +20,8 @@ use crate::reply::Status;
 pub struct Log {
     started: Instant,
     subject: RefCell<String>,
+    /// What the journal has as fields of their own too: `journalctl FLEXVOLUME_VOLUME=vg0/data`.
+    fields: RefCell<String>,
     steps: RefCell<String>,
 }
 
@@ -28,6 +30,7 @@ impl Default for Log {
         Self {
             started: Instant::now(),
             subject: RefCell::default(),
+            fields: RefCell::default(),
             steps: RefCell::default(),
         }
     }
@@ -41,6 +44,13 @@ impl Log {
             .take(256)
             .map(|c| if c.is_control() || c == '"' { '?' } else { c })
             .collect();
+        if ["volume", "pod", "name"].contains(&key) {
+            let _ = writeln!(
+                self.fields.borrow_mut(),
+                "FLEXVOLUME_{}={value}",
+                key.to_uppercase()
+            );
+        }
         let quote = if value.contains(' ') { "\"" } else { "" };
         let _ = write!(self.subject.borrow_mut(), " {key}={quote}{value}{quote}");
     }
@@ -69,7 +79,11 @@ impl Log {
         }
         match target {
             LogTarget::None => {}
-            LogTarget::Syslog => send_to_syslog(failed, &line),
+            LogTarget::Syslog => {
+                let fields = self.fields.borrow();
+                let own = format!("FLEXVOLUME_CALL={call}\nFLEXVOLUME_OUTCOME={outcome}\n{fields}");
+                send(failed, &line, &own);
+            }
             LogTarget::File(path) => {
                 // O_NONBLOCK: a FIFO without a reader must not hold up the call.
                 let file = OpenOptions::new()
@@ -90,16 +104,29 @@ impl Log {
     }
 }
 
-/// Sends one datagram in the form that syslog(3) uses; journald reads the same socket.
-fn send_to_syslog(failed: bool, line: &str) {
-    // Facility "daemon"; severity "err" or "info".
-    let priority = (3 << 3) | if failed { 3 } else { 6 };
+/// Sends one datagram to journald, with fields; where there is none, in the form of syslog(3).
+/// Source: <https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>.
+fn send(failed: bool, line: &str, fields: &str) {
+    const DAEMON: u8 = 3;
+    let severity = if failed { 3 } else { 6 };
     let Ok(socket) = UnixDatagram::unbound() else {
         return;
     };
     // A full socket drops the line instead of holding up the call.
-    if socket.set_nonblocking(true).is_ok() {
-        let pid = std::process::id();
+    if socket.set_nonblocking(true).is_err() {
+        return;
+    }
+    let pid = std::process::id();
+    // No value holds the end of a line: those would need another form.
+    let native = format!(
+        "MESSAGE={line}\nPRIORITY={severity}\nSYSLOG_FACILITY={DAEMON}\n\
+         SYSLOG_IDENTIFIER=flexvolume-lvm\nSYSLOG_PID={pid}\n{fields}"
+    );
+    if socket
+        .send_to(native.as_bytes(), "/run/systemd/journal/socket")
+        .is_err()
+    {
+        let priority = (DAEMON << 3) | severity;
         let packet = format!("<{priority}>flexvolume-lvm[{pid}]: {line}");
         let _ = socket.send_to(packet.as_bytes(), "/dev/log");
     }

@@ -24,7 +24,10 @@ pub fn load(kernel: &Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
         // A mistyped key elsewhere, or loose permissions, must not make kubelet attach the volumes
         // of a node that does not attach.
         Err(problem) => Loaded {
-            config: Config::default_in_mode_of(&kernel.read_bytes(&file).unwrap_or_default()),
+            config: Config::default_in_mode_of(
+                &kernel.read_bytes(&file).unwrap_or_default(),
+                &file.to_string_lossy(),
+            ),
             problem: Some(problem),
         },
     }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use clap_complete::{Shell, generate};
+use clap::ValueEnum;
 use clap_mangen::Man;
 
 use crate::host::files::{self, Kind};
@@ -13,13 +13,21 @@ use crate::host::files::{self, Kind};
 pub const NAME: &str = "flexvolume-lvm";
 const READABLE: u32 = 0o644;
 
-pub fn completions(shell: Shell, mut command: clap::Command) -> String {
-    let mut text = Vec::new();
-    generate(shell, &mut command, NAME, &mut text);
-    let text = String::from_utf8_lossy(&text);
-    // clap_complete 4.6 writes the hyphen of the name in two ways, and bash then completes no option of a
-    // subcommand.
-    text.replace("flexvolume__subcmd__lvm", "flexvolume__lvm")
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Shell {
+    Bash,
+    Fish,
+    Zsh,
+}
+
+/// What tells a shell to ask `driver` where somebody presses TAB.
+pub fn completions(shell: Shell, driver: &Path) -> String {
+    let script = match shell {
+        Shell::Bash => include_str!("completions/bash"),
+        Shell::Fish => include_str!("completions/fish"),
+        Shell::Zsh => include_str!("completions/zsh"),
+    };
+    script.replace("@DRIVER@", &driver.to_string_lossy())
 }
 
 /// Writes a page for the driver and for each command into `dir`, and returns their paths.
@@ -73,7 +81,7 @@ fn places(prefix: &Path, command: &clap::Command) -> Result<Vec<(PathBuf, Vec<u8
         ),
     ] {
         if has(kind) {
-            let text = completions(shell, command.clone());
+            let text = completions(shell, &link_in(prefix));
             all.push((prefix.join(kind).join(file), text.into_bytes()));
         }
     }

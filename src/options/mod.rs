@@ -17,10 +17,13 @@ const SECRET: &str = "kubernetes.io/secret/";
 
 pub(crate) const GROUP: &str = "volumegroup";
 pub(crate) const VOLUME: &str = "volumeID";
+pub(crate) const FS_TYPE: &str = "kubernetes.io/fsType";
+pub(crate) const READ_WRITE: &str = "kubernetes.io/readwrite";
+pub(crate) const NAME: &str = "kubernetes.io/pvOrVolumeName";
 const SIZE: &str = "size";
 const POOL: &str = "thinpool";
 const MOUNT: &str = "mountoptions";
-const KNOWN: [&str; 5] = [GROUP, VOLUME, SIZE, POOL, MOUNT];
+pub(crate) const KNOWN: [&str; 5] = [GROUP, VOLUME, SIZE, POOL, MOUNT];
 
 /// kubelet's keys that say nothing about the volume; the log has some of them. Source: kubelet's
 /// `pkg/volume/flexvolume/driver-call.go`.
@@ -80,15 +83,15 @@ impl Options {
         let group = take(GROUP);
         let volume = take(VOLUME);
         let id = volume_id(group.as_deref(), volume.as_deref())?;
-        let fs = match take("kubernetes.io/fsType").as_deref() {
+        let fs = match take(FS_TYPE).as_deref() {
             None | Some("") => None,
             Some(name) => Some(FsType::parse(name).context("reading fsType")?),
         };
-        let said_read_only = match take("kubernetes.io/readwrite").as_deref() {
+        let said_read_only = match take(READ_WRITE).as_deref() {
             None | Some("" | "rw") => false,
             Some("ro") => true,
             Some(other) => bail!(
-                "option kubernetes.io/readwrite is {}, and must be ro or rw",
+                "option {READ_WRITE} is {}, and must be ro or rw",
                 shown(other)
             ),
         };
@@ -106,8 +109,7 @@ impl Options {
         } else {
             mount_options
         };
-        let name = "kubernetes.io/pvOrVolumeName";
-        let volume_name = object_name(name, take(name))?;
+        let volume_name = object_name(NAME, take(NAME))?;
         let ignored = pairs
             .keys()
             .filter(|key| !OF_NO_USE.contains(&key.as_str()))
@@ -123,6 +125,19 @@ impl Options {
             ..Self::of(id, fs, read_only)
         })
     }
+}
+
+/// `KEY=VALUE`, as a person writes it, with kubelet's names of the fields that a volume has beside its
+/// options.
+pub(crate) fn by_hand(pair: &str) -> Result<(String, String)> {
+    let pair = pair.split_once('=');
+    let (key, value) = pair.context("-o takes KEY=VALUE, such as -o volumegroup=VG")?;
+    let key = match key {
+        "fsType" => FS_TYPE,
+        "readwrite" => READ_WRITE,
+        key => key,
+    };
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 /// The pairs of the one flat object of strings that kubelet sends, secrets dropped.

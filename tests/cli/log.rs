@@ -160,20 +160,29 @@ fn the_journal_is_followed() {
     entry(1, 7200, "init");
     let (mut all, seen_by_all) = follow("all", &[]);
     let (mut late, seen_by_late) = follow("late", &["--since", "1h"]);
+    let (mut json, seen_as_json) = follow("json", &["--json"]);
     eventually("the first call", || seen_by_all().contains(" init "));
     eventually("the titles", || seen_by_late().contains("TIME"));
     for (number, call) in [(2, "mount"), (3, "unmount")] {
         entry(number, 0, call);
         let call = format!(" {call} ");
         eventually(&call, || {
-            seen_by_all().contains(&call) && seen_by_late().contains(&call)
+            let number = seen_as_json().lines().count();
+            let all_of_json = number == if call == " mount " { 2 } else { 3 };
+            seen_by_all().contains(&call) && seen_by_late().contains(&call) && all_of_json
         });
     }
-    for following in [&mut all, &mut late] {
+    for following in [&mut all, &mut late, &mut json] {
         let pid = nix::unistd::Pid::from_raw(following.id().try_into().unwrap());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
         assert!(following.wait().unwrap().success());
     }
     assert_eq!(seen_by_all().lines().count(), 4, "{}", seen_by_all());
+    let seen = seen_as_json();
+    let calls = seen.lines().map(|line| serde_json::from_str(line).unwrap());
+    let calls: Vec<String> = calls
+        .map(|call: serde_json::Value| call["call"].to_string())
+        .collect();
+    assert_eq!(calls, [r#""init""#, r#""mount""#, r#""unmount""#]);
     assert_eq!(seen_by_late().lines().count(), 3, "{}", seen_by_late());
 }

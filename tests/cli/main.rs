@@ -9,12 +9,16 @@
     clippy::disallowed_methods
 )]
 
+mod config;
 mod cost;
 mod log;
 mod pages;
 mod people;
+mod rehearsal;
+mod status;
 #[path = "../support/mod.rs"]
 mod support;
+mod units;
 
 use assert_cmd::Command;
 use std::fs::File;

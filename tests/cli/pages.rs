@@ -5,31 +5,65 @@ use std::fs;
 use crate::Machine;
 use crate::people::{prints, says, text};
 
+/// Has an interactive shell complete lines in which TAB is pressed, and returns the words that come of each.
+fn completed(machine: &Machine, shell: &str, lines: &[&str]) -> String {
+    let (script, _) = says(machine, &["completions", shell]);
+    fs::write(machine.path("completions"), script).unwrap();
+    let (program, function) = match shell {
+        "bash" => (
+            "bash --norc --noprofile -i",
+            "flexvolume-lvm() { printf '<%s>' \"$@\"; }",
+        ),
+        "zsh" => (
+            "zsh -f -i",
+            "autoload -U compinit && compinit -D; flexvolume-lvm() { printf '<%s>' \"$@\"; }",
+        ),
+        _ => (
+            "fish --no-config -i",
+            "function flexvolume-lvm; printf '<%s>' $argv; end",
+        ),
+    };
+    let lines = lines
+        .iter()
+        .map(|line| format!("flexvolume-lvm {line} >>words; echo >>words\n"));
+    let typed = lines.collect::<String>();
+    let home = machine.path("");
+    let output = assert_cmd::Command::new("script")
+        .args(["-qec", program, "/dev/null"])
+        .envs([("TERM", "xterm".as_ref()), ("HOME", home.as_os_str())])
+        .current_dir(&home)
+        .write_stdin(format!("{function}; source ./completions\n{typed}exit\n"))
+        .output()
+        .unwrap();
+    let said = text(&output.stdout);
+    let words = fs::read_to_string(machine.path("words"));
+    words.unwrap_or_else(|e| panic!("{shell}: {e}: {said}"))
+}
+
 #[test]
-fn completions_and_man_pages_are_made_of_the_commands() {
-    let machine = Machine::new();
+fn a_shell_completes_commands_call_outs_options_and_values() {
+    let cases = [
+        ("stat\t--wi\t", "<status><--wide>"),
+        ("allow\t--y\t", "<allow-format><--yes>"),
+        ("conf\tch\t./conf\t", "<config><check><./config.toml>"),
+        ("status --sort si\t", "<status><--sort><size>"),
+        ("check --fs x\t", "<check><--fs><xfs>"),
+        (
+            "mountd\t-o volumeg\tvg0",
+            "<mountdevice><-o><volumegroup=vg0>",
+        ),
+        ("mount -o fsType=bt\t", "<mount><-o><fsType=btrfs>"),
+    ];
     for shell in ["bash", "zsh", "fish"] {
-        prints(&machine, &["completions", shell], "allow-format", 0);
+        let done = completed(&Machine::new(), shell, &cases.map(|(line, _)| line));
+        let done: Vec<&str> = done.lines().collect();
+        assert_eq!(done, cases.map(|(_, want)| want), "{shell}");
     }
-    let (script, _) = says(&machine, &["completions", "bash"]);
-    for (words, want) in [
-        ("status --w", "--wide --watch"),
-        ("allow-format --y", "--yes"),
-        ("allow", "allow-format"),
-    ] {
-        let last = words.rsplit(' ').next().unwrap();
-        let number = words.split(' ').count();
-        let line = format!(
-            "{script}\nCOMP_WORDS=(flexvolume-lvm {words}); COMP_CWORD={number}
-            [[ $(complete -p flexvolume-lvm) =~ -F\\ ([^ ]+) ]]
-            ${{BASH_REMATCH[1]}} flexvolume-lvm '{last}' ''; echo \"${{COMPREPLY[*]}}\""
-        );
-        let bash = assert_cmd::Command::new("bash")
-            .args(["-c", &line])
-            .output();
-        let said = text(&bash.unwrap().stdout);
-        assert_eq!(said.trim(), want, "{words}");
-    }
+}
+
+#[test]
+fn man_pages_are_made_of_the_commands() {
+    let machine = Machine::new();
     let dir = machine.path("man");
     fs::create_dir(&dir).unwrap();
     prints(&machine, &["man", dir.to_str().unwrap()], "status.8", 0);

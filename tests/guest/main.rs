@@ -49,6 +49,7 @@ mod old_kubelets;
 mod operator;
 mod parallel;
 mod partial;
+mod people;
 mod policy;
 mod read_only;
 mod refusals;

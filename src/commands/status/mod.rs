@@ -11,6 +11,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::Result;
+use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::commands::survey::{Choice, Walk};
@@ -18,8 +19,8 @@ use crate::config::Loaded;
 use crate::host::{Host, own_name};
 use crate::lvm::Group;
 use crate::names::{Bytes, LvId};
-use crate::output::{self, Printed, bold, columns, counted, printed, red, titles};
-use row::Line;
+use crate::output::{self, Printed, bold, columns, counted, cut, printed, red};
+use row::{Column, Line, sized};
 
 /// How long the list reads devices. Mounted and inactive volumes need no reading.
 const LONGEST: Duration = Duration::from_millis(400);
@@ -31,13 +32,27 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// What to show, and how.
 #[derive(Debug, clap::Args)]
+#[allow(clippy::struct_excessive_bools)] // each is a flag
 pub struct Status {
     /// Volumes (VG/LV, a device, a path that is on one), groups, pods (UID or namespace/name),
     /// kubelet's names of volumes [default: all]
     names: Vec<String>,
-    /// Show devices, UUIDs, records and mount points too
+    /// Show devices, UUIDs, records and mount points too: where the terminal is too narrow for a line, below it
     #[arg(short, long)]
     wide: bool,
+    /// Show only volumes that are not well or would not mount, and groups whose disks are missing; the exit
+    /// code is 1 if there is any
+    #[arg(short = 'x', long)]
+    unwell: bool,
+    /// Show these columns, separated by commas
+    #[arg(short = 'o', long, value_name = "COLUMNS", value_delimiter = ',', conflicts_with_all = ["wide", "json"])]
+    columns: Vec<Column>,
+    /// Show the volumes in the order of a column, without the groups
+    #[arg(long, value_name = "COLUMN")]
+    sort: Option<Column>,
+    /// Show sizes in bytes
+    #[arg(long)]
+    bytes: bool,
     /// Show again every 2 s
     #[arg(long, conflicts_with = "json")]
     watch: bool,
@@ -68,7 +83,10 @@ pub fn run(host: &Host, config: &Loaded, asked: &Status) -> Result<Printed> {
         let walk = Walk::begin(host, config)?;
         let choice = walk.choose(&asked.names)?;
         walk.require(&choice)?;
-        let shown = match choice.one().and_then(|id| walk.volume(id)) {
+        let is_list =
+            asked.unwell || asked.bytes || asked.sort.is_some() || !asked.columns.is_empty();
+        let one = choice.one().filter(|_| !is_list);
+        let shown = match one.and_then(|id| walk.volume(id)) {
             Some(volume) => tree::of(&walk, volume, asked.json)?,
             None => list(&walk, &choice, asked)?,
         };
@@ -87,27 +105,20 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
         volumes: Vec::new(),
         lost: BTreeSet::new(),
     };
-    let mut heads = titles([
-        "VOLUME",
-        "SIZE",
-        "USED",
-        "FS",
-        "NEXT MOUNT",
-        "USED BY",
-        "HEALTH",
-    ]);
-    if asked.wide {
-        heads.extend(titles(["DEVICE", "UUID", "RECORD", "MOUNTED AT"]));
-    }
-    let mut rows = vec![heads];
+    let mut rows = Vec::new();
     let names = choice.ids.iter().map(|id| id.vg().as_str());
     let names: BTreeSet<&str> = names
         .chain(choice.groups.iter().map(String::as_str))
         .collect();
+    // Who asks for what is wrong wants to know it all.
+    let longest = if asked.unwell { Duration::MAX } else { LONGEST };
     for name in names {
         let group = walk.groups.iter().find(|group| group.name == name);
-        if let Some(group) = group.filter(|_| choice.groups.contains(name)) {
-            rows.push(group_row(walk, group));
+        let group = group.filter(|_| choice.groups.contains(name));
+        if let Some(group) = group.filter(|group| !asked.unwell || group.missing > 0) {
+            if asked.sort.is_none() {
+                rows.push(group_cells(walk, group, asked.bytes));
+            }
             report.groups.push(GroupLine {
                 group: group.name.clone(),
                 size_bytes: group.size.get(),
@@ -119,15 +130,30 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
             let Some(volume) = walk.volume(id) else {
                 continue;
             };
-            let (line, _) = of_volume(walk, volume, LONGEST);
-            rows.push(line.row(walk, volume, asked.wide));
+            let (line, _) = of_volume(walk, volume, longest);
+            if asked.unwell && !line.is_unwell() {
+                continue;
+            }
+            if asked.sort.is_none() {
+                rows.push(line.cells(walk, volume, asked.bytes));
+            }
             report.volumes.push(line);
         }
     }
-    let mut text = columns(&rows);
-    if rows.len() == 1 {
-        "LVM shows no volume groups; see `vgs`, `pvs`\n".clone_into(&mut text);
+    if let Some(column) = asked.sort {
+        report
+            .volumes
+            .sort_by_cached_key(|line| line.sorted_by(column));
+        let volumes = report.volumes.iter();
+        let rows_of =
+            volumes.filter_map(|line| Some((line, walk.volume(&LvId::parse(&line.volume).ok()?)?)));
+        rows.extend(rows_of.map(|(line, volume)| line.cells(walk, volume, asked.bytes)));
     }
+    let mut text = if walk.groups.is_empty() && rows.is_empty() {
+        "LVM shows no volume groups; see `vgs`, `pvs`\n".to_owned()
+    } else {
+        in_columns(&rows, asked)
+    };
     if asked.names.is_empty() {
         report.lost = walk.lost().iter().map(LvId::to_string).collect();
     }
@@ -145,21 +171,68 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
             own_name()
         );
     }
-    printed(&report, text, asked.json)
+    let is_unwell = rows.len().saturating_add(report.lost.len()) > 0;
+    if asked.unwell && !is_unwell {
+        "all is well\n".clone_into(&mut text);
+    }
+    let mut printed = printed(&report, text, asked.json)?;
+    printed.code = u8::from(asked.unwell && is_unwell);
+    Ok(printed)
 }
 
-fn group_row(walk: &Walk, group: &Group) -> Vec<String> {
+/// The rows as they are asked for, and no wider than the terminal.
+fn in_columns(rows: &[Vec<String>], asked: &Status) -> String {
+    let columns_of = |wanted: &[Column]| {
+        let titles = wanted.iter().map(|column| {
+            let title = column.name().to_uppercase().replace('-', " ");
+            bold(title)
+        });
+        let mut all: Vec<Vec<String>> = vec![titles.collect()];
+        all.extend(rows.iter().map(|cells| {
+            let its = wanted.iter().map(|column| column.of(cells));
+            its.collect()
+        }));
+        columns(&all)
+    };
+    let all = Column::value_variants();
+    let (usual, more) = all.split_at(Column::USUAL);
+    let wanted = match (asked.columns.as_slice(), asked.wide) {
+        ([], false) => usual,
+        ([], true) => all,
+        (wanted, _) => wanted,
+    };
+    let text = columns_of(wanted);
+    let Some(width) = output::width() else {
+        return text;
+    };
+    if !asked.wide || text == cut(&text, width) {
+        return cut(&text, width);
+    }
+    let text = cut(&columns_of(usual), width);
+    let mut lines = text.lines();
+    let mut text = format!("{}\n", lines.next().unwrap_or_default());
+    for (line, cells) in lines.zip(rows) {
+        let _ = writeln!(text, "{line}");
+        for column in more.iter().filter(|column| column.of(cells) != "-") {
+            let name = column.name().replace('-', " ");
+            let _ = writeln!(text, "  {name}: {}", column.of(cells));
+        }
+    }
+    text
+}
+
+fn group_cells(walk: &Walk, group: &Group, bytes: bool) -> Vec<String> {
     let its = walk
         .volumes
         .iter()
         .filter(|v| v.id.vg().as_str() == group.name);
     let volumes = its.filter(|volume| !volume.is_pool()).count();
-    let free = format!("{} free", group.free.rounded());
+    let free = format!("{} free", sized(group.free, bytes));
     let used = group.size.get().saturating_sub(group.free.get());
-    vec![
+    let mut cells = vec![
         bold(&group.name),
-        group.size.rounded(),
-        Bytes::new(used).rounded(),
+        sized(group.size, bytes),
+        sized(Bytes::new(used), bytes),
         "group".to_owned(),
         "-".to_owned(),
         counted(volumes, "volume"),
@@ -170,5 +243,7 @@ fn group_row(walk: &Walk, group: &Group) -> Vec<String> {
                 counted(usize::try_from(missing).unwrap_or(usize::MAX), "disk",)
             )),
         },
-    ]
+    ];
+    cells.resize(Column::value_variants().len(), "-".to_owned());
+    cells
 }

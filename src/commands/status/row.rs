@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
+use clap::ValueEnum;
 use serde::{Serialize, Serializer};
 
 use crate::commands::survey::{Ask, Verdict, Walk, uids_of};
@@ -191,14 +192,83 @@ fn is_full(walk: &Walk, pool: &Volume) -> bool {
     pool.is_pool() && filled.next().is_some()
 }
 
+/// What the list can show of a volume, in the order of [`Line::cells`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Column {
+    Volume,
+    Size,
+    Used,
+    Fs,
+    NextMount,
+    UsedBy,
+    Health,
+    Device,
+    Uuid,
+    Record,
+    MountedAt,
+}
+
+impl Column {
+    /// Those that are shown in any case.
+    pub const USUAL: usize = 7;
+
+    /// `next-mount`
+    pub fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    pub fn of(self, cells: &[String]) -> String {
+        cells.get(self as usize).cloned().unwrap_or_default()
+    }
+}
+
+/// A size for people, or in bytes.
+pub fn sized(size: Bytes, bytes: bool) -> String {
+    if bytes {
+        size.get().to_string()
+    } else {
+        size.rounded()
+    }
+}
+
 impl Line {
-    /// Its row in the list.
-    pub fn row(&self, walk: &Walk, volume: &Volume, wide: bool) -> Vec<String> {
+    /// Whether somebody should look at it.
+    pub fn is_unwell(&self) -> bool {
+        let next = self.next_mount.as_ref();
+        self.health != Health::Ok || next.is_some_and(|one| one.is_refused() && !one.is_hosts)
+    }
+
+    /// What puts it in the order of a column: numbers by their value.
+    pub fn sorted_by(&self, column: Column) -> (u64, String) {
+        let list = |items: &[String]| (0, items.join(" "));
+        let or_none = |text: Option<&String>| (0, text.cloned().unwrap_or_default());
+        match column {
+            Column::Volume => (0, self.volume.clone()),
+            Column::Size => (self.size_bytes, self.volume.clone()),
+            Column::Used => (self.fs_used_bytes.unwrap_or(0), self.volume.clone()),
+            Column::Fs => or_none(self.fs.as_ref()),
+            Column::NextMount => {
+                let next = self.next_mount.as_ref();
+                (0, next.map_or("", |verdict| verdict.short()).to_owned())
+            }
+            Column::UsedBy => list(&[&self.pods[..], &self.other_users].concat()),
+            Column::Health => (0, self.health.to_string()),
+            Column::Device => or_none(self.device.as_ref()),
+            Column::Uuid => (0, self.uuid.clone()),
+            Column::Record => list(&self.record),
+            Column::MountedAt => list(&self.mounted_at),
+        }
+    }
+
+    /// All that its row may show.
+    pub fn cells(&self, walk: &Walk, volume: &Volume, bytes: bool) -> Vec<String> {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         let used = if volume.is_pool() {
             volume.data_percent.map(|data| format!("{data:.1} %"))
         } else {
-            self.fs_used_bytes.map(|used| Bytes::new(used).rounded())
+            let used = self.fs_used_bytes;
+            used.map(|used| sized(Bytes::new(used), bytes))
         };
         let fs = if volume.is_pool() {
             Some("pool".to_owned())
@@ -213,25 +283,20 @@ impl Line {
             verdict if verdict.is_refused() && !verdict.is_hosts => red(verdict.short()),
             verdict => verdict.short().to_owned(),
         });
-        let mut row = vec![
+        let list = |items: &[String]| or_none((!items.is_empty()).then(|| items.join(" ")));
+        vec![
             self.volume.clone(),
-            volume.size.rounded(),
+            sized(volume.size, bytes),
             or_none(used),
             or_none(fs),
             or_none(next),
             self.users(walk, volume),
             self.health.colored(health),
-        ];
-        if wide {
-            let list = |items: &[String]| or_none((!items.is_empty()).then(|| items.join(" ")));
-            row.extend([
-                or_none(self.device.clone()),
-                self.uuid.clone(),
-                list(&self.record),
-                list(&self.mounted_at),
-            ]);
-        }
-        row
+            or_none(self.device.clone()),
+            self.uuid.clone(),
+            list(&self.record),
+            list(&self.mounted_at),
+        ]
     }
 
     /// `shop/web-0`, `3 pods`, `host`, `swap`, `dm-5`.

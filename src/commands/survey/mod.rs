@@ -1,9 +1,11 @@
 //! All volumes of this node looked at once: what `status`, `check`, `doctor` and `metrics` share.
 
+mod look;
 mod pods;
 mod verdict;
 mod walk;
 
+pub use look::{Ask, Seen, look};
 pub use pods::{Pods, uid_of, uids_of};
-pub use verdict::{Ask, Outcome, Seen, Verdict, content_in_words, look};
+pub use verdict::{Outcome, Verdict, content_in_words};
 pub use walk::{Choice, Walk};

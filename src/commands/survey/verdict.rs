@@ -1,65 +1,11 @@
 //! What the next mount of a volume would do, for the commands that tell it.
 
-use std::time::Duration;
-
-use anyhow::{Error, Result};
+use anyhow::Error;
 use serde::Serialize;
 
-use crate::host::Lock;
-use crate::names::{FsType, LvId};
-use crate::volume::{
-    Asker, Content, Decision, Elsewhere, Facts, Grow, Held, Holding, Known, Lvm, Reason, Subject,
-    Whose, Wish, lock, look_under_lock,
-};
-
-/// How long sanlock is asked which node has a volume: its disk may hang.
-const HOLDER: Duration = Duration::from_secs(5);
-
-#[derive(Clone, Copy, Default)]
-pub struct Ask {
-    pub fs: Option<FsType>,
-    pub read_only: bool,
-    /// How long a call that works on the volume is waited for.
-    pub patience: Duration,
-    /// The device is not read, though the next mount would read it.
-    pub unread: bool,
-}
-
-pub struct Seen {
-    pub facts: Facts,
-    pub decision: Decision,
-    /// The volume's lock. None: it is not active.
-    pub lock: Option<Lock>,
-}
-
-/// Looks at a volume as the next mount does, under its lock, and changes nothing.
-pub fn look(subject: Subject, known: Option<Known>, ask: Ask) -> Result<Seen> {
-    let wish = Wish::of_person(subject.config, subject.id, ask.fs, ask.read_only);
-    let unread = ask.unread;
-    let (asker, mut holding) = (Asker::Person { known, unread }, Holding::default());
-    let held = look_under_lock(subject, asker, &wish, ask.patience, &mut holding)?;
-    let Held {
-        mut seen,
-        mut decision,
-    } = held;
-    let is_shared = seen.facts.volume().is_some_and(|v| v.lock.is_some());
-    if decision == Decision::Activate && is_shared && !ask.unread {
-        seen.note_holder(HOLDER);
-        decision = seen.settle(&wish)?;
-    }
-    // Whatever was decided, these are shown.
-    if seen.facts.uses.is_none() {
-        seen.facts.uses = seen.uses()?;
-    }
-    if seen.facts.lvm.is_none() {
-        seen.facts.lvm = Some(seen.ask_lvm(&wish));
-    }
-    Ok(Seen {
-        facts: seen.facts,
-        decision,
-        lock: holding.volume,
-    })
-}
+use super::look::Seen;
+use crate::names::LvId;
+use crate::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, Whose, lock};
 
 /// What the next mount of a volume would do, as far as that can be told without mounting.
 #[derive(Debug, Clone, Serialize)]
@@ -86,7 +32,7 @@ pub enum Outcome {
 #[derive(Serialize)]
 struct Shown {
     volume: String,
-    /// In a word: `mount`, `format`, `bind`, `activate`, `resume`, `refuse`, `unread`, `busy`.
+    /// In a word: `mount`, `format`, `bind`, `create`, `activate`, `resume`, `refuse`, `unread`, `busy`.
     verdict: &'static str,
     /// Why it is refused: a stable word, such as `wrong-type`.
     reason: Option<&'static str>,
@@ -158,12 +104,11 @@ impl Verdict {
                 | Decision::Mount(_)
                 | Decision::Make { .. }
                 | Decision::Resume
-                | Decision::Ready => true,
-                Decision::Refuse(_)
-                | Decision::Look(_)
-                | Decision::Activate
                 | Decision::Create(_)
-                | Decision::Extend => false,
+                | Decision::Ready => true,
+                Decision::Refuse(_) | Decision::Look(_) | Decision::Activate | Decision::Extend => {
+                    false
+                }
             },
             Outcome::Busy(_) | Outcome::Unknown(_) => false,
         }
@@ -188,7 +133,8 @@ impl Verdict {
                 Decision::Make { .. } => "format",
                 Decision::Resume => "resume",
                 Decision::Look(_) => "unread",
-                Decision::Activate | Decision::Create(_) | Decision::Extend => "activate",
+                Decision::Create(_) => "create",
+                Decision::Activate | Decision::Extend => "activate",
             },
             Outcome::Busy(_) => "busy",
             Outcome::Unknown(_) => "refuse",
@@ -273,7 +219,12 @@ fn to_do(decision: &Decision) -> Vec<String> {
             vec!["resume what a killed LVM command left suspended".to_owned()]
         }
         Decision::Look(_) => vec!["read what is on it".to_owned()],
-        Decision::Activate | Decision::Create(_) | Decision::Extend => {
+        Decision::Create(size) => {
+            vec![format!(
+                "create it with {size}, make its filesystem and mount it"
+            )]
+        }
+        Decision::Activate | Decision::Extend => {
             vec!["activate it, and look at what is on it".to_owned()]
         }
     }
@@ -282,6 +233,7 @@ fn to_do(decision: &Decision) -> Vec<String> {
 fn found(facts: &Facts) -> Vec<String> {
     let mut steps = vec![match &facts.device {
         Some(device) => format!("active: {} ({})", device.path.display(), device.number),
+        None if matches!(facts.lvm, Some(Lvm::NoVolume { .. })) => "there is none yet".to_owned(),
         None => "not active".to_owned(),
     }];
     if let Some(uses) = &facts.uses {

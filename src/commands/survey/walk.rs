@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use super::look::{Ask, Seen, look};
 use super::pods::{Pods, uid_of};
-use super::verdict::{Ask, Seen, Verdict, look};
+use super::verdict::Verdict;
 use crate::config::{Config, Loaded};
 use crate::host::{DeviceNumber, Host, own_name};
 use crate::lvm::{self, Group, Volume};

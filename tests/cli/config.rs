@@ -1,0 +1,68 @@
+//! `config check`, which anybody may run.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::Machine;
+use crate::people::{prints, says, text};
+
+#[test]
+fn all_mistakes_of_a_config_are_named_at_once() {
+    let machine = Machine::new();
+    let file = machine.path("new.toml");
+    let path = file.to_str().unwrap();
+    let asked = ["config", "check", path];
+    fs::write(
+        &file,
+        "default_fs = \"ext5\"\n\n[limits]\nquery = 0\nqueri = 1\n",
+    )
+    .unwrap();
+    let (said, code) = says(&machine, &asked);
+    let lines: Vec<&str> = said.lines().collect();
+    let starts = ["1, default_fs: ", "4, limits.query: ", "5, limits.queri: "];
+    for (line, start) in lines.iter().zip(starts) {
+        assert!(line.starts_with(&format!("{path}, line {start}")), "{said}");
+    }
+    assert_eq!(
+        (lines.len(), lines[3], code),
+        (4, "3 mistakes", 1),
+        "{said}"
+    );
+    fs::write(&file, "attach = false\n").unwrap();
+    prints(&machine, &asked, "has no mistakes", 0);
+    prints(
+        &machine,
+        &["config", "check", "/nonexistent"],
+        "reading /nonexistent",
+        1,
+    );
+    prints(&machine, &["config"], "Usage:", 2);
+    let piped = machine
+        .command(&["config", "check", "-"])
+        .write_stdin("a = 1")
+        .output();
+    assert!(text(&piped.unwrap().stdout).starts_with("-, line 1, a: unknown key"));
+}
+
+#[test]
+fn without_a_name_it_is_the_drivers_own_config_with_who_may_write_it() {
+    let machine = Machine::new();
+    let asked = ["config", "check"];
+    let file = machine.path("config.toml");
+    prints(&machine, &asked, "config.toml has no mistakes", 0);
+    machine.configure("atach = true\nlog = \"x\"");
+    // The key is there already.
+    prints(
+        &machine,
+        &asked,
+        "line 5, at \"log = \\\"x\\\"\": duplicate key",
+        1,
+    );
+    machine.configure("atach = true\n[limits]\nlock = 0");
+    prints(&machine, &asked, "2 mistakes", 1);
+    machine.configure("");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    prints(&machine, &asked, "can be written by others than root", 1);
+    fs::rename(&file, machine.path("elsewhere")).unwrap();
+    prints(&machine, &asked, "does not exist", 1);
+}

@@ -1,0 +1,39 @@
+//! What `check` says of a rehearsal before it asks LVM. The rest is in `tests/guest/people.rs`.
+
+use std::fs;
+
+use crate::Machine;
+use crate::people::prints;
+
+#[test]
+fn what_cannot_be_rehearsed_is_said_at_once() {
+    let machine = Machine::new();
+    let file = machine.path("pod.yaml");
+    let path = file.to_str().unwrap();
+    prints(
+        &machine,
+        &["check", "vg/x", "-f", path],
+        "cannot be used with",
+        2,
+    );
+    prints(&machine, &["check", "-o", "size"], "-o takes KEY=VALUE", 2);
+    prints(
+        &machine,
+        &["check", "-f", path],
+        "pod.yaml: No such file",
+        1,
+    );
+    fs::write(
+        &file,
+        "kind: Pod\nspec: {volumes: [{name: a, emptyDir: {}}]}\n",
+    )
+    .unwrap();
+    prints(
+        &machine,
+        &["check", "-f", path],
+        "pod.yaml has no flexVolume of a driver",
+        1,
+    );
+    fs::write(&file, "a: [\n").unwrap();
+    prints(&machine, &["check", "-f", path], "pod.yaml: line ", 1);
+}

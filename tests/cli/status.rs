@@ -1,0 +1,76 @@
+//! How `status` shows what it knows. What it knows of real volumes is in `tests/guest/`.
+
+use crate::Machine;
+use crate::people::{prints, says, text};
+use crate::support::machine::LVS_ROW;
+
+/// A group `vg` with a thin pool `data`, filled to so much.
+fn with_pool(percent: &str) -> Machine {
+    let machine = Machine::new();
+    let lvs = LVS_ROW.replace(r#""lv_layout":"linear""#, r#""lv_layout":"thin,pool""#);
+    let filled = format!(r#""data_percent":"{percent}""#);
+    let lvs = lvs.replace(r#""data_percent":"""#, &filled);
+    machine.tool("lvs", &format!("{lvs} vg data"));
+    let group =
+        r#"{"vg_name":"vg","vg_size":"67108864","vg_free":"4194304","vg_missing_pv_count":"0"}"#;
+    let vgs = format!("echo '{{\"report\":[{{\"vg\":[{group}]}}]}}'");
+    machine.tool("vgs", &vgs);
+    machine
+}
+
+/// What a terminal of so many columns shows, without colours.
+fn on_a_terminal(machine: &Machine, columns: usize, args: &str) -> String {
+    let driver = assert_cmd::cargo::cargo_bin!("lvm");
+    let line = format!(
+        "stty rows 24 cols {columns}; NO_COLOR=1 {} {args}",
+        driver.display()
+    );
+    let script = format!("exec script -qec '{line}' /dev/null");
+    let mut command = machine.under(&["sh".as_ref(), "-c".as_ref(), script.as_ref()], &[""]);
+    text(&command.output().unwrap().stdout).replace('\r', "")
+}
+
+#[test]
+fn a_list_is_as_wide_as_the_terminal_and_whole_through_a_pipe() {
+    let machine = with_pool("97.5");
+    let (piped, _) = says(&machine, &["status"]);
+    let longest = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(longest(&piped) > 60, "{piped}");
+    let narrow = on_a_terminal(&machine, 40, "status");
+    let ends = narrow.lines().filter(|line| line.ends_with('…')).count();
+    assert_eq!((longest(&narrow), ends), (40, 3), "{narrow}");
+    assert_eq!(on_a_terminal(&machine, 200, "status"), piped);
+    // What no line has room for stands below it.
+    let wide = on_a_terminal(&machine, 80, "status -w");
+    assert!(longest(&wide) <= 80, "{wide}");
+    assert!(
+        wide.ends_with("\n  uuid: u\n") && wide.contains("  full\n"),
+        "{wide}"
+    );
+    let (piped, _) = says(&machine, &["status", "-w"]);
+    assert_eq!(on_a_terminal(&machine, 300, "status -w"), piped);
+    assert_eq!(piped.lines().count(), 3, "{piped}");
+}
+
+#[test]
+fn a_list_has_the_columns_and_the_volumes_that_are_asked_for() {
+    let machine = with_pool("97.5");
+    let words = "VOLUME   SIZE    HEALTH\nvg       64 MiB  4 MiB free\nvg/data  64 MiB  full\n";
+    prints(&machine, &["status", "-o", "volume,size,health"], words, 0);
+    let bytes = ["status", "--bytes", "-o", "size,used"];
+    prints(
+        &machine,
+        &bytes,
+        "SIZE      USED\n67108864  62914560\n67108864  97.5 %\n",
+        0,
+    );
+    let sorted = ["status", "--sort", "size", "-o", "volume"];
+    prints(&machine, &sorted, "VOLUME\nvg/data\n", 0);
+    // A group is well as long as its disks are there.
+    let unwell = ["status", "-x", "-o", "volume,health"];
+    prints(&machine, &unwell, "VOLUME   HEALTH\nvg/data  full\n", 1);
+    let (json, code) = says(&machine, &["status", "-x", "--json"]);
+    assert!(json.contains(r#""groups": []"#) && code == 1, "{json}");
+    prints(&with_pool("50.0"), &unwell, "all is well\n", 0);
+    prints(&machine, &["status", "-o", "colour"], "next-mount", 2);
+}

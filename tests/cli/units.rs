@@ -1,0 +1,33 @@
+//! The systemd units of `examples/monitoring`.
+
+use std::fs;
+
+use crate::Machine;
+use crate::people::text;
+
+#[test]
+fn systemd_takes_the_timer_and_its_service() {
+    let machine = Machine::new();
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/monitoring/");
+    let verify = |replaced: &str| {
+        let paths = ["service", "timer"].map(|kind| {
+            let name = format!("flexvolume-lvm-metrics.{kind}");
+            let unit = fs::read_to_string(format!("{dir}{name}")).unwrap();
+            let driver = assert_cmd::cargo::cargo_bin!("lvm").display().to_string();
+            let unit = unit.replace("/usr/local/sbin/flexvolume-lvm", &driver);
+            let path = machine.path(&name);
+            fs::write(&path, unit.replace("OnUnitInactiveSec", replaced)).unwrap();
+            path
+        });
+        let mut verify = assert_cmd::Command::new("systemd-analyze");
+        let verify = verify.args(["verify", "--man=no", "--recursive-errors=no"]);
+        let output = verify.args(paths).output().ok()?;
+        let said = text(&output.stdout) + &text(&output.stderr);
+        Some((said, output.status.success()))
+    };
+    let Some(verified) = verify("OnUnitInactiveSec") else {
+        return; // no systemd here
+    };
+    assert_eq!(verified, (String::new(), true));
+    assert!(verify("OnUnitIdle").unwrap().0.contains("OnUnitIdle"));
+}

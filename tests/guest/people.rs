@@ -1,0 +1,277 @@
+//! What people have beside the call-outs: completion, a rehearsal, columns, the journal.
+
+use crate::prelude::*;
+
+#[test]
+fn anybody_completes_the_names_of_active_volumes() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("typed");
+    for lv in ["data-1", "db", "off"] {
+        group.linear(lv, "32m");
+    }
+    group.pool();
+    group.thin("thin", "1g");
+    group.lv("lvchange", &["-an"], "off");
+    let exe = node.exe();
+    let fits = |words: &[&str]| {
+        let mut nobody = assert_cmd::Command::new("setpriv");
+        nobody.args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            text(&exe),
+        ]);
+        nobody
+            .args(["complete", "--", "flexvolume-lvm"])
+            .args(words);
+        let output = nobody.output().unwrap();
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{output:?}"
+        );
+        let lines = String::from_utf8(output.stdout).unwrap();
+        lines
+            .lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let volumes = ["typed/data-1", "typed/db", "typed/thin"];
+    assert_eq!(fits(&["adopt", "typed/"]), volumes);
+    assert_eq!(
+        fits(&["status", "typed"]),
+        [&["typed"][..], &volumes].concat()
+    );
+    assert_eq!(fits(&["check", "typed/db", "typed/da"]), volumes[..1]);
+    assert_eq!(
+        fits(&["mount", "/mnt", "-o", "volumegroup=ty"]),
+        ["volumegroup=typed"]
+    );
+    assert_eq!(
+        fits(&["mount", "-o", "volumeID=d"]),
+        ["volumeID=data-1", "volumeID=db"]
+    );
+    assert_eq!(
+        fits(&["waitforattach", "/dev/mapper/typed-t"]),
+        ["/dev/mapper/typed-thin"]
+    );
+    // As is a config, which needs no LVM.
+    node.prints(&["config", "check"], "has no mistakes", 0);
+}
+
+#[test]
+fn a_mount_is_rehearsed_before_there_is_a_volume() {
+    let lines = "thin_pool_limit = 2
+        [volume_group.planned]
+        create = true
+        max_size = '1g'
+        reserve = '800m'";
+    let node = Node::with_config(Mode::MountOnly, lines);
+    let group = Group::new("planned");
+    let data = group.linear("data", "32m");
+    run("mkfs.ext4", &["-q", &data.device()]);
+    group.pool();
+    let thin = group.thin("thin", "1g");
+    run(
+        "dd",
+        &[
+            "if=/dev/urandom",
+            &format!("of={}", thin.device()),
+            "bs=1M",
+            "count=24",
+            "oflag=direct",
+        ],
+    );
+    let lvs = || sh("lvs --noheadings -o lv_name,lv_tags planned");
+    let before = lvs();
+    let good = "create it with 64 MiB, make its filesystem and mount it";
+    let named = [
+        "check",
+        "-o",
+        "volumegroup=planned",
+        "-o",
+        "volumeID=new",
+        "-o",
+        "size=64m",
+    ];
+    node.prints(&named, good, 0);
+    node.prints(&["check", "planned/new", "-o", "size=64m"], good, 0);
+    node.prints(&["check", "planned/data", "-o", "size=1g"], "mount ext4", 0);
+    // What is refused is what the mount then says, word for word.
+    for (lv, pairs) in [
+        ("new", &["size=2g"][..]),
+        ("new", &["size=700m"]),
+        ("new", &["size=64m", "readwrite=ro"]),
+        ("new", &["size=64q"]),
+        ("new", &[]),
+        ("new", &["size=64m", "mountoptions=bind"]),
+        ("new", &["sise=64m"]),
+        ("data", &["fsType=xfs"]),
+        ("pool", &[]),
+    ] {
+        let id = format!("planned/{lv}");
+        let mut check = vec!["check", &id];
+        let mut mount = vec!["mount", "/run/planned"];
+        let volume = format!("volumeID={lv}");
+        let own = ["volumegroup=planned", &volume];
+        check.extend(own.iter().chain(pairs).flat_map(|pair| ["-o", pair]));
+        mount.extend(own.iter().chain(pairs).flat_map(|pair| ["-o", pair]));
+        let (said, code) = node.says(&check);
+        let message = node.call(&mount).message;
+        assert!(
+            said.contains(&message) && !message.is_empty() && code == 1,
+            "{pairs:?}: {said}: {message}"
+        );
+    }
+    let foreign = ["check", "other/new", "-o", "size=64m"];
+    node.prints(
+        &foreign,
+        "the volume group other is not one that this node's config allows",
+        1,
+    );
+    let missing = [
+        "check",
+        "planned/new",
+        "-o",
+        "size=64m",
+        "-o",
+        "thinpool=nope",
+    ];
+    node.prints(&missing, "planned/nope, which LVM does not show", 1);
+    let full = [
+        "check",
+        "planned/new",
+        "-o",
+        "size=64m",
+        "-o",
+        "thinpool=pool",
+    ];
+    node.prints(&full, "REFUSED: the thin pool planned/pool", 1);
+    assert_eq!(lvs(), before);
+    // It is made, and then its pool has no room.
+    let full = [
+        &["mount", "/run/planned"][..],
+        &["-o", "volumegroup=planned", "-o", "volumeID=new"],
+        &full[2..],
+    ]
+    .concat();
+    node.call(&full).is_failure(&["the thin pool planned/pool"]);
+}
+
+#[test]
+fn the_mounts_of_a_manifest_are_rehearsed() {
+    let node = Node::with_config(Mode::MountOnly, "[volume_group.written]\ncreate = true");
+    let (group, data) = Group::with_data("written");
+    run("mkfs.ext4", &["-q", &data.device()]);
+    let volume = |name: &str, options: &str, more: &str| {
+        let source = "driver: kubernetes.io/lvm";
+        format!(
+            "  - {{name: {name}, flexVolume: {{{source}, {more} options: {{volumegroup: written, {options}}}}}}}\n"
+        )
+    };
+    let pod = "kind: Pod\nmetadata: {name: web}\nspec:\n  volumes:\n".to_owned();
+    let good = volume("data", "volumeID: data", "readOnly: true,")
+        + &volume("new", "volumeID: new, size: 64m", "");
+    let disk = "---\nkind: PersistentVolume\nmetadata: {name: db}\nspec:\n  flexVolume: {driver: kubernetes.io/lvm, \
+        fsType: xfs, options: {volumegroup: written, volumeID: data}}\n";
+    let file = "/run/written.yaml";
+    std::fs::write(file, pod.clone() + &good).unwrap();
+    let said = node.prints(
+        &["check", "-f", file],
+        "2 would mount, 0 would be refused",
+        0,
+    );
+    for words in [
+        "Pod web, volume data  written/data  mount",
+        "Pod web, volume new   written/new   create",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    let bad = volume("wrong", "volumeID: new, size: 512", "") + disk;
+    std::fs::write(file, pod + &good + &bad).unwrap();
+    let said = node.prints(
+        &["check", "-f", file],
+        "2 would mount, 2 would be refused",
+        1,
+    );
+    for words in [
+        "option size is 512, which is no string",
+        "PersistentVolume db",
+        "holds ext4, not xfs",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    let mut piped = assert_cmd::Command::new(node.exe());
+    let piped = piped
+        .args(["check", "-f", "-", "--json"])
+        .write_stdin(std::fs::read(file).unwrap());
+    let report: serde_json::Value =
+        serde_json::from_slice(&piped.output().unwrap().stdout).unwrap();
+    assert_eq!(report["volumes"][1]["place"], "Pod web, volume new");
+    assert_eq!(report["volumes"][1]["verdict"], "create");
+    assert_eq!(report["mistakes"][0]["place"], "Pod web, volume wrong");
+    assert_eq!(group.tags("data"), "");
+    assert_eq!(sh("lvs --noheadings -o lv_name written"), "data");
+}
+
+#[test]
+fn status_sorts_volumes_and_shows_what_is_unwell() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("sorted");
+    group.linear("a-large", "64m");
+    let raw = group.linear("raw", "32m");
+    group.linear("small", "16m");
+    let sorted = ["status", "sorted", "--sort", "size", "-o", "volume,size"];
+    let want = "VOLUME          SIZE\nsorted/small    16 MiB\nsorted/raw      32 MiB\nsorted/a-large  64 MiB\n";
+    node.prints(&sorted, want, 0);
+    let unwell = ["status", "sorted", "-x", "-o", "volume,next-mount"];
+    node.prints(&unwell, "all is well\n", 0);
+    crate::marks::put(&raw.device(), 0, b"raw");
+    node.prints(&unwell, "VOLUME      NEXT MOUNT\nsorted/raw  doubts\n", 1);
+}
+
+/// A journald with nothing but its own sockets and files.
+const JOURNAL: &str = r#"set -e
+mount -t tmpfs tmpfs /run/systemd
+mkdir -p /run/systemd/journal /run/log
+mount -t tmpfs tmpfs /run/log
+/lib/systemd/systemd-journald & journald=$!
+trap 'kill $journald' EXIT
+until [ -S /run/systemd/journal/socket ]; do sleep 0.1; done
+"$0" mount /run/fields "$1" > /dev/null || true
+"$0" unmount /nonexistent/x > /dev/null
+until journalctl --quiet FLEXVOLUME_CALL=unmount | grep -q unmount; do sleep 0.1; done
+for field in VOLUME=fields/data POD=shop/web-0 NAME=disk OUTCOME=failed; do
+    journalctl --quiet --output=json "FLEXVOLUME_$field" _UID=0
+done
+"$0" log fields/data"#;
+
+#[test]
+fn the_journal_has_volume_and_pod_as_fields() {
+    let node = Node::new(Mode::MountOnly);
+    let options = r#"{"volumegroup":"fields","volumeID":"data","kubernetes.io/pod.namespace":"shop",
+        "kubernetes.io/pod.name":"web-0","kubernetes.io/pvOrVolumeName":"disk"}"#;
+    let exe = node.exe();
+    let said = run(
+        "unshare",
+        &["--mount", "bash", "-c", JOURNAL, text(&exe), options],
+    );
+    let (entries, log): (Vec<&str>, Vec<&str>) =
+        said.lines().partition(|line| line.starts_with('{'));
+    assert_eq!(entries.len(), 4, "{said}");
+    for entry in entries {
+        let entry: serde_json::Value = serde_json::from_str(entry).unwrap();
+        let message = entry["MESSAGE"].as_str().unwrap();
+        assert!(
+            message.starts_with("call=mount volume=fields/data pod=shop/web-0 "),
+            "{message}"
+        );
+        assert_eq!(
+            (&entry["PRIORITY"], &entry["FLEXVOLUME_CALL"]),
+            (&"3".into(), &"mount".into())
+        );
+    }
+    assert!(
+        log[1].contains(" mount  fields/data  shop/web-0 ") && log[1].ends_with("failed"),
+        "{said}"
+    );
+}
