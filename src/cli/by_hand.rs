@@ -78,7 +78,7 @@ pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<Vec<OsString>> 
     Ok(call)
 }
 
-/// What kubelet calls the fields that a pod has beside its options.
+/// kubelet's keys for the fields that a volume has beside its options.
 fn in_full(key: &str) -> &str {
     match key {
         "fsType" => "kubernetes.io/fsType",

@@ -14,31 +14,31 @@ use crate::volume::{
     Wish, lock,
 };
 
-/// How long sanlock is asked which node has a volume: its disk may hang.
+/// Limit for asking sanlock which node has a volume: its disk may hang.
 const HOLDER: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Default)]
 pub struct Ask<'a> {
     pub fs: Option<FsType>,
     pub read_only: bool,
-    /// How long a call that works on the volume is waited for.
+    /// How long to wait for a call that works on the volume.
     pub patience: Duration,
-    /// Its device, where the kernel was asked just now.
+    /// Its device, if the kernel was asked just now.
     pub device: Option<&'a Device>,
-    /// All volumes, where LVM has listed them just now.
+    /// All volumes, if LVM has listed them just now.
     pub all: &'a [Volume],
-    /// And all groups.
+    /// All groups, listed with them.
     pub groups: &'a [Group],
-    /// The kernel's tables, where they were read just now.
+    /// The kernel's tables, if they were read just now.
     pub tables: Option<&'a Tables>,
-    /// The device is not read, though the next mount would read it.
+    /// Do not read the device, though the next mount would.
     pub unread: bool,
 }
 
 pub struct Seen {
     pub facts: Facts,
     pub decision: Decision,
-    /// The volume's lock. None: it is not active, or the lock was not taken.
+    /// The volume's lock. `None` if the volume is not active or the lock was not taken.
     pub lock: Option<Lock>,
 }
 
@@ -102,7 +102,7 @@ pub fn look(host: &Host, config: &Config, id: &LvId, ask: Ask) -> Result<Seen> {
     })
 }
 
-/// What a list of all volumes says of one.
+/// Looks a volume up in a list of all.
 fn listed(host: &Host, id: &LvId, Ask { all, groups, .. }: Ask) -> Option<Lvm> {
     let is_its = |group: &&Group| group.name == id.vg().as_str();
     let number = groups.iter().filter(is_its).count();
@@ -131,9 +131,9 @@ fn listed(host: &Host, id: &LvId, Ask { all, groups, .. }: Ask) -> Option<Lvm> {
 pub struct Verdict {
     pub id: LvId,
     pub outcome: Outcome,
-    /// What was seen, and what would be done, in order.
+    /// The facts that were found, and the steps of the mount, in order.
     pub steps: Vec<String>,
-    /// Whether it is no pod's in any case: the host itself uses the volume, or it is a part of LVM's own.
+    /// Whether no pod could have it in any case: the host itself uses it, or it is a part of another volume.
     pub is_hosts: bool,
 }
 
@@ -142,11 +142,11 @@ pub enum Outcome {
     Decided(Decision),
     /// A call works on it just now: its step, and for how long.
     Busy(String),
-    /// It could not be looked at.
+    /// Looking at it failed.
     Unknown(String),
 }
 
-/// A verdict for programs: these fields stay.
+/// A verdict for programs: its fields are stable.
 #[derive(Serialize)]
 struct Shown {
     volume: String,
@@ -187,7 +187,7 @@ impl Verdict {
         }
     }
 
-    /// That of a look that failed.
+    /// The verdict when looking at the volume failed.
     pub fn of_error(id: &LvId, error: &Error) -> Self {
         let outcome = match error.downcast_ref::<lock::Busy>() {
             Some(busy) => Outcome::Busy(busy.at_work()),
@@ -208,7 +208,7 @@ impl Verdict {
         }
     }
 
-    /// Whether it would be refused, for all that is known.
+    /// Whether it would be refused, as far as is known.
     pub fn is_refused(&self) -> bool {
         self.refusal().is_some() || matches!(self.outcome, Outcome::Unknown(_))
     }
@@ -279,7 +279,7 @@ impl Verdict {
         }
     }
 
-    /// The step that says most, for a list.
+    /// The most important step, for a list.
     pub fn main_step(&self) -> Option<String> {
         let Outcome::Decided(decision) = &self.outcome else {
             return None;
@@ -302,7 +302,7 @@ fn is_hosts(reason: &Reason, facts: &Facts) -> bool {
     }
 }
 
-/// What the next mount would do, in order.
+/// The steps of the next mount, in order.
 fn to_do(decision: &Decision) -> Vec<String> {
     match decision {
         Decision::Refuse(_) | Decision::Keep { .. } | Decision::Ready => Vec::new(),
