@@ -63,7 +63,7 @@ needed() {
     of "$2" "$3"
     lvs "bench/$lv" > /dev/null
     lvchange -qq --addtag x "bench/$lv"
-    make
+    make > /dev/null
     lvchange -qq --deltag x "bench/$lv"
     mount -t "$fs" "$device" "$global"
     umount "$global"
@@ -73,7 +73,7 @@ needed() {
 blank() {
     local tag
     of "$1" "$2"
-    blkdiscard "$device"
+    blkdiscard "$device" 2> /dev/null
     for tag in $(lvs --noheadings -o lv_tags "bench/$lv" | tr , ' '); do
         lvchange -qq --deltag "$tag" "bench/$lv"
     done
@@ -101,11 +101,12 @@ lives() {
                 driver) took live "$DRIVER" "$fs$who" "$fs" ;;
                 needed) took needed - "$fs$who" "$fs" ;;
                 script) took live "$SCRIPT" "$fs$who" "$fs" ;;
-            esac | { [ "$round" = 0 ] || cat; } >> "$fs-$who"
+            esac > milliseconds
+            [ "$round" = 0 ] || cat milliseconds >> "$fs-$who"
         done
     done
     for who in "${all[@]}"; do
-        printf '%s, %s: %s ms; the driver takes %s of that\n' "$fs" "$who" "$(median < "$fs-$who")" \
+        printf '%s, %s: %s ms; driver to it %.2f\n' "$fs" "$who" "$(median < "$fs-$who")" \
             "$(paste "$fs-driver" "$fs-$who" | awk '{ print $1 / $2 }' | median)"
     done
 }
@@ -136,12 +137,12 @@ crowd() {
     local exe lv
     for exe in "$DRIVER" ${SCRIPT:+"$SCRIPT"}; do
         : > repeated
-        printf '%s pods at once, %s: %s ms, ' "$CROWD" "${exe##*/}" "$(took each up "$exe")"
+        printf '%s pods at once, %s: %s ms, ' "$CROWD" "$exe" "$(took each up "$exe")"
         printf '%s calls repeated\n' "$(wc -l < repeated)"
         each down "$exe"
         one_by_one blank_again
     done
-    printf 'mkfs of all, one by one: %s ms\n' "$(took one_by_one make)"
+    printf 'mkfs of all, one by one: %s ms\n' "$(took one_by_one make | tail -n 1)"
     printf 'two lvchange for each, one by one: %s ms\n' "$(took one_by_one two_changes)"
 }
 

@@ -29,7 +29,7 @@ mod output;
 mod reply;
 mod volume;
 
-/// What `tests/` reach that is not part of the executable's own interface.
+/// For `tests/` only: no part of the executable's interface.
 #[doc(hidden)]
 pub mod for_tests {
     pub use crate::config::Config;

@@ -60,12 +60,12 @@ pub fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{plural}")
 }
 
-/// What is wrong.
+/// In red: it is wrong.
 pub fn red(text: impl Display) -> String {
     painted(text, Style::new().fg_color(Some(AnsiColor::Red.into())))
 }
 
-/// What may become wrong.
+/// In yellow: it may become wrong.
 pub fn yellow(text: impl Display) -> String {
     painted(text, Style::new().fg_color(Some(AnsiColor::Yellow.into())))
 }

@@ -15,7 +15,7 @@ pub struct Layout {
     pub plugin: Plugin,
     pub plugin_dir: PathBuf,
     pub dir: DriverDir,
-    /// The same directory before kubelet may see it.
+    /// Its name while it is being filled, which kubelet ignores.
     pub new: DriverDir,
     /// An edited config that outlives the driver; the next installation takes it.
     pub kept_config: PathBuf,

@@ -260,9 +260,9 @@ pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_t
     metadata_percent,vg_extent_size,vg_free,vg_lock_type,lv_lockargs,pool_lv_uuid";
 pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count";
 
-/// What an administrator may have set otherwise in lvm.conf(5), as pleases people: tags that are not
-/// told apart would be no record. LVM 2.03.31 writes its messages into a report in JSON unless it is
-/// told not to; what is in the log, and which columns of it, would be lvm.conf's choice.
+/// Settings that an administrator may have changed in lvm.conf(5) for people to read: without them tags
+/// could not be told apart. LVM 2.03.31 also writes its messages into a report in JSON unless
+/// `report_command_log` is 0.
 const FORMAT: &str = "report/time_format=\"%s\" report/list_item_separator=\",\" \
     report/binary_values_as_numeric=0 report/compact_output=0 report/prefixes=0 \
     log/report_command_log=0 log/command_names=0 log/prefix=\"\"";
@@ -271,7 +271,7 @@ pub(super) fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command 
     ask_with(tool, fields, limit, "")
 }
 
-/// The same with more of what lvm.conf(5) could say.
+/// As above, with further settings of lvm.conf(5).
 pub(super) fn ask_with(tool: &'static str, fields: &str, limit: Duration, config: &str) -> Command {
     Command::reads(tool, limit).unseen([
         "--reportformat",

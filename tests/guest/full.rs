@@ -68,7 +68,7 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
     node.down("pod", &used);
 
     let refused = node.refuses_mount(&used, &words);
-    for _ in 0..4 {
+    for _ in 0..6 {
         run_what_it_says(&refused, "lvextend --size ");
     }
     node.up("pod", &used);

@@ -79,7 +79,7 @@ impl Checks {
         &mut self.0[at]
     }
 
-    /// What to print. The exit code is 1 if a pod would fail, and 3 if there are only warnings.
+    /// The text or JSON to print. The exit code is 1 if a pod would fail, and 3 if there are only warnings.
     pub fn printed(&self, json: bool) -> Result<Printed> {
         let mut rows = Vec::new();
         for one in &self.0 {

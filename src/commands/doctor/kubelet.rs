@@ -1,4 +1,4 @@
-//! What `lvm doctor` says of the kubelet that runs on this node.
+//! `lvm doctor` on the kubelet that runs on this node.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use crate::host::Host;
 use crate::host::trust::require_roots;
 use crate::kubelet;
 
-/// Compares what kubelet is told with what the driver is told, and names what a kubelet of this
-/// version and its control plane do wrong.
+/// Compares the settings of kubelet and driver, and names bugs of this version of kubelet and of its
+/// control plane.
 pub(super) fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
     let own = own_dir();
     let plugin_dir = own.as_deref().and_then(Path::parent);
@@ -37,7 +37,7 @@ pub(super) fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
     }
 }
 
-/// The driver's own directory, only if this executable is where a kubelet looks for it.
+/// The driver's own directory, if a kubelet looks for this executable there.
 pub(super) fn own_dir() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
     let dir = exe.parent()?;

@@ -1,4 +1,4 @@
-//! What `lvm doctor` says of what pods left behind in kubelet's directories.
+//! `lvm doctor` on what pods left behind in kubelet's directories.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::host::{Host, own_name};
 use crate::mount::{KubeletPath, Table, is_kubelets, mounted_at};
 
-/// What is younger may belong to a pod that begins or ends just now.
+/// Younger leftovers may belong to a pod that begins or ends just now.
 const YOUNGEST: Duration = Duration::from_secs(600);
 
 pub fn look_at(checks: &mut Checks, host: &Host, config: &Config) -> Result<()> {

@@ -110,7 +110,7 @@ fn look_at_host(checks: &mut Checks, host: &Host) {
     }
 }
 
-/// What keeps the driver from locking a volume. The directory is made by the first call.
+/// Why the driver cannot lock a volume, if so. The first call makes the directory.
 fn problem_of_locks(host: &Host) -> Option<String> {
     let (kernel, dir) = (host.kernel, Path::new(LOCK_DIR));
     if kernel.exists(dir) {
@@ -129,7 +129,7 @@ fn problem_of_locks(host: &Host) -> Option<String> {
     })
 }
 
-/// A log that cannot be written holds up no call, and so is easily missed.
+/// Checks that the log can be written: no call fails if not, so nobody would notice.
 fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
     let LogTarget::File(file) = &config.log else {
         return;

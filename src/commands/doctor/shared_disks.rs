@@ -1,4 +1,4 @@
-//! What `lvm doctor` says of groups on disks that other hosts may see too.
+//! `lvm doctor` on groups whose disks other hosts may see too.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ pub(super) fn look_at(checks: &mut Checks, host: &Host) {
     }
 }
 
-/// What kind of disk it is, if it is of one that several hosts use.
+/// The kind of disk, if it is one that several hosts may use.
 fn kind(kernel: &Kernel, disk: &Path) -> Option<&'static str> {
     let number = kernel.device_number(disk).ok()??;
     let block = PathBuf::from(format!("/sys/dev/block/{number}"));
@@ -57,7 +57,7 @@ fn kind(kernel: &Kernel, disk: &Path) -> Option<&'static str> {
     kind_by_place(&device.to_string_lossy())
 }
 
-/// Tells it by where the kernel has the disk in /sys/devices.
+/// Derives the kind from the disk's path in /sys/devices.
 fn kind_by_place(place: &str) -> Option<&'static str> {
     let mut parts = place.split('/');
     parts.find_map(

@@ -14,7 +14,7 @@ use crate::mount::mounted_at;
 use crate::names::FsType;
 use crate::volume::lock::LOCK_DIR;
 
-/// Enough for any of them; it is sparse.
+/// Large enough for any filesystem; the file is sparse.
 const SIZE: u64 = 400 << 20;
 
 /// Tries the node's default, and each filesystem that the config names.

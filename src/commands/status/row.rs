@@ -13,7 +13,7 @@ use crate::names::Bytes;
 use crate::output::{counted, red, yellow};
 use crate::volume::Facts;
 
-/// What is known of one volume.
+/// One volume, for programs and for the list.
 #[derive(Serialize)]
 pub struct Line {
     pub volume: String,
@@ -31,12 +31,12 @@ pub struct Line {
     pub record: Vec<String>,
     pub mounted_at: Vec<String>,
     pub pods: Vec<String>,
-    /// The host itself, `swap`, devices on top of it, the node that has it in a shared group.
+    /// Users that are no pods: the host itself, `swap`, devices on top, another node of a shared group.
     pub other_users: Vec<String>,
     pub next_mount: Option<Verdict>,
 }
 
-/// What is known of a volume, and what was seen of it. After `longest` it is not read.
+/// Collects what is known of a volume, with its verdict. Reads no device after `longest`.
 pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Option<Facts>) {
     let id = &volume.id;
     let (verdict, facts) = if volume.is_pool() {
@@ -150,7 +150,7 @@ impl Health {
         }
     }
 
-    /// As it is shown: in red what needs somebody, in yellow what is worth knowing.
+    /// With colours: red needs attention, yellow is worth knowing.
     pub fn colored(&self, text: String) -> String {
         match self {
             Self::Ok => text,
@@ -186,7 +186,7 @@ impl Serialize for Health {
     }
 }
 
-/// Whether a pool has less left than the driver wants for writing.
+/// Whether a pool is filled beyond `thin_pool_limit`.
 fn is_full(walk: &Walk, pool: &Volume) -> bool {
     let mut filled = pool.filled_to(walk.config.thin_pool_limit);
     pool.is_pool() && filled.next().is_some()

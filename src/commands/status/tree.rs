@@ -76,7 +76,7 @@ pub fn of(walk: &Walk, volume: &Volume, json: bool) -> Result<Printed> {
     printed(&story, text, json)
 }
 
-/// What lies on what, from the disks to the pods.
+/// The devices and mounts, each on what is below it, from the disks to the pods.
 fn tree(walk: &Walk, volume: &Volume, story: &Story, facts: Option<&Facts>) -> String {
     let line = &story.line;
     let mut levels = Vec::new();

@@ -14,7 +14,7 @@ const LOGS: &str = "/var/log/pods";
 pub struct Pods(BTreeMap<String, String>);
 
 impl Pods {
-    /// Reads what is known. Where there is nothing, a pod goes by its UID.
+    /// Reads the names. A pod without logs goes by its UID.
     pub fn read(kernel: &Kernel) -> Self {
         let names = kernel.list(Path::new(LOGS)).unwrap_or_default();
         Self(names.iter().filter_map(|name| parse(name)).collect())

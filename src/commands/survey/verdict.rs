@@ -13,9 +13,9 @@ use crate::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, Whos
 pub struct Verdict {
     pub id: LvId,
     pub outcome: Outcome,
-    /// What was seen, and what would be done, in order.
+    /// The facts that were found, and the steps of the mount, in order.
     pub steps: Vec<String>,
-    /// Whether it is no pod's in any case: the host itself uses the volume, or it is a part of LVM's own.
+    /// Whether no pod could have it in any case: the host itself uses it, or it is a part of another volume.
     pub is_hosts: bool,
 }
 
@@ -24,11 +24,11 @@ pub enum Outcome {
     Decided(Decision),
     /// A call works on it just now: its step, and for how long.
     Busy(String),
-    /// It could not be looked at.
+    /// Looking at it failed.
     Unknown(String),
 }
 
-/// A verdict for programs: these fields stay.
+/// A verdict for programs: its fields are stable.
 #[derive(Serialize)]
 struct Shown {
     volume: String,
@@ -69,7 +69,7 @@ impl Verdict {
         }
     }
 
-    /// That of a look that failed.
+    /// The verdict when looking at the volume failed.
     pub fn of_error(id: &LvId, error: &Error) -> Self {
         let outcome = match error.downcast_ref::<lock::Busy>() {
             Some(busy) => Outcome::Busy(busy.at_work()),
@@ -90,7 +90,7 @@ impl Verdict {
         }
     }
 
-    /// Whether it would be refused, for all that is known.
+    /// Whether it would be refused, as far as is known.
     pub fn is_refused(&self) -> bool {
         self.refusal().is_some() || matches!(self.outcome, Outcome::Unknown(_))
     }
@@ -161,7 +161,7 @@ impl Verdict {
         }
     }
 
-    /// The step that says most, for a list.
+    /// The most important step, for a list.
     pub fn main_step(&self) -> Option<String> {
         let Outcome::Decided(decision) = &self.outcome else {
             return None;
@@ -182,7 +182,7 @@ fn is_hosts(reason: &Reason, facts: &Facts) -> bool {
     }
 }
 
-/// What the next mount would do, in order.
+/// The steps of the next mount, in order.
 fn to_do(decision: &Decision) -> Vec<String> {
     match decision {
         Decision::Refuse(_) | Decision::Keep { .. } | Decision::Ready => Vec::new(),

@@ -24,21 +24,21 @@ pub struct Walk<'a> {
     /// All visible volumes, pools among them.
     pub volumes: Vec<Volume>,
     pub groups: Vec<Group>,
-    /// Of the volumes that are active. A pool's is not one that anybody opens.
+    /// The devices of active volumes. A pool has none that anybody opens.
     devices: BTreeMap<LvId, Device>,
     pub tables: Tables,
     pub pods: Pods,
     started: Instant,
 }
 
-/// What a person named.
+/// The volumes and groups that a person named.
 #[derive(Default)]
 pub struct Choice {
-    /// The volumes, each once, also such as LVM does not know.
+    /// The volumes, each once; LVM may not know some of them.
     pub ids: BTreeSet<LvId>,
-    /// Those that were named themselves, and not by their group.
+    /// Those that were named by themselves, not by their group.
     pub named: BTreeSet<LvId>,
-    /// The groups that are shown themselves.
+    /// The groups to show.
     pub groups: BTreeSet<String>,
 }
 
@@ -95,8 +95,7 @@ impl<'a> Walk<'a> {
         self.tables.mounts.of_device(device)
     }
 
-    /// The volumes of pods that LVM does not know any more: their disks have gone, or it is told not
-    /// to look there.
+    /// The volumes of pods that LVM no longer knows: their disks have gone, or are hidden from it.
     pub fn lost(&self) -> BTreeSet<LvId> {
         let kernel = self.host.kernel;
         let known: BTreeSet<DeviceNumber> = self.devices.values().map(|d| d.number).collect();

@@ -25,10 +25,16 @@ impl Reason {
             Self::AnotherIsThere(Occupied { dir, by, name }) => format!(
                 "{} already holds {by}, not {id}. {}",
                 dir.display(),
-                same_name_advice(name.as_deref())
+                match name {
+                    Some(_) => same_name_advice(name.as_deref()),
+                    None => format!(
+                        "Unmount that first (`umount {}`), or name another directory",
+                        dir.display()
+                    ),
+                }
             ),
             Self::NameTaken(Occupied { dir, by, name }) => format!(
-                "{} holds {by}, not {id}. {}",
+                "the node-wide mount {} holds {by}, not {id}. {}",
                 dir.display(),
                 same_name_advice(name.as_deref())
             ),

@@ -76,6 +76,10 @@ fn samples() -> Vec<Reason> {
              is not the logical volume vg7/web7",
         )),
         Reason::AnotherIsThere(occupied()),
+        Reason::AnotherIsThere(Occupied {
+            name: None,
+            ..occupied()
+        }),
         Reason::NameTaken(occupied()),
         Reason::Swap,
         Reason::Below(vec![text("dm-7")]),
