@@ -35,8 +35,7 @@ fn starts(node: &Node, args: &[&str], expected: &[&str]) {
 
 #[test]
 fn what_stands_already_is_answered_without_a_process() {
-    let node = Node::new(Mode::Attach);
-    let (_group, volume) = Group::with_data("standing");
+    let (node, _group, volume) = Node::with_data(Mode::Attach, "standing");
     let pod = node.up("pod", &volume);
     let global = node.global_dir(&volume);
     let (json, device, host) = (volume.json(), volume.device(), host_name());
@@ -68,8 +67,7 @@ fn what_stands_already_is_answered_without_a_process() {
 
 #[test]
 fn in_mount_only_mode_too_what_stands_starts_no_process() {
-    let node = Node::new(Mode::MountOnly);
-    let (_group, volume) = Group::with_data("upright");
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "upright");
     let first = node.up("first", &volume);
     let second = precreated(node.pod_dir("second", &volume));
     let (json, first, second) = (volume.json(), text(&first), text(&second));
@@ -81,8 +79,7 @@ fn in_mount_only_mode_too_what_stands_starts_no_process() {
 
 #[test]
 fn activation_asks_lvm_once_and_changes_once() {
-    let node = Node::new(Mode::Attach);
-    let (group, volume) = Group::with_data("counting");
+    let (node, group, volume) = Node::with_data(Mode::Attach, "counting");
     for args in [
         ["attach", &volume.json(), &host_name()],
         ["waitforattach", "", &volume.json()],
@@ -158,8 +155,7 @@ fn a_thin_volume_is_asked_for_with_its_pool() {
 
 #[test]
 fn a_filesystem_of_somebody_else_is_recorded_once() {
-    let node = Node::new(Mode::MountOnly);
-    let (_group, volume) = Group::with_data("foster");
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "foster");
     run("mkfs.ext4", &["-q", &volume.device()]);
     let dir = precreated(node.pod_dir("pod", &volume));
     let args = ["mount", text(&dir), &volume.json()];
@@ -174,8 +170,7 @@ fn a_filesystem_of_somebody_else_is_recorded_once() {
 
 #[test]
 fn growth_asks_extends_and_grows_and_does_not_extend_again() {
-    let node = Node::new(Mode::Attach);
-    let (_group, volume) = Group::with_data("taller");
+    let (node, _group, volume) = Node::with_data(Mode::Attach, "taller");
     let dir = node.up_globally(&volume);
     let (json, device) = (volume.json(), volume.device());
     let args = ["expandfs", &json, &device, text(&dir), "67108864", "0"];

@@ -87,8 +87,7 @@ const READ_THE_TABLE: [&str; 4] = ["mount", "mountdevice", "unmount", "unmountde
 
 #[test]
 fn beside_5000_mounts_a_call_reads_their_table_once() {
-    let node = Node::new(Mode::Attach);
-    let (_group, volume) = Group::with_data("crowded");
+    let (node, _group, volume) = Node::with_data(Mode::Attach, "crowded");
     let small = costs(&node, &volume);
     let before = table_size();
 

@@ -45,9 +45,7 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
     group.thin("blank", "64m");
     let used = Volume::new(&group, "used");
     let blank = Volume::new(&group, "blank");
-    let dir = node.up("pod", &used);
-    write_synced(&dir.join("page"), &"x".repeat(20 << 20));
-    node.down("pod", &used);
+    node.write("pod", &used, &"x".repeat(20 << 20));
 
     let data = "the data of the thin pool nearly/pool";
     let words = [data, "the limit is 12)", "lvextend"];
@@ -68,7 +66,7 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
     node.down("pod", &used);
 
     let refused = node.refuses_mount(&used, &words);
-    for _ in 0..6 {
+    for _ in 0..10 {
         run_what_it_says(&refused, "lvextend --size ");
     }
     node.up("pod", &used);

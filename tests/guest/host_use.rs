@@ -55,11 +55,9 @@ fn hidden_mount(volume: &Volume) -> Process {
 
 #[test]
 fn a_mount_elsewhere_is_a_pods_if_the_record_says_so() {
-    let (_group, volume) = Group::with_data("hosthidden");
-    let node = Node::new(Mode::MountOnly);
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "hosthidden");
     // With the record it is a pod's: a container that outlived kubelet's own mount, say.
-    write_synced(&node.up("pod", &volume).join("page"), "kept");
-    node.down("pod", &volume);
+    node.write("pod", &volume, "kept");
     let hidden = hidden_mount(&volume);
     let dir = node.up("pod", &volume);
     assert_eq!(read(&dir.join("page")), "kept");

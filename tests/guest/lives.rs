@@ -7,9 +7,7 @@ fn live_twice(node: &Node, group: &Group, lv: &str, fs: &str) {
     let volume = Volume::new(group, lv).fs(fs);
     let before = mounts();
 
-    let dir = node.up("first", &volume);
-    write_synced(&dir.join("page"), "kept");
-    node.down("first", &volume);
+    node.write("first", &volume, "kept");
     node.down_globally(&volume);
     assert_eq!(mounts(), before);
     group.assert_recorded(lv, fs);

@@ -82,8 +82,7 @@ fn what_lvm_says_is_understood_wherever_lvm_conf_puts_it() {
 
 #[test]
 fn a_volume_that_lvm_conf_keeps_from_being_activated_is_said_to_be_that() {
-    let node = Node::new(Mode::MountOnly);
-    let (group, volume) = Group::with_data("listed");
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "listed");
     group.lv("lvchange", &["-an"], "data");
     {
         let _conf = LvmConf::new("activation {\n volume_list = [\"others\"]\n}\n");
@@ -97,8 +96,7 @@ fn a_volume_that_lvm_conf_keeps_from_being_activated_is_said_to_be_that() {
 
 #[test]
 fn an_exported_group_is_said_to_be_that() {
-    let node = Node::new(Mode::MountOnly);
-    let (group, volume) = Group::with_data("exported");
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "exported");
     node.up("pod", &volume);
     node.down("pod", &volume);
     group.lv("lvchange", &["-an"], "data");

@@ -5,8 +5,7 @@ use crate::prelude::*;
 
 #[test]
 fn a_permission_is_for_what_it_names_and_only_where_a_mount_asks_for_it() {
-    let node = Node::new(Mode::MountOnly);
-    let (group, volume) = Group::with_data("permits");
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "permits");
     let allow = ["allow-format", "permits/data", "--yes"];
     // Blank: nothing needs to be given up, and nothing is.
     node.prints(&allow, "in any case", 0);
@@ -77,8 +76,7 @@ fn check_tells_what_the_next_mount_does_and_changes_nothing() {
 
 #[test]
 fn check_waits_for_a_call_that_works_on_the_volume() {
-    let node = Node::new(Mode::MountOnly);
-    let (_group, volume) = Group::with_data("worked");
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "worked");
     let uuid = sh("lvs --noheadings -o lv_uuid worked/data").replace(['-', ' '], "");
     // As that call leaves it half way.
     node.up("pod", &volume);

@@ -1,9 +1,10 @@
 //! What the node's config allows, and who may change the config.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use assert_cmd::assert::Assert;
 use predicates::str::contains;
 
 use crate::prelude::*;
@@ -184,167 +185,111 @@ fn how_a_volume_is_made_is_the_nodes_to_say() {
     group.assert_recorded("any", "ext3");
 }
 
-/// A file or directory with other rights or another owner; both come back with the end of the value.
-struct Altered(PathBuf);
-
-impl Altered {
-    fn mode(path: &Path, mode: u32) -> Self {
-        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-        Self(path.to_owned())
-    }
-
-    fn owner(path: &Path, uid: u32) -> Self {
-        chown(path, Some(uid), None).unwrap();
-        Self(path.to_owned())
-    }
-
-    fn group(path: &Path, gid: u32) -> Self {
-        chown(path, None, Some(gid)).unwrap();
-        Self::mode(path, 0o775)
-    }
-}
-
-impl Drop for Altered {
-    fn drop(&mut self) {
-        chown(&self.0, Some(0), Some(0)).unwrap();
-        fs::set_permissions(&self.0, Permissions::from_mode(0o755)).unwrap();
-    }
-}
-
-const NOBODY: u32 = 65534;
-
 /// The ways in which somebody else than root could change a file.
 fn open_to_others(path: &Path, test: impl Fn(&[&str])) {
-    let shown = text(path);
-    for mode in [0o757, 0o777, 0o766] {
-        let _altered = Altered::mode(path, mode);
-        test(&[shown, "can be written by others", "chmod go-w"]);
+    let path = text(path);
+    let writable = [path, "can be written by others", "chmod go-w"];
+    let theirs = [path, "belongs to user 65534", "chown root"];
+    for (changes, reasons) in [
+        (&["chmod 757"][..], writable),
+        (&["chmod 766"], writable),
+        (&["chown :100", "chmod 775"], writable),
+        (&["chown 65534"], theirs),
+    ] {
+        let _back = ["chown 0:0", "chmod 755"].map(|back| Finally(format!("{back} {path}")));
+        for change in changes {
+            sh(&format!("{change} {path}"));
+        }
+        test(&reasons);
     }
-    let altered = Altered::group(path, 100);
-    test(&[shown, "can be written by others", "chmod go-w"]);
-    drop(altered);
-    let _altered = Altered::owner(path, NOBODY);
-    test(&[shown, "belongs to user 65534", "chown root"]);
+}
+
+/// Where the config file is, which leads there by a link, and its directory.
+fn linked_config(node: &Node, dir: &str) -> (PathBuf, PathBuf) {
+    let (dir, config) = (PathBuf::from(dir), node.exe().with_file_name("config.toml"));
+    let real = dir.join("real.toml");
+    fs::create_dir(&dir).unwrap();
+    fs::copy(&config, &real).unwrap();
+    fs::remove_file(&config).unwrap();
+    symlink(&real, &config).unwrap();
+    (real, dir)
 }
 
 #[test]
-fn a_driver_or_config_that_others_can_change_mounts_nothing() {
-    let group = Group::new("rights");
-    let node = Node::new(Mode::MountOnly);
-    for lv in ["up", "down"] {
-        group.linear(lv, "32m");
-    }
-    let (volume, up) = (Volume::new(&group, "down"), Volume::new(&group, "up"));
-    let mounted = node.up("pod", &up);
-    let dir = precreated(node.pod_dir("pod", &volume));
-    let args = ["mount", text(&dir), &volume.json_for("pod")];
-    let exe = node.exe();
-    let config = exe.with_file_name("config.toml");
-    for path in [&config, &exe, exe.parent().unwrap()] {
+fn what_others_can_change_brings_nothing_up() {
+    let (node, group, up) = Node::with_data(Mode::MountOnly, "rights");
+    let (volume, mounted) = (group.linear("down", "32m"), node.up("pod", &up));
+    let (config, dir) = linked_config(&node, "/run/rights-config");
+    let link = node.exe().with_file_name("config.toml");
+    let (exe, locks) = (node.exe(), Path::new("/run/flexvolume-lvm"));
+    for path in [&link, &dir, &exe, exe.parent().unwrap()] {
         open_to_others(path, |reasons| {
-            node.call(&args).is_failure(reasons);
-            // init only says it.
+            node.mount("pod", &volume).is_failure(reasons);
+            // init only says it, and keeps its mode.
             let init = node.does(&["init"]);
             let says = |word: &&str| init.message.contains(*word);
             assert!(reasons.iter().all(says), "{init:?}");
+            assert_eq!(init.capabilities.unwrap()["attach"], false);
         });
     }
-    let altered = Altered::mode(&config, 0o777);
-    never_up(&node, &volume, &["can be written by others"]);
-    // What is up can be taken down.
-    node.does(&["unmount", text(&mounted)]);
-    node.does(&["detach", &up.name, &host_name()]);
-    drop(altered);
-    // A link to a file of somebody else's.
-    let theirs = Path::new("/run/rights.toml");
-    fs::copy(&config, theirs).unwrap();
-    chown(theirs, Some(NOBODY), None).unwrap();
-    fs::remove_file(&config).unwrap();
-    symlink(theirs, &config).unwrap();
-    never_up(&node, &volume, &["belongs to user 65534"]);
-    fs::remove_file(&config).unwrap();
-    node.does(&args);
+    open_to_others(locks, |reasons| {
+        node.mount("pod", &volume).is_failure(reasons);
+        node.grow("pod", &up, 64 << 20).is_failure(reasons);
+    });
+    for path in [&config, locks] {
+        let _back = Finally(format!("chmod 755 {}", path.display()));
+        sh(&format!("chmod 777 {}", path.display()));
+        if path != locks {
+            never_up(&node, &volume, &["can be written by others"]);
+        }
+        // What is up can be taken down.
+        node.does(&["unmount", text(&mounted)]);
+        node.does(&["detach", &up.name, &host_name()]);
+    }
+    // As the one that the environment names.
+    open_to_others(&config, |reasons| {
+        let mut mount = named(&node, &volume, text(&config)).code(1);
+        for reason in reasons {
+            mount = mount.stdout(contains(*reason));
+        }
+    });
+    node.up("pod", &volume);
+}
+
+/// `mount` with a config file that the environment names.
+fn named(node: &Node, volume: &Volume, file: &str) -> Assert {
+    let dir = precreated(node.pod_dir("named", volume));
+    let mut mount = assert_cmd::Command::new(node.exe());
+    mount.args(["mount", text(&dir), &volume.json_for("named")]);
+    mount.env("FLEXVOLUME_LVM_CONFIG", file).assert()
 }
 
 #[test]
-fn a_config_that_cannot_be_trusted_brings_nothing_up() {
-    let group = Group::new("lost");
+fn a_config_that_cannot_be_read_brings_nothing_up() {
     let node = Node::with_config(Mode::MountOnly, "[volume_group.another]\n");
-    let volume = group.linear("data", "32m");
+    let (_group, volume) = Group::with_data("lost");
     let config = node.exe().with_file_name("config.toml");
     let good = fs::read(&config).unwrap();
-    never_up(&node, &volume, &["this node's config does not allow"]);
-    let keeps_mode = || {
-        let init = node.does(&["init"]).capabilities.unwrap();
-        assert_eq!(init["attach"], false);
-    };
-
-    for (mode, text) in [(0o1666, &good[..]), (0o666, b""), (0o666, &good)] {
-        fs::write(&config, text).unwrap();
-        let _altered = Altered::mode(&config, mode);
-        never_up(&node, &volume, &["can be written by others", "chmod go-w"]);
-        if !text.is_empty() {
-            keeps_mode();
-        }
-    }
     fs::write(&config, "attach = false\nvolume_group = 1").unwrap();
     never_up(&node, &volume, &["config.toml, line 2"]);
-    keeps_mode();
+    let init = node.does(&["init"]).capabilities.unwrap();
+    assert_eq!(init["attach"], false);
 
     fs::remove_file(&config).unwrap();
     run("mkfifo", &[text(&config)]);
     never_up(&node, &volume, &["not a regular file"]);
     fs::remove_file(&config).unwrap();
 
-    // Whoever may write to a directory on the way can put another file there.
-    let dir = Path::new("/run/lost-config");
-    fs::create_dir(dir).unwrap();
-    let real = dir.join("real.toml");
-    fs::write(&real, &good).unwrap();
-    symlink(&real, &config).unwrap();
-    never_up(&node, &volume, &["this node's config does not allow"]);
-    open_to_others(dir, |reasons| never_up(&node, &volume, reasons));
+    fs::write(&config, &good).unwrap();
+    let (real, _) = linked_config(&node, "/run/lost-config");
+    never_up(&node, &volume, &["the volume group lost"]);
     fs::remove_file(&real).unwrap();
     never_up(&node, &volume, &["a symbolic link that leads nowhere"]);
     fs::remove_file(&config).unwrap();
 
-    // The environment names a file: that there is none is a mistake.
-    let named = |file: &str| {
-        let dir = precreated(node.pod_dir("named", &volume));
-        let mut mount = assert_cmd::Command::new(node.exe());
-        mount.args(["mount", text(&dir), &volume.json_for("named")]);
-        mount.env("FLEXVOLUME_LVM_CONFIG", file).assert()
-    };
+    // That there is none where the environment names one is a mistake.
     let missing = contains("which FLEXVOLUME_LVM_CONFIG names, does not exist");
-    named("/run/lost-config/none.toml").code(1).stdout(missing);
-    fs::write(&real, &good).unwrap();
-    open_to_others(dir, |reasons| {
-        let mut mount = named(text(&real)).code(1);
-        for reason in reasons {
-            mount = mount.stdout(contains(*reason));
-        }
-    });
-    named("").success();
+    named(&node, &volume, text(&real)).code(1).stdout(missing);
+    named(&node, &volume, "").success();
     node.down("named", &volume);
-}
-
-#[test]
-fn a_lock_directory_that_others_could_change_mounts_nothing() {
-    let group = Group::new("locks");
-    let node = Node::new(Mode::MountOnly);
-    let volume = group.linear("data", "32m");
-    node.up("pod", &volume);
-    let global = precreated(node.global_dir(&volume));
-    let (json, device) = (volume.json(), volume.device());
-    precreated(node.pod_dir("second", &volume));
-    let before = Snapshot::take(node.kubelet_dir());
-    open_to_others(Path::new("/run/flexvolume-lvm"), |reasons| {
-        node.mount("second", &volume).is_failure(reasons);
-        node.call(&["mountdevice", text(&global), &device, &json])
-            .is_failure(reasons);
-        node.grow("pod", &volume, 64 << 20).is_failure(reasons);
-    });
-    assert_eq!(Snapshot::take(node.kubelet_dir()), before);
-    let _altered = Altered::mode(Path::new("/run/flexvolume-lvm"), 0o777);
-    node.down("pod", &volume);
 }

@@ -32,20 +32,6 @@ fn a_read_only_volume_is_mounted_read_only() {
 }
 
 #[test]
-fn a_reader_beside_a_writer_cannot_write() {
-    in_both_modes(&Group::new("beside"), |node, volume| {
-        let writer = node.up("writer", volume);
-        let reader = node.up("reader", &volume.clone().read_only());
-        write_synced(&writer.join("page"), "seen");
-        assert_eq!(read(&reader.join("page")), "seen");
-        assert_read_only(&reader);
-        node.down("reader", volume);
-        write_synced(&writer.join("page"), "still written");
-        node.down("writer", volume);
-    });
-}
-
-#[test]
 fn a_writer_writes_though_only_readers_are_left() {
     in_both_modes(&Group::new("left"), |node, volume| {
         node.up("first", volume);
@@ -72,8 +58,7 @@ fn a_writer_writes_though_only_readers_are_left() {
 fn mount_options_are_given_to_the_filesystem() {
     let lines = "[filesystem.ext4]\nmount_options = \"noatime\"\n";
     let node = Node::with_config(Mode::MountOnly, lines);
-    let group = Group::new("options");
-    let volume = group.linear("data", "32m");
+    let (_group, volume) = Group::with_data("options");
     let volume = volume.with("mountoptions", "nodev,data=journal");
     let dir = node.up("pod", &volume);
     let options = mount_at(&dir).unwrap().options;

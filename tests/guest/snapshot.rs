@@ -69,30 +69,31 @@ impl Snapshot {
     }
 }
 
-/// See [`Snapshot`]. Parts of other volumes are left out: what LVM does there is its own.
+/// See [`Snapshot`]. Parts of other volumes are left out, for what LVM does there is its own; and so are
+/// volumes without a write, for a refused call may have activated one.
 fn written() -> Vec<(String, u64)> {
-    let exists = |path: String| fs::exists(path).unwrap();
     let in_use = |name: &str| {
+        let holders = fs::read_dir(format!("/sys/block/{name}/holders"));
         let mut btrfs = fs::read_dir("/sys/fs/btrfs")
             .into_iter()
             .flatten()
             .flatten();
-        exists(format!("/sys/fs/ext4/{name}"))
-            || exists(format!("/sys/fs/xfs/{name}"))
+        holders.is_ok_and(|mut all| all.next().is_some())
+            || ["ext4", "xfs"]
+                .map(|kind| Path::new("/sys/fs").join(kind).join(name).exists())
+                .contains(&true)
             || btrfs.any(|one| one.path().join("devices").join(name).exists())
-            || fs::read_dir(format!("/sys/block/{name}/holders"))
-                .is_ok_and(|mut all| all.next().is_some())
     };
-    let names = fs::read_dir("/sys/block").unwrap();
-    let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let of_lvm = |name: &String| {
-        let uuid = fs::read_to_string(format!("/sys/block/{name}/dm/uuid"));
-        uuid.is_ok_and(|uuid| uuid.starts_with("LVM-")) && !in_use(name)
+    let of_lvm = |number: &String| {
+        let dm = |file| fs::read_to_string(format!("/sys/block/{number}/dm/{file}"));
+        let is_lvms = dm("uuid").is_ok_and(|uuid| uuid.starts_with("LVM-"));
+        (is_lvms && !in_use(number))
+            .then(|| (dm("name").unwrap(), writes(&format!("/dev/{number}"))))
     };
-    let mut written: Vec<(String, u64)> = names
-        .filter(of_lvm)
-        .map(|name| (name.clone(), writes(&format!("/dev/{name}"))))
-        .collect();
+    let numbers = fs::read_dir("/sys/block").unwrap();
+    let numbers = numbers.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let written = numbers.filter_map(|number| of_lvm(&number));
+    let mut written: Vec<(String, u64)> = written.filter(|(_, sectors)| *sectors > 0).collect();
     written.sort();
     written
 }

@@ -6,8 +6,7 @@ use crate::prelude::*;
 /// Brings a volume up once, with a page in it.
 fn filled(node: &Node, group: &Group, lv: &str) -> Volume {
     let volume = Volume::new(group, lv);
-    write_synced(&node.up("pod", &volume).join("page"), lv);
-    node.down("pod", &volume);
+    node.write("pod", &volume, lv);
     volume
 }
 
@@ -64,8 +63,7 @@ fn a_volume_rolled_back_to_before_its_filesystem_is_refused() {
 
     // Back to an earlier state of the same filesystem: that is what snapshots are for.
     group.lv("lvcreate", &["-s", "-n", "early", "-L", "32m"], "thick");
-    write_synced(&node.up("pod", &volume).join("page"), "late");
-    node.down("pod", &volume);
+    node.write("pod", &volume, "late");
     merge(&group, "early");
     assert_eq!(read(&node.up("pod", &volume).join("page")), "thick");
 }

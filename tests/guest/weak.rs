@@ -9,8 +9,7 @@ const MIB: u64 = 1 << 20;
 
 #[test]
 fn what_nobody_may_write_to_is_read() {
-    let node = Node::new(Mode::MountOnly);
-    let (group, volume) = Group::with_data("permission");
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "permission");
     node.write("pod", &volume, "kept");
     let disk = run("vgs", &["--noheadings", "-o", "pv_name", "permission"]);
     for (forbid, permit) in [

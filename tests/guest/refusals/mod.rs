@@ -42,11 +42,7 @@ refusals! {
         undo: "umount $global",
     }
     swap { prepare: "mkswap $dev; swapon $dev", undo: "swapoff $dev; blkdiscard -f $dev", }
-    below {
-        prepare: "dmsetup create ontop --table \"0 65536 linear $dev 0\"",
-        says: "below/data is part of another device of this host (",
-        undo: "dmsetup remove --retry ontop",
-    }
+    below { prepare: "dmsetup create ontop --table \"0 65536 linear $dev 0\"", undo: "dmsetup remove --retry ontop", }
     r#loop {
         prepare: "losetup --find --show --offset 1M $dev > $dir/loop",
         says: "losetup --detach /dev/loop",
@@ -58,15 +54,10 @@ refusals! {
             losetup --find --show $dir/node > $dir/loop; rm $dir/node",
         undo: "losetup --detach $(cat $dir/loop)",
     }
-    host_mount {
-        prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev $dir",
-        says: "host-mount/data is mounted by the host itself at /run/dir-of-host-mount,",
-        undo: "umount $dir",
-    }
+    host_mount { prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev $dir", undo: "umount $dir", }
     wrong_type { prepare: "mkfs.ext2 -q $dev", says: "Set fsType to ext2", }
     there_read_only {
         prepare: "mkfs.ext4 -q $dev; mount -o ro $dev $pod; mount -o ro $dev $global",
-        says: "holds there-read-only/data read-only, ",
         check: Some("mounted-read-only"),
         undo: "umount $pod; umount $global",
     }
@@ -74,7 +65,6 @@ refusals! {
     filesystem_failed {
         prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev $other
             echo 1 > /sys/fs/ext4/$(basename $(realpath $dev))/trigger_fs_error",
-        says: "`dmesg`",
         undo: "umount $other",
     }
     lvm_silent {
@@ -94,7 +84,6 @@ refusals! {
         prepare: "lvrename -qq $vg data origin; mkfs.ext4 -q ${dev%data}origin
             mount -o ro ${dev%data}origin $dir; lvcreate -qq -y -s -n data -L 32m $vg/origin
             lvconvert -qq --merge $vg/data",
-        says: "hides it (`lvs -a hidden`)",
         undo: "umount $dir; lvchange -qq -an $vg/origin; lvchange -qq -ay $vg/origin
             while lvs $vg/data 2> /dev/null; do sleep 0.1; done; lvrename -qq $vg origin data",
     }
@@ -102,7 +91,6 @@ refusals! {
         prepare: "lvremove -qq -y $vg/data",
         config: "[volume_group.no-size]\ncreate = true",
         asks: &[("size", "")],
-        says: "none is made without the option `size`",
     }
     create_read_only {
         prepare: "lvremove -qq -y $vg/data",
@@ -114,7 +102,6 @@ refusals! {
         prepare: "lvremove -qq -y $vg/data",
         config: "[volume_group.another-pool]\ncreate = true\nthin_pool = 'pool'",
         asks: &[("thinpool", "other")],
-        says: "none is made in the thin pool other",
         check: Some("no-size"),
     }
     too_large {
@@ -140,7 +127,6 @@ refusals! {
         // Active and unused, its device has the UUID of a part of a pool: `not-its-device`.
         prepare: "lvremove -qq -y $vg/data; lvcreate -qq -y --type thin-pool -Z n -n data -L 32m $vg
             lvchange -qq -an $vg/data",
-        says: "pool/data is a pool that holds other volumes",
     }
     partial {
         prepare: "truncate -s 64M $dir/lost; lost=$(losetup --find --show $dir/lost)
@@ -158,7 +144,6 @@ refusals! {
             uuid=$(dmsetup info -c --noheadings -o uuid ${dev%data}other)
             table=$(dmsetup table ${dev%data}other); lvchange -qq -an $vg
             dmsetup create $(basename $dev) --uuid $uuid --table \"$table\"",
-        says: "is not the logical volume that LVM calls another-device/data now",
         undo: "dmsetup remove --retry $dev",
     }
     suspended {
@@ -173,7 +158,7 @@ refusals! {
             dd if=/dev/urandom of=${dev%data}other bs=1M count=20 conv=fsync status=none",
         config: "thin_pool_limit = 15",
         says: "(`lvextend --size +20M pool-full/pool`)",
-        undo: "for time in 1 2 3 4 5; do lvextend --size +20M pool-full/pool; done",
+        undo: "for time in 1 2 3 4 5 6 7 8; do lvextend --size +20M pool-full/pool; done",
     }
     pool_unwell {
         prepare: "lvremove -qq -y $vg/data
@@ -192,11 +177,7 @@ refusals! {
         says: "`blkid --probe ",
         undo: "rm $dir/blkid",
     }
-    unreadable {
-        prepare: "eval \"$bad\"",
-        says: "unreadable/data cannot be read at byte 0 (",
-        undo: "eval \"$well\"",
-    }
+    unreadable { prepare: "eval \"$bad\"", undo: "eval \"$well\"", }
     in_use {
         prepare: "mkfs.ext4 -q $dev; echo \"mount -o noinit_itable $dev /mnt && : > $dir/up && exec sleep 1000\" > $dir/sh
             lasting unshare --mount sh $dir/sh; while [ ! -e $dir/up ]; do sleep 0.1; done",
@@ -244,11 +225,7 @@ refusals! {
         says: "`lvchange --permission rw read-only-volume/data`",
         undo: "lvchange --permission rw read-only-volume/data",
     }
-    read_only_disk {
-        prepare: "mkfs.ext4 -q $dev; sync; blockdev --setro $below",
-        says: "which is read-only (`lsblk -o NAME,RO`)",
-        undo: "blockdev --setrw $below",
-    }
+    read_only_disk { prepare: "mkfs.ext4 -q $dev; sync; blockdev --setro $below", undo: "blockdev --setrw $below", }
     blank_read_only { asks: &[RO], undo: ":", }
     being_read {
         prepare: "lasting sleep 1000 9< $dev",

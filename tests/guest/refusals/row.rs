@@ -14,11 +14,11 @@ const PAGE: &str = include_str!("../../../docs/on-call.md");
 
 /// How a volume comes to be refused.
 pub struct Row {
-    /// Lines of a shell that make it so. There is `data`, a blank volume of 32 MiB, in the group
-    /// `$vg`, which has that word for a name, on the disk `$disk`, which is on `$below`; the volume's device is `$dev`.
-    /// kubelet's directories for it are `$pod` and `$global`, and `$other` that of another pod.
-    /// `$dir` is an empty directory, and `$lvm` the driver. `$bad` makes the volume's first 32 MiB
-    /// fail, and `$well` ends that.
+    /// Lines of a shell that make it so. There is `data`, a blank volume of 32 MiB with the device
+    /// `$dev`, in the group `$vg`, which has the word for a name, on the disk `$disk`, which is on
+    /// the loop device `$below`. kubelet's directories for it are `$pod` and `$global`, and `$other`
+    /// is that of another pod. `$dir` is an empty directory, and `$lvm` the driver. `$bad` makes the
+    /// volume's first 32 MiB fail, and `$well` ends that. `lasting` runs what stays until the end.
     pub prepare: &'static str,
     /// Further lines of the node's config.
     pub config: &'static str,
@@ -28,6 +28,7 @@ pub struct Row {
     pub says: &'static str,
     /// The word of `check`, which knows no directory of kubelet's and no size. None: the same.
     pub check: Option<&'static str>,
+    /// Whether the node's config says `attach`.
     pub mode: Mode,
     /// Which of kubelet's two mounts of a volume.
     pub calls: &'static [&'static str],
@@ -47,7 +48,7 @@ pub const ROW: Row = Row {
     undo: "",
 };
 
-/// For every script: runs a command until the row has ended.
+/// For every script.
 const LASTING: &str = "lasting() { \"$@\" > /dev/null 2>&1 & echo $! >> $dir/pids; }\n";
 const END: &str = "[ ! -e $dir/pids ] || kill $(cat $dir/pids)\nrm -f $dir/pids\n";
 
