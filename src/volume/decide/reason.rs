@@ -109,6 +109,26 @@ pub enum Reason {
     Doubts(Vec<Doubt>),
 }
 
+impl Reason {
+    /// Whether something is broken, whoever the volume belongs to.
+    pub fn is_broken(&self) -> bool {
+        matches!(
+            self,
+            Self::NotItsDevice(_)
+                | Self::AnotherDevice
+                | Self::LvmSilent(_)
+                | Self::Partial
+                | Self::SnapshotFull
+                | Self::Suspended(_)
+                | Self::NoPool(_)
+                | Self::PoolUnwell { .. }
+                | Self::Unreadable { .. }
+                | Self::Damaged(_)
+                | Self::Reduced { .. }
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -88,6 +88,7 @@ impl<'a> Look<'a> {
                         let device = self.facts.device.as_ref();
                         self.written = device.and_then(|one| one.written(self.host.kernel));
                         self.facts.lvm = Some(self.ask_lvm(wish));
+                        self.forget_what_lvm_resumed();
                     }
                     Level::Locks => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
@@ -95,6 +96,15 @@ impl<'a> Look<'a> {
                 },
                 decision => return Ok(decision),
             }
+        }
+    }
+
+    /// LVM suspends a volume while it changes it, and answers when that has ended.
+    fn forget_what_lvm_resumed(&mut self) {
+        if let (Some(device), Some(uses)) = (&self.facts.device, &mut self.facts.uses)
+            && uses.suspended.is_some()
+        {
+            uses.suspended = device.suspended(self.host.kernel);
         }
     }
 
@@ -137,7 +147,13 @@ impl<'a> Look<'a> {
             let at = |dir: &Path| -> Result<Option<&Row>> {
                 Ok(mounted_at(kernel, dir)?.and_then(|id| table.by_id(id)))
             };
-            let advice = in_use::same_name_advice(name);
+            let is_by_name = self.config.attach && is_kubelets(dir, &self.config.kubelet_dirs);
+            let advice = if is_by_name {
+                in_use::same_name_advice(name)
+            } else {
+                let dir = dir.display();
+                format!("Name another directory, or if nobody needs that, run `umount {dir}`")
+            };
             uses.there = at(dir)?.map(|row| {
                 if row.is_of(device.number) {
                     return There::This(row.clone());
@@ -376,6 +392,7 @@ impl<'a> Look<'a> {
                     covers: Bytes::new(superblock.size),
                     device: size,
                     half,
+                    has_errors: superblock.has_errors,
                 })
             }
         })
