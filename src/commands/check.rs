@@ -1,4 +1,4 @@
-//! `lvm check`: what the next mount would do, and why. Changes nothing.
+//! `flexvolume-lvm check`: what the next mount would do, and why. Changes nothing.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 
-use super::survey::{Ask, Outcome, Verdict, Walk};
+use super::survey::{Ask, Outcome, Verdict, Walk, tried};
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::lvm::Volume;
@@ -38,16 +38,17 @@ struct Report {
     would_be_refused: usize,
     not_active: usize,
     busy: usize,
+    to_repair: usize,
     hosts_own: usize,
 }
 
 /// Checks the volumes and groups named; without a name, all. One that a call works on just now is neither
 /// refused nor good. The exit code is 0 if every volume
-/// would mount, and 1 if not. Volumes that the host itself uses count only if they are named.
+/// would mount, for all that can be known without writing to it, and 1 if not. Volumes that the host itself uses count only if they are named.
 pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
     config.require()?;
     let walk = Walk::begin(host, config)?;
-    let choice = walk.choose(&asked.names)?;
+    let (choice, unknown) = walk.choose_known(&asked.names)?;
     let ask = Ask {
         fs: asked.fs,
         read_only: asked.ro,
@@ -57,20 +58,28 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
     let is_pool = |id: &&LvId| walk.volume(id).is_some_and(Volume::is_pool);
     let ids = choice.ids.iter();
     let ids = ids.filter(|id| choice.named.contains(id) || !is_pool(id));
-    let verdicts = ids.map(|id| walk.verdict(id, ask, Duration::MAX));
-    let volumes: Vec<Verdict> = verdicts.collect();
+    let verdict = |id| {
+        walk.verdict(id, ask, Duration::MAX, |seen| {
+            tried(host, walk.config, seen)
+        })
+    };
+    let volumes: Vec<Verdict> = ids.map(verdict).collect();
     let is_hosts = |verdict: &&Verdict| verdict.is_hosts && !choice.named.contains(&verdict.id);
     let hosts_own = volumes.iter().filter(is_hosts).count();
     let would_mount = volumes.iter().filter(|verdict| verdict.is_good()).count();
     let not_active = volumes.iter().filter(|v| v.is_inactive()).count();
     let is_busy = |verdict: &&Verdict| matches!(verdict.outcome, Outcome::Busy(_));
     let busy = volumes.iter().filter(is_busy).count();
-    let others = [hosts_own, would_mount, not_active, busy].iter().sum();
+    let is_repair = |verdict: &&Verdict| matches!(verdict.outcome, Outcome::Repair(_));
+    let to_repair = volumes.iter().filter(is_repair).count();
+    let others = [hosts_own, would_mount, not_active, busy, to_repair];
+    let others = others.iter().sum();
     let report = Report {
         would_mount,
         would_be_refused: volumes.len().saturating_sub(others),
         not_active,
         busy,
+        to_repair,
         hosts_own,
         volumes,
     };
@@ -80,8 +89,14 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
         in_lines(&report)
     };
     let mut printed = printed(&report, text, asked.json)?;
-    let others = [report.would_be_refused, report.not_active, report.busy];
-    printed.code = u8::from(others.iter().any(|number| *number > 0));
+    let others = [
+        report.would_be_refused,
+        report.not_active,
+        report.busy,
+        report.to_repair,
+    ];
+    printed.code = u8::from(!unknown.is_empty() || others.iter().any(|number| *number > 0));
+    printed.stderr = unknown;
     Ok(printed)
 }
 
@@ -94,7 +109,7 @@ fn in_steps(report: &Report) -> String {
         }
         let _ = match verdict.message() {
             Some(message) if verdict.is_refused() => writeln!(text, "  REFUSED: {message}"),
-            Some(message) => writeln!(text, "  busy: {message}"),
+            Some(message) => writeln!(text, "  {}: {message}", verdict.word()),
             None => writeln!(text, "  {}", count(report)),
         };
     }
@@ -121,6 +136,7 @@ fn count(report: &Report) -> String {
     );
     for (number, what) in [
         (report.not_active, "not active, so not looked at"),
+        (report.to_repair, "if `e2fsck -p` can repair it"),
         (report.busy, "busy"),
         (report.hosts_own, "the host's own"),
     ] {

@@ -115,8 +115,8 @@ impl Kubelet {
         format!("{} is {version}", self.name)
     }
 
-    /// Where it is told otherwise than this driver, and what its version does wrong, a line each.
-    /// `plugin_dir` is where the driver is, if that is known.
+    /// Where it is told otherwise than this driver, a line each. `plugin_dir` is where the driver is, if
+    /// that is known.
     pub fn problems(
         &self,
         kernel: &Kernel,
@@ -150,11 +150,11 @@ impl Kubelet {
                  that, not {name}"
             ));
         }
-        lines.extend(self.faults(config));
         lines
     }
 
-    fn faults(&self, config: &Config) -> Vec<String> {
+    /// What its version does wrong, a line each.
+    pub fn faults(&self, config: &Config) -> Vec<String> {
         let Some((version, minor)) = self.version.as_deref().and_then(|v| Some((v, minor(v)?)))
         else {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What `lvm doctor` says of what fills up: whether somebody extends it in time.
+//! What `flexvolume-lvm doctor` says of what fills up: whether somebody extends it in time.
 
 use std::path::Path;
 
@@ -86,7 +86,7 @@ fn watch(walk: &Walk, volume: &Volume, settings: &Settings) -> String {
     format!("{first}lvchange --monitor y {}", volume.id)
 }
 
-fn is_thin_pool(volume: &Volume) -> bool {
+pub(super) fn is_thin_pool(volume: &Volume) -> bool {
     volume.is_pool() && volume.layout.split(',').any(|part| part == "thin")
 }
 

@@ -1,4 +1,4 @@
-//! What `lvm doctor` says of what pods left behind in kubelet's directories.
+//! What `flexvolume-lvm doctor` says of what pods left behind in kubelet's directories.
 
 use std::ffi::OsStr;
 use std::path::Path;

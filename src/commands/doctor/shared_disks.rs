@@ -1,4 +1,4 @@
-//! What `lvm doctor` says of groups on disks that other hosts may see too.
+//! What `flexvolume-lvm doctor` says of groups on disks that other hosts may see too.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `lvm status`: groups and volumes as LVM, the kernel, the driver's record and the next mount have
+//! `flexvolume-lvm status`: groups and volumes as LVM, the kernel, the driver's record and the next mount have
 //! them.
 
 mod row;
@@ -6,7 +6,7 @@ mod tree;
 
 pub use row::{Health, of_volume};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::commands::survey::{Choice, Walk};
 use crate::config::Loaded;
 use crate::host::{Host, own_name};
-use crate::lvm::Group;
+use crate::lvm::{self, Group};
 use crate::names::{Bytes, LvId};
 use crate::output::{self, Printed, bold, columns, counted, printed, red, titles};
 use row::Line;
@@ -52,17 +52,20 @@ struct GroupLine {
     size_bytes: u64,
     free_bytes: u64,
     missing_disks: u64,
+    exported: bool,
 }
 
 #[derive(Serialize)]
 struct Report {
     groups: Vec<GroupLine>,
     volumes: Vec<Line>,
+    /// Groups on this node's disks that it does not use, with whose they are.
+    not_used: BTreeMap<String, String>,
     /// Mounted by pods, and unknown to LVM.
     lost: BTreeSet<String>,
 }
 
-/// `lvm status`.
+/// `flexvolume-lvm status`.
 pub fn run(host: &Host, config: &Loaded, asked: &Status) -> Result<Printed> {
     loop {
         let walk = Walk::begin(host, config)?;
@@ -85,6 +88,7 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
     let mut report = Report {
         groups: Vec::new(),
         volumes: Vec::new(),
+        not_used: BTreeMap::new(),
         lost: BTreeSet::new(),
     };
     let mut heads = titles([
@@ -113,6 +117,7 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
                 size_bytes: group.size.get(),
                 free_bytes: group.free.get(),
                 missing_disks: group.missing,
+                exported: group.exported,
             });
         }
         for id in choice.ids.iter().filter(|id| id.vg().as_str() == name) {
@@ -122,6 +127,21 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
             let (line, _) = of_volume(walk, volume, LONGEST);
             rows.push(line.row(walk, volume, asked.wide));
             report.volumes.push(line);
+        }
+    }
+    if asked.names.is_empty() {
+        for (name, owner, _) in lvm::hidden(walk.host, &walk.groups, walk.config.limits.query) {
+            let none = || "-".to_owned();
+            rows.push(vec![
+                bold(&name),
+                none(),
+                none(),
+                "group".to_owned(),
+                none(),
+                none(),
+                owner.clone(),
+            ]);
+            report.not_used.insert(name, owner);
         }
     }
     let mut text = columns(&rows);
@@ -164,6 +184,7 @@ fn group_row(walk: &Walk, group: &Group) -> Vec<String> {
         "-".to_owned(),
         counted(volumes, "volume"),
         match group.missing {
+            0 if group.exported => "exported".to_owned(),
             0 => free,
             missing => red(format!(
                 "{} missing, {free}",
