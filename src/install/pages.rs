@@ -43,13 +43,23 @@ fn man(command: clap::Command) -> Result<Vec<(String, Vec<u8>)>> {
         let man = Man::new(command.clone()).section("8");
         let man = man.manual("System Administration");
         man.render(&mut page).context("writing a man page")?;
-        Ok((man.get_filename(), page))
+        Ok((man.get_filename(), as_it_stands(&page).into_bytes()))
     });
     pages.collect()
 }
 
 /// Where each of them goes below `/usr/local`: only if the host has a place for its kind there or
 /// in `/usr`.
+/// Has man(1) not fill the lines of what stands below the options: examples, files, exit codes.
+fn as_it_stands(page: &[u8]) -> String {
+    let page = String::from_utf8_lossy(page);
+    let Some((before, extra)) = page.split_once(".SH EXTRA\n") else {
+        return page.into_owned();
+    };
+    let (extra, after) = extra.split_once("\n.SH ").unwrap_or((extra, ""));
+    format!("{before}.SH NOTES\n.nf\n{extra}\n.fi\n.SH {after}")
+}
+
 fn places(prefix: &Path, command: &clap::Command) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let has = |dir: &str| prefix.join(dir).is_dir() || Path::new("/usr").join(dir).is_dir();
     let mut all = Vec::new();
@@ -83,19 +93,25 @@ fn link_in(prefix: &Path) -> PathBuf {
     prefix.join("sbin").join(NAME)
 }
 
+/// Whether the link is there and leads to this driver. Fails if something else has its place.
+pub fn is_linked(prefix: &Path, exe: &Path) -> Result<bool> {
+    let link = link_in(prefix);
+    match files::kind(&link)? {
+        Kind::Link if fs_err::read_link(&link)? == exe => Ok(true),
+        Kind::Missing => Ok(false),
+        _ => bail!(
+            "{} is there already, and does not lead to this driver; move it away, or leave out --link",
+            link.display()
+        ),
+    }
+}
+
 /// `install --link`: a name for people in `sbin`, with man pages and completions.
 pub fn link(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String> {
     let link = link_in(prefix);
-    match files::kind(&link)? {
-        Kind::Link if fs_err::read_link(&link)? == exe => {}
-        Kind::Missing => {
-            files::make_dirs(&prefix.join("sbin"))?;
-            fs_err::os::unix::fs::symlink(exe, &link)?;
-        }
-        _ => bail!(
-            "{} is there already, and does not lead to this driver; move it away",
-            link.display()
-        ),
+    if !is_linked(prefix, exe)? {
+        files::make_dirs(&prefix.join("sbin"))?;
+        fs_err::os::unix::fs::symlink(exe, &link)?;
     }
     let places = places(prefix, command)?;
     for (path, text) in &places {
