@@ -149,15 +149,14 @@ pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
     obstacles.next()
 }
 
-/// The groups on this node's disks that LVM on it does not use, though no filter leaves them out: another
-/// host's, or shared ones where LVM does not use lvmlockd. With what the owner is, and what to do.
-pub fn hidden(host: &Host, known: &[Group], limit: Duration) -> Vec<(String, String, String)> {
-    let is_known = |name: &str| known.iter().any(|group| group.name == name);
+/// The groups on this node's disks that it cannot use, though no filter leaves them out: exported ones,
+/// another host's, shared ones without their locks. With whose they are, and what to do.
+pub fn kept_away(host: &Host, known: &[Group], limit: Duration) -> Vec<(String, String, String)> {
     let rows = rows(host, &["--foreign", "--shared"], limit).unwrap_or_default();
-    let hidden = rows.iter().filter_map(|row| {
+    let kept = rows.iter().filter_map(|row| {
         let name = text(row, "vg_name").ok()?;
-        let vg = VgName::parse(name).ok().filter(|_| !is_known(name))?;
-        let why = of_row(host, &vg, row, true, limit)?;
+        let is_hidden = !known.iter().any(|group| group.name == name);
+        let why = of_row(host, &VgName::parse(name).ok()?, row, is_hidden, limit)?;
         let owner =
             ["vg_lock_type", "vg_systemid"].map(|field| text(row, field).unwrap_or_default());
         let owner = match owner {
@@ -166,7 +165,7 @@ pub fn hidden(host: &Host, known: &[Group], limit: Duration) -> Vec<(String, Str
         };
         Some((name.to_owned(), owner, why))
     });
-    hidden.collect()
+    kept.collect()
 }
 
 /// All groups, or of one: with what LVM would leave out for these options.
@@ -177,7 +176,7 @@ fn rows(host: &Host, others: &[&str], limit: Duration) -> Option<Vec<Fields>> {
 }
 
 /// Why LVM does not let this node use, or change, a group that is there. None: no reason of these.
-pub fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<String> {
+pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<String> {
     let rows = |others: &[&str]| {
         let mut rows = rows(host, others, limit)?;
         rows.retain(|row| text(row, "vg_name") == Ok(vg.as_str()));

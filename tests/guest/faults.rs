@@ -69,6 +69,7 @@ fn what_breaks_under_a_pod_is_named_until_it_is_mended() {
         ("dmsetup suspend breaking-data", "next-mount", "breaking/data", "failed", "dmsetup resume breaking-data", "dmsetup resume breaking-data"),
         (&format!("dd if=/dev/zero of={at}/full bs=1M || true"), "space", "breaking/data", "warning", &format!("df -h {at}"), &format!("rm {at}/full")),
         (&format!("echo /dev/breaking/data /srv ext4 defaults 0 2 > /run/broken.fstab; {fstab}"), "fstab", "breaking/data", "warning", "umount /srv", "umount /etc/fstab"),
+        (&format!("echo UUID=$(blkid -p -o value -s UUID /dev/breaking/data) /srv ext4 defaults > /run/broken.fstab; {fstab}"), "fstab", "breaking/data", "warning", "umount /srv", "umount /etc/fstab"),
         (&format!("echo /dev/mapper/breaking-data /srv ext4 noauto > /run/broken.fstab; {fstab}"), "", "", "", "", "umount /etc/fstab"),
         (&conf(r#"activation { volume_list = ["others", "breaking/more"] }"#), "volume-list", "breaking/data", "failed", "lvmconfig activation/volume_list", back),
         (&conf(r#"activation { volume_list = ["@tag"] }"#), "", "", "", "", back),

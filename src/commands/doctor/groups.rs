@@ -7,25 +7,17 @@ use super::findings::{Checks, Level};
 use crate::commands::survey::Walk;
 use crate::host::Command;
 use crate::lvm::{self, Group};
-use crate::names::VgName;
 
 pub fn look_at(checks: &mut Checks, walk: &Walk) {
-    let limit = walk.config.limits.query;
-    let hidden = lvm::hidden(walk.host, &walk.groups, limit);
-    for (vg, _, why) in hidden {
-        checks.add("groups", level(walk, &vg), why).on(&vg);
+    for (vg, _, why) in lvm::kept_away(walk.host, &walk.groups, walk.config.limits.query) {
+        let group = walk.groups.iter().find(|group| group.name == vg);
+        let level = match group {
+            Some(group) if !group.exported => Level::Failed,
+            _ => level(walk, &vg),
+        };
+        checks.add("groups", level, why).on(&vg);
     }
     for group in &walk.groups {
-        let may_be_kept = group.exported || group.shared;
-        let vg = VgName::parse(&group.name).ok().filter(|_| may_be_kept);
-        if let Some(why) = vg.and_then(|vg| lvm::obstacle(walk.host, &vg, limit)) {
-            let level = if group.exported {
-                level(walk, &group.name)
-            } else {
-                Level::Failed
-            };
-            checks.add("groups", level, why).on(&group.name);
-        }
         look_at_room(checks, walk, group);
     }
     look_at_activation(checks, walk);

@@ -130,7 +130,9 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
         }
     }
     if asked.names.is_empty() {
-        for (name, owner, _) in lvm::hidden(walk.host, &walk.groups, walk.config.limits.query) {
+        let mut kept = lvm::kept_away(walk.host, &walk.groups, walk.config.limits.query);
+        kept.retain(|(name, ..)| !walk.has_group(name));
+        for (name, owner, _) in kept {
             let none = || "-".to_owned();
             rows.push(vec![
                 bold(&name),

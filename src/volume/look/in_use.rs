@@ -22,8 +22,17 @@ pub fn name_of(host: &Host, row: &Row) -> String {
     }
 }
 
+/// What to do when `dir` holds another volume.
+pub fn advice(config: &Config, dir: &Path, name: Option<&str>) -> String {
+    if config.attach && is_kubelets(dir, &config.kubelet_dirs) {
+        return same_name_advice(name);
+    }
+    let dir = dir.display();
+    format!("Name another directory, or if nobody needs that, run `umount {dir}`")
+}
+
 /// What to do when two volumes of one name meet on a node.
-pub fn same_name_advice(name: Option<&str>) -> String {
+fn same_name_advice(name: Option<&str>) -> String {
     let called = name.map_or_else(
         || "have the same one".to_owned(),
         |name| format!("are called {name:?}"),

@@ -88,7 +88,7 @@ impl<'a> Look<'a> {
                         let device = self.facts.device.as_ref();
                         self.written = device.and_then(|one| one.written(self.host.kernel));
                         self.facts.lvm = Some(self.ask_lvm(wish));
-                        self.forget_what_lvm_resumed();
+                        device::forget_what_lvm_resumed(self.host.kernel, &mut self.facts);
                     }
                     Level::Locks => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
@@ -96,15 +96,6 @@ impl<'a> Look<'a> {
                 },
                 decision => return Ok(decision),
             }
-        }
-    }
-
-    /// LVM suspends a volume while it changes it, and answers when that has ended.
-    fn forget_what_lvm_resumed(&mut self) {
-        if let (Some(device), Some(uses)) = (&self.facts.device, &mut self.facts.uses)
-            && uses.suspended.is_some()
-        {
-            uses.suspended = device.suspended(self.host.kernel);
         }
     }
 
@@ -147,13 +138,7 @@ impl<'a> Look<'a> {
             let at = |dir: &Path| -> Result<Option<&Row>> {
                 Ok(mounted_at(kernel, dir)?.and_then(|id| table.by_id(id)))
             };
-            let is_by_name = self.config.attach && is_kubelets(dir, &self.config.kubelet_dirs);
-            let advice = if is_by_name {
-                in_use::same_name_advice(name)
-            } else {
-                let dir = dir.display();
-                format!("Name another directory, or if nobody needs that, run `umount {dir}`")
-            };
+            let advice = in_use::advice(self.config, dir, name);
             uses.there = at(dir)?.map(|row| {
                 if row.is_of(device.number) {
                     return There::This(row.clone());
@@ -254,8 +239,7 @@ impl<'a> Look<'a> {
         if let (true, Some(tables)) = (self.by_person, self.tables) {
             return see(tables.openings(host)?);
         }
-        let is_recorded = |volume: &Volume| volume.record.made.is_some();
-        let is_recorded = self.facts.volume().is_some_and(is_recorded);
+        let is_recorded = self.facts.volume().is_some_and(|v| v.record.made.is_some());
         let started = Instant::now();
         let mut pause = Duration::from_millis(50);
         loop {
