@@ -175,7 +175,9 @@ fn a_suspended_volume_is_for_no_second_pod() {
     drop(resumed);
     node.up("two", &volume);
     // What a killed lvextend leaves is resumed.
-    sh("dmsetup table waiting-data | dmsetup load waiting-data; dmsetup suspend waiting-data");
+    let left =
+        "dmsetup table waiting-data | dmsetup load waiting-data; dmsetup suspend waiting-data";
+    run("sh", &["-c", left]);
     node.up("three", &volume);
 }
 
