@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs the driver that this checkout builds on this node: `lvm install`, see --help.
+# Installs the driver that this checkout builds on this node: `flexvolume-lvm install`, see --help.
 # DRIVER names another executable.
 set -euo pipefail
 

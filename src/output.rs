@@ -1,7 +1,7 @@
 //! What commands for people print: text in columns, or JSON.
 
 use std::fmt::{Display, Write};
-use std::io::Write as _;
+use std::io::{IsTerminal, Write as _};
 
 use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
@@ -82,6 +82,40 @@ pub fn titles<const N: usize>(titles: [&str; N]) -> Vec<String> {
     titles.map(bold).to_vec()
 }
 
+/// How many characters a line may have: as many as the terminal shows, and elsewhere any number.
+pub fn width() -> usize {
+    const OF_OLD: usize = 80;
+    if !std::io::stdout().is_terminal() {
+        return usize::MAX;
+    }
+    let size = terminal_size::terminal_size_of(std::io::stdout());
+    size.map_or(OF_OLD, |(width, _)| usize::from(width.0))
+}
+
+/// A text in lines of this width. What stands between backquotes is a command, and stays on one line.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    /// Where less is left than this, a text is better left to the terminal.
+    const NARROWEST: usize = 20;
+    let mut lines = vec![String::new()];
+    let mut is_command = false;
+    for word in text.split(' ') {
+        let quotes = word.matches('`').count();
+        if let Some(line) = lines.last_mut().filter(|line| !line.is_empty()) {
+            let length = line.chars().count().saturating_add(word.chars().count());
+            if is_command || width < NARROWEST || length < width {
+                line.push(' ');
+            } else {
+                lines.push(String::new());
+            }
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(word);
+        }
+        is_command ^= !quotes.is_multiple_of(2);
+    }
+    lines
+}
+
 /// Rows as aligned columns, two spaces between them.
 pub fn columns(rows: &[Vec<String>]) -> String {
     let seen = |cell: &str| strip_str(cell).to_string().chars().count();
@@ -105,12 +139,6 @@ pub fn columns(rows: &[Vec<String>]) -> String {
         text.push('\n');
     }
     text
-}
-
-/// How many columns the terminal has. None: nobody sees the lines as they are, or it does not say.
-pub fn width() -> Option<usize> {
-    let (terminal_size::Width(width), _) = terminal_size::terminal_size_of(std::io::stdout())?;
-    Some(usize::from(width)).filter(|width| *width > 0)
 }
 
 /// Lines cut to so many columns.
@@ -138,6 +166,23 @@ pub fn cut(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_wrapped_between_words_and_never_in_a_command() {
+        let cases = [
+            ("one two three", usize::MAX, vec!["one two three"]),
+            (
+                "it is full: run `lvextend -L +1g vg/pool` there",
+                24,
+                vec!["it is full: run", "`lvextend -L +1g vg/pool`", "there"],
+            ),
+            ("no room for a column", 5, vec!["no room for a column"]),
+            ("", 24, vec![""]),
+        ];
+        for (text, width, want) in cases {
+            assert_eq!(wrapped(text, width), want, "{text}");
+        }
+    }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {

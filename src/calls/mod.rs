@@ -34,7 +34,7 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         words.push(word.with_context(|| format!("argument {n} of the call is not valid UTF-8"))?);
     }
     let Some((name, words)) = words.split_first() else {
-        bail!("no call-out given; see `lvm --help`");
+        bail!("no call-out given; see `flexvolume-lvm --help`");
     };
     let options = |json: &str| -> Result<Options> {
         let options = Options::parse(json).context("reading the volume's options")?;
@@ -81,7 +81,7 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
                 bail!("{name} takes {usage}; arguments given: {}", words.len())
             }
             None => Ok(Reply::not_supported(&format!(
-                "flexvolume-lvm has no call-out {:?}; see `lvm --help`",
+                "flexvolume-lvm has no call-out {:?}; see `flexvolume-lvm --help`",
                 check.shown(name)
             ))),
         },

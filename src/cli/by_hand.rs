@@ -35,6 +35,12 @@ pub fn help(words: &[OsString], program: &str) -> Option<String> {
     })
 }
 
+/// Whether it mounts, unmounts or changes a volume.
+pub fn needs_root(words: &[OsString]) -> bool {
+    let name = words.first().and_then(calls::named);
+    name.is_some_and(|(name, _)| name.contains("mount") || name.starts_with("expand"))
+}
+
 /// Puts a call-out into kubelet's words. What kubelet writes stays as it is.
 pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<Vec<OsString>> {
     let mut call = Vec::new();
@@ -84,7 +90,9 @@ pub fn is_by_hand(words: &[OsString]) -> bool {
     let mut before: &OsStr = OsStr::new("");
     words.iter().any(|word| {
         let bytes = word.as_encoded_bytes();
-        let is_pair = before == "-o" && bytes.contains(&b'=') && !bytes.starts_with(b"{");
+        // Also one that lacks its value: kubelet's next word is a path, a number or JSON.
+        let is_word = bytes.first().is_some_and(u8::is_ascii_alphabetic) || bytes.contains(&b'=');
+        let is_pair = before == "-o" && is_word && !bytes.starts_with(b"{");
         before = word;
         is_pair || word == "-" || word == VERBOSE || bytes.starts_with(b"@")
     })
@@ -129,7 +137,7 @@ mod tests {
                 &["unmount", "/x", "-o", "a=b"],
                 Err("unmount takes no options: leave out -o"),
             ),
-            (&["mount", "/x", "-o", "a", "--verbose"], Err("KEY=VALUE")),
+            (&["mount", "/x", "-o", "a"], Err("KEY=VALUE")),
             (
                 &["mount", "/x", "@/nonexistent"],
                 Err("reading /nonexistent"),

@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::{CommandFactory, FromArgMatches};
 
 use crate::calls::{self, guard};
@@ -19,8 +19,9 @@ use crate::host::trust::load;
 use crate::host::{Aloud, Host, Kernel, Log, Processes, Signals, files};
 use crate::names::nearest;
 use crate::output::Printed;
+use crate::reply::Reply;
 use guard::{exit_code, guarded, logged, note_panics, run};
-use people::People;
+use people::{People, Tool};
 
 /// The exit code of a command line that is wrong, and of one that is root's.
 const USAGE: u8 = 2;
@@ -111,12 +112,17 @@ fn styled(printed: Printed) -> Printed {
 fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
     note_panics();
     let is_by_hand = by_hand::is_by_hand(words);
-    let reply = guarded(|| {
-        let aloud = if words.iter().any(|word| word == by_hand::VERBOSE) {
-            Aloud::on_a_terminal(true)
-        } else {
-            Aloud::default()
+    let is_a_persons = is_by_hand || std::io::stderr().is_terminal();
+    if is_a_persons && by_hand::needs_root(words) && !nix::unistd::geteuid().is_root() {
+        let reply = Reply::failure(&anyhow!("not root: only root can do that; use sudo"));
+        return Printed {
+            code: USAGE,
+            ..Printed::text(format!("{}\n", reply.to_json()))
         };
+    }
+    let reply = guarded(|| {
+        // kubelet has no terminal.
+        let aloud = Aloud::on_a_terminal(words.iter().any(|word| word == by_hand::VERBOSE));
         with_host(args, aloud, |host, config| {
             if is_by_hand {
                 return Ok(match by_hand::translated(host.kernel, words) {
@@ -152,7 +158,8 @@ fn people(args: &[OsString]) -> Printed {
             });
         }
     };
-    if tool.needs_root() && !nix::unistd::geteuid().is_root() {
+    let is_root = nix::unistd::geteuid().is_root();
+    if tool.needs_root() && !is_root {
         return Printed::failure(
             "not root: LVM answers root only; use sudo\n".to_owned(),
             USAGE,
@@ -161,7 +168,13 @@ fn people(args: &[OsString]) -> Printed {
     let answer = with_host(args, Aloud::on_a_terminal(false), |host, config| {
         people::run(&tool, host, config)
     });
-    styled(answer.unwrap_or_else(|error| Printed::failure(format!("{error:#}\n"), 1)))
+    styled(answer.unwrap_or_else(|error| {
+        let is_roots = matches!(tool, Tool::Install(_) | Tool::Uninstall(_));
+        if is_roots && !is_root {
+            return Printed::failure(format!("{error:#} (not root: use sudo)\n"), USAGE);
+        }
+        Printed::failure(format!("{error:#}\n"), 1)
+    }))
 }
 
 fn with_host<T>(

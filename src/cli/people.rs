@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::complete;
@@ -77,7 +77,9 @@ pub enum Tool {
     Log(log::Log),
     /// Say what the next mount of a volume would do, and why; change nothing
     ///
-    /// The exit code is 0 if every volume would mount, and 1 if not.
+    /// It asks e2fsck and mkfs too, in a way that writes to no volume; what only the kernel finds when it
+    /// mounts xfs or btrfs it cannot know. The exit code is 0 if every volume would mount, and 1 if not, or
+    /// only if `e2fsck -p` can repair one.
     Check(check::Check),
     /// Check a config before it is put in place
     Config {
@@ -86,8 +88,8 @@ pub enum Tool {
     },
     /// Check this node: tools, LVM, udev, kubelet, config, volumes that need help, leftovers
     ///
-    /// The exit code is 0 if all is well, 1 if a pod would fail, and 3 if there are only warnings.
-    /// With --json each finding has a `check`, a stable identifier.
+    /// The exit code is 0 if all is well, 1 if a pod would fail, and 3 if there are only warnings. A note
+    /// is nothing that can be mended. With --json each finding has a `check`, a stable identifier.
     Doctor {
         /// Make and mount a throwaway filesystem too, in a file below /run
         #[arg(long)]
@@ -184,9 +186,16 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
             operator::allow_format(host, loaded, &named(volume)?, *yes)
         }
         Tool::Install(options) => {
+            let place = &options.place;
+            let is_linked = pages::is_linked(&place.prefix, &place.exe());
+            if options.link
+                && let Err(error) = is_linked
+            {
+                bail!("nothing was changed: {error:#}");
+            }
             let mut said = install::install(host, options)?;
-            if options.link {
-                let place = &options.place;
+            // The pages of an older version do not stay either.
+            if options.link || is_linked.unwrap_or(false) {
                 let linked = pages::link(&place.prefix, &place.exe(), &People::command());
                 said.push_str(&linked.context("making the link for people")?);
             }

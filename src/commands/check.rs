@@ -1,4 +1,4 @@
-//! `lvm check`: what the next mount would do, and why. Changes nothing.
+//! `flexvolume-lvm check`: what the next mount would do, and why. Changes nothing.
 
 use std::fmt::Write;
 use std::io::Read;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::manifest;
-use super::survey::{Ask, Outcome, Verdict, Walk};
+use super::survey::{Ask, Outcome, Seen, Verdict, Walk, tried};
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::lvm::Volume;
@@ -54,6 +54,7 @@ struct Report {
     would_be_refused: usize,
     not_active: usize,
     busy: usize,
+    to_repair: usize,
     hosts_own: usize,
 }
 
@@ -71,9 +72,9 @@ struct Mistake {
     message: String,
 }
 
-/// Checks the volumes and groups that are named, or all, or rehearses mounts. The exit code is 0 if every volume would mount,
-/// else 1. A volume that a call works on just now counts neither way; one that the host itself uses
-/// counts only if it is named.
+/// Checks the volumes and groups that are named, or all, or rehearses mounts. The exit code is 0 if every
+/// volume would mount, as far as can be known without writing to it, else 1. A volume that a call works on
+/// just now counts neither way; one that the host itself uses counts only if it is named.
 pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
     config.require()?;
     let manifest = asked.file.as_deref().map(|file| rehearsed(host, file));
@@ -92,8 +93,11 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
         would_be_refused: 0,
         not_active: 0,
         busy: 0,
+        to_repair: 0,
         hosts_own: 0,
     };
+    let more = |seen: &Seen| tried(host, walk.config, seen);
+    let mut unknown = String::new();
     let is_one = if manifest.is_some() || !asked.options.is_empty() {
         for one in manifest.unwrap_or_else(|| vec![asked.by_hand()]) {
             match one
@@ -102,14 +106,13 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
                 .and_then(|options| asked.parse(options))
             {
                 Ok(options) => {
-                    let options_of = Some(&options);
                     let ask = Ask {
-                        options: options_of,
+                        options: Some(&options),
                         ..ask
                     };
                     let verdict = Verdict {
                         is_hosts: false,
-                        ..walk.verdict(&options.id, ask, Duration::MAX)
+                        ..walk.verdict(&options.id, ask, Duration::MAX, more)
                     };
                     let place = Some(one.place).filter(|place| !place.is_empty());
                     report.volumes.push(Checked { place, verdict });
@@ -124,12 +127,13 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
         }
         report.volumes.len() == 1 && report.mistakes.is_empty()
     } else {
-        let choice = walk.choose(&asked.names)?;
+        let choice;
+        (choice, unknown) = walk.choose_known(&asked.names)?;
         let is_pool = |id: &&LvId| walk.volume(id).is_some_and(Volume::is_pool);
         let ids = choice.ids.iter();
         let ids = ids.filter(|id| choice.named.contains(id) || !is_pool(id));
         for id in ids {
-            let verdict = walk.verdict(id, ask, Duration::MAX);
+            let verdict = walk.verdict(id, ask, Duration::MAX, more);
             let is_hosts = verdict.is_hosts && !choice.named.contains(id);
             let verdict = Verdict {
                 is_hosts,
@@ -149,8 +153,14 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
         in_lines(&report)
     };
     let mut printed = printed(&report, text, asked.json)?;
-    let others = [report.would_be_refused, report.not_active, report.busy];
-    printed.code = u8::from(others.iter().any(|number| *number > 0));
+    let others = [
+        report.would_be_refused,
+        report.not_active,
+        report.busy,
+        report.to_repair,
+    ];
+    printed.code = u8::from(!unknown.is_empty() || others.iter().any(|number| *number > 0));
+    printed.stderr = unknown;
     Ok(printed)
 }
 
@@ -215,7 +225,14 @@ impl Report {
         self.would_mount = number(&Verdict::is_good);
         self.not_active = number(&Verdict::is_inactive);
         self.busy = number(&|verdict| matches!(verdict.outcome, Outcome::Busy(_)));
-        let others = [self.hosts_own, self.would_mount, self.not_active, self.busy];
+        self.to_repair = number(&|verdict| matches!(verdict.outcome, Outcome::Repair(_)));
+        let others = [
+            self.hosts_own,
+            self.would_mount,
+            self.not_active,
+            self.busy,
+            self.to_repair,
+        ];
         let others = others.iter().sum();
         let refused = self.volumes.len().saturating_sub(others);
         self.would_be_refused = refused.saturating_add(self.mistakes.len());
@@ -234,7 +251,7 @@ fn in_steps(report: &Report) -> String {
         }
         let _ = match verdict.message() {
             Some(message) if verdict.is_refused() => writeln!(text, "  REFUSED: {message}"),
-            Some(message) => writeln!(text, "  busy: {message}"),
+            Some(message) => writeln!(text, "  {}: {message}", verdict.word()),
             None => writeln!(text, "  {}", count(report)),
         };
     }
@@ -265,6 +282,7 @@ fn count(report: &Report) -> String {
     );
     for (number, what) in [
         (report.not_active, "not active, so not looked at"),
+        (report.to_repair, "if `e2fsck -p` can repair it"),
         (report.busy, "busy"),
         (report.hosts_own, "the host's own"),
     ] {

@@ -1,4 +1,4 @@
-//! `lvm config check`: all mistakes of a config at once, without LVM.
+//! `flexvolume-lvm config check`: all mistakes of a config at once, without LVM.
 
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `lvm log`: the driver's calls from the journal or the log file, a line each.
+//! `flexvolume-lvm log`: the driver's calls from the journal or the log file, a line each.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -77,6 +77,9 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Log) -> Result<Printed> {
     // A name may be in older calls alone.
     let from = if asked.name.is_some() { 0 } else { oldest };
     let mut calls = read(host, config, from, &mut place)?;
+    if !asked.follow {
+        require_a_journal(host, config, &place)?;
+    }
     let names = asked.name.as_deref();
     let names = names.map(|name| names_of(host, loaded, name, &calls));
     let names = names.transpose()?;
@@ -123,7 +126,10 @@ pub fn last(host: &Host, config: &Config, about: &str, number: usize) -> Result<
 }
 
 pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>> {
-    read(host, config, before(since), &mut Place::default())
+    let mut place = Place::default();
+    let calls = read(host, config, before(since), &mut place)?;
+    require_a_journal(host, config, &place)?;
+    Ok(calls)
 }
 
 /// Calls in columns; below one that failed, why.
@@ -240,6 +246,28 @@ fn of_journal(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> R
         calls.extend(text("MESSAGE").and_then(|message| Call::parse(time, message)));
     }
     Ok(calls)
+}
+
+/// Fails if the journal should have the log, and gave nothing because there is none.
+fn require_a_journal(host: &Host, config: &Config, place: &Place) -> Result<()> {
+    if config.log != LogTarget::Syslog || place.cursor.is_some() {
+        return Ok(());
+    }
+    let is_there = |path: &&str| host.kernel.exists(Path::new(path));
+    let help = if !is_there(&"/dev/log") {
+        "start journald (`systemctl start systemd-journald.socket`)"
+    } else if !["/run/log/journal", "/var/log/journal"]
+        .iter()
+        .any(is_there)
+    {
+        "look where its syslog daemon writes, such as /var/log/syslog"
+    } else {
+        return Ok(());
+    };
+    bail!(
+        "there is no log, since this host keeps no journal: {help}, or set `log` in {} to a file",
+        config.file
+    );
 }
 
 fn of_file(host: &Host, file: &Path, place: &mut Place) -> Result<Vec<Call>> {

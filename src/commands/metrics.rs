@@ -1,4 +1,4 @@
-//! `lvm metrics`: what `status` and `log` know, for Prometheus.
+//! `flexvolume-lvm metrics`: what `status` and `log` know, for Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -55,7 +55,7 @@ impl Metrics {
     }
 }
 
-/// `lvm metrics`: prints them, or puts them into a file in `dir`, whole at any time.
+/// `flexvolume-lvm metrics`: prints them, or puts them into a file in `dir`, whole at any time.
 pub fn run(host: &Host, config: &Loaded, dir: Option<&Path>) -> Result<Printed> {
     let walk = Walk::begin(host, config)?;
     let mut metrics = Metrics::default();

@@ -15,7 +15,7 @@ use crate::output::Printed;
 use crate::reply::Status;
 use crate::volume::{Content, Decision, Device, Doubt, Reason, Subject};
 
-/// `lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there.
+/// `flexvolume-lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there.
 pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
     let config = config.require()?;
     let seen = look(Subject { host, config, id }, None, held(config))?;
@@ -43,7 +43,7 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
     Ok(Printed::text(format!("{id} is recorded as {fs} {uuid}.\n")))
 }
 
-/// `lvm allow-format VG/LV`: lets the next mount, within a day, format a volume on which nothing
+/// `flexvolume-lvm allow-format VG/LV`: lets the next mount, within a day, format a volume on which nothing
 /// is found, although its record or remains on it say that it held data.
 pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Result<Printed> {
     let config = config.require()?;

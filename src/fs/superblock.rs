@@ -58,6 +58,8 @@ pub struct Superblock {
     pub block_size: u64,
     /// Whether nobody has ever mounted it. Only ext records that: false means "maybe".
     pub never_mounted: bool,
+    /// Whether the kernel has met errors in it that no check has mended. Only ext records that.
+    pub has_errors: bool,
     /// When it was made or last written, whichever is later, in seconds since the epoch. xfs and
     /// btrfs have no time in their superblocks.
     pub newest_time: Option<u64>,
@@ -120,6 +122,7 @@ pub fn fill(
 fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
     const INCOMPAT_JOURNAL_DEV: u32 = 0x8;
     const INCOMPAT_64BIT: u32 = 0x80;
+    const STATE_ERRORS: u16 = 0x2;
 
     if fields.le16(0x38)? != 0xEF53 {
         return None;
@@ -164,6 +167,7 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         size: blocks.checked_mul(block_size)?,
         block_size,
         never_mounted: mounted == 0 && fields.le16(0x34)? == 0,
+        has_errors: fields.le16(0x3A)? & STATE_ERRORS != 0,
         // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, `s_wtime` with them.
         newest_time: Some(made.max(written).max(mounted)),
         in_progress: false,
@@ -192,6 +196,7 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         size: blocks.checked_mul(block_size)?,
         block_size,
         never_mounted: false,
+        has_errors: false,
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
     })
@@ -216,6 +221,7 @@ fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         size,
         block_size,
         never_mounted: false,
+        has_errors: false,
         newest_time: None,
         in_progress,
     })

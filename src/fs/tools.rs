@@ -18,6 +18,23 @@ const EXT4: &str = "-q -m 0 -O metadata_csum -E nodiscard,lazy_itable_init=1,laz
 /// No discard.
 const XFS_AND_BTRFS: &str = "-q -K";
 
+/// Runs mkfs as [`mkfs`] does on a file of the driver's own, and has it write nothing, where it can do that.
+pub fn try_mkfs(
+    host: &Host,
+    fs: FsType,
+    file: &Node,
+    more: &[&str],
+    lock: &Lock,
+) -> Result<(), ToolError> {
+    let dry = match Family::of(fs) {
+        Family::Ext => Some("-n"),
+        Family::Xfs => Some("-N"),
+        Family::Btrfs => None,
+    };
+    let more: Vec<&str> = more.iter().copied().chain(dry).collect();
+    mkfs(host, fs, file, &more, false, lock)
+}
+
 /// Runs mkfs on a device that holds nothing. `again`: it may overwrite what a killed mkfs left.
 pub fn mkfs(
     host: &Host,
@@ -64,6 +81,16 @@ pub fn check(host: &Host, device: &Node, all: bool, lock: &Lock) -> Result<(), T
         .accept(&[0, 1, 2, 3])
         .device(device);
     host.run(&command).map(drop)
+}
+
+/// Whether an ext has errors that [`check`] would have to repair. Writes nothing, and so does not replay the
+/// journal. Only one that says that something is wrong is read as a whole.
+pub fn has_errors(host: &Host, device: &Node) -> Result<bool, ToolError> {
+    // e2fsck(8): 4 is "errors left uncorrected", and with 8 it gave up because of them.
+    let command = Command::reads("e2fsck", host.limits.check)
+        .args(["-n"])
+        .accept(&[0, 4, 12]);
+    Ok(host.run(&command.device(device))?.code != 0)
 }
 
 /// Whether a killed mkfs left a filesystem half-made there, which nobody has ever mounted.

@@ -1,4 +1,4 @@
-//! What `lvm install` does with files. No call-out uses any of this: a driver that serves kubelet
+//! What `flexvolume-lvm install` does with files. No call-out uses any of this: a driver that serves kubelet
 //! deletes no file and writes none beside itself.
 
 use std::ffi::OsString;

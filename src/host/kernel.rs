@@ -52,6 +52,15 @@ impl Lock {
     }
 }
 
+/// The space of a filesystem.
+pub struct Space {
+    pub bytes: u64,
+    pub used: u64,
+    /// Less than a thousandth is left for those who are not root.
+    pub is_full: bool,
+    pub has_no_inodes: bool,
+}
+
 /// The few system calls that the driver makes itself, and the files that it reads.
 ///
 /// Every error is the kernel's, without a path: the caller knows what it wanted.
@@ -167,19 +176,25 @@ impl Kernel<'_> {
         open_mount(path, mount_id)?.metadata().map(drop)
     }
 
-    /// Whether the mount at `path`, or its filesystem, is read-only. Asks the filesystem.
-    pub fn is_read_only(&self, path: &Path) -> io::Result<bool> {
+    /// Whether nothing that lies there can be run.
+    pub fn is_noexec(&self, path: &Path) -> io::Result<bool> {
         let statistics = fstatvfs(&open_path(path)?)?;
-        Ok(statistics.flags().contains(FsFlags::ST_RDONLY))
+        Ok(statistics.flags().contains(FsFlags::ST_NOEXEC))
     }
 
-    /// How many bytes the filesystem of such a mount has, and how many of them are used.
-    pub fn space(&self, path: &Path, mount_id: u64) -> io::Result<(u64, u64)> {
+    /// What the filesystem of such a mount has, and what of that is used.
+    pub fn space(&self, path: &Path, mount_id: u64) -> io::Result<Space> {
         let statistics = fstatvfs(&open_mount(path, mount_id)?)?;
         let blocks = statistics.blocks();
         let used = blocks.saturating_sub(statistics.blocks_free());
         let bytes = |blocks: u64| blocks.saturating_mul(statistics.fragment_size());
-        Ok((bytes(blocks), bytes(used)))
+        Ok(Space {
+            bytes: bytes(blocks),
+            used: bytes(used),
+            is_full: statistics.blocks_available() <= blocks >> 10,
+            // xfs and btrfs make them as they are needed.
+            has_no_inodes: statistics.files() > 0 && statistics.files_available() == 0,
+        })
     }
 
     pub fn exists(&self, path: &Path) -> bool {

@@ -1,4 +1,4 @@
-//! `lvm install` and `lvm uninstall`: put this executable where kubelet looks for it, and take it
+//! `flexvolume-lvm install` and `flexvolume-lvm uninstall`: put this executable where kubelet looks for it, and take it
 //! away again.
 
 mod answer;

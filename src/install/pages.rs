@@ -51,13 +51,23 @@ fn man(command: clap::Command) -> Result<Vec<(String, Vec<u8>)>> {
         let man = Man::new(command.clone()).section("8");
         let man = man.manual("System Administration");
         man.render(&mut page).context("writing a man page")?;
-        Ok((man.get_filename(), page))
+        Ok((man.get_filename(), as_it_stands(&page).into_bytes()))
     });
     pages.collect()
 }
 
 /// Where each of them goes below `/usr/local`: only if the host has a place for its kind there or
 /// in `/usr`.
+/// Has man(1) not fill the lines of what stands below the options: examples, files, exit codes.
+fn as_it_stands(page: &[u8]) -> String {
+    let page = String::from_utf8_lossy(page);
+    let Some((before, extra)) = page.split_once(".SH EXTRA\n") else {
+        return page.into_owned();
+    };
+    let (extra, after) = extra.split_once("\n.SH ").unwrap_or((extra, ""));
+    format!("{before}.SH NOTES\n.nf\n{extra}\n.fi\n.SH {after}")
+}
+
 fn places(prefix: &Path, command: &clap::Command) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let has =
         |dir: &str| files::is_dir(&prefix.join(dir)) || files::is_dir(&Path::new("/usr").join(dir));
@@ -92,19 +102,25 @@ fn link_in(prefix: &Path) -> PathBuf {
     prefix.join("sbin").join(NAME)
 }
 
+/// Whether the link is there and leads to this driver. Fails if something else has its place.
+pub fn is_linked(prefix: &Path, exe: &Path) -> Result<bool> {
+    let link = link_in(prefix);
+    match files::kind(&link)? {
+        Kind::Link if files::is_link_to(&link, exe)? => Ok(true),
+        Kind::Missing => Ok(false),
+        _ => bail!(
+            "{} is there already, and does not lead to this driver; move it away, or leave out --link",
+            link.display()
+        ),
+    }
+}
+
 /// `install --link`: a name for people in `sbin`, with man pages and completions.
 pub fn link(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String> {
     let link = link_in(prefix);
-    match files::kind(&link)? {
-        Kind::Link if files::is_link_to(&link, exe)? => {}
-        Kind::Missing => {
-            files::make_dirs(&prefix.join("sbin"))?;
-            files::link(&link, exe)?;
-        }
-        _ => bail!(
-            "{} is there already, and does not lead to this driver; move it away",
-            link.display()
-        ),
+    if !is_linked(prefix, exe)? {
+        files::make_dirs(&prefix.join("sbin"))?;
+        files::link(&link, exe)?;
     }
     let places = places(prefix, command)?;
     for (path, text) in &places {

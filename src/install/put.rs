@@ -138,6 +138,13 @@ fn prepare(
     config: Config,
     attach: Attach,
 ) -> Result<(Init, bool)> {
+    if host.kernel.is_noexec(&dir.path).unwrap_or(false) {
+        let dir = layout.plugin_dir.display();
+        bail!(
+            "{dir} is on a filesystem that is mounted noexec (`findmnt -T {dir}`), where kubelet can start no \
+             driver either; nothing was changed"
+        );
+    }
     let init = answer::init(host, &dir.staged)
         .context("init of the new driver does not say Success; nothing was changed")?;
     if attach.wanted().is_some_and(|wanted| wanted != init.attach) {
@@ -185,8 +192,10 @@ fn next(host: &Host, layout: &Layout, init: &Init, report: &mut Report) {
     let config = config.or_default();
     let of_kubelets = kubelet::running(host);
     let of_kubelets = of_kubelets.iter();
-    let of_kubelets =
-        of_kubelets.flat_map(|one| one.problems(host.kernel, Some(plugin_dir), config));
+    let of_kubelets = of_kubelets.flat_map(|one| {
+        let problems = one.problems(host.kernel, Some(plugin_dir), config);
+        problems.into_iter().chain(one.faults(config))
+    });
     let warnings = init.message.clone().into_iter();
     let warnings = warnings
         .chain(require_roots(host.kernel, plugin_dir).err())

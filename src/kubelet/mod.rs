@@ -114,8 +114,8 @@ impl Kubelet {
         format!("{} is {version}", self.name)
     }
 
-    /// Where its settings and this driver's differ, and the bugs of its version that matter, a line
-    /// each. `plugin_dir` is where the driver is, if that is known.
+    /// Where its settings and this driver's differ, a line each. `plugin_dir` is where the driver is, if
+    /// that is known.
     pub fn problems(
         &self,
         kernel: &Kernel,
@@ -149,11 +149,11 @@ impl Kubelet {
                  that, not {name}"
             ));
         }
-        lines.extend(self.faults(config));
         lines
     }
 
-    fn faults(&self, config: &Config) -> Vec<String> {
+    /// What its version does wrong, a line each.
+    pub fn faults(&self, config: &Config) -> Vec<String> {
         let Some((version, minor)) = self.version.as_deref().and_then(|v| Some((v, minor(v)?)))
         else {
             return Vec::new();

@@ -22,7 +22,7 @@ pub use parts::has_lost_data;
 pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag};
 pub use report::{Group, Report, Target, Volume};
 pub use sanlock::{Holder, holder};
-pub use shared::{GroupLocks, Locks, has_lvmlockd, locks, may_be_shared, twins};
+pub use shared::{GroupLocks, Locks, has_lvmlockd, kept_away, locks, may_be_shared, twins};
 
 #[cfg(test)]
 pub use report::{LvLock, sample};

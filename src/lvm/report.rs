@@ -114,6 +114,7 @@ pub struct Group {
     pub size: Bytes,
     pub free: Bytes,
     pub missing: u64,
+    pub exported: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -181,9 +182,8 @@ pub(super) fn text<'a>(row: &'a Fields, field: &str) -> Result<&'a str, String> 
 
 fn number(row: &Fields, field: &str) -> Result<u64, String> {
     let value = text(row, field)?;
-    value
-        .parse()
-        .map_err(|_| format!("{field} is {value:?}, no number"))
+    let number = value.parse();
+    number.map_err(|_| format!("{field} is {value:?}, no number"))
 }
 
 fn percent(row: &Fields, field: &str) -> Option<f64> {
@@ -252,13 +252,14 @@ fn group(row: &Fields) -> Result<Group, String> {
         size: Bytes::new(number(row, "vg_size")?),
         free: Bytes::new(number(row, "vg_free")?),
         missing: number(row, "vg_missing_pv_count")?,
+        exported: text(row, "vg_exported").is_ok_and(|exported| !exported.is_empty()),
     })
 }
 
 pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
     lv_device_open,lv_permissions,lv_health_status,lv_snapshot_invalid,lv_layout,lv_role,pool_lv,data_percent,\
     metadata_percent,vg_extent_size,vg_free,vg_lock_type,lv_lockargs,pool_lv_uuid";
-pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count";
+pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count,vg_exported";
 
 /// Settings that an administrator may have changed in lvm.conf(5) for people to read: without them tags
 /// could not be told apart. LVM 2.03.31 also writes its messages into a report in JSON unless

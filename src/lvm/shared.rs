@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::report::{LvLock, ask, read, text};
+use super::report::{Fields, Group, LvLock, ask, read, text};
 use super::sanlock::{Holder, has_forgotten, leases};
 use crate::host::{Command, Host, Output, ToolError};
 use crate::names::VgName;
@@ -150,13 +150,37 @@ pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
     obstacles.next()
 }
 
+/// The groups on this node's disks that it cannot use, though no filter leaves them out: exported ones,
+/// another host's, shared ones without their locks. With whose they are, and what to do.
+pub fn kept_away(host: &Host, known: &[Group], limit: Duration) -> Vec<(String, String, String)> {
+    let rows = rows(host, &["--foreign", "--shared"], limit).unwrap_or_default();
+    let kept = rows.iter().filter_map(|row| {
+        let name = text(row, "vg_name").ok()?;
+        let is_hidden = !known.iter().any(|group| group.name == name);
+        let why = of_row(host, &VgName::parse(name).ok()?, row, is_hidden, limit)?;
+        let owner =
+            ["vg_lock_type", "vg_systemid"].map(|field| text(row, field).unwrap_or_default());
+        let owner = match owner {
+            ["" | "none", owner] => format!("of host {owner}"),
+            [manager, _] => format!("shared by {manager}"),
+        };
+        Some((name.to_owned(), owner, why))
+    });
+    kept.collect()
+}
+
+/// All groups, or of one: with what LVM would leave out for these options.
+fn rows(host: &Host, others: &[&str], limit: Duration) -> Option<Vec<Fields>> {
+    let fields = "vg_name,vg_systemid,vg_lock_type,vg_exported";
+    let command = ask("vgs", fields, limit).args(["--readonly"]).args(others);
+    read(host, &command, |report| report.rows("vg")).ok()
+}
+
 /// Why LVM does not let this node use or change a group that is there. `None` if it is none of these:
 /// several groups of the name, exported, another host's, shared.
 pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<String> {
     let rows = |others: &[&str]| {
-        let fields = "vg_name,vg_systemid,vg_lock_type,vg_exported";
-        let command = ask("vgs", fields, limit).args(["--readonly"]).args(others);
-        let mut rows = read(host, &command, |report| report.rows("vg")).ok()?;
+        let mut rows = rows(host, others, limit)?;
         rows.retain(|row| text(row, "vg_name") == Ok(vg.as_str()));
         Some(rows)
     };
@@ -164,16 +188,25 @@ pub(super) fn obstacle(host: &Host, vg: &VgName, limit: Duration) -> Option<Stri
     if all.len() > 1 {
         return Some(twins(vg, all.len()));
     }
-    let all = all.pop()?;
-    if text(&all, "vg_exported").is_ok_and(|exported| !exported.is_empty()) {
+    let is_hidden = rows(&[])?.is_empty();
+    of_row(host, vg, &all.pop()?, is_hidden, limit)
+}
+
+fn of_row(
+    host: &Host,
+    vg: &VgName,
+    row: &Fields,
+    is_hidden: bool,
+    limit: Duration,
+) -> Option<String> {
+    if text(row, "vg_exported").is_ok_and(|exported| !exported.is_empty()) {
         return Some(format!(
             "the volume group {vg} is exported, so that it can move to another host (vgexport(8)); if \
              it stays on this one, run `vgimport {vg}`"
         ));
     }
-    let is_hidden = rows(&[])?.is_empty();
-    let manager = text(&all, "vg_lock_type").unwrap_or_default();
-    let owner = text(&all, "vg_systemid").unwrap_or_default();
+    let manager = text(row, "vg_lock_type").unwrap_or_default();
+    let owner = text(row, "vg_systemid").unwrap_or_default();
     if ["", "none"].contains(&manager) {
         return (is_hidden && !owner.is_empty()).then(|| {
             format!(

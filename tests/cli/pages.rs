@@ -77,4 +77,11 @@ fn man_pages_are_made_of_the_commands() {
         page.contains("Exit codes") && !page.contains("completions"),
         "{page}"
     );
+    // Examples and files, a line each.
+    let (_, below) = page.split_once(".nf\n").unwrap();
+    let (below, after) = below.split_once(".fi\n").unwrap();
+    assert!(
+        below.contains("/var/log/pods") && after.contains("VERSION"),
+        "{page}"
+    );
 }

@@ -145,10 +145,7 @@ fn options_by_hand_are_kubelets_and_each_step_can_be_seen() {
         .write_stdin(JSON)
         .output();
     assert!(text(&piped.unwrap().stdout).contains("nosuch--vg-data--1"));
-    machine.refuses(
-        &["attach", "-o", "volumegroup", "--verbose"],
-        &["-o takes KEY=VALUE"],
-    );
+    machine.refuses(&["attach", "-o", "volumegroup"], &["-o takes KEY=VALUE"]);
     machine.tool("lvs", "echo no >&2; exit 5");
     machine.tool("vgs", "echo no >&2; exit 5");
     let asked = ["isattached", JSON, &host, "--verbose"];
@@ -169,6 +166,12 @@ fn who_waits_at_a_terminal_is_told_for_what() {
     machine.tool("vgs", report);
     let config = machine.path("config.toml");
     let config = format!("FLEXVOLUME_LVM_CONFIG={}", config.display());
+    let call = "waitforattach /dev/mapper/vg-data -o volumegroup=vg -o volumeID=data";
+    let (said, _) = says_on_a_terminal(&machine, call, &config);
+    assert!(
+        said.contains("\r\x1b[K\x1b[?7l2 s: waiting for `lvs"),
+        "{said:?}"
+    );
     let (said, code) = says_on_a_terminal(&machine, "status", &config);
     let line = |seconds| format!("\r\x1b[K\x1b[?7l{seconds} s: waiting for `lvs`\x1b[?7h");
     let drawn = line(2) + &line(3) + "\r\x1b[K";

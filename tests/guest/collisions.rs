@@ -55,3 +55,15 @@ fn in_attach_mode_the_second_volume_of_a_name_is_refused() {
     node.down("two", &second);
     node.down_globally(&second);
 }
+
+#[test]
+fn a_directory_that_holds_another_volume_is_said_to_be_that_where_names_do_not_matter() {
+    let group = Group::new("occupied");
+    let [first, second] = ["data", "other"].map(|lv| group.linear(lv, "32m"));
+    let node = Node::new(Mode::MountOnly);
+    let dir = node.up("pod", &first);
+    let advice = format!("run `umount {}`", dir.display());
+    let words = ["already holds occupied/data, not occupied/other", &advice];
+    let reply = node.refuses(&["mount", text(&dir), &second.json()], &words);
+    assert!(!reply.message.contains("attach"), "{reply:?}");
+}

@@ -3,6 +3,7 @@
 
 use crate::marks::put;
 use crate::prelude::*;
+use serde_json::Value;
 
 fn node(lines: &str) -> Node {
     Node::with_config(Mode::MountOnly, lines)
@@ -20,7 +21,7 @@ fn what_is_wrong_with_the_host_is_named() {
         "tools",
         "udev",
     ] {
-        Node::new(Mode::MountOnly).is_well(check);
+        node("log = '/run/well.log'").is_well(check);
     }
     node("[volume_group.nosuch]").is_ill("config", "", "");
     node("log = '/nonexistent/log'").is_ill("log", "", "");
@@ -42,6 +43,121 @@ fn what_is_wrong_with_the_host_is_named() {
         let _back = Finally("chmod 700 /run/flexvolume-lvm".to_owned());
         node("").is_ill("locks", "", "");
     }
+    if !std::path::Path::new("/dev/log").exists() {
+        node("").is_ill("log", "", "systemctl start systemd-journald.socket");
+        node("").prints(&["log"], "there is no log", 1);
+        let (metrics, _) = node("").says(&["metrics"]);
+        assert!(metrics.contains("log_readable{} 0"), "{metrics}");
+    }
+}
+
+/// How a volume that a pod has, its group or its host is broken, in shell; what finds that, on what, and how
+/// bad it is; a part of the command that helps, and how it is mended, unless by that command.
+type Row<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str, &'a str);
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn what_breaks_under_a_pod_is_named_until_it_is_mended() {
+    let (group, volume) = Group::with_data("breaking");
+    group.pool();
+    let node = node("[volume_group.breaking]\ncreate = true\n");
+    let at = node.up("pod", &volume);
+    let at = text(&at);
+    let conf = |lines: &str| format!("echo '{lines}' > /run/broken.conf; mount --bind /run/broken.conf /etc/lvm/lvm.conf");
+    let (back, fstab) = ("umount /etc/lvm/lvm.conf", "touch /etc/fstab; mount --bind /run/broken.fstab /etc/fstab");
+    let rows: &[Row] = &[
+        ("dmsetup suspend breaking-data", "next-mount", "breaking/data", "failed", "dmsetup resume breaking-data", "dmsetup resume breaking-data"),
+        (&format!("dd if=/dev/zero of={at}/full bs=1M || true"), "space", "breaking/data", "warning", &format!("df -h {at}"), &format!("rm {at}/full")),
+        (&format!("echo /dev/breaking/data /srv ext4 defaults 0 2 > /run/broken.fstab; {fstab}"), "fstab", "breaking/data", "warning", "umount /srv", "umount /etc/fstab"),
+        (&format!("echo UUID=$(blkid -p -o value -s UUID /dev/breaking/data) /srv ext4 defaults > /run/broken.fstab; {fstab}"), "fstab", "breaking/data", "warning", "umount /srv", "umount /etc/fstab"),
+        (&format!("echo /dev/mapper/breaking-data /srv ext4 noauto > /run/broken.fstab; {fstab}"), "", "", "", "", "umount /etc/fstab"),
+        (&conf(r#"activation { volume_list = ["others", "breaking/more"] }"#), "volume-list", "breaking/data", "failed", "lvmconfig activation/volume_list", back),
+        (&conf(r#"activation { volume_list = ["@tag"] }"#), "", "", "", "", back),
+        (&conf(r#"activation { read_only_volume_list = ["breaking"] }"#), "volume-list", "breaking/data", "failed", "lvmconfig activation/read_only_volume_list", back),
+        (&conf(r#"global { thin_check_executable = "/nonexistent" }"#), "thin-check", "", "warning", "install thin-provisioning-tools", back),
+        ("lvcreate -qq -y -n rest -l 100%FREE breaking", "room", "breaking", "warning", "vgextend breaking DISK", "lvremove -qq -y breaking/rest"),
+        ("mkdir -p /run/hosts; mount /dev/breaking/data /run/hosts", "next-mount", "breaking/data", "failed", "", "umount /run/hosts"),
+        ("mkdir -p /run/flexvolume-lvm; mount -t tmpfs -o nr_inodes=1 none /run/flexvolume-lvm", "locks", "", "failed", "df -i /run", "umount /run/flexvolume-lvm"),
+        ("mkfs.ext4 -q $(lvcreate -qq -y -n raw -L 16m breaking; echo /dev/breaking/raw); debugfs -w -R 'set_super_value state 2' /dev/breaking/raw", "filesystem-errors", "breaking/raw", "warning", "check breaking/raw", "e2fsck -fy /dev/breaking/raw || true"),
+        // Of a volume that no record and no pod says is the driver's.
+        ("dmsetup suspend breaking-raw", "next-mount", "breaking/raw", "warning", "", "dmsetup resume breaking-raw"),
+    ];
+    let bad = || {
+        let (json, code) = node.says(&["doctor", "--json"]);
+        let found: Vec<Value> = serde_json::from_str(&json).unwrap();
+        // This guest has no /dev/log.
+        let bad = found.into_iter().filter(|one| one["verdict"] != "ok" && one["check"] != "log");
+        (bad.collect::<Vec<_>>(), code)
+    };
+    assert!(bad().0.is_empty(), "{:?}", bad());
+    for (broken, check, about, verdict, command, mended) in rows {
+        run("sh", &["-c", broken]);
+        let (found, code) = bad();
+        run("sh", &["-c", mended]);
+        if check.is_empty() {
+            assert!(found.is_empty(), "{broken}: {found:?}");
+            continue;
+        }
+        let [one] = found.as_slice() else { panic!("{broken}: {found:?}") };
+        assert_eq!((one["check"].as_str(), one["verdict"].as_str()), (Some(*check), Some(*verdict)), "{one}");
+        assert_eq!(one["about"].as_str().unwrap_or_default(), *about, "{one}");
+        assert!(one.to_string().contains(command), "{one}");
+        assert_eq!(code, if *verdict == "failed" { 1 } else { 3 }, "{one}");
+        assert!(bad().0.is_empty(), "{broken}: {mended}: {:?}", bad());
+    }
+}
+
+#[test]
+fn a_lock_of_lvm_that_is_held_for_long_is_named() {
+    let (_group, _) = Group::with_data("waited-for");
+    let node = node("");
+    node.is_well("lvm-lock");
+    // As those who read take it, so that doctor need not wait.
+    let mut holder = std::process::Command::new("flock");
+    holder.args(["--shared", "/run/lock/lvm/V_waited-for", "sleep", "300"]);
+    let mut holder = holder.spawn().unwrap();
+    let found = || node.says(&["doctor"]).0.contains("LVM is locked by ");
+    eventually("it to be held for long", found);
+    run("pkill", &["--parent", &holder.id().to_string()]);
+    holder.wait().unwrap();
+    node.is_well("lvm-lock");
+}
+
+#[test]
+fn options_that_mkfs_does_not_take_are_named() {
+    node("[filesystem.ext4]\nmkfs_options = ['-i', '65536']").is_well("mkfs-options");
+    let node = node("[filesystem.ext4]\nmkfs_options = ['-i', '1']");
+    node.is_ill("mkfs-options", "ext4", "[filesystem.ext4]");
+}
+
+#[test]
+fn a_group_that_is_not_for_this_host_is_a_note_unless_the_config_names_it() {
+    let (group, _) = Group::with_data("away");
+    group.lv("lvchange", &["-an"], "data");
+    let logs = "log = '/run/away.log'";
+    for (leaves, words, comes_back) in [
+        ("vgexport -q away", "exported", "vgimport -q away"),
+        (
+            "vgchange -qy --systemid other away",
+            "of host other",
+            "vgchange -qy --config 'global{system_id_source=lvmlocal} local{system_id=other}' --systemid '' away",
+        ),
+    ] {
+        run("sh", &["-c", leaves]);
+        let (list, _) = node("").says(&["status"]);
+        let (notes, code) = node(logs).says(&["doctor"]);
+        let named = node(&format!("{logs}\n[volume_group.away]"));
+        named.is_ill("groups", "away", "");
+        run("sh", &["-c", comes_back]);
+        assert!(
+            list.lines()
+                .any(|row| row.starts_with("away ") && row.ends_with(words)),
+            "{list}"
+        );
+        let is_note = |row: &str| row.starts_with("note") && row.contains("away");
+        assert!(notes.lines().any(is_note) && code == 0, "{code} {notes}");
+        named.is_well("groups");
+    }
 }
 
 #[test]
@@ -62,6 +178,19 @@ fn who_is_not_root_is_told_so_in_one_line() {
         let mut command = assert_cmd::Command::new("setpriv");
         let refused = command.args(nobody).args(args).assert().code(2).stdout("");
         refused.stderr("not root: LVM answers root only; use sudo\n");
+    }
+    let mount = ["mount", "/mnt", "-o", "volumegroup=vg", "-o", "volumeID=lv"];
+    for (args, words) in [
+        (&mount[..], "not root: only root can do that; use sudo"),
+        (&["install"], "(not root: use sudo)"),
+    ] {
+        let mut command = assert_cmd::Command::new("setpriv");
+        let output = command.args(nobody).args(args).output().unwrap();
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(
+            said.contains(words) && output.status.code() == Some(2),
+            "{said}"
+        );
     }
 }
 

@@ -111,6 +111,76 @@ fn the_list_tells_who_uses_each_volume_and_how_full_it_is() {
     assert_eq!(report["volumes"].as_array().unwrap().len(), 6);
 }
 
+/// What `check` says is what the mount does.
+#[test]
+fn check_asks_the_tools_that_the_mount_would_run() {
+    let (group, volume) = Group::with_data("asked");
+    let node = logging("asked", "");
+    for (fs, words) in [
+        ("xfs", "larger than 300MB"),
+        ("btrfs", "too small"),
+        ("ext4", ""),
+    ] {
+        let (said, code) = node.says(&["check", "--fs", fs, "asked/data"]);
+        let mounted = node.mount("pod", &volume.clone().fs(fs));
+        let is_good = mounted.status == "Success";
+        // Before xfsprogs 5.19 there was no smallest size.
+        if fs != "xfs" {
+            assert_eq!(is_good, words.is_empty(), "{mounted:?}");
+        }
+        assert_eq!(code == 0, is_good, "{said}: {mounted:?}");
+        assert!(
+            is_good || (said.contains(words) && said.contains("REFUSED")),
+            "{said}"
+        );
+    }
+    node.down("pod", &volume);
+    let says = |verdict: &str| {
+        let (json, code) = node.says(&["check", "--json", "asked/data"]);
+        let report: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(report["volumes"][0]["verdict"], verdict, "{json}");
+        assert_eq!(code == 0, verdict == "mount", "{json}");
+    };
+    says("mount");
+    run(
+        "debugfs",
+        &["-w", "-R", "set_super_value state 2", &volume.device()],
+    );
+    says("mount"); // Nothing is wrong with it.
+    run("debugfs", &["-w", "-R", "clri <2>", &volume.device()]);
+    says("repair");
+    node.prints(
+        &["check", "nosuch", "asked/data"],
+        "repair: e2fsck finds errors",
+        1,
+    );
+    node.prints(
+        &["check", "nosuch", "asked/data"],
+        "\"nosuch\" is not on this node",
+        1,
+    );
+    assert_eq!(node.mount("pod", &volume).status, "Failure");
+    drop(group);
+}
+
+#[test]
+fn a_suspended_volume_is_for_no_second_pod() {
+    let (_group, volume) = Group::with_data("waiting");
+    let node = logging("waiting", "");
+    node.up("one", &volume);
+    run("dmsetup", &["suspend", "waiting-data"]);
+    let resumed = Finally("dmsetup resume waiting-data".to_owned());
+    node.refuses_mount(&volume, &["is suspended", "`dmsetup resume waiting-data`"]);
+    node.prints(&["check", "waiting/data"], "REFUSED", 1);
+    drop(resumed);
+    node.up("two", &volume);
+    // What a killed lvextend leaves is resumed.
+    let left =
+        "dmsetup table waiting-data | dmsetup load waiting-data; dmsetup suspend waiting-data";
+    run("sh", &["-c", left]);
+    node.up("three", &volume);
+}
+
 #[test]
 fn one_volume_is_a_story_whatever_it_is_called() {
     let (group, volume) = Group::with_data("told-of");

@@ -121,7 +121,7 @@ fn arguments_of_any_number_and_encoding_are_answered() {
     let long = &"a".repeat(120 << 10);
     let many = [&["mount"], &[long.as_str(); 9][..]].concat();
     let counted: [(&[&str], &str); 13] = [
-        (&[], "no call-out given; see `lvm --help`"),
+        (&[], "no call-out given; see `flexvolume-lvm --help`"),
         (&["mount", DIR], "arguments given: 1"),
         (&["mount", DIR, "", json, ""], "arguments given: 4"),
         (&["init", "help"], "arguments given: 1"),

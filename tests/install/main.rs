@@ -1,4 +1,4 @@
-//! `lvm install` and `lvm uninstall`, run for real in temporary directories, mostly with stand-in drivers.
+//! `flexvolume-lvm install` and `flexvolume-lvm uninstall`, run for real in temporary directories, mostly with stand-in drivers.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -162,6 +162,10 @@ fn a_name_for_people_comes_and_goes_with_the_driver() {
         assert_eq!(fs::read_link(&link).unwrap(), node.exe());
     }
     assert!(files.iter().all(|file| file.is_file()));
+    // Those of an older version.
+    fs::write(&files[0], "old").unwrap();
+    run("install", &[]).success();
+    assert_ne!(fs::read_to_string(&files[0]).unwrap(), "old");
     let version = assert_cmd::Command::new(&link).arg("--version").assert();
     version.success().stdout(says("flexvolume-lvm "));
     run("uninstall", &[]).success();
@@ -169,7 +173,8 @@ fn a_name_for_people_comes_and_goes_with_the_driver() {
     // Somebody else's stays.
     fs::write(&link, "theirs").unwrap();
     let refused = run("install", &["--link"]).failure();
-    refused.stderr(says("is there already"));
+    refused.stderr(says("nothing was changed: "));
+    assert!(!node.exe().exists());
     run("uninstall", &[]).success();
     assert_eq!(fs::read_to_string(&link).unwrap(), "theirs");
     fs::remove_file(&link).unwrap();

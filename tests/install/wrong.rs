@@ -1,4 +1,4 @@
-//! What `lvm install` refuses, and what it warns of.
+//! What `flexvolume-lvm install` refuses, and what it warns of.
 
 use crate::node::{Node, OURS, SCRIPT, driver, same, says};
 use crate::support::put;
@@ -62,6 +62,19 @@ fn a_plugin_directory_that_others_may_write_is_named() {
     let node = Node::new();
     fs::set_permissions(node.plugins(), fs::Permissions::from_mode(0o777)).unwrap();
     node.installs(&driver(), &[], "exec can be written by others than root");
+}
+
+#[test]
+fn a_plugin_directory_where_nothing_can_be_run_is_named() {
+    let node = Node::new();
+    let argv = node.argv("install");
+    let line = "mount -t tmpfs -o noexec none \"$0\" && exec \"$@\"";
+    let mut command = assert_cmd::Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", line])
+        .arg(node.plugins());
+    let refused = command.args(argv).assert().code(1);
+    refused.stderr(says("is mounted noexec (`findmnt -T "));
 }
 
 #[test]

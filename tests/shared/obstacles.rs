@@ -27,7 +27,15 @@ fn a_node_without_locks_is_told_how_to_start_them() {
         ];
         node.up(MODE, volume).is_failure(&words);
     }
+    let doctor = || node.sh("/run/mount-only/exec/kubernetes.io~lvm/lvm doctor || true");
+    let says = |verdict: &str, words: &str| {
+        let said = doctor();
+        let is_it = |line: &str| line.starts_with(verdict) && line.contains(words);
+        assert!(said.lines().any(is_it), "{said}");
+    };
+    says("FAILED", "lvmlockd does not run");
     node.sh("sed -i 's/use_lvmlockd = 1/use_lvmlockd = 0/' /etc/lvm/lvm.conf");
+    says("WARNING", "`use_lvmlockd = 1`");
     node.up(MODE, &volume)
         .is_failure(&["`use_lvmlockd = 1`", "`vgchange --lockstart vg`"]);
     node.sh("sed -i 's/use_lvmlockd = 0/use_lvmlockd = 1/' /etc/lvm/lvm.conf");

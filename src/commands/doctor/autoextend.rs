@@ -1,4 +1,4 @@
-//! `lvm doctor` on thin pools and snapshots: whether anything extends them before they are full.
+//! `flexvolume-lvm doctor` on thin pools and snapshots: whether anything extends them before they are full.
 
 use std::path::Path;
 
@@ -86,7 +86,7 @@ fn watch(walk: &Walk, volume: &Volume, settings: &Settings) -> String {
     format!("{first}lvchange --monitor y {}", volume.id)
 }
 
-fn is_thin_pool(volume: &Volume) -> bool {
+pub(super) fn is_thin_pool(volume: &Volume) -> bool {
     volume.is_pool() && volume.layout.split(',').any(|part| part == "thin")
 }
 

@@ -1,14 +1,18 @@
-//! What `lvm doctor` finds: what is wrong, why that matters, and the command that helps.
+//! What `flexvolume-lvm doctor` finds: what is wrong, why that matters, and the command that helps.
+
+use std::fmt::Write;
 
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::output::{Printed, columns, printed, red, yellow};
+use crate::output::{Printed, printed, red, wrapped, yellow};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     Ok,
+    /// To be known, and nothing that anybody can mend: it changes no exit code.
+    Note,
     Warning,
     /// A pod would fail.
     Failed,
@@ -80,31 +84,85 @@ impl Checks {
     }
 
     /// The text or JSON to print. The exit code is 1 if a pod would fail, and 3 if there are only warnings.
-    pub fn printed(&self, json: bool) -> Result<Printed> {
-        let mut rows = Vec::new();
-        for one in &self.0 {
-            let word = match one.verdict {
-                Level::Ok => "ok".to_owned(),
-                Level::Warning => yellow("WARNING"),
-                Level::Failed => red("FAILED"),
-            };
-            let about = one.about.clone().unwrap_or_else(|| one.check.to_owned());
-            rows.push(vec![word, about, one.finding.clone()]);
-            let why = one.why.map(str::to_owned);
-            let run = one
-                .command
-                .as_ref()
-                .map(|command| format!("run: {command}"));
-            for line in why.into_iter().chain(run) {
-                rows.push(vec![String::new(), String::new(), format!("  {line}")]);
-            }
-        }
-        let mut report = printed(&self.0, columns(&rows), json)?;
+    pub fn printed(&self, json: bool, width: usize) -> Result<Printed> {
+        let mut report = printed(&self.0, self.text(width), json)?;
         report.code = match self.0.iter().map(|one| one.verdict).max() {
-            None | Some(Level::Ok) => 0,
+            None | Some(Level::Ok | Level::Note) => 0,
             Some(Level::Failed) => 1,
             Some(Level::Warning) => 3,
         };
         Ok(report)
+    }
+
+    fn text(&self, width: usize) -> String {
+        /// A longer subject, such as a pod's directory, has a line of its own.
+        const LONGEST: usize = 40;
+        let about = |one: &Finding| one.about.clone().unwrap_or_else(|| one.check.to_owned());
+        let lengths = self.0.iter().map(|one| about(one).chars().count());
+        let column = lengths.filter(|length| *length <= LONGEST).max();
+        let column = column.unwrap_or_default();
+        // The widest verdict, and two spaces after each column.
+        let before = column.saturating_add("WARNING".len()).saturating_add(4);
+        let room = width.saturating_sub(before);
+        let mut text = String::new();
+        for one in &self.0 {
+            let (word, padded) = match one.verdict {
+                Level::Ok => ("ok".to_owned(), "     "),
+                Level::Note => ("note".to_owned(), "   "),
+                Level::Warning => (yellow("WARNING"), ""),
+                Level::Failed => (red("FAILED"), " "),
+            };
+            let about = about(one);
+            let _ = write!(text, "{word}{padded}  {about:column$}");
+            let mut gap = 2;
+            if about.chars().count() > LONGEST {
+                text.push('\n');
+                gap = before;
+            }
+            let indented = |line: String| format!("  {line}");
+            let why = one.why.map(|why| wrapped(why, room.saturating_sub(2)));
+            let why = why.into_iter().flatten().map(indented);
+            // A command stays whole, as it can be pasted.
+            let run = one
+                .command
+                .iter()
+                .map(|command| format!("  run: {command}"));
+            for line in wrapped(&one.finding, room)
+                .into_iter()
+                .chain(why)
+                .chain(run)
+            {
+                let _ = writeln!(text, "{:gap$}{line}", "");
+                gap = before;
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_subject_moves_nothing_aside_and_a_command_stays_whole() {
+        let mut checks = Checks::default();
+        checks.ok("lvm", "1 logical volume");
+        let dir = "/var/lib/kubelet/pods/uid/volumes/kubernetes.io~lvm/data";
+        let finding = checks.warning("pod-directories", "nothing is mounted there");
+        finding
+            .on(&dir)
+            .why("its pod waits")
+            .run(format!("rmdir {dir}"));
+        checks.add("kubelet", Level::Note, "it may crash");
+        let printed = checks.printed(false, 40).unwrap();
+        let shown = anstream::adapter::strip_str(&printed.stdout).to_string();
+        let want = format!(
+            "ok       lvm      1 logical volume\n\
+             WARNING  {dir}\n                  nothing is mounted\n                  there\n                    \
+             its pod waits\n                    run: rmdir {dir}\n\
+             note     kubelet  it may crash\n"
+        );
+        assert_eq!((shown, printed.code), (want, 3));
     }
 }

@@ -1,8 +1,8 @@
-//! `lvm doctor` on the kubelet that runs on this node.
+//! `flexvolume-lvm doctor` on the kubelet that runs on this node.
 
 use std::path::{Path, PathBuf};
 
-use super::findings::Checks;
+use super::findings::{Checks, Level};
 use crate::config::Config;
 use crate::host::Host;
 use crate::host::trust::require_roots;
@@ -24,12 +24,15 @@ pub(super) fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
             checks.ok("kubelet", kubelet.in_short());
         }
         for problem in problems {
-            checks.warning("kubelet", problem);
+            checks.failed("kubelet", problem);
+        }
+        for fault in kubelet.faults(config) {
+            checks.add("kubelet", Level::Note, fault);
         }
         let seen = plugin_dir.filter(|_| config.attach);
         let fault = seen.and_then(|dir| kubelet.fault_of_controller(host.kernel, dir));
         if let Some(fault) = fault {
-            checks.warning("control-plane", fault);
+            checks.failed("control-plane", fault);
         }
     }
     for problem in plugin_dir.map(kubelet::broken_drivers).unwrap_or_default() {

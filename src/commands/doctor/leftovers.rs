@@ -1,4 +1,4 @@
-//! `lvm doctor` on what pods left behind in kubelet's directories.
+//! `flexvolume-lvm doctor` on what pods left behind in kubelet's directories.
 
 use std::ffi::OsStr;
 use std::path::Path;

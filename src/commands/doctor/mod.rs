@@ -1,8 +1,9 @@
-//! `lvm doctor`: what is wrong with this node, and what to do about it.
+//! `flexvolume-lvm doctor`: what is wrong with this node, and what to do about it.
 
 mod autoextend;
 mod faults;
 mod findings;
+mod groups;
 mod kubelet;
 mod leftovers;
 mod shared_disks;
@@ -16,9 +17,10 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::config::{Config, Loaded, LogTarget};
+use crate::host::holders::{self, Process};
 use crate::host::trust::require_roots;
 use crate::host::{Command, Host, files};
-use crate::output::Printed;
+use crate::output::{self, Printed};
 use crate::volume::lock::LOCK_DIR;
 use findings::{Checks, Level};
 use volumes::look_at_lvm;
@@ -47,19 +49,22 @@ pub fn run(host: &Host, config: &Loaded, try_mkfs: bool, json: bool) -> Result<P
     } else {
         checks.ok("config", settings_in_short(settings));
     }
-    look_at_host(&mut checks, host);
+    let can_lock = look_at_host(&mut checks, host);
     kubelet::look_at(&mut checks, host, settings);
     look_at_log(&mut checks, host, settings);
     look_for_tools(&mut checks, host, settings);
     if host.tools.has("lvs") {
-        look_at_lvm(&mut checks, host, config);
+        look_at_lvm(&mut checks, host, config, can_lock);
         shared_disks::look_at(&mut checks, host);
+    }
+    if can_lock {
+        trial::look_at_options(&mut checks, host, settings);
     }
     leftovers::look_at(&mut checks, host, settings)?;
     if try_mkfs {
         trial::look_at(&mut checks, host, settings);
     }
-    checks.printed(json)
+    checks.printed(json, output::width())
 }
 
 fn settings_in_short(config: &Config) -> String {
@@ -75,7 +80,8 @@ fn settings_in_short(config: &Config) -> String {
     )
 }
 
-fn look_at_host(checks: &mut Checks, host: &Host) {
+/// Whether volumes can be locked.
+fn look_at_host(checks: &mut Checks, host: &Host) -> bool {
     // Its node may be there without it: udev or an LVM tool makes that.
     let version = Command::reads("dmsetup", Duration::from_secs(10)).args(["version"]);
     match host.run(&version) {
@@ -103,36 +109,61 @@ fn look_at_host(checks: &mut Checks, host: &Host) {
             .why("without udevd, LVM makes its device nodes itself or waits for ever")
             .run("systemctl start systemd-udevd");
     }
-    if let Some(problem) = problem_of_locks(host) {
-        checks.failed("locks", problem);
-    } else {
+    look_at_lvms_lock(checks, host);
+    let Some(problem) = problem_of_locks(host) else {
         checks.ok("locks", LOCK_DIR);
+        return true;
+    };
+    checks
+        .failed("locks", problem)
+        .why("every call locks its volume there, so none can be mounted")
+        .run(format!("df /run; df -i /run; ls -ld {LOCK_DIR}"));
+    false
+}
+
+/// A command that asks a question keeps LVM's lock until it is answered.
+fn look_at_lvms_lock(checks: &mut Checks, host: &Host) {
+    const LONG: Duration = Duration::from_secs(10);
+    let mut holders = holders::of_lvm_lock(host.kernel, None);
+    holders.retain(|holder| holder.age >= LONG);
+    if let Some(Process { age, pid, .. }) = holders.first() {
+        let (who, age) = (holders::name_them(&holders), age.as_secs());
+        checks
+            .warning(
+                "lvm-lock",
+                format!("LVM is locked by {who}, which has run for {age} s"),
+            )
+            .why("every other LVM command waits for that, the driver's too")
+            .run(format!("ps -fp {pid}, and answer or end it"));
     }
 }
 
-/// Why the driver cannot lock a volume, if so. The first call makes the directory.
+/// Why the driver cannot lock a volume, if so.
 fn problem_of_locks(host: &Host) -> Option<String> {
-    let (kernel, dir) = (host.kernel, Path::new(LOCK_DIR));
-    if kernel.exists(dir) {
-        return if kernel.is_dir(dir) {
-            require_roots(kernel, dir).err()
-        } else {
-            Some(format!("{LOCK_DIR} is not a directory; remove it"))
-        };
+    let dir = Path::new(LOCK_DIR);
+    let file = dir.join("doctor.lock");
+    let tried = host.kernel.try_lock(&file);
+    match tried.map(|_| files::remove(&file)) {
+        Ok(_) => require_roots(host.kernel, dir).err(),
+        Err(e) => Some(format!("no lock file can be made in {LOCK_DIR}: {e}")),
     }
-    let above = dir.parent().unwrap_or(dir);
-    kernel.is_read_only(above).unwrap_or(true).then(|| {
-        format!(
-            "{LOCK_DIR} cannot be made: {} is not writable",
-            above.display()
-        )
-    })
 }
 
 /// Checks that the log can be written: no call fails if not, so nobody would notice.
 fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
-    let LogTarget::File(file) = &config.log else {
-        return;
+    let file = match &config.log {
+        LogTarget::None => return,
+        LogTarget::Syslog if host.kernel.exists(Path::new("/dev/log")) => return,
+        LogTarget::Syslog => {
+            checks
+                .warning("log", "no /dev/log, so nothing is logged")
+                .run(format!(
+                    "systemctl start systemd-journald.socket, or set `log` in {} to a file",
+                    config.file
+                ));
+            return;
+        }
+        LogTarget::File(file) => file,
     };
     let dir = file.parent().unwrap_or(file);
     if !host.kernel.is_dir(dir) {

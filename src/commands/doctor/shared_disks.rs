@@ -1,4 +1,4 @@
-//! `lvm doctor` on groups whose disks other hosts may see too.
+//! `flexvolume-lvm doctor` on groups whose disks other hosts may see too.
 
 use std::path::{Path, PathBuf};
 

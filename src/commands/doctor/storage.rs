@@ -1,4 +1,4 @@
-//! `lvm doctor` on LVM's own setup: groups that LVM does not see, and volumes that the kernel cannot
+//! `flexvolume-lvm doctor` on LVM's own setup: groups that LVM does not see, and volumes that the kernel cannot
 //! activate or mount.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +14,7 @@ pub fn look_at(checks: &mut Checks, walk: &Walk) {
     look_for_twins(checks, walk);
     look_for_hidden_groups(checks, walk);
     look_at_kernel(checks, walk);
+    look_for_thin_check(checks, walk);
     autoextend::look_at(checks, walk);
 }
 
@@ -74,6 +75,30 @@ fn groups_beyond(walk: &Walk, sight: Sight) -> BTreeMap<String, Vec<String>> {
         }
     }
     groups
+}
+
+/// LVM checks the metadata of a thin pool before it activates it, and goes on without if it cannot.
+fn look_for_thin_check(checks: &mut Checks, walk: &Walk) {
+    if !walk.volumes.iter().any(autoextend::is_thin_pool) {
+        return;
+    }
+    let command = Command::reads("lvmconfig", walk.config.limits.query);
+    let command = command.args(["--typeconfig", "full", "global/thin_check_executable"]);
+    let said = walk.host.run(&command).map(|output| output.stdout);
+    let said = String::from_utf8_lossy(&said.unwrap_or_default()).into_owned();
+    let path = said
+        .trim()
+        .split_once('=')
+        .map(|(_, path)| path.trim_matches('"'));
+    // Empty: an administrator wants none.
+    if let Some(path) = path.filter(|path| !path.is_empty())
+        && !walk.host.kernel.exists(Path::new(path))
+    {
+        checks
+            .warning("thin-check", format!("no {path}"))
+            .why("LVM activates thin pools without a check of their metadata")
+            .run("install thin-provisioning-tools (elsewhere than on Debian, device-mapper-persistent-data)");
+    }
 }
 
 /// Targets and filesystems that the kernel lacks for the volumes that are here.

@@ -1,22 +1,23 @@
-//! `lvm doctor` on groups and volumes: for every volume that the driver knows, whether the next mount
+//! `flexvolume-lvm doctor` on groups and volumes: for every volume that the driver knows, whether the next mount
 //! would fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::findings::Checks;
-use super::{faults, storage};
-use crate::commands::survey::{Ask, Outcome, Walk};
+use super::findings::{Checks, Level};
+use super::{faults, groups, storage};
+use crate::commands::survey::{Ask, Outcome, Seen, Walk};
 use crate::config::Loaded;
 use crate::host::{Host, own_name};
 use crate::lvm::{GroupLocks, Volume};
 use crate::names::VgName;
-use crate::volume::{Decision, Device, Reason, extend_pool, of_locks};
+use crate::volume::{Content, Decision, Device, Reason, extend_pool, of_locks};
 
 /// For how long volumes are read.
 const LONGEST: Duration = Duration::from_secs(10);
 
-pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
+/// `can_lock`: without that no volume can be looked at as a mount does.
+pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded, can_lock: bool) {
     let walk = match Walk::begin(host, config) {
         Ok(walk) => walk,
         Err(error) => {
@@ -27,42 +28,52 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
     let number = format!("{} logical volumes", walk.volumes.len());
     checks.ok("lvm", number);
     look_at_tables(checks, &walk);
+    groups::look_at(checks, &walk);
     storage::look_at(checks, &walk);
     faults::look_at(checks, &walk);
     let (mut left_out, mut told) = (Vec::new(), BTreeSet::new());
     let mut locks = BTreeMap::new();
     for volume in &walk.volumes {
         look_at_volume(checks, &walk, volume, &mut locks);
-        let record = &volume.record;
-        let is_ours = record.made.is_some() || record.making.is_some() || record.new;
-        if !is_ours || volume.is_pool() {
-            continue;
+        if volume.is_pool() || config.problem.is_some() || !can_lock {
+            continue; // The last two are said already.
         }
-        let id = &volume.id;
-        if config.problem.is_some() {
-            continue; // said already
-        }
+        let (id, record) = (&volume.id, &volume.record);
+        let is_ours = record.made.is_some()
+            || record.making.is_some()
+            || record.new
+            || walk.is_mounted_for_pods(volume);
         // A volume that pods read is well, though none could write to it now.
         let ask = Ask {
             read_only: walk.is_only_read(volume),
             ..Ask::default()
         };
-        let verdict = walk.verdict(id, ask, LONGEST);
+        let verdict = walk.verdict(id, ask, LONGEST, |seen| {
+            look_at_content(checks, seen);
+            None
+        });
         match &verdict.outcome {
-            Outcome::Decided(Decision::Look(_)) => left_out.push(id.to_string()),
+            Outcome::Decided(Decision::Look(_)) if is_ours => left_out.push(id.to_string()),
             // Nothing is wrong with a volume that another node uses, and errors are named already.
             Outcome::Decided(Decision::Refuse(
                 Reason::HeldElsewhere(_) | Reason::FilesystemFailed(..),
             ))
             | Outcome::Busy(_) => {}
+            // What has no record may be the host's own, and is well as it is, unless it is broken.
+            Outcome::Decided(Decision::Refuse(reason)) if !is_ours && !reason.is_broken() => {}
             Outcome::Decided(Decision::Refuse(reason)) => {
                 let finding = format!("the next mount is refused: {}", reason.of(id));
+                let level = if is_ours {
+                    Level::Failed
+                } else {
+                    Level::Warning
+                };
                 // All volumes of groups with one name are refused in the same words.
                 if told.insert(finding.clone()) {
-                    checks.failed("next-mount", finding).on(id);
+                    checks.add("next-mount", level, finding).on(id);
                 }
             }
-            Outcome::Decided(_) => {}
+            Outcome::Decided(_) | Outcome::Repair(_) | Outcome::Tried(..) => {}
             Outcome::Unknown(error) => {
                 checks.warning("next-mount", error).on(id);
             }
@@ -76,6 +87,22 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded) {
             own_name()
         );
         checks.warning("volumes", finding);
+    }
+}
+
+fn look_at_content(checks: &mut Checks, seen: &Seen) {
+    if let Some(Content::Filesystem(found)) = &seen.facts.content
+        && found.has_errors
+    {
+        let id = &seen.facts.id;
+        checks
+            .warning(
+                "filesystem-errors",
+                "the kernel met errors in its filesystem",
+            )
+            .on(id)
+            .why("the next mount checks it, and fails if that needs a decision")
+            .run(format!("{} check {id}; dmesg", own_name()));
     }
 }
 

@@ -1,4 +1,4 @@
-//! `lvm status`: groups and volumes as LVM, the kernel, the driver's record and the next mount have
+//! `flexvolume-lvm status`: groups and volumes as LVM, the kernel, the driver's record and the next mount have
 //! them.
 
 mod row;
@@ -6,7 +6,7 @@ mod tree;
 
 pub use row::{Health, of_volume};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::commands::survey::{Choice, Walk};
 use crate::config::Loaded;
 use crate::host::{Host, own_name};
-use crate::lvm::Group;
+use crate::lvm::{self, Group};
 use crate::names::{Bytes, LvId};
 use crate::output::{self, Printed, bold, columns, counted, cut, printed, red};
 use row::{Column, Line, sized};
@@ -67,17 +67,20 @@ struct GroupLine {
     size_bytes: u64,
     free_bytes: u64,
     missing_disks: u64,
+    exported: bool,
 }
 
 #[derive(Serialize)]
 struct Report {
     groups: Vec<GroupLine>,
     volumes: Vec<Line>,
+    /// Groups on this node's disks that it does not use, with whose they are.
+    not_used: BTreeMap<String, String>,
     /// Mounted by pods, and unknown to LVM.
     lost: BTreeSet<String>,
 }
 
-/// `lvm status`.
+/// `flexvolume-lvm status`.
 pub fn run(host: &Host, config: &Loaded, asked: &Status) -> Result<Printed> {
     loop {
         let walk = Walk::begin(host, config)?;
@@ -103,6 +106,7 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
     let mut report = Report {
         groups: Vec::new(),
         volumes: Vec::new(),
+        not_used: BTreeMap::new(),
         lost: BTreeSet::new(),
     };
     let mut rows = Vec::new();
@@ -124,6 +128,7 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
                 size_bytes: group.size.get(),
                 free_bytes: group.free.get(),
                 missing_disks: group.missing,
+                exported: group.exported,
             });
         }
         for id in choice.ids.iter().filter(|id| id.vg().as_str() == name) {
@@ -148,6 +153,9 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
         let rows_of =
             volumes.filter_map(|line| Some((line, walk.volume(&LvId::parse(&line.volume).ok()?)?)));
         rows.extend(rows_of.map(|(line, volume)| line.cells(walk, volume, asked.bytes)));
+    }
+    if asked.names.is_empty() {
+        add_kept_away(walk, asked, &mut report, &mut rows);
     }
     let mut text = if walk.groups.is_empty() && rows.is_empty() {
         "LVM shows no volume groups; see `vgs`, `pvs`\n".to_owned()
@@ -180,6 +188,30 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
     Ok(printed)
 }
 
+/// Groups on this node's disks that it does not use.
+fn add_kept_away(walk: &Walk, asked: &Status, report: &mut Report, rows: &mut Vec<Vec<String>>) {
+    let mut kept = lvm::kept_away(walk.host, &walk.groups, walk.config.limits.query);
+    kept.retain(|(name, ..)| !walk.has_group(name));
+    for (name, owner, _) in kept {
+        if asked.sort.is_none() && !asked.unwell {
+            let none = || "-".to_owned();
+            let group = "group".to_owned();
+            let mut cells = vec![
+                bold(&name),
+                none(),
+                none(),
+                group,
+                none(),
+                none(),
+                owner.clone(),
+            ];
+            cells.resize(Column::value_variants().len(), none());
+            rows.push(cells);
+        }
+        report.not_used.insert(name, owner);
+    }
+}
+
 /// The rows as they are asked for, and no wider than the terminal.
 fn in_columns(rows: &[Vec<String>], asked: &Status) -> String {
     let columns_of = |wanted: &[Column]| {
@@ -202,9 +234,7 @@ fn in_columns(rows: &[Vec<String>], asked: &Status) -> String {
         (wanted, _) => wanted,
     };
     let text = columns_of(wanted);
-    let Some(width) = output::width() else {
-        return text;
-    };
+    let width = output::width();
     if !asked.wide || text == cut(&text, width) {
         return cut(&text, width);
     }
@@ -237,6 +267,7 @@ fn group_cells(walk: &Walk, group: &Group, bytes: bool) -> Vec<String> {
         "-".to_owned(),
         counted(volumes, "volume"),
         match group.missing {
+            0 if group.exported => "exported".to_owned(),
             0 => free,
             missing => red(format!(
                 "{} missing, {free}",

@@ -33,7 +33,7 @@ struct Story {
     last_calls: Vec<Call>,
 }
 
-/// `lvm status VG/LV`.
+/// `flexvolume-lvm status VG/LV`.
 pub fn of(walk: &Walk, volume: &Volume, json: bool) -> Result<Printed> {
     let kernel = walk.host.kernel;
     let (line, facts) = of_volume(walk, volume, Duration::MAX);

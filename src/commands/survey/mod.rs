@@ -2,10 +2,12 @@
 
 mod look;
 mod pods;
+mod trial;
 mod verdict;
 mod walk;
 
 pub use look::{Ask, Seen, look};
 pub use pods::{Pods, uid_of, uids_of};
+pub use trial::{Trial, mkfs as try_mkfs, tried};
 pub use verdict::{Outcome, Verdict, content_in_words};
 pub use walk::{Choice, Walk};

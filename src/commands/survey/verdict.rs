@@ -22,6 +22,10 @@ pub struct Verdict {
 #[derive(Debug, Clone)]
 pub enum Outcome {
     Decided(Decision),
+    /// It is mounted if `e2fsck -p` can repair what is wrong, which this tells.
+    Repair(String),
+    /// The tool that it takes refuses: a stable word for which, and what it says.
+    Tried(&'static str, String),
     /// A call works on it just now: its step, and for how long.
     Busy(String),
     /// Looking at it failed.
@@ -32,7 +36,8 @@ pub enum Outcome {
 #[derive(Serialize)]
 struct Shown {
     volume: String,
-    /// In a word: `mount`, `format`, `bind`, `create`, `activate`, `resume`, `refuse`, `unread`, `busy`.
+    /// In a word: `mount`, `format`, `bind`, `create`, `activate`, `repair`, `resume`, `refuse`,
+    /// `unread`, `busy`.
     verdict: &'static str,
     /// Why it is refused: a stable word, such as `wrong-type`.
     reason: Option<&'static str>,
@@ -86,13 +91,13 @@ impl Verdict {
     pub fn refusal(&self) -> Option<&Reason> {
         match &self.outcome {
             Outcome::Decided(Decision::Refuse(reason)) => Some(reason),
-            Outcome::Decided(_) | Outcome::Busy(_) | Outcome::Unknown(_) => None,
+            _ => None,
         }
     }
 
     /// Whether it would be refused, as far as is known.
     pub fn is_refused(&self) -> bool {
-        self.refusal().is_some() || matches!(self.outcome, Outcome::Unknown(_))
+        self.why().is_some()
     }
 
     /// Whether the next mount would succeed.
@@ -110,7 +115,7 @@ impl Verdict {
                     false
                 }
             },
-            Outcome::Busy(_) | Outcome::Unknown(_) => false,
+            _ => false,
         }
     }
 
@@ -137,14 +142,16 @@ impl Verdict {
                 Decision::Activate | Decision::Extend => "activate",
             },
             Outcome::Busy(_) => "busy",
-            Outcome::Unknown(_) => "refuse",
+            Outcome::Repair(_) => "repair",
+            Outcome::Tried(..) | Outcome::Unknown(_) => "refuse",
         }
     }
 
     fn why(&self) -> Option<&'static str> {
         match &self.outcome {
             Outcome::Unknown(_) => Some("not-looked-at"),
-            Outcome::Decided(_) | Outcome::Busy(_) => self.refusal().map(Into::into),
+            Outcome::Tried(tool, _) => Some(tool),
+            _ => self.refusal().map(Into::into),
         }
     }
 
@@ -157,7 +164,10 @@ impl Verdict {
     pub fn message(&self) -> Option<String> {
         match &self.outcome {
             Outcome::Decided(_) => self.refusal().map(|reason| reason.of(&self.id)),
-            Outcome::Busy(what) | Outcome::Unknown(what) => Some(what.clone()),
+            Outcome::Busy(what)
+            | Outcome::Repair(what)
+            | Outcome::Tried(_, what)
+            | Outcome::Unknown(what) => Some(what.clone()),
         }
     }
 

@@ -2,6 +2,7 @@
 //! kernel's tables are read once, and what a person named is found among them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use super::look::{Ask, Seen, look};
 use super::pods::{Pods, uid_of};
-use super::verdict::Verdict;
+use super::verdict::{Outcome, Verdict};
 use crate::config::{Config, Loaded};
 use crate::host::{DeviceNumber, Host, own_name};
 use crate::lvm::{self, Group, Volume};
@@ -125,6 +126,15 @@ impl<'a> Walk<'a> {
         Some(Reason::FilesystemFailed(row.mount_point.clone(), failure))
     }
 
+    pub fn is_mounted_for_pods(&self, volume: &Volume) -> bool {
+        let device = self.device(volume);
+        let mounts = device.map(|device| self.mounts(device.number));
+        mounts
+            .unwrap_or_default()
+            .iter()
+            .any(|row| self.is_pods(row))
+    }
+
     fn is_pods(&self, row: &Row) -> bool {
         is_kubelets(&row.mount_point, &self.config.kubelet_dirs)
     }
@@ -155,10 +165,20 @@ impl<'a> Walk<'a> {
         )
     }
 
-    /// The verdict in words; a look that fails is one too.
-    pub fn verdict(&self, id: &LvId, ask: Ask, longest: Duration) -> Verdict {
+    /// The verdict in words, which `more` may know better; a look that fails is one too.
+    pub fn verdict(
+        &self,
+        id: &LvId,
+        ask: Ask,
+        longest: Duration,
+        more: impl FnOnce(&Seen) -> Option<Outcome>,
+    ) -> Verdict {
         match self.see(id, ask, longest) {
-            Ok(seen) => Verdict::of(&seen),
+            Ok(seen) => {
+                let mut verdict = Verdict::of(&seen);
+                verdict.outcome = more(&seen).unwrap_or(verdict.outcome);
+                verdict
+            }
             Err(error) => Verdict::of_error(id, &error),
         }
     }
@@ -171,23 +191,46 @@ impl<'a> Walk<'a> {
             choice.groups = self.groups.iter().map(|g| g.name.clone()).collect();
         }
         for word in words {
-            if self.has_group(word) {
-                choice.groups.insert(word.clone());
-                for volume in self.volumes.iter().filter(|v| v.id.vg().as_str() == word) {
-                    choice.add(&volume.id, false);
-                }
-                continue;
-            }
-            let found = if word.starts_with('/') || word.starts_with('.') {
-                vec![self.of_path(word)?]
-            } else {
-                self.called(word)?
-            };
-            for id in &found {
-                choice.add(id, true);
-            }
+            self.add(&mut choice, word)?;
         }
         Ok(choice)
+    }
+
+    /// The same, and a line for each word that names nothing; fails if none does.
+    pub fn choose_known(&self, words: &[String]) -> Result<(Choice, String)> {
+        if words.is_empty() {
+            return Ok((self.choose(words)?, String::new()));
+        }
+        let mut choice = Choice::default();
+        let mut unknown = String::new();
+        for word in words {
+            if let Err(error) = self.add(&mut choice, word) {
+                let _ = writeln!(unknown, "{error:#}");
+            }
+        }
+        if choice.ids.is_empty() && choice.groups.is_empty() {
+            bail!("{}", unknown.trim_end());
+        }
+        Ok((choice, unknown))
+    }
+
+    fn add(&self, choice: &mut Choice, word: &str) -> Result<()> {
+        if self.has_group(word) {
+            choice.groups.insert(word.to_owned());
+            for volume in self.volumes.iter().filter(|v| v.id.vg().as_str() == word) {
+                choice.add(&volume.id, false);
+            }
+            return Ok(());
+        }
+        let found = if word.starts_with('/') || word.starts_with('.') {
+            vec![self.of_path(word)?]
+        } else {
+            self.called(word)?
+        };
+        for id in &found {
+            choice.add(id, true);
+        }
+        Ok(())
     }
 
     /// The volume whose device a path is, or on which it lies.

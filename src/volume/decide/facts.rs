@@ -170,6 +170,8 @@ pub struct Filesystem {
     pub device: Bytes,
     /// Whether it is what a mkfs of this driver left that did not finish.
     pub half: bool,
+    /// Whether the kernel has met errors in it, when it was mounted.
+    pub has_errors: bool,
 }
 
 /// A mount of the volume in another mount namespace.

@@ -130,30 +130,41 @@ impl Reason {
                  node's config says {pool} for {vg} (`thin_pool`). Leave the option `thinpool` out, \
                  or name {pool}"
             ),
-            Self::TooLarge { size, largest } => format!(
-                "{id} needs {size}, but the node's config allows at most {largest} for a volume in {vg}: \
-                 ask for less, or raise `max_size`"
-            ),
+            Self::TooLarge { size, largest } => {
+                let [size, largest] = size.compared(*largest);
+                format!(
+                    "{id} needs {size}, but the node's config allows at most {largest} for a volume in {vg}: \
+                     ask for less, or raise `max_size`"
+                )
+            }
             Self::Reserve {
                 more,
                 free,
                 reserve,
-            } => format!(
-                "{id} needs {more} more, but {vg} has {free} free, of which the node's config keeps \
-                 {reserve}: ask for less, add a disk (`vgextend {vg} DISK`), or lower `reserve`"
-            ),
+            } => {
+                let ([more, free], reserve) = (more.compared(*free), reserve.rounded());
+                format!(
+                    "{id} needs {more} more, but {vg} has {free} free, of which the node's config keeps \
+                     {reserve}: ask for less, add a disk (`vgextend {vg} DISK`), or lower `reserve`"
+                )
+            }
             // kubelet starts no pod of a claim whose growth fails: an operator has to know the way
             // back.
-            Self::NoRoom { more, free, has } if has.get() == 0 => format!(
-                "{id} needs {more}, but {vg} has only {free} free: ask for a smaller `size`, or add a disk \
-                 (`vgextend {vg} DISK`)"
-            ),
-            Self::NoRoom { more, free, has } => format!(
-                "{id} needs {more} more to be {} large, but {vg} has only {free} free: add a disk \
-                 (`vgextend {vg} DISK`), or set the claim's request back to {has} (Kubernetes 1.32 \
-                 and later)",
-                Bytes::new(has.get().saturating_add(more.get()))
-            ),
+            Self::NoRoom { more, free, has } => {
+                let all = Bytes::new(has.get().saturating_add(more.get())).rounded();
+                let [more, free] = more.compared(*free);
+                if has.get() == 0 {
+                    return format!(
+                        "{id} needs {more}, but {vg} has only {free} free: ask for a smaller `size`, or \
+                         add a disk (`vgextend {vg} DISK`)"
+                    );
+                }
+                format!(
+                    "{id} needs {more} more to be {all} large, but {vg} has only {free} free: add a disk \
+                     (`vgextend {vg} DISK`), or set the claim's request back to {has} (Kubernetes 1.32 \
+                     and later)"
+                )
+            }
             Self::Pool => format!(
                 "{id} is a pool that holds other volumes, not a volume for a filesystem; name one \
                  of those"
@@ -264,12 +275,15 @@ impl Reason {
                 "{id} should hold {held} according to its tag, but holds {holds}: its content was replaced, \
                  restored or swapped. If this is the right content, run `{me} adopt {id}`"
             ),
-            Self::Reduced { fs, has, covers } => format!(
-                "{id} has {has}, but the {fs} on it covers {covers}: the volume was reduced, or an \
-                 image was copied in part. Nothing was written. Extend it again (`lvextend --size {}b \
-                 {id}`) before any repair, which would cut off what is missing",
-                covers.get()
-            ),
+            Self::Reduced { fs, has, covers } => {
+                let [has, all] = has.compared(*covers);
+                format!(
+                    "{id} has {has}, but the {fs} on it covers {all}: the volume was reduced, or an \
+                     image was copied in part. Nothing was written. Extend it again (`lvextend --size {}b \
+                     {id}`) before any repair, which would cut off what is missing",
+                    covers.get()
+                )
+            }
             Self::ReadOnlyVolume => format!(
                 "{id} is a read-only logical volume: ask for it with readOnly, or make it writable \
                  with `lvchange --permission rw {id}`"

@@ -123,6 +123,24 @@ pub enum Whose {
 }
 
 impl Reason {
+    /// Whether something is broken, whoever the volume belongs to.
+    pub fn is_broken(&self) -> bool {
+        matches!(
+            self,
+            Self::NotItsDevice(_)
+                | Self::AnotherDevice
+                | Self::LvmSilent(_)
+                | Self::Partial
+                | Self::SnapshotFull
+                | Self::Suspended(_)
+                | Self::NoPool(_)
+                | Self::PoolUnwell { .. }
+                | Self::Unreadable { .. }
+                | Self::Damaged(_)
+                | Self::Reduced { .. }
+        )
+    }
+
     /// Whether a refusal is a fault that somebody has to mend, or as it should be.
     pub fn whose(&self) -> Whose {
         match self {

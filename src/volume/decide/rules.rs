@@ -91,6 +91,9 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
     if writes_through(shown, wish) {
         return refuse(Reason::MountedReadOnly(at()));
     }
+    if uses.suspended.is_some() {
+        return None; // LVM tells whether it may be resumed.
+    }
     from.cloned().map(Decision::Bind)
 }
 

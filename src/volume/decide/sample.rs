@@ -181,6 +181,7 @@ pub fn found(fs: FsType) -> Filesystem {
         covers: Bytes::new(GIB),
         device: Bytes::new(GIB),
         half: false,
+        has_errors: false,
     }
 }
 

@@ -65,6 +65,10 @@ fn who_uses_it() {
         ("the kernel made it read-only", |f, _| { mounted(f, POD, "rw", "ro"); uses(f).failure = Some(Failure::Errors); }, failed(Failure::Errors)),
         ("the kernel met errors, and another will read it", |f, w| { w.read_only = true; mounted(f, POD, "rw", "rw"); uses(f).failure = Some(Failure::Errors); }, Bind(pod())),
         ("the kernel shut it down", |f, w| { w.read_only = true; mounted(f, POD, "rw", "rw"); uses(f).failure = Some(Failure::ShutDown); }, failed(Failure::ShutDown)),
+        ("suspended under a pod, LVM tells why", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Look(Level::Lvm)),
+        ("suspended under a pod", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),
+        ("suspended under a pod by a killed lvextend", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); if let Some(Lvm::Volume { unused_table, .. }) = &mut f.lvm { *unused_table = true; } }, Resume),
+        ("suspended, and there", |f, _| { there(f, "ext4", "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Keep { read_only: None }),
         ("the global mount comes first", |f, _| { mounted(f, POD, "rw", "rw"); mounted(f, "/var/lib/kubelet/mounts/a", "rw", "rw"); }, Bind(row("/var/lib/kubelet/mounts/a", "ext4", "rw", "rw"))),
         ("a writable one comes first", |f, _| { mounted(f, "/var/lib/kubelet/b", "ro", "rw"); mounted(f, POD, "rw", "rw"); }, Bind(pod())),
     ]);

@@ -128,6 +128,7 @@ impl Look<'_> {
                     covers: Bytes::new(superblock.size),
                     device: size,
                     half,
+                    has_errors: superblock.has_errors,
                 })
             }
         })

@@ -10,6 +10,7 @@ use nix::libc::EIO;
 use crate::host::{DeviceNumber, Kernel};
 use crate::mount::{KubeletPath, Row};
 use crate::names::{Bytes, LvId, LvUuid};
+use crate::volume::decide::Facts;
 use crate::volume::device::{Device, Failure};
 
 impl Device {
@@ -174,6 +175,15 @@ pub fn volume_of(kernel: &Kernel, number: DeviceNumber) -> Option<Device> {
         .ok()
         .flatten()
         .filter(|device| device.number == number)
+}
+
+/// LVM suspends a volume while it changes it, and answers when that has ended.
+pub fn forget_what_lvm_resumed(kernel: &Kernel, facts: &mut Facts) {
+    if let (Some(device), Some(uses)) = (&facts.device, &mut facts.uses)
+        && uses.suspended.is_some()
+    {
+        uses.suspended = device.suspended(kernel);
+    }
 }
 
 /// Whether the kernel has the volume's device, also if there is no node for it.

@@ -127,6 +127,7 @@ impl<'a> Look<'a> {
                         let device = self.facts.device.as_ref();
                         self.written = device.and_then(|one| one.written(self.subject.host.kernel));
                         self.facts.lvm = Some(self.ask_lvm(wish));
+                        device::forget_what_lvm_resumed(self.subject.host.kernel, &mut self.facts);
                     }
                     Level::Locks => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
