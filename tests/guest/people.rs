@@ -231,6 +231,7 @@ fn status_sorts_volumes_and_shows_what_is_unwell() {
 
 /// A journald with nothing but its own sockets and files.
 const JOURNAL: &str = r#"set -e
+mkdir -p /run/systemd
 mount -t tmpfs tmpfs /run/systemd
 mkdir -p /run/systemd/journal /run/log
 mount -t tmpfs tmpfs /run/log
