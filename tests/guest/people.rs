@@ -145,7 +145,7 @@ fn a_mount_is_rehearsed_before_there_is_a_volume() {
         "-o",
         "thinpool=pool",
     ];
-    node.prints(&full, "REFUSED: the thin pool planned/pool", 1);
+    node.prints(&full, "REFUSED: the data of the thin pool planned/pool", 1);
     assert_eq!(lvs(), before);
     // It is made, and then its pool has no room.
     let full = [
