@@ -145,7 +145,7 @@ fn a_mount_is_rehearsed_before_there_is_a_volume() {
         "-o",
         "thinpool=pool",
     ];
-    node.prints(&full, "REFUSED: the thin pool planned/pool", 1);
+    node.prints(&full, "REFUSED: the data of the thin pool planned/pool", 1);
     assert_eq!(lvs(), before);
     // It is made, and then its pool has no room.
     let full = [
@@ -231,6 +231,7 @@ fn status_sorts_volumes_and_shows_what_is_unwell() {
 
 /// A journald with nothing but its own sockets and files.
 const JOURNAL: &str = r#"set -e
+mkdir -p /run/systemd
 mount -t tmpfs tmpfs /run/systemd
 mkdir -p /run/systemd/journal /run/log
 mount -t tmpfs tmpfs /run/log
