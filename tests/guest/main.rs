@@ -53,6 +53,7 @@ mod people;
 mod policy;
 mod read_only;
 mod refusals;
+mod secrets;
 mod shown;
 mod subvolumes;
 mod swapped;

@@ -151,6 +151,13 @@ refusals! {
         says: "`dmsetup resume suspended-data`",
         undo: "dmsetup resume $dev",
     }
+    no_pool {
+        prepare: "lvremove -qq -y $vg/data",
+        config: "[volume_group.no-pool]\ncreate = true",
+        asks: &[("size", "32m"), ("thinpool", "pond")],
+        says: "LVM does not show no-pool/pond, the thin pool of no-pool/data: ",
+        check: Some("no-size"),
+    }
     pool_full {
         prepare: "lvremove -qq -y $vg/data
             lvcreate -qq -y --type thin-pool -Z n -n pool -L 100m --poolmetadatasize 16m $vg
