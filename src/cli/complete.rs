@@ -6,10 +6,9 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-use clap::{Arg, ArgAction, CommandFactory};
+use clap::{Arg, ArgAction, Command};
 
 use super::by_hand::VERBOSE;
-use super::people::People;
 use crate::calls;
 use crate::commands::survey::Pods;
 use crate::host::Kernel;
@@ -22,7 +21,8 @@ type Offer = (String, String);
 
 /// What fits for the last of these words, a line each, with what it means after a tab. The first word is
 /// the driver's own name. Nothing: files may fit.
-pub fn run(kernel: &Kernel, words: &[String]) -> String {
+/// `command`: all commands for people.
+pub fn run(command: &Command, kernel: &Kernel, words: &[String]) -> String {
     let Some((typed, before)) = words.get(1..).and_then(<[String]>::split_last) else {
         return String::new();
     };
@@ -30,7 +30,7 @@ pub fn run(kernel: &Kernel, words: &[String]) -> String {
         Some((name, before)) if calls::named(name).is_some() => {
             Names::read(kernel).of_call(name, before, typed)
         }
-        _ => of_people(kernel, before, typed),
+        _ => of_people(command, kernel, before, typed),
     };
     let mut text = String::new();
     for (word, means) in offers.iter().filter(|(word, _)| word.starts_with(&**typed)) {
@@ -40,8 +40,7 @@ pub fn run(kernel: &Kernel, words: &[String]) -> String {
 }
 
 /// A command for people, as far as it is written.
-fn of_people(kernel: &Kernel, before: &[String], typed: &str) -> Vec<Offer> {
-    let mut command = &People::command();
+fn of_people(mut command: &Command, kernel: &Kernel, before: &[String], typed: &str) -> Vec<Offer> {
     let (mut wants, mut place) = (None, 0_usize);
     for word in before {
         if wants.take().is_some() {

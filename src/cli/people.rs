@@ -211,7 +211,11 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
             let driver = std::env::current_exe().context("finding the driver's own executable")?;
             Ok(Printed::text(pages::completions(*shell, &driver)))
         }
-        Tool::Complete { words } => Ok(Printed::text(complete::run(host.kernel, words))),
+        Tool::Complete { words } => Ok(Printed::text(complete::run(
+            &People::command(),
+            host.kernel,
+            words,
+        ))),
         Tool::Man { dir } => {
             let written = pages::write_man(dir, People::command())?;
             let lines = written.iter().map(|path| format!("{}\n", path.display()));

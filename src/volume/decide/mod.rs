@@ -6,17 +6,11 @@ mod decision;
 mod doubt;
 mod facts;
 mod message;
-#[cfg(test)]
-mod messages;
-#[cfg(test)]
-mod proof;
 mod reason;
 mod rules;
-#[cfg(test)]
-mod sample;
 mod space;
 #[cfg(test)]
-mod table;
+mod tests;
 
 pub use decision::{Create, Decision, Grow, Level, Mount, Purpose, Refusal, Wish};
 pub use doubt::Doubt;

@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
-use super::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
-use super::doubt::Doubt;
-use super::facts::{
-    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Pool, There, Uses,
-};
-use super::reason::Reason;
 use crate::fs::Backup;
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
 use crate::lvm::{self, Locks, LvLock, Record, Volume};
 use crate::mount::{Row, Table};
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
+use crate::volume::decide::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
+use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::{
+    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Pool, There, Uses,
+};
+use crate::volume::decide::reason::Reason;
 use crate::volume::device::Device;
 
 pub const GIB: u64 = 1 << 30;

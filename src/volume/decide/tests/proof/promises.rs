@@ -1,13 +1,13 @@
 //! What holds of every case, in the words of docs/safety.md. None of it goes by how `decide` comes to its
 //! decision.
 
-use super::super::decision::{Decision, Grow, Purpose, Wish};
-use super::super::doubt::Doubt;
-use super::super::facts::{Content, Facts, Lvm, Openers, Pool};
-use super::super::rules::decide;
 use super::super::sample::{NOW, volume};
 use super::sights::doubts;
 use crate::lvm::{Locks, Record, Volume};
+use crate::volume::decide::decision::{Decision, Grow, Purpose, Wish};
+use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::{Content, Facts, Lvm, Openers, Pool};
+use crate::volume::decide::rules::decide;
 
 /// The promises, none of which goes by how `decide` comes to its decision.
 pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {

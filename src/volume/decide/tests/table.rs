@@ -1,13 +1,13 @@
 //! Every rule of [`decide`], a row each.
 
-use super::decision::{Create, Decision, Grow, Level, Purpose};
-use super::doubt::Doubt;
-use super::facts::{Content, Lvm, Pool, There};
-use super::reason::Reason;
-use super::rules::decide;
 use super::sample::*;
 use crate::lvm::Locks;
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
+use crate::volume::decide::decision::{Create, Decision, Grow, Level, Purpose};
+use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::{Content, Lvm, Pool, There};
+use crate::volume::decide::reason::Reason;
+use crate::volume::decide::rules::decide;
 use crate::volume::device::Failure;
 
 use Decision::{Activate, Bind, Extend, Keep, Look, Ready, Refuse, Resume};

@@ -6,12 +6,12 @@ mod sights;
 
 use std::collections::BTreeSet;
 
-use super::decision::{Create, Decision, Level, Purpose, Wish};
-use super::facts::{Content, Facts, Uses};
-use super::reason::Reason;
-use super::rules::decide;
 use super::sample::*;
 use crate::names::{Bytes, FsType};
+use crate::volume::decide::decision::{Create, Decision, Level, Purpose, Wish};
+use crate::volume::decide::facts::{Content, Facts, Uses};
+use crate::volume::decide::reason::Reason;
+use crate::volume::decide::rules::decide;
 use promises::check;
 use sights::*;
 

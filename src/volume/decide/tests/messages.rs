@@ -7,15 +7,15 @@ use std::path::Path;
 use fs_err as fs;
 use strum::VariantNames;
 
-use super::doubt::Doubt;
-use super::facts::{Elsewhere, Occupied};
-use super::reason::Reason;
 use crate::config::Config;
 use crate::fs::Backup;
 use crate::host::holders::Opener;
 use crate::host::own_name;
 use crate::lvm::{Holder, Locks, twins};
 use crate::names::{Bytes, FsType, LvId, LvName, VgName};
+use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::{Elsewhere, Occupied};
+use crate::volume::decide::reason::Reason;
 use crate::volume::device::Failure;
 
 /// A sample of each message, in the order of the reasons. Each value has a 7 in it, or is a type of
@@ -234,7 +234,10 @@ fn each_message_is_the_one_in_the_file() {
         let lines = messages.iter().map(|message| format!("  {message}\n"));
         format!("{word}\n{}", lines.collect::<String>())
     });
-    same_or_written("src/volume/decide/messages.txt", &text.collect::<String>());
+    same_or_written(
+        "src/volume/decide/tests/messages.txt",
+        &text.collect::<String>(),
+    );
 }
 
 /// A message up to its first stop, with `…` for its values.

@@ -1,12 +1,12 @@
 //! Representatives of all that can be seen of a volume.
 
-use super::super::doubt::Doubt;
-use super::super::facts::{
-    Content, Elsewhere, Facts, Filesystem, Lvm, Occupied, Openers, Pool, There,
-};
 use super::super::sample::*;
 use crate::lvm::{Locks, Record};
 use crate::names::{Bytes, FsType, LvUuid};
+use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::{
+    Content, Elsewhere, Facts, Filesystem, Lvm, Occupied, Openers, Pool, There,
+};
 use crate::volume::device::Failure;
 
 /// One thing that can be seen, from the sight of a volume that is blank, active and nobody's.

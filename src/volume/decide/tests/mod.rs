@@ -1,0 +1,6 @@
+//! Each rule of `decide`, all of its cases, and all of its messages.
+
+mod messages;
+mod proof;
+mod sample;
+mod table;
