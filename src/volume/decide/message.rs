@@ -28,7 +28,7 @@ impl Reason {
                 match name {
                     Some(_) => same_name_advice(name.as_deref()),
                     None => format!(
-                        "Unmount that first (`umount {}`), or name another directory",
+                        "Name another directory, or if nobody needs that one, run `umount {}`",
                         dir.display()
                     ),
                 }

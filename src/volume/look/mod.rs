@@ -181,7 +181,10 @@ impl<'a> Look<'a> {
             let occupied = |dir: &Path, row| Occupied {
                 dir: dir.to_owned(),
                 by: in_use::name_of(host, row),
-                name: name.map(str::to_owned),
+                // Names matter where kubelet keeps one mount for each.
+                name: name
+                    .filter(|_| config.attach && is_kubelets(dir, &config.kubelet_dirs))
+                    .map(str::to_owned),
             };
             uses.there = at(dir)?.map(|row| {
                 if row.is_of(device.number) {
