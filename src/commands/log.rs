@@ -1,6 +1,6 @@
 //! `flexvolume-lvm log`: the driver's calls from the journal or the log file, a line each.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -125,6 +125,20 @@ pub fn last(host: &Host, config: &Config, about: &str, number: usize) -> Result<
     Ok(calls)
 }
 
+/// When each volume was mounted last, as far as the log goes back.
+pub fn last_mounts(host: &Host, config: &Config) -> Result<BTreeMap<String, String>> {
+    let calls = read(host, config, 0, &mut Place::default())?;
+    let is_mount = |call: &Call| !call.failed && ["mount", "mountdevice"].contains(&&*call.call);
+    let mounts = calls.into_iter().filter(is_mount);
+    let mounts = mounts.filter_map(|call| Some((call.volume?, shown(call.time))));
+    Ok(mounts.collect())
+}
+
+fn shown(time: u64) -> String {
+    let time = UNIX_EPOCH.checked_add(Duration::from_secs(time));
+    humantime::format_rfc3339_seconds(time.unwrap_or(UNIX_EPOCH)).to_string()
+}
+
 pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>> {
     let mut place = Place::default();
     let calls = read(host, config, before(since), &mut place)?;
@@ -140,10 +154,8 @@ pub fn in_columns(calls: &[Call], with_titles: bool) -> String {
     }
     let or_none = |text: Option<&String>| text.map_or("-", String::as_str).to_owned();
     rows.extend(calls.iter().map(|call| {
-        let time = UNIX_EPOCH.checked_add(Duration::from_secs(call.time));
-        let time = humantime::format_rfc3339_seconds(time.unwrap_or(UNIX_EPOCH));
         vec![
-            time.to_string(),
+            shown(call.time),
             call.call.clone(),
             or_none(call.volume.as_ref().or(call.name.as_ref())),
             or_none(call.pod.as_ref()),

@@ -14,6 +14,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::commands::log;
 use crate::commands::survey::{Choice, Walk};
 use crate::config::Loaded;
 use crate::host::{Host, own_name};
@@ -110,6 +111,7 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
         lost: BTreeSet::new(),
     };
     let mut rows = Vec::new();
+    let last_mounts = last_mounts(walk, asked);
     let names = choice.ids.iter().map(|id| id.vg().as_str());
     let names: BTreeSet<&str> = names
         .chain(choice.groups.iter().map(String::as_str))
@@ -135,7 +137,8 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
             let Some(volume) = walk.volume(id) else {
                 continue;
             };
-            let (line, _) = of_volume(walk, volume, longest);
+            let (mut line, _) = of_volume(walk, volume, longest);
+            line.last_mount = last_mounts.get(&line.volume).cloned();
             if asked.unwell && !line.is_unwell() {
                 continue;
             }
@@ -186,6 +189,20 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
     let mut printed = printed(&report, text, asked.json)?;
     printed.code = u8::from(asked.unwell && is_unwell);
     Ok(printed)
+}
+
+/// Only where they are shown: the whole log is read for them.
+fn last_mounts(walk: &Walk, asked: &Status) -> BTreeMap<String, String> {
+    let wanted = asked.columns.iter().chain(&asked.sort);
+    if !asked.wide
+        && !wanted
+            .into_iter()
+            .any(|column| *column == Column::LastMount)
+    {
+        return BTreeMap::new();
+    }
+    // A log that cannot be read is the doctor's to name.
+    log::last_mounts(walk.host, walk.config).unwrap_or_default()
 }
 
 /// Groups on this node's disks that it does not use.

@@ -34,6 +34,8 @@ pub struct Line {
     /// Users that are no pods: the host itself, `swap`, devices on top, another node of a shared group.
     pub other_users: Vec<String>,
     pub next_mount: Option<Verdict>,
+    /// When a call last mounted it, if that was asked for and the log goes back so far.
+    pub last_mount: Option<String>,
 }
 
 /// Collects what is known of a volume, with its verdict. Reads no device after `longest`.
@@ -102,6 +104,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
             .collect(),
         other_users,
         next_mount: verdict,
+        last_mount: None,
     };
     (line, facts)
 }
@@ -206,6 +209,7 @@ pub enum Column {
     Uuid,
     Record,
     MountedAt,
+    LastMount,
 }
 
 impl Column {
@@ -258,6 +262,7 @@ impl Line {
             Column::Uuid => (0, self.uuid.clone()),
             Column::Record => list(&self.record),
             Column::MountedAt => list(&self.mounted_at),
+            Column::LastMount => or_none(self.last_mount.as_ref()),
         }
     }
 
@@ -296,6 +301,7 @@ impl Line {
             self.uuid.clone(),
             list(&self.record),
             list(&self.mounted_at),
+            or_none(self.last_mount.clone()),
         ]
     }
 
