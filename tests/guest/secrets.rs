@@ -48,7 +48,8 @@ fn a_secret_reaches_neither_the_log_nor_a_tool() {
         let wrong = volume.clone().with("mountoptions", "nosuchoption");
         node.down("pod", &volume);
         node.down_globally(&volume);
-        let reply = node.refuses_mount(&wrong, &[]);
+        let reply = node.mount("wrong", &wrong);
+        reply.is_failure(&[]);
         assert!(!format!("{reply:?}").contains(CANARY), "{reply:?}");
         // Its queue is short, and a call does not wait for room in it.
         lines.extend(received(&syslog));
