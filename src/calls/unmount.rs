@@ -62,7 +62,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
         release_named(host, config, &name.to_string_lossy(), asked)?;
         if mounted_at(host.kernel, dir)?.is_some() {
             bail!(
-                "{} was mounted just now, by a call that was killed; the call may be repeated",
+                "{} was mounted just now, by a call that was killed; repeat this call",
                 dir.display()
             );
         }

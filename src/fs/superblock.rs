@@ -49,6 +49,16 @@ impl Family {
     }
 }
 
+/// How a filesystem was left. Only ext shows that here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Condition {
+    Unknown,
+    /// A crash left a log, which its next mount or check replays.
+    LogToReplay,
+    /// The kernel has met errors in it that no check has mended.
+    Errors,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Superblock {
     pub family: Family,
@@ -58,8 +68,7 @@ pub struct Superblock {
     pub block_size: u64,
     /// Whether nobody has ever mounted it. Only ext records that: false means "maybe".
     pub never_mounted: bool,
-    /// Whether the kernel has met errors in it that no check has mended. Only ext records that.
-    pub has_errors: bool,
+    pub condition: Condition,
     /// When it was made or last written, whichever is later, in seconds since the epoch. xfs and
     /// btrfs have no time in their superblocks.
     pub newest_time: Option<u64>,
@@ -120,6 +129,7 @@ pub fn fill(
 }
 
 fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
+    const INCOMPAT_RECOVER: u32 = 0x4;
     const INCOMPAT_JOURNAL_DEV: u32 = 0x8;
     const INCOMPAT_64BIT: u32 = 0x80;
     const STATE_ERRORS: u16 = 0x2;
@@ -161,13 +171,20 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
     let made = time(0x108, 0x276)?;
     let written = time(0x30, 0x274)?;
     let mounted = time(0x2C, 0x275)?;
+    let condition = if fields.le16(0x3A)? & STATE_ERRORS != 0 {
+        Condition::Errors
+    } else if incompat & INCOMPAT_RECOVER != 0 {
+        Condition::LogToReplay
+    } else {
+        Condition::Unknown
+    };
     Some(Superblock {
         family: Family::Ext,
         uuid: fields.uuid(0x68)?,
         size: blocks.checked_mul(block_size)?,
         block_size,
         never_mounted: mounted == 0 && fields.le16(0x34)? == 0,
-        has_errors: fields.le16(0x3A)? & STATE_ERRORS != 0,
+        condition,
         // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, `s_wtime` with them.
         newest_time: Some(made.max(written).max(mounted)),
         in_progress: false,
@@ -196,7 +213,7 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         size: blocks.checked_mul(block_size)?,
         block_size,
         never_mounted: false,
-        has_errors: false,
+        condition: Condition::Unknown,
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
     })
@@ -221,7 +238,7 @@ fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         size,
         block_size,
         never_mounted: false,
-        has_errors: false,
+        condition: Condition::Unknown,
         newest_time: None,
         in_progress,
     })

@@ -20,7 +20,7 @@ pub struct Device {
     pub lv_uuid: LvUuid,
 }
 
-/// What the kernel did when it met an error in a mounted filesystem.
+/// How the kernel reacted to an error in a mounted filesystem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     /// It counted the error, or made the filesystem read-only.
@@ -30,7 +30,7 @@ pub enum Failure {
 }
 
 impl Device {
-    /// What an LVM command that changes it goes by.
+    /// Name and UUID, by which LVM commands change it.
     pub fn target(&self) -> Target<'_> {
         (&self.id, &self.lv_uuid)
     }

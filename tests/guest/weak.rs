@@ -175,6 +175,7 @@ fn a_log_is_replayed_with_what_was_synced() {
         if fs == "ext4" {
             let header = run("dumpe2fs", &["-h", &copy.device()]);
             assert!(header.contains("needs_recovery"), "{header}");
+            node.prints(&["check", &group.path("copy")], "1 would mount", 0);
         }
         // Not `up`: btrfs may show its device by another of its names.
         node.mount("pod", &copy).is_success();

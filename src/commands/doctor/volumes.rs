@@ -8,6 +8,7 @@ use super::findings::{Checks, Level};
 use super::{faults, groups, storage};
 use crate::commands::survey::{Ask, Outcome, Seen, Walk};
 use crate::config::Loaded;
+use crate::fs::Condition;
 use crate::host::{Host, own_name};
 use crate::lvm::{GroupLocks, Volume};
 use crate::names::VgName;
@@ -92,7 +93,7 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded, can
 
 fn look_at_content(checks: &mut Checks, seen: &Seen) {
     if let Some(Content::Filesystem(found)) = &seen.facts.content
-        && found.has_errors
+        && found.condition == Condition::Errors
     {
         let id = &seen.facts.id;
         checks

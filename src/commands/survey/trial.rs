@@ -7,17 +7,17 @@ use anyhow::Result;
 use super::look::Seen;
 use super::verdict::Outcome;
 use crate::config::Config;
-use crate::fs;
+use crate::fs::{self, Condition};
 use crate::host::{Host, Lock, Node, files};
 use crate::names::{Bytes, FsType, VgName};
-use crate::volume::Decision;
 use crate::volume::lock::{self, LOCK_DIR};
+use crate::volume::{Content, Decision, Facts};
 
 /// What the tool says against it that the decided mount would run. None: nothing, or it runs none.
 pub fn tried(host: &Host, config: &Config, seen: &Seen) -> Option<Outcome> {
     let device = seen.facts.device.as_ref()?;
     match &seen.decision {
-        Decision::Mount(mount) if mount.check => {
+        Decision::Mount(mount) if mount.check && !is_left_by_a_crash(&seen.facts) => {
             match fs::has_errors(host, &device.node(host.kernel)) {
                 Ok(false) => None,
                 Ok(true) => Some(Outcome::Repair(format!(
@@ -43,6 +43,11 @@ pub fn tried(host: &Host, config: &Config, seen: &Seen) -> Option<Outcome> {
         }
         _ => None,
     }
+}
+
+/// `e2fsck -n` replays no log, and would take for errors what the log mends.
+fn is_left_by_a_crash(facts: &Facts) -> bool {
+    matches!(&facts.content, Some(Content::Filesystem(found)) if found.condition == Condition::LogToReplay)
 }
 
 /// Tries whether mkfs takes the node's options, and a volume of this size.

@@ -69,11 +69,11 @@ fn under_lock<'a>(
         let held = look_under_lock(job.subject, asker, &wish, patience, &mut holding)?;
         let Held { mut seen, decision } = held;
         let Some(device) = seen.facts.device.clone() else {
-            bail!("{id} was deactivated just now; the call may be repeated");
+            bail!("{id} was deactivated just now; repeat the call");
         };
         if device.lv_uuid != of.lv_uuid {
             // Its name is another volume's by now, of which nobody holds the lock.
-            bail!("{id} was replaced by another volume just now; the call may be repeated");
+            bail!("{id} was replaced by another volume just now; repeat the call");
         }
         let lock = holding.of_volume()?;
         let began = Instant::now();
@@ -142,7 +142,7 @@ fn under_lock<'a>(
     }
     bail!(
         "what is known of {id} changes all the time, or something else is mounted over its mounts \
-         (`findmnt`); the call may be repeated"
+         (`findmnt`); repeat the call"
     )
 }
 

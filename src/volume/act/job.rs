@@ -9,7 +9,7 @@ use crate::volume::decide::Wish;
 use crate::volume::look::Asker;
 use crate::volume::subject::Subject;
 
-/// What a call that brings a volume up works with.
+/// A call that brings a volume up.
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
     pub subject: Subject<'a>,

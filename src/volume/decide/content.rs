@@ -11,7 +11,7 @@ use crate::names::FsType;
 /// alignment and whole block groups leave unused.
 const WORTH_GROWING: u64 = 1 << 20;
 
-/// What is there, from the strongest doubt to the last permission: mkfs is its very last arm.
+/// Decides by the content, from the strongest doubt to the last permission: mkfs is the very last arm.
 pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Decision {
     let record = &volume.record;
     Decision::Refuse(match content {

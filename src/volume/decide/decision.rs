@@ -7,12 +7,12 @@ use super::reason::Reason;
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, LvId, LvName};
 
-/// What a call asks for, with what the node's config adds.
+/// A call's request, with the node's config applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wish {
     pub purpose: Purpose,
     pub fs: Option<FsType>,
-    /// What a blank volume gets without one.
+    /// The type that a blank volume gets if `fs` is `None`.
     pub default_fs: FsType,
     pub read_only: bool,
     /// A subvolume is named, of a btrfs.
@@ -35,13 +35,13 @@ pub enum Purpose {
     Size(Bytes),
 }
 
-/// What space of the group may be used.
+/// How a volume may be created or grown: the option `size` and the node's config.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Create {
     pub allowed: bool,
     pub size: Option<Bytes>,
     pub largest: Option<Bytes>,
-    /// What the config keeps free in the group.
+    /// Bytes that the config keeps free in the group.
     pub reserve: Bytes,
     /// The thin pool that the config names for volumes of the group.
     pub pool: Option<LvName>,
@@ -56,7 +56,7 @@ impl Create {
     }
 }
 
-/// What is not known yet and has to be looked at first.
+/// Depth of a look. Each level costs more than the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub enum Level {
     Uses,

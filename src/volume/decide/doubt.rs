@@ -5,7 +5,7 @@ use std::fmt;
 use crate::fs::Backup;
 use crate::names::LvId;
 
-/// What says that there was data on a volume on which nothing can be found now.
+/// A sign that a volume held data, though nothing is found on it now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
     Held(String, String),
@@ -16,7 +16,7 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// What a permission to format names, so that it is good for just these doubts. It fits into a
+    /// Names these doubts in a permission to format, which is good for just them. Fits into a
     /// tag: lvm(8), "TAGS".
     pub fn names(doubts: &[Self]) -> String {
         let names = doubts.iter().map(|doubt| match doubt {

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::doubt::Doubt;
+use crate::fs::Condition;
 use crate::host::holders::Opener;
 use crate::lvm::{Locks, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, LvId};
 use crate::volume::device::{Device, Failure};
 
-/// What was seen of one volume. A level that is None was not looked at.
+/// Facts about one volume. A level that is `None` was not looked at.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
     pub id: LvId,
@@ -29,7 +30,7 @@ pub struct Facts {
     pub content: Option<Content>,
     /// Whether the kernel lets nobody write to its device, looked at with the content.
     pub read_only: bool,
-    /// The same of all its disks, and the first of them.
+    /// First disk, if every disk below is read-only.
     pub read_only_disk: Option<String>,
     pub now: u64,
 }
@@ -46,7 +47,7 @@ pub struct Uses {
     pub holders: Vec<String>,
     /// The device-mapper name of the device, at or below it, that is suspended.
     pub suspended: Option<String>,
-    /// What became of its mounted filesystem. None: it is well, or nobody needs to know.
+    /// How its mounted filesystem failed. `None`: it is well, or nobody needs to know.
     pub failure: Option<Failure>,
 }
 
@@ -61,7 +62,7 @@ pub enum There {
 pub struct Occupied {
     pub dir: PathBuf,
     pub by: String,
-    /// What kubelet calls the volume.
+    /// kubelet's name of the volume, where kubelet keeps one mount for each name.
     pub name: Option<String>,
 }
 
@@ -116,7 +117,7 @@ pub enum Lvm {
     Hidden,
     /// The group has no such volume.
     NoVolume {
-        /// What the group has free. None: that does not matter.
+        /// Free bytes of the group. `None`: they do not matter.
         free: Option<Bytes>,
         /// The thin pool that it is to be made in.
         pool: Option<Pool>,
@@ -144,7 +145,7 @@ pub enum Content {
         /// Every place that could hold a signature reads as zero. If not, blkid found nothing,
         /// before and after the driver's own reading.
         zero: bool,
-        /// What that reading found all the same.
+        /// Signs of data that the driver's own reading found.
         doubts: Vec<Doubt>,
     },
     Filesystem(Filesystem),
@@ -170,8 +171,7 @@ pub struct Filesystem {
     pub device: Bytes,
     /// Whether it is what a mkfs of this driver left that did not finish.
     pub half: bool,
-    /// Whether the kernel has met errors in it, when it was mounted.
-    pub has_errors: bool,
+    pub condition: Condition,
 }
 
 /// A mount of the volume in another mount namespace.
@@ -223,7 +223,7 @@ impl Facts {
         }
     }
 
-    /// The same where there must be one by now.
+    /// The volume's row; an error if LVM was not asked.
     pub fn require_volume(&self) -> Result<&Volume> {
         self.volume()
             .with_context(|| format!("LVM was not asked for {}", self.id))

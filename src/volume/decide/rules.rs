@@ -97,12 +97,12 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
     from.cloned().map(Decision::Bind)
 }
 
-/// What is mounted where it is wanted stays, if it can be what was asked for.
+/// Keeps a mount that is already where it is wanted, if it is what was asked for.
 fn keep(row: &Row, wish: &Wish) -> Decision {
     if let Some(reason) = wrong_type(&row.fs_type, wish) {
         return Decision::Refuse(reason);
     }
-    // It was mounted for writing, and is what it was, where the kernel made it read-only later.
+    // A mount made writable stays accepted even if the kernel has since made the filesystem read-only.
     if row.is_mount_read_only() && writes_through(row, wish) {
         return Decision::Refuse(Reason::ThereReadOnly(row.mount_point.clone()));
     }
@@ -111,8 +111,7 @@ fn keep(row: &Row, wish: &Wish) -> Decision {
     }
 }
 
-/// Whether a pod more cannot do what it is to do in a filesystem in which the kernel met an error.
-/// What can still be read may be read, if only to be saved.
+/// True if the failure rules out one more pod. A pod may read what can still be read, if only to save it.
 fn is_harmed(failure: Failure, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && (failure == Failure::ShutDown || !wish.read_only)
 }
@@ -133,7 +132,7 @@ fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
     best.map(|mounted| &mounted.row)
 }
 
-/// What LVM says. None: nothing against it.
+/// Decides by LVM's answer. `None`: nothing against it.
 fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     let refuse = |reason| Some(Decision::Refuse(reason));
     let (volume, pool, unused_table, lost) = match lvm {

@@ -65,7 +65,7 @@ fn against(size: Bytes, has: Bytes, free: Option<Bytes>, allowed: &Create) -> Op
     })
 }
 
-/// What speaks against writing to a volume of this thin pool.
+/// Why volumes of this thin pool may not be written to.
 pub fn of_pool(pool: &Pool, wish: &Wish) -> Option<Reason> {
     let limit = wish.pool_limit;
     let pool = match pool {

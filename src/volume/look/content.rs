@@ -73,7 +73,7 @@ impl Look<'_> {
             && self.openers(1)?.is_nobody())
     }
 
-    /// What is on a device that nobody else has. `flush`: see [`fs::scan`].
+    /// Reads a device that nobody else has. `flush`: see [`fs::scan`].
     ///
     /// Of a volume that may be blank all is read first: where all is zero, nothing else needs to be
     /// asked. blkid alone would not do, for it says "nothing" of what it cannot read.
@@ -128,14 +128,14 @@ impl Look<'_> {
                     covers: Bytes::new(superblock.size),
                     device: size,
                     half,
-                    has_errors: superblock.has_errors,
+                    condition: superblock.condition,
                 })
             }
         })
     }
 }
 
-/// What the driver's own reading says of a device where blkid names nothing, or was not asked.
+/// The content by the driver's own reading, where blkid names nothing or was not asked.
 fn unnamed(seen: Examination) -> Content {
     if let Some(Unreadable { offset: at, error }) = seen.unreadable {
         return Content::Unreadable { at, error };

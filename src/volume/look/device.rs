@@ -111,8 +111,8 @@ impl Device {
         suspended(kernel, &sysfs_path(self.number, ""), DEEPEST)
     }
 
-    /// What the kernel did when it met an error in its filesystem, which is mounted so. Nothing is
-    /// read from a disk, so that one that hangs holds up nobody.
+    /// How the kernel reacted to an error in this filesystem, mounted as `mounts`. Reads no disk, since
+    /// one that hangs would hold up the call.
     pub fn failure(&self, kernel: &Kernel, mounts: &[&Row]) -> Option<Failure> {
         // kubelet's own directories have no server that could keep the answer.
         let is_kubelets = |row: &&&Row| KubeletPath::of(&row.mount_point) != KubeletPath::Other;

@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::volume::decide::{Elsewhere, same_name_advice};
 use crate::volume::device::Device;
 
-/// What a mount holds.
+/// Names the volume or the source of a mount.
 pub fn name_of(host: &Host, row: &Row) -> String {
     match volume_of(host.kernel, row.block_device()) {
         Some(volume) => volume.id.to_string(),

@@ -25,7 +25,7 @@ use crate::mount::{KubeletPath, Row, is_kubelets, mounted_at};
 use crate::volume::decide::{Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide};
 use crate::volume::device::Device;
 
-/// What others need to do something meanwhile: after a step that took this long it is looked once more.
+/// Long enough for others to do something: after a step that took this long, a call looks once more.
 pub const LONG: Duration = Duration::from_secs(2);
 
 /// Who wants to know.
@@ -56,7 +56,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// What was listed before a wait may not be true any more.
+    /// Drops a list that is older than a wait.
     fn without_list(self) -> Self {
         match self {
             Self::Person { unread, .. } => Self::Person {
@@ -79,7 +79,7 @@ pub struct Look<'a> {
     pub facts: Facts,
     /// The device, claimed unless a person asks: nobody else can claim it while this lives.
     pub claim: Option<Arc<File>>,
-    /// What had been written to the device when LVM was asked.
+    /// Sectors written to the device when LVM was asked: see [`Device::written`].
     written: Option<u64>,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Look<'a> {
         self.settle_up_to(Level::Content, wish)
     }
 
-    /// The same, but it ends with [`Decision::Look`] where it would have to look further than this.
+    /// Like [`Self::settle`], but ends with [`Decision::Look`] rather than look further than `most`.
     pub fn settle_up_to(&mut self, most: Level, wish: &Wish) -> Result<Decision> {
         loop {
             match decide(&self.facts, wish) {

@@ -41,7 +41,7 @@ impl Tables {
     }
 }
 
-/// What was listed for many volumes at once.
+/// Lists of all volumes, groups and devices, made once for many looks.
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
     pub volumes: &'a [Volume],
@@ -56,7 +56,7 @@ impl<'a> Known<'a> {
         self.devices.get(id)
     }
 
-    /// What the list says of one volume. None: nothing.
+    /// LVM's answer for one volume by the list. `None` if it is not listed.
     pub(super) fn of(&self, Subject { host, id, .. }: Subject, wish: &Wish) -> Option<Lvm> {
         let is_its = |group: &&Group| group.name == id.vg().as_str();
         let number = self.groups.iter().filter(is_its).count();

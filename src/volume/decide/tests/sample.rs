@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::fs::Backup;
+use crate::fs::{Backup, Condition};
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
 use crate::lvm::{self, Locks, LvLock, Record, Volume};
@@ -181,7 +181,7 @@ pub fn found(fs: FsType) -> Filesystem {
         covers: Bytes::new(GIB),
         device: Bytes::new(GIB),
         half: false,
-        has_errors: false,
+        condition: Condition::Unknown,
     }
 }
 
