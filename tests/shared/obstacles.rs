@@ -191,7 +191,7 @@ fn a_volume_that_is_kept_without_use_is_named() {
     assert!(doctor.contains("run: lvchange -an vg/kept"), "{doctor}");
     let status = pair.a.sh(&format!("{lvm} status"));
     assert!(status.contains("kept from others"), "{status}");
-    let words = ["host 1 (node-a)", "`lvchange -an vg/kept` there"];
+    let words = ["host 1 (node-a)", "`lvchange -an vg/kept` on that node"];
     pair.b.up(mode, &volume).is_failure(&words);
     pair.a.sh("lvchange -an vg/kept");
     pair.b.can_have(mode, &volume);
