@@ -151,9 +151,10 @@ fn problem_of_locks(host: &Host) -> Option<String> {
 
 /// Checks that the log can be written: no call fails if not, so nobody would notice.
 fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
+    const LOGS: [&str; 2] = ["/run/systemd/journal/socket", "/dev/log"];
     let file = match &config.log {
         LogTarget::None => return,
-        LogTarget::Syslog if host.kernel.exists(Path::new("/dev/log")) => return,
+        LogTarget::Syslog if LOGS.iter().any(|at| host.kernel.exists(Path::new(at))) => return,
         LogTarget::Syslog => {
             checks
                 .warning("log", "no /dev/log, so nothing is logged")

@@ -18,9 +18,11 @@ pub fn ensure_not_suspended(subject: Subject, device: &Device, held: Option<&Loc
         let own = held.is_none();
         let own = own.then(|| lock::hold(kernel, device, config.limits.lock));
         let own = own.transpose()?;
-        // LVM waited for a command that was still at work, and that has resumed it.
+        // LVM waited for a command that was still at work, and that has resumed it. While the lock was
+        // waited for, an operator may have suspended it again, which leaves no table.
         if let Some(lock) = held.or(own.as_ref())
             && device.is_suspended(kernel)
+            && (held.is_some() || lvm::has_unused_table(host, id)?)
         {
             host.log.about("resumed", &id.to_string());
             lvm::refresh(host, device.target(), lock)?;
