@@ -48,12 +48,14 @@ LARGEST=3400000 # bytes of the executable
 FUZZ_SECONDS=${FUZZ_SECONDS:-20} # for each parser
 GUEST_LIMIT=${GUEST_LIMIT:-2400} # seconds for one boot with all that runs in it
 MACHINE_ASKED=${MACHINE:-}
+RUNS=${RUNS:-1} # of all tests in a guest
 FULL=
 WITH_PLANE=
 case ${1:-} in
     --full)
         shift
         FULL=1 WITH_PLANE=1 GUEST_LIMIT=36000
+        RUNS=20
         ;;
     --plane)
         shift
@@ -69,7 +71,7 @@ TOP=$DIR # A step that runs beside another has a DIR of its own.
 UNDER_WAY= # tests are, so that a verdict is owed
 trap ended EXIT
 # What failed, and what the runners counted: files, since steps may run side by side.
-touch "$DIR/failed" "$DIR/counts"
+touch "$DIR/failed" "$DIR/cases" "$DIR/counts"
 
 failed() { echo "$1" >> "$TOP/failed"; }
 
@@ -97,27 +99,16 @@ beside() {
     { ("$@") > "$DIR/beside-$name" 2>&1 || failed "$name"; } &
 }
 
-# once_more NAME LOG COMMAND…: runs the one or two tests again that failed by this log. Guests share
-# two cores, and kubelet and udev have a timing of their own. The result names what did not pass at
-# once: that is to be looked into, and more than two are no accident.
-once_more() {
-    local unsteady=$TOP/unsteady-$1 names
-    mapfile -t names < <(sed -n '/^failures:$/,$s/^    \([a-z0-9_]*::[a-z0-9_:]*\)$/\1/p' "$2" | sort -u)
-    shift 2
-    [ ${#names[@]} -gt 0 ] && [ ${#names[@]} -le 2 ] || return 1
-    say "once more: ${names[*]}"
-    "$@" "${names[@]}" || return 1
-    printf '%s\n' "${names[@]}" >> "$unsteady"
-}
-
-# count NAME LOG [VERSIONS]: adds up the results that libtest printed. A runner without any has not
-# run. VERSIONS is a file of what they ran on.
+# count NAME LOG [VERSIONS]: adds up the results that libtest printed, and keeps the names of what
+# failed. A runner without any has not run. VERSIONS is a file of what they ran on.
 count() {
-    local ran passed again=0
-    [ ! -e "$TOP/unsteady-$1" ] || again=$(wc -l < "$TOP/unsteady-$1")
-    read -r ran passed < <(awk -v again="$again" '
+    local ran passed
+    read -r ran passed < <(awk '
         /^test result: / { passed += $4; failed += $6; results++ }
-        END { print (results ? passed + failed - again : "none"), passed + 0 }' "$2")
+        END { print (results ? passed + failed : "none"), passed + 0 }' "$2")
+    # libtest lists them by name behind what they printed.
+    awk -v runner="$1" '/^failures:$/ { names = "" } /^    [a-z0-9_]+(::[a-z0-9_]+)*$/ { names = names runner " " $1 "\n" }
+        /^test result: FAILED/ { printf "%s", names }' "$2" >> "$TOP/cases"
     if [ "$ran" = none ] || [ "$ran" = 0 ]; then
         failed "$1: no test ran"
         ran=0
@@ -222,7 +213,8 @@ verdict() {
     UNDER_WAY=
     say result
     sed 's/^/FAILED /' "$DIR/failed"
-    cat "$DIR"/unsteady-* 2> /dev/null | sed 's/^/UNSTEADY, passed at the second try: /' || true
+    sort "$DIR/cases" | uniq -c | awk -v runs="$RUNS" '{
+        print "FAILED " $2 ": " $3 (runs > 1 ? ", " $1 " times in " runs " runs" : "") }'
     # Each with the versions that it ran on.
     row='%-14s %4s %6s  %-9s %-10s %-9s %-8s %-11s %s\n'
     # shellcheck disable=SC2059

@@ -128,12 +128,11 @@ come_back() {
         on_node "$1-is-back" --exact "${DOWN[2]}"
 }
 
-# plane_round NUMBER TEST…: runs them. The node that goes down does so first, and all others run
+# plane_round TEST…: runs them. The node that goes down does so first, and all others run
 # until it is back.
 plane_round() {
-    local round=plane-$1 number=$1 name status=0 down='' nodes=() controllers=()
+    local round=plane-1 name status=0 down='' nodes=() controllers=()
     local pid_of_controllers='' pid_of_down=''
-    shift
     for name in "$@"; do
         case $name in
             *::down::*) down=1 ;;
@@ -171,22 +170,8 @@ plane_round() {
         wait "$pid_of_down" || status=1
         cat "$DIR/plane/come-back.log"
     fi
-    stop_plane "$number"
+    stop_plane 1
     return "$status"
-}
-
-# plane_again TEST…: the same anew, for what has failed. Of the case in three parts, those that had
-# passed are counted once.
-plane_again() {
-    local log
-    case "$*" in
-        *::down::*)
-            for log in "$DIR"/plane-1-{goes-down,given-up,is-back}.log; do
-                ! grep -qs '^test result: ok' "$log" || rm "$log"
-            done
-            ;;
-    esac
-    plane_round 2 "$@"
 }
 
 # The driver on nodes and for the controllers.
@@ -201,11 +186,8 @@ plane() {
     [ "$MACHINE" != uml ] || need slirp-fullbolt:slirp
     mapfile -t tests < <("$DIR/kubelet-cases" --list "$@" | sed -n 's/^\(plane::.*\): test$/\1/p')
     [ ${#tests[@]} -gt 0 ] || die "no test with a control plane has such a name"
-    if ! plane_round 1 "${tests[@]}"; then
-        cat "$DIR"/plane-1-*.log > "$DIR/plane.log"
-        once_more "$name" "$DIR/plane.log" plane_again || failed "$name"
-    fi
-    cat "$DIR"/plane-?-*.log > "$DIR/plane.log"
+    plane_round "${tests[@]}" || failed "$name"
+    cat "$DIR"/plane-1-*.log > "$DIR/plane.log"
     keep_calls "$name" "$DIR"/plane-*
     call_table "$DIR"/plane-*.jsonl
     count "$name" "$DIR/plane.log"
