@@ -15,7 +15,7 @@ use told::{CommandLine, value_in, values_in};
 pub const PLUGIN_DIR: &str = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
 const ROOT_DIR: &str = "/var/lib/kubelet";
 /// Limit for kubelet's `--version`.
-const LIMIT: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// A kubelet that runs on this host. `None` means unknown.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::prelude::*;
 
 /// sanlock's: eight times its timeout, and a minute for the watchdog.
-const LEASE: Duration = Duration::from_secs(68);
+const LEASE: Duration = Duration::from_secs(84);
 
 #[test]
 fn the_other_node_gets_the_volume_when_the_lease_has_run_out_and_not_before() {

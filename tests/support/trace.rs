@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -18,6 +19,8 @@ pub struct Trace {
     pub read: u64,
     /// What it printed.
     pub stdout: String,
+    /// From its start to its end.
+    pub took: Duration,
 }
 
 /// Runs `exe` under strace, which sees every system call of it and of its children.
@@ -33,6 +36,7 @@ pub fn programs(exe: &Path, args: &[&str]) -> Trace {
 
 fn follow(exe: &Path, args: &[&str], which: &[&str]) -> Trace {
     let dir = TempDir::new().unwrap();
+    let begun = Instant::now();
     // One file for each process (-ff): lines of several processes never cut each other in two.
     let output = assert_cmd::Command::new("strace")
         .args(["-ff", "-qq", "-s", "0"])
@@ -43,6 +47,7 @@ fn follow(exe: &Path, args: &[&str], which: &[&str]) -> Trace {
         .args(args)
         .output()
         .unwrap_or_else(|e| panic!("strace, which counts for this test: {e}"));
+    let took = begun.elapsed();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{args:?}");
     let mut files: Vec<(u32, String)> = fs::read_dir(dir.path())
         .unwrap()
@@ -56,6 +61,7 @@ fn follow(exe: &Path, args: &[&str], which: &[&str]) -> Trace {
     let mut found = Trace {
         stdout: String::from_utf8(output.stdout).unwrap(),
         others: files.len() - 1,
+        took,
         ..Trace::default()
     };
     let own = files
