@@ -12,9 +12,10 @@ use std::fmt::{Display, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 
+use crate::config::Config;
 use crate::host::{Host, files};
 use crate::kubelet;
 use crate::output::tell;
@@ -48,6 +49,9 @@ pub struct Install {
     /// The driver to install, if it is not this executable
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
+    /// The node's config, which takes the place of the config.toml that is there
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Install, then wait for SIGTERM, as the container of a DaemonSet has to
     #[arg(long)]
     follow: bool,
@@ -77,6 +81,15 @@ impl Attach {
     }
 }
 
+/// What is to be put in place.
+struct New {
+    /// The executable itself.
+    driver: Vec<u8>,
+    attach: Attach,
+    /// `None` leaves the config that is there.
+    config: Option<Vec<u8>>,
+}
+
 /// Lists what was done, and what a person may do next.
 #[derive(Debug, Default)]
 struct Report(String);
@@ -93,7 +106,16 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
     let driver = files::read(source.unwrap_or(Path::new("/proc/self/exe")))?;
     require_plugin_dir(&layout)?;
     let _lock = files::lock_dir(&layout.plugin_dir)?;
-    let mut report = put::put(host, &layout, &driver, options.attach)?;
+    let new = New {
+        driver,
+        attach: options.attach,
+        config: options
+            .config
+            .as_deref()
+            .map(|file| given(file, options.attach))
+            .transpose()?,
+    };
+    let mut report = put::put(host, &layout, &new)?;
     if options.follow {
         let _ = tell(&report.0);
         while !host.kernel.pause(Duration::from_secs(3600)) {}
@@ -101,6 +123,28 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
         report.say("stopped", "as told; the driver stays on the node");
     }
     Ok(report.0)
+}
+
+/// Reads the config that a person or a `ConfigMap` gives. An error is all its mistakes, a line each.
+fn given(file: &Path, attach: Attach) -> Result<Vec<u8>> {
+    let text = files::read(file)?;
+    let shown = file.display();
+    let config = Config::parse_up_to(
+        usize::MAX,
+        &String::from_utf8_lossy(&text),
+        &shown.to_string(),
+    )
+    .map_err(|mistakes| anyhow!("{}; nothing was changed", mistakes.join("\n")))?;
+    if attach
+        .wanted()
+        .is_some_and(|wanted| wanted != config.attach)
+    {
+        bail!(
+            "{shown} says attach = {}, and --attach does not; nothing was changed",
+            config.attach
+        );
+    }
+    Ok(text)
 }
 
 pub fn uninstall(host: &Host, options: &Where) -> Result<String> {

@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 
 use super::answer::{self, Init};
 use super::layout::{DriverDir, Layout};
-use super::{Attach, Report};
+use super::{Attach, New, Report};
 use crate::host::Host;
 use crate::host::files::{self, Kind};
 use crate::host::trust::{load, require_roots};
@@ -28,12 +28,16 @@ enum Config {
     /// An earlier installation left it.
     Kept,
     Written,
+    /// The one that was given, where there was none.
+    Given,
+    /// The one that was given, which comes after the driver: an older driver may not know its keys.
+    Replaced,
 }
 
 /// Installs or upgrades. Running it again, also after it was interrupted, is safe.
-pub fn put(host: &Host, layout: &Layout, driver: &[u8], attach: Attach) -> Result<Report> {
+pub fn put(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
     layout.clean()?;
-    let done = put_whole(host, layout, driver, attach);
+    let done = put_whole(host, layout, new);
     // Whatever went wrong, nothing half-made stays.
     let cleaned = layout.clean();
     done.and_then(|report| cleaned.map(|()| report))
@@ -41,7 +45,7 @@ pub fn put(host: &Host, layout: &Layout, driver: &[u8], attach: Attach) -> Resul
 
 /// The order is: config, copy of the driver before, driver. An interruption leaves one driver whole,
 /// with a config that is right for it. A directory that is new gets its own name last.
-fn put_whole(host: &Host, layout: &Layout, driver: &[u8], attach: Attach) -> Result<Report> {
+fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
     let is_new = !layout.has_dir()?;
     let dir = if is_new { &layout.new } else { &layout.dir };
     if is_new {
@@ -50,22 +54,25 @@ fn put_whole(host: &Host, layout: &Layout, driver: &[u8], attach: Attach) -> Res
     if files::kind(&dir.exe)? == Kind::Dir {
         bail!("{} is a directory; move it away", dir.exe.display());
     }
-    files::write(&dir.staged, driver, EXECUTABLE)?;
-    let config = configure(host, layout, dir, attach)?;
-    let prepared = prepare(host, layout, dir, config, attach);
-    if prepared.is_err() && config != Config::Found {
+    files::write(&dir.staged, &new.driver, EXECUTABLE)?;
+    let config = configure(host, layout, dir, new)?;
+    let prepared = prepare(host, layout, dir, config, new.attach);
+    if prepared.is_err() && !matches!(config, Config::Found | Config::Replaced) {
         files::remove(&dir.config)?;
     }
     let (init, is_foreign) = prepared?;
     let mut report = Report::default();
     let exe = layout.dir.exe.display();
-    let is_there = || files::read(&dir.exe).is_ok_and(|have| have == driver);
+    let is_there = || files::read(&dir.exe).is_ok_and(|have| have == new.driver);
     if config == Config::Found && files::is_executable(&dir.exe) && is_there() {
         report.say("unchanged", format_args!("{exe} is this driver already"));
         next(host, layout, &init, &mut report);
         return Ok(report);
     }
     files::rename(&dir.staged, &dir.exe)?;
+    if config == Config::Replaced {
+        files::rename(&layout.new.config, &dir.config)?;
+    }
     if is_new {
         files::rename(&dir.path, &layout.dir.path)?;
     }
@@ -81,7 +88,13 @@ fn put_whole(host: &Host, layout: &Layout, driver: &[u8], attach: Attach) -> Res
     let file = layout.dir.config.display();
     match config {
         Config::Found => report.say("kept", format_args!("{file}, as it is")),
-        Config::Written => report.say("config", format_args!("{file}: attach = {}", init.attach)),
+        Config::Written | Config::Given => {
+            report.say("config", format_args!("{file}: attach = {}", init.attach));
+        }
+        Config::Replaced => report.say(
+            "config",
+            format_args!("{file}: replaced, attach = {}", init.attach),
+        ),
         Config::Kept => {
             files::remove(&layout.kept_config)?;
             report.say(
@@ -94,17 +107,29 @@ fn put_whole(host: &Host, layout: &Layout, driver: &[u8], attach: Attach) -> Res
     Ok(report)
 }
 
-/// Makes sure that there is a config. It has the mode of the driver that is there, so a run that is
+/// Makes sure that there is a config. A new one has the mode of the driver that is there, so a run that is
 /// interrupted after this has changed nothing.
-fn configure(host: &Host, layout: &Layout, dir: &DriverDir, attach: Attach) -> Result<Config> {
+fn configure(host: &Host, layout: &Layout, dir: &DriverDir, new: &New) -> Result<Config> {
     if files::exists(&dir.config)? {
-        return Ok(Config::Found);
+        return match &new.config {
+            Some(text) if files::read(&dir.config)? != *text => {
+                // The new driver tries it in a directory that kubelet ignores.
+                files::make_dirs(&layout.new.path)?;
+                files::write(&layout.new.config, text, READABLE)?;
+                files::second_name(&dir.staged, &layout.new.staged)?;
+                Ok(Config::Replaced)
+            }
+            _ => Ok(Config::Found),
+        };
     }
-    let from = if files::exists(&layout.kept_config)? {
+    let from = if let Some(text) = &new.config {
+        files::write(&dir.staged_config, text, READABLE)?;
+        Config::Given
+    } else if files::exists(&layout.kept_config)? {
         files::second_name(&layout.kept_config, &dir.staged_config)?;
         Config::Kept
     } else {
-        let text = config_text(mode(host, dir, attach)?);
+        let text = config_text(mode(host, dir, new.attach)?);
         files::write(&dir.staged_config, text.as_bytes(), READABLE)?;
         Config::Written
     };
@@ -145,12 +170,16 @@ fn prepare(
              driver either; nothing was changed"
         );
     }
-    let init = answer::init(host, &dir.staged)
+    let tried = match config {
+        Config::Replaced => &layout.new.staged,
+        _ => &dir.staged,
+    };
+    let init = answer::init(host, tried)
         .context("init of the new driver does not say Success; nothing was changed")?;
     if attach.wanted().is_some_and(|wanted| wanted != init.attach) {
         let file = match config {
             Config::Kept => &layout.kept_config,
-            Config::Found | Config::Written => &layout.dir.config,
+            _ => &layout.dir.config,
         };
         bail!(
             "{} says attach = {} and is never changed here: edit it, then run this again",

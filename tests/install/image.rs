@@ -158,12 +158,21 @@ fn image_sh_takes_no_option_for_an_archive() {
     }
 }
 
+/// The overlays in install/README.md.
+fn overlays() -> [Value; 2] {
+    let text = fs::read_to_string(file("install/README.md")).unwrap();
+    let blocks = text.split("```yaml\n").skip(1);
+    let blocks = blocks.map(|block| block.split_once("```").unwrap().0);
+    let overlays = blocks.filter(|block| block.contains("kind: Kustomization"));
+    let overlays: Vec<Value> = overlays
+        .map(|text| serde_yaml_ng::from_str(text).unwrap())
+        .collect();
+    overlays.try_into().unwrap()
+}
+
 #[test]
 fn the_overlay_in_the_readme_changes_what_it_says() {
-    let text = fs::read_to_string(file("install/README.md")).unwrap();
-    let (_, overlay) = text.rsplit_once("```yaml\n").unwrap();
-    let (overlay, _) = overlay.split_once("```").unwrap();
-    let overlay: Value = serde_yaml_ng::from_str(overlay).unwrap();
+    let [with_config, overlay] = overlays();
     let daemonset = yaml("install/daemonset.yaml");
     assert_eq!(overlay["resources"][0], "../install");
     assert_eq!(overlay["images"][0]["newTag"], env!("CARGO_PKG_VERSION"));
@@ -178,4 +187,22 @@ fn the_overlay_in_the_readme_changes_what_it_says() {
     let rke2 = "/var/lib/kubelet/volumeplugins";
     let wanted = json!([[PLUGINS, rke2], ["--attach=keep", "--attach=true"]]);
     assert_eq!(replaced.collect::<Value>(), wanted);
+
+    // The other one has the container read the file where it is mounted.
+    let patch = with_config["patches"][0]["patch"].as_str().unwrap();
+    let steps: Value = serde_yaml_ng::from_str(patch).unwrap();
+    for step in steps.as_array().unwrap() {
+        let list = step["path"].as_str().unwrap().strip_suffix("/-").unwrap();
+        assert!(daemonset.pointer(list).unwrap().is_array(), "{list}");
+    }
+    let made = &with_config["configMapGenerator"][0];
+    assert_eq!(steps[0]["value"]["configMap"]["name"], made["name"]);
+    assert_eq!(made["namespace"], daemonset["metadata"]["namespace"]);
+    let (dir, name) = (&steps[1]["value"]["mountPath"], &made["files"][0]);
+    let option = format!(
+        "--config={}/{}",
+        dir.as_str().unwrap(),
+        name.as_str().unwrap()
+    );
+    assert_eq!(steps[2]["value"], option);
 }

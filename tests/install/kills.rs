@@ -1,6 +1,6 @@
 //! The installer, killed before each of its steps in turn.
 
-use crate::node::{Node, OURS, SCRIPT, same};
+use crate::node::{Node, OURS, SCRIPT, file, same};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -104,6 +104,22 @@ fn edited(node: Node) -> Node {
     node.install(&node.driver("a", OURS), &[]).success();
     fs::write(node.config(), MINE).unwrap();
     node
+}
+
+#[test]
+fn an_upgrade_with_a_config_killed_anywhere_gives_the_driver_before_none_that_it_may_not_know() {
+    let given = file("examples/config.toml");
+    let args = ["--config", given.to_str().unwrap()];
+    let old = || edited(Node::new());
+    kill_everywhere("install", &args, old, |node, at| {
+        let is_mine = fs::read_to_string(node.config()).unwrap() == MINE;
+        let is_before = same(&node.exe(), &node.path("a"));
+        assert!(is_mine || same(&node.config(), &given), "{at}");
+        assert!(is_mine || !is_before, "{at}");
+        node.installs(&node.path("b"), &args, "checked");
+        assert!(same(&node.config(), &given), "{at}");
+        assert_eq!(node.names().len(), 3, "{at}: {:?}", node.names());
+    });
 }
 
 #[test]

@@ -110,6 +110,42 @@ fn the_mode_of_a_config_is_never_changed() {
 }
 
 #[test]
+fn a_config_that_is_given_takes_the_place_of_the_one_that_is_there() {
+    let node = Node::new();
+    let given = node.path("given.toml");
+    let args = ["--config", given.to_str().unwrap()];
+    let is_given = || same(&node.config(), &given);
+    let lists = ["config.toml", "kubernetes.io~lvm", "lvm"];
+    fs::write(&given, "attach = true\n").unwrap();
+    node.installs(&driver(), &args, "config.toml: attach = true");
+    assert!(is_given());
+    node.installs(&driver(), &args, "unchanged");
+
+    // Also one that cannot be read, and that an operator has edited.
+    for before in ["attach = true\n", "attach = perhaps\n"] {
+        fs::write(node.config(), before).unwrap();
+        fs::write(&given, "attach = false # all nodes\n").unwrap();
+        node.installs(&driver(), &args, "config.toml: replaced, attach = false");
+        assert!(is_given() && node.names() == lists, "{:?}", node.names());
+    }
+
+    fs::write(&given, "attach = false\ncolour = 1\nattach_to = 2\n").unwrap();
+    node.refuses(&driver(), &args, "given.toml, line 2, colour: ");
+    node.refuses(&driver(), &args, "given.toml, line 3, attach_to: ");
+    fs::write(&given, "attach = false\n").unwrap();
+    let both = [&args[..], &["--attach", "true"]].concat();
+    node.refuses(
+        &driver(),
+        &both,
+        "given.toml says attach = false, and --attach does not",
+    );
+    node.refuses(&driver(), &["--config", "/none"], "/none");
+    let kept = fs::read_to_string(node.config()).unwrap();
+    assert_eq!(kept, "attach = false # all nodes\n");
+    assert_eq!(node.names(), lists);
+}
+
+#[test]
 fn a_second_driver_of_somebody_else_is_not_lost_either() {
     let node = Node::running(SCRIPT);
     let driver = node.driver("a", OURS);
