@@ -56,8 +56,6 @@ fn man(command: clap::Command) -> Result<Vec<(String, Vec<u8>)>> {
     pages.collect()
 }
 
-/// Where each of them goes below `/usr/local`: only if the host has a place for its kind there or
-/// in `/usr`.
 /// Has man(1) not fill the lines of what stands below the options: examples, files, exit codes.
 fn as_it_stands(page: &[u8]) -> String {
     let page = String::from_utf8_lossy(page);
@@ -68,6 +66,8 @@ fn as_it_stands(page: &[u8]) -> String {
     format!("{before}.SH NOTES\n.nf\n{extra}\n.fi\n.SH {after}")
 }
 
+/// Where each of them goes below `/usr/local`: only if the host has a place for its kind there or
+/// in `/usr`.
 fn places(prefix: &Path, command: &clap::Command) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let has =
         |dir: &str| files::is_dir(&prefix.join(dir)) || files::is_dir(&Path::new("/usr").join(dir));
