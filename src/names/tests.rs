@@ -153,6 +153,7 @@ fn a_host_is_known_by_its_short_and_its_full_name() {
         ("10.0.0.1", "10", false),
         ("", "", false),
         ("", "node1", false),
+        ("", ".node1", false),
         (".", ".", false),
     ];
     for (node, host, same) in cases {
