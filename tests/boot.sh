@@ -10,7 +10,6 @@
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/flexvolume-lvm
 # Pinned: another version may have other options, or not hand the exit status through.
 VNG_VERSION=1.42
-CARGO_FUZZ_VERSION=0.13.2
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -61,14 +60,14 @@ need_rust() {
         die "missing here: cargo $rust or newer; install Rust (rustup does that) and try again"
 }
 
-need_cargo_fuzz() {
-    CARGO_FUZZ=$CACHE/cargo-fuzz-$CARGO_FUZZ_VERSION
-    need c++:g++
-    [ ! -x "$CARGO_FUZZ/bin/cargo-fuzz" ] || return 0
-    say "installing cargo-fuzz $CARGO_FUZZ_VERSION into $CARGO_FUZZ"
+# need_cargo_tool NAME VERSION: installs a tool of cargo's, and sets TOOL to its directory.
+need_cargo_tool() {
+    local root=$CACHE/$1-$2
+    TOOL=$root/bin
+    [ ! -x "$TOOL/$1" ] || return 0
+    say "installing $1 $2 into $root"
     # Not with this checkout's settings, nor into its target directory.
-    (cd / && env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$CARGO_FUZZ" \
-        cargo-fuzz --version "$CARGO_FUZZ_VERSION")
+    (cd / && env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$root" "$1" --version "$2")
 }
 
 # Everything that a guest needs. Sets MACHINE, if it is not set yet: "vng" where KVM works, else

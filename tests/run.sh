@@ -7,6 +7,8 @@
 #   tests/run.sh lint            format, clippy and shellcheck
 #   tests/run.sh cli             the executable's replies, on this machine
 #   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
+#   tests/run.sh mutants [FILE…] changes the code in one place at a time, and the unit tests have to
+#                                notice; `data` for the files that decide about data
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
 #   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
@@ -170,8 +172,9 @@ one_static_executable() {
 fuzz() {
     local target passed=0 path=$PATH
     [ $# -gt 0 ] || set -- options lvm_report mountinfo config
-    need_cargo_fuzz
-    PATH=$CARGO_FUZZ/bin:$PATH
+    need c++:g++
+    need_cargo_tool cargo-fuzz 0.13.2
+    PATH=$TOOL:$PATH
     step "format of the fuzz targets" cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
     for target in "$@"; do
         mkdir -p "$CACHE/fuzz/$target"
@@ -189,6 +192,23 @@ fuzz() {
     done
     PATH=$path
     echo "fuzz $# $passed" >> "$DIR/counts"
+}
+
+# mutants [data|FILE…]: .cargo/mutants.toml says which files there are, and which changes make no
+# difference. What ends in an endless loop is noticed too.
+mutants() {
+    local files=() ran passed
+    [ "${1:-}" != data ] || set -- 'src/volume/decide/*.rs' src/fs/{backups,scan,signatures}.rs
+    [ $# = 0 ] || mapfile -t files < <(printf -- '--file=%s\n' "$@")
+    need_cargo_tool cargo-mutants 27.1.0
+    say "mutants $*"
+    PATH=$TOOL:$PATH nice cargo mutants --jobs 2 --no-times --output "$DIR" "${files[@]}" ||
+        echo "cargo-mutants: status $?"
+    read -r ran passed < <(awk -F '[:, ]+' '/^  "(caught|timeout|missed)"/ { n[$2] = $3 }
+        END { passed = n["\"caught\""] + n["\"timeout\""]; print passed + n["\"missed\""], passed }' \
+        "$DIR/mutants.out/outcomes.json")
+    [[ $ran != 0 && $ran = "$passed" ]] || failed "mutants: $passed of $ran were noticed"
+    echo "mutants $ran $passed" >> "$TOP/counts"
 }
 
 # The quickstart, on the same files as the guest's tests.
@@ -255,6 +275,7 @@ case $what in
         beside kubelet kubelets
         beside fuzz fuzz
         beside quickstart quickstart
+        [ -z "$WITH_PLANE" ] || beside mutants mutants data
         AT_ONCE=3 # A kubelet waits more than it works, and so do nodes and a control plane.
         guest
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED
@@ -271,6 +292,7 @@ case $what in
         host cli --test cli "$@"
         ;;
     fuzz) fuzz "$@" ;;
+    mutants) mutants "$@" ;;
     guest)
         build
         guest "$@"

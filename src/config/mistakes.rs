@@ -29,6 +29,7 @@ attach = "no" -> line 1, attach: invalid type: string "no", expected a boolean
 attach = -> line 1, at "attach =":
 attach = yes -> line 1, at "attach = yes":
 [limits⏎query = 3 -> line 1, at "[limits":
+attach = 1⏎log = yes -> line 2, at "log = yes":
 log = "none"⏎attach = true⏎attach = false -> line 3, at "attach = false": duplicate key
 node_name = "a b" -> node_name: a node's name is letters
 kubelet_dirs = [] -> kubelet_dirs: at least one directory

@@ -170,6 +170,16 @@ fn reads_every_key() {
 }
 
 #[test]
+fn values_may_be_as_long_and_as_short_as_they_say() {
+    assert_eq!(parsed("log = 'none'").log, LogTarget::None);
+    assert_eq!(parsed("log = 'syslog'").log, LogTarget::Syslog);
+    assert_eq!(parsed("node_name = ''").node_name, None);
+    let named = |length| format!("node_name = '{}'", "n".repeat(length));
+    assert_eq!(parsed(&named(253)).node_name.unwrap().len(), 253);
+    assert!(Config::parse(&named(254), "f").is_err());
+}
+
+#[test]
 fn once_a_group_is_named_the_others_are_refused() {
     let any = Config::default();
     assert_eq!(any.policy(&vg("data")).unwrap(), None);

@@ -42,11 +42,7 @@ fn ask(host: &Host, device: &Node, more: &[&str]) -> Result<Found> {
     let output = host
         .run(&command)
         .with_context(|| format!("probing {}", device.name.display()))?;
-    Ok(match output.code {
-        NOTHING => Found::Nothing,
-        AMBIVALENT => Found::Several,
-        _ => parse(&output),
-    })
+    Ok(parse(&output))
 }
 
 /// Whether wipefs(8) lists several signatures; with `--no-act` it changes nothing.
@@ -60,12 +56,15 @@ pub fn has_several(host: &Host, device: &Node) -> Result<bool> {
     let output = host
         .run(&command)
         .with_context(|| format!("listing the signatures on {}", device.name.display()))?;
-    let types = String::from_utf8_lossy(&output.stdout);
+    Ok(are_several(&String::from_utf8_lossy(&output.stdout)))
+}
+
+fn are_several(types: &str) -> bool {
     let mut types = types.split_whitespace();
     // A copy of a partition table or of a superblock is one of the same.
-    Ok(types
+    types
         .next()
-        .is_some_and(|first| types.any(|next| next != first)))
+        .is_some_and(|first| types.any(|next| next != first))
 }
 
 fn value(export: &[u8], key: &str) -> Option<String> {
@@ -78,17 +77,19 @@ fn value(export: &[u8], key: &str) -> Option<String> {
 
 fn parse(output: &Output) -> Found {
     let value = |key| value(&output.stdout, key);
-    match (value("TYPE"), value("PTTYPE")) {
-        (Some(kind), _) => match FsType::parse(&kind) {
+    match (output.code, value("TYPE"), value("PTTYPE")) {
+        (NOTHING, ..) => Found::Nothing,
+        (AMBIVALENT, ..) => Found::Several,
+        (_, Some(kind), _) => match FsType::parse(&kind) {
             Ok(fs) => Found::Filesystem {
                 fs,
                 uuid: value("UUID").unwrap_or_default(),
             },
             Err(_) => Found::Other(kind),
         },
-        (None, Some(table)) => Found::Other(format!("a partition table ({table})")),
+        (_, None, Some(table)) => Found::Other(format!("a partition table ({table})")),
         // blkid found something that it has no type for: that is not nothing.
-        (None, None) => Found::Other("something that blkid cannot name".to_owned()),
+        (_, None, None) => Found::Other("something that blkid cannot name".to_owned()),
     }
 }
 
@@ -135,6 +136,16 @@ mod tests {
                 ..Output::default()
             };
             assert_eq!(parse(&output), want, "{name}");
+        }
+        for (code, want) in [(NOTHING, Found::Nothing), (AMBIVALENT, Found::Several)] {
+            let output = Output {
+                code,
+                ..Output::default()
+            };
+            assert_eq!(parse(&output), want, "{code}");
+        }
+        for (types, want) in [("", false), ("gpt\ngpt\n", false), ("gpt\next4\n", true)] {
+            assert_eq!(are_several(types), want, "{types:?}");
         }
     }
 }

@@ -6,6 +6,8 @@ mod blkid;
 pub mod scan;
 mod signatures;
 pub mod superblock;
+#[cfg(test)]
+mod tests;
 mod tools;
 
 /// The calls by which the driver runs itself to read a device. Not for people.

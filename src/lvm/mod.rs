@@ -9,6 +9,8 @@ mod record;
 mod report;
 mod sanlock;
 mod shared;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 pub use change::{activate, create, deactivate, extend, refresh, retag};

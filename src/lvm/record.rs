@@ -178,6 +178,9 @@ mod tests {
             "flexvolume.mayformat=data-0:1700000000",
         ];
         assert_eq!(change.remove, gone);
+        assert_eq!(record.unmade_tags().collect::<Vec<_>>(), gone[..2]);
+        assert_eq!(making_tag(FsType::Xfs), gone[1]);
+        assert_eq!(gone.map(is_permission), [false, false, true]);
     }
 
     #[test]

@@ -310,91 +310,9 @@ pub(super) fn read<T>(
 #[cfg(test)]
 #[allow(clippy::missing_panics_doc)]
 pub fn sample() -> Volume {
-    let text = tests::ONE
+    let text = super::tests::ONE
         .replace("flexvolume.fs=ext4:u,other", "")
         .replace("\"pool\"", "\"\"");
     let report = Report::parse(text.replace("thin,sparse", "linear").as_bytes()).unwrap();
     report.volumes().unwrap().remove(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    pub const ONE: &str = r#"{"report":[{"lv":[{"vg_name":"vg","lv_name":"data-1",
-        "lv_uuid":"a-b","lv_size":"67108864","lv_time":"1700000000",
-        "lv_tags":"flexvolume.fs=ext4:u,other","lv_active":"active","lv_device_open":"",
-        "lv_permissions":"writeable","lv_health_status":"","lv_snapshot_invalid":"unknown",
-        "lv_layout":"thin,sparse","lv_role":"public","pool_lv":"pool","data_percent":"12.50",
-        "metadata_percent":"","vg_extent_size":"4194304","vg_free":"0",
-        "vg_lock_type":"","lv_lockargs":"","pool_lv_uuid":"p"}]}]}"#;
-
-    #[test]
-    fn reads_what_lvs_prints() {
-        let volumes = Report::parse(ONE.as_bytes()).unwrap().volumes().unwrap();
-        let [volume] = volumes.as_slice() else {
-            panic!("{volumes:?}")
-        };
-        assert_eq!(volume.id.to_string(), "vg/data-1");
-        assert_eq!(volume.size, Bytes::new(64 << 20));
-        assert_eq!(volume.created, 1_700_000_000);
-        assert_eq!(volume.record.made.as_ref().unwrap().uuid, "u");
-        assert_eq!(volume.pool.as_ref().unwrap().as_str(), "pool");
-        assert_eq!(volume.data_percent, Some(12.5));
-        assert_eq!(volume.metadata_percent, None);
-        assert!(volume.active && volume.writable == Some(true));
-    }
-
-    #[test]
-    fn a_volume_of_a_shared_group_has_its_own_lock_or_that_of_its_pool() {
-        let lock = |text: &str| {
-            let volumes = Report::parse(text.as_bytes()).unwrap().volumes().unwrap();
-            volumes[0].lock.clone()
-        };
-        assert_eq!(lock(ONE), None);
-        let shared = ONE.replace("_type\":\"", "_type\":\"sanlock");
-        assert_eq!(lock(&shared).unwrap().of.as_deref(), Some("p"));
-        let own = shared.replace("args\":\"", "args\":\"1.0.0:70254592");
-        assert_eq!(lock(&own).unwrap().of.as_deref(), Some("a-b"));
-        let of_origin = shared.replace("\"p\"", "\"\"");
-        assert_eq!(lock(&of_origin).unwrap().of, None);
-    }
-
-    #[test]
-    fn a_line_of_text_in_a_report_is_passed_over() {
-        let text = "  {\n  \"report\": [\n  Retrying metadata scan.\n {\"lv\": [\n ]\n }\n ]\n }\n";
-        let volumes = Report::parse(text.as_bytes()).unwrap().volumes();
-        assert_eq!(volumes, Ok(Vec::new()));
-        assert!(Report::parse(b"Retrying metadata scan.\n").is_err());
-    }
-
-    #[test]
-    fn one_strange_volume_does_not_hide_the_others() {
-        let two = ONE.replace(
-            "\"lv\":[",
-            "\"lv\":[{\"vg_name\":\"vg\",\"lv_name\":\"x_cvol\"},",
-        );
-        let volumes = Report::parse(two.as_bytes()).unwrap().volumes().unwrap();
-        assert_eq!(volumes.len(), 1);
-        let cached = ONE.replace("\"pool\"", "\"[fast_cvol]\"");
-        let volumes = Report::parse(cached.as_bytes()).unwrap().volumes().unwrap();
-        assert_eq!(volumes[0].pool, None);
-    }
-
-    #[test]
-    fn a_report_that_lacks_something_is_refused_with_what_it_lacks() {
-        let cases = [
-            ("size", ONE.replace("lv_size", "x"), "no field lv_size"),
-            (
-                "number",
-                ONE.replace("67108864", "64m"),
-                "lv_size is \"64m\", no number",
-            ),
-            ("extent", ONE.replace("4194304", "0"), "an extent size of 0"),
-        ];
-        for (name, json, want) in cases {
-            let error = Report::parse(json.as_bytes()).unwrap().volumes();
-            assert_eq!(error.unwrap_err(), want, "{name}");
-        }
-    }
 }

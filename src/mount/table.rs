@@ -272,4 +272,50 @@ mod tests {
             assert_eq!(table.by_id(1).unwrap().is_read_only(), want, "{name}");
         }
     }
+
+    #[test]
+    fn mounts_of_one_filesystem_and_on_top_of_each_other_are_found() {
+        let mut table = Table::parse(
+            "36 1 98:0 / /a rw,noatime - ext4 /dev/x rw,errors=continue\n\
+             37 36 98:0 /b /a/b rw - ext4 /dev/x rw\n38 1 0:50 / /c rw - btrfs /dev/y rw",
+        );
+        let number = |text: &str| text.parse::<DeviceNumber>().unwrap();
+        let disk = number("8:1");
+        table.rows[2].disks = vec![disk, number("8:2")];
+        let ids = |rows: Vec<&Row>| rows.iter().map(|row| row.id).collect::<Vec<_>>();
+        assert_eq!(ids(table.of_device(number("98:0"))), [36, 37]);
+        for its in ["0:50", "8:1", "8:2"] {
+            assert_eq!(ids(table.of_device(number(its))), [38]);
+        }
+        assert_eq!(ids(table.on_top_of(36).collect()), [37]);
+        let is_last = [36, 37, 38, 39].map(|id| table.is_last_of_its_filesystem(id));
+        assert_eq!(is_last, [false, false, true, true]);
+        let disks = [0, 2].map(|at| table.rows[at].block_device());
+        assert_eq!(disks, [number("98:0"), disk]);
+        let is_whole: Vec<bool> = table.rows.iter().map(Row::is_whole).collect();
+        assert_eq!(is_whole, [true, false, true]);
+        for (option, want) in [("noatime", true), ("errors=continue", true), ("ro", false)] {
+            assert_eq!(table.rows[0].has_option(option), want, "{option}");
+        }
+    }
+
+    #[test]
+    fn a_mount_of_this_machine_is_known_by_its_directory() {
+        let signals = crate::host::Signals::install().unwrap();
+        let kernel = Kernel::new(&signals);
+        let table = Table::read(&kernel).unwrap();
+        for (path, is_one) in [("/", true), ("/proc", true), ("/proc/self", false)] {
+            let rows = table.rows().iter().rev();
+            let last = rows.map(|row| (row.id, &row.mount_point));
+            let want = last
+                .filter(|(_, at)| at.as_os_str() == path)
+                .map(|(id, _)| id);
+            let id = mounted_at(&kernel, Path::new(path)).unwrap();
+            assert_eq!((id.is_some(), id), (is_one, want.take(1).next()), "{path}");
+        }
+        for none in ["/proc/none", "/proc/version/none"] {
+            assert_eq!(mounted_at(&kernel, Path::new(none)).unwrap(), None);
+        }
+        assert!(mounted_at(&kernel, Path::new("/\0")).is_err());
+    }
 }

@@ -67,8 +67,7 @@ impl Bytes {
         let (number, unit) = text.split_at_checked(end).unwrap_or((text, ""));
         // `.5g` and `5.g` are numbers for LVM, too.
         let (whole, decimals) = number.split_once('.').unwrap_or((number, ""));
-        let is_number =
-            is_digits(whole) && is_digits(decimals) && !(whole.is_empty() && decimals.is_empty());
+        let is_number = is_digits(decimals) && !(whole.is_empty() && decimals.is_empty());
         let Some(shift) = shift(unit).filter(|_| is_number) else {
             return Err(error(text, FORM));
         };
@@ -164,6 +163,7 @@ mod tests {
             (0, "0 bytes"),
             (1023, "1023 bytes"),
             (1536, "1.5 KiB"),
+            ((1 << 20) - 512, "1 MiB"),
             (64 << 20, "64 MiB"),
             ((1 << 30) - 1, "1 GiB"),
             (123_456_789, "118 MiB"),

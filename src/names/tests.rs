@@ -146,12 +146,14 @@ fn a_host_is_known_by_its_short_and_its_full_name() {
         ("node1.example.com", "node1", true),
         ("node1.example.com.", "node1.example.com", true),
         ("node1.a", "node1.b", false),
+        ("node1.a", "node1.a", true),
         ("node1", "node10", false),
         ("node10.a", "node1", false),
         ("10.0.0.1", "10.0.0.1", true),
         ("10.0.0.1", "10", false),
         ("", "", false),
         ("", "node1", false),
+        ("", ".node1", false),
         (".", ".", false),
     ];
     for (node, host, same) in cases {

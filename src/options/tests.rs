@@ -158,6 +158,8 @@ fn an_option_that_is_nearly_a_known_one_is_no_surprise_later() {
         ("volumeid", Some("volumeID")),
         ("volumID", Some("volumeID")),
         ("sizes", Some("size")),
+        ("----------------------------size", Some("size")),
+        ("-----------------------------size", None),
         ("szie", Some("size")),
         ("thin_pool", Some("thinpool")),
         ("mount.options", Some("mountoptions")),
@@ -239,6 +241,9 @@ fn size_and_depth_have_an_end() {
         let error = error(&with(&more));
         assert!(error.contains(want) && error.len() < 1024, "{error}");
     }
+    let named = |length| with(&format!(r#""{NAME}":"{}""#, "n".repeat(length)));
+    assert!(Options::parse(&named(LONGEST_NAME)).is_ok());
+    assert!(Options::parse(&named(LONGEST_NAME + 1)).is_err());
     let secret = format!(r#""kubernetes.io/secret/p":"{long}""#);
     assert!(Options::parse(&with(&secret)).is_ok());
 }

@@ -4,3 +4,4 @@ mod messages;
 mod proof;
 mod sample;
 mod table;
+mod values;

@@ -71,6 +71,8 @@ fn who_uses_it() {
         ("suspended, and there", |f, _| { there(f, "ext4", "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Keep { read_only: None }),
         ("the global mount comes first", |f, _| { mounted(f, POD, "rw", "rw"); mounted(f, "/var/lib/kubelet/mounts/a", "rw", "rw"); }, Bind(row("/var/lib/kubelet/mounts/a", "ext4", "rw", "rw"))),
         ("a writable one comes first", |f, _| { mounted(f, "/var/lib/kubelet/b", "ro", "rw"); mounted(f, POD, "rw", "rw"); }, Bind(pod())),
+        ("by hand, kubelet's comes before the host's", |f, w| { w.by_hand = true; tags(f, "flexvolume.fs=ext4:u"); mounted(f, "/srv", "rw", "rw"); mounted(f, POD, "rw", "rw"); }, Bind(pod())),
+        ("a subvolume of what has none", |f, w| { w.subvolume = true; mounted(f, POD, "rw", "rw"); }, Bind(pod())),
     ]);
 }
 
@@ -153,6 +155,7 @@ fn a_filesystem_is_there() {
         ("smaller, ext2", |f, w| { w.fs = None; holds(f, Ext2, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext2, |m| m.grow = Grow::Before)),
         ("smaller, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |s| s.device = Bytes::new(2 * GIB)); }, mount(Ext4, |m| m.check = false)),
         ("smaller by less than a group of blocks", |f, _| holds(f, Ext4, |s| s.device = Bytes::new(GIB + 4096)), mount(Ext4, |_| ())),
+        ("smaller by as much as is worth growing", |f, _| holds(f, Ext4, |s| s.device = Bytes::new(GIB + (1 << 20))), mount(Ext4, |m| m.grow = Grow::After)),
         ("on a read-only volume", |f, _| { holds(f, Ext4, |_| ()); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume)),
         ("on a read-only device", |f, _| { holds(f, Ext4, |_| ()); f.read_only = true; }, Refuse(Reason::ReadOnlyVolume)),
         ("on a read-only disk", |f, _| { holds(f, Ext4, |_| ()); f.read_only_disk = Some("sda".into()); }, Refuse(Reason::ReadOnlyDisk("sda".into()))),
@@ -187,7 +190,7 @@ fn nothing_is_there_or_somebody_elses() {
         ("what a killed mkfs left", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![young()] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
         ("what a killed mkfs of another type does not leave", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![young()] }); tags(f, "flexvolume.making=xfs"); }, doubts([young()])),
         ("group descriptors of a killed mkfs", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
-        ("the same, where blocks are large", |f, _| { volume(f).size = Bytes::new(GIB); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(2048)])),
+        ("the same, where blocks are large", |f, _| { volume(f).size = Bytes::new(512 << 20); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(2048)])),
         ("the same, of a mkfs that leaves none", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=xfs"); }, doubts([Doubt::Data(2048)])),
         ("data where mkfs was killed", |f, _| { data(f); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(0)])),
         ("what a killed mkfs left, but it held one", |f, _| tags(f, "flexvolume.making=ext4,flexvolume.fs=ext4:u"), doubts([held()])),
@@ -200,6 +203,7 @@ fn nothing_is_there_or_somebody_elses() {
         ("data where lvcreate was stopped", |f, _| { data(f); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("data at byte 0".into()))),
         ("LUKS", |f, _| f.content = Some(Content::Other("crypto_LUKS".into())), Refuse(Reason::Other { what: "crypto_LUKS".into(), wanted: Some(Ext4) })),
         ("LUKS, permitted for something else", |f, _| { f.content = Some(Content::Other("crypto_LUKS".into())); permit(f, &[held()], NOW); }, Refuse(Reason::Other { what: "crypto_LUKS".into(), wanted: Some(Ext4) })),
+        ("LUKS where lvcreate was stopped", |f, _| { f.content = Some(Content::Other("crypto_LUKS".into())); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
         ("several at once", |f, _| f.content = Some(Content::Several), Refuse(Reason::Several)),
         ("damaged", |f, _| f.content = Some(Content::Damaged(Ext4)), Refuse(Reason::Damaged(Ext4))),
         ("it cannot be read, whatever was permitted", |f, _| { f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); permit(f, &[held()], NOW); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into() })),
@@ -216,9 +220,11 @@ fn something_that_cannot_be_seen_has_it() {
         ("with the record of another", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::InUse(is_claimed()))),
         ("of the wrong type", |f, w| { w.fs = Some(Xfs); claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, wrong("ext4", Xfs)),
         ("nobody knows who", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::InUse(Vec::new()))),
+        ("a process that reads", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).processes = vec![process(false)]; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::Open(vec![process(false)]))),
         ("a mount that no table shows, with our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; })),
         ("a mount that no table shows, without our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; }, Refuse(Reason::StillMounted)),
-        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/a"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| m.record = false)),
+        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| m.record = false)),
+        ("a pod, of one directory", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/a"); w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| m.record = false)),
     ]);
     let (mut facts, wish) = (blank(), wish());
     claimed(&mut facts, true);
@@ -266,6 +272,7 @@ fn it_is_to_be_larger() {
         ("larger than is allowed", |f, w| { larger(f, w); w.create.largest = Some(Bytes::new(GIB)); }, Refuse(Reason::TooLarge { size: Bytes::new(2 * GIB), largest: Bytes::new(GIB) })),
         ("without room in the group", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); }, Refuse(Reason::NoRoom { more: Bytes::new(GIB), free: Bytes::new(1), has: Bytes::new(GIB) })),
         ("without room, thin", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); volume(f).pool = LvName::parse("pool").ok(); }, Extend),
+        ("with just as much room", |f, w| { larger(f, w); volume(f).free = Bytes::new(GIB); }, Extend),
         ("into the reserve", |f, w| { larger(f, w); w.create.reserve = ROOM; }, Refuse(Reason::Reserve { more: Bytes::new(GIB), free: ROOM, reserve: ROOM })),
         ("of a full pool", |f, w| { larger(f, w); pool(f, 95.0, 1.0, ""); }, full("data", 95.0)),
         ("suspended by hand", |f, w| { larger(f, w); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),

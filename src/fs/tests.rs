@@ -1,0 +1,286 @@
+//! Superblocks with one thing wrong at a time, and devices that hold them. What real mkfs and real
+//! disks leave is in `tests/superblocks/`.
+
+#![allow(clippy::arithmetic_side_effects)]
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, ErrorKind, Write};
+
+use super::scan::{Backup, Examination, examine};
+use super::superblock::{Condition, Family, ReadAt, Superblock, ext_backup, read_primary};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const UUID: &str = "0b1c2d3e-4f50-4162-8374-95a6b7c8d9ea";
+const UUID_BYTES: &[u8] = &0x0b1c_2d3e_4f50_4162_8374_95a6_b7c8_d9ea_u128.to_be_bytes();
+
+/// Bytes to write, and where.
+type Change<'a> = &'a [(usize, &'a [u8])];
+
+fn with(fields: Change, more: Change) -> Vec<u8> {
+    let mut bytes = vec![0; 1024];
+    for (at, value) in fields.iter().chain(more) {
+        bytes[*at..*at + value.len()].copy_from_slice(value);
+    }
+    bytes
+}
+
+/// An ext of 256 MiB in blocks of 4 KiB, in two groups: made at 100 s, mounted at 200 s, written at 300 s.
+#[rustfmt::skip] // a row is a line
+const EXT: Change = &[
+    (0x04, &65_536_u32.to_le_bytes()), // blocks
+    (0x18, &[2]), // 4 KiB
+    (0x20, &32_768_u32.to_le_bytes()), // blocks in a group
+    (0x2C, &[200]), // mounted
+    (0x30, &300_u32.to_le_bytes()), // written
+    (0x34, &[2]), // count of mounts
+    (0x38, &[0x53, 0xEF, 1]), // magic number, and a clean state
+    (0x68, UUID_BYTES),
+    (0x108, &[100]), // made
+    (0x150, &[7]), // means nothing without 64 bits
+];
+
+const XFS: Change = &[
+    (0, b"XFSB"),
+    (4, &4096_u32.to_be_bytes()),
+    (8, &4000_u64.to_be_bytes()), // blocks
+    (32, UUID_BYTES),
+    (84, &1024_u32.to_be_bytes()), // blocks in a group
+    (88, &4_u32.to_be_bytes()),    // groups
+];
+
+const BTRFS: Change = &[
+    (0x20, UUID_BYTES),
+    (0x30, &(64 * KIB).to_le_bytes()), // its place
+    (0x40, b"_BHRfS_M"),
+    (0x90, &4096_u32.to_le_bytes()),
+    (0xD1, &(1_u64 << 30).to_le_bytes()), // size
+];
+
+/// A device of 20 MiB and a sector that is blank but for `bytes`, which notes what is read, and fails once.
+struct Device<'a> {
+    size: u64,
+    bytes: (u64, &'a [u8]),
+    fails: Cell<Option<ErrorKind>>,
+    reads: RefCell<Vec<u64>>,
+}
+
+impl<'a> Device<'a> {
+    fn with(at: u64, bytes: &'a [u8]) -> Self {
+        Self {
+            size: 20 * MIB + 512,
+            bytes: (at, bytes),
+            fails: Cell::new(None),
+            reads: RefCell::default(),
+        }
+    }
+
+    fn examined(&self, lv_time: u64) -> Examination {
+        examine(self, self.size, lv_time)
+    }
+}
+
+impl ReadAt for Device<'_> {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        if let Some(error) = self.fails.take() {
+            return Err(error.into());
+        }
+        self.reads.borrow_mut().push(offset);
+        let left = self.size.saturating_sub(offset);
+        let length = into.len().min(usize::try_from(left).unwrap());
+        into[..length].fill(0);
+        let (at, bytes) = self.bytes;
+        let end = (offset + length as u64).min(at + bytes.len() as u64);
+        for place in at.max(offset)..end {
+            let [to, from] = [place - offset, place - at].map(|n| usize::try_from(n).unwrap());
+            into[to] = bytes[from];
+        }
+        Ok(length)
+    }
+}
+
+fn primary(at: u64, bytes: &[u8]) -> Option<Superblock> {
+    read_primary(&Device::with(at, bytes)).unwrap()
+}
+
+#[test]
+fn a_whole_superblock_is_read() {
+    let ext = Superblock {
+        family: Family::Ext,
+        uuid: UUID.to_owned(),
+        size: 256 * MIB,
+        block_size: 4096,
+        never_mounted: false,
+        condition: Condition::Unknown,
+        newest_time: Some(300),
+        in_progress: false,
+    };
+    let other = |family, size| Superblock {
+        family,
+        size,
+        newest_time: None,
+        ..ext.clone()
+    };
+    let cases = [
+        (1024, EXT, ext.clone()),
+        (0, XFS, other(Family::Xfs, 4000 * 4096)),
+        (64 * KIB, BTRFS, other(Family::Btrfs, 1 << 30)),
+    ];
+    for (at, fields, want) in cases {
+        assert_eq!(primary(at, &with(fields, &[])), Some(want));
+    }
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn one_wrong_number_makes_a_superblock_none() {
+    let cases: [(&str, u64, Change, Change, bool); 28] = [
+        ("ext, another magic number", 1024, EXT, &[(0x38, &[0x54])], false),
+        ("ext, the largest blocks", 1024, EXT, &[(0x18, &[6])], true),
+        ("ext, larger blocks", 1024, EXT, &[(0x18, &[7])], false),
+        ("ext, a journal of another", 1024, EXT, &[(0x60, &[8])], false),
+        ("ext, block 1 is the first", 1024, EXT, &[(0x14, &[1])], true),
+        ("ext, block 2 is the first", 1024, EXT, &[(0x14, &[2])], false),
+        ("ext, no block but the first", 1024, EXT, &[(0x14, &[1]), (0x04, &[1, 0, 0])], false),
+        ("ext, no blocks", 1024, EXT, &[(0x04, &[0, 0, 0])], false),
+        ("ext, no blocks in a group", 1024, EXT, &[(0x20, &[0, 0])], false),
+        ("xfs, another magic number", 0, XFS, &[(3, b"C")], false),
+        ("xfs, the smallest blocks", 0, XFS, &[(4, &512_u32.to_be_bytes())], true),
+        ("xfs, smaller blocks", 0, XFS, &[(4, &256_u32.to_be_bytes())], false),
+        ("xfs, the largest blocks", 0, XFS, &[(4, &65_536_u32.to_be_bytes())], true),
+        ("xfs, larger blocks", 0, XFS, &[(4, &131_072_u32.to_be_bytes())], false),
+        ("xfs, no power of two", 0, XFS, &[(4, &3000_u32.to_be_bytes())], false),
+        ("xfs, no groups", 0, XFS, &[(88, &[0; 4])], false),
+        ("xfs, an empty last group", 0, XFS, &[(8, &3072_u64.to_be_bytes())], false),
+        ("xfs, no last group", 0, XFS, &[(8, &3000_u64.to_be_bytes())], false),
+        ("xfs, one block in the last group", 0, XFS, &[(8, &3073_u64.to_be_bytes())], true),
+        ("xfs, a whole last group", 0, XFS, &[(8, &4096_u64.to_be_bytes())], true),
+        ("xfs, more than a last group", 0, XFS, &[(8, &4097_u64.to_be_bytes())], false),
+        ("btrfs, another magic number", 64 * KIB, BTRFS, &[(0x47, b"N")], false),
+        ("btrfs, of another place", 64 * KIB, BTRFS, &[(0x32, &[2])], false),
+        ("btrfs, no power of two", 64 * KIB, BTRFS, &[(0x90, &[1])], false),
+        ("btrfs, no size", 64 * KIB, BTRFS, &[(0xD1, &[0; 8])], false),
+        ("ext, elsewhere", 2048, EXT, &[], false),
+        ("xfs, elsewhere", 512, XFS, &[], false),
+        ("btrfs, elsewhere", 0, BTRFS, &[], false),
+    ];
+    for (name, at, fields, more, want) in cases {
+        assert_eq!(primary(at, &with(fields, more)).is_some(), want, "{name}");
+    }
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn a_superblock_tells_its_size_its_times_and_how_it_was_left() {
+    let ext = |more: Change| primary(1024, &with(EXT, more)).unwrap();
+    assert_eq!(ext(&[(0x60, &[0x80])]).size, ((7 << 32) + 65_536) * 4096);
+    // Made and written as late as 40 bits can say.
+    for high in [0x274, 0x275, 0x276] {
+        assert!(ext(&[(high, &[1])]).newest_time > Some(1 << 32), "{high:#x}");
+    }
+    for (mounted, count, want) in [(0, 0, true), (0, 1, false), (1, 0, false)] {
+        assert_eq!(ext(&[(0x2C, &[mounted]), (0x34, &[count])]).never_mounted, want);
+    }
+    let cases = [
+        (1, 2, Condition::Unknown),
+        (3, 2, Condition::Errors),
+        (1, 4, Condition::LogToReplay),
+        (3, 4, Condition::Errors),
+    ];
+    for (state, features, want) in cases {
+        assert_eq!(ext(&[(0x3A, &[state]), (0x60, &[features])]).condition, want);
+    }
+    assert!(primary(0, &with(XFS, &[(126, &[1])])).unwrap().in_progress);
+    assert!(primary(64 * KIB, &with(BTRFS, &[(0x40, b"!")])).unwrap().in_progress);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn a_backup_belongs_to_its_place() {
+    const GROUP: u64 = 128 * MIB;
+    let blocks = |count: u32| count.to_le_bytes();
+    let (three, two, huge) = (blocks(98_305), blocks(65_537), blocks(u32::MAX));
+    let cases: [(&str, u64, Change, bool); 11] = [
+        ("of group 1", GROUP, &[(0x5A, &[1])], true),
+        ("of group 1, by an old kernel", GROUP, &[], true),
+        ("of another group", GROUP, &[(0x5A, &[2])], false),
+        ("of group 0", 0, &[], false),
+        ("beside a group", GROUP + 4096, &[(0x5A, &[1])], false),
+        ("beside a block", GROUP + 512, &[(0x5A, &[1])], false),
+        ("behind its end", 2 * GROUP, &[(0x5A, &[2])], false),
+        ("before its end", 2 * GROUP, &[(0x5A, &[2]), (0x04, &two)], true),
+        ("of a larger one", 3 * GROUP, &[(0x5A, &[3]), (0x04, &three)], true),
+        ("of a group beyond 16 bits", 65_540 * GROUP, &[(0x5A, &[0xFF; 2]), (0x04, &huge), (0x60, &[0x80])], true),
+        ("a primary one", 1024, &[], false),
+    ];
+    for (name, offset, more, want) in cases {
+        let found = ext_backup(&with(EXT, more), offset);
+        assert_eq!(found.is_some(), want, "{name}");
+    }
+}
+
+#[test]
+fn a_read_is_completed_or_an_error() {
+    let ext = with(EXT, &[]);
+    let mut device = Device::with(1024, &ext);
+    device.fails.set(Some(ErrorKind::Interrupted));
+    assert!(read_primary(&device).unwrap().is_some());
+    device.fails.set(Some(ErrorKind::Other));
+    assert!(read_primary(&device).is_err());
+    device.size = 1024;
+    assert_eq!(read_primary(&device).unwrap(), None);
+
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&[0; 1024]).unwrap();
+    file.write_all(&ext).unwrap();
+    assert!(read_primary(&file).unwrap().is_some());
+}
+
+#[test]
+fn what_is_written_on_a_device_is_seen() {
+    let seen = |at, bytes| Device::with(at, bytes).examined(0);
+    let cases: [(&str, u64, &[u8], bool, Option<u64>); 6] = [
+        ("nothing", 0, b"", true, None),
+        ("two sectors", 500, &[1; 600], false, Some(0)),
+        ("what lvcreate zeroes", 4095, b"x", false, Some(3584)),
+        ("behind that", 4096, b"x", false, None),
+        ("the tail", 20 * MIB + 511, b"x", false, None),
+        ("neither end", 10 * MIB + 8192, b"x", true, None),
+    ];
+    for (name, at, bytes, is_zero, written) in cases {
+        let seen = seen(at, bytes);
+        assert_eq!((seen.is_zero, seen.written), (is_zero, written), "{name}");
+    }
+    let swap = seen(8192 - 10, b"SWAPSPACE2").signature;
+    assert_eq!(swap.as_deref(), Some("a swap header at byte 7680"));
+
+    let device = Device::with(0, b"");
+    device.examined(0);
+    let reads = device.reads.take();
+    assert!(reads.iter().all(|at| at % 4096 == 0), "{reads:?}");
+    assert_eq!(reads.iter().max(), Some(&(20 * MIB)));
+    device.fails.set(Some(ErrorKind::Other));
+    assert_eq!(device.examined(0).unreadable.unwrap().offset, 0);
+}
+
+#[test]
+fn a_backup_counts_if_it_is_as_young_as_the_volume() {
+    // Blocks of 1 KiB, in groups of 8 MiB.
+    let more: Change = &[(0x18, &[0]), (0x14, &[1]), (0x20, &[0, 32]), (0x5A, &[1])];
+    let ext = with(EXT, more);
+    let device = Device::with(8 * MIB + 1024, &ext);
+    let backup = Backup {
+        offset: 8 * MIB + 1024,
+        uuid: UUID.to_owned(),
+        block_size: 1024,
+        written: 300,
+    };
+    assert_eq!(device.examined(300).backup.as_ref(), Some(&backup));
+    assert_eq!(device.examined(301).backup, None);
+    let repair = backup.repair("/dev/mapper/vg-lv".as_ref());
+    assert_eq!(repair, "e2fsck -b 8193 -B 1024 /dev/mapper/vg-lv");
+    let words = format!(
+        "an ext backup superblock at byte 8389632 (UUID {UUID}, written 1970-01-01T00:05:00Z)"
+    );
+    assert_eq!(backup.to_string(), words);
+}

@@ -1,0 +1,70 @@
+//! What the values that `decide` takes and gives say of themselves.
+
+use super::sample::*;
+use crate::names::LvId;
+use crate::volume::decide::decision::{Create, Refusal};
+use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::facts::Openers;
+use crate::volume::decide::reason::Reason;
+
+type Change = fn(&mut Openers);
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn whether_a_device_is_free_and_whether_waiting_may_help() {
+    // Who has it; whether that is nobody; whether waiting may help where a filesystem is recorded; and
+    // where none is.
+    let cases: [(&str, Change, [bool; 3]); 8] = [
+        ("nobody", |_| (), [true, false, false]),
+        ("who reads", |o| o.processes = vec![process(false)], [false, false, true]),
+        ("who writes", |o| o.processes = vec![process(true)], [false, false, false]),
+        ("who is not seen", |o| o.unseen = 1, [false, true, true]),
+        ("who writes, and who is not seen", |o| { o.processes = vec![process(true)]; o.unseen = 1; }, [false, false, false]),
+        ("a loop device", |o| o.loops = vec!["loop0".into()], [false, false, false]),
+        ("a loop device, and who is not seen", |o| { o.loops = vec!["loop0".into()]; o.unseen = 1; }, [false, false, false]),
+        ("a mount", |o| o.has_filesystem = true, [false, false, false]),
+    ];
+    for (name, change, want) in cases {
+        let mut openers = Openers::default();
+        change(&mut openers);
+        let is = [openers.is_nobody(), openers.may_end(true), openers.may_end(false)];
+        assert_eq!(is, want, "{name}");
+    }
+}
+
+#[test]
+fn a_volume_is_new_until_something_was_put_there() {
+    let mut facts = blank();
+    assert!(!facts.is_new());
+    tags(&mut facts, "flexvolume.new");
+    assert!(facts.is_new());
+    facts.lvm = None;
+    assert!(!facts.is_new());
+}
+
+#[test]
+fn the_nodes_pool_comes_before_the_one_that_is_asked_for() {
+    let mut create = Create::default();
+    assert_eq!(create.thin_pool(), None);
+    create.asked_pool = lv("other");
+    assert_eq!(create.thin_pool(), lv("other").as_ref());
+    create.pool = lv("pool");
+    assert_eq!(create.thin_pool(), lv("pool").as_ref());
+}
+
+#[test]
+fn doubts_have_a_name_that_fits_into_a_tag() {
+    let doubts = [held(), Doubt::Mark("md 0.90, at byte 4096".into())];
+    let name = "record-ext4-u+mark-md-0.90--at-byte-4096";
+    assert_eq!(Doubt::names(&doubts), name);
+    let long = Doubt::Mark("x".repeat(2000));
+    assert_eq!(Doubt::names(&[long]).len(), 900);
+}
+
+#[test]
+fn a_refusal_says_its_reason_and_whether_something_is_broken() {
+    let id = LvId::parse("vg/lv").unwrap();
+    let message = Refusal::of(&id, Reason::Swap).to_string();
+    assert_eq!(message, Reason::Swap.of(&id));
+    assert!(Reason::Partial.is_broken() && !Reason::Swap.is_broken());
+}
