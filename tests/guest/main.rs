@@ -47,6 +47,7 @@ mod lives;
 mod oddities;
 mod old_kubelets;
 mod operator;
+mod order;
 mod parallel;
 mod partial;
 mod people;

@@ -1,0 +1,136 @@
+//! A filesystem is made, and mounted for the first time: `act/make.rs`, `act/first_mount.rs`.
+
+use super::Order;
+use super::call::{At, End, How, Turn};
+use super::sight::{Sight, reading};
+use super::world::{Content, Effect, Lock};
+use crate::lvm::{Tags, made_tag, making_tag};
+use crate::names::FsType;
+
+impl Turn<'_> {
+    pub fn make(&mut self) -> bool {
+        let (of, device) = self.its();
+        let record = self.my().seen.as_ref().unwrap().record();
+        let making = making_tag(FsType::Ext4);
+        let is_begun = record.tags.contains(&making) || self.order == Order::RecordAfterMkfs;
+        let begun = Tags {
+            remove: record.unmade_tags().map(str::to_owned).collect(),
+            add: vec![making.clone()],
+        };
+        let (at, failed) = (self.my().at, self.my().failed);
+        match at {
+            At::RecordBegun if is_begun => {
+                self.go(At::LookAgain);
+                self.make()
+            }
+            At::RecordBegun if device != Some(of) => self.end(End::Error("replaced just now")),
+            At::RecordBegun => self.retag(of, begun, At::LookAgain),
+            At::LookAgain if self.order == Order::NoLookAfterWait => self.go(At::DropClaim),
+            At::LookAgain => {
+                let is_there = device == Some(of);
+                let now = self.state.volumes[of].content;
+                self.did.ran.extend(reading(now, &record));
+                let seen = self.my().seen.clone().unwrap();
+                let is_alone = seen
+                    .opened(&self.state, self.me, &mut self.did.ran)
+                    .is_nobody();
+                if is_there && is_alone && seen.content == Some(Sight::Read(now)) {
+                    return self.go(At::DropClaim);
+                }
+                if is_begun {
+                    self.my().claim = None;
+                    return self.given_back(is_there);
+                }
+                let back = Tags {
+                    add: begun.remove,
+                    remove: begun.add,
+                };
+                self.retag(of, back, At::TakeBack(is_there))
+            }
+            At::TakeBack(is_there) => self.given_back(is_there),
+            At::DropClaim => {
+                let me = self.my();
+                (me.pin, me.claim) = (Some(of), None);
+                self.go(At::Mkfs)
+            }
+            At::Mkfs => {
+                let uuid = self.state.made;
+                self.state.made = uuid.saturating_add(1);
+                let whole = Content::Ext4 { uuid, used: false };
+                let writes = [Content::Remains, Content::Half, whole];
+                let writes = writes.map(|content| Effect::Write(of, content));
+                let lock = Some(Lock::Volume(of));
+                self.run("mkfs.ext4", lock, writes.to_vec(), At::Made)
+            }
+            // Whoever has claimed it may be making one: the record stays.
+            At::Made if failed => self.end(End::Error("mkfs refused")),
+            At::Made => {
+                self.did.ran.push("superblock-stdin".to_owned());
+                let Content::Ext4 { uuid, .. } = self.state.volumes[of].content else {
+                    return self.end(End::Error("mkfs lied"));
+                };
+                self.my().how = Some(How {
+                    uuid: format!("u{uuid}"),
+                    check: false,
+                    record: false,
+                });
+                self.go(At::RecordMade)
+            }
+            At::RecordMade => {
+                let uuid = self.my().how.as_ref().unwrap().uuid.clone();
+                let mut tags = record.replaced_by(made_tag(FsType::Ext4, &uuid));
+                if !is_begun {
+                    tags.remove.push(making);
+                }
+                self.retag(of, tags, At::Mount)
+            }
+            _ => unreachable!(),
+        }
+    }
+
+    /// mkfs does not run: the volume is not as it was.
+    fn given_back(&mut self, is_there: bool) -> bool {
+        if is_there {
+            self.look_anew(At::Look)
+        } else {
+            self.end(End::Error("replaced just now"))
+        }
+    }
+
+    pub fn first_mount(&mut self) -> bool {
+        let (of, device) = self.its();
+        let record = self.my().seen.as_ref().unwrap().record();
+        let how = self.my().how.clone().unwrap();
+        let is_first = (record.making.is_some() || record.permission.is_some())
+            && self.order != Order::RecordAfterMount;
+        let tags = record.replaced_by(made_tag(FsType::Ext4, &how.uuid));
+        let (at, failed) = (self.my().at, self.my().failed);
+        match at {
+            At::Prepare => {
+                let me = self.my();
+                (me.pin, me.claim) = (Some(of), None);
+                if !self.state.volumes[of].active[self.state.actors[self.me].node] {
+                    return self.end(End::Error("opening it"));
+                }
+                self.go(At::Check)
+            }
+            At::Check if how.check => {
+                let lock = Some(Lock::Volume(of));
+                self.run("e2fsck -p", lock, vec![Effect::Check(of)], At::RecordFirst)
+            }
+            At::Check => self.go(At::RecordFirst),
+            At::RecordFirst if failed => self.end(End::Error("checking it")),
+            At::RecordFirst if how.record && is_first => self.retag(of, tags, At::Mount),
+            At::RecordFirst => self.go(At::Mount),
+            At::Mount if device != Some(of) => self.end(End::Error("replaced just now")),
+            At::Mount => {
+                let dir = self.my().does.dir().unwrap();
+                let lock = Some(Lock::Volume(of));
+                self.run("mount", lock, vec![Effect::Mount(of, dir)], At::Mounted)
+            }
+            At::Mounted if failed => self.end(End::Error("mounting")),
+            At::Mounted if how.record && !is_first => self.retag(of, tags, At::Recorded),
+            _ => self.end(End::Success),
+        }
+    }
+}

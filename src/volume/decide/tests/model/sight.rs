@@ -1,0 +1,256 @@
+//! What a look shows at each level, as `volume/look/` looks; and the facts that it makes.
+
+use std::sync::LazyLock;
+
+use super::super::sample::{ROOM, blank, process, row, shared};
+use super::call::Does;
+use super::world::{Content, Dir, Lv, State};
+use crate::lvm::{Locks, Record};
+use crate::mount::Row;
+use crate::names::{FsType, LvUuid};
+use crate::volume::decide::{Content as Found, Facts, Level, Lvm, Mounted, Openers, There, Uses};
+
+/// What was seen so far, level by level. None: it was not looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Seen {
+    pub device: Option<Lv>,
+    pub uses: Option<Vec<Dir>>,
+    pub lvm: Option<Answer>,
+    pub locks: Option<Leased>,
+    pub openers: Option<Opened>,
+    pub content: Option<Sight>,
+}
+
+/// LVM's answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    NoVolume,
+    Volume {
+        lv: Lv,
+        tags: Vec<String>,
+        open: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Leased {
+    Here,
+    NotHere,
+    Elsewhere,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Opened {
+    pub reads: bool,
+    pub writes: bool,
+    pub mounted: bool,
+}
+
+impl Opened {
+    pub fn is_nobody(self) -> bool {
+        self == Self::default()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sight {
+    Read(Content),
+    /// Someone else has it; blkid reads this beside that.
+    Claimed(Content),
+    Failed,
+}
+
+static BLANK: LazyLock<Facts> = LazyLock::new(blank);
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let at = |dir| format!("/var/lib/kubelet/pods/{dir}/volumes/k~lvm/a");
+    (0..4)
+        .map(|dir| row(&at(dir), "ext4", "rw", "rw"))
+        .collect()
+});
+
+impl Seen {
+    /// Looks at a level. The commands that this runs are added to `ran`.
+    pub fn look(&mut self, level: Level, state: &State, me: usize, ran: &mut Vec<String>) {
+        let actor = &state.actors[me];
+        let node = actor.node;
+        match level {
+            Level::Uses => {
+                let mounts = self.device.map(|lv| &state.volumes[lv].mounts);
+                let mounts = mounts.into_iter().flatten();
+                let here = mounts.filter(|(on, _)| *on == node);
+                self.uses = Some(here.map(|(_, dir)| *dir).collect());
+            }
+            Level::Lvm => {
+                self.lvm = Some(match state.named(super::world::DATA) {
+                    Some(lv) => Answer::Volume {
+                        lv,
+                        tags: state.volumes[lv].tags.iter().cloned().collect(),
+                        open: state.is_open(node, lv, me),
+                    },
+                    None => Answer::NoVolume,
+                });
+                let lists: &[_] = match self.lvm {
+                    // That it is absent only a list tells, and how much is free only the group.
+                    Some(Answer::NoVolume) => &["lvs", "lvs", "vgs"],
+                    _ => &["lvs"],
+                };
+                ran.extend(lists.iter().map(ToString::to_string));
+            }
+            Level::Locks => {
+                let lease = self.row().and_then(|(lv, _)| state.volumes[lv].lease);
+                self.locks = Some(if lease == Some(node) {
+                    Leased::Here
+                } else {
+                    Leased::NotHere
+                });
+                ran.push("lvmlockctl".to_owned());
+            }
+            Level::Openers => self.openers = Some(self.opened(state, me, ran)),
+            Level::Content => self.content = Some(self.read(state, me, ran)),
+        }
+    }
+
+    pub fn opened(&self, state: &State, me: usize, ran: &mut Vec<String>) -> Opened {
+        ran.push("dmsetup".to_owned());
+        let node = state.actors[me].node;
+        self.device.map_or_else(Opened::default, |lv| Opened {
+            reads: state.reads(node, lv, me),
+            writes: state.writes(node, lv),
+            mounted: state.volumes[lv].is_mounted_on(node),
+        })
+    }
+
+    fn read(&mut self, state: &State, me: usize, ran: &mut Vec<String>) -> Sight {
+        let actor = &state.actors[me];
+        let Some(lv) = self
+            .device
+            .filter(|lv| state.volumes[*lv].active[actor.node])
+        else {
+            return Sight::Failed;
+        };
+        let content = state.volumes[lv].content;
+        let is_mounted = self.uses.as_ref().is_some_and(|uses| !uses.is_empty());
+        if is_mounted || self.openers.is_some_and(|openers| openers.mounted) {
+            ran.push("blkid".to_owned());
+            return Sight::Claimed(content);
+        }
+        if !actor.does.is_person() && state.is_claimed(actor.node, lv, me) {
+            self.openers = Some(self.opened(state, me, ran));
+            ran.push("blkid".to_owned());
+            return Sight::Claimed(content);
+        }
+        ran.extend(reading(content, &self.record()));
+        Sight::Read(content)
+    }
+
+    /// LVM's row of the volume.
+    pub fn row(&self) -> Option<(Lv, &[String])> {
+        match &self.lvm {
+            Some(Answer::Volume { lv, tags, .. }) => Some((*lv, tags)),
+            _ => None,
+        }
+    }
+
+    pub fn record(&self) -> Record {
+        let (_, tags) = self.row().unwrap_or_default();
+        Record::parse(tags.iter().map(String::as_str))
+    }
+
+    /// The facts that `decide` gets.
+    pub fn facts(&self, is_shared: bool, does: &Does) -> Facts {
+        let mut facts = BLANK.clone();
+        let uuid = |lv: Lv| LvUuid::of(&format!("lv{lv}"));
+        if let (Some(lv), Some(device)) = (self.device, &mut facts.device) {
+            device.lv_uuid = uuid(lv);
+        } else {
+            facts.device = None;
+        }
+        facts.uses = self.uses.as_ref().map(|dirs| uses(dirs, does));
+        match &self.lvm {
+            None => facts.lvm = None,
+            Some(Answer::NoVolume) => {
+                let (free, pool) = (Some(ROOM), None);
+                facts.lvm = Some(Lvm::NoVolume { free, pool });
+            }
+            Some(Answer::Volume { lv, open, .. }) => {
+                if let Some(Lvm::Volume { volume, .. }) = &mut facts.lvm {
+                    volume.uuid = uuid(*lv);
+                    volume.open = *open;
+                    volume.record = self.record();
+                }
+                if is_shared {
+                    shared(&mut facts, Locks::Held);
+                }
+            }
+        }
+        facts.locks = self.locks.map(|leased| match leased {
+            Leased::Here => Locks::Held,
+            Leased::NotHere => Locks::NotHeld,
+            Leased::Elsewhere => Locks::Elsewhere(None),
+        });
+        facts.openers = self.openers.map(openers);
+        facts.content = self.content.map(|sight| match sight {
+            Sight::Read(content) => content.seen(&self.record()),
+            Sight::Claimed(content) => match content.seen(&self.record()) {
+                Found::Filesystem(found) => Found::Claimed(Some((FsType::Ext4, found.uuid))),
+                _ => Found::Claimed(None),
+            },
+            Sight::Failed => Found::Failed("it is not active".to_owned()),
+        });
+        facts
+    }
+}
+
+fn uses(dirs: &[Dir], does: &Does) -> Uses {
+    let row = |dir: Dir| ROWS[usize::from(dir)].clone();
+    let own = dirs.iter().find(|dir| does.dir() == Some(**dir));
+    let mounted = |dir: &Dir| Mounted {
+        row: row(*dir),
+        kubelets: true,
+        own_global: false,
+    };
+    Uses {
+        there: own.map(|dir| There::This(row(*dir))),
+        mounts: dirs.iter().map(mounted).collect(),
+        ..Uses::default()
+    }
+}
+
+fn openers(opened: Opened) -> Openers {
+    let readers = opened.reads.then(|| process(false));
+    let writers = opened.writes.then(|| process(true));
+    Openers {
+        processes: writers.into_iter().chain(readers).collect(),
+        has_filesystem: opened.mounted,
+        ..Openers::default()
+    }
+}
+
+/// What is run to read a device: `volume/look/content.rs`, `read`.
+pub fn reading(content: Content, record: &Record) -> Vec<String> {
+    let mut ran = Vec::new();
+    if record.made.is_none() {
+        ran.push("examine-stdin");
+    }
+    match content {
+        Content::Zero if record.made.is_none() => {}
+        Content::Zero => ran.extend(["blkid", "examine-stdin"]),
+        Content::Remains | Content::Raw => {
+            ran.extend(["blkid", "examine-stdin", "blkid", "blkid"]);
+        }
+        Content::Half | Content::Ext4 { .. } => {
+            ran.extend(["blkid", "superblock-stdin"]);
+            let is_used = matches!(content, Content::Ext4 { used: true, .. });
+            if record.making.as_deref() == Some("ext4") && !is_used {
+                ran.push("e2fsck -n -f");
+            }
+        }
+    }
+    ran.into_iter().map(str::to_owned).collect()
+}
+
+/// The directory of a mount that [`uses`] showed.
+pub fn dir_of(row: &Row) -> Option<Dir> {
+    let at = ROWS.iter().position(|one| one == row)?;
+    u8::try_from(at).ok()
+}

@@ -1,0 +1,93 @@
+//! What the steps run, by one list. The driver itself is held to it in a guest: `tests/guest/order.rs`.
+
+use super::call::{Actor, Does};
+use super::properties::world;
+use super::world::{Content, DATA, State, Volume};
+use super::{Meeting, Order};
+use crate::volume::decide::tests::sample::NOW;
+
+const LIST: &str = include_str!("steps.txt");
+
+/// What happens to a volume, and what is done then.
+type Scene = (&'static str, fn(&mut State), Does);
+
+/// One life of a volume.
+const LIFE: [Scene; 11] = [
+    ("mount of a blank volume", |_| (), Does::Mount(0)),
+    ("mount for another pod", |_| (), Does::Mount(1)),
+    ("unmount", |_| (), Does::Unmount(0)),
+    ("the last unmount", |_| (), Does::Unmount(1)),
+    (
+        "mount of a volume with a filesystem",
+        |_| (),
+        Does::Mount(0),
+    ),
+    ("adopt of another filesystem", another, Does::Adopt),
+    ("mount of what was adopted", |_| (), Does::Mount(0)),
+    ("allow-format of what was wiped", wiped, Does::AllowFormat),
+    ("mount of what may be formatted", |_| (), Does::Mount(0)),
+    ("mount where mkfs was cut short", cut_short, Does::Mount(0)),
+    (
+        "mount of a volume that is to be made",
+        removed,
+        Does::Mount(0),
+    ),
+];
+
+fn unmounted(state: &mut State) -> &mut Volume {
+    let volume = state.volumes.last_mut().unwrap();
+    volume.mounts.clear();
+    volume
+}
+
+fn another(state: &mut State) {
+    let (uuid, used) = (9, true);
+    unmounted(state).content = Content::Ext4 { uuid, used };
+}
+
+fn wiped(state: &mut State) {
+    unmounted(state).content = Content::Zero;
+}
+
+fn cut_short(state: &mut State) {
+    let volume = unmounted(state);
+    volume.content = Content::Zero;
+    volume.tags = ["flexvolume.making=ext4".to_owned()].into();
+}
+
+fn removed(state: &mut State) {
+    unmounted(state).name = None;
+}
+
+#[test]
+fn the_steps_run_what_is_listed() {
+    let blank = Volume::new(DATA, Content::Zero, true);
+    let meeting = Meeting {
+        begin: world(Some(blank), Vec::new(), 0),
+        order: Order::Driver,
+        properties: Vec::new(),
+    };
+    let mut state = meeting.begin.clone();
+    let mut list = String::new();
+    for (title, before, does) in LIFE {
+        before(&mut state);
+        let (after, did) = meeting.alone(&state, Actor::new(0, &[does])).unwrap();
+        state = after;
+        let lines = did.ran.iter().map(|line| format!("  {line}
+"));
+        list.extend([title, "
+"].map(str::to_owned).into_iter().chain(lines));
+        list.push('
+');
+    }
+    // Which UUID it is, and when a word was given, is chance in a guest.
+    for n in 1..=9 {
+        list = list.replace(&format!("u{n}"), "UUID");
+    }
+    list = list.replace(&NOW.to_string(), "TIME");
+    if std::env::var_os("FLEXVOLUME_LVM_WRITE").is_some() {
+        std::fs::write("src/volume/decide/tests/model/steps.txt", &list).unwrap();
+        return;
+    }
+    assert_eq!(list, LIST);
+}

@@ -1,0 +1,159 @@
+//! What calls and commands run, in which order, and when they take a lock: the list by which the model of
+//! the steps goes (`src/volume/decide/tests/model/`).
+
+use std::path::Path;
+
+use crate::prelude::*;
+
+const LIST: &str = include_str!("../../src/volume/decide/tests/model/steps.txt");
+
+/// Runs the driver, which must succeed, and lists its steps as [`LIST`] does.
+fn steps(node: &Node, args: &[&str]) -> Vec<String> {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("trace");
+    let output = assert_cmd::Command::new("strace")
+        .args(["-f", "--seccomp-bpf", "-qq", "-y", "-s", "4096"])
+        .args(["-e", "trace=execve,flock,mount,umount2", "-o", text(&file)])
+        .arg(node.exe())
+        .args(args)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(!said.contains("Failure"), "{args:?}: {said}");
+    let trace = read(&file);
+    let own = trace.split(' ').next().unwrap();
+    let lines = trace.lines().skip(1).filter(|line| line.ends_with(" = 0"));
+    let step = |line: &str| {
+        let (pid, call) = line.split_once(' ')?;
+        let call = call.trim_start();
+        let of_driver = |name: &str| pid == own && call.starts_with(name);
+        if call.starts_with("execve(") {
+            return Some(program(call));
+        }
+        let is_bind = of_driver("mount(") && !call.contains("MS_REMOUNT");
+        (of_driver("flock(") && call.contains("/run/flexvolume-lvm/"))
+            .then_some("lock")
+            .or(is_bind.then_some("bind"))
+            .or(of_driver("umount2(").then_some("umount2"))
+            .map(str::to_owned)
+    };
+    lines.filter_map(step).collect()
+}
+
+/// A program with those of its arguments that matter to what it does to the volume.
+fn program(execve: &str) -> String {
+    let (_, argv) = execve.split_once('[').unwrap();
+    let (argv, _) = argv.split_once(']').unwrap();
+    let argv: Vec<&str> = argv
+        .split(", ")
+        .map(|word| word.trim_matches('"'))
+        .collect();
+    let tool = Path::new(execve.split('"').nth(1).unwrap());
+    let tool = tool.file_name().unwrap().to_str().unwrap();
+    match tool {
+        "exe" => argv[1].to_owned(),
+        "e2fsck" => format!("{tool} {}", argv[1]),
+        "lvchange" => {
+            let tags = |flag| {
+                let words = argv.windows(2).filter(|words| words[0] == flag);
+                let mut words: Vec<_> =
+                    words.map(|words| format!(" {flag} {}", words[1])).collect();
+                words.sort_unstable();
+                words.concat()
+            };
+            [tool, &tags("--deltag"), &tags("--addtag")].concat()
+        }
+        _ => tool.to_owned(),
+    }
+}
+
+/// The UUID that the record names.
+fn recorded(group: &Group) -> Option<String> {
+    let tags = group.tags("data");
+    let mut tags = tags.split(',');
+    tags.find_map(|tag| Some(tag.strip_prefix("flexvolume.fs=ext4:")?.to_owned()))
+}
+
+#[test]
+fn the_driver_takes_the_steps_of_the_model() {
+    let node = Node::with_config(Mode::MountOnly, "[volume_group.ordered]\ncreate = true\n");
+    let group = Group::new("ordered");
+    let volume = group.linear("data", "32m");
+    let dirs = ["one", "two"].map(|pod| precreated(node.pod_dir(pod, &volume)));
+    let [one, two] = dirs.each_ref().map(|dir| text(dir));
+    let json = volume.json();
+    let (mount, unmount) = (["mount", one, &json], ["unmount", one]);
+    let wipe = || run("blkdiscard", &["-f", "-z", &volume.device()]);
+    let idle = || ();
+    let away = || drop(node.does(&unmount));
+    let life: [(&str, &dyn Fn(), &[&str]); 11] = [
+        ("mount of a blank volume", &idle, &mount),
+        ("mount for another pod", &idle, &["mount", two, &json]),
+        ("unmount", &idle, &unmount),
+        ("the last unmount", &idle, &["unmount", two]),
+        ("mount of a volume with a filesystem", &idle, &mount),
+        (
+            "adopt of another filesystem",
+            &|| {
+                away();
+                run("mkfs.ext4", &["-q", "-F", &volume.device()]);
+            },
+            &["adopt", "ordered/data"],
+        ),
+        ("mount of what was adopted", &idle, &mount),
+        (
+            "allow-format of what was wiped",
+            &|| {
+                away();
+                wipe();
+            },
+            &["allow-format", "ordered/data", "--yes"],
+        ),
+        ("mount of what may be formatted", &idle, &mount),
+        (
+            "mount where mkfs was cut short",
+            &|| {
+                away();
+                wipe();
+                let held = format!("flexvolume.fs=ext4:{}", recorded(&group).unwrap());
+                let making = "flexvolume.making=ext4";
+                group.lv("lvchange", &["--deltag", &held, "--addtag", making], "data");
+            },
+            &mount,
+        ),
+        (
+            "mount of a volume that is to be made",
+            &|| {
+                away();
+                group.lv("lvremove", &[], "data");
+            },
+            &mount,
+        ),
+    ];
+    let mut list = String::new();
+    for (title, before, args) in life {
+        before();
+        let held = group.has("data").then(|| recorded(&group)).flatten();
+        let mut ran = [&[title.to_owned()], &steps(&node, args)[..]]
+            .concat()
+            .join("\n  ");
+        for uuid in held.into_iter().chain(recorded(&group)) {
+            ran = ran.replace(&uuid, "UUID");
+        }
+        // When a permission was given.
+        list.push_str(&in_time(&ran));
+        list.push_str("\n\n");
+    }
+    assert!(list == LIST, "{list}");
+}
+
+/// The same with TIME for the seconds of a permission.
+fn in_time(ran: &str) -> String {
+    let mut parts = ran.split("UUID:1");
+    let first = parts.next().unwrap().to_owned();
+    parts.fold(first, |all, part| {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        all + "UUID:TIME" + rest
+    })
+}
