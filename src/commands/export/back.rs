@@ -59,7 +59,7 @@ pub fn run(exporter: &Exporter, file: &Path) -> Result<Printed> {
     }
     let seen = match exporter.export(&id, true) {
         Ok(volume) => volume,
-        Err(why) => bail!("{id}: {}", why.message()),
+        Err(why) => bail!("{}", super::of(&id, why.message())),
     };
     let is_taken = |id: &LvId| exporter.walk.volume(id).is_some();
     let text = held.text(seen, exporter.asked, &exporter.driver, is_taken)?;

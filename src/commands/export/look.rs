@@ -9,7 +9,7 @@ use super::Export;
 use super::volume::{ClaimName, Exported, User, nearest_name, object_name};
 use super::yaml::comment;
 use crate::commands::log::{self, Call};
-use crate::commands::survey::{Ask, Outcome, Verdict, Walk, tried, uid_of};
+use crate::commands::survey::{Ask, Choice, Outcome, Verdict, Walk, tried, uid_of};
 use crate::config::{Config, Loaded};
 use crate::host::{Host, own_name};
 use crate::kubelet;
@@ -91,12 +91,14 @@ impl<'a> Exporter<'a> {
     pub fn export(&self, id: &LvId, is_named: bool) -> Result<Exported, NotExported> {
         let refused = |why: String| Err(NotExported::Refused(why));
         let Some(volume) = self.walk.volume(id) else {
-            return refused(format!(
-                "there is no logical volume {id}; see `lvs {}`",
-                id.vg()
-            ));
+            let choice = Choice {
+                ids: [id.clone()].into(),
+                ..Choice::default()
+            };
+            let missing = self.walk.require(&choice).err();
+            return refused(missing.map_or_else(String::new, |error| format!("{error:#}")));
         };
-        let (verdict, decision) = self.verdict(id);
+        let (verdict, decision) = self.verdict(volume);
         let Some((fs, is_seen)) = filesystem(&verdict, decision.as_ref(), volume) else {
             let why = verdict.message().unwrap_or_else(|| {
                 format!("it is not active, and no record says what is on it; run `lvchange -ay {id}` first")
@@ -151,9 +153,12 @@ impl<'a> Exporter<'a> {
         })
     }
 
-    fn verdict(&self, id: &LvId) -> (Verdict, Option<Decision>) {
+    /// What the next mount would do; of a volume that pods only read, the next one that only reads.
+    fn verdict(&self, volume: &Volume) -> (Verdict, Option<Decision>) {
+        let id = &volume.id;
         let ask = Ask {
             patience: PATIENCE,
+            read_only: self.walk.is_only_read(volume),
             ..Ask::default()
         };
         match self.walk.see(id, ask, Duration::MAX) {

@@ -78,7 +78,7 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Export) -> Result<Printed> {
         };
         return match exporter.export(id, true) {
             Ok(volume) => to.handover(&exporter, &volume).map(Printed::text),
-            Err(why) => bail!("{}", why.message()),
+            Err(why) => bail!("{}", of(id, why.message())),
         };
     }
     if asked.claim.is_some() && ids.len() != 1 {
@@ -99,7 +99,7 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Export) -> Result<Printed> {
             }
             Err(why) => {
                 left_out = left_out.saturating_add(usize::from(why.counts()));
-                notes.push_str(&comment(&format!("{id} is left out: {}", why.message())));
+                notes.push_str(&comment(&format!("Left out: {}", of(id, why.message()))));
             }
         }
     }
@@ -111,6 +111,14 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Export) -> Result<Printed> {
     }
     printed.code = u8::from(!printed.stderr.is_empty());
     Ok(printed)
+}
+
+/// Most messages begin with the volume.
+fn of(id: &LvId, message: &str) -> String {
+    if message.starts_with(&id.to_string()) {
+        return message.to_owned();
+    }
+    format!("{id}: {message}")
 }
 
 /// Two volumes may come by one name where Kubernetes takes fewer letters than LVM.
