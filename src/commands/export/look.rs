@@ -17,7 +17,7 @@ use crate::lvm::Volume;
 use crate::mount::KubeletPath;
 use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
-use crate::volume::Decision;
+use crate::volume::{Decision, Reason};
 
 /// How long to wait for a call that works on a volume.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -247,7 +247,8 @@ fn filesystem(
         Decision::Bind(row) => Some((known(&row.fs_type)?, true)),
         Decision::Mount(mount) => Some((mount.fs, true)),
         Decision::Make { fs, .. } => Some((*fs, false)),
-        Decision::Activate | Decision::Resume => {
+        // Another node that shares its group has it: its objects are the same there.
+        Decision::Activate | Decision::Resume | Decision::Refuse(Reason::HeldElsewhere(_)) => {
             Some((known(&volume.record.made.as_ref()?.fs)?, false))
         }
         _ => None,

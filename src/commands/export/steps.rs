@@ -41,7 +41,7 @@ and old to what they were, and begin at the first step that does not show what i
       kubectl get pv "$old"
  8. The new claim is Bound to {object}:
       kubectl apply --server-side -f "$f" -l {PART}=claim
-      kubectl get pvc {name} -n {namespace}
+      kubectl wait --for=jsonpath='{{.status.phase}}'=Bound pvc/{name} -n {namespace} --timeout=60s
  9. The replicas come back, and find their files.
 10. Much later, when you will not go back; with Retain this is the object alone:
       kubectl delete pv "$old"
@@ -136,7 +136,7 @@ fn undo(to: Csi, volume: &Exported) -> String {
 {let_go}    From step 7 on only; the claim is Bound to $old, and the replicas come back:
       kubectl patch pv "$old" --type json -p '[{{"op":"remove","path":"/spec/claimRef/uid"}}]'
       sed 's/{object}/'"$old"'/' "$f" | kubectl apply --server-side -l {PART}=claim -f -
-      kubectl get pvc {name} -n {namespace}"#
+      kubectl wait --for=jsonpath='{{.status.phase}}'=Bound pvc/{name} -n {namespace} --timeout=60s"#
     )
 }
 
@@ -209,7 +209,7 @@ Snapshots of the volume (VolumeSnapshot, LVMSnapshot) go before.
       kubectl get pv {object}
  7. The new claim is Bound to {new}:
       kubectl apply --server-side -f "$f" -l {PART}=claim
-      kubectl get pvc {name} -n {namespace}
+      kubectl wait --for=jsonpath='{{.status.phase}}'=Bound pvc/{name} -n {namespace} --timeout=60s
  8. On {node}, the exit code is 0; then the replicas come back, and find their files. Restore mode and owner of
     the mount point if the CSI driver made it 2777.
       {own} check {id}
