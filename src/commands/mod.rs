@@ -3,6 +3,7 @@
 pub mod check;
 pub mod config;
 pub mod doctor;
+pub mod handover;
 pub mod log;
 mod manifest;
 pub mod metrics;

@@ -87,7 +87,7 @@ start_plane() {
     FLEXVOLUME_LVM_RECORD=$DIR/controller/calls.jsonl in_background controller-manager \
         "$PROGRAMS/kube-controller-manager" --kubeconfig="$here/kubeconfig" --leader-elect=false \
         "${no_port[@]}" --secure-port=0 --flex-volume-plugin-dir="$DIR/controller/exec" --v=4 \
-        --controllers=attachdetach,persistentvolume-binder,persistentvolume-expander,pv-protection,pvc-protection,nodelifecycle,podgc,deployment,replicaset$evictions
+        --controllers=attachdetach,persistentvolume-binder,persistentvolume-expander,pv-protection,pvc-protection,nodelifecycle,podgc,deployment,replicaset,statefulset$evictions
     in_background scheduler "$PROGRAMS/kube-scheduler" --kubeconfig="$here/kubeconfig" \
         --leader-elect=false "${no_port[@]}" --secure-port=0 --v=2
 }

@@ -3,6 +3,7 @@
 mod claims;
 mod down;
 mod growth;
+mod handover;
 mod in_progress;
 mod meanwhile;
 mod scheduled;
