@@ -10,28 +10,28 @@ use crate::power::LINES;
 use crate::prelude::*;
 
 /// The objects in a text of YAML.
-fn objects(text: &str) -> Vec<Value> {
+pub fn objects(text: &str) -> Vec<Value> {
     let documents = serde_yaml_ng::Deserializer::from_str(text);
     let objects = documents.map(|document| Value::deserialize(document).unwrap());
     objects.filter(|object| !object.is_null()).collect()
 }
 
 /// What `export` prints for the volume and this claim.
-fn exported(driver: &Driver, volume: &Volume, claim: &str, more: &[&str]) -> Vec<Value> {
+pub fn exported(driver: &Driver, volume: &Volume, claim: &str, more: &[&str]) -> Vec<Value> {
     let (id, claim) = (volume.id(), format!("default/{claim}"));
     objects(&driver.prints(&[&["export", &id, "--claim", &claim], more].concat()))
 }
 
 /// Applies the object of a kind, twice, as somebody does who was interrupted.
-fn applied(objects: &[Value], kind: &str) -> Value {
+pub fn applied(objects: &[Value], kind: &str) -> Value {
     let object = objects.iter().find(|object| object["kind"] == kind);
     let object = object.unwrap_or_else(|| panic!("no {kind}: {objects:?}"));
     api::apply(object);
     api::apply(object)
 }
 
-const VOLUME: &str = "PersistentVolume";
-const CLAIM: &str = "PersistentVolumeClaim";
+pub const VOLUME: &str = "PersistentVolume";
+pub const CLAIM: &str = "PersistentVolumeClaim";
 
 /// Waits until an object is in this phase.
 fn has_phase(object: &Value, phase: &str) {
@@ -43,7 +43,7 @@ fn has_phase(object: &Value, phase: &str) {
 }
 
 /// Waits until a claim is bound to this `PersistentVolume`.
-fn is_bound_to(claim: &str, volume: &Value) {
+pub fn is_bound_to(claim: &str, volume: &Value) {
     let name = &volume["metadata"]["name"];
     wait_until(&format!("{claim} is bound to {name}"), || {
         let claim = api::get(&format!("persistentvolumeclaims/{claim}"));
@@ -63,12 +63,12 @@ fn delete(path: &str) {
     }
 }
 
-fn delete_claim(claim: &str) {
+pub fn delete_claim(claim: &str) {
     delete(&format!("persistentvolumeclaims/{claim}"));
 }
 
 /// Whether nothing has the volume, as the node says.
-fn is_ready(driver: &Driver, volume: &Volume) -> bool {
+pub fn is_ready(driver: &Driver, volume: &Volume) -> bool {
     driver.says(&["handover", "check", &volume.id()]).1 == 0
 }
 

@@ -1,6 +1,7 @@
 //! Cases on the node, which is the guest.
 
 mod claims;
+mod csi_driver;
 mod down;
 mod growth;
 mod handover;
