@@ -41,6 +41,9 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         for name in &options.ignored {
             host.log.about("ignored", name);
         }
+        if let Some(given) = options.mount_options.joined() {
+            host.log.about("mountoptions", &given);
+        }
         Ok(options)
     };
     // Kubernetes 1.2 to 1.5 knew no node and no global mount, and named the device. Source: kubelet's

@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use super::complete;
 use crate::calls;
-use crate::commands::{check, config, doctor, handover, log, metrics, operator, status};
+use crate::commands::{check, config, doctor, export, handover, log, metrics, operator, status};
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::install::{self, pages};
@@ -46,6 +46,7 @@ Examples:
   flexvolume-lvm log --failed --since 1h    what failed, and why
   flexvolume-lvm check                      would every volume mount?
   flexvolume-lvm check -f pod.yaml          would its volumes mount?
+  flexvolume-lvm export vg0/data            its PersistentVolume and claim
   flexvolume-lvm config check NEW.toml      all mistakes at once
   flexvolume-lvm mount /mnt -o volumegroup=vg0 -o volumeID=data --verbose
   flexvolume-lvm unmount /mnt
@@ -107,6 +108,13 @@ pub enum Tool {
         #[arg(long, value_name = "DIR")]
         textfile: Option<PathBuf>,
     },
+    /// Print the objects by which a cluster uses volumes of this node; change nothing
+    ///
+    /// A `PersistentVolume` and its claim for each volume, in YAML, and as comments which lines of a pod change.
+    /// With --to, the objects of a CSI driver, and the steps that hand the volume to it; with --from, the way
+    /// back. A volume that the next mount would refuse is a comment that says why. The exit code is 0 if all
+    /// could be exported, else 1.
+    Export(export::Export),
     /// Accept the filesystem that is on a volume now as the right one
     ///
     /// For a volume that the driver refuses because its content was restored, swapped or replaced.
@@ -201,6 +209,7 @@ impl Tool {
             self,
             Self::Status(_)
                 | Self::Check(_)
+                | Self::Export(_)
                 | Self::Doctor { .. }
                 | Self::Metrics { .. }
                 | Self::Adopt { .. }
@@ -217,6 +226,7 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
         Tool::Log(asked) => log::run(host, loaded, asked),
         Tool::Doctor { try_mkfs, json } => doctor::run(host, loaded, *try_mkfs, *json),
         Tool::Check(asked) => check::run(host, loaded, asked),
+        Tool::Export(asked) => export::run(host, loaded, asked),
         Tool::Config { asked } => config::run(host, loaded, asked),
         Tool::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
         Tool::Adopt { volume } => operator::adopt(host, loaded, &named(volume)?),

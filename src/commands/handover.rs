@@ -7,12 +7,13 @@ use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
 use serde::Serialize;
 
+use super::export::object_name;
 use super::operator;
 use super::survey::{Ask, Pods, Seen, look, uid_of};
 use crate::config::{Config, Loaded};
 use crate::host::{Host, own_name};
 use crate::lvm;
-use crate::names::{LvId, LvName, is_object_name};
+use crate::names::{LvId, LvName};
 use crate::output::{Printed, printed};
 use crate::volume::{Decision, Lvm, Openers, Reason, Subject, Uses, lock};
 
@@ -117,12 +118,12 @@ pub fn rename(host: &Host, config: &Loaded, id: &LvId, name: &LvName) -> Result<
             own_name()
         );
     }
-    if exists {
-        bail!("there is a logical volume {new} already, and {id} keeps its name: choose another");
-    }
     let obstacles = obstacles(host, &seen);
     if !obstacles.is_empty() {
         bail!("{id} keeps its name.\n{}", lines(&obstacles).trim_end());
+    }
+    if exists {
+        bail!("there is a logical volume {new} already, and {id} keeps its name: choose another");
     }
     // No mount by anybody can begin before it has its new name.
     let claim = match seen
@@ -225,12 +226,27 @@ fn obstacles(host: &Host, seen: &Seen) -> Vec<Obstacle> {
                 id.vg()
             ),
         ),
+        Decision::Refuse(Reason::Unknown) if let Some(now) = called_now(host, seen) => (
+            "half-renamed",
+            format!(
+                "LVM calls {id} {now}, but its device has the old name, as after an lvrename that was killed: \
+                 run `lvchange -ay {now}`"
+            ),
+        ),
         Decision::Resume => ("suspended", Reason::Suspended(id.dm_name()).of(id)),
         Decision::Refuse(reason) => (reason.into(), reason.of(id)),
         _ => return found,
     };
     found.push(Obstacle { reason, message });
     found
+}
+
+/// What LVM calls the volume whose device is there under a name that LVM does not know.
+fn called_now(host: &Host, seen: &Seen) -> Option<LvId> {
+    let device = seen.facts.device.as_ref()?;
+    let all = lvm::all_volumes(host).ok()?;
+    let is_it = |volume: &lvm::Volume| volume.uuid == device.lv_uuid;
+    all.into_iter().find(is_it).map(|volume| volume.id)
 }
 
 fn of_uses(host: &Host, id: &LvId, uses: &Uses, add: &mut impl FnMut(&'static str, String)) {
@@ -326,7 +342,7 @@ fn notes(id: &LvId) -> Vec<String> {
              reclaim policy: before that driver gets {id}, rename it"
         ));
     }
-    if !is_object_name(name) {
+    if object_name(name).is_err() {
         notes.push(format!(
             "no object in Kubernetes can be called {name}, and lvm-localpv needs one of the volume's name"
         ));

@@ -56,6 +56,8 @@ pub struct Call {
     pub pod: Option<String>,
     /// kubelet's name of the volume.
     pub name: Option<String>,
+    /// Its option `mountoptions`, with `ro` if it was to be read only.
+    pub mountoptions: Option<String>,
     /// The tools that ran, with their times.
     pub steps: Option<String>,
     pub took_ms: u64,
@@ -125,11 +127,16 @@ pub fn last(host: &Host, config: &Config, about: &str, number: usize) -> Result<
     Ok(calls)
 }
 
+/// The mounts that succeeded, as far as the log goes back.
+pub fn mounts(host: &Host, config: &Config) -> Result<Vec<Call>> {
+    let mut calls = read(host, config, 0, &mut Place::default())?;
+    calls.retain(|call| !call.failed && ["mount", "mountdevice"].contains(&&*call.call));
+    Ok(calls)
+}
+
 /// When each volume was mounted last, as far as the log goes back.
 pub fn last_mounts(host: &Host, config: &Config) -> Result<BTreeMap<String, String>> {
-    let calls = read(host, config, 0, &mut Place::default())?;
-    let is_mount = |call: &Call| !call.failed && ["mount", "mountdevice"].contains(&&*call.call);
-    let mounts = calls.into_iter().filter(is_mount);
+    let mounts = mounts(host, config)?.into_iter();
     let mounts = mounts.filter_map(|call| Some((call.volume?, shown(call.time))));
     Ok(mounts.collect())
 }
@@ -318,6 +325,7 @@ impl Call {
                 "volume" => call.volume = Some(value),
                 "pod" => call.pod = Some(value),
                 "name" => call.name = Some(value),
+                "mountoptions" => call.mountoptions = Some(value),
                 "steps" => call.steps = Some(value),
                 "took" => call.took_ms = value.trim_end_matches("ms").parse().unwrap_or(0),
                 "outcome" => call.failed = value == "failed",
@@ -365,7 +373,7 @@ mod tests {
 
     #[test]
     fn reads_the_lines_that_the_driver_writes() {
-        let line = r#"call=mount volume=vg/x pod=shop/web-0 name=data ignored="a b" steps=lvs:12ms,blkid!:3ms took=21ms outcome=failed message="the device \"x\": \\ gone""#;
+        let line = r#"call=mount volume=vg/x pod=shop/web-0 name=data mountoptions=noatime,ro ignored="a b" steps=lvs:12ms,blkid!:3ms took=21ms outcome=failed message="the device \"x\": \\ gone""#;
         let call = Call::parse(7, line).unwrap();
         let some = |text: &str| Some(text.to_owned());
         let want = Call {
@@ -374,6 +382,7 @@ mod tests {
             volume: some("vg/x"),
             pod: some("shop/web-0"),
             name: some("data"),
+            mountoptions: some("noatime,ro"),
             steps: some("lvs:12ms,blkid!:3ms"),
             took_ms: 21,
             failed: true,

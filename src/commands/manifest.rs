@@ -95,7 +95,7 @@ struct Open {
 }
 
 /// The documents of YAML, or of JSON, which is YAML too.
-fn documents(text: &str) -> Result<Vec<Value>> {
+pub fn documents(text: &str) -> Result<Vec<Value>> {
     let mut documents = Vec::new();
     let mut open: Vec<Open> = Vec::new();
     let mut anchors: BTreeMap<usize, Value> = BTreeMap::new();

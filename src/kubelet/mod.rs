@@ -105,6 +105,11 @@ fn minor(version: &str) -> Option<u32> {
 }
 
 impl Kubelet {
+    /// What it calls this node, if it was told.
+    pub fn node_name(&self) -> Option<&str> {
+        self.told.node_name.as_deref()
+    }
+
     /// One line about it if nothing is wrong.
     pub fn in_short(&self) -> String {
         let version = self

@@ -217,19 +217,6 @@ impl fmt::Display for LvId {
     }
 }
 
-/// Whether an object in Kubernetes can have this name, which LVM accepts. Source: Kubernetes'
-/// `apimachinery/pkg/util/validation`, `IsDNS1123Subdomain`.
-pub fn is_object_name(name: &str) -> bool {
-    let is_part = |part: &str| {
-        let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        !part.is_empty()
-            && part.chars().all(allowed)
-            && !part.starts_with('-')
-            && !part.ends_with('-')
-    };
-    name.split('.').all(is_part)
-}
-
 /// Whether two names are one host's: equal in any case, or one is the short form of the other.
 /// Two full names must be equal as a whole, and so must addresses.
 pub fn same_host(node: &str, host: &str) -> bool {

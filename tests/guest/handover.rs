@@ -139,6 +139,16 @@ fn a_renamed_volume_comes_up_under_its_new_name_and_then_under_its_old_one() {
     assert_eq!(read(&node.up("pod", &renamed).join("page")), "kept");
     node.down("pod", &renamed);
 
+    // As a killed lvrename leaves it: LVM has the new name, and the kernel the old one.
+    run("dmsetup", &["rename", "named-0f8c--uid", "named-data"]);
+    run("dmsetup", &["suspend", "named-data"]);
+    for args in [&check[..], &rename] {
+        let said = node.prints(args, "LVM calls named/data named/0f8c-uid, but", 1);
+        assert!(said.contains("run `lvchange -ay named/0f8c-uid`"), "{said}");
+    }
+    sh("lvchange -ay named/0f8c-uid");
+    node.prints(&check, "named/0f8c-uid is ready", 0);
+
     // The way back, of one that is not active.
     group.lv("lvchange", &["-an"], new);
     node.prints(
