@@ -17,7 +17,8 @@
 #                                PEER=PATH names the bash script that nodes change from
 #   tests/run.sh plane [CASE…]   the same as a node of a control plane: claims, the scheduler, the
 #                                controller that attaches, a node that goes down; KUBERNETES=DIR
-#                                has kube-apiserver, kube-controller-manager and kube-scheduler too
+#                                has kube-apiserver, kube-controller-manager and kube-scheduler too;
+#                                CSI_DRIVERS=DIR has csi-driver-lvm and csi-node-driver-registrar
 #   tests/run.sh failover        two such nodes share a volume group, and one of them dies; Kubernetes
 #                                1.28 or newer
 #

@@ -8,11 +8,11 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use super::complete;
 use crate::calls;
-use crate::commands::{check, config, doctor, export, log, metrics, operator, status};
+use crate::commands::{check, config, doctor, export, handover, log, metrics, operator, status};
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::install::{self, pages};
-use crate::names::LvId;
+use crate::names::{LvId, LvName};
 use crate::output::Printed;
 
 /// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
@@ -54,7 +54,7 @@ Examples:
 Exit codes:
   0  done; a call-out: Success, Not supported, or any answer to a call that holds a secret
   1  it failed; `check`: a volume would not mount; `config check`: mistakes; `status -x`: something
-     is unwell; `doctor`: a pod would fail
+     is unwell; `doctor`: a pod would fail; `handover check`: something has the volume
   2  the command line is wrong, or only root may do that
   3  `doctor`: warnings only
 
@@ -134,6 +134,23 @@ pub enum Tool {
         #[arg(long)]
         yes: bool,
     },
+    /// Hand a volume to a CSI driver, or take it back: what is done on its node
+    Handover {
+        #[command(subcommand)]
+        step: Handover,
+    },
+    /// Give a volume that nothing uses another name in its group
+    ///
+    /// Its content, its record and its size stay. Refused while anything has it mounted or open, or works on
+    /// it. The command that undoes it is printed.
+    Rename {
+        /// The volume, as VG/LV or /dev/VG/LV
+        #[arg(value_parser = volume)]
+        volume: LvId,
+        /// Its new name, without the group
+        #[arg(value_name = "NAME", value_parser = LvName::parse)]
+        to: LvName,
+    },
     /// Put this executable where kubelet looks for it, or upgrade what is there
     ///
     /// kubelet never sees half of it, and an existing config.toml is never changed. Running it
@@ -166,6 +183,25 @@ pub enum Tool {
     },
 }
 
+#[derive(Debug, Subcommand)]
+pub enum Handover {
+    /// Say whether a volume can be handed over now; change nothing
+    ///
+    /// It can if it is active, and nothing has it mounted or open, in any mount namespace. If not, each
+    /// line says who has it and what to do. The exit code is 0 if it can, and 1 if not.
+    Check {
+        /// The volume, as VG/LV or /dev/VG/LV
+        #[arg(value_parser = volume)]
+        volume: LvId,
+        /// The name that it is to have by now
+        #[arg(long = "name", value_name = "NAME", value_parser = LvName::parse)]
+        wanted: Option<LvName>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 impl Tool {
     /// Whether it asks LVM, which answers root only.
     pub fn needs_root(&self) -> bool {
@@ -178,6 +214,8 @@ impl Tool {
                 | Self::Metrics { .. }
                 | Self::Adopt { .. }
                 | Self::AllowFormat { .. }
+                | Self::Handover { .. }
+                | Self::Rename { .. }
         )
     }
 }
@@ -195,6 +233,15 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
         Tool::AllowFormat { volume, yes } => {
             operator::allow_format(host, loaded, &named(volume)?, *yes)
         }
+        Tool::Handover {
+            step:
+                Handover::Check {
+                    volume,
+                    wanted,
+                    json,
+                },
+        } => handover::check(host, loaded, volume, wanted.as_ref(), *json),
+        Tool::Rename { volume, to } => handover::rename(host, loaded, volume, to),
         Tool::Install(options) => {
             let place = &options.place;
             let is_linked = pages::is_linked(&place.prefix, &place.exe());
@@ -234,9 +281,10 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
     }
 }
 
-fn named(volume: &str) -> Result<LvId> {
-    match LvId::from_device(volume) {
-        Some(id) => Ok(id),
-        None => LvId::parse(volume).context("reading the volume's name"),
-    }
+fn named(word: &str) -> Result<LvId> {
+    volume(word).context("reading the volume's name")
+}
+
+fn volume(word: &str) -> Result<LvId> {
+    LvId::from_device(word).map_or_else(|| LvId::parse(word), Ok)
 }

@@ -4,6 +4,7 @@ pub mod check;
 pub mod config;
 pub mod doctor;
 pub mod export;
+pub mod handover;
 pub mod log;
 mod manifest;
 pub mod metrics;

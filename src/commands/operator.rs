@@ -125,8 +125,8 @@ fn retag(host: &Host, seen: &Seen, tags: &Tags) -> Result<()> {
     lvm::retag(host, volume.target(), tags, seen.lock.as_ref()).context("writing the record")
 }
 
-/// Logs who gave the permission.
-fn log(host: &Host, config: &Config, command: &str, id: &LvId, what: &str) {
+/// Logs who did it.
+pub(super) fn log(host: &Host, config: &Config, command: &str, id: &LvId, what: &str) {
     let variable = |name| std::env::var(name).ok();
     let user = variable("SUDO_USER").or_else(|| variable("USER"));
     host.log.about("volume", &id.to_string());

@@ -1,4 +1,4 @@
-//! lvchange(8), lvcreate(8), lvextend(8).
+//! lvchange(8), lvcreate(8), lvextend(8), lvrename(8).
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -60,6 +60,14 @@ pub fn deactivate(host: &Host, target: Target, lock: &Lock) -> Result<()> {
 /// Loads the table that LVM's metadata describes into the kernel, and resumes the volume.
 pub fn refresh(host: &Host, target: Target, lock: &Lock) -> Result<()> {
     lvchange(host, target, &["--refresh"], Some(lock), "refreshing")
+}
+
+/// Gives the volume of this name another one in its group, also while it is in use. LVM compares no UUID here:
+/// a caller looks whether it was the right one.
+pub fn rename(host: &Host, id: &LvId, name: &LvName, lock: &Lock) -> Result<()> {
+    let command = command("lvrename", host.limits.activate).stdin(lock.file());
+    let command = command.operand(id.vg().as_str()).operand(id.lv().as_str());
+    run(host, &command.operand(name.as_str()), id.vg()).with_context(|| format!("renaming {id}"))
 }
 
 pub fn retag(host: &Host, target: Target, tags: &Tags, lock: Option<&Lock>) -> Result<()> {

@@ -46,6 +46,8 @@ fn a_shell_completes_commands_call_outs_options_and_values() {
         ("stat\t--wi\t", "<status><--wide>"),
         ("allow\t--y\t", "<allow-format><--yes>"),
         ("conf\tch\t./conf\t", "<config><check><./config.toml>"),
+        ("hand\tch\t--na\t", "<handover><check><--name>"),
+        ("ren\t", "<rename>"),
         ("status --sort si\t", "<status><--sort><size>"),
         ("check --fs x\t", "<check><--fs><xfs>"),
         (

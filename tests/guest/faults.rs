@@ -174,6 +174,8 @@ fn who_is_not_root_is_told_so_in_one_line() {
         &["doctor", "--json"],
         &["status"],
         &["check"],
+        &["handover", "check", "vg/lv"],
+        &["rename", "vg/lv", "new"],
     ] {
         let mut command = assert_cmd::Command::new("setpriv");
         let refused = command.args(nobody).args(args).assert().code(2).stdout("");

@@ -43,7 +43,7 @@ fn a_volume_that_holds_kubelets_own_directory_is_no_pods() {
 }
 
 /// A process that has a mount which nobody else sees.
-fn hidden_mount(volume: &Volume) -> Process {
+pub fn hidden_mount(volume: &Volume) -> Process {
     let device = volume.device();
     let line = format!("exec unshare --mount sh -c 'mount {device} /mnt && exec sleep 1000'");
     let hidden = Process::new(&line, Path::new("/"));

@@ -40,6 +40,7 @@ mod foreign;
 mod full;
 mod gaps;
 mod growth;
+mod handover;
 mod hangs;
 mod host_use;
 mod hung_server;

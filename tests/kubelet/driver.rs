@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde::Deserialize;
 
@@ -116,6 +117,30 @@ impl Driver {
             fs::write(prepared.join("config.toml"), config).unwrap();
         }
         prepared
+    }
+
+    /// What a command for people prints, and its exit code. It is called by the path that kubelet has, so
+    /// that it knows its own name, and recorded nowhere.
+    pub fn says(&self, args: &[&str]) -> (String, i32) {
+        let dir = self.root.join("by-hand").join(self.dir_name());
+        if !dir.exists() {
+            fs::create_dir_all(&dir).unwrap();
+            copy_executable(&from_environment("FLEXVOLUME_LVM_DRIVER"), &dir.join("lvm"));
+            fs::copy(self.dir().join("config.toml"), dir.join("config.toml")).unwrap();
+        }
+        let output = Command::new(dir.join("lvm")).args(args).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (
+            String::from_utf8(text).unwrap(),
+            output.status.code().unwrap(),
+        )
+    }
+
+    /// What a command for people prints that succeeds.
+    pub fn prints(&self, args: &[&str]) -> String {
+        let (said, code) = self.says(args);
+        assert_eq!(code, 0, "{args:?}: {said}");
+        said
     }
 
     /// Replaces the executable, as an upgrade does. kubelet sees that the file is another one.

@@ -123,7 +123,8 @@ fn start_containerd() {
     run("ctr", &["--namespace", "k8s.io", "image", "import", &image]);
 }
 
-fn in_background(program: &str, args: &[&str], log: &str) -> Child {
+/// Starts a program, with its log among the node's.
+pub fn in_background(program: &str, args: &[&str], log: &str) -> Child {
     let log = File::options()
         .append(true)
         .create(true)

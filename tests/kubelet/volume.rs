@@ -127,7 +127,12 @@ impl Volume {
 
     /// What LVM reports of it; a size in MiB.
     pub fn field(&self, name: &str) -> String {
-        let path = format!("{GROUP}/{}", self.lv);
-        run("lvs", &["--noheadings", "--units=m", "-o", name, &path])
+        let id = self.id();
+        run("lvs", &["--noheadings", "--units=m", "-o", name, &id])
+    }
+
+    /// `<group>/<volume>`, as LVM writes it.
+    pub fn id(&self) -> String {
+        format!("{GROUP}/{}", self.lv)
     }
 }

@@ -24,7 +24,8 @@ use crate::names::LvId;
 use crate::output::{Printed, counted};
 use csi::Csi;
 use look::{Exporter, NotExported};
-use volume::{ClaimName, Exported, object_name};
+pub use volume::object_name;
+use volume::{ClaimName, Exported};
 use yaml::comment;
 
 #[derive(Debug, Default, clap::Args)]

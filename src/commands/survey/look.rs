@@ -23,6 +23,8 @@ pub struct Ask<'a> {
     pub patience: Duration,
     /// The device is not read, though the next mount would read it.
     pub unread: bool,
+    /// Who has it open is looked at too, whatever the next mount would make of that.
+    pub users: bool,
 }
 
 pub struct Seen {
@@ -61,6 +63,9 @@ pub fn look(subject: Subject, known: Option<Known>, ask: Ask) -> Result<Seen> {
     }
     if seen.facts.lvm.is_none() {
         seen.facts.lvm = Some(seen.ask_lvm(&wish));
+    }
+    if ask.users {
+        seen.facts.openers = Some(seen.users()?);
     }
     Ok(Seen {
         facts: seen.facts,

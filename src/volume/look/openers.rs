@@ -43,16 +43,28 @@ impl Look<'_> {
         }
         let is_recorded = |volume: &Volume| volume.record.made.is_some();
         let is_recorded = self.facts.volume().is_some_and(is_recorded);
-        let started = Instant::now();
-        let mut pause = Duration::from_millis(50);
-        loop {
-            let openers = see(&Openings::read(host, Some(device.number))?)?;
-            let is_late = self.asker.is_person() || started.elapsed() >= PATIENCE;
-            if !openers.may_end(is_recorded) || is_late || kernel.pause(pause) {
-                return Ok(openers);
-            }
-            pause = pause.saturating_mul(2);
-        }
+        let is_person = self.asker.is_person();
+        wait_until(
+            kernel,
+            || see(&Openings::read(host, Some(device.number))?),
+            |openers| is_person || !openers.may_end(is_recorded),
+        )
+    }
+
+    /// Who has the device open, and be it only to read. Whoever looks at it for a moment is waited for.
+    pub fn users(&self) -> Result<Openers> {
+        let Some(device) = &self.facts.device else {
+            return Ok(Openers::default());
+        };
+        let Subject { host, config, .. } = self.subject;
+        let mounted = self.facts.is_mounted_here();
+        let see = || {
+            let openings = Openings::read(host, Some(device.number))?;
+            openings.of(host.kernel, config, device, mounted, 0)
+        };
+        wait_until(host.kernel, see, |openers| {
+            mounted || !openers.may_end(false)
+        })
     }
 
     /// Looks once more who has the device open, which is held open by this process, but not claimed any
@@ -60,6 +72,22 @@ impl Look<'_> {
     pub fn openers_now(&mut self, wish: &Wish) -> Result<Option<Decision>> {
         self.facts.openers = Some(self.openers(1)?);
         Ok(of_openers(&self.facts, wish))
+    }
+}
+
+fn wait_until(
+    kernel: &Kernel,
+    see: impl Fn() -> Result<Openers>,
+    is_it: impl Fn(&Openers) -> bool,
+) -> Result<Openers> {
+    let started = Instant::now();
+    let mut pause = Duration::from_millis(50);
+    loop {
+        let openers = see()?;
+        if is_it(&openers) || started.elapsed() >= PATIENCE || kernel.pause(pause) {
+            return Ok(openers);
+        }
+        pause = pause.saturating_mul(2);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Speaks to the API server, by way of curl, which knows TLS.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -42,12 +43,73 @@ pub fn list(path: &str) -> Vec<Value> {
 
 /// Makes an object of a kind.
 pub fn create(path: &str, object: &Value) -> Value {
-    good("POST", path, request("POST", path, Some(object)))
+    send("POST", path, object)
 }
 
 /// Changes an object in these parts.
 pub fn patch(path: &str, change: &Value) -> Value {
-    good("PATCH", path, request("PATCH", path, Some(change)))
+    send("PATCH", path, change)
+}
+
+/// Where objects of a kind are made.
+pub fn collection(object: &Value) -> String {
+    const OF_NO_NAMESPACE: [&str; 6] = [
+        "CSIDriver",
+        "CustomResourceDefinition",
+        "LogicalVolume",
+        "Namespace",
+        "PersistentVolume",
+        "StorageClass",
+    ];
+    let [kind, version] = ["kind", "apiVersion"].map(|key| object[key].as_str().unwrap());
+    let api = if version.contains('/') { "apis" } else { "api" };
+    let namespace = object["metadata"]["namespace"].as_str();
+    let namespace = if OF_NO_NAMESPACE.contains(&kind) {
+        String::new()
+    } else {
+        format!("namespaces/{}/", namespace.unwrap_or("default"))
+    };
+    let end = if kind.ends_with('s') { "es" } else { "s" };
+    format!("/{api}/{version}/{namespace}{}{end}", kind.to_lowercase())
+}
+
+/// The path of an object.
+pub fn path(object: &Value) -> String {
+    let name = object["metadata"]["name"].as_str().unwrap();
+    format!("{}/{name}", collection(object))
+}
+
+/// Makes or changes an object as `kubectl apply --server-side` does, which takes every word of it.
+pub fn apply(object: &Value) -> Value {
+    tried(object);
+    send(
+        "APPLY",
+        &format!("{}?fieldManager=test", path(object)),
+        object,
+    )
+}
+
+/// The same as a trial, with `--dry-run=server`.
+pub fn tried(object: &Value) {
+    let path = format!("{}?fieldManager=test&dryRun=All", path(object));
+    assert_kept(object, &send("APPLY", &path, object), Path::new(&path));
+}
+
+/// The server drops what it does not know, a misspelt field for one, and says nothing.
+pub fn assert_kept(written: &Value, kept: &Value, place: &Path) {
+    match written {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                assert_kept(value, &kept[name], &place.join(name));
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                assert_kept(item, &kept[index], &place.join(index.to_string()));
+            }
+        }
+        value => assert_eq!(value, kept, "{}", place.display()),
+    }
 }
 
 /// Asks for the end of an object. A node takes its time to end a pod.
@@ -61,15 +123,21 @@ pub fn delete_by_force(path: &str) {
     good("DELETE", path, request("DELETE", path, Some(&options)));
 }
 
+fn send(method: &str, path: &str, object: &Value) -> Value {
+    good(method, path, request(method, path, Some(object)))
+}
+
 fn good(method: &str, path: &str, (code, answer): (u16, Value)) -> Value {
     assert!((200..300).contains(&code), "{method} {path}: {answer}");
     answer
 }
 
 fn request(method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
-    let kind = match method {
-        "PATCH" => "Content-Type: application/merge-patch+json",
-        _ => "Content-Type: application/json",
+    let (method, kind) = match method {
+        "PATCH" => (method, "Content-Type: application/merge-patch+json"),
+        // JSON is YAML too.
+        "APPLY" => ("PATCH", "Content-Type: application/apply-patch+yaml"),
+        _ => (method, "Content-Type: application/json"),
     };
     let url = from_environment(SERVER) + &path_of(path);
     let mut curl = Command::new("curl");

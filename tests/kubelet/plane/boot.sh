@@ -87,7 +87,7 @@ start_plane() {
     FLEXVOLUME_LVM_RECORD=$DIR/controller/calls.jsonl in_background controller-manager \
         "$PROGRAMS/kube-controller-manager" --kubeconfig="$here/kubeconfig" --leader-elect=false \
         "${no_port[@]}" --secure-port=0 --flex-volume-plugin-dir="$DIR/controller/exec" --v=4 \
-        --controllers=attachdetach,persistentvolume-binder,persistentvolume-expander,pv-protection,pvc-protection,nodelifecycle,podgc,deployment,replicaset$evictions
+        --controllers=attachdetach,persistentvolume-binder,persistentvolume-expander,pv-protection,pvc-protection,nodelifecycle,podgc,deployment,replicaset,statefulset$evictions
     in_background scheduler "$PROGRAMS/kube-scheduler" --kubeconfig="$here/kubeconfig" \
         --leader-elect=false "${no_port[@]}" --secure-port=0 --v=2
 }
@@ -110,7 +110,7 @@ plane_of_guest() {
         ip link set \$card up; ip address add 10.0.2.15/24 dev \$card
         ip route add default via 10.0.2.2
         export FLEXVOLUME_LVM_API=$API FLEXVOLUME_LVM_CONTROLLER=$FLEXVOLUME_LVM_CONTROLLER
-        export FLEXVOLUME_LVM_NODE=$GUEST_NODE"
+        export FLEXVOLUME_LVM_NODE=$GUEST_NODE FLEXVOLUME_LVM_CSI=$DIR/csi"
 }
 
 # on_node NAME TEST…: runs tests in a guest that is a node.
@@ -181,10 +181,17 @@ plane() {
     local VNG_OPTIONS=(--network user --no-dhcp) UML_OPTIONS=("eth0=slirp,,slirp-fullbolt")
     # For the most part they wait for kubelet and the controllers.
     local CASES_AT_ONCE=8
+    local skip=()
     kubelet_parts kubelet kube-apiserver kube-controller-manager kube-scheduler
     name=plane-$VERSION
+    if [ -n "${CSI_DRIVERS:-}" ]; then
+        install -D -t "$DIR/csi" "$CSI_DRIVERS"/csi-{driver-lvm,node-driver-registrar}
+    else
+        say "NOT RUN: a pod on a volume that a CSI driver has. CSI_DRIVERS=DIR names csi-driver-lvm and csi-node-driver-registrar"
+        skip=(--skip csi_driver::)
+    fi
     [ "$MACHINE" != uml ] || need slirp-fullbolt:slirp
-    mapfile -t tests < <("$DIR/kubelet-cases" --list "$@" | sed -n 's/^\(plane::.*\): test$/\1/p')
+    mapfile -t tests < <("$DIR/kubelet-cases" --list "${skip[@]}" "$@" | sed -n 's/^\(plane::.*\): test$/\1/p')
     [ ${#tests[@]} -gt 0 ] || die "no test with a control plane has such a name"
     plane_round "${tests[@]}" || failed "$name"
     cat "$DIR"/plane-1-*.log > "$DIR/plane.log"

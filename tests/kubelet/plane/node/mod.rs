@@ -1,8 +1,10 @@
 //! Cases on the node, which is the guest.
 
 mod claims;
+mod csi_driver;
 mod down;
 mod growth;
+mod handover;
 mod in_progress;
 mod meanwhile;
 mod scheduled;
