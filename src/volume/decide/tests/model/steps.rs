@@ -77,8 +77,7 @@ fn the_steps_run_what_is_listed() {
 "));
         list.extend([title, "
 "].map(str::to_owned).into_iter().chain(lines));
-        list.push('
-');
+        list.push('\n');
     }
     // Which UUID it is, and when a word was given, is chance in a guest.
     for n in 1..=9 {
