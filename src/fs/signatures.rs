@@ -95,8 +95,10 @@ mod tests {
             assert_eq!(found(SIZE, *place, mark), Some(*name), "{place}");
             assert_eq!(found(SIZE, place + (7 << 20), mark), None, "{name} {place}");
         }
-        let cases: [(&str, u64, &[u8], bool); 11] = [
+        let cases: [(&str, u64, &[u8], bool); 13] = [
             ("second LUKS2 header", 16 << 10, b"SKUL\xBA\xBE", true),
+            ("LUKS2 of the largest", 4 << 20, b"SKUL\xBA\xBE", true),
+            ("LUKS2 too near", 8 << 10, b"SKUL\xBA\xBE", false),
             ("LUKS2 elsewhere", 48 << 10, b"SKUL\xBA\xBE", false),
             ("md 1.0", SIZE - 8192, &MD, true),
             ("md 0.90", (32 << 20) - (64 << 10), &MD, true),
