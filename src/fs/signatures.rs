@@ -91,6 +91,11 @@ mod tests {
     #[test]
     fn a_mark_counts_at_its_own_place_only() {
         const SIZE: u64 = (32 << 20) + 4096;
+        let places: Vec<u64> = MARKS.iter().map(|(_, place, _)| *place).collect();
+        let want = [
+            4096, 4120, 4120, 8182, 65_526, 32_768, 32_769, 32_769, 65_536, 65_588, 65_600,
+        ];
+        assert_eq!(places, want);
         for (name, place, mark) in MARKS {
             assert_eq!(found(SIZE, *place, mark), Some(*name), "{place}");
             assert_eq!(found(SIZE, place + (7 << 20), mark), None, "{name} {place}");
