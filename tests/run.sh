@@ -195,12 +195,15 @@ fuzz() {
     echo "fuzz $# $passed" >> "$DIR/counts"
 }
 
-# mutants [data|FILE…]: .cargo/mutants.toml says which files there are, and which changes make no
-# difference. What ends in an endless loop is noticed too.
+# mutants [data|FILE…]: .cargo/mutants.toml says which changes make no difference. What ends in an
+# endless loop is noticed too. fs/tools.rs only runs tools: that is for the guest's tests.
 mutants() {
-    local files=() ran passed
-    [ "${1:-}" != data ] || set -- 'src/volume/decide/*.rs' src/fs/{backups,scan,signatures}.rs
-    [ $# = 0 ] || mapfile -t files < <(printf -- '--file=%s\n' "$@")
+    local files ran passed decide='src/volume/decide/*.rs'
+    case ${1:-} in
+        data) set -- "$decide" src/fs/{backups,scan,signatures}.rs ;;
+        '') set -- "$decide" src/fs/{b*,s*}.rs src/lvm/re*.rs src/mount/table.rs src/reply.rs 'src/'{config,names,options}'/*.rs' ;;
+    esac
+    mapfile -t files < <(printf -- '--file=%s\n' "$@")
     need_cargo_tool cargo-mutants 27.1.0
     say "mutants $*"
     PATH=$TOOL:$PATH nice cargo mutants --jobs 2 --no-times --output "$DIR" "${files[@]}" ||

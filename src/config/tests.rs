@@ -43,7 +43,7 @@ fn a_mistake_elsewhere_leaves_the_mode_as_it_is() {
     for (name, text, want) in cases {
         assert!(Config::from_bytes(text.as_bytes(), "f").is_err(), "{name}");
         let config = Config::default_in_mode_of(text.as_bytes(), "f");
-        assert_eq!(config.attach, want, "{name}");
+        assert_eq!((config.attach, config.file.as_str()), (want, "f"), "{name}");
     }
 }
 

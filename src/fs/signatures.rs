@@ -91,12 +91,19 @@ mod tests {
     #[test]
     fn a_mark_counts_at_its_own_place_only() {
         const SIZE: u64 = (32 << 20) + 4096;
+        let places: Vec<u64> = MARKS.iter().map(|(_, place, _)| *place).collect();
+        let want = [
+            4096, 4120, 4120, 8182, 65_526, 32_768, 32_769, 32_769, 65_536, 65_588, 65_600,
+        ];
+        assert_eq!(places, want);
         for (name, place, mark) in MARKS {
             assert_eq!(found(SIZE, *place, mark), Some(*name), "{place}");
             assert_eq!(found(SIZE, place + (7 << 20), mark), None, "{name} {place}");
         }
-        let cases: [(&str, u64, &[u8], bool); 11] = [
+        let cases: [(&str, u64, &[u8], bool); 13] = [
             ("second LUKS2 header", 16 << 10, b"SKUL\xBA\xBE", true),
+            ("LUKS2 of the largest", 4 << 20, b"SKUL\xBA\xBE", true),
+            ("LUKS2 too near", 8 << 10, b"SKUL\xBA\xBE", false),
             ("LUKS2 elsewhere", 48 << 10, b"SKUL\xBA\xBE", false),
             ("md 1.0", SIZE - 8192, &MD, true),
             ("md 0.90", (32 << 20) - (64 << 10), &MD, true),

@@ -238,18 +238,19 @@ fn a_read_is_completed_or_an_error() {
 
 #[test]
 fn what_is_written_on_a_device_is_seen() {
+    type Sight = (bool, Option<u64>);
     let seen = |at, bytes| Device::with(at, bytes).examined(0);
-    let cases: [(&str, u64, &[u8], bool, Option<u64>); 6] = [
-        ("nothing", 0, b"", true, None),
-        ("two sectors", 500, &[1; 600], false, Some(0)),
-        ("what lvcreate zeroes", 4095, b"x", false, Some(3584)),
-        ("behind that", 4096, b"x", false, None),
-        ("the tail", 20 * MIB + 511, b"x", false, None),
-        ("neither end", 10 * MIB + 8192, b"x", true, None),
+    let cases: [(&str, u64, &[u8], Sight); 6] = [
+        ("nothing", 0, b"", (true, None)),
+        ("two sectors", 500, &[1; 600], (false, Some(0))),
+        ("what lvcreate zeroes", 4095, b"x", (false, Some(3584))),
+        ("behind that", 4096, b"x", (false, None)),
+        ("the tail", 20 * MIB + 511, b"x", (false, None)),
+        ("neither end", 10 * MIB + 8192, b"x", (true, None)),
     ];
-    for (name, at, bytes, is_zero, written) in cases {
+    for (name, at, bytes, want) in cases {
         let seen = seen(at, bytes);
-        assert_eq!((seen.is_zero, seen.written), (is_zero, written), "{name}");
+        assert_eq!((seen.is_zero, seen.written), want, "{name}");
     }
     let swap = seen(8192 - 10, b"SWAPSPACE2").signature;
     assert_eq!(swap.as_deref(), Some("a swap header at byte 7680"));
