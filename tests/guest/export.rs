@@ -17,17 +17,19 @@ fn export(node: &Node, words: &[&str]) -> (String, Vec<Value>, i32) {
     let before = Snapshot::take(node.kubelet_dir());
     let active = || sh("lvs --noheadings -o vg_name,lv_name,lv_active");
     let was_active = active();
-    let (said, code) = node.says(&[&["export"], words].concat());
+    let args = [&["export"], words].concat();
+    let output = assert_cmd::Command::new(node.exe()).args(args).output();
+    let output = output.unwrap();
     assert_eq!(Snapshot::take(node.kubelet_dir()), before, "{words:?}");
     assert_eq!(active(), was_active, "{words:?}");
-    let end = said.rfind("\n").map_or("", |end| &said[..end]);
-    // What is for people comes last.
-    let yaml = end.lines().filter(|line| !line.contains(" left out; "));
-    let yaml: Vec<&str> = yaml.collect();
-    let yaml = yaml.join("\n");
-    let objects = serde_yaml_ng::Deserializer::from_str(&yaml);
-    let objects = objects.map(|object| Value::deserialize(object).unwrap_or_default());
-    (said, objects.filter(Value::is_object).collect(), code)
+    let [yaml, said] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    let objects = serde_yaml_ng::Deserializer::from_str(&yaml).map(Value::deserialize);
+    let objects = objects.map(Result::unwrap).filter(Value::is_object);
+    (
+        yaml.clone() + &said,
+        objects.collect(),
+        output.status.code().unwrap(),
+    )
 }
 
 /// Each `PersistentVolume` in brief.
@@ -163,7 +165,7 @@ fn a_csi_driver_gets_what_it_can_mount_and_gives_it_back() {
     run("mkfs.ext4", &["-q", &group.linear("csi-1", "32m").device()]);
     node.write("pod", &volume, "kept");
     for (to, lv, words) in [
-        ("topolvm", "blank", "no filesystem was seen on it"),
+        ("topolvm", "blank", "no whole filesystem was seen on it"),
         ("topolvm", "old", "fails to mount ext2"),
         ("csi-driver-lvm", "csi-1", "rename moves/csi-1 NAME"),
         ("lvm-localpv", "none", "no logical volume moves/none"),

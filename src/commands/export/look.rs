@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::Export;
+use super::asked::Export;
 use super::volume::{ClaimName, Exported, User, nearest_name, object_name};
 use super::yaml::comment;
 use crate::commands::log::{self, Call};
@@ -42,10 +42,13 @@ pub enum NotExported {
 }
 
 impl NotExported {
-    pub fn message(&self) -> &str {
-        match self {
-            Self::Refused(message) | Self::Hosts(message) => message,
+    /// Why, with the volume, by which most messages begin.
+    pub fn of(&self, id: &LvId) -> String {
+        let (Self::Refused(message) | Self::Hosts(message)) = self;
+        if message.starts_with(&id.to_string()) {
+            return message.clone();
         }
+        format!("{id}: {message}")
     }
 
     pub fn counts(&self) -> bool {
@@ -232,8 +235,8 @@ impl<'a> Exporter<'a> {
     }
 }
 
-/// The filesystem that the next mount would mount, and whether it was seen: else the next mount would make it,
-/// or only the record of a volume that is not active says it.
+/// The filesystem that the next mount would mount, and whether it was seen whole: else the next mount would
+/// make or repair it, or only the record of a volume that is not active says it.
 fn filesystem(
     verdict: &Verdict,
     decision: Option<&Decision>,
@@ -242,10 +245,11 @@ fn filesystem(
     if !matches!(verdict.outcome, Outcome::Decided(_) | Outcome::Repair(_)) {
         return None;
     }
+    let is_whole = matches!(verdict.outcome, Outcome::Decided(_));
     let known = |name: &str| FsType::parse(name).ok();
     match decision? {
-        Decision::Bind(row) => Some((known(&row.fs_type)?, true)),
-        Decision::Mount(mount) => Some((mount.fs, true)),
+        Decision::Bind(row) => Some((known(&row.fs_type)?, is_whole)),
+        Decision::Mount(mount) => Some((mount.fs, is_whole)),
         Decision::Make { fs, .. } => Some((*fs, false)),
         // Another node that shares its group has it: its objects are the same there.
         Decision::Activate | Decision::Resume | Decision::Refuse(Reason::HeldElsewhere(_)) => {
