@@ -136,9 +136,8 @@ pub fn mounts(host: &Host, config: &Config) -> Result<Vec<Call>> {
 
 /// When each volume was mounted last, as far as the log goes back.
 pub fn last_mounts(host: &Host, config: &Config) -> Result<BTreeMap<String, String>> {
-    let mounts = mounts(host, config)?.into_iter();
-    let mounts = mounts.filter_map(|call| Some((call.volume?, shown(call.time))));
-    Ok(mounts.collect())
+    let of = |call: Call| Some((call.volume?, shown(call.time)));
+    Ok(mounts(host, config)?.into_iter().filter_map(of).collect())
 }
 
 fn shown(time: u64) -> String {
@@ -195,13 +194,10 @@ pub fn in_columns(calls: &[Call], with_titles: bool) -> String {
 /// The names that the log may have for a volume that a word names. A word that the log does not have is
 /// resolved as `status` does.
 fn names_of(host: &Host, loaded: &Loaded, word: &str, calls: &[Call]) -> Result<BTreeSet<String>> {
-    let volume = LvId::from_device(word).map(|id| id.to_string());
-    let pods = Pods::read(host.kernel);
+    let volume = LvId::from_device(word).map_or(word.to_owned(), |id| id.to_string());
     // The log has no UIDs of pods.
-    let mut names = BTreeSet::from([
-        volume.unwrap_or_else(|| word.to_owned()),
-        pods.name(word).to_owned(),
-    ]);
+    let pod = Pods::read(host.kernel).name(word).to_owned();
+    let mut names = BTreeSet::from([volume, pod]);
     if calls.iter().any(|call| call.is_about_any(&names)) {
         return Ok(names);
     }

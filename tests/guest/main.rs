@@ -33,6 +33,7 @@ mod collisions;
 mod counts;
 mod creation;
 mod doctored;
+mod export;
 mod faults;
 mod flat;
 mod foreign;

@@ -6,12 +6,12 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::Export;
+use super::asked::Export;
 use super::csi::Csi;
 use super::flex;
 use super::look::{Exporter, object_for};
 use super::steps;
-use super::volume::{ClaimName, Exported};
+use super::volume::{ClaimName, Exported, object_name};
 use super::yaml::{comment, comment_as_it_is};
 use crate::commands::manifest::documents;
 use crate::names::{LvId, LvName, VgName};
@@ -59,7 +59,7 @@ pub fn run(exporter: &Exporter, file: &Path) -> Result<Printed> {
     }
     let seen = match exporter.export(&id, true) {
         Ok(volume) => volume,
-        Err(why) => bail!("{id}: {}", why.message()),
+        Err(why) => bail!("{}", why.of(&id)),
     };
     let is_taken = |id: &LvId| exporter.walk.volume(id).is_some();
     let text = held.text(seen, exporter.asked, &exporter.driver, is_taken)?;
@@ -169,7 +169,7 @@ pub fn read(text: &str) -> Result<Held> {
         );
     };
     let object = at(volume, &["metadata", "name"]).context("the PersistentVolume has no name")?;
-    let object = super::object_name(object)?;
+    let object = object_name(object)?;
     let driver = at(volume, &["spec", "csi", "driver"]).unwrap_or_default();
     let Some(csi) = Csi::ALL.into_iter().find(|csi| csi.driver() == driver) else {
         let known = Csi::ALL.map(Csi::driver).join(", ");
@@ -203,7 +203,7 @@ pub fn read(text: &str) -> Result<Held> {
         .filter_map(Value::as_str)
         .collect();
     let beside = beside.map(|beside| -> Result<_> {
-        let object = super::object_name(at(beside, &["metadata", "name"]).unwrap_or_default())?;
+        let object = object_name(at(beside, &["metadata", "name"]).unwrap_or_default())?;
         let name = at(beside, &["spec", "name"]).and_then(|name| LvName::parse(name).ok());
         Ok((object, name))
     });

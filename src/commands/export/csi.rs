@@ -98,8 +98,8 @@ impl Csi {
                 id.vg()
             )),
             _ if !volume.is_seen => Some(format!(
-                "no filesystem was seen on it, and {} may format it: let a pod mount it once, or run \
-                 `lvchange -ay {id}` if it is not active",
+                "no whole filesystem was seen on it, and {} may format it: let a pod mount it once, which makes \
+                 or repairs one, or run `lvchange -ay {id}` if it is not active",
                 self.shown()
             )),
             Self::Topolvm if volume.fs == FsType::Ext2 => {

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::Export;
+use super::asked::Export;
 use super::volume::{ClaimName, Exported, User, nearest_name, object_name};
 use super::yaml::comment;
 use crate::commands::log::{self, Call};
-use crate::commands::survey::{Ask, Outcome, Verdict, Walk, tried, uid_of};
+use crate::commands::survey::{Ask, Choice, Outcome, Verdict, Walk, tried, uid_of};
 use crate::config::{Config, Loaded};
 use crate::host::{Host, own_name};
 use crate::kubelet;
@@ -17,7 +17,7 @@ use crate::lvm::Volume;
 use crate::mount::KubeletPath;
 use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
-use crate::volume::Decision;
+use crate::volume::{Decision, Reason};
 
 /// How long to wait for a call that works on a volume.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -42,10 +42,13 @@ pub enum NotExported {
 }
 
 impl NotExported {
-    pub fn message(&self) -> &str {
-        match self {
-            Self::Refused(message) | Self::Hosts(message) => message,
+    /// Why, with the volume, by which most messages begin.
+    pub fn of(&self, id: &LvId) -> String {
+        let (Self::Refused(message) | Self::Hosts(message)) = self;
+        if message.starts_with(&id.to_string()) {
+            return message.clone();
         }
+        format!("{id}: {message}")
     }
 
     pub fn counts(&self) -> bool {
@@ -91,12 +94,14 @@ impl<'a> Exporter<'a> {
     pub fn export(&self, id: &LvId, is_named: bool) -> Result<Exported, NotExported> {
         let refused = |why: String| Err(NotExported::Refused(why));
         let Some(volume) = self.walk.volume(id) else {
-            return refused(format!(
-                "there is no logical volume {id}; see `lvs {}`",
-                id.vg()
-            ));
+            let choice = Choice {
+                ids: [id.clone()].into(),
+                ..Choice::default()
+            };
+            let missing = self.walk.require(&choice).err();
+            return refused(missing.map_or_else(String::new, |error| format!("{error:#}")));
         };
-        let (verdict, decision) = self.verdict(id);
+        let (verdict, decision) = self.verdict(volume);
         let Some((fs, is_seen)) = filesystem(&verdict, decision.as_ref(), volume) else {
             let why = verdict.message().unwrap_or_else(|| {
                 format!("it is not active, and no record says what is on it; run `lvchange -ay {id}` first")
@@ -151,9 +156,12 @@ impl<'a> Exporter<'a> {
         })
     }
 
-    fn verdict(&self, id: &LvId) -> (Verdict, Option<Decision>) {
+    /// What the next mount would do; of a volume that pods only read, the next one that only reads.
+    fn verdict(&self, volume: &Volume) -> (Verdict, Option<Decision>) {
+        let id = &volume.id;
         let ask = Ask {
             patience: PATIENCE,
+            read_only: self.walk.is_only_read(volume),
             ..Ask::default()
         };
         match self.walk.see(id, ask, Duration::MAX) {
@@ -227,8 +235,8 @@ impl<'a> Exporter<'a> {
     }
 }
 
-/// The filesystem that the next mount would mount, and whether it was seen: else the next mount would make it,
-/// or only the record of a volume that is not active says it.
+/// The filesystem that the next mount would mount, and whether it was seen whole: else the next mount would
+/// make or repair it, or only the record of a volume that is not active says it.
 fn filesystem(
     verdict: &Verdict,
     decision: Option<&Decision>,
@@ -237,12 +245,14 @@ fn filesystem(
     if !matches!(verdict.outcome, Outcome::Decided(_) | Outcome::Repair(_)) {
         return None;
     }
+    let is_whole = matches!(verdict.outcome, Outcome::Decided(_));
     let known = |name: &str| FsType::parse(name).ok();
     match decision? {
-        Decision::Bind(row) => Some((known(&row.fs_type)?, true)),
-        Decision::Mount(mount) => Some((mount.fs, true)),
+        Decision::Bind(row) => Some((known(&row.fs_type)?, is_whole)),
+        Decision::Mount(mount) => Some((mount.fs, is_whole)),
         Decision::Make { fs, .. } => Some((*fs, false)),
-        Decision::Activate | Decision::Resume => {
+        // Another node that shares its group has it: its objects are the same there.
+        Decision::Activate | Decision::Resume | Decision::Refuse(Reason::HeldElsewhere(_)) => {
             Some((known(&volume.record.made.as_ref()?.fs)?, false))
         }
         _ => None,

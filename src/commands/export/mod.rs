@@ -1,6 +1,7 @@
 //! `flexvolume-lvm export`: the objects by which a cluster uses volumes of this node, and the way to a CSI
 //! driver and back. Changes nothing.
 
+mod asked;
 mod back;
 mod csi;
 mod flex;
@@ -13,7 +14,6 @@ mod yaml;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
@@ -22,42 +22,11 @@ use crate::host::Host;
 use crate::lvm;
 use crate::names::LvId;
 use crate::output::{Printed, counted};
-use csi::Csi;
+pub use asked::Export;
 use look::{Exporter, NotExported};
+use volume::Exported;
 pub use volume::object_name;
-use volume::{ClaimName, Exported};
 use yaml::comment;
-
-#[derive(Debug, Default, clap::Args)]
-pub struct Export {
-    /// Volumes and groups, as `status` takes them
-    #[arg(required_unless_present_any = ["all", "from"])]
-    names: Vec<String>,
-    /// Every volume of this node, such as for a cluster that was lost
-    #[arg(long, conflicts_with_all = ["names", "claim", "to", "from"])]
-    all: bool,
-    /// The claim that is to have the volume; without it one of the volume's name, in the namespace of the pod
-    /// that had it last
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = ClaimName::parse)]
-    claim: Option<ClaimName>,
-    /// The `StorageClass` of both; growth needs one with allowVolumeExpansion [default: none]
-    #[arg(long, value_name = "NAME", value_parser = object_name)]
-    class: Option<String>,
-    /// What the cluster calls this node [default: `node_name` in config.toml, kubelet's --hostname-override,
-    /// the host's name]
-    #[arg(long, value_name = "NAME", value_parser = object_name)]
-    node: Option<String>,
-    /// The CSI driver that is to have the volume
-    #[arg(long, value_name = "DRIVER")]
-    to: Option<Csi>,
-    /// The device class of TopoLVM that stands for the volume's group [default: its default one]
-    #[arg(long, value_name = "NAME", value_parser = object_name, requires = "to")]
-    device_class: Option<String>,
-    /// Read a CSI driver's `PersistentVolume`, with its `LogicalVolume` or `LVMVolume`, and print the way back;
-    /// - for standard input
-    #[arg(long, value_name = "FILE", conflicts_with = "to")]
-    from: Option<PathBuf>,
-}
 
 /// Prints the objects of the volumes. The exit code is 1 if one of them is left out.
 pub fn run(host: &Host, loaded: &Loaded, asked: &Export) -> Result<Printed> {
@@ -79,7 +48,7 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Export) -> Result<Printed> {
         };
         return match exporter.export(id, true) {
             Ok(volume) => to.handover(&exporter, &volume).map(Printed::text),
-            Err(why) => bail!("{}", why.message()),
+            Err(why) => bail!("{}", why.of(id)),
         };
     }
     if asked.claim.is_some() && ids.len() != 1 {
@@ -100,7 +69,7 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Export) -> Result<Printed> {
             }
             Err(why) => {
                 left_out = left_out.saturating_add(usize::from(why.counts()));
-                notes.push_str(&comment(&format!("{id} is left out: {}", why.message())));
+                notes.push_str(&comment(&format!("Left out: {}", why.of(id))));
             }
         }
     }

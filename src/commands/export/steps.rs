@@ -13,10 +13,11 @@ pub fn out(to: Csi, volume: &Exported) -> String {
     let node = volume.node.as_deref().unwrap_or_default();
     let (runs, apply, last_look) = (runs(to, volume), apply(to, volume), last_look(to, volume));
     let undo = undo(to, volume);
+    let uid = if to == Csi::Topolvm { ", uid" } else { "" };
     format!(
         r#"Hands {id} ({fs}, {size}) of node {node} to {driver}, for the claim {namespace}/{name}.
-Do the steps in order, each when the one before it shows what is said. Each may be repeated. To resume,
-set f and old as in step 1, and begin at the first step that does not show it. f: this file.
+Do the steps in order, each when the one before it shows what is said. To resume, set f (this file){uid}
+and old to what they were, and begin at the first step that does not show what is said of it.
 
  1. The claim's PersistentVolume, which must name volumegroup {vg} and volumeID {lv}:
       f=handover.yaml
@@ -40,7 +41,7 @@ set f and old as in step 1, and begin at the first step that does not show it. f
       kubectl get pv "$old"
  8. The new claim is Bound to {object}:
       kubectl apply --server-side -f "$f" -l {PART}=claim
-      kubectl get pvc {name} -n {namespace}
+      kubectl wait --for=jsonpath='{{.status.phase}}'=Bound pvc/{name} -n {namespace} --timeout=60s
  9. The replicas come back, and find their files.
 10. Much later, when you will not go back; with Retain this is the object alone:
       kubectl delete pv "$old"
@@ -128,15 +129,14 @@ fn undo(to: Csi, volume: &Exported) -> String {
     let let_go = let_go(to, &renamed, id.lv().as_str(), object);
     let own = own_name();
     format!(
-        r#"To undo before step 7, with no pod of the claim: delete the PersistentVolume, then let go:
-      kubectl delete pv {object}
-{let_go}    The replicas come back.
-From step 7 on: replicas 0; `{own} handover check {renamed}` has exit code 0; then
+        r#"To undo, replicas 0 and `{own} handover check` as in step 6. Then, from step 7 on only:
       kubectl delete pvc {name} -n {namespace}
+    Always, and the replicas come back if step 7 was not done:
       kubectl delete pv {object}
-{let_go}      kubectl patch pv "$old" --type json -p '[{{"op":"remove","path":"/spec/claimRef/uid"}}]'
+{let_go}    From step 7 on only; the claim is Bound to $old, and the replicas come back:
+      kubectl patch pv "$old" --type json -p '[{{"op":"remove","path":"/spec/claimRef/uid"}}]'
       sed 's/{object}/'"$old"'/' "$f" | kubectl apply --server-side -l {PART}=claim -f -
-    The claim is Bound to $old. The replicas come back."#
+      kubectl wait --for=jsonpath='{{.status.phase}}'=Bound pvc/{name} -n {namespace} --timeout=60s"#
     )
 }
 
@@ -145,7 +145,7 @@ From step 7 on: replicas 0; `{own} handover check {renamed}` has exit code 0; th
 pub fn let_go(to: Csi, held: &str, lv: &str, object: &str) -> String {
     match to {
         Csi::Topolvm => format!(
-            "    The rename comes first: TopoLVM removes the volume that has the LogicalVolume's UID for a name.
+            "    The rename comes first, if it has that name: TopoLVM removes the volume called like the object's UID.
       {own} rename {held} {lv}
       kubectl delete logicalvolume {object}\n",
             own = own_name()
@@ -186,7 +186,7 @@ pub fn back(from: Csi, volume: &Exported, object: &str, held: &str, beside: &str
     };
     format!(
         r#"Takes {held} ({fs}, {size}) of node {node} back from {driver}, for the claim {namespace}/{name}.
-Do the steps in order, each when the one before it shows what is said. Each may be repeated. f: this file.
+Do the steps in order, each when the one before it shows what is said. f: this file.
 Snapshots of the volume (VolumeSnapshot, LVMSnapshot) go before.
 
  1. Nothing is deleted with the claim: RECLAIM POLICY is Retain, and no finalizer external-provisioner… is left.
@@ -196,6 +196,8 @@ Snapshots of the volume (VolumeSnapshot, LVMSnapshot) go before.
  2. The PersistentVolume below: STATUS is Available, CLAIM is {namespace}/{name}.
       kubectl apply --server-side -f "$f" -l {PART}=volume
       kubectl get pv {new}
+    If it is Released, from before the handover:
+      kubectl patch pv {new} --type json -p '[{{"op":"remove","path":"/spec/claimRef/uid"}}]'
  3. No pod has the claim: set the replicas of what makes the pods to 0; "Used By" is <none>.
       kubectl describe pvc {name} -n {namespace} | grep 'Used By'
  4. On {node}: nothing has the volume any more, and it is active. The exit code is 0.
@@ -207,7 +209,7 @@ Snapshots of the volume (VolumeSnapshot, LVMSnapshot) go before.
       kubectl get pv {object}
  7. The new claim is Bound to {new}:
       kubectl apply --server-side -f "$f" -l {PART}=claim
-      kubectl get pvc {name} -n {namespace}
+      kubectl wait --for=jsonpath='{{.status.phase}}'=Bound pvc/{name} -n {namespace} --timeout=60s
  8. On {node}, the exit code is 0; then the replicas come back, and find their files. Restore mode and owner of
     the mount point if the CSI driver made it 2777.
       {own} check {id}

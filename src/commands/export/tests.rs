@@ -6,7 +6,8 @@ use clap::ValueEnum;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::volume::User;
+use super::csi::{self, Csi};
+use super::volume::{ClaimName, User};
 use super::*;
 use crate::host::own_name;
 use crate::names::{Bytes, FsType};
@@ -135,7 +136,7 @@ fn a_csi_driver_gets_nothing_that_it_would_format_refuse_or_remove() {
         assert!(
             to.refusal(&blank)
                 .unwrap()
-                .contains("no filesystem was seen")
+                .contains("no whole filesystem was seen")
         );
     }
     let ext2 = Exported {

@@ -12,7 +12,7 @@ pub struct Exported {
     pub id: LvId,
     pub size: Bytes,
     pub fs: FsType,
-    /// Whether the filesystem is there, and was seen just now.
+    /// Whether the filesystem is there, whole, and was seen just now.
     pub is_seen: bool,
     pub is_thin: bool,
     /// The node that has it. None: the nodes that share its group.
