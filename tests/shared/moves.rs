@@ -63,6 +63,23 @@ fn two_nodes_that_create_one_name_make_one_volume() {
 }
 
 #[test]
+fn a_volume_that_nodes_share_is_neither_handed_over_nor_renamed() {
+    let pair = pair();
+    let (mode, volume) = (Mode::MountOnly, Volume::new(&pair.a, "stays"));
+    pair.a.can_have(mode, &volume);
+    for args in [
+        &["handover", "check", "vg/stays"][..],
+        &["rename", "vg/stays", "new"],
+    ] {
+        let said = pair.a.sh(&format!("! {} 2>&1", line(mode, args)));
+        assert!(
+            said.contains("in a volume group that nodes share"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
 fn a_volume_grows_where_it_is_mounted() {
     let pair = pair();
     let (mode, volume) = (Mode::MountOnly, Volume::new(&pair.a, "grows"));

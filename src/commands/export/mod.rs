@@ -24,8 +24,8 @@ use crate::names::LvId;
 use crate::output::{Printed, counted};
 pub use asked::Export;
 use look::{Exporter, NotExported};
-pub use volume::object_name;
 use volume::Exported;
+pub use volume::object_name;
 use yaml::comment;
 
 /// Prints the objects of the volumes. The exit code is 1 if one of them is left out.

@@ -1,5 +1,5 @@
 //! A volume goes to a claim, to a CSI driver and back, by what `export` prints. No CSI driver runs here: a
-//! claim of its `PersistentVolume` is bound, and pods of that claim wait.
+//! claim of its `PersistentVolume` is bound, and pods of that claim wait, unless [`super::csi_driver`] has started it.
 
 use std::fs;
 
@@ -127,10 +127,10 @@ fn a_stateful_sets_claim_goes_to_a_csi_driver_and_comes_back() {
     // Who starts it too early has lost nothing: the claim that it makes is the same.
     set.start();
     is_bound_to(&claim, &csi);
-    set.pod_without_node();
 
     // Back, as the steps undo it.
     set.stop();
+    wait_until("nothing has it", || is_ready(driver, &volume));
     delete_claim(&claim);
     delete(&api::path(&csi));
     takes_back(&flex);
