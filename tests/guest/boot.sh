@@ -138,6 +138,7 @@ life() {
     local GUEST_LIMIT=$((LIFE + 3600)) # A life that fails is played again and again.
     need strace:strace
     need_guest
+    [ -z "${SUITE:-}" ] || files_of "$SUITE"
     tests=$(artifact --test guest)
     [ -n "$tests" ] || die "the tests for the guest did not build"
     mkdir "$half"

@@ -9,6 +9,8 @@ const LENGTH: usize = 60;
 /// How many names for volumes there are. Each has two pods, and a life has some of them.
 pub const SLOTS: usize = 7;
 
+/// A number is that of a pod in what kubelet and pods do, of a name in what operators do, or of a disk.
+/// Pods 2n and 2n + 1 want the volume that is called n.
 #[derive(Clone, Debug)]
 pub enum Step {
     Configure {
@@ -23,12 +25,8 @@ pub enum Step {
         pod: usize,
         synced: bool,
     },
-    Grow {
-        pod: usize,
-    },
-    Down {
-        pod: usize,
-    },
+    Grow(usize),
+    Down(usize),
     /// The call of this number, of those that bring the pod up or down, is cut short there.
     Kill {
         pod: usize,
@@ -37,57 +35,37 @@ pub enum Step {
         at: Place,
         victim: Victim,
     },
-    Hold {
-        pod: usize,
-    },
+    Hold(usize),
     LetGo,
     Break {
         disk: usize,
         how: Ill,
     },
-    Heal {
-        disk: usize,
-    },
+    Heal(usize),
     Fill,
     Drain,
-    Make {
-        slot: usize,
-    },
-    Remove {
-        slot: usize,
-    },
+    Make(usize),
+    Remove(usize),
     Swap {
         slot: usize,
         with: usize,
     },
-    Extend {
-        slot: usize,
-    },
+    Extend(usize),
     Snapshot {
         slot: usize,
         to: usize,
     },
     /// Raw data at the beginning of the volume.
-    Spoil {
-        slot: usize,
-    },
+    Spoil(usize),
     /// An operator makes a filesystem, ext4 or ext2.
     Format {
         slot: usize,
         ext4: bool,
     },
-    Forget {
-        slot: usize,
-    },
-    Adopt {
-        slot: usize,
-    },
-    AllowFormat {
-        slot: usize,
-    },
-    Deactivate {
-        disk: usize,
-    },
+    Forget(usize),
+    Adopt(usize),
+    AllowFormat(usize),
+    Deactivate(usize),
     Replace,
     CutPower,
 }
@@ -98,18 +76,18 @@ impl Step {
         match self {
             Self::Up { pod, .. }
             | Self::Write { pod, .. }
-            | Self::Grow { pod }
-            | Self::Down { pod }
+            | Self::Grow(pod)
+            | Self::Down(pod)
             | Self::Kill { pod, .. }
-            | Self::Hold { pod } => Some(pod / 2),
-            Self::Make { slot }
-            | Self::Remove { slot }
-            | Self::Extend { slot }
-            | Self::Spoil { slot }
+            | Self::Hold(pod) => Some(pod / 2),
+            Self::Make(slot)
+            | Self::Remove(slot)
+            | Self::Extend(slot)
+            | Self::Spoil(slot)
             | Self::Format { slot, .. }
-            | Self::Forget { slot }
-            | Self::Adopt { slot }
-            | Self::AllowFormat { slot } => Some(*slot),
+            | Self::Forget(slot)
+            | Self::Adopt(slot)
+            | Self::AllowFormat(slot) => Some(*slot),
             _ => None,
         }
     }
@@ -135,10 +113,7 @@ struct Player {
 pub fn life(seed: u64) -> Vec<Step> {
     let mut dice = Sample { seed, full: false };
     let slots = dice.of((0..SLOTS).collect(), 4);
-    let mut steps: Vec<_> = slots
-        .iter()
-        .map(|slot| Step::Make { slot: *slot })
-        .collect();
+    let mut steps: Vec<_> = slots.iter().map(|slot| Step::Make(*slot)).collect();
     let mut player = Player {
         dice,
         slots,
@@ -211,9 +186,7 @@ impl Player {
                 pod: self.pod(),
                 synced: self.below(4) > 0,
             },
-            36..44 => Step::Down {
-                pod: self.old_pod(),
-            },
+            36..44 => Step::Down(self.old_pod()),
             44..66 => self.kill(),
             66..69 => {
                 let how = [Ill::Slow, Ill::ReadOnly, Ill::Gone, Ill::Gone];
@@ -222,29 +195,29 @@ impl Player {
                     how: self.dice.one_of(&how),
                 }
             }
-            69..74 => Step::Heal { disk },
+            69..74 => Step::Heal(disk),
             74..77 => Step::CutPower,
             77 => Step::Fill,
             78..80 => Step::Drain,
-            80..82 => Step::Make { slot },
-            82 => Step::Remove { slot },
+            80..82 => Step::Make(slot),
+            82 => Step::Remove(slot),
             83..86 => Step::Swap { slot, with: other },
-            86 => Step::Extend { slot },
+            86 => Step::Extend(slot),
             87..89 => Step::Snapshot { slot, to: other },
-            89 => Step::Spoil { slot },
+            89 => Step::Spoil(slot),
             90 => Step::Format {
                 slot,
                 ext4: self.below(3) > 0,
             },
-            91 => Step::Forget { slot },
-            92 => Step::Adopt { slot },
-            93 => Step::AllowFormat { slot },
-            94 => Step::Deactivate { disk },
+            91 => Step::Forget(slot),
+            92 => Step::Adopt(slot),
+            93 => Step::AllowFormat(slot),
+            94 => Step::Deactivate(disk),
             95 => self.configure(),
             96 => Step::Replace,
-            97 => Step::Hold { pod: self.pod() },
+            97 => Step::Hold(self.pod()),
             98 => Step::LetGo,
-            _ => Step::Grow { pod: self.pod() },
+            _ => Step::Grow(self.pod()),
         }
     }
 

@@ -40,6 +40,9 @@ impl World {
         if self.pool_full || self.pool_scarred || self.ill[0] != Ill::No {
             return;
         }
+        if !self.groups[0].has("pool") {
+            return;
+        }
         let filler = self.groups[0].thin("filler", "196m");
         let percent: f64 = run(
             "lvs",

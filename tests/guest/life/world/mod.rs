@@ -101,8 +101,6 @@ impl World {
         let disks = [0, 1].map(|n| Disk::new(&format!("{name}disk{n}"), DISK));
         let groups = [0, 1].map(|n| Group::on(&format!("{name}g{n}"), &[&disks[n].path()]));
         let (tools, node) = (Steps::new(&name), Node::new(Mode::MountOnly));
-        let pool = "lvcreate -qq -y --type thin-pool -Z n -n pool -L 200m";
-        sh(&format!("{pool} {}", groups[0].name));
         let mut world = Self {
             tally: Tally::default(),
             number,
@@ -147,8 +145,8 @@ impl World {
             Step::Configure { attach, deactivate } => self.configure(*attach, *deactivate),
             Step::Up { pod, read_only } => self.up(*pod, *read_only, None),
             Step::Write { pod, synced } => self.write(*pod, number, *synced),
-            Step::Grow { pod } => self.grow(*pod),
-            Step::Down { pod } => self.down(*pod, None),
+            Step::Grow(pod) => self.grow(*pod),
+            Step::Down(pod) => self.down(*pod, None),
             Step::Kill {
                 pod,
                 up,
@@ -163,28 +161,28 @@ impl World {
                     self.down(*pod, cut);
                 }
             }
-            Step::Hold { pod } => self.hold(*pod),
+            Step::Hold(pod) => self.hold(*pod),
             Step::LetGo => self.open = None,
             Step::Break { disk, how } => self.fall_ill(*disk, *how),
-            Step::Heal { disk } => self.heal(*disk),
+            Step::Heal(disk) => self.heal(*disk),
             Step::Fill => self.fill(),
             Step::Drain => self.drain(),
-            Step::Make { slot } if self.slots[*slot].is_none() && self.works(*slot) => {
+            Step::Make(slot) if self.slots[*slot].is_none() && self.works(*slot) => {
                 self.make(*slot);
             }
-            Step::Remove { slot } => self.remove(*slot),
+            Step::Remove(slot) => self.remove(*slot),
             Step::Swap { slot, with } => self.swap(*slot, *with),
-            Step::Extend { slot } => self.extend(*slot),
+            Step::Extend(slot) => self.extend(*slot),
             Step::Snapshot { slot, to } => self.snapshot(*slot, *to),
-            Step::Spoil { slot } => self.spoil(*slot),
+            Step::Spoil(slot) => self.spoil(*slot),
             Step::Format { slot, ext4 } => self.format(*slot, *ext4),
-            Step::Forget { slot } => self.forget(*slot),
-            Step::Adopt { slot } => self.adopt(*slot),
-            Step::AllowFormat { slot } => self.allow_format(*slot),
-            Step::Deactivate { disk } => self.deactivate(*disk),
+            Step::Forget(slot) => self.forget(*slot),
+            Step::Adopt(slot) => self.adopt(*slot),
+            Step::AllowFormat(slot) => self.allow_format(*slot),
+            Step::Deactivate(disk) => self.deactivate(*disk),
             Step::Replace => self.replace(),
             Step::CutPower => self.cut_power(),
-            Step::Make { .. } => {}
+            Step::Make(_) => {}
         }
         (0..self.pods.len()).for_each(|pod| self.look_into(pod));
     }

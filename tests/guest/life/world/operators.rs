@@ -38,6 +38,10 @@ impl World {
             if self.pool_full || self.pool_scarred {
                 return;
             }
+            if !self.groups[0].has("pool") {
+                let pool = "lvcreate -qq -y --type thin-pool -Z n -n pool -L 200m";
+                sh(&format!("{pool} {}", self.groups[0].name));
+            }
             self.groups[place.disk].thin(place.lv, place.size);
         } else {
             self.groups[place.disk].linear(place.lv, place.size);
