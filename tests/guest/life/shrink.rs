@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::player::{SLOTS, Step};
 
 /// How long to try.
-const LIMIT: Duration = Duration::from_secs(900);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// Leaves out what it fails without: all that is done to one volume, all steps of one kind, then ever
 /// smaller parts.

@@ -37,37 +37,18 @@ impl World {
 
     /// Little of the thin pool is left.
     pub(super) fn fill(&mut self) {
-        if self.pool_full || self.pool_scarred || self.ill[0] != Ill::No {
-            return;
-        }
-        if !self.groups[0].has("pool") {
+        let well = self.ill[0] == Ill::No && !self.pool_scarred;
+        if self.pool_full || !well || !self.groups[0].has("pool") {
             return;
         }
         let filler = self.groups[0].thin("filler", "196m");
-        let percent: f64 = run(
-            "lvs",
-            &[
-                "--noheadings",
-                "-o",
-                "data_percent",
-                &self.groups[0].path("pool"),
-            ],
-        )
-        .parse()
-        .unwrap();
-        let count = format!("count={:.0}", ((96.5 - percent) * 2.0).max(1.0));
-        let to = format!("of={}", filler.device());
-        run(
-            "dd",
-            &[
-                "if=/dev/zero",
-                &to,
-                "bs=1M",
-                "oflag=direct",
-                "status=none",
-                &count,
-            ],
-        );
+        let pool = self.groups[0].path("pool");
+        let percent = sh(&format!("lvs --noheadings -o data_percent {pool}"));
+        let count = (96.5 - percent.parse::<f64>().unwrap()).max(0.5) * 2.0;
+        let to = filler.device();
+        sh(&format!(
+            "dd if=/dev/zero of={to} bs=1M oflag=direct status=none count={count:.0}"
+        ));
         self.pool_full = true;
     }
 

@@ -66,6 +66,11 @@ impl World {
             assert!(!formats, "{before:?}, but it holds {:?}", lv.files.keys());
         }
         self.pods[pod] = Pod::Wanted { read_only };
+        if let Some(lv) = self.slots[slot].filter(|_| self.works(slot))
+            && Self::mounts_of(&self.lvs[lv]).is_empty()
+        {
+            self.lvs[lv].scarred = false; // It is mounted anew.
+        }
         let (json, device) = (volume.json(), volume.device());
         let (global, dir) = (self.node.global_dir(&volume), self.dir(pod));
         let json_for = volume.json_for(&format!("pod{pod}"));
@@ -120,6 +125,7 @@ impl World {
         let lv = &mut self.lvs[lv];
         lv.holds = Holds::Fs(PLACES[slot].fs);
         lv.permitted = false;
+        lv.scarred |= !well;
         if well {
             lv.killed = false;
         }
