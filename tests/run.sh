@@ -19,6 +19,9 @@
 #                                controller that attaches, a node that goes down; KUBERNETES=DIR
 #                                has kube-apiserver, kube-controller-manager and kube-scheduler too;
 #                                CSI_DRIVERS=DIR has csi-driver-lvm and csi-node-driver-registrar
+#   tests/run.sh life [SECONDS [SEED]] a node's life at random, in a guest: pods, operators, kills,
+#                                broken disks, power cuts; 600 seconds. A life that fails is printed
+#                                as a short list of steps, and its seed plays it again
 #   tests/run.sh failover        two such nodes share a volume group, and one of them dies; Kubernetes
 #                                1.28 or newer
 #
@@ -31,7 +34,7 @@
 # With --full before these, also what takes hours: the driver is killed at every step of every
 # call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses. Of the calls that are killed
 # FLEXVOLUME_LVM_CALLS takes some, by the names that the test prints. Alone, --full is --plane too,
-# and failover.
+# failover, and two hours of life.
 #
 # What is missing is installed with apt on Debian and Ubuntu. The last lines say how many tests ran
 # and how many of them passed, as the test runners themselves counted them. The very last one is for
@@ -57,8 +60,7 @@ WITH_PLANE=
 case ${1:-} in
     --full)
         shift
-        FULL=1 WITH_PLANE=1 GUEST_LIMIT=36000
-        RUNS=20
+        FULL=1 WITH_PLANE=1 GUEST_LIMIT=36000 LIFE_SECONDS=7200 RUNS=20
         ;;
     --plane)
         shift
@@ -284,6 +286,7 @@ case $what in
         guest
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED
         beside shared shared
+        beside life life
         [ -z "$WITH_PLANE" ] || plane
         wait
         cat "$DIR"/beside-*
@@ -308,6 +311,10 @@ case $what in
     kubelet)
         build
         kubelet "$@"
+        ;;
+    life)
+        build
+        life "$@"
         ;;
     plane)
         build

@@ -58,6 +58,10 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
     // Its number is given to no other device while LVM and the filesystem's tool work.
     let on = device.pin(host.kernel)?;
     let device = &on.device;
+    let size = seen
+        .facts
+        .volume()
+        .map_or(size, |volume| volume.size.max(size));
     match (decision, seen.facts.volume()) {
         (Decision::Refuse(reason), _) => return Err(Refusal::of(&device.id, reason).into()),
         (Decision::Extend, Some(volume)) => lvm::extend(host, volume, size, lock)?,
@@ -83,6 +87,9 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
     let fs = FsType::parse(&row.fs_type)?;
     if fs == FsType::Ext2 {
         return later("before its next mount, because the kernel grows no ext2 that is mounted");
+    }
+    if !fs.grows_to(size) {
+        return later("once it has 256 MiB: the kernel grows no btrfs to less");
     }
     if host.kernel.device_number(&row.source)? != Some(device.number) && fs != FsType::Btrfs {
         bail!(

@@ -2,7 +2,7 @@ use anyhow::{Error, Result};
 use serde::Deserialize;
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
-use super::invalid;
+use super::{Bytes, invalid};
 
 /// The filesystems that this driver makes, checks, mounts and grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -35,6 +35,12 @@ impl FsType {
 
     pub fn is_ext(self) -> bool {
         matches!(self, Self::Ext2 | Self::Ext3 | Self::Ext4)
+    }
+
+    /// Whether the kernel grows a mounted one to this size. It resizes no btrfs to less than 256 MiB.
+    /// Source: `btrfs_ioctl_resize`.
+    pub fn grows_to(self, size: Bytes) -> bool {
+        self != Self::Btrfs || size.get() >= 256 << 20
     }
 }
 

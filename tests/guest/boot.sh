@@ -7,6 +7,7 @@ VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: call_outs:: subvolume
     refusals::lvm_silent refusals::reduced refusals::several)
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
+LIFE_SECONDS=600
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
 CALLS=${FLEXVOLUME_LVM_CALLS:+FLEXVOLUME_LVM_CALLS=${FLEXVOLUME_LVM_CALLS@Q}}
 
@@ -24,6 +25,7 @@ in_guest() {
         export FLEXVOLUME_LVM_DRIVER=$half/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$half/again
         export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED
         ${FULL:+export FLEXVOLUME_LVM_FULL=1}
+        ${LIFE:+export FLEXVOLUME_LVM_LIFE=$LIFE}
         ${CALLS:+export $CALLS}
         $VERSIONS > $half/versions
         $2" "$half/disk" "$half/power"
@@ -128,6 +130,24 @@ guest() {
         cat "$DIR/$suite"-?.*/*.log > "$DIR/$suite.log"
         count "$suite" "$DIR/$suite.log" "$DIR/$suite-1.1/versions"
     done
+}
+
+# life [SECONDS [SEED]]: a node's life at random, in one guest.
+life() {
+    local LIFE=${1:-$LIFE_SECONDS} SEED=${2:-$SEED} half=$DIR/life tests
+    local GUEST_LIMIT=$((LIFE + 3600)) # A life that fails is played again and again.
+    need strace:strace
+    need_guest
+    [ -z "${SUITE:-}" ] || files_of "$SUITE"
+    tests=$(artifact --test guest)
+    [ -n "$tests" ] || die "the tests for the guest did not build"
+    mkdir "$half"
+    install "$tests" "$half/guest"
+    install "$DRIVER" "$half/lvm"
+    truncate -s 1G "$half/disk" "$half/power"
+    step life in_guest "$half" "$half/guest --test-threads=1 --ignored --exact life::life" | tee "$half/log"
+    count life "$half/log" "$half/versions"
+    echo "FLEXVOLUME_LVM_SEED=$SEED"
 }
 
 # shared [CASE…]: the tests run here, and tell two guests that share a disk what to do; or, if there are

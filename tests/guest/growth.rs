@@ -90,6 +90,23 @@ fn a_volume_that_was_grown_by_hand_is_grown_at_its_mount() {
 }
 
 #[test]
+fn a_btrfs_that_the_kernel_does_not_grow_yet_keeps_no_pod_waiting() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("seedling");
+    let volume = group.linear("data", "128m").fs("btrfs");
+    let dir = node.up("pod", &volume);
+    let grown = node.grow("pod", &volume, 200 * MIB);
+    grown.is_success();
+    assert!(grown.message.contains("once it has 256 MiB"), "{grown:?}");
+    assert_eq!(group.size("data"), 200 * MIB);
+    node.down("pod", &volume);
+    node.prints(&["check", "seedling/data"], "mount btrfs", 0);
+    node.up("pod", &volume);
+    node.grow("pod", &volume, 256 * MIB).is_success();
+    assert!(filesystem_size(&dir) > 200 * MIB);
+}
+
+#[test]
 fn a_volume_with_a_snapshot_says_what_keeps_it_from_growing() {
     let (node, group, volume) = Node::with_data(Mode::MountOnly, "origin");
     node.up("pod", &volume);

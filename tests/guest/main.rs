@@ -45,6 +45,7 @@ mod hangs;
 mod host_use;
 mod hung_server;
 mod kills;
+mod life;
 mod lives;
 mod oddities;
 mod old_kubelets;

@@ -121,7 +121,7 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
         uuid: found.uuid.clone(),
         check: writes && fs.is_ext(),
         grow: match fs {
-            _ if !writes || missing < WORTH_GROWING => Grow::Not,
+            _ if !writes || missing < WORTH_GROWING || !fs.grows_to(found.device) => Grow::Not,
             FsType::Ext2 => Grow::Before,
             _ => Grow::After,
         },

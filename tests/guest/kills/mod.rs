@@ -6,7 +6,7 @@
 
 mod power;
 mod scenes;
-mod steps;
+pub mod steps;
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,13 +22,13 @@ const SAMPLE: (usize, usize) = (2, 4);
 const GROUP: &str = "kills";
 
 /// Chooses by the seed in the environment, or by the time.
-struct Sample {
-    seed: u64,
-    full: bool,
+pub struct Sample {
+    pub seed: u64,
+    pub full: bool,
 }
 
 impl Sample {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let given = std::env::var("FLEXVOLUME_LVM_SEED");
         let seed = given.map_or_else(
             |_| SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs(),
@@ -40,7 +40,7 @@ impl Sample {
     }
 
     /// `most` of these in another order, or all.
-    fn of<T>(&mut self, mut all: Vec<T>, most: usize) -> Vec<T> {
+    pub fn of<T>(&mut self, mut all: Vec<T>, most: usize) -> Vec<T> {
         if self.full {
             return all;
         }
@@ -51,12 +51,12 @@ impl Sample {
         all
     }
 
-    fn one_of<T: Clone>(&mut self, all: &[T]) -> T {
+    pub fn one_of<T: Clone>(&mut self, all: &[T]) -> T {
         all[self.below(all.len())].clone()
     }
 
     /// A number from 0 to less than `end`.
-    fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         // The constants of Knuth's MMIX: good enough to shuffle a hundred things.
         self.seed = self
             .seed
@@ -163,7 +163,7 @@ fn victims(n: usize, step: &Step, full: bool) -> &'static [Victim] {
 }
 
 /// Prints what is worth knowing of a run that succeeded too, which libtest hides.
-fn say(line: &str) {
+pub fn say(line: &str) {
     let mut stdout = std::io::stdout();
     stdout.write_all(line.as_bytes()).unwrap();
     stdout.write_all(b"\n").unwrap();

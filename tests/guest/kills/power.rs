@@ -96,6 +96,9 @@ fn cut(scene: Scene, step: &Step, group: &Group) -> (String, bool) {
     let mut stage = scene.stage(&node, &group.name, &lv_of(group));
     scene.prepare(&node, group, &stage);
     let cut = steps.cut(&node, &stage.args, step, Victim::Nobody);
+    if let Cut::Missed(reply) = &cut {
+        reply.is_success();
+    }
     let reached = matches!(cut, Cut::Killed);
     println!("{name}: {step}, {}, reached: {reached}", group.name);
     steps.plan("none");

@@ -228,6 +228,9 @@ impl Scene {
         let mut stage = self.stage(node, &group.name, lv);
         self.prepare(node, group, &stage);
         let cut = steps.cut(node, &stage.args, step, victim);
+        if let Cut::Missed(reply) = &cut {
+            reply.is_success();
+        }
         if let Cut::Answered(reply) = &cut
             && reply.status == "Failure"
             && stage.before.is_none()
@@ -244,7 +247,7 @@ impl Scene {
         tools.extend(steps.ran());
         Steps::wait_for_orphans(&tools);
         self.check(node, group, &stage, uuid.as_deref());
-        !matches!(cut, Cut::Missed)
+        !matches!(cut, Cut::Missed(_))
     }
 
     /// Makes the call again until it succeeds. What only a kill can leave, an operator does first:

@@ -1,0 +1,210 @@
+//! What each volume must hold, and what may be said of it.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use super::player::Ill;
+
+/// What is on a volume.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Holds {
+    Blank,
+    /// A mkfs was cut short, or perhaps not.
+    Perhaps,
+    Fs(&'static str),
+    Raw,
+}
+
+/// What its tags say of that.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Record {
+    None,
+    Right,
+    /// Of what it held before.
+    Old,
+    Perhaps,
+}
+
+/// A logical volume, as long as it is there, whatever it is called.
+#[derive(Clone, Debug)]
+pub struct Lv {
+    /// Without hyphens, as device-mapper has it.
+    pub uuid: String,
+    pub holds: Holds,
+    pub record: Record,
+    /// What pods have synced. It must be there.
+    pub files: BTreeMap<String, String>,
+    /// What may be there.
+    pub unsure: BTreeMap<String, String>,
+    /// An operator has said that it may be formatted.
+    pub permitted: bool,
+    /// Its disk failed while it was mounted.
+    pub scarred: bool,
+    /// A call that worked on it was killed.
+    pub killed: bool,
+}
+
+impl Lv {
+    pub fn new(uuid: String) -> Self {
+        Self {
+            uuid,
+            holds: Holds::Blank,
+            record: Record::None,
+            files: BTreeMap::new(),
+            unsure: BTreeMap::new(),
+            permitted: false,
+            scarred: false,
+            killed: false,
+        }
+    }
+
+    /// Its content was replaced.
+    pub fn now_holds(&mut self, holds: Holds) {
+        self.holds = holds;
+        self.record = match self.record {
+            Record::Right | Record::Old => Record::Old,
+            record => record,
+        };
+        self.files.clear();
+        self.unsure.clear();
+    }
+}
+
+/// What is true of a volume that a pod asks for, as far as it matters to a mount.
+#[allow(clippy::struct_excessive_bools)]
+pub struct Asked<'a> {
+    /// None: there is no volume of this name.
+    pub lv: Option<&'a Lv>,
+    pub fs: &'static str,
+    pub read_only: bool,
+    /// The node may create it.
+    pub creatable: bool,
+    pub disk: Ill,
+    pub thin: bool,
+    pub pool_full: bool,
+    pub pool_scarred: bool,
+    /// It is mounted, and only to be read.
+    pub read_only_mount: bool,
+    pub mounted: bool,
+    /// What has its name at kubelet's places is another volume.
+    pub renamed: bool,
+}
+
+/// What may come of a mount.
+#[derive(Debug, Default)]
+pub struct Expected {
+    /// The words of refusals that are true.
+    pub words: BTreeSet<&'static str>,
+    /// It has to be refused.
+    pub refused: bool,
+}
+
+/// What a broken disk may lead to: it depends on what the kernel and LVM had read before.
+const GONE: &[&str] = &[
+    "unreadable",
+    "lvm-silent",
+    "no-group",
+    "no-volume",
+    "no-pool",
+    "unknown",
+    "partial",
+    "failed",
+    "pool-unwell",
+    "filesystem-failed",
+    "mounted-read-only",
+    "there-read-only",
+    "fsck",
+    "mkfs",
+    "activating",
+    "mounting",
+    "checking",
+    "making",
+    "tagging",
+    "not-looked-at",
+    "in-use",
+    "still-mounted",
+    "suspended",
+    "no-size",
+    "create-read-only",
+    "creating",
+    "growing",
+];
+const FAILED: &[&str] = &["filesystem-failed", "mounted-read-only", "there-read-only"];
+
+impl Asked<'_> {
+    pub fn expected(&self) -> Expected {
+        let mut all = Expected::default();
+        let mut may = |words: &[&'static str]| all.words.extend(words);
+        match self.disk {
+            Ill::Gone => may(GONE),
+            Ill::ReadOnly => may(&[
+                "read-only-disk",
+                "activating",
+                "tagging",
+                "making",
+                "mounting",
+                "checking",
+                "creating",
+                "read-only-volume",
+                "blank-read-only-volume",
+                "mkfs",
+                "unreadable",
+            ]),
+            Ill::No | Ill::Slow => {}
+        }
+        if self.renamed {
+            may(&["another-is-there", "name-taken"]);
+        }
+        if self.read_only_mount && !self.read_only {
+            may(&["mounted-read-only", "there-read-only"]);
+        }
+        if self.thin && self.pool_scarred {
+            may(&[
+                "pool-unwell",
+                "activating",
+                "unreadable",
+                "failed",
+                "mounting",
+                "checking",
+            ]);
+            may(FAILED);
+        }
+        if self.thin && self.pool_full && !self.read_only {
+            may(&["pool-full"]);
+        }
+        let Some(lv) = self.lv else {
+            may(match (self.creatable, self.read_only) {
+                (false, _) => &["no-volume"],
+                (true, true) => &["create-read-only", "no-size"],
+                (true, false) => &[],
+            });
+            all.refused = !self.creatable || self.read_only;
+            return all;
+        };
+        if lv.scarred && self.mounted {
+            may(FAILED);
+        }
+        if lv.killed && lv.files.is_empty() {
+            may(&["new-not-blank"]);
+        }
+        let mut refused = true;
+        let word: &[_] = match (lv.holds, lv.record) {
+            (Holds::Blank | Holds::Raw, _) if self.read_only => &["blank-read-only"],
+            (Holds::Raw, _) if !lv.permitted => &["doubts"],
+            (Holds::Fs(fs), Record::Old) if fs != self.fs => &["wrong-type", "swapped"],
+            (Holds::Fs(fs), _) if fs != self.fs => &["wrong-type"],
+            (Holds::Fs(_), Record::Old) => &["swapped"],
+            _ => {
+                refused = false;
+                match lv.holds {
+                    Holds::Perhaps if self.read_only => &["blank-read-only"],
+                    Holds::Fs(_) if lv.record == Record::Perhaps => &["swapped"],
+                    _ => &[],
+                }
+            }
+        };
+        all.words.extend(word);
+        all.refused = refused;
+        all
+    }
+}

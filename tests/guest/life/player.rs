@@ -1,0 +1,254 @@
+//! What happens to a node: a list of plain values that only the seed gives. A step that does not fit
+//! when it is its turn does nothing, so that any part of a list can be played as well.
+
+use crate::kills::Sample;
+use crate::kills::steps::{Step as Place, Victim};
+
+/// How many steps a life has.
+const LENGTH: usize = 60;
+/// How many names for volumes there are. Each has two pods, and a life has some of them.
+pub const SLOTS: usize = 7;
+
+/// A number is that of a pod in what kubelet and pods do, of a name in what operators do, or of a disk.
+/// Pods 2n and 2n + 1 want the volume that is called n.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Configure {
+        attach: bool,
+        deactivate: bool,
+    },
+    Up {
+        pod: usize,
+        read_only: bool,
+    },
+    Write {
+        pod: usize,
+        synced: bool,
+    },
+    Grow(usize),
+    Down(usize),
+    /// The call of this number, of those that bring the pod up or down, is cut short there.
+    Kill {
+        pod: usize,
+        up: bool,
+        call: usize,
+        at: Place,
+        victim: Victim,
+    },
+    Hold(usize),
+    LetGo,
+    Break {
+        disk: usize,
+        how: Ill,
+    },
+    Heal(usize),
+    Fill,
+    Drain,
+    Make(usize),
+    Remove(usize),
+    Swap {
+        slot: usize,
+        with: usize,
+    },
+    Extend(usize),
+    Snapshot {
+        slot: usize,
+        to: usize,
+    },
+    /// Raw data at the beginning of the volume.
+    Spoil(usize),
+    /// An operator makes a filesystem, ext4 or ext2.
+    Format {
+        slot: usize,
+        ext4: bool,
+    },
+    Forget(usize),
+    Adopt(usize),
+    AllowFormat(usize),
+    Deactivate(usize),
+    Replace,
+    CutPower,
+}
+
+impl Step {
+    /// The volume that it is about.
+    pub fn slot(&self) -> Option<usize> {
+        match self {
+            Self::Up { pod, .. }
+            | Self::Write { pod, .. }
+            | Self::Grow(pod)
+            | Self::Down(pod)
+            | Self::Kill { pod, .. }
+            | Self::Hold(pod) => Some(pod / 2),
+            Self::Make(slot)
+            | Self::Remove(slot)
+            | Self::Extend(slot)
+            | Self::Spoil(slot)
+            | Self::Format { slot, .. }
+            | Self::Forget(slot)
+            | Self::Adopt(slot)
+            | Self::AllowFormat(slot) => Some(*slot),
+            _ => None,
+        }
+    }
+}
+
+/// How a disk is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Ill {
+    No,
+    Slow,
+    ReadOnly,
+    Gone,
+}
+
+/// Draws steps, and knows which pods there should be.
+struct Player {
+    dice: Sample,
+    slots: Vec<usize>,
+    pods: Vec<usize>,
+}
+
+/// The life that this seed gives.
+pub fn life(seed: u64) -> Vec<Step> {
+    let mut dice = Sample { seed, full: false };
+    let slots = dice.of((0..SLOTS).collect(), 4);
+    let mut steps: Vec<_> = slots.iter().map(|slot| Step::Make(*slot)).collect();
+    let mut player = Player {
+        dice,
+        slots,
+        pods: Vec::new(),
+    };
+    steps.push(player.configure());
+    steps.extend((0..LENGTH).map(|_| player.step()));
+    steps
+}
+
+impl Player {
+    fn below(&mut self, end: usize) -> usize {
+        self.dice.below(end)
+    }
+
+    fn slot(&mut self) -> usize {
+        self.dice.one_of(&self.slots)
+    }
+
+    /// A pod that is there, if there is one.
+    fn pod(&mut self) -> usize {
+        if self.pods.is_empty() {
+            self.new_pod()
+        } else {
+            self.dice.one_of(&self.pods)
+        }
+    }
+
+    /// One that is not, if there is one.
+    fn new_pod(&mut self) -> usize {
+        let mut all: Vec<_> = self
+            .slots
+            .iter()
+            .flat_map(|slot| [2 * slot, 2 * slot + 1])
+            .collect();
+        if self.pods.len() < all.len() {
+            all.retain(|pod| !self.pods.contains(pod));
+        }
+        let pod = self.dice.one_of(&all);
+        self.pods.retain(|other| *other != pod);
+        self.pods.push(pod);
+        pod
+    }
+
+    fn old_pod(&mut self) -> usize {
+        let pod = self.pod();
+        self.pods.retain(|other| *other != pod);
+        pod
+    }
+
+    fn configure(&mut self) -> Step {
+        Step::Configure {
+            attach: self.below(2) == 0,
+            deactivate: self.below(2) == 0,
+        }
+    }
+
+    fn step(&mut self) -> Step {
+        let (slot, other, disk) = (self.slot(), self.slot(), self.below(2));
+        match self.below(100) {
+            0..10 => Step::Up {
+                pod: self.new_pod(),
+                read_only: self.below(5) == 0,
+            },
+            10..22 => Step::Up {
+                pod: self.pod(),
+                read_only: false,
+            },
+            22..36 => Step::Write {
+                pod: self.pod(),
+                synced: self.below(4) > 0,
+            },
+            36..44 => Step::Down(self.old_pod()),
+            44..66 => self.kill(),
+            66..69 => {
+                let how = [Ill::Slow, Ill::ReadOnly, Ill::Gone, Ill::Gone];
+                Step::Break {
+                    disk,
+                    how: self.dice.one_of(&how),
+                }
+            }
+            69..74 => Step::Heal(disk),
+            74..77 => Step::CutPower,
+            77 => Step::Fill,
+            78..80 => Step::Drain,
+            80..82 => Step::Make(slot),
+            82 => Step::Remove(slot),
+            83..86 => Step::Swap { slot, with: other },
+            86 => Step::Extend(slot),
+            87..89 => Step::Snapshot { slot, to: other },
+            89 => Step::Spoil(slot),
+            90 => Step::Format {
+                slot,
+                ext4: self.below(3) > 0,
+            },
+            91 => Step::Forget(slot),
+            92 => Step::Adopt(slot),
+            93 => Step::AllowFormat(slot),
+            94 => Step::Deactivate(disk),
+            95 => self.configure(),
+            96 => Step::Replace,
+            97 => Step::Hold(self.pod()),
+            98 => Step::LetGo,
+            _ => Step::Grow(self.pod()),
+        }
+    }
+
+    /// Half of these steps a call does not come to; then it is not killed.
+    fn kill(&mut self) -> Step {
+        let (up, tool, none) = (self.below(3) > 0, 1 + self.below(6), String::new());
+        let own = if up {
+            &["flock", "flock", "mount"]
+        } else {
+            &["umount2", "umount2", "flock"]
+        };
+        let own = self.dice.one_of(own).to_owned();
+        let at = match self.below(if up { 7 } else { 3 }) {
+            0 => Place::OwnBefore(own, 1),
+            1 => Place::OwnAfter(own, 1),
+            2 => Place::Before(tool, none),
+            3 => Place::After(tool, none),
+            _ => {
+                let inside = ["pwrite64", "ioctl", "write", "fsync", "io_submit"];
+                let inside = self.dice.one_of(&inside).to_owned();
+                Place::Inside(tool, none, inside, 1 + self.below(12))
+            }
+        };
+        Step::Kill {
+            pod: if up { self.new_pod() } else { self.pod() },
+            up,
+            call: self.dice.one_of(&[0, 1, 2, 2, 2, 3]),
+            at,
+            victim: self
+                .dice
+                .one_of(&[Victim::Both, Victim::Both, Victim::Driver, Victim::Tool]),
+        }
+    }
+}

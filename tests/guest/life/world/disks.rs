@@ -1,0 +1,108 @@
+//! What happens to disks, and to the power.
+
+use std::fs;
+use std::time::Duration;
+
+use super::{PLACES, Pod, SLOTS, World};
+use crate::life::player::Ill;
+use crate::prelude::*;
+
+impl World {
+    pub(super) fn fall_ill(&mut self, disk: usize, how: Ill) {
+        self.heal(disk);
+        self.ill[disk] = how;
+        match how {
+            Ill::No => {}
+            Ill::Slow => self.disks[disk].slow(Duration::from_millis(10)),
+            Ill::ReadOnly => {
+                run("blockdev", &["--setro", &self.disks[disk].below]);
+            }
+            Ill::Gone => {
+                self.disks[disk].fail_wholly();
+                self.pool_scarred |= disk == 0;
+                for slot in (0..SLOTS).filter(|slot| PLACES[*slot].disk == disk) {
+                    if let Some(lv) = self.slots[slot] {
+                        self.lvs[lv].scarred |= !Self::mounts_of(&self.lvs[lv]).is_empty();
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn heal(&mut self, disk: usize) {
+        run("blockdev", &["--setrw", &self.disks[disk].below]);
+        self.disks[disk].heal();
+        self.ill[disk] = Ill::No;
+    }
+
+    /// Little of the thin pool is left.
+    pub(super) fn fill(&mut self) {
+        let well = self.ill[0] == Ill::No && !self.pool_scarred;
+        if self.pool_full || !well || !self.groups[0].has("pool") {
+            return;
+        }
+        let filler = self.groups[0].thin("filler", "196m");
+        let pool = self.groups[0].path("pool");
+        let percent = sh(&format!("lvs --noheadings -o data_percent {pool}"));
+        let count = (96.5 - percent.parse::<f64>().unwrap()).max(0.5) * 2.0;
+        let to = filler.device();
+        sh(&format!(
+            "dd if=/dev/zero of={to} bs=1M oflag=direct status=none count={count:.0}"
+        ));
+        self.pool_full = true;
+    }
+
+    pub(super) fn drain(&mut self) {
+        if self.pool_full && self.ill[0] == Ill::No && !self.pool_scarred {
+            self.groups[0].lv("lvremove", &[], "filler");
+            self.pool_full = false;
+        }
+    }
+
+    /// All that is not on the disks is gone, and what was on its way to them. A write that was handed
+    /// to the disk counts as written: no cache of the disk's own is lost here, see `cache` and
+    /// `kills::power`.
+    pub(super) fn cut_power(&mut self) {
+        self.tally.cuts += 1;
+        self.open = None;
+        self.pull_the_plug();
+        for disk in 0..2 {
+            self.heal(disk);
+        }
+        run("udevadm", &["settle"]);
+        let _ = fs::remove_dir_all("/run/flexvolume-lvm");
+        self.pool_scarred = false;
+        for lv in &mut self.lvs {
+            lv.scarred = false;
+        }
+        for pod in &mut self.pods {
+            if let Pod::Up { read_only, .. } = *pod {
+                *pod = Pod::Wanted { read_only };
+            }
+        }
+    }
+
+    pub(super) fn pull_the_plug(&self) {
+        self.disks.iter().for_each(Disk::fail_wholly);
+        for mount in mounts()
+            .iter()
+            .rev()
+            .filter(|mount| mount.point.starts_with(text(self.node.kubelet_dir())))
+        {
+            lenient("umount", &["--lazy", &mount.point]);
+        }
+        let prefix = format!("life{}g", self.number);
+        eventually("all volumes are inactive", || {
+            let all = run("dmsetup", &["info", "-c", "--noheadings", "-o", "name"]);
+            let ours: Vec<_> = all
+                .lines()
+                .filter(|name| name.starts_with(&prefix))
+                .collect();
+            for name in &ours {
+                let mut remove = assert_cmd::Command::new("dmsetup");
+                let _ = remove.args(["remove", name]).output();
+            }
+            ours.is_empty()
+        });
+    }
+}

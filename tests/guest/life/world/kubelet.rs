@@ -1,0 +1,353 @@
+//! What kubelet does, and what is said to it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{PLACES, Pod, World, device_at};
+use crate::kills::steps::{Cut, Step as Place, Steps, Victim};
+use crate::life::oracle::{Asked, Expected, Holds, Record};
+use crate::prelude::*;
+
+/// What came of kubelet's calls.
+enum Came {
+    Done,
+    Refused(Reply),
+    Cut,
+}
+
+/// What `check --json` says of a volume.
+#[derive(Debug)]
+struct Checked {
+    verdict: String,
+    reason: String,
+    message: String,
+}
+
+/// A call of kubelet's, which it makes if nothing is mounted there.
+struct Call {
+    unless: Option<PathBuf>,
+    args: Vec<String>,
+}
+
+fn call(words: &[&str]) -> Call {
+    let args = words.iter().map(|word| (*word).to_owned()).collect();
+    Call { unless: None, args }
+}
+
+impl World {
+    fn volume_of(&self, pod: usize, read_only: bool) -> Volume {
+        let volume = self.volume(pod / 2);
+        if read_only {
+            volume.read_only()
+        } else {
+            volume
+        }
+    }
+
+    pub(super) fn dir(&self, pod: usize) -> PathBuf {
+        self.node
+            .pod_dir(&format!("pod{pod}"), &self.volume(pod / 2))
+    }
+
+    pub(super) fn up(&mut self, pod: usize, read_only: bool, cut: Option<(usize, &Place, Victim)>) {
+        let slot = pod / 2;
+        let read_only = match self.pods[pod] {
+            Pod::Up { .. } => return,
+            Pod::Wanted { read_only } => read_only,
+            Pod::Gone => read_only,
+        };
+        let volume = self.volume_of(pod, read_only);
+        let expected = self.expected(pod, read_only);
+        let before = self.check(slot, read_only);
+        if let Some(lv) = self.lv(slot) {
+            let formats = before.verdict == "format" && !lv.files.is_empty();
+            assert!(!formats, "{before:?}, but it holds {:?}", lv.files.keys());
+        }
+        self.pods[pod] = Pod::Wanted { read_only };
+        if let Some(lv) = self.slots[slot].filter(|_| self.works(slot))
+            && Self::mounts_of(&self.lvs[lv]).is_empty()
+        {
+            self.lvs[lv].scarred = false; // It is mounted anew.
+        }
+        let (json, device) = (volume.json(), volume.device());
+        let (global, dir) = (self.node.global_dir(&volume), self.dir(pod));
+        let json_for = volume.json_for(&format!("pod{pod}"));
+        let mut calls = Vec::new();
+        if self.attach {
+            calls.push(call(&["attach", &json, &host_name()]));
+            calls.push(call(&["waitforattach", &device, &json]));
+            let mount = call(&["mountdevice", text(&global), &device, &json]);
+            calls.push(Call {
+                unless: Some(global),
+                ..mount
+            });
+        }
+        let mount = call(&["mount", text(&dir), &json_for]);
+        calls.push(Call {
+            unless: Some(dir),
+            ..mount
+        });
+        let came = self.make_calls(calls, cut);
+        self.find_created(slot);
+        match came {
+            Came::Done => self.is_up(pod, read_only, &before, &expected),
+            Came::Refused(reply) => self.is_refused(pod, read_only, &before, &expected, &reply),
+            Came::Cut => {
+                if let Some(lv) = self.slots[slot].map(|lv| &mut self.lvs[lv]) {
+                    lv.killed = true;
+                    if lv.holds == Holds::Blank || lv.holds == Holds::Raw && lv.permitted {
+                        lv.holds = Holds::Perhaps;
+                    }
+                    if lv.record != Record::Right {
+                        lv.record = Record::Perhaps;
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_up(&mut self, pod: usize, read_only: bool, before: &Checked, expected: &Expected) {
+        self.tally.mounts += 1;
+        let slot = pod / 2;
+        assert!(
+            !expected.refused,
+            "mounted, and not refused: {expected:?}, {before:?}"
+        );
+        let well = self.works(slot);
+        assert!(
+            before.reason.is_empty() || !well,
+            "{before:?}, and it is mounted"
+        );
+        let lv = self.slots[slot].expect("a volume that was mounted");
+        self.pods[pod] = Pod::Up { read_only, lv };
+        let lv = &mut self.lvs[lv];
+        lv.holds = Holds::Fs(PLACES[slot].fs);
+        lv.permitted = false;
+        lv.scarred |= !well;
+        if well {
+            lv.killed = false;
+        }
+        lv.record = match lv.record {
+            Record::Right => Record::Right,
+            _ if read_only || !well => Record::Perhaps,
+            _ => Record::Right,
+        };
+    }
+
+    fn is_refused(
+        &mut self,
+        pod: usize,
+        read_only: bool,
+        before: &Checked,
+        expected: &Expected,
+        reply: &Reply,
+    ) {
+        const TEXTS: [(&str, &str); 12] = [
+            ("name-taken", "the node-wide mount "),
+            ("another-is-there", " already holds "),
+            ("there-read-only", "read-only, but the pod wants to write"),
+            ("activating", "activating "),
+            ("tagging", "tagging "),
+            ("creating", "creating "),
+            ("making", "making "),
+            ("checking", "checking the filesystem"),
+            ("mounting", "mounting "),
+            ("growing", "growing "),
+            ("new-not-blank", "is new and nobody has used it"),
+            ("no-size", "none is made "),
+        ];
+        self.tally.refusals += 1;
+        let slot = pod / 2;
+        println!("    refused: {}", reply.message);
+        let killed = self.lv(slot).is_some_and(|lv| lv.killed);
+        if killed && self.operator(slot, reply) {
+            return;
+        }
+        let after = self.check(slot, read_only);
+        let said = |checked: &Checked| {
+            !checked.reason.is_empty() && reply.message.contains(&checked.message)
+        };
+        let by_text = || {
+            TEXTS
+                .iter()
+                .find(|(_, words)| reply.message.contains(words))
+        };
+        let word = [before, &after].into_iter().find(|checked| said(checked));
+        let word = word.map_or_else(
+            || by_text().map_or("?", |(word, _)| *word),
+            |checked| &checked.reason,
+        );
+        let allowed = expected.words.contains(word);
+        assert!(
+            allowed,
+            "{word} is not true: {reply:?}, {expected:?}, {before:?}, {after:?}, {:?}",
+            self.lv(slot)
+        );
+        let of_places = ["name-taken", "another-is-there", "there-read-only"].contains(&word);
+        let told = said(before) || ["activate", "unread"].contains(&&*before.verdict) || of_places;
+        assert!(
+            told || !self.works(slot) || self.pool_scarred,
+            "{before:?} was told, and then {reply:?}"
+        );
+    }
+
+    /// What an operator does about what a kill has left, as the message says.
+    fn operator(&mut self, slot: usize, reply: &Reply) -> bool {
+        let (volume, group) = (self.volume(slot), &self.groups[PLACES[slot].disk]);
+        let said = |words: &str| reply.message.contains(words);
+        if said(&format!("`lvremove {}`", group.path(PLACES[slot].lv))) {
+            assert!(
+                self.lv(slot).is_none_or(|lv| lv.files.is_empty()),
+                "{reply:?}"
+            );
+            group.lv("lvremove", &[], PLACES[slot].lv);
+            self.slots[slot] = None;
+        } else if said("Superblock checksum does not match superblock") {
+            run(
+                "debugfs",
+                &[
+                    "-n",
+                    "-w",
+                    "-R",
+                    "set_super_value state 0",
+                    &volume.device(),
+                ],
+            );
+        } else if let Some((_, part)) = reply.message.split_once("prohibited while logical volume ")
+        {
+            run("lvchange", &["-an", part.split(' ').next().unwrap()]);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    pub(super) fn down(&mut self, pod: usize, cut: Option<(usize, &Place, Victim)>) {
+        if self.pods[pod] == Pod::Gone {
+            return;
+        }
+        let (dir, volume) = (self.dir(pod), self.volume(pod / 2));
+        let global = self.node.global_dir(&volume);
+        let is_last = self.pods[pod ^ 1] == Pod::Gone;
+        let mut calls = vec![call(&["unmount", text(&dir)])];
+        if self.attach && is_last {
+            calls.push(call(&["unmountdevice", text(&global)]));
+            calls.push(call(&["detach", &volume.name, &host_name()]));
+        }
+        let held = matches!(self.open, Some((holder, _)) if holder == pod);
+        match self.make_calls(calls, cut) {
+            Came::Refused(reply) if held => {
+                self.tally.refusals += 1;
+                reply.is_failure(&["is in use by"]);
+                return;
+            }
+            Came::Refused(reply) => panic!("a pod that cannot end: {reply:?}"),
+            Came::Cut => {
+                if let Some(lv) = self.slots[pod / 2] {
+                    self.lvs[lv].killed = true;
+                }
+                if let Pod::Up { read_only, .. } = self.pods[pod] {
+                    self.pods[pod] = Pod::Wanted { read_only };
+                }
+                return;
+            }
+            Came::Done => assert!(!held, "unmounted while a file was open"),
+        }
+        self.pods[pod] = Pod::Gone;
+        for dir in [Some(dir), (self.attach && is_last).then_some(global)]
+            .into_iter()
+            .flatten()
+        {
+            assert!(mount_at(&dir).is_none());
+            let removed = fs::remove_dir(&dir);
+            assert!(removed.is_ok() || !dir.exists(), "{removed:?}");
+        }
+    }
+
+    /// Makes these calls one after the other, as far as they succeed. One of them is cut short.
+    fn make_calls(&mut self, calls: Vec<Call>, cut: Option<(usize, &Place, Victim)>) -> Came {
+        let count = calls.len();
+        for (number, call) in calls.into_iter().enumerate() {
+            if let Some(dir) = call.unless {
+                precreated(dir.clone());
+                if mount_at(&dir).is_some() {
+                    continue;
+                }
+            }
+            let args: Vec<&str> = call.args.iter().map(String::as_str).collect();
+            let here = cut.filter(|(at, ..)| at % count == number);
+            let reply = if let Some((_, place, victim)) = here {
+                let cut = self.tools.cut(&self.node, &call.args, place, victim);
+                Steps::wait_for_orphans(&self.tools.ran());
+                self.tools.plan("none");
+                match cut {
+                    Cut::Missed(reply) => reply,
+                    Cut::Answered(reply) if reply.status == "Success" => reply,
+                    Cut::Answered(_) | Cut::Killed => {
+                        self.tally.kills += 1;
+                        return Came::Cut;
+                    }
+                }
+            } else {
+                self.node.call(&args)
+            };
+            if reply.status != "Success" {
+                return Came::Refused(reply);
+            }
+        }
+        Came::Done
+    }
+
+    fn check(&self, slot: usize, read_only: bool) -> Checked {
+        let place = &PLACES[slot];
+        let id = self.groups[place.disk].path(place.lv);
+        let size = format!("size={}", place.size);
+        let fs = format!("fsType={}", place.fs);
+        let mut args = vec!["check", "--json", &id, "-o", &fs, "-o", &size];
+        if read_only {
+            args.push("--ro");
+        }
+        let (json, _) = self.node.says(&args);
+        let report: Value =
+            serde_json::from_str(&json).unwrap_or_else(|_| panic!("{args:?}: {json}"));
+        let field = |name| {
+            report["volumes"][0][name]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        };
+        Checked {
+            verdict: field("verdict"),
+            reason: field("reason"),
+            message: field("message"),
+        }
+    }
+
+    fn expected(&self, pod: usize, read_only: bool) -> Expected {
+        let (slot, place) = (pod / 2, &PLACES[pod / 2]);
+        let volume = self.volume(slot);
+        let lv = self.lv(slot);
+        let all = lv.map_or_else(Vec::new, Self::mounts_of);
+        let is_other = |dir: &Path| {
+            device_at(dir).is_some_and(|uuid| lv.is_none_or(|lv| !uuid.ends_with(&lv.uuid)))
+        };
+        Asked {
+            lv,
+            fs: place.fs,
+            read_only,
+            creatable: place.disk == 1,
+            disk: self.ill[place.disk],
+            thin: place.thin,
+            pool_full: self.pool_full,
+            pool_scarred: self.pool_scarred,
+            read_only_mount: all.iter().any(|mount| mount.options.starts_with("ro")),
+            mounted: !all.is_empty(),
+            renamed: [self.node.global_dir(&volume), self.dir(pod)]
+                .iter()
+                .any(|dir| is_other(dir)),
+        }
+        .expected()
+    }
+}

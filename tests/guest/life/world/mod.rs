@@ -1,0 +1,282 @@
+//! One node with two disks, and what happens to it.
+
+mod disks;
+mod kubelet;
+mod operators;
+mod pods;
+
+use std::fs;
+use std::path::Path;
+
+use super::oracle::{Holds, Lv, Record};
+use super::player::{Ill, SLOTS, Step};
+use crate::kills::steps::Steps;
+use crate::prelude::*;
+
+/// A name for a volume, and what pods want there.
+struct Slot {
+    disk: usize,
+    lv: &'static str,
+    fs: &'static str,
+    size: &'static str,
+    thin: bool,
+}
+
+const fn slot(disk: usize, lv: &'static str, fs: &'static str, size: &'static str) -> Slot {
+    let thin = matches!(lv.as_bytes()[0], b't');
+    Slot {
+        disk,
+        lv,
+        fs,
+        size,
+        thin,
+    }
+}
+
+const PLACES: [Slot; SLOTS] = [
+    slot(0, "a", "ext4", "32m"),
+    slot(0, "b", "ext4", "32m"),
+    slot(0, "t1", "ext4", "64m"),
+    slot(0, "t2", "ext4", "64m"),
+    slot(1, "c", "ext4", "32m"),
+    slot(1, "x", "xfs", "300m"),
+    slot(1, "m", "btrfs", "128m"),
+];
+const DISK: u64 = 1 << 30;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Pod {
+    Gone,
+    /// kubelet calls until it is up.
+    Wanted {
+        read_only: bool,
+    },
+    Up {
+        read_only: bool,
+        lv: usize,
+    },
+}
+
+/// How much was played.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub steps: usize,
+    pub mounts: usize,
+    pub refusals: usize,
+    pub kills: usize,
+    pub cuts: usize,
+}
+
+impl Tally {
+    pub fn add(&mut self, more: Self) {
+        self.steps += more.steps;
+        self.mounts += more.mounts;
+        self.refusals += more.refusals;
+        self.kills += more.kills;
+        self.cuts += more.cuts;
+    }
+}
+
+pub struct World {
+    pub tally: Tally,
+    number: usize,
+    attach: bool,
+    tools: Steps,
+    node: Node,
+    slots: [Option<usize>; SLOTS],
+    lvs: Vec<Lv>,
+    pods: [Pod; 2 * SLOTS],
+    ill: [Ill; 2],
+    pool_full: bool,
+    pool_scarred: bool,
+    open: Option<(usize, fs::File)>,
+    // Each needs the next.
+    groups: [Group; 2],
+    disks: [Disk; 2],
+}
+
+impl World {
+    pub fn new(number: usize) -> Self {
+        let name = format!("life{number}");
+        let disks = [0, 1].map(|n| Disk::new(&format!("{name}disk{n}"), DISK));
+        let groups = [0, 1].map(|n| Group::on(&format!("{name}g{n}"), &[&disks[n].path()]));
+        let (tools, node) = (Steps::new(&name), Node::new(Mode::MountOnly));
+        let mut world = Self {
+            tally: Tally::default(),
+            number,
+            attach: false,
+            tools,
+            node,
+            slots: [None; SLOTS],
+            lvs: Vec::new(),
+            pods: [Pod::Gone; 2 * SLOTS],
+            ill: [Ill::No; 2],
+            pool_full: false,
+            pool_scarred: false,
+            open: None,
+            groups,
+            disks,
+        };
+        world.configure(false, false);
+        world
+    }
+
+    fn configure(&mut self, attach: bool, deactivate: bool) {
+        self.attach = attach;
+        let mode = if attach {
+            Mode::Attach
+        } else {
+            Mode::MountOnly
+        };
+        let dir = Steps::dir_of(&format!("life{}", self.number));
+        let [first, second] = [0, 1].map(|n| &self.groups[n].name);
+        let lines = format!(
+            "deactivate = {deactivate}\ntool_dirs = [{:?}, '/usr/sbin', '/usr/bin']\n\
+             [volume_group.{first}]\n[volume_group.{second}]\ncreate = true\n",
+            text(&dir)
+        );
+        self.node.configure(mode, &lines);
+    }
+
+    /// Plays a step, and looks at all that must be true after it.
+    pub fn play(&mut self, number: usize, step: &Step) {
+        self.tally.steps += 1;
+        match step {
+            Step::Configure { attach, deactivate } => self.configure(*attach, *deactivate),
+            Step::Up { pod, read_only } => self.up(*pod, *read_only, None),
+            Step::Write { pod, synced } => self.write(*pod, number, *synced),
+            Step::Grow(pod) => self.grow(*pod),
+            Step::Down(pod) => self.down(*pod, None),
+            Step::Kill {
+                pod,
+                up,
+                call,
+                at,
+                victim,
+            } => {
+                let cut = Some((*call, at, *victim));
+                if *up {
+                    self.up(*pod, false, cut);
+                } else {
+                    self.down(*pod, cut);
+                }
+            }
+            Step::Hold(pod) => self.hold(*pod),
+            Step::LetGo => self.open = None,
+            Step::Break { disk, how } => self.fall_ill(*disk, *how),
+            Step::Heal(disk) => self.heal(*disk),
+            Step::Fill => self.fill(),
+            Step::Drain => self.drain(),
+            Step::Make(slot) if self.slots[*slot].is_none() && self.works(*slot) => {
+                self.make(*slot);
+            }
+            Step::Remove(slot) => self.remove(*slot),
+            Step::Swap { slot, with } => self.swap(*slot, *with),
+            Step::Extend(slot) => self.extend(*slot),
+            Step::Snapshot { slot, to } => self.snapshot(*slot, *to),
+            Step::Spoil(slot) => self.spoil(*slot),
+            Step::Format { slot, ext4 } => self.format(*slot, *ext4),
+            Step::Forget(slot) => self.forget(*slot),
+            Step::Adopt(slot) => self.adopt(*slot),
+            Step::AllowFormat(slot) => self.allow_format(*slot),
+            Step::Deactivate(disk) => self.deactivate(*disk),
+            Step::Replace => self.replace(),
+            Step::CutPower => self.cut_power(),
+            Step::Make(_) => {}
+        }
+        (0..self.pods.len()).for_each(|pod| self.look_into(pod));
+    }
+
+    /// All is well again, and everything must be there.
+    pub fn end(&mut self) {
+        self.open = None;
+        (0..2).for_each(|disk| self.heal(disk));
+        self.drain();
+        (0..self.pods.len()).for_each(|pod| self.down(pod, None));
+        (0..2).for_each(|disk| self.deactivate(disk));
+        self.configure(self.attach, false);
+        for (slot, place) in PLACES.iter().enumerate() {
+            let Some(lv) = self.slots[slot] else { continue };
+            let Holds::Fs(fs) = self.lvs[lv].holds else {
+                continue;
+            };
+            if !self.lvs[lv].files.is_empty() {
+                assert_eq!(fs, place.fs);
+                if self.lvs[lv].record != Record::Right {
+                    self.adopt(slot);
+                }
+                self.up(2 * slot, false, None);
+                assert!(
+                    matches!(self.pods[2 * slot], Pod::Up { .. }),
+                    "{:?}",
+                    self.lvs[lv]
+                );
+                self.look_into(2 * slot);
+                self.down(2 * slot, None);
+            }
+        }
+        for (disk, group) in self.groups.iter().enumerate() {
+            let all = run("lvs", &["--noheadings", "-o", "lv_uuid", &group.name]).replace('-', "");
+            let mut ours = (0..SLOTS).filter(|slot| PLACES[*slot].disk == disk);
+            assert!(
+                ours.all(|slot| self.slots[slot].is_none_or(|lv| all.contains(&self.lvs[lv].uuid))),
+                "{all}"
+            );
+        }
+    }
+
+    fn volume(&self, slot: usize) -> Volume {
+        let place = &PLACES[slot];
+        let volume = Volume::new(&self.groups[place.disk], place.lv);
+        volume.fs(place.fs).with("size", place.size)
+    }
+
+    fn works(&self, slot: usize) -> bool {
+        matches!(self.ill[PLACES[slot].disk], Ill::No | Ill::Slow)
+    }
+
+    fn is_well(&self, slot: usize) -> bool {
+        let thin = PLACES[slot].thin;
+        self.works(slot) && !(thin && self.pool_scarred)
+    }
+
+    fn lv(&self, slot: usize) -> Option<&Lv> {
+        self.slots[slot].map(|lv| &self.lvs[lv])
+    }
+
+    fn mounts_of(lv: &Lv) -> Vec<Mount> {
+        let all = mounts().into_iter();
+        all.filter(|mount| {
+            device_at(Path::new(&mount.point)).is_some_and(|uuid| uuid.ends_with(&lv.uuid))
+        })
+        .collect()
+    }
+}
+
+impl Drop for World {
+    /// What failed is in no other life's way.
+    fn drop(&mut self) {
+        self.open = None;
+        self.tools.kill_all();
+        self.pull_the_plug();
+        (0..2).for_each(|disk| self.heal(disk));
+    }
+}
+
+/// What device-mapper calls the device that is mounted at exactly this directory: its UUID.
+fn device_at(dir: &Path) -> Option<String> {
+    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let line = table
+        .lines()
+        .rfind(|line| line.split(' ').nth(4) == dir.to_str())?;
+    let (mount, filesystem) = line.split_once(" - ")?;
+    let mut words = filesystem.split(' ');
+    let (fs_type, source) = (words.next()?, words.next()?);
+    let uuid = if fs_type == "btrfs" {
+        let node = fs::canonicalize(source).ok()?;
+        format!("/sys/class/block/{}/dm/uuid", node.file_name()?.to_str()?)
+    } else {
+        format!("/sys/dev/block/{}/dm/uuid", mount.split(' ').nth(2)?)
+    };
+    Some(fs::read_to_string(uuid).ok()?.trim().to_owned())
+}
