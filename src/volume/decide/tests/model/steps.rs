@@ -1,9 +1,9 @@
 //! What the steps run, by one list. The driver itself is held to it in a guest: `tests/guest/order.rs`.
 
+use super::Order;
 use super::call::{Actor, Does};
-use super::properties::world;
+use super::properties::{meeting, world};
 use super::world::{Content, DATA, State, Volume};
-use super::{Meeting, Order};
 use crate::volume::decide::tests::sample::NOW;
 
 const LIST: &str = include_str!("steps.txt");
@@ -62,23 +62,18 @@ fn removed(state: &mut State) {
 #[test]
 fn the_steps_run_what_is_listed() {
     let blank = Volume::new(DATA, Content::Zero, true);
-    let meeting = Meeting {
-        begin: world(Some(blank), Vec::new(), 0),
-        order: Order::Driver,
-        properties: Vec::new(),
-    };
+    let meeting = meeting(world(Some(blank), Vec::new(), 0), Order::Driver);
     let mut state = meeting.begin.clone();
     let mut list = String::new();
     for (title, before, does) in LIFE {
         before(&mut state);
         let (after, did) = meeting.alone(&state, Actor::new(0, &[does])).unwrap();
         state = after;
-        let lines = did.ran.iter().map(|line| format!("  {line}
-"));
-        list.extend([title, "
-"].map(str::to_owned).into_iter().chain(lines));
-        list.push('
-');
+        let lines = did.ran.iter().map(|line| format!("  {line}\n"));
+        list.push_str(title);
+        list.push('\n');
+        list.extend(lines);
+        list.push('\n');
     }
     // Which UUID it is, and when a word was given, is chance in a guest.
     for n in 1..=9 {
