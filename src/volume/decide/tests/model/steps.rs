@@ -12,7 +12,7 @@ const LIST: &str = include_str!("steps.txt");
 type Scene = (&'static str, fn(&mut State), Does);
 
 /// One life of a volume.
-const LIFE: [Scene; 11] = [
+const LIFE: [Scene; 12] = [
     ("mount of a blank volume", |_| (), Does::Mount(0)),
     ("mount for another pod", |_| (), Does::Mount(1)),
     ("unmount", |_| (), Does::Unmount(0)),
@@ -26,6 +26,7 @@ const LIFE: [Scene; 11] = [
     ("mount of what was adopted", |_| (), Does::Mount(0)),
     ("allow-format of what was wiped", wiped, Does::AllowFormat),
     ("mount of what may be formatted", |_| (), Does::Mount(0)),
+    ("allow-format of raw data", raw, Does::AllowFormat),
     ("mount where mkfs was cut short", cut_short, Does::Mount(0)),
     (
         "mount of a volume that is to be made",
@@ -47,6 +48,12 @@ fn another(state: &mut State) {
 
 fn wiped(state: &mut State) {
     unmounted(state).content = Content::Zero;
+}
+
+fn raw(state: &mut State) {
+    let volume = unmounted(state);
+    volume.content = Content::Raw;
+    volume.tags.clear();
 }
 
 fn cut_short(state: &mut State) {
