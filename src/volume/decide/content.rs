@@ -87,6 +87,7 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
     if found.half && record.made.is_none() && record.making.as_deref() == Some(fs.as_str()) {
         // Nobody ever mounted it: it is what the driver's own mkfs left when it was killed.
         return unwritable(facts, volume, wish)
+            .or_else(|| wrong_type(fs.as_str(), wish))
             .map_or_else(|| make(facts, fs, true), Decision::Refuse);
     }
     if record.new {

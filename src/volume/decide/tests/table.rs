@@ -164,6 +164,7 @@ fn a_filesystem_is_there() {
         ("where lvcreate was stopped", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("ext4 u".into()))),
         ("a half of ours", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Decision::Make { fs: Ext4, again: true }),
         ("a half of ours, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Refuse(Reason::BlankReadOnly)),
+        ("a half of ours, wanted as another type", |f, w| { w.fs = Some(Xfs); holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, wrong("ext4", Xfs)),
         ("a half that nobody recorded", |f, _| holds(f, Ext4, |s| s.half = true), mount(Ext4, |_| ())),
         ("a half of another type", |f, w| { w.fs = None; holds(f, Xfs, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, mount(Xfs, |_| ())),
         ("a half, but it held one before", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4,flexvolume.fs=ext4:u"); }, mount(Ext4, |_| ())),

@@ -35,7 +35,7 @@ impl Does {
 }
 
 /// Where an actor is: what it does next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::IntoStaticStr, strum::VariantNames)]
 pub enum At {
     Begin,
     // act/activate.rs, act/create.rs

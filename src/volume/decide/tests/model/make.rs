@@ -62,7 +62,7 @@ impl Turn<'_> {
                 let lock = Some(Lock::Volume(of));
                 self.run("mkfs.ext4", lock, writes.to_vec(), At::Made)
             }
-            // Whoever has claimed it may be making one: the record stays.
+            // The driver takes the record back if nothing is there still. That it stays is harder.
             At::Made if failed => self.end(End::Error("mkfs refused")),
             At::Made => {
                 self.did.ran.push("superblock-stdin".to_owned());

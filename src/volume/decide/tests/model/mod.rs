@@ -4,7 +4,8 @@
 //! (`tests/guest/steps.rs`).
 //!
 //! Not in it: who writes to a device without asking LVM or the kernel for it (`tests/guest/gaps.rs`), disks
-//! that fail, and limits of time: who waits for a lock waits until it is free.
+//! that fail, and time: who waits for a lock waits until it is free, and no step is so long that it is
+//! looked once more after it.
 
 mod bring_up;
 mod call;
@@ -14,6 +15,9 @@ mod properties;
 mod sight;
 mod steps;
 mod world;
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 
 use stateright::{Model, Property};
 
@@ -55,6 +59,8 @@ pub struct Meeting {
     pub begin: State,
     pub order: Order,
     pub properties: Vec<Property<Meeting>>,
+    /// The steps that were taken, in any order.
+    pub taken: Mutex<BTreeSet<&'static str>>,
 }
 
 impl Model for Meeting {
@@ -83,6 +89,10 @@ impl Model for Meeting {
         let mut state = state.clone();
         match action {
             Action::Step(me) => {
+                self.taken
+                    .lock()
+                    .unwrap()
+                    .insert(state.actors[me].at.into());
                 return self.turn(state, me, &mut Did::default());
             }
             Action::Tool(n) => {

@@ -236,7 +236,7 @@ pub fn reading(content: Content, record: &Record) -> Vec<String> {
         Content::Zero if record.made.is_none() => {}
         Content::Zero => ran.extend(["blkid", "examine-stdin"]),
         Content::Remains | Content::Raw => {
-            ran.extend(["blkid", "examine-stdin", "blkid", "blkid"]);
+            ran.extend(["blkid", "examine-stdin", "blkid", "wipefs"]);
         }
         Content::Half | Content::Ext4 { .. } => {
             ran.extend(["blkid", "superblock-stdin"]);

@@ -1,9 +1,9 @@
 //! What the steps run, by one list. The driver itself is held to it in a guest: `tests/guest/order.rs`.
 
+use super::Order;
 use super::call::{Actor, Does};
-use super::properties::world;
+use super::properties::{meeting, world};
 use super::world::{Content, DATA, State, Volume};
-use super::{Meeting, Order};
 use crate::volume::decide::tests::sample::NOW;
 
 const LIST: &str = include_str!("steps.txt");
@@ -12,7 +12,7 @@ const LIST: &str = include_str!("steps.txt");
 type Scene = (&'static str, fn(&mut State), Does);
 
 /// One life of a volume.
-const LIFE: [Scene; 11] = [
+const LIFE: [Scene; 12] = [
     ("mount of a blank volume", |_| (), Does::Mount(0)),
     ("mount for another pod", |_| (), Does::Mount(1)),
     ("unmount", |_| (), Does::Unmount(0)),
@@ -26,6 +26,7 @@ const LIFE: [Scene; 11] = [
     ("mount of what was adopted", |_| (), Does::Mount(0)),
     ("allow-format of what was wiped", wiped, Does::AllowFormat),
     ("mount of what may be formatted", |_| (), Does::Mount(0)),
+    ("allow-format of raw data", raw, Does::AllowFormat),
     ("mount where mkfs was cut short", cut_short, Does::Mount(0)),
     (
         "mount of a volume that is to be made",
@@ -49,6 +50,12 @@ fn wiped(state: &mut State) {
     unmounted(state).content = Content::Zero;
 }
 
+fn raw(state: &mut State) {
+    let volume = unmounted(state);
+    volume.content = Content::Raw;
+    volume.tags.clear();
+}
+
 fn cut_short(state: &mut State) {
     let volume = unmounted(state);
     volume.content = Content::Zero;
@@ -62,21 +69,17 @@ fn removed(state: &mut State) {
 #[test]
 fn the_steps_run_what_is_listed() {
     let blank = Volume::new(DATA, Content::Zero, true);
-    let meeting = Meeting {
-        begin: world(Some(blank), Vec::new(), 0),
-        order: Order::Driver,
-        properties: Vec::new(),
-    };
+    let meeting = meeting(world(Some(blank), Vec::new(), 0), Order::Driver);
     let mut state = meeting.begin.clone();
     let mut list = String::new();
     for (title, before, does) in LIFE {
         before(&mut state);
         let (after, did) = meeting.alone(&state, Actor::new(0, &[does])).unwrap();
         state = after;
-        let lines = did.ran.iter().map(|line| format!("  {line}
-"));
-        list.extend([title, "
-"].map(str::to_owned).into_iter().chain(lines));
+        let lines = did.ran.iter().map(|line| format!("  {line}\n"));
+        list.push_str(title);
+        list.push('\n');
+        list.extend(lines);
         list.push('\n');
     }
     // Which UUID it is, and when a word was given, is chance in a guest.

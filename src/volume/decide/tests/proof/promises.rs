@@ -24,6 +24,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             );
             if *again {
                 assert_eq!(volume_of(facts).record.making.as_deref(), Some(fs.as_str()));
+                assert!(wish.fs.is_none_or(|wanted| wanted == *fs), "{}", case());
             } else {
                 assert_eq!(*fs, wish.fs.unwrap_or(wish.default_fs), "{}", case());
             }
