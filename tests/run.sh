@@ -28,7 +28,7 @@
 # The guest is a virtual machine where KVM works, else user-mode Linux, else an emulated machine;
 # MACHINE=vng or MACHINE=uml chooses. It has this machine's files, or with
 # SUITE=bullseye|bookworm|trixie|sid that Debian's own files and kernel, which debootstrap puts into
-# the cache once. SUITE=all takes all of them: the newest stable one with all tests, and the others
+# the cache once. SUITE=all takes those of tests/suite.sh: the newest stable one with all tests, and the others
 # with those tests whose result may depend on versions.
 #
 # With --full before these, also what takes hours: the driver is killed at every step of every
@@ -61,6 +61,7 @@ case ${1:-} in
     --full)
         shift
         FULL=1 WITH_PLANE=1 GUEST_LIMIT=36000 LIFE_SECONDS=7200 RUNS=20
+        SUITES+=(bookworm)
         ;;
     --plane)
         shift
@@ -219,10 +220,10 @@ mutants() {
 
 # The quickstart, on the same files as the guest's tests.
 quickstart() {
-    local suite passed=0
+    local suite passed=0 suites=("")
     need_guest
-    [ -n "${SUITE:-}" ] || SUITES=("")
-    for suite in "${SUITES[@]}"; do
+    [ -z "${SUITE:-}" ] || suites+=("${SUITES[@]}")
+    for suite in "${suites[@]}"; do
         say "quickstart ${suite:-here}"
         if SUITE=$suite examples/quickstart.sh > "$DIR/quickstart.log" 2>&1; then
             passed=$((passed + 1))
@@ -231,7 +232,7 @@ quickstart() {
             failed "quickstart ${suite:-here}"
         fi
     done
-    echo "quickstart ${#SUITES[@]} $passed" >> "$DIR/counts"
+    echo "quickstart ${#suites[@]} $passed" >> "$DIR/counts"
 }
 
 verdict() {
@@ -281,12 +282,12 @@ case $what in
         beside kubelet kubelets
         beside fuzz fuzz
         beside quickstart quickstart
-        [ -z "$WITH_PLANE" ] || beside mutants mutants data
         AT_ONCE=3 # A kubelet waits more than it works, and so do nodes and a control plane.
         guest
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED
         beside shared shared
         beside life life
+        [ -z "$WITH_PLANE" ] || beside mutants mutants data
         [ -z "$WITH_PLANE" ] || plane
         wait
         cat "$DIR"/beside-*
