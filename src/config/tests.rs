@@ -51,7 +51,12 @@ fn a_mistake_elsewhere_leaves_the_mode_as_it_is() {
 fn no_key_at_all_is_the_default() {
     assert_eq!(parsed(""), Config::default());
     assert_eq!(parsed("[limits]\n[filesystem.xfs]\n"), Config::default());
-    assert_eq!(Loaded::default().config, Config::default());
+    assert_eq!(Loaded::default().require().unwrap(), &Config::default());
+    let broken = Loaded {
+        problem: Some("f, line 1".to_owned()),
+        ..Loaded::default()
+    };
+    assert_eq!(broken.require().unwrap_err().to_string(), "f, line 1");
 }
 
 #[test]
