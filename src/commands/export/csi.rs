@@ -138,7 +138,7 @@ impl Csi {
         let differences = self.differences().iter().map(|line| format!("- {line}\n"));
         let differences: String = differences.collect();
         let differences = format!(
-            "\nWhat differs with {}:\n{differences}- it activates no volume: LVM must do so when the node starts\n",
+            "\nWhat differs with {}:\n{differences}- it activates no volume: LVM must do so when the node starts; no ReadWriteMany\n",
             self.shown()
         );
         [
