@@ -50,7 +50,7 @@ fn a_shell_completes_commands_call_outs_options_and_values() {
         ("ren\t", "<rename>"),
         ("status --sort si\t", "<status><--sort><size>"),
         ("check --fs x\t", "<check><--fs><xfs>"),
-        ("exp\t--to top\t", "<export><--to><topolvm>"),
+        ("expo\t--to top\t", "<export><--to><topolvm>"),
         (
             "mountd\t-o volumeg\tvg0",
             "<mountdevice><-o><volumegroup=vg0>",
