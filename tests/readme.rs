@@ -201,6 +201,20 @@ fn every_test_that_docs_safety_names_exists() {
         .filter(|name| !tests.contains(&format!("fn {name}(")) && !has_row(name))
         .collect();
     assert_eq!(missing, Vec::<&str>::new());
+
+    // The table's properties, by the names of their functions or in their own words.
+    let model = text_below(&top.join("src/volume/decide/tests"));
+    let (table, _) = text.split_once("## Data").unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("| "));
+    let cells: String = rows
+        .flat_map(|row| row.split('|').skip(2).take(2))
+        .collect();
+    let spans = |mark: char| cells.split(mark).skip(1).step_by(2);
+    assert!(spans('"').count() > 4, "{cells}");
+    let functions = spans('`').map(|name| format!("fn {name}("));
+    for words in functions.chain(spans('"').map(str::to_owned)) {
+        assert!(model.contains(&words), "{words}");
+    }
 }
 
 /// Whether tests/guest/refusals has a row of this name; `loop` is a word of Rust's, too.
