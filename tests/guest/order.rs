@@ -96,6 +96,9 @@ fn recorded(group: &Group) -> Option<String> {
     tags.find_map(|tag| Some(tag.strip_prefix("flexvolume.fs=ext4:")?.to_owned()))
 }
 
+/// What happens to the volume, and what is done then.
+type Scene<'a> = (&'static str, &'a dyn Fn(), &'a [&'a str]);
+
 #[test]
 fn the_driver_takes_the_steps_of_the_model() {
     let node = Node::with_config(Mode::MountOnly, "[volume_group.ordered]\ncreate = true\n");
@@ -117,7 +120,7 @@ fn the_driver_takes_the_steps_of_the_model() {
         );
     };
     let away = || drop(node.does(&unmount));
-    let life: [(&str, &dyn Fn(), &[&str]); 12] = [
+    let life: [Scene; 12] = [
         ("mount of a blank volume", &idle, &mount),
         ("mount for another pod", &idle, &["mount", two, &json]),
         ("unmount", &idle, &unmount),

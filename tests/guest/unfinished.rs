@@ -43,7 +43,7 @@ fn the_half_of_a_mkfs_is_not_given_to_a_pod_that_wants_another_type() {
     let (node, group, volume) = Node::with_data(Mode::MountOnly, "halfway");
     run("mkfs.ext4", &["-q", &volume.device()]);
     // All behind the superblock and the descriptors of the first group.
-    put(&volume.device(), 16 << 10, &[0; 4 << 20]);
+    put(&volume.device(), 16 << 10, &vec![0; 4 << 20]);
     group.lv("lvchange", &["--addtag", "flexvolume.making=ext4"], "data");
     let words = "halfway/data holds ext4, not xfs";
     node.refuses_mount(&volume.clone().fs("xfs"), &[words]);
