@@ -96,8 +96,8 @@ fn recorded(group: &Group) -> Option<String> {
     tags.find_map(|tag| Some(tag.strip_prefix("flexvolume.fs=ext4:")?.to_owned()))
 }
 
-/// What the model calls it, what happens before it, and the call.
-type Step<'a> = (&'a str, &'a dyn Fn(), &'a [&'a str]);
+/// What happens to the volume, and what is done then.
+type Scene<'a> = (&'static str, &'a dyn Fn(), &'a [&'a str]);
 
 #[test]
 fn the_driver_takes_the_steps_of_the_model() {
@@ -120,7 +120,7 @@ fn the_driver_takes_the_steps_of_the_model() {
         );
     };
     let away = || drop(node.does(&unmount));
-    let life: [Step; 12] = [
+    let life: [Scene; 12] = [
         ("mount of a blank volume", &idle, &mount),
         ("mount for another pod", &idle, &["mount", two, &json]),
         ("unmount", &idle, &unmount),
