@@ -42,7 +42,12 @@ fn start() -> [Child; 2] {
     let csi_driver = in_background(&program("csi-driver-lvm"), &args, "csi-driver-lvm");
     wait_until("csi-driver-lvm listens", || Path::new(&socket).exists());
     let registry = format!("{KUBELET}/plugins_registry");
+    // It ends if the driver does not answer within a second.
+    let again = "until \"$0\" \"$@\"; do sleep 1; done";
     let args = [
+        "-c",
+        again,
+        &program("csi-node-driver-registrar"),
         "--csi-address",
         &socket,
         "--kubelet-registration-path",
@@ -50,7 +55,7 @@ fn start() -> [Child; 2] {
         "--plugin-registration-path",
         &registry,
     ];
-    let registrar = in_background(&program("csi-node-driver-registrar"), &args, "registrar");
+    let registrar = in_background("sh", &args, "registrar");
     wait_until("kubelet has the driver", || {
         let node = api::get(&format!("/apis/storage.k8s.io/v1/csinodes/{}", node()));
         node.is_some_and(|node| node["spec"]["drivers"].to_string().contains(NAME))
