@@ -1,14 +1,10 @@
-//! The CSI drivers that a volume can be handed to: their objects, and what they would not do with it.
+//! The CSI drivers that a volume can be handed to: what differs with them, and what they cannot have.
 //!
 //! Source: TopoLVM v0.41.0, OpenEBS LVM LocalPV v1.5.0, csi-driver-lvm v0.8.2.
 
-use anyhow::{Result, bail};
 use clap::ValueEnum;
 
-use super::look::Exporter;
-use super::steps;
 use super::volume::{Exported, object_name};
-use super::yaml::{PART, claim, comment, comment_as_it_is, persistent_volume, quoted};
 use crate::host::own_name;
 use crate::names::FsType;
 
@@ -58,7 +54,7 @@ impl Csi {
     }
 
     /// What differs with it from this driver, a line each.
-    fn differences(self) -> &'static [&'static str] {
+    pub fn differences(self) -> &'static [&'static str] {
         match self {
             Self::Topolvm => &[
                 "each mount makes the root of the filesystem 2777: what refuses that, such as PostgreSQL, needs \
@@ -114,127 +110,4 @@ impl Csi {
             _ => None,
         }
     }
-
-    /// The objects of the handover, and its steps.
-    pub fn handover(self, exporter: &Exporter, volume: &Exported) -> Result<String> {
-        let id = &volume.id;
-        if let Some(why) = self.refusal(volume) {
-            bail!("{id}: {why}");
-        }
-        let device_class = exporter.asked.device_class.as_deref();
-        Ok(self.text(volume, device_class))
-    }
-
-    pub fn text(self, volume: &Exported, device_class: Option<&str>) -> String {
-        // Both PersistentVolumes are there for a while.
-        let suffix = self
-            .to_possible_value()
-            .map(|value| value.get_name().to_owned());
-        let object = format!("{}.{}", volume.object, suffix.unwrap_or_default());
-        let volume = Exported {
-            object,
-            ..volume.clone()
-        };
-        let differences = self.differences().iter().map(|line| format!("- {line}\n"));
-        let differences: String = differences.collect();
-        let differences = format!(
-            "\nWhat differs with {}:\n{differences}- it activates no volume: LVM must do so when the node starts; no ReadWriteMany\n",
-            self.shown()
-        );
-        [
-            comment_as_it_is(&steps::out(self, &volume)),
-            comment(&differences),
-            self.object(&volume, device_class).unwrap_or_default(),
-            self.persistent_volume(&volume),
-            claim(&volume),
-        ]
-        .concat()
-    }
-
-    fn persistent_volume(self, volume: &Exported) -> String {
-        let options = volume.mount_options.as_deref().unwrap_or_default();
-        let options: Vec<String> = options
-            .split(',')
-            .filter(|one| !one.is_empty())
-            .map(quoted)
-            .collect();
-        let options = if options.is_empty() {
-            String::new()
-        } else {
-            format!("  mountOptions: [{}]\n", options.join(", "))
-        };
-        let handle = match self {
-            Self::Topolvm => UID,
-            Self::LvmLocalpv | Self::DriverLvm => volume.id.lv().as_str(),
-        };
-        let source = format!(
-            "{options}  csi:
-    driver: {}
-    volumeHandle: {}
-    fsType: {}
-",
-            self.driver(),
-            quoted(handle),
-            volume.fs
-        );
-        persistent_volume(volume, self.key(), &source)
-    }
-
-    /// What stands for the volume beside its `PersistentVolume`.
-    fn object(self, volume: &Exported, device_class: Option<&str>) -> Option<String> {
-        let (name, node) = (&volume.object, quoted(volume.node.as_deref()?));
-        let (vg, lv) = (volume.id.vg().as_str(), quoted(volume.id.lv().as_str()));
-        let bytes = volume.size.get();
-        let class = device_class.map_or_else(String::new, |class| {
-            format!("  deviceClass: {}\n", quoted(class))
-        });
-        match self {
-            // With this annotation its agent leaves it alone, else it would make a new, empty volume.
-            Self::Topolvm => Some(format!(
-                "---
-apiVersion: topolvm.io/v1
-kind: LogicalVolume
-metadata:
-  name: {}
-  labels: {{{PART}: object}}
-  annotations: {{topolvm.io/pendingdeletion: \"true\"}}
-spec:
-  name: {lv}
-  nodeName: {node}
-{class}  size: \"{bytes}\"
-",
-                quoted(name)
-            )),
-            // Ready: its agent makes nothing.
-            Self::LvmLocalpv => Some(format!(
-                "---
-apiVersion: local.openebs.io/v1alpha1
-kind: LVMVolume
-metadata:
-  name: {lv}
-  namespace: {OPENEBS}
-  labels: {{kubernetes.io/nodename: {node}, {PART}: object}}
-  finalizers: [lvm.openebs.io/finalizer]
-spec:
-  ownerNodeID: {node}
-  volGroup: {}
-  vgPattern: {}
-  capacity: \"{bytes}\"
-  shared: \"{}\"
-  thinProvision: \"{}\"
-status:
-  state: Ready
-",
-                quoted(vg),
-                quoted(&format!("^{}$", vg.replace('.', "\\.").replace('+', "\\+"))),
-                yes_if(volume.users.len() > 1),
-                yes_if(volume.is_thin),
-            )),
-            Self::DriverLvm => None,
-        }
-    }
-}
-
-fn yes_if(is_so: bool) -> &'static str {
-    if is_so { "yes" } else { "no" }
 }

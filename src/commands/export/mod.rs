@@ -6,6 +6,7 @@ mod back;
 mod csi;
 mod flex;
 mod look;
+mod out;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -46,10 +47,15 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Export) -> Result<Printed> {
         let ([id], "") = (&ids[..], &*unknown) else {
             bail!("--to takes one volume, as VG/LV");
         };
-        return match exporter.export(id, true) {
-            Ok(volume) => to.handover(&exporter, &volume).map(Printed::text),
+        let volume = match exporter.export(id, true) {
+            Ok(volume) => volume,
             Err(why) => bail!("{}", why.of(id)),
         };
+        if let Some(why) = to.refusal(&volume) {
+            bail!("{id}: {why}");
+        }
+        let text = to.text(&volume, asked.device_class.as_deref());
+        return Ok(Printed::text(text));
     }
     if asked.claim.is_some() && ids.len() != 1 {
         bail!(
