@@ -85,7 +85,7 @@ fn what_a_pod_wrote_is_there_with_csi_driver_lvm_and_back() {
     ends(first);
     // What it does not know it formats.
     let shown = run("lsblk", &["-J", "-f", &volume.device()]);
-    assert!(shown.contains(r#""fstype":"ext4""#), "{shown}");
+    assert!(shown.contains(r#""fstype": "ext4""#), "{shown}");
     applied(&found, CLAIM);
     is_bound_to(&claim, &csi);
     let second = Pod::new(
