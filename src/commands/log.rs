@@ -93,16 +93,14 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Log) -> Result<Printed> {
     calls.retain(wanted);
     calls.drain(..calls.len().saturating_sub(asked.lines));
     if !asked.follow {
-        let text = if calls.is_empty() {
-            "no such call is in the log\n".to_owned()
-        } else {
-            in_columns(&calls, true)
+        let text = match &calls[..] {
+            [] => "no such call is in the log\n".to_owned(),
+            calls => in_columns(calls, true),
         };
         return printed(&calls, text, asked.json);
     }
     let mut first = true;
     loop {
-        let said = first || !calls.is_empty();
         let text = if asked.json {
             let lines = calls.iter().map(serde_json::to_string);
             let lines: Vec<String> = lines.collect::<Result<_, _>>()?;
@@ -110,11 +108,15 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Log) -> Result<Printed> {
         } else {
             in_columns(&calls, first)
         };
-        if (said && !output::tell(&text)) || host.kernel.pause(PAUSE) {
+        if ((first || !calls.is_empty()) && !output::tell(&text)) || host.kernel.pause(PAUSE) {
             return Ok(Printed::default());
         }
         first = false;
-        calls = read(host, config, oldest, &mut place)?;
+        calls = match read(host, config, oldest, &mut place) {
+            // Told to end while journalctl ran.
+            Err(_) if host.kernel.pause(Duration::ZERO) => return Ok(Printed::default()),
+            read => read?,
+        };
         calls.retain(wanted);
     }
 }
@@ -158,6 +160,7 @@ pub fn in_columns(calls: &[Call], with_titles: bool) -> String {
     if with_titles {
         rows.push(titles(["TIME", "CALL", "VOLUME", "POD", "TOOK", "OUTCOME"]));
     }
+    let outcome = |failed| if failed { red("failed") } else { "ok".into() };
     let or_none = |text: Option<&String>| text.map_or("-", String::as_str).to_owned();
     rows.extend(calls.iter().map(|call| {
         vec![
@@ -166,11 +169,7 @@ pub fn in_columns(calls: &[Call], with_titles: bool) -> String {
             or_none(call.volume.as_ref().or(call.name.as_ref())),
             or_none(call.pod.as_ref()),
             format!("{} ms", call.took_ms),
-            if call.failed {
-                red("failed")
-            } else {
-                "ok".to_owned()
-            },
+            outcome(call.failed),
         ]
     }));
     let lines = columns(&rows);
