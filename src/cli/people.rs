@@ -54,7 +54,8 @@ Examples:
 Exit codes:
   0  done; a call-out: Success, Not supported, or any answer to a call that holds a secret
   1  it failed; `check`: a volume would not mount; `config check`: mistakes; `status -x`: something
-     is unwell; `doctor`: a pod would fail; `handover check`: something has the volume
+     is unwell; `doctor`: a pod would fail; `handover check`: something has the volume; `export`: one
+     is left out
   2  the command line is wrong, or only root may do that
   3  `doctor`: warnings only
 

@@ -1,7 +1,6 @@
 //! Cases on the node, which is the guest.
 
 mod claims;
-mod csi_driver;
 mod down;
 mod growth;
 mod handover;

@@ -7,9 +7,7 @@ use std::process::Child;
 
 use serde_json::json;
 
-use super::handover::{
-    CLAIM, VOLUME, applied, delete_claim, exported, is_bound_to, is_ready, objects,
-};
+use super::{CLAIM, VOLUME, applied, delete_claim, exported, is_bound_to, is_ready, objects};
 use crate::prelude::*;
 
 const NAME: &str = "lvm.csi.metal-stack.io";

@@ -1,5 +1,7 @@
 //! A volume goes to a claim, to a CSI driver and back, by what `export` prints. No CSI driver runs here: a
-//! claim of its `PersistentVolume` is bound, and pods of that claim wait, unless [`super::csi_driver`] has started it.
+//! claim of its `PersistentVolume` is bound, and pods of that claim wait, but in [`csi_driver`], which starts one.
+
+mod csi_driver;
 
 use std::fs;
 
