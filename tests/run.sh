@@ -60,7 +60,7 @@ WITH_PLANE=
 case ${1:-} in
     --full)
         shift
-        FULL=1 WITH_PLANE=1 GUEST_LIMIT=36000 LIFE_SECONDS=7200 RUNS=20
+        FULL=1 WITH_PLANE=1 GUEST_LIMIT=36000 LIFE_SECONDS=7200 LIFE_SEED=$SEED RUNS=20
         SUITES+=(bookworm)
         ;;
     --plane)
@@ -201,16 +201,16 @@ fuzz() {
 # mutants [data|FILE…]: .cargo/mutants.toml says which changes make no difference. What ends in an
 # endless loop is noticed too. fs/tools.rs only runs tools: that is for the guest's tests.
 mutants() {
-    local files ran passed decide='src/volume/decide/*.rs'
+    local files ran passed
     case ${1:-} in
-        data) set -- "$decide" src/fs/{backups,scan,signatures}.rs ;;
-        '') set -- "$decide" src/fs/{b*,s*}.rs src/lvm/re*.rs src/mount/table.rs src/reply.rs 'src/'{config,names,options}'/*.rs' ;;
+        data) set -- src/volume/decide/{content,doubt,rules}.rs src/fs/{backups,scan,signatures}.rs ;;
+        '') set -- 'src/volume/decide/*.rs' src/fs/{b*,s*}.rs src/lvm/re*.rs src/mount/table.rs src/reply.rs 'src/'{config,names,options}'/*.rs' ;;
     esac
     mapfile -t files < <(printf -- '--file=%s\n' "$@")
     need_cargo_tool cargo-mutants 27.1.0
     say "mutants $*"
-    # Each of the two jobs builds in a copy of its own.
-    PATH=$TOOL:$PATH nice env -u CARGO_TARGET_DIR cargo mutants --jobs 2 --no-times --output "$DIR" "${files[@]}" ||
+    # What others wait for comes first. A copy of the sources is built, with what was built of others before.
+    PATH=$TOOL:$PATH CARGO_TARGET_DIR=$CACHE/mutants nice -n 19 cargo mutants --jobs 1 --no-times --output "$DIR" "${files[@]}" ||
         [[ $? = [23] ]] || failed "mutants: cargo-mutants did not come to an end" # 2: not noticed, 3: a timeout
     read -r ran passed < <(awk -F '[:, ]+' '/^  "(caught|timeout|missed)"/ { n[$2] = $3 }
         END { passed = n["\"caught\""] + n["\"timeout\""]; print passed + n["\"missed\""], passed }' \
@@ -283,12 +283,12 @@ case $what in
         beside kubelet kubelets
         beside fuzz fuzz
         beside quickstart quickstart
+        [ -z "$WITH_PLANE" ] || beside mutants mutants data
         AT_ONCE=3 # A kubelet waits more than it works, and so do nodes and a control plane.
         guest
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED
         beside shared shared
-        beside life life
-        [ -z "$WITH_PLANE" ] || beside mutants mutants data
+        beside life life "$LIFE_SECONDS" "$LIFE_SEED"
         [ -z "$WITH_PLANE" ] || plane
         wait
         cat "$DIR"/beside-*

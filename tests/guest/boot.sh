@@ -2,12 +2,13 @@
 # Sourced by tests/run.sh: the guests that the tests on real LVM run in, one at a time or two.
 
 # What differs between versions of LVM, util-linux, filesystems and kernel is in these tests.
-VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: call_outs:: subvolumes:: sigterm_in_mkfs
+VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: subvolumes:: sigterm_in_mkfs
     a_report_as_people a_raid_is_mounted_if who_may_write_to_a_volume refusals::damaged refusals::hidden
     refusals::lvm_silent refusals::reduced refusals::several)
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
 LIFE_SECONDS=600
+LIFE_SEED=1 # The same lives for each change; --full has others each time.
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
 CALLS=${FLEXVOLUME_LVM_CALLS:+FLEXVOLUME_LVM_CALLS=${FLEXVOLUME_LVM_CALLS@Q}}
 
