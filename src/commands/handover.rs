@@ -164,7 +164,13 @@ pub fn rename(host: &Host, config: &Loaded, id: &LvId, name: &LvName) -> Result<
         "{id} is {new} now. What names {old}, such as a PersistentVolume, has to name {name}.\n\
          To undo: {me} rename {new} {old}\n"
     );
-    said.extend(notes(&new).iter().map(|note| format!("note: {note}\n")));
+    let mut notes = notes(&new);
+    if config.policy(id.vg())?.is_some_and(|group| group.create) {
+        notes.push(format!(
+            "this node may create volumes, so a pod that still names {id} gets a new and empty one"
+        ));
+    }
+    said.extend(notes.iter().map(|note| format!("note: {note}\n")));
     Ok(Printed::text(said))
 }
 

@@ -115,7 +115,7 @@ fn a_volume_that_anybody_has_is_neither_ready_nor_renamed() {
 
 #[test]
 fn a_renamed_volume_comes_up_under_its_new_name_and_then_under_its_old_one() {
-    let (node, group, volume) = Node::with_data(Mode::MountOnly, "named");
+    let (mut node, group, volume) = Node::with_data(Mode::MountOnly, "named");
     node.write("pod", &volume, "kept");
     let new = "0f8c-uid";
     let renamed = Volume::new(&group, new);
@@ -156,7 +156,12 @@ fn a_renamed_volume_comes_up_under_its_new_name_and_then_under_its_old_one() {
         "run `lvchange -ay named/0f8c-uid`",
         1,
     );
-    sh(&command(&said, "To undo: "));
+    node.configure(Mode::MountOnly, "[volume_group.named]\ncreate = true\n");
+    let said = sh(&command(&said, "To undo: "));
+    assert!(
+        said.contains("still names named/0f8c-uid gets a new and empty one"),
+        "{said}"
+    );
     assert!(!group.is_active("data") && !group.has(new) && group.tags("data") == tags);
     assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
     node.down("pod", &volume);
