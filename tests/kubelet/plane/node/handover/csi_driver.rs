@@ -7,7 +7,9 @@ use std::process::Child;
 
 use serde_json::json;
 
-use super::{CLAIM, VOLUME, applied, delete_claim, exported, is_bound_to, is_ready, objects};
+use super::{
+    CLAIM, VOLUME, applied, delete_claim, exported, is_bound_to, is_ready, objects, takes_back,
+};
 use crate::prelude::*;
 
 const NAME: &str = "lvm.csi.metal-stack.io";
@@ -101,6 +103,7 @@ fn what_a_pod_wrote_is_there_with_csi_driver_lvm_and_back() {
     fs::write(&file, api::get(&api::path(&csi)).unwrap().to_string()).unwrap();
     let found = objects(&driver.prints(&["export", "--from", &file]));
     let flex = applied(&found, VOLUME);
+    takes_back(&flex);
     ends(second);
     applied(&found, CLAIM);
     is_bound_to(&claim, &flex);
