@@ -203,14 +203,14 @@ fuzz() {
 mutants() {
     local files ran passed
     case ${1:-} in
-        data) set -- src/volume/decide/{content,doubt,rules}.rs src/fs/{backups,scan}.rs ;;
+        data) set -- src/volume/decide/{content,doubt,rules}.rs ;;
         '') set -- 'src/volume/decide/*.rs' src/fs/{b*,s*}.rs src/lvm/re*.rs src/mount/table.rs src/reply.rs 'src/'{config,names,options}'/*.rs' ;;
     esac
     mapfile -t files < <(printf -- '--file=%s\n' "$@")
     need_cargo_tool cargo-mutants 27.1.0
     say "mutants $*"
     # What others wait for comes first. A copy of the sources is built, with what was built of others before.
-    PATH=$TOOL:$PATH CARGO_TARGET_DIR=$CACHE/mutants nice -n 5 cargo mutants --jobs 1 --no-times --output "$DIR" "${files[@]}" ||
+    PATH=$TOOL:$PATH CARGO_TARGET_DIR=$CACHE/mutants nice cargo mutants --jobs 1 --no-times --output "$DIR" "${files[@]}" ||
         [[ $? = [23] ]] || failed "mutants: cargo-mutants did not come to an end" # 2: not noticed, 3: a timeout
     read -r ran passed < <(awk -F '[:, ]+' '/^  "(caught|timeout|missed)"/ { n[$2] = $3 }
         END { passed = n["\"caught\""] + n["\"timeout\""]; print passed + n["\"missed\""], passed }' \
@@ -283,13 +283,12 @@ case $what in
         beside kubelet kubelets
         beside fuzz fuzz
         beside quickstart quickstart
-        [ -z "$WITH_PLANE" ] || beside mutants mutants data
         AT_ONCE=3 # A kubelet waits more than it works, and so do nodes and a control plane.
-        [ -z "$WITH_PLANE" ] || AT_ONCE=4 # Mutants take what is left.
         guest
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED
         beside shared shared
         beside life life "$LIFE_SECONDS" "$LIFE_SEED"
+        [ -z "$WITH_PLANE" ] || beside mutants mutants data
         [ -z "$WITH_PLANE" ] || plane
         wait
         cat "$DIR"/beside-*
