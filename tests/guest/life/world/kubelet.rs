@@ -74,6 +74,8 @@ impl World {
         let (json, device) = (volume.json(), volume.device());
         let (global, dir) = (self.node.global_dir(&volume), self.dir(pod));
         let json_for = volume.json_for(&format!("pod{pod}"));
+        let there = device_at(&dir);
+        let there = there.and_then(|uuid| self.lvs.iter().position(|lv| uuid.ends_with(&lv.uuid)));
         let mut calls = Vec::new();
         if self.attach {
             calls.push(call(&["attach", &json, &host_name()]));
@@ -92,6 +94,11 @@ impl World {
         let came = self.make_calls(calls, cut);
         self.find_created(slot);
         match came {
+            // A call that was cut had mounted it, and kubelet makes no other, whoever has its name now.
+            Came::Done if there.is_some_and(|lv| self.slots[slot] != Some(lv)) => {
+                let lv = there.unwrap();
+                self.pods[pod] = Pod::Up { read_only, lv };
+            }
             Came::Done => self.is_up(pod, read_only, &before, &expected),
             Came::Refused(reply) => self.is_refused(pod, read_only, &before, &expected, &reply),
             Came::Cut => {
