@@ -154,7 +154,7 @@ pub enum Tool {
     },
     /// Put this executable where kubelet looks for it, or upgrade what is there
     ///
-    /// kubelet never sees half of it, and an existing config.toml is never changed. Running it
+    /// kubelet never sees half of it, and an existing config.toml stays, but for --config. Running it
     /// again, also after it was interrupted, is safe. An older version is installed the same way.
     #[command(args_override_self = true)]
     Install(install::Install),

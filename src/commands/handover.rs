@@ -141,6 +141,11 @@ pub fn rename(host: &Host, config: &Loaded, id: &LvId, name: &LvName) -> Result<
     let own = seen.lock.is_none();
     let own = own.then(|| lock::hold_inactive(host.kernel, volume, config.limits.lock));
     let own = own.transpose()?;
+    // Its lock may have been waited for, as long as another call brought it up.
+    let is_idle = |now: &lvm::Volume| now.uuid == volume.uuid && !now.active;
+    if own.is_some() && !matches!(&lvm::find(host, id)?, lvm::Found::Volume(now) if is_idle(now)) {
+        bail!("{id} keeps its name: it was activated or replaced just now. Run this again");
+    }
     let held = seen.lock.as_ref().or(own.as_ref());
     lvm::rename(
         host,

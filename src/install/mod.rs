@@ -12,7 +12,7 @@ use std::fmt::{Display, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Error, Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::config::Config;
@@ -128,13 +128,12 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
 /// Reads the config that a person or a `ConfigMap` gives. An error is all its mistakes, a line each.
 fn given(file: &Path, attach: Attach) -> Result<Vec<u8>> {
     let text = files::read(file)?;
-    let shown = file.display();
-    let config = Config::parse_up_to(
-        usize::MAX,
-        &String::from_utf8_lossy(&text),
-        &shown.to_string(),
-    )
-    .map_err(|mistakes| anyhow!("{}; nothing was changed", mistakes.join("\n")))?;
+    let shown = file.display().to_string();
+    let mistakes = Config::mistakes(&text, &shown);
+    if !mistakes.is_empty() {
+        bail!("{}; nothing was changed", mistakes.join("\n"));
+    }
+    let config = Config::from_bytes(&text, &shown).map_err(Error::msg)?;
     if attach
         .wanted()
         .is_some_and(|wanted| wanted != config.attach)
