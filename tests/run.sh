@@ -6,6 +6,7 @@
 #   tests/run.sh unit            what needs neither a machine nor the executable
 #   tests/run.sh lint            format, clippy and shellcheck
 #   tests/run.sh cli             the executable's replies, on this machine
+#   tests/run.sh book            docs as a book in target/book, and its links
 #   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
 #   tests/run.sh mutants [FILE…] changes the code in one place at a time, and the unit tests have to
 #                                notice; `data` for the files that decide about data
@@ -219,6 +220,17 @@ mutants() {
     echo "mutants $ran $passed" >> "$TOP/counts"
 }
 
+# The book, without a warning, and with what its links lead to.
+book() {
+    # A debug build is there sooner, and makes the book in half a second.
+    need_cargo_tool mdbook 0.5.4 --debug --no-default-features
+    rm -rf target/book
+    step book logged "$DIR/mdbook.log" "$TOOL/mdbook" build docs
+    ! grep -E '^ *(WARN|ERROR)' "$DIR/mdbook.log" || failed "book: a warning"
+    cp -R examples target/book
+    host book --test readme -- --ignored --nocapture
+}
+
 # The quickstart, on the same files as the guest's tests.
 quickstart() {
     local suite passed=0 suites=("")
@@ -273,6 +285,7 @@ case $what in
         lint
         need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish
         host host
+        book
         wait
         build
         step executable one_static_executable
@@ -296,6 +309,7 @@ case $what in
         ;;
     lint) lint ;;
     unit) host unit --lib --bins "$@" ;;
+    book) book ;;
     cli)
         need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish
         host cli --test cli "$@"
