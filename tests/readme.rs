@@ -118,6 +118,7 @@ fn every_link_leads_to_a_file_or_a_heading() {
             let link = link.split(')').next().unwrap();
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
             if file.starts_with("https:") {
+                println!("{name}: {link} (not fetched)");
                 continue;
             }
             let file = if file.is_empty() {
@@ -179,7 +180,7 @@ fn every_link_in_the_book_leads_to_a_file_or_an_anchor() {
             let link = link.1.split('"').next().unwrap();
             let (file, id) = link.split_once('#').unwrap_or((link, ""));
             if file.starts_with("https:") {
-                println!("{name}: {link}");
+                println!("{name}: {link} (not fetched)");
                 continue;
             }
             let path = docs.join(if file.is_empty() { &name } else { file });
@@ -203,7 +204,10 @@ fn every_picture_has_the_words_of_the_source_beside_it() {
         let lines = picture
             .split("</text>")
             .filter_map(|text| text.rsplit_once('>'));
-        let drawn: Vec<String> = lines.map(|(_, words)| plain(words)).filter(|words| !words.is_empty()).collect();
+        let drawn: Vec<String> = lines
+            .map(|(_, words)| plain(words))
+            .filter(|words| !words.is_empty())
+            .collect();
         let source = page(&format!("docs/pictures/{}", name.replace(".svg", ".dot")));
         let labels = source
             .split("label=")

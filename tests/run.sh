@@ -228,7 +228,7 @@ book() {
     step book logged "$DIR/mdbook.log" "$TOOL/mdbook" build docs
     ! grep -E '^ *(WARN|ERROR)' "$DIR/mdbook.log" || failed "book: a warning"
     cp -R examples target/book
-    host book --test readme -- --ignored --nocapture
+    host book --test readme -- --include-ignored --nocapture every_link
 }
 
 # The quickstart, on the same files as the guest's tests.
