@@ -62,13 +62,12 @@ need_rust() {
 
 # need_cargo_tool NAME VERSION [OPTION…]: installs a tool of cargo's, and sets TOOL to its directory.
 need_cargo_tool() {
-    local root=$CACHE/$1-$2 name=$1 version=$2
+    local root=$CACHE/$1-$2
     TOOL=$root/bin
-    [ ! -x "$TOOL/$name" ] || return 0
-    shift 2
-    say "installing $name $version into $root"
+    [ ! -x "$TOOL/$1" ] || return 0
+    say "installing $1 $2 into $root"
     # Not with this checkout's settings, nor into its target directory.
-    (cd / && env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$root" "$name" --version "$version" "$@")
+    (cd / && env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$root" "$1" --version "${@:2}")
 }
 
 # Everything that a guest needs. Sets MACHINE, if it is not set yet: "vng" where KVM works, else
