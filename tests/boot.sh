@@ -60,14 +60,14 @@ need_rust() {
         die "missing here: cargo $rust or newer; install Rust (rustup does that) and try again"
 }
 
-# need_cargo_tool NAME VERSION: installs a tool of cargo's, and sets TOOL to its directory.
+# need_cargo_tool NAME VERSION [OPTION…]: installs a tool of cargo's, and sets TOOL to its directory.
 need_cargo_tool() {
     local root=$CACHE/$1-$2
     TOOL=$root/bin
     [ ! -x "$TOOL/$1" ] || return 0
     say "installing $1 $2 into $root"
     # Not with this checkout's settings, nor into its target directory.
-    (cd / && env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$root" "$1" --version "$2")
+    (cd / && env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$root" "$1" --version "${@:2}")
 }
 
 # Everything that a guest needs. Sets MACHINE, if it is not set yet: "vng" where KVM works, else

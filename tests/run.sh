@@ -45,6 +45,8 @@ cd "$(dirname "$0")/.."
 . tests/boot.sh
 # shellcheck source=tests/guest/boot.sh
 . tests/guest/boot.sh
+# shellcheck source=tests/packages.sh
+. tests/packages.sh
 # shellcheck source=tests/kubelet/boot.sh
 . tests/kubelet/boot.sh
 # shellcheck source=tests/kubelet/plane/boot.sh
