@@ -17,20 +17,22 @@ const MUTE: &str = "#!/bin/sh\nexit 1\n";
 struct Debian;
 
 const WRITABLE: &str = r"
-for dir in /usr/libexec /usr/sbin /usr/share /usr/lib/systemd/system; do
+for dir in /usr/libexec /usr/sbin /usr/share /usr/lib/systemd; do
     mkdir -p /run/packages$dir
     mount --bind $dir /run/packages$dir
     mount -t tmpfs -o mode=755 tmpfs $dir
     ln -s /run/packages$dir/* $dir/
 done
-rm -f /usr/libexec/kubernetes /usr/share/{bash-completion,doc,fish,lintian,man,zsh}
+rm -f /usr/libexec/kubernetes /usr/lib/systemd/system /usr/share/{bash-completion,doc,fish,lintian,man,zsh}
+mkdir /usr/lib/systemd/system
+ln -s /run/packages/usr/lib/systemd/system/* /usr/lib/systemd/system/
 for dir in /etc /var; do
     [ ! -w $dir ] || continue
     mkdir -p /run/packages/{new,work}$dir
     mount -t overlay overlay -o lowerdir=$dir,upperdir=/run/packages/new$dir,workdir=/run/packages/work$dir $dir
 done";
 const AS_BEFORE: &str = r"
-for dir in /usr/libexec /usr/sbin /usr/share /usr/lib/systemd/system; do
+for dir in /usr/libexec /usr/sbin /usr/share /usr/lib/systemd; do
     umount --lazy $dir /run/packages$dir
 done
 for dir in /etc /var; do
