@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # The rpm in a tree of its own, whose programs are busybox: rpm runs the package's scripts there.
 #
-#   tests/rpm.sh PACKAGES CASE    as root; PACKAGES has new/*.rpm and old/*.rpm
+#   tests/rpm.sh PACKAGES CASE    as root; PACKAGES has new/*.rpm, new/*.deb and old/*.rpm
 #
-# CASE is life (over another driver, upgraded with a pod's volume mounted, downgraded, erased) or fails.
+# CASE is life (over another driver, upgraded with a pod's volume mounted, downgraded, erased), fails
+# (nothing is changed, and it can be erased) or files (those of the .deb).
 set -Eeuo pipefail
 [ $# = 2 ] || {
     sed -n '2,/^set /s/^# \{0,1\}//p' "$0"
@@ -14,7 +15,7 @@ trap 'echo "tests/rpm.sh, line $LINENO: $BASH_COMMAND"' ERR
 
 old=$(echo "$1"/old/*.rpm) new=$(echo "$1"/new/*.rpm)
 tree=$(mktemp -d --suffix=.flexvolume-lvm-rpm)
-trap 'umount --recursive "$tree"; rmdir "$tree"' EXIT
+trap 'umount --recursive --lazy "$tree"; rmdir "$tree"' EXIT
 mount -t tmpfs tmpfs "$tree"
 mkdir -p "$tree"/{bin,dev,proc}
 mount -t proc proc "$tree/proc"
@@ -82,4 +83,19 @@ fails() {
     cmp "$dir/lvm" "$tree/another"
 }
 
-"$2"
+files() {
+    local deb=$tree/deb shell
+    run --install --noscripts "$new"
+    dpkg-deb --extract "$1"/new/*.deb "$deb"
+    # Where these two have their own ways.
+    mv "$deb/usr/share/zsh/vendor-completions" "$deb/usr/share/zsh/site-functions"
+    rm -r "$deb/usr/share/lintian" "$tree/usr/share/licenses" {"$deb","$tree"}/usr/share/doc/flexvolume-lvm/[cC]*
+    for top in etc usr; do diff -r "$deb/$top" "$tree/$top"; done
+    find "$deb/usr/share/man/man8" -name 'flexvolume-lvm-status.8.gz' | grep -q .
+    for shell in bash-completion fish zsh; do
+        grep -rqF '/usr/sbin/flexvolume-lvm" complete' "$deb/usr/share/$shell"
+    done
+    grep -qF '=/usr/sbin/flexvolume-lvm metrics' "$deb/usr/lib/systemd/system/flexvolume-lvm-metrics.service"
+}
+
+"$2" "$1"

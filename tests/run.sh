@@ -9,6 +9,8 @@
 #   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
 #   tests/run.sh mutants [FILE…] changes the code in one place at a time, and the unit tests have to
 #                                notice; `data` for the files that decide about data
+#   tests/run.sh packages        lintian, rpmlint, and rpm with the package's scripts; what dpkg does is
+#                                `guest packages::`
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
 #   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
@@ -282,6 +284,9 @@ case $what in
         need_guest
         need containerd:containerd runc:runc linux.uml:user-mode-linux ${PEER:+jq:jq}
         (SUITE='' FILES='' MACHINE=$MACHINE_ASKED need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
+        need lintian:lintian rpm:rpm rpmlint:rpmlint
+        need_packages
+        beside packages packages
         beside kubelet kubelets
         beside fuzz fuzz
         beside quickstart quickstart
@@ -304,6 +309,10 @@ case $what in
         ;;
     fuzz) fuzz "$@" ;;
     mutants) mutants "$@" ;;
+    packages)
+        build
+        packages
+        ;;
     guest)
         build
         guest "$@"
