@@ -81,6 +81,10 @@ if [ -n "${LICENSES:-}" ]; then
     cp "$files/doc/licenses.txt" "$files/licenses/"
     echo 'Comment: licenses.txt has the licences of all that is linked into the executable.' >> "$files/copyright"
 fi
+# A static executable has two forms, and lintian has a tag for each.
+form=shared-library-lacks-prerequisites
+[ "$(od -An -tu2 -j16 -N2 "$driver" | tr -d ' ')" = 3 ] || form=statically-linked-binary
+sed "s/@STATIC@/$form/" install/deb/lintian-overrides > "$files/lintian-overrides"
 gzip -9 --no-name "$files"/man/* "$files"/doc/changelog*
 chmod -R a+rX "$files"
 
@@ -88,3 +92,4 @@ chmod -R a+rX "$files"
     ${MAINTAINER:+--maintainer "$MAINTAINER"} --output "$out/"
 "$rpm" --target "$triple" --target-dir "$CARGO_TARGET_DIR" --auto-req disabled --payload-compress gzip \
     --set-metadata "version = '$version'" --output "$out/"
+echo "$out/flexvolume-lvm-$version-1.$arch.rpm"
