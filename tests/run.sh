@@ -15,6 +15,8 @@
 #   tests/run.sh mutants [FILE…] changes the code in one place at a time, and the unit tests have to
 #                                notice; `data` for the files that decide about data, `changed [REF]`
 #                                for the lines that differ from where this branch left REF (main)
+#   tests/run.sh packages        lintian, rpmlint, and rpm with the package's scripts; what dpkg does is
+#                                `guest packages::`
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
 #   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
@@ -51,6 +53,8 @@ cd "$(dirname "$0")/.."
 . tests/boot.sh
 # shellcheck source=tests/guest/boot.sh
 . tests/guest/boot.sh
+# shellcheck source=tests/packages.sh
+. tests/packages.sh
 # shellcheck source=tests/kubelet/boot.sh
 . tests/kubelet/boot.sh
 # shellcheck source=tests/kubelet/plane/boot.sh
@@ -346,6 +350,9 @@ case $what in
         need_guest
         need containerd:containerd runc:runc linux.uml:user-mode-linux ${PEER:+jq:jq}
         (SUITE='' FILES='' MACHINE=$MACHINE_ASKED need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
+        need lintian:lintian rpm:rpm rpmlint:rpmlint
+        need_packages
+        beside packages packages
         beside kubelet kubelets
         beside fuzz fuzz
         beside quickstart quickstart
@@ -375,6 +382,10 @@ case $what in
         ;;
     fuzz) fuzz "$@" ;;
     mutants) mutants "$@" ;;
+    packages)
+        build
+        packages
+        ;;
     guest)
         build
         guest "$@"
