@@ -6,6 +6,7 @@
 #   tests/run.sh unit            what needs neither a machine nor the executable
 #   tests/run.sh lint            format, clippy and shellcheck
 #   tests/run.sh cli             the executable's replies, on this machine
+#   tests/run.sh release         what install/release.sh makes of the last commit: the same bytes twice
 #   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
 #   tests/run.sh mutants [FILE…] changes the code in one place at a time, and the unit tests have to
 #                                notice; `data` for the files that decide about data
@@ -45,6 +46,8 @@ cd "$(dirname "$0")/.."
 . tests/boot.sh
 # shellcheck source=tests/guest/boot.sh
 . tests/guest/boot.sh
+# shellcheck source=tests/release.sh
+. tests/release.sh
 # shellcheck source=tests/kubelet/boot.sh
 . tests/kubelet/boot.sh
 # shellcheck source=tests/kubelet/plane/boot.sh
@@ -278,11 +281,12 @@ case $what in
         step executable one_static_executable
         # What is missing is installed before anything runs beside.
         need_guest
-        need containerd:containerd runc:runc linux.uml:user-mode-linux ${PEER:+jq:jq}
+        need containerd:containerd runc:runc linux.uml:user-mode-linux jq:jq
         (SUITE='' FILES='' MACHINE=$MACHINE_ASKED need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
         beside kubelet kubelets
         beside fuzz fuzz
         beside quickstart quickstart
+        beside release release
         AT_ONCE=3 # A kubelet waits more than it works, and so do nodes and a control plane.
         guest
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED
@@ -301,6 +305,7 @@ case $what in
         host cli --test cli "$@"
         ;;
     fuzz) fuzz "$@" ;;
+    release) release ;;
     mutants) mutants "$@" ;;
     guest)
         build
