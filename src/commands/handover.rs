@@ -229,7 +229,9 @@ fn obstacles(host: &Host, seen: &Seen) -> Vec<Obstacle> {
     if !found.is_empty() {
         return found;
     }
-    let (reason, message) = match &seen.decision {
+    let is_unknown = matches!(seen.decision, Decision::Refuse(Reason::Unknown));
+    let now = is_unknown.then(|| called_now(host, seen)).flatten();
+    let (reason, message) = match (&seen.decision, now) {
         _ if is_missing(seen) => (
             "no-volume",
             format!(
@@ -237,15 +239,15 @@ fn obstacles(host: &Host, seen: &Seen) -> Vec<Obstacle> {
                 id.vg()
             ),
         ),
-        Decision::Refuse(Reason::Unknown) if let Some(now) = called_now(host, seen) => (
+        (_, Some(now)) => (
             "half-renamed",
             format!(
                 "LVM calls {id} {now}, but its device has the old name, as after an lvrename that was killed: \
                  run `lvchange -ay {now}`"
             ),
         ),
-        Decision::Resume => ("suspended", Reason::Suspended(id.dm_name()).of(id)),
-        Decision::Refuse(reason) => (reason.into(), reason.of(id)),
+        (Decision::Resume, _) => ("suspended", Reason::Suspended(id.dm_name()).of(id)),
+        (Decision::Refuse(reason), _) => (reason.into(), reason.of(id)),
         _ => return found,
     };
     found.push(Obstacle { reason, message });

@@ -1,0 +1,210 @@
+//! What `.github` says is what this repository has. What GitHub itself takes, actionlint knows.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+fn text(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn yaml(name: &str) -> Value {
+    serde_yaml_ng::from_str(&text(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn names(dir: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(dir);
+    let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap());
+    let mut names: Vec<String> = entries
+        .map(|entry| format!("{dir}/{}", entry.file_name().display()))
+        .collect();
+    names.sort();
+    names
+}
+
+/// Each workflow's jobs.
+fn jobs() -> Vec<(String, Value)> {
+    let mut jobs = Vec::new();
+    for file in names(".github/workflows") {
+        for (job, value) in yaml(&file)["jobs"].as_object().unwrap() {
+            jobs.push((format!("{file}: {job}"), value.clone()));
+        }
+    }
+    jobs
+}
+
+/// The first word after tests/run.sh, as its `case` at the end has them.
+fn parts_of_the_tests() -> BTreeSet<String> {
+    let script = text("tests/run.sh");
+    let (_, cases) = script.split_once("case $what in").unwrap();
+    cases
+        .lines()
+        .filter_map(|line| line.strip_prefix("    ")?.split_once(')'))
+        .map(|(word, _)| word.to_owned())
+        .filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()))
+        .collect()
+}
+
+#[test]
+fn each_step_runs_one_script_that_the_tests_run_too() {
+    let parts = parts_of_the_tests();
+    assert!(parts.len() > 10, "{parts:?}");
+    let mut steps = 0;
+    for (name, job) in jobs() {
+        for step in job["steps"].as_array().unwrap() {
+            let Some(run) = step["run"].as_str() else {
+                continue;
+            };
+            steps += 1;
+            // Values come in variables: what is pasted in would be run.
+            assert!(
+                !run.contains(['\n', ';', '&', '|', '`', '<']),
+                "{name}: {run}"
+            );
+            assert!(!run.contains("${{") && !run.contains("$("), "{name}: {run}");
+            let words: Vec<&str> = run.split(' ').collect();
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(words[0]);
+            let mode = fs::metadata(&script).map(|found| found.permissions().mode());
+            assert!(mode.is_ok_and(|mode| mode & 0o111 != 0), "{name}: {run}");
+            if words[0] == "tests/run.sh" {
+                assert!(parts.contains(words[1]), "{name}: {run}");
+            } else {
+                assert!(text("tests/run.sh").contains(words[0]), "{name}: {run}");
+            }
+        }
+    }
+    assert!(steps > 5, "{steps}");
+}
+
+#[test]
+fn a_workflow_may_read_and_ends_and_takes_only_actions_that_nobody_can_exchange() {
+    for file in names(".github/workflows") {
+        let workflow = yaml(&file);
+        assert_eq!(
+            workflow["permissions"],
+            serde_json::json!({"contents": "read"}),
+            "{file}"
+        );
+        assert!(!text(&file).contains("pull_request_target"), "{file}");
+        for line in text(&file).lines().filter(|line| line.contains("uses:")) {
+            // A person reads the version, GitHub the commit.
+            let (action, version) = line.split_once(" # v").unwrap_or((line, ""));
+            let (action, commit) = action.split_once('@').unwrap();
+            assert!(action.contains("uses: actions/"), "{file}: {line}");
+            assert!(
+                commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()),
+                "{file}: {line}"
+            );
+            assert!(version.split('.').count() == 3, "{file}: {line}");
+        }
+    }
+    for (name, job) in jobs() {
+        assert!(job["timeout-minutes"].is_u64(), "{name}");
+        assert!(job.get("permissions").is_none(), "{name}");
+        for step in job["steps"].as_array().unwrap() {
+            let checks_out = step["uses"]
+                .as_str()
+                .is_some_and(|uses| uses.contains("/checkout@"));
+            assert!(
+                !checks_out || step["with"]["persist-credentials"] == false,
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_form_for_an_issue_is_one_that_github_shows() {
+    let form = yaml(".github/ISSUE_TEMPLATE/report.yml");
+    for key in form.as_object().unwrap().keys() {
+        assert!(
+            ["name", "description", "body"].contains(&key.as_str()),
+            "{key}"
+        );
+    }
+    let mut ids = BTreeSet::new();
+    for field in form["body"].as_array().unwrap() {
+        let shown = &field["attributes"];
+        match field["type"].as_str().unwrap() {
+            "markdown" => assert!(shown["value"].is_string(), "{field}"),
+            "input" | "textarea" => {
+                assert!(shown["label"].is_string(), "{field}");
+                assert!(
+                    ids.insert(field["id"].as_str().unwrap().to_owned()),
+                    "{field}"
+                );
+            }
+            other => panic!("{other}: {field}"),
+        }
+    }
+    assert!(
+        ["version", "event", "doctor"]
+            .iter()
+            .all(|id| ids.contains(*id)),
+        "{ids:?}"
+    );
+    let config = yaml(".github/ISSUE_TEMPLATE/config.yml");
+    assert_eq!(config, serde_json::json!({"blank_issues_enabled": false}));
+}
+
+#[test]
+fn dependabot_looks_where_there_are_crates() {
+    let updates = yaml(".github/dependabot.yml")["updates"].take();
+    let mut crates = Vec::new();
+    for update in updates.as_array().unwrap() {
+        for directory in update["directories"].as_array().into_iter().flatten() {
+            let directory = directory.as_str().unwrap().trim_start_matches('/');
+            crates.push(Path::new(directory).join("Cargo.toml"));
+        }
+    }
+    assert_eq!(crates.len(), 2);
+    for manifest in crates {
+        assert!(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join(&manifest)
+                .exists(),
+            "{}",
+            manifest.display()
+        );
+    }
+}
+
+#[test]
+fn no_crate_needs_a_newer_rust_than_cargo_toml_says() {
+    let output = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--locked", "--offline"])
+        .args(["--filter-platform=x86_64-unknown-linux-gnu"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let version = |text: &str| {
+        let parts = text.split('.').map(|part| part.parse::<u32>().unwrap());
+        parts.collect::<Vec<u32>>()
+    };
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(packages.len() > 50, "{}", packages.len());
+    for package in packages {
+        let needed = package["rust_version"].as_str().unwrap_or("1.0");
+        assert!(
+            version(needed) <= version(env!("CARGO_PKG_RUST_VERSION")),
+            "{} needs Rust {needed}",
+            package["name"]
+        );
+    }
+}
