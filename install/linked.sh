@@ -29,7 +29,7 @@ linked_with() {
     # A cross-compiler's package has versions of its own, and names that of glibc in this field.
     # shellcheck disable=SC2016
     GLIBC=$(dpkg-query --root="${root:-/}" --show --showformat='glibc (= ${source:Version}) ${Built-Using}' "$package" |
-        grep -o 'glibc (= [^)]*' | tail -n 1)
+        grep -o 'glibc (= [^)]*' | tail -n 1) || true
     GLIBC=${GLIBC#*= }
     [[ -n $RUSTC && -n $GCC && -n $GLIBC ]] ||
         die "$2 does not say what it was built with (rustc '$RUSTC', GCC '$GCC', glibc '$GLIBC'); build it on Debian or Ubuntu"

@@ -48,7 +48,7 @@ out=$(cd "$start" && realpath --canonicalize-missing "${2:-$top/target/release-$
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 need_rust
-need jq:jq readelf:binutils
+need jq:jq
 need_cargo_tool cargo-cyclonedx 0.5.9
 export PATH=$TOOL:$PATH
 
