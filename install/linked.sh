@@ -28,7 +28,7 @@ linked_with() {
     LGPL=$root/usr/share/common-licenses/LGPL-2.1
     # A cross-compiler's package has versions of its own, and names that of glibc in this field.
     # shellcheck disable=SC2016
-    GLIBC=$(dpkg-query --root="${root:-/}" --show --showformat='glibc (= ${source:Version}) ${Built-Using}' "$package" |
+    GLIBC=$(dpkg-query --admindir="$root/var/lib/dpkg" --show --showformat='glibc (= ${source:Version}) ${Built-Using}' "$package" |
         grep -o 'glibc (= [^)]*' | tail -n 1) || true
     GLIBC=${GLIBC#*= }
     [[ -n $RUSTC && -n $GCC && -n $GLIBC ]] ||
