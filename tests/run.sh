@@ -7,6 +7,7 @@
 #   tests/run.sh lint            format, clippy, shellcheck, and actionlint for .github/workflows
 #   tests/run.sh host            all that needs neither a guest nor root
 #   tests/run.sh cli             the executable's replies, on this machine
+#   tests/run.sh release         what install/release.sh makes of the last commit: the same bytes twice
 #   tests/run.sh book            docs as a book in target/book, and its links
 #   tests/run.sh msrv            compiles all with the oldest Rust that Cargo.toml allows, which rustup gets
 #   tests/run.sh deny            licences and sources of the crates, by .cargo/deny.toml; `deny advisories`:
@@ -55,6 +56,8 @@ cd "$(dirname "$0")/.."
 . tests/guest/boot.sh
 # shellcheck source=tests/packages.sh
 . tests/packages.sh
+# shellcheck source=tests/release.sh
+. tests/release.sh
 # shellcheck source=tests/kubelet/boot.sh
 . tests/kubelet/boot.sh
 # shellcheck source=tests/kubelet/plane/boot.sh
@@ -348,7 +351,7 @@ case $what in
         step executable one_static_executable
         # What is missing is installed before anything runs beside.
         need_guest
-        need containerd:containerd runc:runc linux.uml:user-mode-linux ${PEER:+jq:jq}
+        need containerd:containerd runc:runc linux.uml:user-mode-linux jq:jq
         (SUITE='' FILES='' MACHINE=$MACHINE_ASKED need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
         need lintian:lintian rpm:rpm rpmlint:rpmlint
         need_packages
@@ -356,6 +359,7 @@ case $what in
         beside kubelet kubelets
         beside fuzz fuzz
         beside quickstart quickstart
+        beside release release
         AT_ONCE=3 # A kubelet waits more than it works, and so do nodes and a control plane.
         guest
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED
@@ -381,6 +385,7 @@ case $what in
         host cli --test cli "$@"
         ;;
     fuzz) fuzz "$@" ;;
+    release) release ;;
     mutants) mutants "$@" ;;
     packages)
         build
