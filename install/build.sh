@@ -5,7 +5,7 @@
 #   install/build.sh ARCH [OPTION OF CARGO…]
 #
 # ARCH     x86_64 or aarch64
-# OPTION…  of `cargo build` (default: --release --bin lvm)
+# OPTION…  of `cargo build`, with a name at the end (default: --release --bin lvm)
 #
 # For the other architecture rustup adds its standard library; where there is no rustup, or it
 # reaches none, Debian sid's rustc builds, in files of sid that debootstrap puts into
@@ -128,4 +128,4 @@ config=("target.$triple.rustflags=[$(printf "'%s'," "${flags[@]}")]")
 # In the environment, flags would stand instead of those in .cargo/config.toml, which link it statically.
 "${run[@]}" env -u RUSTFLAGS -u CARGO_ENCODED_RUSTFLAGS -u CARGO_BUILD_RUSTFLAGS cargo build --locked --offline \
   --target "$triple" "${config[@]/#/--config=}" --message-format=json-render-diagnostics "$@" |
-  sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+  grep -F "\"name\":\"${!#}\"" | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
