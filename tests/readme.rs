@@ -1,4 +1,4 @@
-//! What the README files say is what the driver does.
+//! What the pages say is what the driver does, and their links lead somewhere.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
 use std::fs;
@@ -91,7 +91,7 @@ fn every_message_that_is_explained_is_one_that_the_driver_gives() {
     );
     let tables = [
         ("docs/on-call.md", "What else a call may say"),
-        ("install/README.md", "## What can go wrong"),
+        ("docs/start.md", "## What can go wrong"),
         ("docs/shared-groups.md", "## What the driver says"),
     ];
     for (file, title) in tables {
@@ -107,16 +107,18 @@ fn every_message_that_is_explained_is_one_that_the_driver_gives() {
 
 #[test]
 fn every_link_leads_to_a_file_or_a_heading() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-    let docs = fs::read_dir(docs).unwrap().map(|entry| entry.unwrap());
-    let docs = docs.map(|entry| format!("docs/{}", entry.file_name().display()));
-    let others = ["README.md", "CONTRIBUTING.md", "install/README.md"].map(str::to_owned);
-    for name in docs.filter(|name| name.contains(".md")).chain(others) {
+    let mut pages = vec![];
+    for dir in ["", "docs/", "install/", "tests/", ".github/"] {
+        pages.extend(names_in(dir, ".md").map(|name| format!("{dir}{name}")));
+    }
+    assert!(pages.len() > 18, "{pages:?}");
+    for name in pages {
         let (text, dir) = (page(&name), Path::new(&name).parent().unwrap());
         for link in text.split("](").skip(1) {
             let link = link.split(')').next().unwrap();
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
             if file.starts_with("https:") {
+                println!("{name}: {link} (not fetched)");
                 continue;
             }
             let file = if file.is_empty() {
@@ -124,17 +126,29 @@ fn every_link_leads_to_a_file_or_a_heading() {
             } else {
                 dir.join(file)
             };
-            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(&file);
+            let path = top().join(&file);
             assert!(path.exists(), "{name}: {link}");
             if !heading.is_empty() {
-                let headings = fs::read_to_string(path).unwrap();
+                let text = fs::read_to_string(path).unwrap();
+                let mut headings = text.lines().filter(|line| line.starts_with('#'));
                 assert!(
-                    headings.lines().any(|line| anchor(line) == heading),
+                    headings.any(|line| anchor(line) == heading),
                     "{name}: {link}"
                 );
             }
         }
     }
+}
+
+fn top() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The names of the files in a directory of the repository that end so.
+fn names_in(dir: &str, ending: &'static str) -> impl Iterator<Item = String> + use<> {
+    let entries = fs::read_dir(top().join(dir)).into_iter().flatten();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(move |name| name.ends_with(ending))
 }
 
 /// The anchor that a heading gets, as GitHub makes it.
@@ -147,23 +161,109 @@ fn anchor(line: &str) -> String {
 }
 
 #[test]
-fn the_picture_and_its_source_name_the_same_call_outs() {
-    let [picture, source] = ["docs/who-calls.svg", "docs/who-calls.mmd"].map(page);
+#[ignore = "`tests/run.sh book` builds the book"]
+fn every_link_in_the_book_leads_to_a_file_or_an_anchor() {
+    let docs = top().join("target/book/docs");
+    for name in names_in("docs", ".md").filter(|name| name != "SUMMARY.md") {
+        let html = name.replace(".md", ".html");
+        assert!(docs.join(html).exists(), "{name} is not in docs/SUMMARY.md");
+    }
+    // 404.html is for a server, and its links are as that has them.
+    for name in names_in("target/book/docs", ".html").filter(|name| name != "404.html") {
+        let text = fs::read_to_string(docs.join(&name)).unwrap();
+        let tags = text.split('<').skip(1);
+        for link in tags.filter_map(|tag| {
+            ["href=\"", "src=\""]
+                .iter()
+                .find_map(|key| tag.split_once(key))
+        }) {
+            let link = link.1.split('"').next().unwrap();
+            let (file, id) = link.split_once('#').unwrap_or((link, ""));
+            if file.starts_with("https:") {
+                println!("{name}: {link} (not fetched)");
+                continue;
+            }
+            let path = docs.join(if file.is_empty() { &name } else { file });
+            assert!(path.exists(), "{name}: {link}");
+            let has_it = || {
+                fs::read_to_string(&path)
+                    .unwrap()
+                    .contains(&format!("id=\"{id}\""))
+            };
+            assert!(id.is_empty() || has_it(), "{name}: {link}");
+        }
+    }
+}
+
+#[test]
+fn every_picture_has_the_words_of_the_source_beside_it() {
+    let names: Vec<String> = names_in("docs/pictures", ".svg").collect();
+    assert!(names.len() > 3, "{names:?}");
+    for name in &names {
+        let picture = page(&format!("docs/pictures/{name}"));
+        let lines = picture
+            .split("</text>")
+            .filter_map(|text| text.rsplit_once('>'));
+        let drawn: Vec<String> = lines
+            .map(|(_, words)| plain(words))
+            .filter(|words| !words.is_empty())
+            .collect();
+        let source = page(&format!("docs/pictures/{}", name.replace(".svg", ".dot")));
+        let labels = source
+            .split("label=")
+            .skip(1)
+            .flat_map(|label| match label.as_bytes() {
+                [b'"', ..] => label.split('"').nth(1).unwrap().split("\\n").collect(),
+                [b'<', ..] => {
+                    let tags = label.split(">]").next().unwrap().split('<');
+                    tags.map(|tag| tag.rsplit('>').next().unwrap()).collect()
+                }
+                _ => vec![],
+            });
+        let wanted: Vec<String> = labels
+            .map(plain)
+            .filter(|words| !words.is_empty())
+            .collect();
+        for words in &wanted {
+            assert!(
+                drawn.contains(words),
+                "{name} does not have {words:?}: draw it anew"
+            );
+        }
+        assert_eq!(
+            drawn.len(),
+            wanted.len(),
+            "{name} has other words: {drawn:?}"
+        );
+    }
+    let who_calls = page("docs/pictures/who-calls.svg");
     for name in
         "attach isattached detach waitforattach mountdevice mount unmount unmountdevice expandfs"
             .split(' ')
     {
-        assert!(picture.contains(name) && source.contains(name), "{name}");
+        assert!(who_calls.contains(name), "{name}");
     }
-    assert!(
-        page("README.md").lines().count() <= 180,
-        "one reads it once"
-    );
+}
+
+/// Text of an SVG or of a dot file as one sees it.
+fn plain(words: &str) -> String {
+    let words = words
+        .replace("&#39;", "'")
+        .replace("&#45;", "-")
+        .replace("&#160;", " ");
+    words.trim().to_owned()
 }
 
 #[test]
-fn every_key_of_the_config_is_in_the_reference() {
-    let [reference, example] = ["docs/reference.md", "examples/config.toml"].map(page);
+fn the_readme_is_read_in_one_go() {
+    let readme = page("README.md");
+    assert!(readme.lines().count() <= 150, "{}", readme.lines().count());
+    assert!(readme.lines().all(|line| line.chars().count() <= 110));
+}
+
+#[test]
+fn every_key_of_the_config_is_explained() {
+    let [options, example] = ["docs/options.md", "examples/config.toml"].map(page);
     let keys: Vec<&str> = example
         .lines()
         .filter_map(|line| line.trim_start_matches('#').split_once(" = "))
@@ -173,7 +273,7 @@ fn every_key_of_the_config_is_in_the_reference() {
     assert!(keys.len() > 20, "{keys:?}");
     for key in keys {
         let ways = [format!("`{key}`"), format!("`{key} =")];
-        assert!(ways.iter().any(|way| reference.contains(way)), "{key}");
+        assert!(ways.iter().any(|way| options.contains(way)), "{key}");
     }
 }
 

@@ -7,6 +7,7 @@
 #   tests/run.sh lint            format, clippy, shellcheck, and actionlint for .github/workflows
 #   tests/run.sh host            all that needs neither a guest nor root
 #   tests/run.sh cli             the executable's replies, on this machine
+#   tests/run.sh book            docs as a book in target/book, and its links
 #   tests/run.sh msrv            compiles all with the oldest Rust that Cargo.toml allows, which rustup gets
 #   tests/run.sh deny            licences and sources of the crates, by .cargo/deny.toml; `deny advisories`:
 #                                known vulnerabilities, by a list that comes from the network
@@ -270,6 +271,17 @@ mutants() {
     echo "mutants $ran $passed" >> "$TOP/counts"
 }
 
+# The book, without a warning, and with what its links lead to.
+book() {
+    # A debug build is there sooner, and makes the book in half a second.
+    need_cargo_tool mdbook 0.5.4 --debug --no-default-features
+    rm -rf target/book
+    step book logged "$DIR/mdbook.log" "$TOOL/mdbook" build docs
+    ! grep -E '^ *(WARN|ERROR)' "$DIR/mdbook.log" || failed "book: a warning"
+    cp -R examples target/book
+    host book --test readme -- --include-ignored --nocapture every_link
+}
+
 # The quickstart, on the same files as the guest's tests.
 quickstart() {
     local suite passed=0 suites=("")
@@ -325,6 +337,7 @@ case $what in
         deny
         if have_msrv; then beside msrv msrv; else say "NOT RUN: Rust $MSRV, which rustup cannot get here"; fi
         on_host
+        book
         wait
         build
         step executable one_static_executable
@@ -354,6 +367,7 @@ case $what in
         ;;
     deny) deny "$@" ;;
     unit) host unit --lib --bins "$@" ;;
+    book) book ;;
     cli)
         need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish
         host cli --test cli "$@"

@@ -197,7 +197,7 @@ impl Kubelet {
             "{file} does not mount {dir} into kube-controller-manager, or names another \
              --flex-volume-plugin-dir: it finds no driver, and new pods wait for `attach`. kubeadm \
              has left this mount out since 1.36: add it with `controllerManager.extraVolumes`, see \
-             install/README.md, or set attach = false on all nodes"
+             docs/modes.md, or set attach = false on all nodes"
         ))
     }
 }

@@ -158,9 +158,9 @@ fn image_sh_takes_no_option_for_an_archive() {
     }
 }
 
-/// The overlays in install/README.md.
+/// The overlays in docs/daemonset.md.
 fn overlays() -> [Value; 2] {
-    let text = fs::read_to_string(file("install/README.md")).unwrap();
+    let text = fs::read_to_string(file("docs/daemonset.md")).unwrap();
     let blocks = text.split("```yaml\n").skip(1);
     let blocks = blocks.map(|block| block.split_once("```").unwrap().0);
     let overlays = blocks.filter(|block| block.contains("kind: Kustomization"));
@@ -171,7 +171,7 @@ fn overlays() -> [Value; 2] {
 }
 
 #[test]
-fn the_overlay_in_the_readme_changes_what_it_says() {
+fn the_overlay_on_the_page_changes_what_it_says() {
     let [with_config, overlay] = overlays();
     let daemonset = yaml("install/daemonset.yaml");
     assert_eq!(overlay["resources"][0], "../install");
