@@ -276,6 +276,7 @@ book() {
     # A debug build is there sooner, and makes the book in half a second.
     need_cargo_tool mdbook 0.5.4 --debug --no-default-features
     rm -rf target/book
+    mkdir -p target/book
     step book logged "$DIR/mdbook.log" "$TOOL/mdbook" build docs
     ! grep -E '^ *(WARN|ERROR)' "$DIR/mdbook.log" || failed "book: a warning"
     cp -R examples target/book
