@@ -346,7 +346,7 @@ case $what in
         (build) > /dev/null 2>&1 & # That takes one processor for a minute or two.
         lint
         deny
-        if have_msrv; then msrv; else say "NOT RUN: Rust $MSRV, which rustup cannot get here"; fi
+        if have_msrv; then beside msrv msrv; else say "NOT RUN: Rust $MSRV, which rustup cannot get here"; fi
         on_host
         book
         wait
