@@ -1,7 +1,7 @@
 //! The container image and the manifests that run it.
 
 use crate::node::{Node, driver, file, same};
-use crate::support::run;
+use crate::support::{put, run};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,13 @@ use std::process::Command;
 
 const PLUGINS: &str = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
 
-/// Makes the image and unpacks the archive.
-fn image(node: &Node, name: &str) -> PathBuf {
+/// Makes the image of these executables, or of the driver, and unpacks the archive.
+fn image(node: &Node, name: &str, executables: &[&Path]) -> PathBuf {
     let archive = node.path(name);
     let output = Command::new("bash")
         .arg(file("install/image.sh"))
         .arg(&archive)
+        .args(executables)
         .env("DRIVER", driver())
         .env("IMAGE", "localhost/test:1")
         .output()
@@ -50,7 +51,7 @@ fn blob(image: &Path, descriptor: &Value) -> PathBuf {
 #[test]
 fn the_image_holds_the_executable_and_nothing_else() {
     let node = Node::new();
-    let image = image(&node, "image.tar");
+    let image = image(&node, "image.tar", &[]);
     let layout = parsed(&image.join("oci-layout"));
     assert_eq!(layout["imageLayoutVersion"], "1.0.0");
 
@@ -85,9 +86,43 @@ fn the_image_holds_the_executable_and_nothing_else() {
 #[test]
 fn the_same_executable_makes_the_same_image() {
     let node = Node::new();
-    image(&node, "one");
-    image(&node, "other");
+    image(&node, "one", &[]);
+    image(&node, "other", &[]);
     assert!(same(&node.path("one"), &node.path("other")));
+}
+
+#[test]
+fn an_image_for_both_architectures_has_one_name_and_the_executable_of_each() {
+    let node = Node::new();
+    let [here, other] = [node.path("here"), node.path("other")];
+    // As far as image.sh can see: it runs neither.
+    let mut bytes = fs::read(driver()).unwrap();
+    bytes[18] = 62;
+    put(&here, bytes.clone());
+    bytes[18] = 183;
+    put(&other, bytes);
+    let image = image(&node, "image.tar", &[&here, &other]);
+
+    let top = &parsed(&image.join("index.json"))["manifests"];
+    assert_eq!(top.as_array().unwrap().len(), 1);
+    let names = &top[0]["annotations"];
+    assert_eq!(names["io.containerd.image.name"], "localhost/test:1");
+    let index = parsed(&blob(&image, &top[0]));
+    assert_eq!(index["mediaType"], top[0]["mediaType"]);
+    let cases = [("amd64", &here), ("arm64", &other)];
+    assert_eq!(index["manifests"].as_array().unwrap().len(), cases.len());
+    for ((arch, executable), found) in cases.iter().zip(index["manifests"].as_array().unwrap()) {
+        assert_eq!(found["platform"]["architecture"], *arch);
+        let manifest = parsed(&blob(&image, found));
+        let config = parsed(&blob(&image, &manifest["config"]));
+        assert_eq!(config["architecture"], *arch);
+        unpack(&blob(&image, &manifest["layers"][0]), &image);
+        assert!(same(&image.join("lvm"), executable), "{arch}");
+    }
+    // A docker that knows no index gets the first.
+    let docker = &parsed(&image.join("manifest.json"))[0];
+    let config = parsed(&image.join(docker["Config"].as_str().unwrap()));
+    assert_eq!(config["architecture"], "amd64");
 }
 
 fn yaml(name: &str) -> Value {
@@ -153,7 +188,10 @@ fn image_sh_takes_no_option_for_an_archive() {
             .unwrap();
         assert_eq!(output.status.code(), Some(code), "{output:?}");
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(text.contains("install/image.sh [ARCHIVE]"), "{text}");
+        assert!(
+            text.contains("install/image.sh [ARCHIVE [EXECUTABLE…]]"),
+            "{text}"
+        );
         assert!(node.names().is_empty(), "{option}");
     }
 }

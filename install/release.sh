@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# Makes all that a release consists of, from a clean checkout: the same bytes for the same commit, Rust
+# and packages of Debian, wherever the checkout is. install/RELEASE.md says what a person does with it.
+#
+#   install/release.sh VERSION [OUT_DIR]     (default: target/release-VERSION)
+#
+# ARCHES            "x86_64" or "aarch64" for a release of one architecture (default: both)
+# BUILT_aarch64     an executable that build.sh has built already, and so BUILT_x86_64
+#
+# For each architecture OUT_DIR gets an archive, a .deb, a .rpm, an SBOM (CycloneDX) and the licences of
+# what is linked; for all of them one image, and SHA256SUMS. What is missing is installed with apt and
+# cargo; with CARGO_NET_OFFLINE=true and all of it here, nothing is asked of the network.
+set -euo pipefail
+export LC_ALL=C TZ=UTC
+umask 022
+start=$PWD
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+top=$PWD
+# shellcheck source=tests/boot.sh
+. tests/boot.sh
+# shellcheck source=install/linked.sh
+. install/linked.sh
+
+if [[ $# != [12] || $1 == -* ]]; then
+  sed -n '2,/^set /s/^# \{0,1\}//p' "install/${0##*/}"
+  [[ ${1:-} == --help || ${1:-} == -h ]] && exit
+  exit 2
+fi
+version=$1
+read -ra arches <<<"${ARCHES:-x86_64 aarch64}"
+
+# What has to name the version, and does so in this manner.
+names_version() { # file, line
+  grep -qE "$2" "$1" || die "$1 is not of version $version: it has no line '${2//\\/}'"
+}
+dots=${version//./\\.}
+[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9a-z.]+)?$ ]] || die "'$version' is no version such as 1.2.3"
+names_version Cargo.toml "^version = \"$dots\"$"
+names_version CHANGELOG.md "^## \\[$dots\\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$"
+names_version install/daemonset.yaml "image: localhost/flexvolume-lvm:$dots$"
+names_version install/kustomization.yaml "newTag: $dots$"
+[ -z "$(git status --porcelain)" ] ||
+  die "the checkout is not clean; commit, or take a new clone: $(git status --porcelain | head -n 3 | xargs)"
+
+out=$(cd "$start" && realpath --canonicalize-missing "${2:-$top/target/release-$version}")
+[ -z "$(ls -A "$out" 2>/dev/null)" ] || die "$out is not empty; remove what is there, or name another directory"
+
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+need_rust
+need jq:jq
+need_cargo_tool cargo-cyclonedx 0.5.9
+export PATH=$TOOL:$PATH
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/out" "$work/licenses" "$work/source"
+
+# Prints the path of the executable for an architecture.
+built() {
+  local ready=BUILT_$1
+  if [ -n "${!ready:-}" ]; then (cd "$start" && realpath "${!ready}"); else install/build.sh "$1"; fi
+}
+
+# sbom ARCH EXECUTABLE: the crates as cargo-cyclonedx describes them, without those that are not linked,
+# and with what is linked and is no crate. It does not see the checkout, into which it would write.
+sbom() {
+  local arch=$1 triple=$1-unknown-linux-gnu
+  linked_with "$arch" "$2"
+  (cd "$work/source" && cargo cyclonedx --quiet --format json --spec-version 1.5 --no-build-deps \
+    --target "$triple" --override-filename "$arch")
+  jq --sort-keys --arg source "path+file://$work/source#" --arg rust "$RUSTC" --arg gcc "$GCC" --arg glibc "$GLIBC" \
+    --rawfile crates <(linked_crates "$arch") '
+    def library($name; $version; $license):
+      {type: "library", name: $name, version: $version, scope: "required", licenses: [{expression: $license}]};
+    # As "Debian 12.2.0-14".
+    ($gcc / " ") as [$debian, $gcc] |
+    def source($name; $version): {purl: "pkg:deb/\($debian | ascii_downcase)/\($name)@\($version)?arch=source"};
+    ($crates / "\n") as $linked
+    | .components |= map(select("\(.name)@\(.version)" | IN($linked[])))
+    | ([.components[], .metadata.component] | map(."bom-ref")) as $refs
+    | .dependencies |= map(select(.ref | IN($refs[])) | if .dependsOn then .dependsOn |= map(select(IN($refs[]))) else . end)
+    | del(.metadata.component.components)
+    | .components += [
+        library("rust-std"; $rust / " " | .[1]; "MIT OR Apache-2.0"),
+        library("libgcc"; $gcc; "GPL-3.0-or-later WITH GCC-exception-3.1") + source("gcc-\($gcc / "." | .[0])"; $gcc),
+        library("glibc"; $glibc; "LGPL-2.1-or-later") + source("glibc"; $glibc)]
+    | walk(if type == "string" then ltrimstr($source) | sub("[?]download_url=file:.*"; "") else . end)' \
+    "$work/source/$arch.json"
+}
+
+# archive ARCH EXECUTABLE
+archive() {
+  local name=flexvolume-lvm-$version-$1 shell
+  local dir=$work/$name
+  mkdir -p "$dir"/{man,completions}
+  install -m 755 "$2" "$dir/lvm"
+  cp "$work/licenses/$1.txt" "$dir/licenses.txt"
+  # README.md links to these.
+  git archive HEAD -- README.md LICENSE CHANGELOG.md CONTRIBUTING.md docs examples install/README.md \
+    install/daemonset.yaml install/kustomization.yaml ':!examples/*.sh' | tar --extract --directory "$dir"
+  "$native" man "$dir/man" >/dev/null
+  for shell in bash fish zsh; do "$native" completions "$shell" | sed "s|$native|flexvolume-lvm|" >"$dir/completions/$shell"; done
+  tar --create --directory "$work" --format=ustar --sort=name --mtime="@$SOURCE_DATE_EPOCH" \
+    --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX "$name" | gzip --no-name -9 >"$work/out/$name.tar.gz"
+}
+
+git archive HEAD | tar --extract --directory "$work/source"
+# It prints what is the same for all: man pages and completions.
+native=$(built "$(uname -m)")
+executables=()
+for arch in "${arches[@]}"; do
+  say "$arch"
+  driver=$native
+  [ "$arch" = "$(uname -m)" ] || driver=$(built "$arch")
+  executables+=("$driver")
+  name=flexvolume-lvm-$version-$arch
+  install/licenses.sh "$arch" "$driver" >"$work/licenses/$arch.txt"
+  cp "$work/licenses/$arch.txt" "$work/out/$name.licenses.txt"
+  sbom "$arch" "$driver" >"$work/out/$name.cdx.json"
+  archive "$arch" "$driver"
+  NATIVE=$native LICENSES=$work/licenses/$arch.txt install/package.sh "$arch" "$driver" "$work/out"
+done
+LICENSES=$work/licenses IMAGE=localhost/flexvolume-lvm:$version \
+  install/image.sh "$work/out/flexvolume-lvm-$version-image.tar" "${executables[@]}"
+(cd "$work/out" && sha256sum -- * >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)
+
+mkdir -p "$out"
+cp "$work"/out/* "$out"
+say "$out"
+cat "$out/SHA256SUMS"
