@@ -107,6 +107,7 @@ boot_arm64() {
 }
 
 # arm64 [CASE…]: tests on real LVM, on an emulated machine.
+# shellcheck disable=SC2034 # EMULATOR: `named` runs the tests with it.
 arm64() {
     local MACHINE=arm64 FILES='' GUEST_LIMIT=$((GUEST_LIMIT * 5)) EMULATOR=qemu-aarch64-static tests all
     need_arm64

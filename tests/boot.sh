@@ -197,7 +197,7 @@ choose_acceleration() {
 # below DIR that BOOT_FILES names: guests that run at once and share one need that. The disks are
 # /dev/vda and so on, and `cut_power` ends the guest as if its plug had been pulled.
 boot() {
-    local dir=$1 seconds=$2 command=$3 status=0 file drives=''
+    local dir=$1 seconds=$2 command=$3 status=0 file virtio=''
     case ${MACHINE:-vng} in uml | arm64)
         "boot_$MACHINE" "$@"
         return
@@ -205,13 +205,13 @@ boot() {
     esac
     shift 3
     for file in "$@"; do
-        drives+=" -drive file=$file,if=virtio,format=raw"
+        virtio+=" -drive file=$file,if=virtio,format=raw"
     done
     # The pipes are needed: qemu opens what it writes to anew, and would overwrite a file.
     timeout --kill-after=10 "$seconds" "${BASH:-bash}" -c "$(declare -f as_root die vng)
         VENV=$VENV KERNEL=$KERNEL; vng \"\$@\" < /dev/null" boot \
         --verbose --append loglevel=5 --append no_timer_check "${ACCEL[@]}" --rwdir "$dir" \
-        ${drives:+"--qemu-opts=$drives"} ${VNG_OPTIONS[@]+"${VNG_OPTIONS[@]}"} -- "exec 2>&1
+        ${virtio:+"--qemu-opts=$virtio"} ${VNG_OPTIONS[@]+"${VNG_OPTIONS[@]}"} -- "exec 2>&1
         cut_power() { echo b > /proc/sysrq-trigger; sleep 600; }
         $command" 2> >(cat > "${BOOT_FILES:-$dir}/console") | cat || status=$?
     [ "$status" != 124 ] || echo "the guest did not end within $seconds seconds, and was stopped"

@@ -113,11 +113,14 @@ step() {
     "$@" || failed "$name"
 }
 
-# beside NAME COMMAND…: runs it in the background. What it prints is in $DIR/beside-NAME.
-beside() {
+# beside NAME COMMAND…: runs it in the background.
+beside() { in_file "$@" & }
+
+# in_file NAME COMMAND…: what it prints is in $DIR/beside-NAME.
+in_file() {
     local name=$1
     shift
-    { ("$@") > "$DIR/beside-$name" 2>&1 || failed "$name"; } &
+    ("$@") > "$DIR/beside-$name" 2>&1 || failed "$name"
 }
 
 # count NAME LOG [VERSIONS]: adds up the results that libtest printed, and keeps the names of what
@@ -358,12 +361,8 @@ case $what in
         (SUITE='' FILES='' MACHINE=$MACHINE_ASKED need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
         need lintian:lintian rpm:rpm rpmlint:rpmlint
         need_packages
-        beside packages packages
         beside kubelet kubelets
-        beside fuzz fuzz
-        beside quickstart quickstart
-        beside release release
-        beside aarch64 aarch64
+        MEANWHILE=(fuzz quickstart packages release aarch64)
         AT_ONCE=3 # A kubelet waits more than it works, and so do nodes and a control plane.
         guest
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED

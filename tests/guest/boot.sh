@@ -7,6 +7,7 @@ VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: subvolumes:: sigterm_
     refusals::lvm_silent refusals::reduced refusals::several)
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
+MEANWHILE=() # what else `guest` begins, once the tests of the first suite run, which take longest
 LIFE_SECONDS=600
 LIFE_SEED=1 # The same lives for each change; --full has others each time.
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
@@ -100,7 +101,7 @@ at_once() {
 
 # guest [CASE…]: two guests at once, with half of the tests each if there are many.
 guest() {
-    local tests suite all other run
+    local tests suite all other run name
     need strace:strace
     need_guest
     [ -n "${SUITE:-}" ] || SUITES=(guest)
@@ -127,6 +128,8 @@ guest() {
             [ ${#other[@]} = 0 ] || at_once half "$suite-2.$run" "${other[@]}"
             at_once half "$suite-1.$run" "${all[@]}"
         done
+        for name in "${MEANWHILE[@]}"; do at_once in_file "$name" "$name"; done
+        MEANWHILE=()
     done
     wait "${BEGUN[@]}" || true
     for suite in "${SUITES[@]}"; do

@@ -5,9 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{
-    Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::plane;
 use crate::prelude::*;
@@ -22,7 +20,8 @@ const KUBELET_DISK: &str = "/dev/vdb";
 const LOGS: &str = "/run/log";
 
 static CHILD: Mutex<Option<Child>> = Mutex::new(None);
-static USERS: RwLock<()> = RwLock::new(());
+static USERS: Mutex<usize> = Mutex::new(0);
+static ONE_LESS: Condvar = Condvar::new();
 
 /// Whether Kubernetes is 1.`minor` or newer.
 pub fn since(minor: u32) -> bool {
@@ -32,17 +31,33 @@ pub fn since(minor: u32) -> bool {
 }
 
 /// kubelet is running, and stays so as long as this is held.
-pub fn shared() -> RwLockReadGuard<'static, ()> {
-    static READY: OnceLock<()> = OnceLock::new();
-    let users = USERS.read().unwrap_or_else(PoisonError::into_inner);
-    READY.get_or_init(set_up);
-    users
+pub struct Running(());
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        *users() -= 1;
+        ONE_LESS.notify_all();
+    }
 }
 
-/// kubelet is running, and no other case uses it: it may be killed.
-pub fn alone() -> RwLockWriteGuard<'static, ()> {
+fn users() -> MutexGuard<'static, usize> {
+    USERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub fn shared() -> Running {
+    static READY: OnceLock<()> = OnceLock::new();
+    *users() += 1;
+    let running = Running(());
+    READY.get_or_init(set_up);
+    running
+}
+
+/// kubelet is running, and no other case uses it: it may be killed. Who shares it comes first, so that
+/// nobody waits for a case that itself waits for others.
+pub fn alone() -> MutexGuard<'static, usize> {
     drop(shared());
-    USERS.write().unwrap_or_else(PoisonError::into_inner)
+    let users = ONE_LESS.wait_while(users(), |users| *users > 0);
+    users.unwrap_or_else(PoisonError::into_inner)
 }
 
 fn set_up() {

@@ -180,7 +180,7 @@ plane() {
     # Both kinds of guest get the same network, without any privilege here.
     local VNG_OPTIONS=(--network user --no-dhcp) UML_OPTIONS=("eth0=slirp,,slirp-fullbolt")
     # For the most part they wait for kubelet and the controllers.
-    local CASES_AT_ONCE=8
+    local CASES_AT_ONCE=12
     local skip=()
     kubelet_parts kubelet kube-apiserver kube-controller-manager kube-scheduler
     name=plane-$VERSION
