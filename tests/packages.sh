@@ -39,8 +39,10 @@ packages() {
     echo "packages ${#cases[@]} $passed" >> "$DIR/counts"
 }
 
+# Its versions have two names for one thing, so one override is too many for each.
 lintian_says_nothing() {
-    lintian --allow-root --pedantic --display-info --tag-display-limit 0 "$DIR"/packages/new/*.deb | tee "$DIR/said" &&
+    lintian --allow-root --pedantic --display-info --tag-display-limit 0 "$DIR"/packages/new/*.deb |
+        { grep -vE '^N: |: unused-override (statically-linked|shared-library)' || true; } | tee "$DIR/said" &&
         [ ! -s "$DIR/said" ]
 }
 
