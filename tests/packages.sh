@@ -14,8 +14,8 @@ need_packages() {
     LC_ALL=C sed "s/${version//./\\.}/$older/g" "$DRIVER" > "$DIR/older"
     chmod +x "$DIR/older"
     mkdir "$DIR/packages.new"
-    install/package.sh "$(uname -m)" "$DRIVER" "$DIR/packages.new/new" &&
-        install/package.sh "$(uname -m)" "$DIR/older" "$DIR/packages.new/old" ||
+    { install/package.sh "$(uname -m)" "$DRIVER" "$DIR/packages.new/new" &&
+        install/package.sh "$(uname -m)" "$DIR/older" "$DIR/packages.new/old"; } ||
         die "the packages could not be made"
     mv "$DIR/packages.new" "$DIR/packages"
 }
