@@ -223,7 +223,12 @@ fn the_package_goes_where_its_defaults_file_says() {
     assert!(read(&config).contains("\nattach = true\n"));
     let checked = run("flexvolume-lvm", &["config", "check"]);
     assert!(checked.contains("/run/plugins"), "{checked}");
+    // Which mode it says is for a new config only.
     write_synced(&config, "attach = false # mine\n");
+    Debian::installs(&new);
+    Debian::dpkg(&["--remove", "flexvolume-lvm"]);
+    Debian::installs(&new);
+    assert_eq!(read(&config), "attach = false # mine\n");
     Debian::dpkg(&["--purge", "flexvolume-lvm"]);
     assert_eq!(fs::read_dir(plugins).unwrap().count(), 0);
     fs::remove_dir(plugins).unwrap();
