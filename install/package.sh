@@ -81,10 +81,6 @@ if [ -n "${LICENSES:-}" ]; then
     cp "$files/doc/licenses.txt" "$files/licenses/"
     echo 'Comment: licenses.txt has the licences of all that is linked into the executable.' >> "$files/copyright"
 fi
-# A static executable has two forms, and lintian has a tag for each.
-form=shared-library-lacks-prerequisites
-[ "$(od -An -tu2 -j16 -N2 "$driver" | tr -d ' ')" = 3 ] || form=statically-linked-binary
-sed "s/@STATIC@/$form/" install/deb/lintian-overrides > "$files/lintian-overrides"
 gzip -9 --no-name "$files"/man/* "$files"/doc/changelog*
 chmod -R a+rX "$files"
 

@@ -14,8 +14,8 @@ need_packages() {
     LC_ALL=C sed "s/${version//./\\.}/$older/g" "$DRIVER" > "$DIR/older"
     chmod +x "$DIR/older"
     mkdir "$DIR/packages.new"
-    install/package.sh "$(uname -m)" "$DRIVER" "$DIR/packages.new/new" &&
-        install/package.sh "$(uname -m)" "$DIR/older" "$DIR/packages.new/old" ||
+    { install/package.sh "$(uname -m)" "$DRIVER" "$DIR/packages.new/new" &&
+        install/package.sh "$(uname -m)" "$DIR/older" "$DIR/packages.new/old"; } ||
         die "the packages could not be made"
     mv "$DIR/packages.new" "$DIR/packages"
 }
@@ -39,8 +39,10 @@ packages() {
     echo "packages ${#cases[@]} $passed" >> "$DIR/counts"
 }
 
+# Its versions have two names for one thing, so one override is too many for each.
 lintian_says_nothing() {
-    lintian --allow-root --pedantic --display-info --tag-display-limit 0 "$DIR"/packages/new/*.deb | tee "$DIR/said" &&
+    lintian --allow-root --pedantic --display-info --tag-display-limit 0 "$DIR"/packages/new/*.deb |
+        { grep -vE '^N: |: unused-override (statically-linked|shared-library)' || true; } | tee "$DIR/said" &&
         [ ! -s "$DIR/said" ]
 }
 

@@ -140,6 +140,9 @@ fn a_pod_keeps_its_volume_while_the_package_is_upgraded_and_downgraded() {
     let said = Debian::installs(&old);
     assert!(said.contains("init says Success, attach = true"), "{said}");
     assert!(said.contains(".lvm.original, the driver before"), "{said}");
+    let timer = "flexvolume-lvm-metrics.timer";
+    assert!(Path::new("/usr/lib/systemd/system").join(timer).exists());
+    assert_eq!(run("find", &["/etc/systemd", "-name", timer]), "");
     let older = version(&node);
     node.configure(Mode::Attach, "# mine");
     let config = fs::read(node.exe().with_file_name("config.toml")).unwrap();
@@ -189,7 +192,9 @@ fn a_pod_keeps_its_volume_while_the_package_is_upgraded_and_downgraded() {
     assert!(kept.exists());
     Debian::dpkg(&["--purge", "flexvolume-lvm"]);
     assert_eq!(tree(plugins), before);
-    assert!(!Path::new(DEFAULTS).exists() && !Path::new("/var/lib/flexvolume-lvm").exists());
+    let left =
+        "find /etc /usr/lib/systemd /usr/libexec /usr/sbin /usr/share /var/lib -name flexvolume*";
+    assert_eq!(sh(left), "");
 }
 
 #[test]
@@ -218,7 +223,12 @@ fn the_package_goes_where_its_defaults_file_says() {
     assert!(read(&config).contains("\nattach = true\n"));
     let checked = run("flexvolume-lvm", &["config", "check"]);
     assert!(checked.contains("/run/plugins"), "{checked}");
+    // Which mode it says is for a new config only.
     write_synced(&config, "attach = false # mine\n");
+    Debian::installs(&new);
+    Debian::dpkg(&["--remove", "flexvolume-lvm"]);
+    Debian::installs(&new);
+    assert_eq!(read(&config), "attach = false # mine\n");
     Debian::dpkg(&["--purge", "flexvolume-lvm"]);
     assert_eq!(fs::read_dir(plugins).unwrap().count(), 0);
     fs::remove_dir(plugins).unwrap();
