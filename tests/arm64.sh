@@ -12,30 +12,38 @@ build_arm64() {
 
 # What counts system calls or kills the driver at each would see qemu's, a file's limit is qemu's too, and the
 # namespace has one user.
-TRANSLATED=(--skip cost:: --skip kills:: --skip image:: --skip a_log_file_that_may_not_grow
-    --skip the_executable_of_another_user)
+export TRANSLATED="--skip cost:: --skip kills:: --skip image:: --skip a_log_file_that_may_not_grow
+    --skip the_executable_of_another_user"
+# Programs for aarch64 (e_type and e_machine) go to qemu, which is opened now, with their own first argument.
+export HANDLER=':qemu-aarch64:M:16:\x02\x00\xb7\x00:\xfe\xff\xff\xff:/usr/bin/qemu-aarch64-static:PF'
 
-# aarch64: what needs no LVM. The tests are this machine's. In a namespace, what they run is the driver for aarch64,
-# and the kernel hands that to qemu.
+# aarch64: what needs no LVM. The tests are this machine's, and what they run is the driver for aarch64.
 aarch64() {
     local own tests
     need qemu-aarch64-static:qemu-user-static
     DRIVER=$(build_arm64)
     step "executable for aarch64" one_static_executable AArch64
     own=$(artifact --bin lvm)
-    tests=$(for name in cli install hangs superblocks; do artifact --test "$name"; done)
-    # shellcheck disable=SC2016,SC2086
-    step aarch64 logged "$DIR/aarch64.log" unshare --user --map-root-user --mount bash -euc '
-        own=$0 driver=$1 tests=$2 status=0; shift 2
-        handlers=/proc/sys/fs/binfmt_misc
-        [ -e $handlers/qemu-aarch64 ] || { mount -t binfmt_misc binfmt_misc $handlers && printf %s \
-            ":qemu-aarch64:M::\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xb7:\xff\xff\xff\xff\xff\xff\xff\0\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff:$(command -v qemu-aarch64-static):PF" \
-            > $handlers/register; } ||
-            { echo "Linux before 6.7 runs no aarch64 here; install binfmt-support, which tells it how"; exit 1; }
-        mount --bind "$driver" "$own"
-        for test in $tests; do "$test" --quiet "$@" || status=1; done
-        exit $status' "$own" "$DRIVER" "$tests" "${TRANSLATED[@]}"
+    mapfile -t tests < <(for name in cli hangs install superblocks; do artifact --test "$name"; done)
+    export DRIVER
+    step aarch64 translated "$own" "${tests[@]}"
     count aarch64 "$DIR/aarch64.log"
+}
+
+# translated OWN TEST…: in a namespace, where $DRIVER stands in the place of the executable that the tests know as
+# their own, and the kernel hands it to qemu.
+translated() {
+    # shellcheck disable=SC2016
+    unshare --user --map-root-user --mount bash -uc 'status=0 handlers=/proc/sys/fs/binfmt_misc
+        [ -e $handlers/qemu-aarch64 ] || {
+            mount -t binfmt_misc binfmt_misc $handlers && printf %s "$HANDLER" > $handlers/register
+        } || {
+            echo "Linux before 6.7 has no handlers of a namespace; install binfmt-support"
+            exit 1
+        }
+        mount --bind "$DRIVER" "$0" || exit
+        for test in "$@"; do "$test" --quiet $TRANSLATED || status=1; done
+        exit $status' "$@" 2>&1 | tee "$DIR/aarch64.log"
 }
 
 # need_arm64: an emulator and, once, the files of the newest stable Debian with their kernel. They are unpacked and
