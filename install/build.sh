@@ -58,13 +58,13 @@ need() {
 # Whether this machine's rustc has the standard library of the target.
 has_library() { compgen -G "$(rustc --print sysroot)/lib/rustlib/$triple/lib/libstd-*.rlib" >/dev/null; }
 
-# Whether this machine's cargo builds for the target, once rustup was asked. It gets a minute or two, for a network
-# that swallows what is sent to it.
+# Whether this machine's cargo can build for the target, once rustup was asked. A network that swallows what is sent
+# to it costs two minutes, once.
 builds_here() {
   command -v cargo >/dev/null || return 1
-  [[ $arch != "$(uname -m)" ]] || return 0
-  need "$arch-linux-gnu-gcc" "$gcc" "libc6-dev-$deb-cross"
-  has_library || { command -v rustup >/dev/null && timeout 120 rustup target add "$triple" >&2 && has_library; }
+  [[ $arch != "$(uname -m)" ]] && ! has_library || return 0
+  [[ $rust == rustup || ! -e $tree ]] && command -v rustup >/dev/null || return 1
+  timeout 120 rustup target add "$triple" >&2 && has_library
 }
 
 make_tree() {
@@ -116,6 +116,8 @@ if [[ $rust == debian ]]; then
   # Another build may be making it.
   (flock 9; [[ -e $tree ]] || make_tree) 9>"$tree.lock"
   run=(in_tree)
+elif [[ $arch != "$(uname -m)" ]]; then
+  need "$arch-linux-gnu-gcc" "$gcc" "libc6-dev-$deb-cross"
 fi
 
 # Paths are in what a program says when it panics. One in cargo's registry has the name of a mirror.
@@ -123,7 +125,7 @@ flags=("--remap-path-prefix=$top=/flexvolume-lvm" "--remap-path-prefix=$CARGO_HO
 "${run[@]}" cargo fetch --locked --target "$triple" >&2
 for dir in "$CARGO_HOME"/registry/src/*; do flags+=("--remap-path-prefix=$dir=/crates"); done
 config=("target.$triple.rustflags=[$(printf "'%s'," "${flags[@]}")]")
-[[ $arch == "$(uname -m)" && $rust != debian ]] || config+=("target.$triple.linker='$arch-linux-gnu-gcc'")
+if [[ $rust == debian || $arch != "$(uname -m)" ]]; then config+=("target.$triple.linker='$arch-linux-gnu-gcc'"); fi
 
 # In the environment, flags would stand instead of those in .cargo/config.toml, which link it statically.
 "${run[@]}" env -u RUSTFLAGS -u CARGO_ENCODED_RUSTFLAGS -u CARGO_BUILD_RUSTFLAGS cargo build --locked --offline \
