@@ -96,7 +96,8 @@ mod tests {
         const SIZE: u64 = (32 << 20) + 4096;
         let places: Vec<u64> = MARKS.iter().map(|(_, place, _)| *place).collect();
         let want = [
-            4096, 4120, 4120, 8182, 65_526, 32_768, 32_769, 32_769, 65_536, 65_588, 65_600,
+            4096, 4120, 4120, 8182, 16_374, 32_758, 65_526, 32_768, 32_769, 32_769, 65_536, 65_588,
+            65_600,
         ];
         assert_eq!(places, want);
         for (name, place, mark) in MARKS {

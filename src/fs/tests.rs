@@ -252,11 +252,8 @@ fn what_is_written_on_a_device_is_seen() {
         let seen = seen(at, bytes);
         assert_eq!((seen.is_zero, seen.written), want, "{name}");
     }
-    for page in [8192, 16_384, 32_768, 65_536] {
-        let swap = seen(page - 10, b"SWAPSPACE2").signature;
-        let want = format!("a swap header at byte {}", page - 512);
-        assert_eq!(swap.as_deref(), Some(&*want));
-    }
+    let swap = seen(8192 - 10, b"SWAPSPACE2").signature;
+    assert_eq!(swap.as_deref(), Some("a swap header at byte 7680"));
 
     let device = Device::with(0, b"");
     device.examined(0);
