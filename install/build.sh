@@ -44,10 +44,7 @@ as_root() {
   if [[ $(id -u) == 0 ]]; then "$@"; else sudo "$@"; fi
 }
 
-# need COMMAND PACKAGE…: installs the packages if the command is not here.
-need() {
-  ! PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null || return 0
-  shift
+install_packages() {
   command -v apt-get >/dev/null || fail "install these of Debian's packages, or what they are called here: $*"
   say "installing with apt: $*"
   as_root apt-get update -qq >&2
@@ -69,7 +66,7 @@ builds_here() {
 
 make_tree() {
   local mirror
-  need debootstrap debootstrap
+  PATH=$PATH:/usr/sbin:/sbin command -v debootstrap >/dev/null || install_packages debootstrap
   say "making the files of Debian sid in $tree, which takes some minutes"
   # The mirror that this machine itself uses; without one, debootstrap knows one.
   mirror=$(apt-get indextargets --format "\$(REPO_URI)" 'Origin: Debian' 'Label: Debian' | sed -n 1p) || true
@@ -117,7 +114,9 @@ if [[ $rust == debian ]]; then
   (flock 9; [[ -e $tree ]] || make_tree) 9>"$tree.lock"
   run=(in_tree)
 elif [[ $arch != "$(uname -m)" ]]; then
-  need "$arch-linux-gnu-gcc" "$gcc" "libc6-dev-$deb-cross"
+  # Without the library it prints the bare name.
+  [[ $("$arch-linux-gnu-gcc" --print-file-name=libc.a 2>/dev/null) == /* ]] ||
+    install_packages "$gcc" "libc6-dev-$deb-cross"
 fi
 
 # Paths are in what a program says when it panics. One in cargo's registry has the name of a mirror.

@@ -5,6 +5,12 @@
 # The life of a volume with each filesystem and mode, volumes made on demand, and growth.
 ON_ARM64=(lives:: creation:: growth::)
 
+# What the runner below would install while others run.
+need_aarch64() {
+    need qemu-aarch64:qemu-user
+    [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || install_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+}
+
 build_arm64() {
     DRIVER=$(install/build.sh aarch64)
     [ -n "$DRIVER" ] || die "the driver did not build for aarch64"
@@ -20,7 +26,7 @@ export HANDLER=':qemu-aarch64:M:16:\x02\x00\xb7\x00:\xfe\xff\xff\xff:/usr/bin/qe
 # aarch64: what needs no LVM. The tests are this machine's, and what they run is the driver for aarch64.
 aarch64() {
     local own tests
-    need qemu-aarch64:qemu-user
+    need_aarch64
     build_arm64
     step "executable for aarch64" one_static_executable AArch64
     own=$(artifact --bin lvm)

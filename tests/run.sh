@@ -281,6 +281,7 @@ case $what in
         step executable one_static_executable
         # What is missing is installed before anything runs beside.
         need_guest
+        need_aarch64
         need containerd:containerd runc:runc linux.uml:user-mode-linux ${PEER:+jq:jq}
         (SUITE='' FILES='' MACHINE=$MACHINE_ASKED need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
         beside kubelet kubelets
