@@ -44,10 +44,7 @@ as_root() {
   if [[ $(id -u) == 0 ]]; then "$@"; else sudo "$@"; fi
 }
 
-# need COMMAND PACKAGE…: installs the packages if the command is not here.
-need() {
-  ! PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null || return 0
-  shift
+install_packages() {
   command -v apt-get >/dev/null || fail "install these of Debian's packages, or what they are called here: $*"
   say "installing with apt: $*"
   as_root apt-get update -qq >&2
@@ -58,18 +55,18 @@ need() {
 # Whether this machine's rustc has the standard library of the target.
 has_library() { compgen -G "$(rustc --print sysroot)/lib/rustlib/$triple/lib/libstd-*.rlib" >/dev/null; }
 
-# Whether this machine's cargo builds for the target, once rustup was asked. It gets a minute or two, for a network
-# that swallows what is sent to it.
+# Whether this machine's cargo can build for the target, once rustup was asked. A network that swallows what is sent
+# to it costs two minutes, once.
 builds_here() {
   command -v cargo >/dev/null || return 1
-  [[ $arch != "$(uname -m)" ]] || return 0
-  need "$arch-linux-gnu-gcc" "$gcc" "libc6-dev-$deb-cross"
-  has_library || { command -v rustup >/dev/null && timeout 120 rustup target add "$triple" >&2 && has_library; }
+  [[ $arch != "$(uname -m)" ]] && ! has_library || return 0
+  [[ $rust == rustup || ! -e $tree ]] && command -v rustup >/dev/null || return 1
+  timeout 120 rustup target add "$triple" >&2 && has_library
 }
 
 make_tree() {
   local mirror
-  need debootstrap debootstrap
+  PATH=$PATH:/usr/sbin:/sbin command -v debootstrap >/dev/null || install_packages debootstrap
   say "making the files of Debian sid in $tree, which takes some minutes"
   # The mirror that this machine itself uses; without one, debootstrap knows one.
   mirror=$(apt-get indextargets --format "\$(REPO_URI)" 'Origin: Debian' 'Label: Debian' | sed -n 1p) || true
@@ -116,6 +113,10 @@ if [[ $rust == debian ]]; then
   # Another build may be making it.
   (flock 9; [[ -e $tree ]] || make_tree) 9>"$tree.lock"
   run=(in_tree)
+elif [[ $arch != "$(uname -m)" ]]; then
+  # Without the library it prints the bare name.
+  [[ $("$arch-linux-gnu-gcc" --print-file-name=libc.a 2>/dev/null) == /* ]] ||
+    install_packages "$gcc" "libc6-dev-$deb-cross"
 fi
 
 # Paths are in what a program says when it panics. One in cargo's registry has the name of a mirror.
@@ -123,7 +124,7 @@ flags=("--remap-path-prefix=$top=/flexvolume-lvm" "--remap-path-prefix=$CARGO_HO
 "${run[@]}" cargo fetch --locked --target "$triple" >&2
 for dir in "$CARGO_HOME"/registry/src/*; do flags+=("--remap-path-prefix=$dir=/crates"); done
 config=("target.$triple.rustflags=[$(printf "'%s'," "${flags[@]}")]")
-[[ $arch == "$(uname -m)" && $rust != debian ]] || config+=("target.$triple.linker='$arch-linux-gnu-gcc'")
+if [[ $rust == debian || $arch != "$(uname -m)" ]]; then config+=("target.$triple.linker='$arch-linux-gnu-gcc'"); fi
 
 # In the environment, flags would stand instead of those in .cargo/config.toml, which link it statically.
 "${run[@]}" env -u RUSTFLAGS -u CARGO_ENCODED_RUSTFLAGS -u CARGO_BUILD_RUSTFLAGS cargo build --locked --offline \

@@ -2,40 +2,54 @@
 # Sourced by tests/run.sh: the driver for aarch64. Without LVM qemu translates it, process by process; with
 # LVM it runs in a guest that is an emulated machine of Debian arm64.
 
-# The life of a volume with each filesystem, blank or not, growth, thin pools, and how calls order their steps.
-ON_ARM64=(lives:: creation:: growth:: order::)
+# The life of a volume with each filesystem and mode, volumes made on demand, and growth.
+ON_ARM64=(lives:: creation:: growth::)
 
-# build_arm64 [OPTION OF CARGO…]: prints the path of what was built.
+# What the runner below would install while others run.
+need_aarch64() {
+    need qemu-aarch64:qemu-user
+    [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || install_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+}
+
 build_arm64() {
-    install/build.sh aarch64 "$@" | tail -n 1
+    DRIVER=$(install/build.sh aarch64)
+    [ -n "$DRIVER" ] || die "the driver did not build for aarch64"
 }
 
 # What counts system calls or kills the driver at each would see qemu's, a file's limit is qemu's too, and the
 # namespace has one user.
-TRANSLATED=(--skip cost:: --skip kills:: --skip image:: --skip a_log_file_that_may_not_grow
-    --skip the_executable_of_another_user)
+export TRANSLATED="--skip cost:: --skip kills:: --skip image:: --skip a_log_file_that_may_not_grow
+    --skip the_executable_of_another_user"
+# Programs for aarch64 (e_type and e_machine) go to qemu, which is opened now, with their own first argument.
+export HANDLER=':qemu-aarch64:M:16:\x02\x00\xb7\x00:\xfe\xff\xff\xff:/usr/bin/qemu-aarch64:PF'
 
-# aarch64: what needs no LVM. The tests are this machine's. In a namespace, what they run is the driver for aarch64,
-# and the kernel hands that to qemu.
+# aarch64: what needs no LVM. The tests are this machine's, and what they run is the driver for aarch64.
 aarch64() {
     local own tests
-    need qemu-aarch64-static:qemu-user-static
-    DRIVER=$(build_arm64)
+    need_aarch64
+    build_arm64
     step "executable for aarch64" one_static_executable AArch64
     own=$(artifact --bin lvm)
-    tests=$(for name in cli install hangs superblocks; do artifact --test "$name"; done)
-    # shellcheck disable=SC2016,SC2086
-    step aarch64 logged "$DIR/aarch64.log" unshare --user --map-root-user --mount bash -euc '
-        own=$0 driver=$1 tests=$2 status=0; shift 2
-        handlers=/proc/sys/fs/binfmt_misc
-        [ -e $handlers/qemu-aarch64 ] || { mount -t binfmt_misc binfmt_misc $handlers && printf %s \
-            ":qemu-aarch64:M::\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0\xb7:\xff\xff\xff\xff\xff\xff\xff\0\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff:$(command -v qemu-aarch64-static):PF" \
-            > $handlers/register; } ||
-            { echo "Linux before 6.7 runs no aarch64 here; install binfmt-support, which tells it how"; exit 1; }
-        mount --bind "$driver" "$own"
-        for test in $tests; do "$test" --quiet "$@" || status=1; done
-        exit $status' "$own" "$DRIVER" "$tests" "${TRANSLATED[@]}"
+    mapfile -t tests < <(for name in cli install superblocks; do artifact --test "$name"; done)
+    export DRIVER
+    step aarch64 translated "$own" "${tests[@]}"
     count aarch64 "$DIR/aarch64.log"
+}
+
+# translated OWN TEST…: in a namespace, where $DRIVER stands in the place of the executable that the tests know as
+# their own, and the kernel hands it to qemu.
+translated() {
+    # shellcheck disable=SC2016
+    unshare --user --map-root-user --mount bash -uc 'status=0 handlers=/proc/sys/fs/binfmt_misc
+        [ -e $handlers/qemu-aarch64 ] || {
+            mount -t binfmt_misc binfmt_misc $handlers && printf %s "$HANDLER" > $handlers/register
+        } || {
+            echo "Linux before 6.7 has no handlers of a namespace; install binfmt-support"
+            exit 1
+        }
+        mount --bind "$DRIVER" "$0" || exit
+        for test in "$@"; do "$test" --quiet $TRANSLATED || status=1; done
+        exit $status' "$@" 2>&1 | tee "$DIR/aarch64.log"
 }
 
 # need_arm64: an emulator and, once, the files of the newest stable Debian with their kernel. They are unpacked and
@@ -43,7 +57,7 @@ aarch64() {
 need_arm64() {
     local packages="btrfs-progs busybox-static dosfstools e2fsprogs fdisk hostname iproute2 kmod"
     packages+=" linux-image-cloud-arm64 lvm2 mount procps strace thin-provisioning-tools udev util-linux xfsprogs"
-    need qemu-system-aarch64:qemu-system-arm qemu-aarch64-static:qemu-user-static cpio:cpio debootstrap:debootstrap
+    need qemu-system-aarch64:qemu-system-arm qemu-aarch64:qemu-user cpio:cpio debootstrap:debootstrap
     files_of arm64
     mkdir -p "$CACHE"
     (flock 9 && { [ -e "$FILES" ] || make_arm64 "$packages"; }) 9> "$FILES.lock"
@@ -109,10 +123,10 @@ boot_arm64() {
 # arm64 [CASE…]: tests on real LVM, on an emulated machine.
 # shellcheck disable=SC2034 # EMULATOR: `named` runs the tests with it.
 arm64() {
-    local MACHINE=arm64 FILES='' GUEST_LIMIT=$((GUEST_LIMIT * 5)) EMULATOR=qemu-aarch64-static tests all
+    local MACHINE=arm64 FILES='' GUEST_LIMIT=$((GUEST_LIMIT * 5)) EMULATOR=qemu-aarch64 tests all
     need_arm64
-    DRIVER=$(build_arm64)
-    tests=$(build_arm64 --test guest)
+    build_arm64
+    tests=$(install/build.sh aarch64 --test guest)
     [ -n "$tests" ] || die "the tests for the guest did not build"
     install "$tests" "$DIR/guest"
     install "$DRIVER" "$DIR/lvm"

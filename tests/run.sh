@@ -358,6 +358,7 @@ case $what in
         # What is missing is installed before anything runs beside.
         need_guest
         need containerd:containerd runc:runc linux.uml:user-mode-linux jq:jq
+        need_aarch64
         (SUITE='' FILES='' MACHINE=$MACHINE_ASKED need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
         need lintian:lintian rpm:rpm rpmlint:rpmlint
         need_packages
