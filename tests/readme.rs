@@ -278,6 +278,28 @@ fn every_key_of_the_config_is_explained() {
 }
 
 #[test]
+fn what_is_to_be_downloaded_is_of_this_version() {
+    for (name, files) in [
+        ("README.md", 4),
+        ("docs/start.md", 4),
+        ("docs/daemonset.md", 1),
+    ] {
+        let text = page(name).replace("flexvolume-lvm_", "flexvolume-lvm-");
+        let named = text.split("flexvolume-lvm-").skip(1);
+        let named: Vec<&str> = named
+            .filter(|rest| rest.starts_with(char::is_numeric))
+            .collect();
+        assert_eq!(named.len(), files, "{name}");
+        for file in named {
+            assert!(
+                file.starts_with(env!("CARGO_PKG_VERSION")),
+                "{name}: {file:.20}"
+            );
+        }
+    }
+}
+
+#[test]
 fn the_readme_says_which_rust_is_needed() {
     let wanted = concat!("Rust ", env!("CARGO_PKG_RUST_VERSION"), " or newer");
     assert!(page("README.md").contains(wanted), "{wanted}");

@@ -16,7 +16,11 @@
 #   tests/run.sh mutants [FILE…] changes the code in one place at a time, and the unit tests have to
 #                                notice; `data` for the files that decide about data, `changed [REF]`
 #                                for the lines that differ from where this branch left REF (main)
+#   tests/run.sh packages        lintian, rpmlint, and rpm with the package's scripts; what dpkg does is
+#                                `guest packages::`
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
+#   tests/run.sh aarch64         what needs no LVM, with the driver for aarch64, which qemu translates
+#   tests/run.sh arm64 [CASE…]   real LVM on an emulated machine of Debian arm64, in half an hour
 #   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
 #                                KUBERNETES=DIR has it, as an official release unpacks or xz of
@@ -41,7 +45,7 @@
 # With --full before these, also what takes hours: the driver is killed at every step of every
 # call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses. Of the calls that are killed
 # FLEXVOLUME_LVM_CALLS takes some, by the names that the test prints. Alone, --full is --plane too,
-# failover, and two hours of life.
+# failover, arm64, and two hours of life.
 #
 # What is missing is installed with apt on Debian and Ubuntu. The last lines say how many tests ran
 # and how many of them passed, as the test runners themselves counted them. The very last one is for
@@ -52,6 +56,8 @@ cd "$(dirname "$0")/.."
 . tests/boot.sh
 # shellcheck source=tests/guest/boot.sh
 . tests/guest/boot.sh
+# shellcheck source=tests/packages.sh
+. tests/packages.sh
 # shellcheck source=tests/release.sh
 . tests/release.sh
 # shellcheck source=tests/kubelet/boot.sh
@@ -212,12 +218,13 @@ build() {
     [ -n "$DRIVER" ] || die "the driver did not build"
 }
 
+# one_static_executable [MACHINE]: of a machine as readelf calls it.
 one_static_executable() {
-    local size linked
+    local size headers
     size=$(stat -c %s "$DRIVER")
-    linked=$(ldd "$DRIVER" 2>&1 || true)
-    echo "$DRIVER: $size bytes,$linked"
-    [ "$size" -lt "$LARGEST" ] && [[ $linked == *"statically linked"* ]]
+    echo "$DRIVER: $size bytes of $LARGEST"
+    headers=$(readelf --wide --file-header --program-headers --dynamic "$DRIVER") && [ "$size" -lt "$LARGEST" ] &&
+        [[ $headers == *"Machine: "*"${1:-}"* ]] && ! grep -E 'INTERP|NEEDED' <<< "$headers"
 }
 
 # fuzz [TARGET…]: what was found before is in the cache, and is tried again first. An input that
@@ -279,6 +286,7 @@ book() {
     # A debug build is there sooner, and makes the book in half a second.
     need_cargo_tool mdbook 0.5.4 --debug --no-default-features
     rm -rf target/book
+    mkdir -p target/book
     step book logged "$DIR/mdbook.log" "$TOOL/mdbook" build docs
     ! grep -E '^ *(WARN|ERROR)' "$DIR/mdbook.log" || failed "book: a warning"
     cp -R examples target/book
@@ -338,7 +346,7 @@ case $what in
         (build) > /dev/null 2>&1 & # That takes one processor for a minute or two.
         lint
         deny
-        if have_msrv; then msrv; else say "NOT RUN: Rust $MSRV, which rustup cannot get here"; fi
+        if have_msrv; then beside msrv msrv; else say "NOT RUN: Rust $MSRV, which rustup cannot get here"; fi
         on_host
         book
         wait
@@ -348,10 +356,14 @@ case $what in
         need_guest
         need containerd:containerd runc:runc linux.uml:user-mode-linux jq:jq
         (SUITE='' FILES='' MACHINE=$MACHINE_ASKED need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
+        need lintian:lintian rpm:rpm rpmlint:rpmlint
+        need_packages
+        beside packages packages
         beside kubelet kubelets
         beside fuzz fuzz
         beside quickstart quickstart
         beside release release
+        beside aarch64 aarch64
         AT_ONCE=3 # A kubelet waits more than it works, and so do nodes and a control plane.
         guest
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED
@@ -362,6 +374,7 @@ case $what in
         wait
         cat "$DIR"/beside-*
         [ -z "$FULL" ] || ! since 1.28 || failover
+        [ -z "$FULL" ] || arm64
         ;;
     lint) lint ;;
     host) on_host ;;
@@ -379,6 +392,10 @@ case $what in
     fuzz) fuzz "$@" ;;
     release) release ;;
     mutants) mutants "$@" ;;
+    packages)
+        build
+        packages
+        ;;
     guest)
         build
         guest "$@"
@@ -387,6 +404,8 @@ case $what in
         build
         shared "$@"
         ;;
+    aarch64) aarch64 ;;
+    arm64) arm64 "$@" ;;
     kubelet)
         build
         kubelet "$@"

@@ -3,7 +3,7 @@
 
 # What differs between versions of LVM, util-linux, filesystems and kernel is in these tests.
 VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: subvolumes:: sigterm_in_mkfs
-    a_report_as_people a_raid_is_mounted_if who_may_write_to_a_volume refusals::damaged refusals::hidden
+    packages:: a_report_as_people a_raid_is_mounted_if who_may_write_to_a_volume refusals::damaged refusals::hidden
     refusals::lvm_silent refusals::reduced refusals::several)
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
@@ -24,7 +24,7 @@ in_guest() {
     boot "$half" "$GUEST_LIMIT" "modprobe -a loop dm-mod; cd /run
         mkdir -p udev/rules.d; touch udev/rules.d/{64-md-raid-assembly,69-lvm}.rules; udevadm control --reload
         export FLEXVOLUME_LVM_DRIVER=$half/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$half/again
-        export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED
+        export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED FLEXVOLUME_LVM_PACKAGES=$half/packages
         ${FULL:+export FLEXVOLUME_LVM_FULL=1}
         ${LIFE:+export FLEXVOLUME_LVM_LIFE=$LIFE}
         ${CALLS:+export $CALLS}
@@ -59,7 +59,7 @@ power_cut() {
 }
 
 # named PATTERN OR OPTION OF LIBTEST…: prints the names of the tests that it chooses.
-named() { "$DIR/guest" --list "$@" | sed -n 's/: test$//p'; }
+named() { ${EMULATOR:-} "$DIR/guest" --list "$@" | sed -n 's/: test$//p'; }
 
 # half SUITE-NUMBER.RUN TEST…: runs them in a guest of their own, on the files of that Debian, or on this
 # machine's if the suite is "guest". What goes on after a power-off takes another boot.
@@ -69,6 +69,7 @@ half() {
     [ "$suite" = guest ] || files_of "$suite"
     mkdir "$half"
     cp "$DIR/guest" "$DIR/lvm" "$half/"
+    [[ $* != *packages::* ]] || cp -r "$DIR/packages" "$half/"
     truncate -s 4G "$half/disk"
     truncate -s 40G "$half/power"
     for name in "$@"; do
@@ -115,6 +116,7 @@ guest() {
         else
             mapfile -t all < <(named "$@")
         fi
+        [[ ${all[*]} != *packages::* ]] || need_packages
         other=()
         if [ ${#all[@]} -ge 10 ]; then
             # The one with the reboots gets fewer.

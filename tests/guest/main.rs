@@ -51,6 +51,7 @@ mod oddities;
 mod old_kubelets;
 mod operator;
 mod order;
+mod packages;
 mod parallel;
 mod partial;
 mod people;

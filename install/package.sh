@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Makes the .deb and the .rpm: the same bytes every time, for the same sources, commit and tools.
+#
+#   install/package.sh ARCH EXECUTABLE OUT_DIR
+#
+# ARCH               x86_64 or aarch64
+# EXECUTABLE         the driver for it, as `install/build.sh ARCH` builds it
+# OUT_DIR            where flexvolume-lvm_VERSION-1_ARCH.deb and flexvolume-lvm-VERSION-1.ARCH.rpm go
+#
+# NATIVE             the driver for this machine, which prints man pages and completions (default: EXECUTABLE)
+# LICENSES           a file with the licences of all that is linked into EXECUTABLE, which goes into both
+# MAINTAINER         `NAME <ADDRESS>`, who answers for the packages (default: what Cargo.toml says)
+# SOURCE_DATE_EPOCH  the time of everything in them (default: the commit's)
+#
+# cargo-deb and cargo-generate-rpm are installed once, into ~/.cache/flexvolume-lvm.
+set -euo pipefail
+start=$PWD
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=tests/boot.sh
+. tests/boot.sh
+
+case $#${1:-} in
+    3x86_64) machine=62 ;;
+    3aarch64) machine=183 ;;
+    *)
+        sed -n '2,/^set /s/^# \{0,1\}//p' "install/${0##*/}"
+        [[ ${1:-} == --help || ${1:-} == -h ]] && exit
+        exit 2
+        ;;
+esac
+from_start() { (cd "$start" && realpath "$1"); }
+arch=$1 triple=$1-unknown-linux-gnu
+driver=$(from_start "$2")
+out=$(mkdir -p "$start" && cd "$start" && mkdir -p "$3" && cd "$3" && pwd)
+native=$(from_start "${NATIVE:-$driver}")
+[ -z "${LICENSES:-}" ] || LICENSES=$(from_start "$LICENSES")
+# Byte 18 of an ELF file says which machine it is for.
+[ "$(od -An -tu2 -j18 -N2 "$driver" | tr -d ' ')" = $machine ] || die "$2 is not for $arch"
+said=$("$native" --version) || die "$native does not run here; name a driver for this machine with NATIVE="
+version=${said#flexvolume-lvm }
+# What is read here must be what is in the packages.
+grep -qaF "$version" "$driver" || die "$native is version $version, and $2 is not; build both anew"
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2> /dev/null || stat -c %Y CHANGELOG.md)}
+export SOURCE_DATE_EPOCH
+
+need_rust
+need xz:xz-utils
+# Without its own xz, which takes longer to build than all the rest.
+need_cargo_tool cargo-deb 3.8.0 --no-default-features
+deb=$TOOL/cargo-deb
+need_cargo_tool cargo-generate-rpm 0.21.1
+rpm=$TOOL/cargo-generate-rpm
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# What Cargo.toml calls target/release.
+export CARGO_TARGET_DIR=$work/target
+release=$CARGO_TARGET_DIR/$triple/release files=$CARGO_TARGET_DIR/$triple/release/package
+mkdir -p "$files"/{man,systemd,doc,licenses}
+install "$driver" "$release/lvm"
+"$native" man "$files/man" > /dev/null
+for shell in bash fish zsh; do
+    "$native" completions "$shell" | sed "s|$native|/usr/sbin/flexvolume-lvm|" > "$files/$shell"
+done
+for unit in examples/monitoring/*.{service,timer}; do
+    # The head says how to install it by hand.
+    sed -e '1,/^\[/{/^#/d}' -e 's|/usr/local/sbin/|/usr/sbin/|' "$unit" > "$files/systemd/${unit##*/}"
+done
+cp CHANGELOG.md "$files/doc/changelog"
+cat > "$files/doc/changelog.Debian" << END
+flexvolume-lvm ($version-1) unstable; urgency=medium
+
+  * See changelog.gz.
+
+ -- ${MAINTAINER:-$(sed -n '/^\[package.metadata.deb\]/,/^\[/s/^maintainer = "\(.*\)"/\1/p' Cargo.toml)}  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
+END
+cp install/deb/copyright "$files/"
+cp LICENSE "$files/licenses/"
+if [ -n "${LICENSES:-}" ]; then
+    install -m 644 "$LICENSES" "$files/doc/licenses.txt"
+    cp "$files/doc/licenses.txt" "$files/licenses/"
+    echo 'Comment: licenses.txt has the licences of all that is linked into the executable.' >> "$files/copyright"
+fi
+# A static executable has two forms, and lintian has a tag for each.
+form=shared-library-lacks-prerequisites
+[ "$(od -An -tu2 -j16 -N2 "$driver" | tr -d ' ')" = 3 ] || form=statically-linked-binary
+sed "s/@STATIC@/$form/" install/deb/lintian-overrides > "$files/lintian-overrides"
+gzip -9 --no-name "$files"/man/* "$files"/doc/changelog*
+chmod -R a+rX "$files"
+
+"$deb" --quiet --no-build --no-strip --locked --target "$triple" --deb-version "$version-1" \
+    ${MAINTAINER:+--maintainer "$MAINTAINER"} --output "$out/"
+"$rpm" --target "$triple" --target-dir "$CARGO_TARGET_DIR" --auto-req disabled --payload-compress gzip \
+    --set-metadata "version = '$version'" --output "$out/"
+echo "$out/flexvolume-lvm-$version-1.$arch.rpm"

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# The rpm in a tree of its own, whose programs are busybox: rpm runs the package's scripts there.
+#
+#   tests/rpm.sh PACKAGES CASE    as root; PACKAGES has new/*.rpm, new/*.deb and old/*.rpm
+#
+# CASE is life (over another driver, upgraded with a pod's volume mounted, downgraded, erased), fails
+# (nothing is changed, and it can be erased) or files (those of the .deb).
+set -Eeuo pipefail
+[ $# = 2 ] || {
+    sed -n '2,/^set /s/^# \{0,1\}//p' "$0"
+    exit 2
+}
+[ "${IN_NAMESPACE:-}" ] || IN_NAMESPACE=1 exec unshare --mount "$0" "$@"
+trap 'echo "tests/rpm.sh, line $LINENO: $BASH_COMMAND"' ERR
+
+old=$(echo "$1"/old/*.rpm) new=$(echo "$1"/new/*.rpm)
+tree=$(mktemp -d --suffix=.flexvolume-lvm-rpm)
+trap 'umount --recursive --lazy "$tree"; rmdir "$tree"' EXIT
+mount -t tmpfs tmpfs "$tree"
+mkdir -p "$tree"/{bin,dev,proc}
+mount -t proc proc "$tree/proc"
+mount --bind /dev "$tree/dev"
+cp "$(command -v busybox)" "$tree/bin/"
+chroot "$tree" /bin/busybox --install -s /bin
+
+plugins=$tree/usr/libexec/kubernetes/kubelet-plugins/volume/exec
+dir=$plugins/kubernetes.io~lvm
+volume=$tree/var/lib/kubelet/pods/1-2/volumes/kubernetes.io~lvm/data
+
+# What it needs is no package of this tree.
+run() { rpm --root "$tree" --nodeps "$@" 2>&1 | tee "$tree/said"; }
+said() { grep -qF -- "$1" "$tree/said" || { echo "it did not say: $1"; false; }; }
+version() { chroot "$tree" "${1#"$tree"}" --version; }
+another_driver() {
+    mkdir -p "$dir"
+    printf '#!/bin/sh\n%s\n' "$1" > "$dir/lvm"
+    chmod 755 "$dir/lvm"
+    cp "$dir/lvm" "$tree/another"
+}
+
+life() {
+    local older newer
+    # shellcheck disable=SC2016
+    another_driver '[ "$1" = init ] || exit 1; echo "{\"status\": \"Success\"}"'
+    run --install "$old"
+    said 'init says Success, attach = true'
+    older=$(version "$dir/lvm")
+    echo '# mine' >> "$dir/config.toml"
+    cp "$dir/config.toml" "$tree/config"
+    mkdir -p "$volume"
+    mount -t tmpfs tmpfs "$volume"
+
+    run --upgrade "$new"
+    newer=$(version "$dir/lvm")
+    [ "$newer" != "$older" ]
+    [ "$(version "$tree/usr/sbin/flexvolume-lvm")" = "$newer" ]
+    cmp "$dir/config.toml" "$tree/config"
+    if run --erase flexvolume-lvm; then false; fi
+    said 'volumes of kubernetes.io/lvm are mounted; delete their pods first'
+    rpm --root "$tree" --query flexvolume-lvm
+    [ "$(version "$dir/lvm")" = "$newer" ]
+
+    run --upgrade --oldpackage "$old"
+    [ "$(version "$dir/lvm")" = "$older" ]
+    umount "$volume"
+    run --erase flexvolume-lvm
+    cmp "$dir/lvm" "$tree/another"
+    cmp "$plugins/.kubernetes.io~lvm.config.toml" "$tree/config"
+    [ -z "$(find "$tree/etc" "$tree/usr" -name 'flexvolume*')" ]
+    # The next one takes it.
+    run --install "$new"
+    cmp "$dir/config.toml" "$tree/config"
+}
+
+fails() {
+    another_driver 'exit 1'
+    run --install "$new" || true
+    said 'cannot be asked for its mode'
+    said 'correct that, then: flexvolume-lvm install'
+    cmp "$dir/lvm" "$tree/another"
+    run --erase flexvolume-lvm
+    said 'is not this driver or does not run'
+    cmp "$dir/lvm" "$tree/another"
+}
+
+files() {
+    local deb=$tree/deb shell
+    run --install --noscripts "$new"
+    dpkg-deb --extract "$1"/new/*.deb "$deb"
+    # Where these two have their own ways.
+    mv "$deb/usr/share/zsh/vendor-completions" "$deb/usr/share/zsh/site-functions"
+    rm -r "$deb/usr/share/lintian" "$tree/usr/share/licenses" {"$deb","$tree"}/usr/share/doc/flexvolume-lvm/[cC]*
+    for top in etc usr; do diff -r "$deb/$top" "$tree/$top"; done
+    find "$deb/usr/share/man/man8" -name 'flexvolume-lvm-status.8.gz' | grep -q .
+    for shell in bash-completion fish zsh; do
+        grep -rqF '/usr/sbin/flexvolume-lvm" complete' "$deb/usr/share/$shell"
+    done
+    grep -qF '=/usr/sbin/flexvolume-lvm metrics' "$deb/usr/lib/systemd/system/flexvolume-lvm-metrics.service"
+}
+
+"$2" "$1"
