@@ -12,7 +12,10 @@ const MARKS: &[(&str, u64, &[u8])] = &[
     // Its UUID's first half; blkid of util-linux 2.41 wants its checksum to be right too.
     ("a bcache superblock", 4096 + 24, &[0xC6, 0x85, 0x73, 0xF6, 0x4E, 0x1A, 0x45, 0xCA]),
     ("a bcachefs superblock", 4096 + 24, &[0xC6, 0x85, 0x73, 0xF6, 0x66, 0xCE, 0x90, 0xA9]),
+    // At the end of the first page, of which arm64 has three sizes.
     ("a swap header", 8192 - 10, b"SWAPSPACE2"),
+    ("a swap header", 16_384 - 10, b"SWAPSPACE2"),
+    ("a swap header", 32_768 - 10, b"SWAPSPACE2"),
     ("a swap header", 65_536 - 10, b"SWAPSPACE2"),
     ("a jfs superblock", 32_768, b"JFS1"),
     ("an ISO 9660 descriptor", 32_769, b"CD001"),
@@ -93,7 +96,8 @@ mod tests {
         const SIZE: u64 = (32 << 20) + 4096;
         let places: Vec<u64> = MARKS.iter().map(|(_, place, _)| *place).collect();
         let want = [
-            4096, 4120, 4120, 8182, 65_526, 32_768, 32_769, 32_769, 65_536, 65_588, 65_600,
+            4096, 4120, 4120, 8182, 16_374, 32_758, 65_526, 32_768, 32_769, 32_769, 65_536, 65_588,
+            65_600,
         ];
         assert_eq!(places, want);
         for (name, place, mark) in MARKS {
