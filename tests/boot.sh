@@ -6,6 +6,8 @@
 . tests/uml.sh
 # shellcheck source=tests/suite.sh
 . tests/suite.sh
+# shellcheck source=tests/arm64.sh
+. tests/arm64.sh
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/flexvolume-lvm
 # Pinned: another version may have other options, or not hand the exit status through.
@@ -181,10 +183,11 @@ choose_acceleration() {
 # /dev/vda and so on, and `cut_power` ends the guest as if its plug had been pulled.
 boot() {
     local dir=$1 seconds=$2 command=$3 status=0 file drives=''
-    if [ "${MACHINE:-vng}" = uml ]; then
-        boot_uml "$@"
+    case ${MACHINE:-vng} in uml | arm64)
+        "boot_$MACHINE" "$@"
         return
-    fi
+        ;;
+    esac
     shift 3
     for file in "$@"; do
         drives+=" -drive file=$file,if=virtio,format=raw"

@@ -10,6 +10,8 @@
 #   tests/run.sh mutants [FILE…] changes the code in one place at a time, and the unit tests have to
 #                                notice; `data` for the files that decide about data
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
+#   tests/run.sh aarch64         what needs no LVM, with the driver for aarch64, which qemu translates
+#   tests/run.sh arm64 [CASE…]   real LVM on an emulated machine of Debian arm64, in half an hour
 #   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
 #                                KUBERNETES=DIR has it, as an official release unpacks or xz of
@@ -34,7 +36,7 @@
 # With --full before these, also what takes hours: the driver is killed at every step of every
 # call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses. Of the calls that are killed
 # FLEXVOLUME_LVM_CALLS takes some, by the names that the test prints. Alone, --full is --plane too,
-# failover, and two hours of life.
+# failover, arm64, and two hours of life.
 #
 # What is missing is installed with apt on Debian and Ubuntu. The last lines say how many tests ran
 # and how many of them passed, as the test runners themselves counted them. The very last one is for
@@ -163,12 +165,13 @@ build() {
     [ -n "$DRIVER" ] || die "the driver did not build"
 }
 
+# one_static_executable [MACHINE]: of a machine as readelf calls it.
 one_static_executable() {
-    local size linked
+    local size headers
     size=$(stat -c %s "$DRIVER")
-    linked=$(ldd "$DRIVER" 2>&1 || true)
-    echo "$DRIVER: $size bytes,$linked"
-    [ "$size" -lt "$LARGEST" ] && [[ $linked == *"statically linked"* ]]
+    echo "$DRIVER: $size bytes of $LARGEST"
+    headers=$(readelf --wide --file-header --program-headers --dynamic "$DRIVER") && [ "$size" -lt "$LARGEST" ] &&
+        [[ $headers == *"Machine: "*"${1:-}"* ]] && ! grep -E 'INTERP|NEEDED' <<< "$headers"
 }
 
 # fuzz [TARGET…]: what was found before is in the cache, and is tried again first. An input that
@@ -278,11 +281,13 @@ case $what in
         step executable one_static_executable
         # What is missing is installed before anything runs beside.
         need_guest
+        need_aarch64
         need containerd:containerd runc:runc linux.uml:user-mode-linux ${PEER:+jq:jq}
         (SUITE='' FILES='' MACHINE=$MACHINE_ASKED need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
         beside kubelet kubelets
         beside fuzz fuzz
         beside quickstart quickstart
+        beside aarch64 aarch64
         AT_ONCE=3 # A kubelet waits more than it works, and so do nodes and a control plane.
         guest
         SUITE='' FILES='' MACHINE=$MACHINE_ASKED
@@ -293,6 +298,7 @@ case $what in
         wait
         cat "$DIR"/beside-*
         [ -z "$FULL" ] || ! since 1.28 || failover
+        [ -z "$FULL" ] || arm64
         ;;
     lint) lint ;;
     unit) host unit --lib --bins "$@" ;;
@@ -310,6 +316,8 @@ case $what in
         build
         shared "$@"
         ;;
+    aarch64) aarch64 ;;
+    arm64) arm64 "$@" ;;
     kubelet)
         build
         kubelet "$@"

@@ -26,13 +26,17 @@ need_suites() {
 # files_of SUITE: from here on, guests have its files.
 files_of() { FILES=$CACHE/debian-$1; }
 
+# Prints the mirror that this machine itself uses. Without one, debootstrap knows one.
+debian_mirror() {
+    apt-get indextargets --format "\$(REPO_URI)" 'Origin: Debian' 'Label: Debian' | sed -n 1p || true
+}
+
 make_suite() {
     local suite=$1 mirror packages="btrfs-progs busybox-static dosfstools e2fsprogs fdisk hostname"
     packages+=" iproute2 kmod lvm2 mount procps strace thin-provisioning-tools udev"
     packages+=" user-mode-linux util-linux xfsprogs"
     say "making the files of Debian $suite in $FILES, which takes some minutes"
-    # The mirror that this machine itself uses; without one, debootstrap knows one.
-    mirror=$(apt-get indextargets --format "\$(REPO_URI)" 'Origin: Debian' 'Label: Debian' | sed -n 1p) || true
+    mirror=$(debian_mirror)
     as_root rm -rf "$FILES.new"
     # What it mounts goes with its namespace, however it ends.
     as_root unshare --mount debootstrap --variant=minbase --include="${packages// /,}" \
