@@ -49,7 +49,7 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 need_rust
 need jq:jq
-need_cargo_tool cargo-cyclonedx 0.5.9
+need_cargo_tool cargo-cyclonedx 0.5.9 --debug
 export PATH=$TOOL:$PATH
 
 work=$(mktemp -d)

@@ -49,7 +49,8 @@ need() {
 install_packages() {
     say "installing with apt: $*"
     as_root apt-get update -qq
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        -o DPkg::Lock::Timeout=300 "$@"
 }
 
 # Sets MSRV to the oldest Rust that will do.
