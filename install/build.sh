@@ -91,7 +91,8 @@ make_tree() {
 in_tree() {
   mkdir -p "$CARGO_HOME" "$CARGO_TARGET_DIR"
   # shellcheck disable=SC2016
-  as_root unshare --mount bash -euc '
+  as_root env HOME="$HOME" CARGO_HOME="$CARGO_HOME" CARGO_TARGET_DIR="$CARGO_TARGET_DIR" \
+    ${CARGO_NET_OFFLINE:+CARGO_NET_OFFLINE="$CARGO_NET_OFFLINE"} unshare --mount bash -euc '
     tree=$0 user=$1; shift
     mount -t tmpfs tmpfs "$tree/tmp"
     for dir in /proc /dev "$PWD" "$CARGO_HOME" "$CARGO_TARGET_DIR"; do

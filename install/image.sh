@@ -14,6 +14,8 @@
 # or send it to a registry with `skopeo copy --all oci-archive:ARCHIVE docker://…`. A docker that does
 # not keep its images in containerd takes the first of the executables, whatever machine it is on.
 set -euo pipefail
+umask 022
+unset TAR_OPTIONS
 
 fail() { printf 'image.sh: %s\n' "$*" >&2; exit 1; }
 

@@ -18,7 +18,7 @@ if [[ $# != 2 || $1 == -* ]]; then
     [[ ${1:-} == --help || ${1:-} == -h ]] && exit
     exit 2
 fi
-need jq:jq
+need jq:jq >&2
 arch=$1
 linked_with "$arch" "$2"
 for file in "$LGPL" "$LIBC_COPYRIGHT" "$STD_COPYRIGHT"; do

@@ -13,7 +13,7 @@ linked_crates() {
 # shellcheck disable=SC2034
 linked_with() {
     local root='' package=libc6-dev said
-    need readelf:binutils
+    need readelf:binutils >&2
     said=$(readelf --string-dump=.comment "$2")
     RUSTC=$(sed -n 's/.*\(rustc\) version \(.*\)/\1 \2/p' <<< "$said")
     GCC=$(sed -n 's/.*GCC: (\(.*\)) .*/\1/p' <<< "$said" | head -n 1)
@@ -23,6 +23,7 @@ linked_with() {
         root=$CACHE/rust-$1
         STD_COPYRIGHT=$root/usr/share/doc/libstd-rust-dev/copyright
     fi
+    [ -e "$STD_COPYRIGHT" ] || STD_COPYRIGHT=$root/usr/share/doc/libstd-rust-dev/copyright
     [ "$1" = "$(uname -m)" ] || package=libc6-dev-$(sed 's/aarch64/arm64/; s/x86_64/amd64/' <<< "$1")-cross
     LIBC_COPYRIGHT=$root/usr/share/doc/$package/copyright
     LGPL=$root/usr/share/common-licenses/LGPL-2.1

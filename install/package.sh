@@ -14,6 +14,7 @@
 #
 # cargo-deb and cargo-generate-rpm are installed once, into ~/.cache/flexvolume-lvm.
 set -euo pipefail
+unset XZ_OPT XZ_DEFAULTS GZIP TAR_OPTIONS
 start=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tests/boot.sh

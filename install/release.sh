@@ -13,6 +13,7 @@
 set -euo pipefail
 export LC_ALL=C TZ=UTC
 umask 022
+unset MAINTAINER XZ_OPT XZ_DEFAULTS GZIP TAR_OPTIONS
 start=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 top=$PWD
@@ -34,7 +35,7 @@ names_version() { # file, line
   grep -qE "$2" "$1" || die "$1 is not of version $version: it has no line '${2//\\/}'"
 }
 dots=${version//./\\.}
-[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9a-z.]+)?$ ]] || die "'$version' is no version such as 1.2.3"
+[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || die "'$version' is no version such as 1.2.3"
 names_version Cargo.toml "^version = \"$dots\"$"
 names_version CHANGELOG.md "^## \\[$dots\\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$"
 names_version install/daemonset.yaml "image: localhost/flexvolume-lvm:$dots$"
@@ -51,6 +52,8 @@ need_rust
 need jq:jq
 need_cargo_tool cargo-cyclonedx 0.5.9 --debug
 export PATH=$TOOL:$PATH
+
+[ "$(git describe --exact-match --match "v$version" 2>/dev/null)" = "v$version" ] || say "this commit has no tag v$version"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

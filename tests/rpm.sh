@@ -76,7 +76,7 @@ fails() {
     another_driver 'exit 1'
     run --install "$new" || true
     said 'cannot be asked for its mode'
-    said 'correct that, then: flexvolume-lvm install'
+    said 'correct that, then: /usr/sbin/flexvolume-lvm install'
     cmp "$dir/lvm" "$tree/another"
     run --erase flexvolume-lvm
     said 'is not this driver or does not run'

@@ -157,7 +157,7 @@ fn the_form_for_an_issue_is_one_that_github_shows() {
         "{ids:?}"
     );
     let config = yaml(".github/ISSUE_TEMPLATE/config.yml");
-    assert_eq!(config, serde_json::json!({"blank_issues_enabled": false}));
+    assert_eq!(config, serde_json::json!({"blank_issues_enabled": true}));
 }
 
 #[test]

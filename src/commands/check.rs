@@ -73,8 +73,8 @@ struct Mistake {
 }
 
 /// Checks the volumes and groups that are named, or all, or rehearses mounts. The exit code is 0 if every
-/// volume would mount, as far as can be known without writing to it, else 1. A volume that a call works on
-/// just now counts neither way; one that the host itself uses counts only if it is named.
+/// volume would mount, as far as can be known without writing to it, else 1, also if a call works on one just now.
+/// One that the host itself uses counts only if it is named.
 pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
     config.require()?;
     let manifest = asked.file.as_deref().map(|file| rehearsed(host, file));
