@@ -128,9 +128,10 @@ guest() {
             [ ${#other[@]} = 0 ] || at_once half "$suite-2.$run" "${other[@]}"
             at_once half "$suite-1.$run" "${all[@]}"
         done
-        for name in "${MEANWHILE[@]}"; do at_once in_file "$name" "$name"; done
-        MEANWHILE=()
     done
+    # What is short comes last, beside the guest that takes longest.
+    for name in "${MEANWHILE[@]}"; do at_once in_file "$name" "$name"; done
+    MEANWHILE=()
     wait "${BEGUN[@]}" || true
     for suite in "${SUITES[@]}"; do
         cat "$DIR/$suite"-?.*/*.log > "$DIR/$suite.log"

@@ -146,6 +146,10 @@ pub fn looped(file: &Path, size: u64) -> String {
 
 impl Drop for Disk {
     fn drop(&mut self) {
+        // As a group's own disk it may stay for a while, and must not show LVM a group meanwhile.
+        let size = HIDDEN + self.size;
+        let file = File::options().write(true).open(&self.file);
+        let _ = file.and_then(|file| file.set_len(0).and_then(|()| file.set_len(size)));
         lenient("dmsetup", &["remove", "--retry", &self.name]);
         lenient("losetup", &["--detach", &self.below]);
         let _ = fs::remove_file(&self.file);
