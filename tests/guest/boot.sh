@@ -7,7 +7,7 @@ VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: subvolumes:: sigterm_
     refusals::lvm_silent refusals::reduced refusals::several)
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
-MEANWHILE=() # what else `guest` begins, once the tests of the first suite run, which take longest
+MEANWHILE=() # what else `guest` begins, behind the tests of all suites
 LIFE_SECONDS=600
 LIFE_SEED=1 # The same lives for each change; --full has others each time.
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
