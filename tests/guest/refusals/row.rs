@@ -79,6 +79,10 @@ impl Drop for Scene {
         if !self.is_over {
             println!("{:?}", self.sh(&format!("{END}set +e; {}", self.row.undo)));
         }
+        // A disk that an undo brought back shows LVM the group for as long as it is there.
+        let lost =
+            "losetup --noheadings --output NAME --associated $dir/lost | xargs -r losetup --detach";
+        println!("{:?}", self.sh(lost));
     }
 }
 
