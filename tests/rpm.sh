@@ -39,11 +39,20 @@ another_driver() {
 }
 
 life() {
-    local older newer
+    local older newer defaults word
     # shellcheck disable=SC2016
     another_driver '[ "$1" = init ] || exit 1; echo "{\"status\": \"Success\"}"'
     run --install "$old"
     said 'init says Success, attach = true'
+    # Where it was put is where it has to be taken away.
+    defaults=$tree/etc/default/flexvolume-lvm
+    cp -p "$defaults" "$tree/defaults"
+    echo 'PLUGIN_DIR=/opt' >> "$defaults"
+    for word in install uninstall; do
+        if chroot "$tree" /usr/sbin/flexvolume-lvm $word > "$tree/said" 2>&1; then false; fi
+        said 'name the former there'
+    done
+    cp -p "$tree/defaults" "$defaults"
     older=$(version "$dir/lvm")
     echo '# mine' >> "$dir/config.toml"
     cp "$dir/config.toml" "$tree/config"

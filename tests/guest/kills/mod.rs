@@ -172,3 +172,10 @@ pub fn say(line: &str) {
 fn name_of(scene: Scene) -> String {
     format!("{:?}-{}", scene.call, scene.fs)
 }
+
+fn gone(error: std::io::Error) -> std::io::Result<()> {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    }
+}

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::name_of;
 use super::steps::{Cut, Step, Steps, Victim, words};
+use super::{gone, name_of};
 use crate::prelude::*;
 
 const POD: &str = "pod";
@@ -393,11 +393,4 @@ fn assert_clean(fs: &str, device: &str) {
         "btrfs" => run("btrfs", &["check", "--readonly", device]),
         _ => run("e2fsck", &["-f", "-n", device]),
     };
-}
-
-fn gone(error: std::io::Error) -> std::io::Result<()> {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => Ok(()),
-        _ => Err(error),
-    }
 }
