@@ -2,17 +2,21 @@
 # Sourced by tests/run.sh: the packages of this driver, and of one that says that it is older. What dpkg does with
 # them on each Debian is in tests/guest/packages.rs.
 
-# need_packages: makes them once, in packages/new and packages/old of DIR.
+# need_packages: makes them once, in packages/new and packages/old of DIR. OLDER names the older driver.
 need_packages() {
     local version older
     [ ! -e "$DIR/packages" ] || return 0
     say "making packages"
     version=$("$DRIVER" --version)
     version=${version#flexvolume-lvm }
-    # As long as this one: it is written over it.
-    older=0.1.$(printf "%0$((${#version} - 4))d" 0)
-    LC_ALL=C sed "s/${version//./\\.}/$older/g" "$DRIVER" > "$DIR/older"
-    chmod +x "$DIR/older"
+    if [ -n "${OLDER:-}" ]; then
+        install "$OLDER" "$DIR/older"
+    else
+        # As long as this one: it is written over it.
+        older=0.1.$(printf "%0$((${#version} - 4))d" 0)
+        LC_ALL=C sed "s/${version//./\\.}/$older/g" "$DRIVER" > "$DIR/older"
+        chmod +x "$DIR/older"
+    fi
     mkdir "$DIR/packages.new"
     { install/package.sh "$(uname -m)" "$DRIVER" "$DIR/packages.new/new" &&
         install/package.sh "$(uname -m)" "$DIR/older" "$DIR/packages.new/old"; } ||

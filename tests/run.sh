@@ -87,7 +87,7 @@ case ${1:-} in
 esac
 
 # Run by whom it may be, the output looks the same, and cargo finds what it built before.
-export CARGO_TERM_COLOR=never
+export CARGO_TERM_COLOR=never RUST_BACKTRACE=0 # A panic names its line.
 unset CARGO_BUILD_TARGET
 DIR=$(mktemp -d --suffix=.flexvolume-lvm)
 TOP=$DIR # A step that runs beside another has a DIR of its own.
@@ -190,7 +190,8 @@ one_static_executable() {
 quickstart() {
     local suite passed=0 suites=("")
     need_guest
-    [ -z "${SUITE:-}" ] || suites+=("${SUITES[@]}")
+    # Of several the last will do.
+    [ -z "${SUITE:-}" ] || suites+=("${SUITES[-1]}")
     for suite in "${suites[@]}"; do
         say "quickstart ${suite:-here}"
         if SUITE=$suite examples/quickstart.sh > "$DIR/quickstart.log" 2>&1; then

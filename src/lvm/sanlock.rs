@@ -1,10 +1,11 @@
 //! sanlock(8), which keeps the locks of a group on its disks: which node has one, and whether that node
 //! is alive.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::report::LvLock;
-use crate::host::{Command, Host, ToolError};
+use crate::host::{Command, Host, Kernel, ToolError};
 use crate::names::VgName;
 
 /// The node that has a volume, as sanlock shows it.
@@ -36,6 +37,26 @@ impl Holder {
 /// The device of sanlock's leases of a group.
 pub(super) fn leases(vg: &VgName) -> String {
     format!("/dev/mapper/{}-lvmlock", vg.as_str().replace('-', "--"))
+}
+
+/// The device-mapper name of a device of sanlock's leases that is suspended for longer than an lvcreate needs,
+/// which refreshes it in case that another node has extended it (LVM's lib/locking/lvmlockd.c).
+pub(super) fn suspended_leases(kernel: &Kernel) -> Option<String> {
+    const MOMENT: Duration = Duration::from_millis(300);
+    let is_suspended = |name: &String| {
+        let number = kernel.device_number(&Path::new("/dev/mapper").join(name));
+        let state = number.ok().flatten().map(|number| {
+            let dir = format!("/sys/dev/block/{number}");
+            kernel.read(&Path::new(&dir).join("dm/suspended"))
+        });
+        matches!(state, Some(Ok(state)) if state.trim_end() == "1")
+    };
+    let mut names = kernel.list(Path::new("/dev/mapper")).ok()?;
+    names.retain(|name| name.ends_with("-lvmlock") && is_suspended(name));
+    if !names.is_empty() {
+        kernel.pause(MOMENT);
+    }
+    names.into_iter().find(is_suspended)
 }
 
 /// Whether sanlock has died and lost its lease on the group, which lvmlockd does not notice.

@@ -178,6 +178,31 @@ fn a_node_whose_sanlock_died_mounts_nothing_more_until_it_has_joined_again() {
 }
 
 #[test]
+fn a_node_whose_leases_are_suspended_is_told_to_resume_them() {
+    let pair = pair();
+    let volume = Volume::new(&pair.a, "frozen");
+    // As an lvcreate leaves them that is killed while it refreshes them.
+    pair.a.sh("dmsetup suspend vg-lvmlock");
+    let mount = pair.a.up(MODE, &volume);
+    let other = Volume::named("frozen-too");
+    let unmount = pair.a.call(MODE, &["unmount", &pod_dir(MODE, &other)]);
+    pair.a.sh("dmsetup resume vg-lvmlock");
+    for reply in [mount, unmount] {
+        reply.is_failure(&["sanlock can read no lock", "`dmsetup resume vg-lvmlock`"]);
+    }
+    // That may have been too late.
+    eventually("a mount", || {
+        let reply = pair.a.up(MODE, &volume);
+        if reply.message.contains("`lvmlockctl --drop vg`") {
+            pair.a.sh("lvmlockctl --drop vg");
+            pair.a.join();
+        }
+        reply.status == "Success"
+    });
+    pair.a.down(MODE, &volume);
+}
+
+#[test]
 fn a_volume_that_is_kept_without_use_is_named() {
     let pair = pair();
     let (mode, volume) = (Mode::Attach, Volume::new(&pair.a, "kept"));
