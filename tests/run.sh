@@ -31,7 +31,7 @@
 #                                has kube-apiserver, kube-controller-manager and kube-scheduler too;
 #                                CSI_DRIVERS=DIR has csi-driver-lvm and csi-node-driver-registrar
 #   tests/run.sh life [SECONDS [SEED]] a node's life at random, in a guest: pods, operators, kills,
-#                                broken disks, power cuts; 600 seconds. A life that fails is printed
+#                                broken disks, power cuts; 300 seconds. A life that fails is printed
 #                                as a short list of steps, and its seed plays it again
 #   tests/run.sh failover        two such nodes share a volume group, and one of them dies; Kubernetes
 #                                1.28 or newer
@@ -123,6 +123,12 @@ in_file() {
     local name=$1
     shift
     ("$@") > "$DIR/beside-$name" 2>&1 || failed "$name"
+}
+
+# here COMMAND…: runs it with this machine's own files in guests.
+here() {
+    local SUITE='' FILES='' MACHINE=$MACHINE_ASKED
+    "$@"
 }
 
 # count NAME LOG [VERSIONS]: adds up the results that libtest printed, and keeps the names of what
@@ -248,24 +254,26 @@ case $what in
         step executable one_static_executable
         # What is missing is installed before anything runs beside.
         need_guest
-        need containerd:containerd runc:runc linux.uml:user-mode-linux jq:jq
+        need containerd:containerd runc:runc linux.uml:user-mode-linux jq:jq etcd:etcd-server \
+            slirp-fullbolt:slirp curl:curl openssl:openssl
         need_aarch64
-        (SUITE='' FILES='' MACHINE=$MACHINE_ASKED need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
+        (here need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
         need lintian:lintian rpm:rpm rpmlint:rpmlint
         need_packages
+        # These wait more than they work.
         beside kubelet kubelets
-        MEANWHILE=(fuzz quickstart packages release aarch64)
-        AT_ONCE=3 # A kubelet waits more than it works, and so do nodes and a control plane.
+        [ -z "$WITH_PLANE" ] || beside plane planes
+        AT_ONCE=4
+        MEANWHILE=(shared "life here life $LIFE_SECONDS $LIFE_SEED" release quickstart packages aarch64 fuzz)
+        # `data` takes a quarter of an hour.
+        mutated=src/volume/decide/doubt.rs
+        [ -z "$FULL" ] || mutated=data
+        [ -z "$WITH_PLANE" ] || MEANWHILE+=("mutants mutants $mutated")
         guest
-        SUITE='' FILES='' MACHINE=$MACHINE_ASKED
-        beside shared shared
-        beside life life "$LIFE_SECONDS" "$LIFE_SEED"
-        # What decides; `data` has what it decides by, too, and takes twice as long.
-        [ -z "$WITH_PLANE" ] || beside mutants mutants src/volume/decide/{doubt,rules}.rs
-        [ -z "$WITH_PLANE" ] || plane
         wait
+        SUITE='' FILES='' MACHINE=$MACHINE_ASKED
         cat "$DIR"/beside-*
-        [ -z "$FULL" ] || ! since 1.28 || failover
+        [ -z "$FULL" ] || ! (need_kubernetes kubelet && since 1.28) || failover
         [ -z "$FULL" ] || arm64
         ;;
     lint) lint ;;

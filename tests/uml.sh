@@ -56,10 +56,10 @@ boot_uml() {
     done
     install tests/uml-init "$files/init"
     take_processor
-    # Its memory is a file, of which only what was used takes space.
+    # Its memory is a file, of which only what was used takes space. Since Linux 6.16 seccomp takes half the time.
     {
         taskset --cpu-list --pid "$PROCESSOR" "$BASHPID" > /dev/null
-        on_suite "$dir" env TMPDIR=/dev/shm timeout --kill-after=10 "$seconds" linux.uml mem=3G \
+        on_suite "$dir" env TMPDIR=/dev/shm timeout --kill-after=10 "$seconds" linux.uml mem=3G seccomp=auto \
             root=/dev/root rootfstype=hostfs rootflags=/ ro init="$files/init" share="$dir" files="$files" \
             "${disks[@]}" ${UML_OPTIONS[@]+"${UML_OPTIONS[@]}"} \
             con0=null,fd:2 con1=null,fd:1 con=null console=tty0 loglevel=5 \

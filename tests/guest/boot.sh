@@ -7,8 +7,8 @@ VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: subvolumes:: sigterm_
     refusals::lvm_silent refusals::reduced refusals::several)
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
-MEANWHILE=() # what else `guest` begins, behind the tests of all suites
-LIFE_SECONDS=600
+MEANWHILE=() # what else `guest` begins, behind the tests of all suites: a name, and its command if that is another
+LIFE_SECONDS=300
 LIFE_SEED=1 # The same lives for each change; --full has others each time.
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
 CALLS=${FLEXVOLUME_LVM_CALLS:+FLEXVOLUME_LVM_CALLS=${FLEXVOLUME_LVM_CALLS@Q}}
@@ -130,7 +130,8 @@ guest() {
         done
     done
     # What is short comes last, beside the guest that takes longest.
-    for name in "${MEANWHILE[@]}"; do at_once in_file "$name" "$name"; done
+    # shellcheck disable=SC2086
+    for name in "${MEANWHILE[@]}"; do at_once in_file "${name%% *}" ${name#* }; done
     MEANWHILE=()
     wait "${BEGUN[@]}" || true
     for suite in "${SUITES[@]}"; do

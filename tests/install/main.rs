@@ -152,7 +152,7 @@ fn a_second_driver_of_somebody_else_is_not_lost_either() {
     let node = Node::running(SCRIPT);
     let driver = node.driver("a", OURS);
     node.install(&driver, &[]).success();
-    fs::copy(node.original(), node.exe()).unwrap();
+    support::put(&node.exe(), fs::read(node.original()).unwrap());
     node.install(&driver, &[]).success();
 
     fs::rename(node.driver("other", SCRIPT), node.exe()).unwrap();

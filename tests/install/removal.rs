@@ -112,7 +112,7 @@ fn it_is_refused_in_a_container() {
 #[test]
 fn what_is_not_this_driver_is_not_removed() {
     let any_program = Node::running(SCRIPT);
-    fs::copy("/bin/true", any_program.exe()).unwrap();
+    crate::support::put(&any_program.exe(), fs::read("/bin/true").unwrap());
     let replaced = Node::new();
     replaced.install(&replaced.driver("a", OURS), &[]).success();
     fs::rename(replaced.driver("script", SCRIPT), replaced.exe()).unwrap();

@@ -255,11 +255,11 @@ kubelet() {
 # Kubelet of the Kubernetes that is there; and what may differ, with the oldest that is tested, which is
 # Debian's. It runs on this machine's files.
 kubelets() {
-    local SUITE='' FILES='' MACHINE=$MACHINE_ASKED DIR=$TOP/kubelet
+    local DIR=$TOP/kubelet
     mkdir "$DIR"
-    kubelet
+    here kubelet
     [ -n "${KUBERNETES:-}" ] || return 0
     DIR=$TOP/oldest
     mkdir "$DIR"
-    KUBERNETES='' kubelet "${DIFFERS[@]}"
+    KUBERNETES='' here kubelet "${DIFFERS[@]}"
 }

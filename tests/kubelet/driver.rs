@@ -1,7 +1,7 @@
 //! The driver, installed for one case, and what kubelet has called of it.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -249,8 +249,8 @@ fn config(mode: Mode, lines: &str) -> String {
     )
 }
 
+/// As `support::put`: another process writes it, since cases beside this one fork.
 fn copy_executable(from: &str, to: &Path) {
-    fs::copy(from, to).unwrap();
-    fs::set_permissions(to, Permissions::from_mode(0o755)).unwrap();
+    run("install", &["-m", "755", from, to.to_str().unwrap()]);
     fs::File::open(to).unwrap().sync_all().unwrap();
 }

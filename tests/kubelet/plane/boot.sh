@@ -200,6 +200,14 @@ plane() {
     count "$name" "$DIR/plane.log"
 }
 
+# The control plane beside all else.
+planes() {
+    local DIR=$TOP/plane
+    mkdir "$DIR"
+    trap end_background EXIT
+    here plane
+}
+
 # Two guests are nodes of a control plane and share a volume group. One of them dies.
 failover() {
     local MACHINE=uml name
