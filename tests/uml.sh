@@ -56,7 +56,7 @@ boot_uml() {
     done
     install tests/uml-init "$files/init"
     take_processor
-    # Its memory is a file, of which only what was used takes space. Since Linux 6.16 seccomp takes half the time.
+    # Its memory is a file, of which only what was used takes space. Since Linux 6.16 seccomp saves a third of the time.
     {
         taskset --cpu-list --pid "$PROCESSOR" "$BASHPID" > /dev/null
         on_suite "$dir" env TMPDIR=/dev/shm timeout --kill-after=10 "$seconds" linux.uml mem=3G seccomp=auto \
