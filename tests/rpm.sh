@@ -51,6 +51,7 @@ life() {
     for word in install uninstall; do
         if chroot "$tree" /usr/sbin/flexvolume-lvm $word > "$tree/said" 2>&1; then false; fi
         said 'name the former there'
+        chroot "$tree" /usr/sbin/flexvolume-lvm $word --help > /dev/null
     done
     cp -p "$tree/defaults" "$defaults"
     older=$(version "$dir/lvm")

@@ -271,10 +271,9 @@ case $what in
         [ -z "$WITH_PLANE" ] || MEANWHILE+=("mutants mutants $mutated")
         guest
         wait
-        SUITE='' FILES='' MACHINE=$MACHINE_ASKED
         cat "$DIR"/beside-*
-        [ -z "$FULL" ] || ! (need_kubernetes kubelet && since 1.28) || failover
-        [ -z "$FULL" ] || arm64
+        [ -z "$FULL" ] || ! (need_kubernetes kubelet && since 1.28) || here failover
+        [ -z "$FULL" ] || here arm64
         ;;
     lint) lint ;;
     host) on_host ;;

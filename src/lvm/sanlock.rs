@@ -43,20 +43,20 @@ pub(super) fn leases(vg: &VgName) -> String {
 /// which refreshes it in case that another node has extended it (LVM's lib/locking/lvmlockd.c).
 pub(super) fn suspended_leases(kernel: &Kernel) -> Option<String> {
     const MOMENT: Duration = Duration::from_millis(300);
-    let is_suspended = |name: &String| {
-        let number = kernel.device_number(&Path::new("/dev/mapper").join(name));
-        let state = number.ok().flatten().map(|number| {
-            let dir = format!("/sys/dev/block/{number}");
-            kernel.read(&Path::new(&dir).join("dm/suspended"))
-        });
-        matches!(state, Some(Ok(state)) if state.trim_end() == "1")
+    let all = Path::new("/sys/block");
+    let suspended = |block: &String| {
+        let read = |entry| {
+            kernel
+                .read(&all.join(block).join(entry))
+                .unwrap_or_default()
+        };
+        let name = read("dm/name").trim_end().to_owned();
+        (name.ends_with("-lvmlock") && read("dm/suspended").trim_end() == "1").then_some(name)
     };
-    let mut names = kernel.list(Path::new("/dev/mapper")).ok()?;
-    names.retain(|name| name.ends_with("-lvmlock") && is_suspended(name));
-    if !names.is_empty() {
-        kernel.pause(MOMENT);
-    }
-    names.into_iter().find(is_suspended)
+    let blocks = kernel.list(all).ok()?;
+    let block = blocks.iter().find(|block| suspended(block).is_some())?;
+    kernel.pause(MOMENT);
+    suspended(block)
 }
 
 /// Whether sanlock has died and lost its lease on the group, which lvmlockd does not notice.

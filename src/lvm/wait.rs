@@ -3,7 +3,7 @@ use std::time::Duration;
 use anyhow::Error;
 
 use super::sanlock::suspended_leases;
-use super::shared::{any_obstacle, obstacle};
+use super::shared::{any_obstacle, has_lvmlockd, obstacle};
 use crate::host::{Effect, Host, ToolError, holders};
 use crate::names::VgName;
 
@@ -15,7 +15,9 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// from the group, if that is another host's or shared. `vg` is `None` for a command on all groups.
 pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
     // Whatever the group: LVM's global lock is in one that nodes share.
-    if let Some(name) = suspended_leases(host.kernel) {
+    if has_lvmlockd(host)
+        && let Some(name) = suspended_leases(host.kernel)
+    {
         return Error::from(error).context(format!(
             "sanlock can read no lock on this node, since its device {name} is suspended, as after an \
              lvcreate that was killed: run `dmsetup resume {name}` at once, before the node loses its locks"

@@ -186,6 +186,9 @@ fn a_node_whose_leases_are_suspended_is_told_to_resume_them() {
     let mount = pair.a.up(MODE, &volume);
     let other = Volume::named("frozen-too");
     let unmount = pair.a.call(MODE, &["unmount", &pod_dir(MODE, &other)]);
+    let lvm = "/run/mount-only/exec/kubernetes.io~lvm/lvm";
+    let doctor = pair.a.sh(&format!("{lvm} doctor | cat"));
+    assert!(doctor.contains("`dmsetup resume vg-lvmlock`"), "{doctor}");
     pair.a.sh("dmsetup resume vg-lvmlock");
     for reply in [mount, unmount] {
         reply.is_failure(&["sanlock can read no lock", "`dmsetup resume vg-lvmlock`"]);
