@@ -1,12 +1,14 @@
-//! Prints what the library has to say, and exits.
+//! Hands a call-out to the driver, and what a person types to the tool; prints the answer, and exits.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use flexvolume_lvm::cli;
-
 fn main() -> ExitCode {
-    let printed = cli::main(&std::env::args_os().collect::<Vec<_>>());
+    let args: Vec<_> = std::env::args_os().collect();
+    // Whoever has a terminal is no kubelet.
+    let is_a_persons = io::stderr().is_terminal();
+    let answered = (!is_a_persons).then(|| driver::main(&args)).flatten();
+    let printed = answered.unwrap_or_else(|| tool::main(&args));
     let write = |mut out: Box<dyn Write>, text: &str| -> io::Result<()> {
         out.write_all(text.as_bytes()).and_then(|()| out.flush())
     };

@@ -1,0 +1,103 @@
+//! One file per call-out. Each handler reads as the sentence that describes it.
+
+mod attach;
+mod detach;
+mod expand;
+pub mod guard;
+mod init;
+mod isattached;
+mod mount;
+mod subject;
+mod unmount;
+mod waitforattach;
+mod words;
+
+pub use words::{ALL, VERBOSE, is_by_hand, named};
+
+use std::ffi::OsString;
+
+use anyhow::{Context, Result, bail};
+
+use crate::config::Loaded;
+use crate::host::Host;
+use crate::names::same_host;
+use crate::options::Options;
+use crate::reply::Reply;
+use words::Checker;
+
+/// Makes the node match the call, once all of its words are understood.
+pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> {
+    let check = Checker::of(args);
+    let mut words = Vec::with_capacity(args.len());
+    for (n, arg) in args.iter().enumerate() {
+        let word = arg.to_str();
+        words.push(word.with_context(|| format!("argument {n} of the call is not valid UTF-8"))?);
+    }
+    let Some((name, words)) = words.split_first() else {
+        bail!("no call-out given; see `flexvolume-lvm --help`");
+    };
+    let options = |json: &str| -> Result<Options> {
+        let options = Options::parse(json).context("reading the volume's options")?;
+        for name in &options.ignored {
+            host.log.about("ignored", name);
+        }
+        if let Some(given) = options.mount_options.joined() {
+            host.log.about("mountoptions", &given);
+        }
+        Ok(options)
+    };
+    // Kubernetes 1.2 to 1.5 knew no node and no global mount, and named the device. Source: kubelet's
+    // `pkg/volume/flexvolume/driver-call.go` then.
+    match (*name, words) {
+        ("init", []) => Ok(init::run(config)),
+        ("attach", [json, node]) => attach::run(host, config, &options(json)?, node),
+        ("attach", [json]) => attach::run(host, config, &options(json)?, ""),
+        ("waitforattach", [device, json]) => {
+            let device = check.device(device)?;
+            waitforattach::run(host, config, device, &options(json)?)
+        }
+        ("isattached", [node, json]) if json.starts_with('{') => {
+            isattached::run(host, config, &options(json)?, node)
+        }
+        ("isattached", [json, node]) => isattached::run(host, config, &options(json)?, node),
+        ("mountdevice" | "mount", [dir, device, json]) => {
+            let (dir, device) = (check.directory(dir)?, check.device(device)?);
+            mount::run(host, config, &dir, device, &options(json)?)
+        }
+        ("mount", [dir, json]) => {
+            let dir = check.directory(dir)?;
+            mount::run(host, config, &dir, "", &options(json)?)
+        }
+        ("unmount" | "unmountdevice", [dir]) => unmount::run(host, config, &check.directory(dir)?),
+        ("detach", [volume, node]) => detach::run(host, config, volume, node),
+        ("detach", [device]) => detach::run(host, config, device, ""),
+        ("expandfs", [json, _, dir, new, _old]) | ("expandvolume", [json, dir, new, _old]) => {
+            let (options, dir) = (options(json)?, check.directory(dir)?);
+            expand::run(host, config, &options, &dir, check.size(new)?)
+        }
+        (name, words) => match named(name) {
+            Some((name, "")) => bail!(
+                "{name} takes no arguments; arguments given: {}",
+                words.len()
+            ),
+            Some((name, usage)) => {
+                bail!("{name} takes {usage}; arguments given: {}", words.len())
+            }
+            None => Ok(Reply::not_supported(&format!(
+                "flexvolume-lvm has no call-out {:?}; see `flexvolume-lvm --help`",
+                check.shown(name)
+            ))),
+        },
+    }
+}
+
+/// Whether a call that names `node` is for this host, as one that names none is.
+fn is_here(host: &Host, config: &Loaded, node: &str) -> bool {
+    if node.is_empty() {
+        return true;
+    }
+    match &config.or_default().node_name {
+        Some(name) => same_host(node, name),
+        None => same_host(node, &host.kernel.host_name()),
+    }
+}

@@ -1,0 +1,118 @@
+//! The words of a call: argv, checked. Source: kubelet's `pkg/volume/flexvolume/driver-call.go`.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use crate::names::Bytes;
+use crate::options::holds_secret;
+
+/// Each call-out with its arguments.
+pub const ALL: [(&str, &str); 11] = [
+    ("init", ""),
+    ("attach", "<options> <node>"),
+    ("detach", "<volume name> <node>"),
+    ("waitforattach", "<device> <options>"),
+    ("isattached", "<options> <node>"),
+    ("mountdevice", "<directory> <device> <options>"),
+    ("unmountdevice", "<directory>"),
+    ("mount", "<directory> <options>"),
+    ("unmount", "<directory>"),
+    (
+        "expandfs",
+        "<options> <device> <directory> <new size> <old size>",
+    ),
+    (
+        "expandvolume",
+        "<options> <directory> <new size> <old size>",
+    ),
+];
+
+pub fn named(name: impl AsRef<OsStr>) -> Option<(&'static str, &'static str)> {
+    ALL.into_iter().find(|(known, _)| name.as_ref() == *known)
+}
+
+/// Of a call-out by hand: tells each step on standard error.
+pub const VERBOSE: &str = "--verbose";
+
+/// Whether a person wrote it, by what kubelet never writes.
+pub fn is_by_hand(words: &[OsString]) -> bool {
+    let mut before: &OsStr = OsStr::new("");
+    words.iter().any(|word| {
+        let bytes = word.as_encoded_bytes();
+        // Also one that lacks its value: kubelet's next word is a path, a number or JSON.
+        let is_word = bytes.first().is_some_and(u8::is_ascii_alphabetic) || bytes.contains(&b'=');
+        let is_pair = before == "-o" && is_word && !bytes.starts_with(b"{");
+        before = word;
+        is_pair
+            || ["-", "-h", "--help", VERBOSE].contains(&&*word.to_string_lossy())
+            || bytes.starts_with(b"@")
+    })
+}
+
+/// Checks what kubelet says, and decides whether a message may repeat it.
+pub struct Checker {
+    /// A secret is in the call. Cut in pieces or in the wrong place, any word may be a part of that.
+    is_secret: bool,
+}
+
+impl Checker {
+    pub fn of(args: &[OsString]) -> Self {
+        Self {
+            is_secret: args.iter().any(holds_secret),
+        }
+    }
+
+    pub fn shown(&self, word: &str) -> String {
+        if self.is_secret {
+            return "(not shown: the call holds a secret)".to_owned();
+        }
+        word.chars().take(80).collect()
+    }
+
+    pub fn size(&self, word: &str) -> Result<Bytes> {
+        match Bytes::parse_decimal(word) {
+            Err(_) if self.is_secret => bail!("the new size is not a number of bytes"),
+            size => size.context("reading the new size"),
+        }
+    }
+
+    /// A directory that kubelet names: absolute, and only going down.
+    pub fn directory(&self, word: &str) -> Result<PathBuf> {
+        const LONGEST: usize = 4095; // PATH_MAX less its NUL
+        let path = Path::new(word);
+        let goes_down = path.is_absolute()
+            && path
+                .components()
+                .all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
+            && !word.split('/').any(|part| part == ".");
+        if !goes_down || word.len() > LONGEST || word.contains(char::is_control) {
+            bail!(
+                "{:?} is not a directory to mount on: it must be an absolute path without `.`, \
+                 `..` or control characters",
+                self.shown(word)
+            );
+        }
+        if path.parent().is_none() {
+            bail!("/ is not a directory to mount on");
+        }
+        // Without a slash at its end: mountinfo never has one.
+        Ok(path.components().collect())
+    }
+
+    /// A device that kubelet passes on from `attach`, or nothing.
+    pub fn device<'a>(&self, word: &'a str) -> Result<&'a str> {
+        let is_path = word.starts_with("/dev/")
+            && word.len() <= 4095
+            && !word.contains(char::is_control)
+            && !word.split('/').any(|part| part == "..");
+        if word.is_empty() || is_path {
+            return Ok(word);
+        }
+        bail!(
+            "{:?} is not a device: it must be a path below /dev, or empty",
+            self.shown(word)
+        )
+    }
+}

@@ -1,0 +1,88 @@
+//! argv to answer: a call-out always ends in exactly one JSON document.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::calls::guard::{exit_code, guarded, logged, note_panics, run};
+use crate::calls::{is_by_hand, named};
+use crate::child;
+use crate::config::{Config, FILE_VARIABLE, Loaded};
+use crate::host::trust::load;
+use crate::host::{Host, Kernel, Log, Processes, Progress, Signals};
+use crate::reply::Printed;
+
+/// Does what kubelet asks for with `args` (all of argv), or this program itself. `None`: a person wrote
+/// them, or they name no call-out.
+#[must_use]
+pub fn main(args: &[OsString]) -> Option<Printed> {
+    let words = args.get(1..).unwrap_or_default();
+    if words.first().is_some_and(|name| named(name).is_some()) && !is_by_hand(words) {
+        let own = |_: &Host| Ok(words.to_vec());
+        return Some(answer(args, Progress::default(), own));
+    }
+    child::run(words)
+}
+
+/// Answers a call-out. `translated` puts what a person wrote into kubelet's words.
+pub fn answer(
+    args: &[OsString],
+    progress: Progress,
+    translated: impl FnOnce(&Host) -> Result<Vec<OsString>>,
+) -> Printed {
+    note_panics();
+    let words = args.get(1..).unwrap_or_default();
+    let reply = guarded(|| {
+        with_host(args, progress, |host, config| {
+            Ok(match translated(host) {
+                Ok(call) => run(&call, host, config),
+                Err(error) => logged(words, Err(error), &host.log, &config.or_default().log),
+            })
+        })
+    });
+    // It never got as far as its own line in the log, or to the config that says where that goes.
+    let reply =
+        reply.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &Config::default().log));
+    Printed {
+        code: exit_code(&reply, words),
+        ..Printed::text(format!("{}\n", reply.to_json()))
+    }
+}
+
+/// Gives `work` this machine and the config of the driver that `args` call.
+pub fn with_host<T>(
+    args: &[OsString],
+    progress: Progress,
+    work: impl FnOnce(&Host, &Loaded) -> Result<T>,
+) -> Result<T> {
+    let signals = Signals::install().context("installing the signal handlers")?;
+    let mut kernel = Kernel::new(&signals);
+    kernel.progress = progress;
+    let exe = executable(&kernel, args)?;
+    let config = load(&kernel, &exe, std::env::var_os(FILE_VARIABLE).as_deref());
+    let tools = Processes::new(&signals, config.or_default().tool_dirs.clone(), progress);
+    let limits = &config.or_default().limits;
+    work(&Host::new(&tools, &kernel, limits), &config)
+}
+
+/// Where the driver is installed. kubelet also runs a link to an executable that is elsewhere:
+/// then the config is beside the link, unless there is none.
+pub fn executable(kernel: &Kernel, args: &[OsString]) -> Result<PathBuf> {
+    let called = args.first().map(Path::new);
+    // A word without a slash was looked for in PATH.
+    let called = called
+        .filter(|path| path.components().count() > 1)
+        .and_then(|path| std::path::absolute(path).ok());
+    if let Some(called) = &called
+        && kernel.exists(&called.with_file_name("config.toml"))
+    {
+        return Ok(called.clone());
+    }
+    let exe = std::env::current_exe().context("finding the driver's own executable")?;
+    match called {
+        // An upgrade has just put another file in its place.
+        Some(called) if !kernel.exists(&exe) => Ok(called),
+        _ => Ok(exe),
+    }
+}

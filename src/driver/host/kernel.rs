@@ -1,0 +1,353 @@
+use std::fmt;
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::OFlag;
+use nix::libc::{ENXIO, ESTALE, O_EXCL};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::stat::{major, minor};
+use nix::sys::statvfs::{FsFlags, fstatvfs};
+
+use super::{Progress, Signals};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeviceNumber {
+    pub major: u64,
+    pub minor: u64,
+}
+
+impl FromStr for DeviceNumber {
+    type Err = ();
+
+    /// As the kernel writes it: `254:0`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (major, minor) = text.trim_end().split_once(':').ok_or(())?;
+        Ok(Self {
+            major: major.parse().map_err(drop)?,
+            minor: minor.parse().map_err(drop)?,
+        })
+    }
+}
+
+impl fmt::Display for DeviceNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// A lock that is held. It ends when this and every child that got [`Lock::file`] are gone.
+#[derive(Debug)]
+pub struct Lock(Arc<File>);
+
+impl Lock {
+    /// The lock file, to be handed to a writer as its standard input.
+    pub fn file(&self) -> Arc<File> {
+        Arc::clone(&self.0)
+    }
+}
+
+/// The space of a filesystem.
+pub struct Space {
+    pub bytes: u64,
+    pub used: u64,
+    /// Less than a thousandth is left for those who are not root.
+    pub is_full: bool,
+    pub has_no_inodes: bool,
+}
+
+/// The few system calls that the driver makes itself, and the files that it reads.
+///
+/// Every error is the kernel's, without a path: the caller knows what it wanted.
+pub struct Kernel<'a> {
+    signals: &'a Signals,
+    /// Tells a person what is waited for. Silent in a call of kubelet.
+    pub progress: Progress,
+}
+
+impl<'a> Kernel<'a> {
+    /// A kernel whose waiting ends when one of `signals` comes.
+    pub fn new(signals: &'a Signals) -> Self {
+        let progress = Progress::default();
+        Self { signals, progress }
+    }
+}
+
+#[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
+impl Kernel<'_> {
+    pub fn host_name(&self) -> String {
+        nix::unistd::gethostname()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    }
+
+    /// Reads a small file of /proc, /sys or the driver's own directory.
+    pub fn read(&self, path: &Path) -> io::Result<String> {
+        // Lossy: a mount point may be named in bytes that are not UTF-8, and must not hide others.
+        fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Reads a file that a person writes: a regular one of at most 1 MiB, so that nothing in its
+    /// place (a FIFO, a device) can hold up the call.
+    pub fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
+        const MOST: u64 = 1 << 20;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlag::O_NONBLOCK.bits())
+            .open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(MOST.saturating_add(1)).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MOST {
+            return Err(io::Error::other("it is larger than 1 MiB"));
+        }
+        Ok(bytes)
+    }
+
+    /// Reads a file from a place on, or at most so many bytes of its end. Returns where it began. A
+    /// file that has become shorter is read anew.
+    pub fn read_end(
+        &self,
+        path: &Path,
+        from: Option<u64>,
+        most: u64,
+    ) -> io::Result<(u64, Vec<u8>)> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let from = from.unwrap_or_else(|| length.saturating_sub(most));
+        let from = if from > length { 0 } else { from };
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        Ok((from, bytes))
+    }
+
+    pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {
+        fs::metadata(path)
+    }
+
+    /// Time since the last entry of a directory was made or removed.
+    pub fn age(&self, dir: &Path) -> Option<Duration> {
+        fs::metadata(dir).ok()?.modified().ok()?.elapsed().ok()
+    }
+
+    pub fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = fs::read_dir(dir)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<io::Result<Vec<_>>>()?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    pub fn link(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::read_link(path)
+    }
+
+    /// The number of the block device at `path`, if there is one. Paths outside /dev are not looked at:
+    /// a server that has died could keep the answer for ever.
+    pub fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>> {
+        let goes_up = || path.components().any(|part| part == Component::ParentDir);
+        if !path.starts_with("/dev") || goes_up() {
+            return Ok(None);
+        }
+        match fs::metadata(path) {
+            Ok(metadata) => Ok(block_device(&metadata)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The id of the mount that `path` is on (first column of mountinfo). Never asks the mounted
+    /// filesystem, so that a dead one answers too.
+    pub fn mount_id(&self, path: &Path) -> io::Result<u64> {
+        mount_id_of(&open_path(path)?)
+    }
+
+    /// Asks the filesystem of the mount with this id, which is at `path`, for its root. What has been
+    /// mounted over it is not asked: ESTALE.
+    pub fn ask_mount(&self, path: &Path, mount_id: u64) -> io::Result<()> {
+        open_mount(path, mount_id)?.metadata().map(drop)
+    }
+
+    /// Whether nothing that lies there can be run.
+    pub fn is_noexec(&self, path: &Path) -> io::Result<bool> {
+        let statistics = fstatvfs(&open_path(path)?)?;
+        Ok(statistics.flags().contains(FsFlags::ST_NOEXEC))
+    }
+
+    /// What the filesystem of such a mount has, and what of that is used.
+    pub fn space(&self, path: &Path, mount_id: u64) -> io::Result<Space> {
+        let statistics = fstatvfs(&open_mount(path, mount_id)?)?;
+        let blocks = statistics.blocks();
+        let used = blocks.saturating_sub(statistics.blocks_free());
+        let bytes = |blocks: u64| blocks.saturating_mul(statistics.fragment_size());
+        Ok(Space {
+            bytes: bytes(blocks),
+            used: bytes(used),
+            is_full: statistics.blocks_available() <= blocks >> 10,
+            // xfs and btrfs make them as they are needed.
+            has_no_inodes: statistics.files() > 0 && statistics.files_available() == 0,
+        })
+    }
+
+    pub fn exists(&self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok()
+    }
+
+    /// Whether `path` is a directory, not following a link in its last part.
+    pub fn is_dir(&self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+    }
+
+    /// The number of the block device that a process has open. For a file on devtmpfs or tmpfs only: any
+    /// other filesystem could keep the answer.
+    pub fn open_device_number(&self, pid: u32, descriptor: &str) -> Option<DeviceNumber> {
+        block_device(&fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).ok()?)
+    }
+
+    /// Opens a block device for reading, which keeps its number from being given to another one;
+    /// exclusively, it fails with EBUSY while anything else (a mount, swap, another device) has claimed
+    /// it. ENXIO: another device is there.
+    pub fn open_device(
+        &self,
+        path: &Path,
+        number: DeviceNumber,
+        exclusive: bool,
+    ) -> io::Result<File> {
+        let flags = if exclusive { O_EXCL } else { 0 };
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags | OFlag::O_NONBLOCK.bits())
+            .open(path)?;
+        if block_device(&file.metadata()?) != Some(number) {
+            return Err(io::Error::from_raw_os_error(ENXIO));
+        }
+        Ok(file)
+    }
+
+    /// Makes a directory and those above it with mode 0750, as kubelet does.
+    pub fn make_dirs(&self, path: &Path) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o750).create(path)
+    }
+
+    pub fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir(path)
+    }
+
+    /// Makes the mount with this id, which is at `from`, appear at `to` too. ESTALE: `from` is
+    /// another mount by now, or none.
+    pub fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()> {
+        // Opened first and looked at then: if `from` were unmounted just before mount(2) read the
+        // path, the host's own directory below it would be bound.
+        let source = open_mount(from, mount_id)?;
+        let source = format!("/proc/self/fd/{}", source.as_raw_fd());
+        let (source, none) = (Some(source.as_str()), None::<&str>);
+        Ok(mount(source, to, none, MsFlags::MS_BIND, none)?)
+    }
+
+    /// Sets the flags of this one mount, `MS_RDONLY` among them, and not of its filesystem.
+    pub fn set_mount_flags(&self, at: &Path, flags: MsFlags) -> io::Result<()> {
+        let none = None::<&str>;
+        let flags = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
+        Ok(mount(none, at, none, flags, none)?)
+    }
+
+    pub fn unmount(&self, at: &Path) -> io::Result<()> {
+        Ok(umount2(at, MntFlags::UMOUNT_NOFOLLOW)?)
+    }
+
+    /// Takes the flock(2) on `path`, which is made if missing, with its directory. `None` if somebody
+    /// holds it.
+    pub fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
+        if let Some(dir) = path.parent() {
+            match DirBuilder::new().mode(0o700).create(dir) {
+                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+                _ => {}
+            }
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
+            .open(path)?;
+        // std's lock is flock(2), and closing the last descriptor is what unlocks: a child that
+        // still works under the lock keeps it.
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock(Arc::new(file)))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(e)) => Err(e),
+        }
+    }
+
+    /// Waits this long. Returns early, with true, if the driver is told to stop.
+    pub fn pause(&self, most: Duration) -> bool {
+        let started = Instant::now();
+        // The end of a child wakes as well, also of one that ended before; the rest is waited for.
+        while !self.signals.stopping()
+            && let Some(left) = most.checked_sub(started.elapsed())
+        {
+            let _ = self.signals.wait(std::iter::empty(), Some(left));
+        }
+        self.signals.stopping()
+    }
+}
+
+fn block_device(metadata: &Metadata) -> Option<DeviceNumber> {
+    let number = metadata.rdev();
+    let is_block_device = metadata.file_type().is_block_device();
+    is_block_device.then(|| DeviceNumber {
+        major: major(number),
+        minor: minor(number),
+    })
+}
+
+/// Opens the root of the mount with this id, which is at `path`. ESTALE: another one is there by now.
+fn open_mount(path: &Path, mount_id: u64) -> io::Result<File> {
+    let root = open_path(path)?;
+    if mount_id_of(&root)? != mount_id {
+        return Err(io::Error::from_raw_os_error(ESTALE));
+    }
+    Ok(root)
+}
+
+/// Opens a path only as a location (`O_PATH`): the filesystem itself is not asked.
+fn open_path(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlag::O_PATH | OFlag::O_NOFOLLOW).bits())
+        .open(path)
+}
+
+/// Source: proc(5), `/proc/pid/fdinfo`, since Linux 3.15.
+fn mount_id_of(file: &File) -> io::Result<u64> {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+    info.lines()
+        .find_map(|line| line.strip_prefix("mnt_id:"))
+        .and_then(|id| id.trim().parse().ok())
+        .ok_or_else(|| io::Error::other("no mnt_id in /proc/self/fdinfo"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_child_does_not_cut_a_pause_short() {
+        const MOST: Duration = Duration::from_millis(200);
+        let signals = Signals::install().unwrap();
+        signals.watch().unwrap();
+        signal_hook::low_level::raise(signal_hook::consts::SIGCHLD).unwrap();
+        let started = Instant::now();
+        assert!(!Kernel::new(&signals).pause(MOST));
+        assert!(started.elapsed() >= MOST);
+    }
+}

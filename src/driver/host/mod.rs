@@ -1,0 +1,78 @@
+//! The only I/O of the driver: running a tool, the few system calls, the log.
+//!
+//! [`Tools`] is a seam: a test answers in LVM's place. What only the installer does with files is in
+//! [`files`].
+
+#![allow(clippy::disallowed_methods)] // the one door to files and processes
+
+mod command;
+pub mod holders;
+mod kernel;
+mod kernel_log;
+mod log;
+mod process;
+mod progress;
+mod signals;
+pub mod trust;
+
+pub use command::{Command, Effect, Node, Output, Program, ToolError};
+pub use kernel::{DeviceNumber, Kernel, Lock};
+pub use kernel_log::KernelLog;
+pub use log::Log;
+pub use process::Processes;
+pub use progress::Progress;
+pub use signals::Signals;
+
+use std::time::Instant;
+
+use crate::config::Limits;
+
+pub trait Tools {
+    /// It fails when the tool is missing, cannot start, exits with a code that [`Command`] does not
+    /// accept, outlives its limit, or the driver is told to stop meanwhile.
+    fn run(&self, command: &Command) -> Result<Output, ToolError>;
+
+    fn has(&self, tool: &str) -> bool;
+}
+
+/// The means of a call-out: tools and kernel of this machine, and the log.
+pub struct Host<'a> {
+    pub tools: &'a dyn Tools,
+    pub kernel: &'a Kernel<'a>,
+    pub limits: &'a Limits,
+    /// Collects what the call does, for its one line in the log.
+    pub log: Log,
+}
+
+impl<'a> Host<'a> {
+    pub fn new(tools: &'a dyn Tools, kernel: &'a Kernel<'a>, limits: &'a Limits) -> Self {
+        Self {
+            tools,
+            kernel,
+            limits,
+            log: Log::default(),
+        }
+    }
+
+    /// Runs a tool and notes it, with its duration, as a step of this call.
+    pub fn run(&self, command: &Command) -> Result<Output, ToolError> {
+        let started = Instant::now();
+        let result = self.tools.run(command);
+        let took = started.elapsed();
+        self.log.step(command.tool_name(), took, result.is_ok());
+        self.kernel.progress.ended(command, &result, took);
+        result
+    }
+}
+
+/// How a person calls this driver: by its path, because `lvm` in a shell is LVM's own.
+pub fn own_name() -> String {
+    match std::env::current_exe() {
+        // The kernel adds this when an upgrade has taken the file's name.
+        Ok(exe) => exe
+            .to_string_lossy()
+            .trim_end_matches(" (deleted)")
+            .to_owned(),
+        Err(_) => "lvm".to_owned(),
+    }
+}

@@ -1,0 +1,327 @@
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::config::FILE_VARIABLE;
+use crate::reply::shortened;
+
+use super::{Command, Effect, Kernel, Output, Program, Progress, Signals, ToolError, Tools};
+
+/// More than any report: 10,000 logical volumes take about 4 MiB.
+const MOST_STDOUT: usize = 16 << 20;
+/// How much of standard error is kept.
+const MOST_STDERR: usize = 64 << 10;
+/// How much of it is shown, with a gap in its middle.
+const SHOWN: usize = 1024;
+/// How long a writer may take to obey SIGTERM at its own limit.
+const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
+/// How long a writer may take when the driver itself is stopped: kubelet waits 10 s, people less.
+const GRACE_AT_STOP: Duration = Duration::from_secs(2);
+/// How long a SIGKILL may take before the process counts as stuck in the kernel.
+const GRACE_AT_KILL: Duration = Duration::from_secs(1);
+
+/// Runs real child processes: each in a process group of its own, with both pipes drained and a
+/// deadline.
+pub struct Processes<'a> {
+    signals: &'a Signals,
+    progress: Progress,
+    directories: Vec<PathBuf>,
+}
+
+impl<'a> Processes<'a> {
+    /// Looks for tools in `directories`, in this order, and nowhere else.
+    pub fn new(signals: &'a Signals, directories: Vec<PathBuf>, progress: Progress) -> Self {
+        Self {
+            signals,
+            progress,
+            directories,
+        }
+    }
+
+    fn find(&self, tool: &str) -> Option<PathBuf> {
+        self.directories
+            .iter()
+            .find_map(|dir| which::which_in(dir.join(tool), None::<&str>, "/").ok())
+    }
+
+    fn search_path(&self) -> OsString {
+        std::env::join_paths(&self.directories).unwrap_or_default()
+    }
+
+    fn path(&self, program: &Program) -> Result<PathBuf, ToolError> {
+        match program {
+            Program::Myself(_) => Ok(PathBuf::from("/proc/self/exe")),
+            Program::Driver(path) => Ok(path.clone()),
+            Program::Tool(tool) => self.find(tool).ok_or_else(|| ToolError::Missing {
+                tool,
+                directories: self.search_path().to_string_lossy().into_owned(),
+            }),
+        }
+    }
+
+    /// The one place that makes a child process.
+    fn spawn(&self, path: &Path, command: &Command) -> io::Result<Child> {
+        let mut child = std::process::Command::new(path);
+        if let Program::Myself(work) = &command.program {
+            child.arg(work);
+        }
+        if let Program::Driver(_) = &command.program {
+            // What counts is the config beside it, not that of this process.
+            child.env_remove(FILE_VARIABLE);
+        }
+        if let Some(file) = &command.stdin {
+            child.stdin(file.try_clone()?);
+        } else {
+            child.stdin(Stdio::null());
+        }
+        child
+            .args(&command.args)
+            .env("PATH", self.search_path())
+            // The words of messages are compared; and LVM would warn on stderr of the descriptors
+            // that kubelet leaks to us.
+            .env("LC_ALL", "C")
+            .env("LVM_SUPPRESS_FD_WARNINGS", "1")
+            .current_dir("/")
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+    }
+}
+
+impl Tools for Processes<'_> {
+    fn has(&self, tool: &str) -> bool {
+        self.find(tool).is_some()
+    }
+
+    fn run(&self, command: &Command) -> Result<Output, ToolError> {
+        let line = || command.line();
+        if self.signals.stopping() {
+            return Err(ToolError::Stopped {
+                line: line(),
+                effect: Effect::Reads,
+            });
+        }
+        let spawn_error = |source| ToolError::Spawn {
+            tool: command.tool_name(),
+            source,
+        };
+        let path = self.path(&command.program)?;
+        // Before the child is there, so that its end cannot come unnoticed.
+        self.signals.watch().map_err(spawn_error)?;
+        let child = self.spawn(&path, command).map_err(spawn_error)?;
+        let mut watched = Watched::new(child, self.signals).map_err(spawn_error)?;
+        let started = Instant::now();
+        let mut wait = |limit| {
+            let end = watched.wait(started.checked_add(limit), true);
+            end.map_err(spawn_error)
+        };
+        let mut quiet = command.limit;
+        if self.progress.waits() {
+            quiet = quiet.min(Progress::PATIENCE);
+        }
+        let mut end = wait(quiet)?;
+        let is_long = matches!(end, End::Deadline) && quiet < command.limit;
+        while matches!(end, End::Deadline) && quiet < command.limit {
+            let kernel = Kernel::new(self.signals);
+            quiet = self.progress.still_runs(&kernel, command, quiet);
+            end = wait(quiet)?;
+        }
+        if is_long {
+            self.progress.done();
+        }
+        let (limit, effect) = (command.limit, command.effect);
+        let status = match end {
+            End::Exited(status) => status,
+            End::Deadline => {
+                let (stuck, line) = (watched.stop(effect, GRACE_AT_LIMIT), line());
+                return Err(ToolError::TimedOut {
+                    line,
+                    limit,
+                    effect,
+                    stuck,
+                });
+            }
+            End::Stopping => {
+                watched.stop(effect, GRACE_AT_STOP);
+                let line = line();
+                return Err(ToolError::Stopped { line, effect });
+            }
+            End::Flooded => {
+                watched.stop(effect, GRACE_AT_LIMIT);
+                let (line, reason) = (command.whole_line(), "more than 16 MiB".to_owned());
+                return Err(ToolError::Unintelligible { line, reason });
+            }
+        };
+        let code = status
+            .code()
+            .or_else(|| status.signal().map(|signal| signal.saturating_add(128)))
+            .unwrap_or(-1);
+        if command.accepted.contains(&code) {
+            Ok(Output {
+                code,
+                stderr: one_line(&watched.stderr),
+                stdout: watched.stdout,
+            })
+        } else {
+            Err(ToolError::Failed {
+                line: line(),
+                code,
+                stderr: watched.complaint(),
+            })
+        }
+    }
+}
+
+enum End {
+    Exited(ExitStatus),
+    Deadline,
+    Stopping,
+    Flooded,
+}
+
+struct Watched<'a> {
+    child: Child,
+    signals: &'a Signals,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl<'a> Watched<'a> {
+    fn new(child: Child, signals: &'a Signals) -> io::Result<Self> {
+        let watched = Self {
+            child,
+            signals,
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+        };
+        for fd in watched.pipes() {
+            fcntl(fd, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        }
+        Ok(watched)
+    }
+
+    fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let stdout = self.child.stdout.iter().map(AsFd::as_fd);
+        stdout.chain(self.child.stderr.iter().map(AsFd::as_fd))
+    }
+
+    /// Waits until the child exits, the deadline passes (if there is one) or, if `may_stop`, the driver is
+    /// told to stop.
+    ///
+    /// Does not wait for the pipes to close: the child's own children may keep them open.
+    fn wait(&mut self, deadline: Option<Instant>, may_stop: bool) -> io::Result<End> {
+        loop {
+            if !self.read_pipes()? {
+                return Ok(End::Flooded);
+            }
+            if let Some(status) = self.child.try_wait()? {
+                // Anything it wrote just before it exited is in the pipes by now. A pipe holds
+                // 64 KiB, of which at least one is taken at a time.
+                for _ in 0..64 {
+                    self.read_pipes()?;
+                }
+                return Ok(End::Exited(status));
+            }
+            if may_stop && self.signals.stopping() {
+                return Ok(End::Stopping);
+            }
+            let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(End::Deadline);
+            }
+            self.signals.wait(self.pipes(), left)?;
+        }
+    }
+
+    /// Takes what both pipes hold. `false`: standard output is longer than any answer.
+    fn read_pipes(&mut self) -> io::Result<bool> {
+        if let Some(pipe) = &mut self.child.stdout {
+            if !read_available(pipe, &mut self.stdout, MOST_STDOUT)? {
+                self.child.stdout = None;
+            }
+            if self.stdout.len() > MOST_STDOUT {
+                return Ok(false);
+            }
+        }
+        if let Some(pipe) = &mut self.child.stderr {
+            if !read_available(pipe, &mut self.stderr, MOST_STDERR.saturating_mul(2))? {
+                self.child.stderr = None;
+            }
+            // Of more, the middle is thrown away: the reason comes first or last.
+            let surplus = self.stderr.len().saturating_sub(MOST_STDERR);
+            if surplus > 0 {
+                let middle = MOST_STDERR / 2;
+                self.stderr.drain(middle..middle.saturating_add(surplus));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Its complaint, on one line. e2fsck complains on standard output.
+    fn complaint(&self) -> String {
+        match one_line(&self.stderr) {
+            nothing if nothing.is_empty() => one_line(&self.stdout),
+            complaint => complaint,
+        }
+    }
+
+    /// Ends the child and all of its group. Returns its pid if it does not even die of SIGKILL.
+    fn stop(&mut self, effect: Effect, grace: Duration) -> Option<u32> {
+        let steps = [(Signal::SIGTERM, grace), (Signal::SIGKILL, GRACE_AT_KILL)];
+        let skip = usize::from(effect == Effect::Reads);
+        for (signal, grace) in steps.into_iter().skip(skip) {
+            let pid = i32::try_from(self.child.id()).ok()?;
+            // ESRCH: it has just gone.
+            let _ = killpg(Pid::from_raw(pid), signal);
+            let deadline = Instant::now().checked_add(grace);
+            loop {
+                match self.wait(deadline, false) {
+                    Ok(End::Exited(_)) | Err(_) => return None,
+                    Ok(End::Deadline | End::Stopping) => break,
+                    // It still prints: throw that away and go on waiting. What prints without a
+                    // pause would otherwise never let anybody look at the clock.
+                    Ok(End::Flooded) if deadline.is_some_and(|d| Instant::now() >= d) => break,
+                    Ok(End::Flooded) => self.stdout.clear(),
+                }
+            }
+        }
+        Some(self.child.id())
+    }
+}
+
+/// Reads until nothing is left or `most` bytes are held. `false` if the other end is closed.
+fn read_available(pipe: &mut impl Read, into: &mut Vec<u8>, most: usize) -> io::Result<bool> {
+    let mut chunk = [0; 8192];
+    while into.len() <= most {
+        match pipe.read(&mut chunk) {
+            Ok(0) => return Ok(false),
+            Ok(n) => into.extend_from_slice(chunk.get(..n).unwrap_or_default()),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(true)
+}
+
+/// Folds a tool's complaint into one line, without the usage that follows the reason.
+fn one_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let usage = lines.iter().position(|line| line.starts_with("Usage:"));
+    let reason = usage.filter(|at| *at > 0).and_then(|at| lines.get(..at));
+    shortened(&reason.unwrap_or(&lines).join("; "), SHOWN)
+}

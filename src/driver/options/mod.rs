@@ -1,0 +1,261 @@
+//! The options of a volume, as kubelet passes them: those of the manifest and its own.
+
+mod mount_options;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::names::{Bytes, FsType, LvId, LvName, VgName, nearest, plain};
+pub use mount_options::MountOptions;
+
+const KUBELET: &str = "kubernetes.io/";
+const SECRET: &str = "kubernetes.io/secret/";
+
+pub const GROUP: &str = "volumegroup";
+pub const VOLUME: &str = "volumeID";
+pub const FS_TYPE: &str = "kubernetes.io/fsType";
+pub const READ_WRITE: &str = "kubernetes.io/readwrite";
+pub const NAME: &str = "kubernetes.io/pvOrVolumeName";
+const SIZE: &str = "size";
+const POOL: &str = "thinpool";
+const MOUNT: &str = "mountoptions";
+pub const KNOWN: [&str; 5] = [GROUP, VOLUME, SIZE, POOL, MOUNT];
+
+/// kubelet's keys that say nothing about the volume; the log has some of them. Source: kubelet's
+/// `pkg/volume/flexvolume/driver-call.go`.
+const OF_NO_USE: [&str; 6] = [
+    "kubernetes.io/pod.namespace",
+    "kubernetes.io/pod.name",
+    "kubernetes.io/pod.uid",
+    "kubernetes.io/serviceAccount.name",
+    "kubernetes.io/mounterArgs.FsGroup",
+    "kubernetes.io/fsGroup",
+];
+
+/// The longest name of an object in Kubernetes (a DNS subdomain, RFC 1123).
+const LONGEST_NAME: usize = 253;
+/// How many unknown options are named in the log.
+const MOST_IGNORED: usize = 16;
+
+/// The options of one volume, all of them checked, secrets gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    pub id: LvId,
+    pub fs: Option<FsType>,
+    /// `readOnly` of the manifest, or `ro` among the mount options.
+    pub read_only: bool,
+    /// `size`, for a volume that is to be created.
+    pub size: Option<Bytes>,
+    pub thin_pool: Option<LvName>,
+    /// `mountoptions`; they hold `ro` if, and only if, `read_only` is true.
+    pub mount_options: MountOptions,
+    /// The name of the `PersistentVolume`, or of the volume in its pod.
+    pub volume_name: Option<String>,
+    /// Names of options that nobody knows. Only for the log.
+    pub ignored: Vec<String>,
+}
+
+impl Options {
+    pub fn of(id: LvId, fs: Option<FsType>, read_only: bool) -> Self {
+        Self {
+            id,
+            fs,
+            read_only,
+            size: None,
+            thin_pool: None,
+            mount_options: MountOptions::default(),
+            volume_name: None,
+            ignored: Vec::new(),
+        }
+    }
+
+    /// Parses the JSON that kubelet passes. A manifest's options replace kubelet's of the same name, so
+    /// kubelet's keys are not trusted more than the manifest's.
+    pub fn parse(json: &str) -> Result<Self> {
+        let mut pairs = pairs(json)?;
+        refuse_near_misses(&pairs)?;
+        let mut take = |name: &str| pairs.remove(name);
+
+        let group = take(GROUP);
+        let volume = take(VOLUME);
+        let id = volume_id(group.as_deref(), volume.as_deref())?;
+        let fs = match take(FS_TYPE).as_deref() {
+            None | Some("") => None,
+            Some(name) => Some(FsType::parse(name).context("reading fsType")?),
+        };
+        let said_read_only = match take(READ_WRITE).as_deref() {
+            None | Some("" | "rw") => false,
+            Some("ro") => true,
+            Some(other) => bail!(
+                "option {READ_WRITE} is {}, and must be ro or rw",
+                shown(other)
+            ),
+        };
+        let size = take(SIZE).as_deref().map(size).transpose()?;
+        let thin_pool = take(POOL).as_deref().map(LvName::parse).transpose();
+        let thin_pool = thin_pool.with_context(|| format!("reading option {POOL}"))?;
+        let mount_options = MountOptions::parse(&take(MOUNT).unwrap_or_default())
+            .with_context(|| format!("reading option {MOUNT}"))?;
+        if said_read_only && mount_options.is_read_write() {
+            bail!("option {MOUNT} holds rw, and the volume is readOnly; leave one out");
+        }
+        let read_only = said_read_only || mount_options.is_read_only();
+        let mount_options = if said_read_only {
+            mount_options.and(&MountOptions::read_only())
+        } else {
+            mount_options
+        };
+        let volume_name = object_name(NAME, take(NAME))?;
+        let ignored = pairs
+            .keys()
+            .filter(|key| !OF_NO_USE.contains(&key.as_str()))
+            .take(MOST_IGNORED)
+            .map(|key| cut(key))
+            .collect();
+        Ok(Self {
+            size,
+            thin_pool,
+            mount_options,
+            volume_name,
+            ignored,
+            ..Self::of(id, fs, read_only)
+        })
+    }
+}
+
+/// `KEY=VALUE`, as a person writes it, with kubelet's names of the fields that a volume has beside its
+/// options.
+pub fn by_hand(pair: &str) -> Result<(String, String)> {
+    let pair = pair.split_once('=');
+    let (key, value) = pair.context("-o takes KEY=VALUE, such as -o volumegroup=VG")?;
+    let key = match key {
+        "fsType" => FS_TYPE,
+        "readwrite" => READ_WRITE,
+        key => key,
+    };
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+/// The pairs of the one flat object of strings that kubelet sends, secrets dropped.
+fn pairs(json: &str) -> Result<BTreeMap<String, String>> {
+    const FORM: &str =
+        r#"they must be one object of strings, such as {"volumegroup":"vg","volumeID":"data"}"#;
+    if !json.trim_start().starts_with('{') {
+        bail!("the options are not a JSON object; {FORM}");
+    }
+    let mut pairs: BTreeMap<String, String> = serde_json::from_str(json).map_err(|e| {
+        // serde's words for a wrong type show the value, which could be a secret.
+        if e.is_data() {
+            anyhow!(
+                "one of the options is not a string (column {}); {FORM}",
+                e.column()
+            )
+        } else {
+            anyhow!("the options are not valid JSON ({e}); {FORM}")
+        }
+    })?;
+    pairs.retain(|name, _| !name.starts_with(SECRET));
+    Ok(pairs)
+}
+
+/// Whether an argument of the call holds a secret, or a part of one: kubelet logs the arguments of
+/// a call that exits with another code than 0.
+pub fn holds_secret(argument: impl AsRef<OsStr>) -> bool {
+    let raw = argument.as_ref().as_encoded_bytes();
+    raw.windows(SECRET.len())
+        .any(|part| part == SECRET.as_bytes())
+}
+
+fn shown(text: &str) -> String {
+    format!("{:?}", cut(text))
+}
+
+fn cut(text: &str) -> String {
+    const SHOWN: usize = 64;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
+/// Refuses a misspelt option, and a field of the volume that was put among the options: ignored in
+/// silence, they would leave the volume without what the manifest asks for.
+fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
+    for name in pairs.keys().filter(|name| !is_known(name)) {
+        if let Some(field) = field(name) {
+            bail!(
+                "{} is not an option: write `{field}` beside `driver` and `options`, not among the \
+                 options",
+                shown(name)
+            );
+        }
+        if let Some(meant) = nearest(name, &KNOWN) {
+            bail!("unknown option {}; did you mean {meant}?", shown(name));
+        }
+    }
+    Ok(())
+}
+
+/// Only unknown names are compared with others: that is half of what a call without LVM costs.
+fn is_known(name: &str) -> bool {
+    KNOWN.contains(&name) || name.starts_with(KUBELET)
+}
+
+/// The field of a volume with this name. Source: Kubernetes' `FlexVolumeSource`.
+fn field(name: &str) -> Option<&'static str> {
+    match plain(name).as_str() {
+        "fstype" | "filesystem" => Some("fsType"),
+        "readonly" | "readwrite" => Some("readOnly"),
+        "secretref" => Some("secretRef"),
+        _ => None,
+    }
+}
+
+fn volume_id(group: Option<&str>, volume: Option<&str>) -> Result<LvId> {
+    let Some(group) = group.filter(|group| !group.is_empty()) else {
+        bail!("option {GROUP} is missing: it names the volume's group, as `vgs` shows it");
+    };
+    let Some(volume) = volume.filter(|volume| !volume.is_empty()) else {
+        bail!("option {VOLUME} is missing: it names the logical volume, as `lvs` shows it");
+    };
+    // People know volumes by their device or as VG/LV.
+    let whole = LvId::from_device(volume).or_else(|| LvId::parse(volume).ok());
+    if let Some(id) = whole {
+        bail!(
+            "option {VOLUME} is {}, and must be the logical volume's name alone: set {VOLUME} to \
+             {:?} and {GROUP} to {:?}",
+            shown(volume),
+            id.lv().as_str(),
+            id.vg().as_str()
+        );
+    }
+    let vg = VgName::parse(group).with_context(|| format!("reading option {GROUP}"))?;
+    let lv = LvName::parse(volume).with_context(|| format!("reading option {VOLUME}"))?;
+    LvId::new(vg, lv).with_context(|| format!("reading options {GROUP} and {VOLUME}"))
+}
+
+fn size(text: &str) -> Result<Bytes> {
+    let size = Bytes::parse_lvm(text).with_context(|| format!("reading option {SIZE}"))?;
+    if size == Bytes::default() {
+        bail!("option {SIZE} is 0; leave it out or give the size of the volume");
+    }
+    Ok(size)
+}
+
+pub(crate) fn object_name(key: &str, value: Option<String>) -> Result<Option<String>> {
+    let Some(value) = value.filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    if value.len() > LONGEST_NAME || value.contains(|c: char| c.is_control() || c == '/') {
+        bail!(
+            "option {key} is {}, and must be a name of at most {LONGEST_NAME} characters without \
+             slashes and control characters",
+            shown(&value)
+        );
+    }
+    Ok(Some(value))
+}

@@ -1,0 +1,126 @@
+//! One lock per logical volume, so that calls for the same volume go one after the other.
+
+use std::error::Error;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::device::Device;
+use crate::host::holders::{self, Process};
+use crate::host::trust::require_roots;
+use crate::host::{Kernel, Lock, Progress};
+use crate::lvm::Volume;
+use crate::names::LvUuid;
+
+/// Where the lock files are. /run is emptied by a reboot, as locks should be.
+pub const LOCK_DIR: &str = "/run/flexvolume-lvm";
+
+/// A call works on a volume, and did not end in time.
+#[derive(Debug)]
+pub struct Busy {
+    path: PathBuf,
+    /// The processes that hold its lock: the driver, and the tool that it runs.
+    holders: Vec<Process>,
+}
+
+impl Busy {
+    /// The step that it is at, and for how long: the youngest of its processes.
+    pub fn at_work(&self) -> String {
+        match self.holders.iter().min_by_key(|process| process.age) {
+            Some(Process {
+                command, pid, age, ..
+            }) => {
+                let age = age.as_secs();
+                format!("{command} (pid {pid}) has been at work on it for {age} s")
+            }
+            None => "a call that has just ended was at work on it".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        if self.holders.is_empty() {
+            return write!(
+                f,
+                "{path} was held by a process that has just gone; try again"
+            );
+        }
+        let holders = holders::name_them(&self.holders);
+        let longest = self.holders.iter().map(|process| process.age).max();
+        let longest = longest.unwrap_or_default().as_secs();
+        write!(
+            f,
+            "{path} is held by {holders}; the oldest was started {longest} s ago; wait for it to end, or find \
+             out why it hangs"
+        )
+    }
+}
+
+impl Error for Busy {}
+
+/// The lock of a volume: `<LV UUID>.lock`. By UUID, because a name can come back as another volume.
+pub fn path_of(device: &Device) -> PathBuf {
+    path_of_uuid(&device.lv_uuid)
+}
+
+fn path_of_uuid(uuid: &LvUuid) -> PathBuf {
+    Path::new(LOCK_DIR).join(format!("{}.lock", uuid.plain()))
+}
+
+pub fn hold(kernel: &Kernel, device: &Device, limit: Duration) -> Result<Lock> {
+    hold_file(kernel, &path_of(device), limit).with_context(|| format!("locking {}", device.id))
+}
+
+/// Takes the lock of a volume that is not active, and so has no device.
+pub fn hold_inactive(kernel: &Kernel, volume: &Volume, limit: Duration) -> Result<Lock> {
+    let path = path_of_uuid(&volume.uuid);
+    hold_file(kernel, &path, limit).with_context(|| format!("locking {}", volume.id))
+}
+
+/// Takes the lock for making a volume that does not exist yet, and so has no UUID.
+pub fn hold_name(kernel: &Kernel, dm_name: &str, limit: Duration) -> Result<Lock> {
+    let path = Path::new(LOCK_DIR).join(format!("create-{dm_name}.lock"));
+    hold_file(kernel, &path, limit).with_context(|| format!("locking the name {dm_name}"))
+}
+
+fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
+    // flock(2) cannot wait with a limit and be woken by a signal, so it is asked again, less and
+    // less often.
+    let started = Instant::now();
+    let mut told = false;
+    let mut pause = Duration::from_millis(5);
+    loop {
+        let lock = kernel
+            .try_lock(path)
+            .with_context(|| format!("opening the lock file {}", path.display()))?;
+        if let Some(lock) = lock {
+            // Who can write to the directory can put another file in the lock's place.
+            require_roots(kernel, Path::new(LOCK_DIR)).map_err(anyhow::Error::msg)?;
+            return Ok(lock);
+        }
+        if started.elapsed() >= limit {
+            let holders = holders::of_file(kernel, path);
+            let path = path.to_owned();
+            return Err(Busy { path, holders }.into());
+        }
+        if !told && started.elapsed() >= Progress::PATIENCE && kernel.progress.waits() {
+            told = true;
+            let holders = holders::name_them(&holders::of_file(kernel, path));
+            let path = path.display();
+            kernel
+                .progress
+                .say(&format!("waiting for {path}, held by {holders}"));
+        }
+        if kernel.pause(pause) {
+            bail!(
+                "the driver was told to stop while it waited for {}",
+                path.display()
+            );
+        }
+        pause = pause.saturating_mul(2).min(Duration::from_millis(250));
+    }
+}

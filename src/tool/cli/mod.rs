@@ -1,0 +1,177 @@
+//! What a person types, to text: a command, or a call-out by hand.
+
+mod by_hand;
+mod complete;
+mod people;
+
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+
+use anyhow::anyhow;
+use clap::{CommandFactory, FromArgMatches};
+use driver::calls::{self, VERBOSE};
+use driver::host::Progress;
+use driver::names::nearest;
+use driver::reply::{Printed, Reply};
+use driver::with_host;
+
+use people::{People, Tool};
+
+/// The exit code of a command line that is wrong, and of one that is root's.
+const USAGE: u8 = 2;
+
+/// Does what `args` (all of argv) ask for.
+#[must_use]
+pub fn main(args: &[OsString]) -> Printed {
+    let words = args.get(1..).unwrap_or_default();
+    match words.first() {
+        Some(first) if calls::named(first).is_some() => {
+            // kubelet never says --help.
+            let help = by_hand::help(words, &program(args));
+            help.map_or_else(|| call_out(args, words), Printed::text)
+        }
+        Some(first) if first == "help" && words.get(1).is_some_and(is_call_out) => {
+            let words = [words.get(1).cloned().unwrap_or_default(), "--help".into()];
+            Printed::text(by_hand::help(&words, &program(args)).unwrap_or_default())
+        }
+        Some(first) if is_for_people(first) => people(args),
+        word => {
+            // kubelet may make a call-out that is not known yet, and reads a document; but none is called
+            // nearly as a command for people is.
+            if std::io::stdout().is_terminal() || word.is_some_and(|word| is_nearly_a_command(word))
+            {
+                mistyped(args, words.first())
+            } else {
+                call_out(args, words)
+            }
+        }
+    }
+}
+
+fn is_for_people(word: &OsStr) -> bool {
+    let flags = ["-h", "--help", "-V", "--version", "help"];
+    flags.iter().any(|flag| word == *flag)
+        || commands_for_people().iter().any(|name| word == &**name)
+}
+
+fn is_call_out(word: &OsString) -> bool {
+    calls::named(word).is_some()
+}
+
+fn is_nearly_a_command(word: &OsStr) -> bool {
+    let names = commands_for_people();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    nearest(&word.to_string_lossy(), &names).is_some()
+}
+
+fn commands_for_people() -> Vec<String> {
+    let command = People::command();
+    let names = command
+        .get_subcommands()
+        .map(|tool| tool.get_name().to_owned());
+    names.collect()
+}
+
+/// How this was called, for usage lines that can be repeated.
+fn program(args: &[OsString]) -> String {
+    let called = args.first().map(|program| program.to_string_lossy());
+    called.unwrap_or_default().into_owned()
+}
+
+fn mistyped(args: &[OsString], word: Option<&OsString>) -> Printed {
+    let program = program(args);
+    let Some(word) = word else {
+        let help = People::command().bin_name(program).render_help();
+        return styled(Printed::failure(help.ansi().to_string(), USAGE));
+    };
+    let word = word.to_string_lossy();
+    let names = commands_for_people();
+    let mut known: Vec<&str> = names.iter().map(String::as_str).collect();
+    known.extend(calls::ALL.map(|(name, _)| name));
+    let advice = match nearest(&word, &known) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None => format!("see `{program} --help`"),
+    };
+    let said = format!("{word:?} is neither a command nor a call-out; {advice}\n");
+    Printed::failure(said, USAGE)
+}
+
+fn styled(printed: Printed) -> Printed {
+    Printed {
+        styled: true,
+        ..printed
+    }
+}
+
+/// A call-out by hand, or of a driver that a person tries.
+fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
+    let is_by_hand = calls::is_by_hand(words);
+    let is_a_persons = is_by_hand || std::io::stderr().is_terminal();
+    if is_a_persons && by_hand::needs_root(words) && !nix::unistd::geteuid().is_root() {
+        let reply = Reply::failure(&anyhow!("not root: only root can do that; use sudo"));
+        return Printed {
+            code: USAGE,
+            ..Printed::text(format!("{}\n", reply.to_json()))
+        };
+    }
+    let steps = words.iter().any(|word| word == VERBOSE);
+    driver::answer(args, progress(steps), |host| {
+        if is_by_hand {
+            return by_hand::translated(host.kernel, words);
+        }
+        Ok(words.to_vec())
+    })
+}
+
+/// On a terminal a command says what is waited for.
+fn progress(steps: bool) -> Progress {
+    let draws = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
+    Progress::to_a_person(steps, std::io::stderr().is_terminal(), draws)
+}
+
+fn people(args: &[OsString]) -> Printed {
+    let command = People::command().bin_name(program(args));
+    let parsed = command
+        .try_get_matches_from(args)
+        .and_then(|found| People::from_arg_matches(&found));
+    let tool = match parsed {
+        Ok(parsed) => parsed.tool,
+        Err(error) => {
+            let text = error.render().ansi().to_string();
+            return styled(if error.use_stderr() {
+                Printed::failure(text, USAGE)
+            } else {
+                Printed::text(text)
+            });
+        }
+    };
+    let is_root = nix::unistd::geteuid().is_root();
+    if tool.needs_root() && !is_root {
+        return Printed::failure(
+            "not root: LVM answers root only; use sudo\n".to_owned(),
+            USAGE,
+        );
+    }
+    let answer = with_host(args, progress(false), |host, config| {
+        people::run(&tool, host, config)
+    });
+    styled(answer.unwrap_or_else(|error| {
+        let is_roots = matches!(tool, Tool::Install(_) | Tool::Uninstall(_));
+        if is_roots && !is_root {
+            return Printed::failure(format!("{error:#} (not root: use sudo)\n"), USAGE);
+        }
+        Printed::failure(format!("{error:#}\n"), 1)
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_command_for_people_has_the_name_of_a_call_out() {
+        for (name, _) in calls::ALL {
+            assert!(!is_for_people(OsStr::new(name)), "{name}");
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The commands for people as clap knows them, and what each is done by.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use super::complete;
+use crate::commands::{check, config, doctor, export, handover, log, metrics, operator, status};
+use crate::install::{self, pages};
+use crate::output::Printed;
+use driver::calls;
+use driver::config::Loaded;
+use driver::host::Host;
+use driver::names::{LvId, LvName};
+
+/// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
+#[derive(Debug, Parser)]
+#[command(name = pages::NAME, version, max_term_width = 100, after_help = after_help(),
+          after_long_help = format!("{}\n\n{MORE}", after_help()),
+          subcommand_help_heading = "Commands for people")]
+pub struct People {
+    #[command(subcommand)]
+    pub tool: Tool,
+}
+
+fn after_help() -> String {
+    let mut help =
+        String::from("Call-outs, as kubelet makes them (each answers with one JSON document):\n");
+    for (name, usage) in calls::ALL {
+        let _ = writeln!(help, "  {}", format!("{name} {usage}").trim_end());
+    }
+    help.push_str(
+        "\n<options> is JSON, @FILE, - (standard input), or by hand: -o volumegroup=VG -o volumeID=LV\n\
+         [-o fsType=ext4]. --verbose tells each step on standard error.",
+    );
+    help
+}
+
+const MORE: &str = "\
+Examples:
+  flexvolume-lvm status                     what is on this node, and who uses it
+  flexvolume-lvm status vg0/data            one volume, from its disk to its pods
+  flexvolume-lvm status -x                  only what is unwell
+  flexvolume-lvm log --failed --since 1h    what failed, and why
+  flexvolume-lvm check                      would every volume mount?
+  flexvolume-lvm check -f pod.yaml          would its volumes mount?
+  flexvolume-lvm export vg0/data            its PersistentVolume and claim
+  flexvolume-lvm config check NEW.toml      all mistakes at once
+  flexvolume-lvm mount /mnt -o volumegroup=vg0 -o volumeID=data --verbose
+  flexvolume-lvm unmount /mnt
+
+Exit codes:
+  0  done; a call-out: Success, Not supported, or any answer to a call that holds a secret
+  1  it failed; `check`: a volume would not mount; `config check`: mistakes; `status -x`: something
+     is unwell; `doctor`: a pod would fail; `handover check`: something has the volume; `export`: one
+     is left out
+  2  the command line is wrong, or only root may do that
+  3  `doctor`: warnings only
+
+Environment:
+  FLEXVOLUME_LVM_CONFIG   another config file (/dev/null: none)
+  NO_COLOR                no colours
+
+Files:
+  config.toml             beside the executable; every key is explained in it
+  /run/flexvolume-lvm     a lock for each volume
+  /var/log/pods           the names of pods
+The log is in the journal (`journalctl -t flexvolume-lvm`), unless `log` in config.toml says otherwise.";
+
+#[derive(Debug, Subcommand)]
+pub enum Tool {
+    /// Show what LVM, the kernel, the driver and the next mount know of volumes
+    ///
+    /// One volume is shown as a tree from its disk to its pods, with its last calls.
+    Status(status::Status),
+    /// Show the driver's calls, a line each
+    Log(log::Log),
+    /// Say what the next mount of a volume would do, and why; change nothing
+    ///
+    /// It asks e2fsck and mkfs too, in a way that writes to no volume; what only the kernel finds when it
+    /// mounts xfs or btrfs it cannot know. The exit code is 0 if every volume would mount, and 1 if not, or
+    /// only if `e2fsck -p` can repair one.
+    Check(check::Check),
+    /// Check a config before it is put in place
+    Config {
+        #[command(subcommand)]
+        asked: config::Asked,
+    },
+    /// Check this node: tools, LVM, udev, kubelet, config, volumes that need help, leftovers
+    ///
+    /// The exit code is 0 if all is well, 1 if a pod would fail, and 3 if there are only warnings. A note
+    /// is nothing that can be mended. With --json each finding has a `check`, a stable identifier.
+    Doctor {
+        /// Make and mount a throwaway filesystem too, in a file below /run
+        #[arg(long)]
+        try_mkfs: bool,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print metrics of groups, volumes, pools and calls for Prometheus
+    ///
+    /// With --textfile they go into a file for `node_exporter`'s textfile collector: run it from a
+    /// timer, once a minute; `examples/monitoring` has one.
+    Metrics {
+        /// The directory that `node_exporter`'s --collector.textfile.directory names
+        #[arg(long, value_name = "DIR")]
+        textfile: Option<PathBuf>,
+    },
+    /// Print the objects by which a cluster uses volumes of this node; change nothing
+    ///
+    /// A `PersistentVolume` and its claim for each volume, in YAML, and as comments which lines of a pod change.
+    /// With --to, the objects of a CSI driver, and the steps that hand the volume to it; with --from, the way
+    /// back. A volume that the next mount would refuse is a comment that says why. The exit code is 0 if all
+    /// could be exported, else 1.
+    Export(export::Export),
+    /// Accept the filesystem that is on a volume now as the right one
+    ///
+    /// For a volume that the driver refuses because its content was restored, swapped or replaced.
+    Adopt {
+        /// The volume, as VG/LV or /dev/VG/LV
+        volume: String,
+    },
+    /// Allow the next mount, within a day, to format a volume on which nothing is found
+    ///
+    /// For a volume that the driver refuses because its record, or remains on it, say that it held
+    /// data. It prints what that data is; the next mount destroys it. A volume that cannot be read, is
+    /// in use or holds something is refused here too.
+    AllowFormat {
+        /// The volume, as VG/LV or /dev/VG/LV
+        volume: String,
+        /// Do not ask for confirmation
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Hand a volume to a CSI driver, or take it back: what is done on its node
+    Handover {
+        #[command(subcommand)]
+        step: Handover,
+    },
+    /// Give a volume that nothing uses another name in its group
+    ///
+    /// Its content, its record and its size stay. Refused while anything has it mounted or open, or works on
+    /// it. The command that undoes it is printed.
+    Rename {
+        /// The volume, as VG/LV or /dev/VG/LV
+        #[arg(value_parser = volume)]
+        volume: LvId,
+        /// Its new name, without the group
+        #[arg(value_name = "NAME", value_parser = LvName::parse)]
+        to: LvName,
+    },
+    /// Put this executable where kubelet looks for it, or upgrade what is there
+    ///
+    /// kubelet never sees half of it, and an existing config.toml stays, but for --config. Running it
+    /// again, also after it was interrupted, is safe. An older version is installed the same way.
+    #[command(args_override_self = true)]
+    Install(install::Install),
+    /// Take the driver off this node
+    ///
+    /// Refused while volumes of it are mounted. Another driver that was there before, such as the
+    /// bash script, comes back. An edited config.toml is kept for the next installation.
+    #[command(args_override_self = true)]
+    Uninstall(install::Where),
+    /// Print the completions for a shell
+    #[command(hide = true)]
+    Completions {
+        /// The shell
+        shell: pages::Shell,
+    },
+    /// Print what fits for the last of these words
+    #[command(hide = true)]
+    Complete {
+        #[arg(last = true)]
+        words: Vec<String>,
+    },
+    /// Write the man pages into a directory
+    #[command(hide = true)]
+    Man {
+        /// The directory
+        dir: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Handover {
+    /// Say whether a volume can be handed over now; change nothing
+    ///
+    /// It can if it is active, and nothing has it mounted or open, in any mount namespace. If not, each
+    /// line says who has it and what to do. The exit code is 0 if it can, and 1 if not.
+    Check {
+        /// The volume, as VG/LV or /dev/VG/LV
+        #[arg(value_parser = volume)]
+        volume: LvId,
+        /// The name that it is to have by now
+        #[arg(long = "name", value_name = "NAME", value_parser = LvName::parse)]
+        wanted: Option<LvName>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl Tool {
+    /// Whether it asks LVM, which answers root only.
+    pub fn needs_root(&self) -> bool {
+        matches!(
+            self,
+            Self::Status(_)
+                | Self::Check(_)
+                | Self::Export(_)
+                | Self::Doctor { .. }
+                | Self::Metrics { .. }
+                | Self::Adopt { .. }
+                | Self::AllowFormat { .. }
+                | Self::Handover { .. }
+                | Self::Rename { .. }
+        )
+    }
+}
+
+pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
+    match tool {
+        Tool::Status(asked) => status::run(host, loaded, asked),
+        Tool::Log(asked) => log::run(host, loaded, asked),
+        Tool::Doctor { try_mkfs, json } => doctor::run(host, loaded, *try_mkfs, *json),
+        Tool::Check(asked) => check::run(host, loaded, asked),
+        Tool::Export(asked) => export::run(host, loaded, asked),
+        Tool::Config { asked } => config::run(host, loaded, asked),
+        Tool::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
+        Tool::Adopt { volume } => operator::adopt(host, loaded, &named(volume)?),
+        Tool::AllowFormat { volume, yes } => {
+            operator::allow_format(host, loaded, &named(volume)?, *yes)
+        }
+        Tool::Handover {
+            step:
+                Handover::Check {
+                    volume,
+                    wanted,
+                    json,
+                },
+        } => handover::check(host, loaded, volume, wanted.as_ref(), *json),
+        Tool::Rename { volume, to } => handover::rename(host, loaded, volume, to),
+        Tool::Install(options) => {
+            let place = &options.place;
+            let is_linked = pages::is_linked(&place.prefix, &place.exe());
+            if options.link
+                && let Err(error) = is_linked
+            {
+                bail!("nothing was changed: {error:#}");
+            }
+            let mut said = install::install(host, options)?;
+            // The pages of an older version do not stay either.
+            if options.link || is_linked.unwrap_or(false) {
+                let linked = pages::link(&place.prefix, &place.exe(), &People::command());
+                said.push_str(&linked.context("making the link for people")?);
+            }
+            Ok(Printed::text(said))
+        }
+        Tool::Uninstall(place) => {
+            let mut said = install::uninstall(host, place)?;
+            let removed = pages::unlink(&place.prefix, &place.exe(), &People::command());
+            said.push_str(&removed.context("removing the link for people")?);
+            Ok(Printed::text(said))
+        }
+        Tool::Completions { shell } => {
+            let driver = std::env::current_exe().context("finding the driver's own executable")?;
+            Ok(Printed::text(pages::completions(*shell, &driver)))
+        }
+        Tool::Complete { words } => Ok(Printed::text(complete::run(
+            &People::command(),
+            host.kernel,
+            words,
+        ))),
+        Tool::Man { dir } => {
+            let written = pages::write_man(dir, People::command())?;
+            let lines = written.iter().map(|path| format!("{}\n", path.display()));
+            Ok(Printed::text(lines.collect()))
+        }
+    }
+}
+
+fn named(word: &str) -> Result<LvId> {
+    volume(word).context("reading the volume's name")
+}
+
+fn volume(word: &str) -> Result<LvId> {
+    LvId::from_device(word).map_or_else(|| LvId::parse(word), Ok)
+}

@@ -1,0 +1,294 @@
+//! `flexvolume-lvm check`: what the next mount would do, and why. Changes nothing.
+
+use std::fmt::Write;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Error, Result, bail};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::manifest;
+use super::survey::{Ask, Outcome, Seen, Verdict, Walk, tried};
+use crate::output::{Printed, columns, printed};
+use driver::config::Loaded;
+use driver::host::Host;
+use driver::lvm::Volume;
+use driver::names::{FsType, LvId};
+use driver::options::{FS_TYPE, GROUP, Options, READ_WRITE, VOLUME, by_hand};
+
+/// How long to wait for a call that works on a volume.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// Volumes, groups, pods or paths, as `status` takes them [default: all]
+    #[arg(conflicts_with = "file")]
+    names: Vec<String>,
+    /// Rehearse a mount with this option, as a call-out takes it by hand: -o size=1g, -o thinpool=POOL,
+    /// -o mountoptions=…, -o fsType=…; the volume need not be there yet
+    #[arg(short, value_name = "KEY=VALUE", value_parser = by_hand, conflicts_with = "file")]
+    options: Vec<(String, String)>,
+    /// Rehearse the mounts of a manifest: each flexVolume in it of a driver called …/lvm; - for standard
+    /// input
+    #[arg(short, long, value_name = "MANIFEST")]
+    file: Option<PathBuf>,
+    /// The fsType that the pod will ask for
+    #[arg(long, value_name = "TYPE", value_parser = FsType::parse)]
+    fs: Option<FsType>,
+    /// The pod will ask for it read-only
+    #[arg(long)]
+    ro: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    volumes: Vec<Checked>,
+    /// Volumes of a manifest whose options are wrong.
+    mistakes: Vec<Mistake>,
+    would_mount: usize,
+    would_be_refused: usize,
+    not_active: usize,
+    busy: usize,
+    to_repair: usize,
+    hosts_own: usize,
+}
+
+#[derive(Serialize)]
+struct Checked {
+    /// Where a manifest has it.
+    place: Option<String>,
+    #[serde(flatten)]
+    verdict: Verdict,
+}
+
+#[derive(Serialize)]
+struct Mistake {
+    place: String,
+    message: String,
+}
+
+/// Checks the volumes and groups that are named, or all, or rehearses mounts. The exit code is 0 if every
+/// volume would mount, as far as can be known without writing to it, else 1, also if a call works on one just now.
+/// One that the host itself uses counts only if it is named.
+pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
+    config.require()?;
+    let manifest = asked.file.as_deref().map(|file| rehearsed(host, file));
+    let manifest = manifest.transpose()?;
+    let walk = Walk::begin(host, config)?;
+    let ask = Ask {
+        fs: asked.fs,
+        read_only: asked.ro,
+        patience: PATIENCE,
+        ..Ask::default()
+    };
+    let mut report = Report {
+        volumes: Vec::new(),
+        mistakes: Vec::new(),
+        would_mount: 0,
+        would_be_refused: 0,
+        not_active: 0,
+        busy: 0,
+        to_repair: 0,
+        hosts_own: 0,
+    };
+    let more = |seen: &Seen| tried(host, walk.config, seen);
+    let mut unknown = String::new();
+    let is_one = if manifest.is_some() || !asked.options.is_empty() {
+        for one in manifest.unwrap_or_else(|| vec![asked.by_hand()]) {
+            match one
+                .options
+                .map_err(Error::msg)
+                .and_then(|options| asked.parse(options))
+            {
+                Ok(options) => {
+                    let ask = Ask {
+                        options: Some(&options),
+                        ..ask
+                    };
+                    let verdict = Verdict {
+                        is_hosts: false,
+                        ..walk.verdict(&options.id, ask, Duration::MAX, more)
+                    };
+                    let place = Some(one.place).filter(|place| !place.is_empty());
+                    report.volumes.push(Checked { place, verdict });
+                }
+                // There is but one: it is an error of the command line.
+                Err(error) if one.place.is_empty() => return Err(error),
+                Err(error) => report.mistakes.push(Mistake {
+                    place: one.place,
+                    message: format!("{error:#}"),
+                }),
+            }
+        }
+        report.volumes.len() == 1 && report.mistakes.is_empty()
+    } else {
+        let choice;
+        (choice, unknown) = walk.choose_known(&asked.names)?;
+        let is_pool = |id: &&LvId| walk.volume(id).is_some_and(Volume::is_pool);
+        let ids = choice.ids.iter();
+        let ids = ids.filter(|id| choice.named.contains(id) || !is_pool(id));
+        for id in ids {
+            let verdict = walk.verdict(id, ask, Duration::MAX, more);
+            let is_hosts = verdict.is_hosts && !choice.named.contains(id);
+            let verdict = Verdict {
+                is_hosts,
+                ..verdict
+            };
+            report.volumes.push(Checked {
+                place: None,
+                verdict,
+            });
+        }
+        choice.one().is_some()
+    };
+    report.count();
+    let text = if is_one {
+        in_steps(&report)
+    } else {
+        in_lines(&report)
+    };
+    let mut printed = printed(&report, text, asked.json)?;
+    let others = [
+        report.would_be_refused,
+        report.not_active,
+        report.busy,
+        report.to_repair,
+    ];
+    printed.code = u8::from(!unknown.is_empty() || others.iter().any(|number| *number > 0));
+    printed.stderr = unknown;
+    Ok(printed)
+}
+
+/// The volumes of a manifest.
+fn rehearsed(host: &Host, file: &Path) -> Result<Vec<manifest::Asked>> {
+    let shown = file.display();
+    let bytes = if file == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        host.kernel.read_bytes(file)
+    };
+    let bytes = bytes.with_context(|| format!("reading {shown}"))?;
+    let found = manifest::volumes(&String::from_utf8_lossy(&bytes));
+    let found = found.with_context(|| format!("reading {shown}"))?;
+    if found.is_empty() {
+        bail!("{shown} has no flexVolume of a driver whose name ends in /lvm");
+    }
+    Ok(found)
+}
+
+impl Check {
+    /// The volume that `-o` describes, and a name beside it.
+    fn by_hand(&self) -> manifest::Asked {
+        let mut options = Map::new();
+        if let [name] = self.names.as_slice()
+            && let Some((vg, lv)) = name.split_once('/')
+        {
+            options.insert(GROUP.to_owned(), vg.into());
+            options.insert(VOLUME.to_owned(), lv.into());
+        }
+        let given = self.options.iter();
+        options.extend(given.map(|(key, value)| (key.clone(), value.clone().into())));
+        let options = if self.names.len() > 1 {
+            Err("with -o, name one volume, as VG/LV".to_owned())
+        } else {
+            Ok(options)
+        };
+        manifest::Asked {
+            place: String::new(),
+            options,
+        }
+    }
+
+    fn parse(&self, mut options: Map<String, Value>) -> Result<Options> {
+        if let Some(fs) = self.fs {
+            options.insert(FS_TYPE.to_owned(), fs.to_string().into());
+        }
+        if self.ro {
+            options.insert(READ_WRITE.to_owned(), "ro".into());
+        }
+        Options::parse(&Value::from(options).to_string()).context("reading the volume's options")
+    }
+}
+
+impl Report {
+    fn count(&mut self) {
+        let number = |is: &dyn Fn(&Verdict) -> bool| {
+            self.volumes.iter().filter(|one| is(&one.verdict)).count()
+        };
+        self.hosts_own = number(&|verdict| verdict.is_hosts);
+        self.would_mount = number(&Verdict::is_good);
+        self.not_active = number(&Verdict::is_inactive);
+        self.busy = number(&|verdict| matches!(verdict.outcome, Outcome::Busy(_)));
+        self.to_repair = number(&|verdict| matches!(verdict.outcome, Outcome::Repair(_)));
+        let others = [
+            self.hosts_own,
+            self.would_mount,
+            self.not_active,
+            self.busy,
+            self.to_repair,
+        ];
+        let others = others.iter().sum();
+        let refused = self.volumes.len().saturating_sub(others);
+        self.would_be_refused = refused.saturating_add(self.mistakes.len());
+    }
+}
+
+fn in_steps(report: &Report) -> String {
+    let mut text = String::new();
+    for Checked { place, verdict } in &report.volumes {
+        let place = place
+            .as_ref()
+            .map_or_else(String::new, |place| format!("{place}: "));
+        let _ = writeln!(text, "{place}{}", verdict.id);
+        for step in &verdict.steps {
+            let _ = writeln!(text, "  {step}");
+        }
+        let _ = match verdict.message() {
+            Some(message) if verdict.is_refused() => writeln!(text, "  REFUSED: {message}"),
+            Some(message) => writeln!(text, "  {}: {message}", verdict.word()),
+            None => writeln!(text, "  {}", count(report)),
+        };
+    }
+    text
+}
+
+fn in_lines(report: &Report) -> String {
+    let rows = report.volumes.iter().map(|Checked { place, verdict }| {
+        let what = verdict.message().or_else(|| verdict.main_step());
+        let mut row: Vec<String> = place.iter().cloned().collect();
+        row.push(verdict.id.to_string());
+        row.push(verdict.word().to_owned());
+        row.extend(what);
+        row
+    });
+    let mistakes = report.mistakes.iter().map(|Mistake { place, message }| {
+        let [none, word] = ["-", "refuse"].map(str::to_owned);
+        vec![place.clone(), none, word, message.clone()]
+    });
+    let rows: Vec<Vec<String>> = rows.chain(mistakes).collect();
+    format!("{}{}\n", columns(&rows), count(report))
+}
+
+fn count(report: &Report) -> String {
+    let mut text = format!(
+        "{} would mount, {} would be refused",
+        report.would_mount, report.would_be_refused
+    );
+    for (number, what) in [
+        (report.not_active, "not active, so not looked at"),
+        (report.to_repair, "if `e2fsck -p` can repair it"),
+        (report.busy, "busy"),
+        (report.hosts_own, "the host's own"),
+    ] {
+        if number > 0 {
+            let _ = write!(text, ", {number} {what}");
+        }
+    }
+    text
+}

@@ -1,0 +1,364 @@
+//! `flexvolume-lvm handover check` and `flexvolume-lvm rename`: what is done on the node when a volume goes to
+//! a CSI driver, or comes back.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use nix::errno::Errno;
+use serde::Serialize;
+
+use super::export::object_name;
+use super::operator;
+use super::survey::{Ask, Pods, Seen, look, uid_of};
+use crate::output::{Printed, printed};
+use driver::config::{Config, Loaded};
+use driver::host::{Host, own_name};
+use driver::lvm;
+use driver::names::{LvId, LvName};
+use driver::volume::{Decision, Lvm, Openers, Reason, Subject, Uses, lock};
+
+#[derive(Serialize)]
+struct Report {
+    volume: String,
+    ready: bool,
+    obstacles: Vec<Obstacle>,
+    notes: Vec<String>,
+}
+
+/// Why a volume cannot be handed over or renamed now.
+#[derive(Serialize)]
+struct Obstacle {
+    /// A stable word.
+    reason: &'static str,
+    message: String,
+}
+
+/// Says whether a volume is free to be handed over; `wanted` is the name that it is to have by now.
+pub fn check(
+    host: &Host,
+    config: &Loaded,
+    id: &LvId,
+    wanted: Option<&LvName>,
+    json: bool,
+) -> Result<Printed> {
+    let config = config.require()?;
+    let wanted = wanted.map_or(Ok(id.clone()), |name| renamed(id, name))?;
+    let mut id = id;
+    let mut seen = seen(host, config, id, Duration::ZERO);
+    if id != &wanted && seen.as_ref().is_ok_and(is_missing) {
+        id = &wanted; // That step was done before.
+        seen = self::seen(host, config, id, Duration::ZERO);
+    }
+    let mut obstacles = match seen {
+        Ok(seen) => {
+            let mut found = obstacles(host, &seen);
+            if found.is_empty() && seen.decision == Decision::Activate {
+                let message = format!("{id} is not active: run `lvchange -ay {id}`");
+                found.push(Obstacle {
+                    reason: "inactive",
+                    message,
+                });
+            }
+            found
+        }
+        Err(error) => match error.downcast_ref::<lock::Busy>() {
+            Some(busy) => vec![Obstacle {
+                reason: "busy",
+                message: format!(
+                    "{id} has a call under way: {}; wait for it to end",
+                    busy.at_work()
+                ),
+            }],
+            None => return Err(error),
+        },
+    };
+    if id != &wanted {
+        obstacles.push(Obstacle {
+            reason: "name",
+            message: format!(
+                "{id} is to be called {}: run `{} rename {id} {}`",
+                wanted.lv(),
+                own_name(),
+                wanted.lv()
+            ),
+        });
+    }
+    let report = Report {
+        volume: id.to_string(),
+        ready: obstacles.is_empty(),
+        obstacles,
+        notes: notes(&wanted),
+    };
+    let mut text = lines(&report.obstacles);
+    if report.ready {
+        text = format!("{id} is ready: it is active, and nothing has it mounted or open\n");
+    }
+    text.extend(report.notes.iter().map(|note| format!("note: {note}\n")));
+    let code = u8::from(!report.ready);
+    Ok(Printed {
+        code,
+        ..printed(&report, text, json)?
+    })
+}
+
+/// Gives a volume that nothing uses another name in its group. Its tags stay on it.
+pub fn rename(host: &Host, config: &Loaded, id: &LvId, name: &LvName) -> Result<Printed> {
+    let config = config.require()?;
+    let new = renamed(id, name)?;
+    if *id == new {
+        bail!("{id} has this name already");
+    }
+    let there = lvm::find_as_it_is(host, &new)?;
+    let exists = matches!(there, lvm::Found::Volume(_) | lvm::Found::Hidden);
+    let seen = seen(host, config, id, config.limits.lock)?;
+    if exists && is_missing(&seen) {
+        bail!(
+            "there is no logical volume {id}, but {new} exists: if this was run before, nothing is left to do; \
+             see `{} status {new}`",
+            own_name()
+        );
+    }
+    let obstacles = obstacles(host, &seen);
+    if !obstacles.is_empty() {
+        bail!("{id} keeps its name.\n{}", lines(&obstacles).trim_end());
+    }
+    if exists {
+        bail!("there is a logical volume {new} already, and {id} keeps its name: choose another");
+    }
+    // No mount by anybody can begin before it has its new name.
+    let claim = match seen
+        .facts
+        .device
+        .as_ref()
+        .map(|d| d.open(host.kernel, true))
+    {
+        Some(Err(error)) if error.raw_os_error() == Some(Errno::EBUSY as i32) => {
+            bail!("{id} keeps its name. {}", Reason::InUse(Vec::new()).of(id))
+        }
+        claim => claim.transpose().context("opening the device")?,
+    };
+    let volume = seen.facts.require_volume()?;
+    let own = seen.lock.is_none();
+    let own = own.then(|| lock::hold_inactive(host.kernel, volume, config.limits.lock));
+    let own = own.transpose()?;
+    // Its lock may have been waited for, as long as another call brought it up.
+    let is_idle = |now: &lvm::Volume| now.uuid == volume.uuid && !now.active;
+    if own.is_some() && !matches!(&lvm::find(host, id)?, lvm::Found::Volume(now) if is_idle(now)) {
+        bail!("{id} keeps its name: it was activated or replaced just now. Run this again");
+    }
+    let held = seen.lock.as_ref().or(own.as_ref());
+    lvm::rename(
+        host,
+        id,
+        name,
+        held.context("the volume's lock is not held")?,
+    )?;
+    drop(claim);
+    match lvm::find(host, &new)? {
+        lvm::Found::Volume(now) if now.uuid == volume.uuid => {}
+        _ => bail!(
+            "another volume was called {id} just now, and is called {new} by now: compare their UUIDs \
+             (`lvs -o lv_name,lv_uuid {}`; {} was meant)",
+            id.vg(),
+            volume.uuid
+        ),
+    }
+    operator::log(host, config, "rename", id, name.as_str());
+    let (me, old) = (own_name(), id.lv());
+    let mut said = format!(
+        "{id} is {new} now. What names {old}, such as a PersistentVolume, has to name {name}.\n\
+         To undo: {me} rename {new} {old}\n"
+    );
+    let mut notes = notes(&new);
+    if config.policy(id.vg())?.is_some_and(|group| group.create) {
+        notes.push(format!(
+            "this node may create volumes, so a pod that still names {id} gets a new and empty one"
+        ));
+    }
+    said.extend(notes.iter().map(|note| format!("note: {note}\n")));
+    Ok(Printed::text(said))
+}
+
+fn renamed(id: &LvId, name: &LvName) -> Result<LvId> {
+    LvId::new(id.vg().clone(), name.clone())
+}
+
+fn lines(obstacles: &[Obstacle]) -> String {
+    let lines = obstacles.iter().map(|one| format!("{}\n", one.message));
+    lines.collect()
+}
+
+/// Looks at who has it, under its lock.
+fn seen(host: &Host, config: &Config, id: &LvId, patience: Duration) -> Result<Seen> {
+    let ask = Ask {
+        patience,
+        unread: true,
+        users: true,
+        ..Ask::default()
+    };
+    look(Subject { host, config, id }, None, ask)
+}
+
+fn is_missing(seen: &Seen) -> bool {
+    seen.facts.device.is_none() && matches!(seen.facts.lvm, Some(Lvm::NoVolume { .. }))
+}
+
+/// All that is in the way of a volume's next name or driver, but that it is not active.
+fn obstacles(host: &Host, seen: &Seen) -> Vec<Obstacle> {
+    let (facts, id) = (&seen.facts, &seen.facts.id);
+    let mut found = Vec::new();
+    let mut add = |reason, words: String| {
+        let message = format!("{id} {words}");
+        found.push(Obstacle { reason, message });
+    };
+    if let Some(uses) = &facts.uses {
+        of_uses(host, id, uses, &mut add);
+    }
+    if let Some(openers) = &facts.openers {
+        let is_below = facts
+            .uses
+            .as_ref()
+            .is_some_and(|uses| uses.swap || !uses.holders.is_empty());
+        of_openers(id, openers, facts.is_mounted_here(), is_below, &mut add);
+    }
+    if facts.volume().is_some_and(|volume| volume.lock.is_some()) {
+        let why =
+            "is in a volume group that nodes share (lvmlockd), where no CSI driver activates it";
+        add("shared", format!("{why}: leave it as it is"));
+    }
+    if !found.is_empty() {
+        return found;
+    }
+    let is_unknown = matches!(seen.decision, Decision::Refuse(Reason::Unknown));
+    let now = is_unknown.then(|| called_now(host, seen)).flatten();
+    let (reason, message) = match (&seen.decision, now) {
+        _ if is_missing(seen) => (
+            "no-volume",
+            format!(
+                "there is no logical volume {id}: `lvs {}` lists those that are there",
+                id.vg()
+            ),
+        ),
+        (_, Some(now)) => (
+            "half-renamed",
+            format!(
+                "LVM calls {id} {now}, but its device has the old name, as after an lvrename that was killed: \
+                 run `lvchange -ay {now}`"
+            ),
+        ),
+        (Decision::Resume, _) => ("suspended", Reason::Suspended(id.dm_name()).of(id)),
+        (Decision::Refuse(reason), _) => (reason.into(), reason.of(id)),
+        _ => return found,
+    };
+    found.push(Obstacle { reason, message });
+    found
+}
+
+/// What LVM calls the volume whose device is there under a name that LVM does not know.
+fn called_now(host: &Host, seen: &Seen) -> Option<LvId> {
+    let device = seen.facts.device.as_ref()?;
+    let all = lvm::all_volumes(host).ok()?;
+    let is_it = |volume: &lvm::Volume| volume.uuid == device.lv_uuid;
+    all.into_iter().find(is_it).map(|volume| volume.id)
+}
+
+fn of_uses(host: &Host, id: &LvId, uses: &Uses, add: &mut impl FnMut(&'static str, String)) {
+    let pods = Pods::read(host.kernel);
+    let device = id.device();
+    let device = device.display();
+    for mounted in &uses.mounts {
+        let at = mounted.row.mount_point.display();
+        let words = match uid_of(&mounted.row.mount_point) {
+            Some(uid) => format!(
+                "is mounted for the pod {} at {at}: set what made the pod to 0 replicas, or delete it, and wait",
+                pods.name(uid)
+            ),
+            None if mounted.kubelets => format!(
+                "is mounted for all pods of this node at {at}: kubelet unmounts it after the last of them"
+            ),
+            None => format!("is mounted at {at}: run `umount {at}`"),
+        };
+        add("mounted", words);
+    }
+    if uses.swap {
+        add(
+            "swap",
+            format!("is swap space of this host: run `swapoff {device}`"),
+        );
+    }
+    if !uses.holders.is_empty() {
+        let holders = uses.holders.join(", ");
+        add(
+            "below",
+            format!(
+                "is part of another device ({holders}): close what is on top of it (`lsblk {device}`)"
+            ),
+        );
+    }
+}
+
+fn of_openers(
+    id: &LvId,
+    openers: &Openers,
+    is_mounted: bool,
+    is_below: bool,
+    add: &mut impl FnMut(&'static str, String),
+) {
+    for other in &openers.elsewhere {
+        let (command, pid, at) = (&other.command, other.pid, other.at.display());
+        add(
+            "mounted-elsewhere",
+            format!(
+                "is mounted in another mount namespace, where {command} (pid {pid}) has it at {at}: end that \
+                 process"
+            ),
+        );
+    }
+    if openers.has_filesystem && !is_mounted && openers.elsewhere.is_empty() {
+        add(
+            "still-mounted",
+            "is still mounted, though no table of mounts shows where, as after `umount --lazy`: end the \
+             processes that have files open there (`lsof +L1`)"
+                .to_owned(),
+        );
+    }
+    for name in &openers.loops {
+        add(
+            "loop",
+            format!("is below the loop device {name}: run `losetup --detach /dev/{name}`"),
+        );
+    }
+    for opener in &openers.processes {
+        add("open", format!("is open in {opener}: end that process"));
+    }
+    if openers.unseen > 0 && !is_below {
+        let device = id.device();
+        add(
+            "open-unseen",
+            format!(
+                "is open (`dmsetup info {}`), but not in a process that can be seen from here: look for a \
+                 storage target (`targetcli ls`) or a process of another PID namespace",
+                device.display()
+            ),
+        );
+    }
+}
+
+/// What to know of a name before a CSI driver has it.
+fn notes(id: &LvId) -> Vec<String> {
+    let name = id.lv().as_str();
+    let mut notes = Vec::new();
+    // Source: its pkg/server/nodeserver.go, NodeUnpublishVolume: it takes them for ephemeral.
+    if name.starts_with("csi-") {
+        notes.push(format!(
+            "csi-driver-lvm removes a volume whose name begins with csi- when its pod ends, whatever the \
+             reclaim policy: before that driver gets {id}, rename it"
+        ));
+    }
+    if object_name(name).is_err() {
+        notes.push(format!(
+            "no object in Kubernetes can be called {name}, and lvm-localpv needs one of the volume's name"
+        ));
+    }
+    notes
+}

@@ -1,0 +1,136 @@
+//! An operator's word on what is on a volume. These are commands and not options of a volume, so
+//! that nobody who writes a pod can give it. Each looks and decides as the next mount does.
+
+use std::io::{IsTerminal, Write as _};
+
+use anyhow::{Context, Result, bail};
+
+use super::survey::{Ask, Seen, look};
+use crate::output::Printed;
+use driver::config::{Config, Loaded};
+use driver::fs::{self, Found};
+use driver::host::Host;
+use driver::lvm::{self, Tags};
+use driver::names::LvId;
+use driver::reply::Status;
+use driver::volume::{Content, Decision, Device, Doubt, Reason, Subject};
+
+/// `flexvolume-lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there.
+pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
+    let config = config.require()?;
+    let seen = look(Subject { host, config, id }, None, held(config))?;
+    let refuse = |reason: &Reason| bail!("{}", reason.of(id));
+    let (fs, uuid) = match (&seen.decision, &seen.facts.content) {
+        (
+            Decision::Refuse(Reason::Swapped { .. } | Reason::NewNotBlank(_)),
+            Some(Content::Filesystem(found)),
+        ) => (found.fs, found.uuid.clone()),
+        (Decision::Mount(mount), _) => (mount.fs, mount.uuid.clone()),
+        // It is mounted: what is there is read beside that.
+        (Decision::Bind(_), _) => match fs::probe(host, &device_of(&seen)?.node(host.kernel))? {
+            Found::Filesystem { fs, uuid } => (fs, uuid),
+            _ => bail!("{id} is mounted, but blkid cannot name what is on it"),
+        },
+        (Decision::Activate, _) => bail!("{id} is not active; run `lvchange -ay {id}` first"),
+        (Decision::Refuse(reason), _) => return refuse(reason),
+        (Decision::Resume, _) => return refuse(&suspended(&seen)),
+        _ => bail!("nothing can be found on {id}, so there is nothing to adopt"),
+    };
+    let volume = seen.facts.require_volume()?;
+    let tags = volume.record.replaced_by(lvm::made_tag(fs, &uuid));
+    retag(host, &seen, &tags)?;
+    log(host, config, "adopt", id, &format!("{fs} {uuid}"));
+    Ok(Printed::text(format!("{id} is recorded as {fs} {uuid}.\n")))
+}
+
+/// `flexvolume-lvm allow-format VG/LV`: lets the next mount, within a day, format a volume on which nothing
+/// is found, although its record or remains on it say that it held data.
+pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Result<Printed> {
+    let config = config.require()?;
+    let seen = look(Subject { host, config, id }, None, held(config))?;
+    let doubts = match &seen.decision {
+        Decision::Make { .. } => {
+            let given = match &seen.facts.require_volume()?.record.permission {
+                Some((what, _)) => format!("an operator gave up {what} less than a day ago"),
+                None => "nothing is on it, and its record says nothing else".to_owned(),
+            };
+            return Ok(Printed::text(format!(
+                "The next mount formats {id} in any case: {given}. Nothing was changed.\n"
+            )));
+        }
+        Decision::Refuse(Reason::Doubts(doubts)) => doubts,
+        Decision::Refuse(reason) => bail!("{}", reason.of(id)),
+        Decision::Resume => bail!("{}", suspended(&seen).of(id)),
+        Decision::Activate => bail!("{id} is not active; run `lvchange -ay {id}` first"),
+        Decision::Bind(row) => bail!("{id} is mounted at {}", row.mount_point.display()),
+        _ => bail!("{id} holds a filesystem, which the next mount uses; nothing was changed"),
+    };
+    let given_up: Vec<String> = doubts.iter().map(ToString::to_string).collect();
+    let given_up = given_up.join(", and ");
+    if !yes && !confirmed(id, &given_up)? {
+        bail!("{id} is left as it is");
+    }
+    let volume = seen.facts.require_volume()?;
+    let tag = lvm::permission_tag(&Doubt::names(doubts), seen.facts.now);
+    let old = volume.record.tags.iter();
+    let old = old.filter(|old| lvm::is_permission(old) && **old != tag);
+    let tags = Tags {
+        add: vec![tag.clone()],
+        remove: old.cloned().collect(),
+    };
+    retag(host, &seen, &tags)?;
+    log(host, config, "allow-format", id, &given_up);
+    Ok(Printed::text(format!(
+        "The next mount for writing may format {id}, within a day. Given up: {given_up}.\nTo take \
+         this back: lvchange --deltag {tag} {id}\n"
+    )))
+}
+
+/// The next mount resumes it. What is on it cannot be read before.
+fn suspended(seen: &Seen) -> Reason {
+    Reason::Suspended(seen.facts.id.dm_name())
+}
+
+fn device_of(seen: &Seen) -> Result<&Device> {
+    let device = seen.facts.device.as_ref();
+    device.with_context(|| format!("{} is not active", seen.facts.id))
+}
+
+/// Looks as a mount does, and waits for other calls.
+fn held(config: &Config) -> Ask<'static> {
+    Ask {
+        patience: config.limits.lock,
+        ..Ask::default()
+    }
+}
+
+/// Asks on a terminal. Elsewhere only `--yes` will do.
+fn confirmed(id: &LvId, given_up: &str) -> Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        bail!(
+            "this gives up what is on {id}: {given_up}. If that may go, run this again with --yes"
+        );
+    }
+    let mut terminal = std::io::stderr();
+    let question = format!("This gives up what is on {id}: {given_up}.\nType yes to go on: ");
+    terminal.write_all(question.as_bytes()).context("asking")?;
+    let mut answer = String::new();
+    let read = std::io::stdin().read_line(&mut answer);
+    read.context("reading the answer")?;
+    Ok(answer.trim() == "yes")
+}
+
+fn retag(host: &Host, seen: &Seen, tags: &Tags) -> Result<()> {
+    let volume = seen.facts.require_volume()?;
+    lvm::retag(host, volume.target(), tags, seen.lock.as_ref()).context("writing the record")
+}
+
+/// Logs who did it.
+pub(super) fn log(host: &Host, config: &Config, command: &str, id: &LvId, what: &str) {
+    let variable = |name| std::env::var(name).ok();
+    let user = variable("SUDO_USER").or_else(|| variable("USER"));
+    host.log.about("volume", &id.to_string());
+    host.log.about("user", user.as_deref().unwrap_or("root"));
+    host.log.about("what", what);
+    host.log.write(&config.log, command, Status::Success, "");
+}

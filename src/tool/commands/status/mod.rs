@@ -1,0 +1,297 @@
+//! `flexvolume-lvm status`: groups and volumes as LVM, the kernel, the driver's record and the next mount have
+//! them.
+
+mod row;
+mod tree;
+
+pub use row::{Health, of_volume};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::commands::log;
+use crate::commands::survey::{Choice, Walk};
+use crate::output::{self, Printed, bold, columns, counted, cut, printed, red};
+use driver::config::Loaded;
+use driver::host::{Host, own_name};
+use driver::lvm::{self, Group};
+use driver::names::{Bytes, LvId};
+use row::{Column, Line, sized};
+
+/// How long the list reads devices. Mounted and inactive volumes need no reading.
+const LONGEST: Duration = Duration::from_millis(400);
+/// How often `--watch` draws.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Erases the rest of the terminal.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+/// What to show, and how.
+#[derive(Debug, clap::Args)]
+#[allow(clippy::struct_excessive_bools)] // each is a flag
+pub struct Status {
+    /// Volumes (VG/LV, a device, a path that is on one), groups, pods (UID or namespace/name),
+    /// kubelet's names of volumes [default: all]
+    names: Vec<String>,
+    /// Show devices, UUIDs, records and mount points too: where the terminal is too narrow for a line, below it
+    #[arg(short, long)]
+    wide: bool,
+    /// Show only volumes that are not well or would not mount, and groups whose disks are missing; the exit
+    /// code is 1 if there is any
+    #[arg(short = 'x', long)]
+    unwell: bool,
+    /// Show these columns, separated by commas
+    #[arg(short = 'o', long, value_name = "COLUMNS", value_delimiter = ',', conflicts_with_all = ["wide", "json"])]
+    columns: Vec<Column>,
+    /// Show the volumes in the order of a column, without the groups
+    #[arg(long, value_name = "COLUMN")]
+    sort: Option<Column>,
+    /// Show sizes in bytes
+    #[arg(long)]
+    bytes: bool,
+    /// Show again every 2 s
+    #[arg(long, conflicts_with = "json")]
+    watch: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct GroupLine {
+    group: String,
+    size_bytes: u64,
+    free_bytes: u64,
+    missing_disks: u64,
+    exported: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    groups: Vec<GroupLine>,
+    volumes: Vec<Line>,
+    /// Groups on this node's disks that it does not use, with whose they are.
+    not_used: BTreeMap<String, String>,
+    /// Mounted by pods, and unknown to LVM.
+    lost: BTreeSet<String>,
+}
+
+/// `flexvolume-lvm status`.
+pub fn run(host: &Host, config: &Loaded, asked: &Status) -> Result<Printed> {
+    loop {
+        let walk = Walk::begin(host, config)?;
+        let choice = walk.choose(&asked.names)?;
+        walk.require(&choice)?;
+        let is_list =
+            asked.unwell || asked.bytes || asked.sort.is_some() || !asked.columns.is_empty();
+        let one = choice.one().filter(|_| !is_list);
+        let shown = match one.and_then(|id| walk.volume(id)) {
+            Some(volume) => tree::of(&walk, volume, asked.json)?,
+            None => list(&walk, &choice, asked)?,
+        };
+        if !asked.watch {
+            return Ok(shown);
+        }
+        if !output::tell(&format!("{CLEAR}{}", shown.stdout)) || host.kernel.pause(PAUSE) {
+            return Ok(Printed::default());
+        }
+    }
+}
+
+fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
+    let mut report = Report {
+        groups: Vec::new(),
+        volumes: Vec::new(),
+        not_used: BTreeMap::new(),
+        lost: BTreeSet::new(),
+    };
+    let mut rows = Vec::new();
+    let last_mounts = last_mounts(walk, asked);
+    let names = choice.ids.iter().map(|id| id.vg().as_str());
+    let names: BTreeSet<&str> = names
+        .chain(choice.groups.iter().map(String::as_str))
+        .collect();
+    // Who asks for what is wrong wants to know it all.
+    let longest = if asked.unwell { Duration::MAX } else { LONGEST };
+    for name in names {
+        let group = walk.groups.iter().find(|group| group.name == name);
+        let group = group.filter(|_| choice.groups.contains(name));
+        if let Some(group) = group.filter(|group| !asked.unwell || group.missing > 0) {
+            if asked.sort.is_none() {
+                rows.push(group_cells(walk, group, asked.bytes));
+            }
+            report.groups.push(GroupLine {
+                group: group.name.clone(),
+                size_bytes: group.size.get(),
+                free_bytes: group.free.get(),
+                missing_disks: group.missing,
+                exported: group.exported,
+            });
+        }
+        for id in choice.ids.iter().filter(|id| id.vg().as_str() == name) {
+            let Some(volume) = walk.volume(id) else {
+                continue;
+            };
+            let (mut line, _) = of_volume(walk, volume, longest);
+            line.last_mount = last_mounts.get(&line.volume).cloned();
+            if asked.unwell && !line.is_unwell() {
+                continue;
+            }
+            if asked.sort.is_none() {
+                rows.push(line.cells(walk, volume, asked.bytes));
+            }
+            report.volumes.push(line);
+        }
+    }
+    if let Some(column) = asked.sort {
+        report
+            .volumes
+            .sort_by_cached_key(|line| line.sorted_by(column));
+        let volumes = report.volumes.iter();
+        let rows_of =
+            volumes.filter_map(|line| Some((line, walk.volume(&LvId::parse(&line.volume).ok()?)?)));
+        rows.extend(rows_of.map(|(line, volume)| line.cells(walk, volume, asked.bytes)));
+    }
+    if asked.names.is_empty() {
+        add_kept_away(walk, asked, &mut report, &mut rows);
+    }
+    let mut text = if walk.groups.is_empty() && rows.is_empty() {
+        "LVM shows no volume groups; see `vgs`, `pvs`\n".to_owned()
+    } else {
+        in_columns(&rows, asked)
+    };
+    if asked.names.is_empty() {
+        report.lost = walk.lost().iter().map(LvId::to_string).collect();
+    }
+    for id in &report.lost {
+        let lost = format!("{id} is mounted for pods, and LVM does not know it any more");
+        let _ = writeln!(text, "{}; see `{} doctor`", red(lost), own_name());
+    }
+    let verdicts = report.volumes.iter().filter_map(|l| l.next_mount.as_ref());
+    let unread = verdicts.filter(|verdict| verdict.is_unread()).count();
+    if unread > 0 {
+        let _ = writeln!(
+            text,
+            "{} not read, since a list must not take long; `{} check` reads all",
+            counted(unread, "volume"),
+            own_name()
+        );
+    }
+    let is_unwell = rows.len().saturating_add(report.lost.len()) > 0;
+    if asked.unwell && !is_unwell {
+        "all is well\n".clone_into(&mut text);
+    }
+    let mut printed = printed(&report, text, asked.json)?;
+    printed.code = u8::from(asked.unwell && is_unwell);
+    Ok(printed)
+}
+
+/// Only where they are shown: the whole log is read for them.
+fn last_mounts(walk: &Walk, asked: &Status) -> BTreeMap<String, String> {
+    let wanted = asked.columns.iter().chain(&asked.sort);
+    if !asked.wide
+        && !wanted
+            .into_iter()
+            .any(|column| *column == Column::LastMount)
+    {
+        return BTreeMap::new();
+    }
+    // A log that cannot be read is the doctor's to name.
+    log::last_mounts(walk.host, walk.config).unwrap_or_default()
+}
+
+/// Groups on this node's disks that it does not use.
+fn add_kept_away(walk: &Walk, asked: &Status, report: &mut Report, rows: &mut Vec<Vec<String>>) {
+    let mut kept = lvm::kept_away(walk.host, &walk.groups, walk.config.limits.query);
+    kept.retain(|(name, ..)| !walk.has_group(name));
+    for (name, owner, _) in kept {
+        if asked.sort.is_none() && !asked.unwell {
+            let none = || "-".to_owned();
+            let group = "group".to_owned();
+            let mut cells = vec![
+                bold(&name),
+                none(),
+                none(),
+                group,
+                none(),
+                none(),
+                owner.clone(),
+            ];
+            cells.resize(Column::value_variants().len(), none());
+            rows.push(cells);
+        }
+        report.not_used.insert(name, owner);
+    }
+}
+
+/// The rows as they are asked for, and no wider than the terminal.
+fn in_columns(rows: &[Vec<String>], asked: &Status) -> String {
+    let columns_of = |wanted: &[Column]| {
+        let titles = wanted.iter().map(|column| {
+            let title = column.name().to_uppercase().replace('-', " ");
+            bold(title)
+        });
+        let mut all: Vec<Vec<String>> = vec![titles.collect()];
+        all.extend(rows.iter().map(|cells| {
+            let its = wanted.iter().map(|column| column.of(cells));
+            its.collect()
+        }));
+        columns(&all)
+    };
+    let all = Column::value_variants();
+    let (usual, more) = all.split_at(Column::USUAL);
+    let wanted = match (asked.columns.as_slice(), asked.wide) {
+        ([], false) => usual,
+        ([], true) => all,
+        (wanted, _) => wanted,
+    };
+    let text = columns_of(wanted);
+    let width = output::width();
+    if !asked.wide || text == cut(&text, width) {
+        return cut(&text, width);
+    }
+    let text = cut(&columns_of(usual), width);
+    let mut lines = text.lines();
+    let mut text = format!("{}\n", lines.next().unwrap_or_default());
+    for (line, cells) in lines.zip(rows) {
+        let _ = writeln!(text, "{line}");
+        for column in more.iter().filter(|column| column.of(cells) != "-") {
+            let name = column.name().replace('-', " ");
+            let _ = writeln!(text, "  {name}: {}", column.of(cells));
+        }
+    }
+    text
+}
+
+fn group_cells(walk: &Walk, group: &Group, bytes: bool) -> Vec<String> {
+    let its = walk
+        .volumes
+        .iter()
+        .filter(|v| v.id.vg().as_str() == group.name);
+    let volumes = its.filter(|volume| !volume.is_pool()).count();
+    let free = format!("{} free", sized(group.free, bytes));
+    let used = group.size.get().saturating_sub(group.free.get());
+    let mut cells = vec![
+        bold(&group.name),
+        sized(group.size, bytes),
+        sized(Bytes::new(used), bytes),
+        "group".to_owned(),
+        "-".to_owned(),
+        counted(volumes, "volume"),
+        match group.missing {
+            0 if group.exported => "exported".to_owned(),
+            0 => free,
+            missing => red(format!(
+                "{} missing, {free}",
+                counted(usize::try_from(missing).unwrap_or(usize::MAX), "disk",)
+            )),
+        },
+    ];
+    cells.resize(Column::value_variants().len(), "-".to_owned());
+    cells
+}

@@ -1,0 +1,325 @@
+//! One volume as LVM, the kernel, the driver's record and the next mount have it.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Serialize, Serializer};
+
+use crate::commands::survey::{Ask, Verdict, Walk, uids_of};
+use crate::output::{counted, red, yellow};
+use driver::lvm::{Locks, Volume};
+use driver::mount::{Row, is_kubelets};
+use driver::names::Bytes;
+use driver::volume::Facts;
+
+/// One volume, for programs and for the list.
+#[derive(Serialize)]
+pub struct Line {
+    pub volume: String,
+    pub uuid: String,
+    pub size_bytes: u64,
+    pub layout: String,
+    pub active: bool,
+    pub fs: Option<String>,
+    pub fs_bytes: Option<u64>,
+    pub fs_used_bytes: Option<u64>,
+    pub health: Health,
+    pub data_percent: Option<f64>,
+    pub metadata_percent: Option<f64>,
+    pub device: Option<String>,
+    pub record: Vec<String>,
+    pub mounted_at: Vec<String>,
+    pub pods: Vec<String>,
+    /// Users that are no pods: the host itself, `swap`, devices on top, another node of a shared group.
+    pub other_users: Vec<String>,
+    pub next_mount: Option<Verdict>,
+    /// When a call last mounted it, if that was asked for and the log goes back so far.
+    pub last_mount: Option<String>,
+}
+
+/// Collects what is known of a volume, with its verdict. Reads no device after `longest`.
+pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Option<Facts>) {
+    let id = &volume.id;
+    let (verdict, facts) = if volume.is_pool() {
+        (None, None)
+    } else {
+        match walk.see(id, Ask::default(), longest) {
+            Ok(seen) => (Some(Verdict::of(&seen)), Some(seen.facts)),
+            Err(error) => (Some(Verdict::of_error(id, &error)), None),
+        }
+    };
+    let device = match &facts {
+        Some(facts) => facts.device.clone(),
+        None => walk.device(volume).cloned(),
+    };
+    let mounts = device.as_ref().map(|device| walk.mounts(device.number));
+    let mounts = mounts.unwrap_or_default();
+    let uses = facts.as_ref().and_then(|facts| facts.uses.as_ref());
+    let suspended = uses.is_some_and(|uses| uses.suspended.is_some());
+    let failed = match uses {
+        Some(uses) => uses.failure.is_some(),
+        None => walk.failed(volume).is_some(),
+    };
+    let first = mounts.first().filter(|_| !suspended);
+    let space = first.and_then(|row| walk.host.kernel.space(&row.mount_point, row.id).ok());
+    let record = &volume.record;
+    let fs = mounts.first().map(|row| row.fs_type.clone());
+    let is_hosts = |row: &&Row| !is_kubelets(&row.mount_point, &walk.config.kubelet_dirs);
+    let mut other_users = Vec::new();
+    if mounts.iter().any(is_hosts) {
+        other_users.push("host".to_owned());
+    }
+    if let Some(uses) = uses {
+        other_users.extend(uses.swap.then(|| "swap".to_owned()));
+        other_users.extend(uses.holders.iter().cloned());
+    }
+    if let Some(openers) = facts.as_ref().and_then(|facts| facts.openers.as_ref()) {
+        other_users.extend(openers.loops.iter().cloned());
+        let processes = openers.processes.iter();
+        other_users.extend(processes.map(|opener| opener.command.clone()));
+    }
+    if let Some(Locks::Elsewhere(Some(holder))) = facts.as_ref().and_then(|f| f.locks.as_ref()) {
+        other_users.push(format!("node {}", holder.short_name()));
+    }
+    let pods = uids_of(&mounts);
+    let line = Line {
+        volume: id.to_string(),
+        uuid: volume.uuid.to_string(),
+        size_bytes: volume.size.get(),
+        layout: volume.layout.clone(),
+        active: device.is_some() || volume.active,
+        fs: fs.or_else(|| record.made.as_ref().map(|made| made.fs.clone())),
+        fs_bytes: space.as_ref().map(|space| space.bytes),
+        fs_used_bytes: space.as_ref().map(|space| space.used),
+        health: Health::of(walk, volume, suspended, failed),
+        data_percent: volume.data_percent,
+        metadata_percent: volume.metadata_percent,
+        device: device.map(|device| device.path.display().to_string()),
+        record: record.tags.clone(),
+        mounted_at: mounts.iter().map(|row| place(row)).collect(),
+        pods: pods
+            .iter()
+            .map(|uid| walk.pods.name(uid).to_owned())
+            .collect(),
+        other_users,
+        next_mount: verdict,
+        last_mount: None,
+    };
+    (line, facts)
+}
+
+fn place(row: &Row) -> String {
+    let read_only = if row.is_read_only() { " (ro)" } else { "" };
+    format!("{}{read_only}", row.mount_point.display())
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Health {
+    Ok,
+    /// What LVM says of it.
+    Lvm(String),
+    Suspended,
+    FilesystemErrors,
+    Full,
+    PoolFull,
+    MayBeFormatted,
+    MkfsUnfinished,
+    KeptFromOthers,
+}
+
+impl Health {
+    fn of(walk: &Walk, volume: &Volume, suspended: bool, failed: bool) -> Self {
+        let pool = walk.pool(volume);
+        let record = &volume.record;
+        if !volume.health.is_empty() {
+            Self::Lvm(volume.health.clone())
+        } else if suspended {
+            Self::Suspended
+        } else if failed {
+            Self::FilesystemErrors
+        } else if is_full(walk, volume) {
+            Self::Full
+        } else if pool.is_some_and(|pool| is_full(walk, pool)) {
+            Self::PoolFull
+        } else if record.permission.is_some() {
+            Self::MayBeFormatted
+        } else if record.making.is_some() {
+            Self::MkfsUnfinished
+        } else if walk.is_kept_idle(volume) {
+            Self::KeptFromOthers
+        } else {
+            Self::Ok
+        }
+    }
+
+    /// With colours: red needs attention, yellow is worth knowing.
+    pub fn colored(&self, text: String) -> String {
+        match self {
+            Self::Ok => text,
+            Self::MayBeFormatted | Self::MkfsUnfinished | Self::KeptFromOthers => yellow(text),
+            Self::Lvm(_)
+            | Self::Suspended
+            | Self::FilesystemErrors
+            | Self::Full
+            | Self::PoolFull => red(text),
+        }
+    }
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ok => "ok",
+            Self::Lvm(health) => health,
+            Self::Suspended => "suspended",
+            Self::FilesystemErrors => "filesystem errors",
+            Self::Full => "full",
+            Self::PoolFull => "pool full",
+            Self::MayBeFormatted => "may be formatted",
+            Self::MkfsUnfinished => "mkfs unfinished",
+            Self::KeptFromOthers => "kept from others",
+        })
+    }
+}
+
+impl Serialize for Health {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+/// Whether a pool is filled beyond `thin_pool_limit`.
+fn is_full(walk: &Walk, pool: &Volume) -> bool {
+    let mut filled = pool.filled_to(walk.config.thin_pool_limit);
+    pool.is_pool() && filled.next().is_some()
+}
+
+/// What the list can show of a volume, in the order of [`Line::cells`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Column {
+    Volume,
+    Size,
+    Used,
+    Fs,
+    NextMount,
+    UsedBy,
+    Health,
+    Device,
+    Uuid,
+    Record,
+    MountedAt,
+    LastMount,
+}
+
+impl Column {
+    /// Those that are shown in any case.
+    pub const USUAL: usize = 7;
+
+    /// `next-mount`
+    pub fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    pub fn of(self, cells: &[String]) -> String {
+        cells.get(self as usize).cloned().unwrap_or_default()
+    }
+}
+
+/// A size for people, or in bytes.
+pub fn sized(size: Bytes, bytes: bool) -> String {
+    if bytes {
+        size.get().to_string()
+    } else {
+        size.rounded()
+    }
+}
+
+impl Line {
+    /// Whether somebody should look at it.
+    pub fn is_unwell(&self) -> bool {
+        let next = self.next_mount.as_ref();
+        self.health != Health::Ok || next.is_some_and(|one| one.is_refused() && !one.is_hosts)
+    }
+
+    /// What puts it in the order of a column: numbers by their value.
+    pub fn sorted_by(&self, column: Column) -> (u64, String) {
+        let list = |items: &[String]| (0, items.join(" "));
+        let or_none = |text: Option<&String>| (0, text.cloned().unwrap_or_default());
+        match column {
+            Column::Volume => (0, self.volume.clone()),
+            Column::Size => (self.size_bytes, self.volume.clone()),
+            Column::Used => (self.fs_used_bytes.unwrap_or(0), self.volume.clone()),
+            Column::Fs => or_none(self.fs.as_ref()),
+            Column::NextMount => {
+                let next = self.next_mount.as_ref();
+                (0, next.map_or("", |verdict| verdict.short()).to_owned())
+            }
+            Column::UsedBy => list(&[&self.pods[..], &self.other_users].concat()),
+            Column::Health => (0, self.health.to_string()),
+            Column::Device => or_none(self.device.as_ref()),
+            Column::Uuid => (0, self.uuid.clone()),
+            Column::Record => list(&self.record),
+            Column::MountedAt => list(&self.mounted_at),
+            Column::LastMount => or_none(self.last_mount.as_ref()),
+        }
+    }
+
+    /// All that its row may show.
+    pub fn cells(&self, walk: &Walk, volume: &Volume, bytes: bool) -> Vec<String> {
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let used = if volume.is_pool() {
+            volume.data_percent.map(|data| format!("{data:.1} %"))
+        } else {
+            let used = self.fs_used_bytes;
+            used.map(|used| sized(Bytes::new(used), bytes))
+        };
+        let fs = if volume.is_pool() {
+            Some("pool".to_owned())
+        } else {
+            self.fs.clone()
+        };
+        let mut health = self.health.to_string();
+        if let Some(metadata) = volume.metadata_percent.filter(|_| volume.is_pool()) {
+            let _ = write!(health, ", metadata {metadata:.1} %");
+        }
+        let next = self.next_mount.as_ref().map(|verdict| match verdict {
+            verdict if verdict.is_refused() && !verdict.is_hosts => red(verdict.short()),
+            verdict => verdict.short().to_owned(),
+        });
+        let list = |items: &[String]| or_none((!items.is_empty()).then(|| items.join(" ")));
+        vec![
+            self.volume.clone(),
+            sized(volume.size, bytes),
+            or_none(used),
+            or_none(fs),
+            or_none(next),
+            self.users(walk, volume),
+            self.health.colored(health),
+            or_none(self.device.clone()),
+            self.uuid.clone(),
+            list(&self.record),
+            list(&self.mounted_at),
+            or_none(self.last_mount.clone()),
+        ]
+    }
+
+    /// `shop/web-0`, `3 pods`, `host`, `swap`, `dm-5`.
+    fn users(&self, walk: &Walk, volume: &Volume) -> String {
+        if volume.is_pool() {
+            let its = walk.volumes.iter().filter(|one| one.is_in(volume));
+            return counted(its.count(), "volume");
+        }
+        let mut users = match self.pods.as_slice() {
+            [] => Vec::new(),
+            [pod] => vec![pod.clone()],
+            pods => vec![counted(pods.len(), "pod")],
+        };
+        users.extend(self.other_users.iter().cloned());
+        if users.is_empty() {
+            return "-".to_owned();
+        }
+        users.join(", ")
+    }
+}

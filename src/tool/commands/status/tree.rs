@@ -1,0 +1,199 @@
+//! One volume on one screen: a tree from the disk to the pods, what the next mount does, and the
+//! last calls.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::row::{Line, of_volume};
+use crate::commands::log::{self, Call};
+use crate::commands::survey::{Walk, content_in_words, uid_of};
+use crate::output::{Printed, bold, columns, printed, red};
+use driver::host::holders;
+use driver::lvm::Volume;
+use driver::names::Bytes;
+use driver::volume::{Content, Facts, lock};
+
+/// How many of the last calls are shown.
+const CALLS: usize = 5;
+
+#[derive(Serialize)]
+struct Story {
+    #[serde(flatten)]
+    line: Line,
+    thin_pool: Option<String>,
+    disks: Vec<String>,
+    number: Option<String>,
+    writable: Option<bool>,
+    suspended: bool,
+    content: Option<String>,
+    locked_by: Vec<String>,
+    last_calls: Vec<Call>,
+}
+
+/// `flexvolume-lvm status VG/LV`.
+pub fn of(walk: &Walk, volume: &Volume, json: bool) -> Result<Printed> {
+    let kernel = walk.host.kernel;
+    let (line, facts) = of_volume(walk, volume, Duration::MAX);
+    let device = walk.device(volume);
+    let locked_by = device.as_ref().map(|device| {
+        let holders = holders::of_file(kernel, &lock::path_of(device));
+        holders.iter().map(ToString::to_string).collect()
+    });
+    let seen = facts.as_ref();
+    let uses = seen.and_then(|facts| facts.uses.as_ref());
+    let last_calls = log::last(walk.host, walk.config, &volume.id.to_string(), CALLS);
+    let disks = device.as_ref().map(|device| device.disks(kernel));
+    let story = Story {
+        thin_pool: volume.pool.as_ref().map(ToString::to_string),
+        disks: disks.unwrap_or_default().into_iter().collect(),
+        number: device.as_ref().map(|device| device.number.to_string()),
+        writable: volume.writable,
+        suspended: uses.is_some_and(|uses| uses.suspended.is_some()),
+        content: seen
+            .and_then(|facts| facts.content.as_ref())
+            .map(content_in_words),
+        locked_by: locked_by.unwrap_or_default(),
+        last_calls: last_calls
+            .as_ref()
+            .map_or_else(|_| Vec::new(), Clone::clone),
+        line,
+    };
+    let mut text = tree(walk, volume, &story, seen);
+    text.push_str(&in_words(&story));
+    match last_calls {
+        Ok(calls) if calls.is_empty() => text.push_str("Last calls:  none in the log\n"),
+        Ok(calls) => {
+            let _ = writeln!(text, "\n{}", bold("Last calls"));
+            text.push_str(&log::in_columns(&calls, false));
+        }
+        Err(error) => {
+            let _ = writeln!(text, "Last calls:  not known: {error:#}");
+        }
+    }
+    printed(&story, text, json)
+}
+
+/// The devices and mounts, each on what is below it, from the disks to the pods.
+fn tree(walk: &Walk, volume: &Volume, story: &Story, facts: Option<&Facts>) -> String {
+    let line = &story.line;
+    let mut levels = Vec::new();
+    if !story.disks.is_empty() {
+        levels.push(format!("disk {}", story.disks.join(", ")));
+    }
+    let vg = volume.id.vg();
+    if let Some(group) = walk.groups.iter().find(|group| group.name == vg.as_str()) {
+        let (free, size) = (group.free.rounded(), group.size.rounded());
+        levels.push(format!("group {vg}: {free} of {size} free"));
+    }
+    if let Some(pool) = walk.pool(volume) {
+        levels.push(format!(
+            "pool {}: {}{}",
+            pool.id,
+            pool.size.rounded(),
+            fill(pool)
+        ));
+    }
+    let at = match (&line.device, &story.number) {
+        (Some(device), Some(number)) => format!("{device} ({number})"),
+        _ if line.active => "active".to_owned(),
+        _ => "not active".to_owned(),
+    };
+    let health = line.health.colored(line.health.to_string());
+    levels.push(format!(
+        "{}: {}, {}{}, {health}, {at}",
+        bold(format_args!("volume {}", volume.id)),
+        volume.size.rounded(),
+        volume.layout,
+        fill(volume),
+    ));
+    if let Some(what) = on_it(line, facts) {
+        levels.push(what);
+    }
+    let mut text = String::new();
+    let indent = |n: usize| n.saturating_sub(1).saturating_mul(3);
+    for (n, level) in levels.iter().enumerate() {
+        let (space, branch) = (indent(n), if n == 0 { "" } else { "└─ " });
+        let _ = writeln!(text, "{:space$}{branch}{level}", "");
+    }
+    let space = indent(levels.len());
+    for (n, place) in line.mounted_at.iter().enumerate() {
+        let is_last = n.saturating_add(1) == line.mounted_at.len();
+        let branch = if is_last { "└─ " } else { "├─ " };
+        let pod = uid_of(place.as_ref()).map(|uid| format!("  pod {}", walk.pods.name(uid)));
+        let _ = writeln!(
+            text,
+            "{:space$}{branch}{place}{}",
+            "",
+            pod.unwrap_or_default()
+        );
+    }
+    for user in &line.other_users {
+        let _ = writeln!(text, "{:space$}└─ used by {user}", "");
+    }
+    text
+}
+
+/// How full a pool, or a thin volume, is.
+fn fill(volume: &Volume) -> String {
+    let mut text = String::new();
+    if let Some(data) = volume.data_percent {
+        let _ = write!(text, ", data {data:.1} %");
+    }
+    if let Some(metadata) = volume.metadata_percent {
+        let _ = write!(text, ", metadata {metadata:.1} %");
+    }
+    text
+}
+
+/// The filesystem, or what else is on the volume.
+fn on_it(line: &Line, facts: Option<&Facts>) -> Option<String> {
+    let content = facts.and_then(|facts| facts.content.as_ref());
+    if let (Some(all), Some(used)) = (line.fs_bytes, line.fs_used_bytes) {
+        let [all, used] = [all, used].map(|bytes| Bytes::new(bytes).rounded());
+        let fs = line.fs.as_deref().unwrap_or("mounted");
+        return Some(format!("{fs}: {used} of {all} used"));
+    }
+    match content {
+        Some(Content::Claimed(_)) | None => None,
+        Some(content) => Some(content_in_words(content)),
+    }
+}
+
+fn in_words(story: &Story) -> String {
+    let line = &story.line;
+    let list = |items: &[String]| match items {
+        [] => "-".to_owned(),
+        items => items.join(", "),
+    };
+    let mut rows = vec![("UUID", line.uuid.clone()), ("Record", list(&line.record))];
+    if story.writable == Some(false) {
+        rows.push(("Writable", red("no")));
+    }
+    if !story.locked_by.is_empty() {
+        rows.push(("Locked by", list(&story.locked_by)));
+    }
+    if let Some(verdict) = &line.next_mount {
+        rows.push((
+            "Next mount",
+            match verdict.message() {
+                Some(message) if verdict.is_refused() => {
+                    format!("{}: {message}", red(verdict.short()))
+                }
+                Some(message) => format!("{}: {message}", bold(verdict.short())),
+                None => bold(verdict.short()),
+            },
+        ));
+        rows.extend(verdict.steps.iter().map(|step| ("", format!("  {step}"))));
+    }
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|(name, value)| {
+            let colon = if name.is_empty() { "" } else { ":" };
+            vec![format!("{name}{colon}"), value]
+        })
+        .collect();
+    format!("\n{}", columns(&rows))
+}

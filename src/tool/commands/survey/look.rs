@@ -1,0 +1,77 @@
+//! One look at a volume, as its next mount looks.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use driver::host::Lock;
+use driver::names::FsType;
+use driver::options::Options;
+use driver::volume::{
+    Asker, Decision, Facts, Held, Holding, Known, Subject, Wish, look_under_lock,
+};
+
+/// How long to ask sanlock which node has a volume: its disk may hang.
+const HOLDER: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Copy, Default)]
+pub struct Ask<'a> {
+    pub fs: Option<FsType>,
+    pub read_only: bool,
+    /// The options of a call that is rehearsed, instead of these two.
+    pub options: Option<&'a Options>,
+    /// How long a call that works on the volume is waited for.
+    pub patience: Duration,
+    /// The device is not read, though the next mount would read it.
+    pub unread: bool,
+    /// Who has it open is looked at too, whatever the next mount would make of that.
+    pub users: bool,
+}
+
+pub struct Seen {
+    pub facts: Facts,
+    pub decision: Decision,
+    /// The volume's lock. None: it is not active.
+    pub lock: Option<Lock>,
+}
+
+/// Looks at a volume as the next mount does, under its lock, and changes nothing.
+pub fn look(subject: Subject, known: Option<Known>, ask: Ask) -> Result<Seen> {
+    let Subject { config, id, .. } = subject;
+    let wish = match ask.options {
+        // Of a pod: it will be mounted in kubelet's directory.
+        Some(options) => {
+            let dir = config.kubelet_dirs.first().map(PathBuf::as_path);
+            Wish::of_call(config, options, dir)
+        }
+        None => Wish::of_person(config, id, ask.fs, ask.read_only),
+    };
+    let unread = ask.unread;
+    let (asker, mut holding) = (Asker::Person { known, unread }, Holding::default());
+    let held = look_under_lock(subject, asker, &wish, ask.patience, &mut holding)?;
+    let Held {
+        mut seen,
+        mut decision,
+    } = held;
+    let is_shared = seen.facts.volume().is_some_and(|v| v.lock.is_some());
+    if decision == Decision::Activate && is_shared && !ask.unread {
+        seen.note_holder(HOLDER);
+        decision = seen.settle(&wish)?;
+    }
+    // Whatever was decided, these are shown.
+    if seen.facts.uses.is_none() {
+        seen.facts.uses = seen.uses()?;
+    }
+    if seen.facts.lvm.is_none() {
+        seen.facts.lvm = Some(seen.ask_lvm(&wish));
+    }
+    if ask.users {
+        seen.facts.openers = Some(seen.users()?);
+    }
+    Ok(Seen {
+        facts: seen.facts,
+        decision,
+        lock: holding.volume,
+    })
+}

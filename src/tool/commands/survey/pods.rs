@@ -1,0 +1,78 @@
+//! The names of this node's pods, without asking the API: kubelet keeps each pod's logs in a
+//! directory that is named after it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use driver::host::Kernel;
+use driver::mount::Row;
+
+/// Source: kubelet's `pkg/kuberuntime/helpers.go`, `BuildPodLogsDirectory`.
+const LOGS: &str = "/var/log/pods";
+
+/// UID to `namespace/name`.
+pub struct Pods(BTreeMap<String, String>);
+
+impl Pods {
+    /// Reads the names. A pod without logs goes by its UID.
+    pub fn read(kernel: &Kernel) -> Self {
+        let names = kernel.list(Path::new(LOGS)).unwrap_or_default();
+        Self(names.iter().filter_map(|name| parse(name)).collect())
+    }
+
+    pub fn name<'a>(&'a self, uid: &'a str) -> &'a str {
+        self.0.get(uid).map_or(uid, String::as_str)
+    }
+
+    /// `namespace/name` of each.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.values().map(String::as_str)
+    }
+
+    /// Whether there are logs of pods on this node, and none of this one.
+    pub fn ended(&self, uid: &str) -> bool {
+        !self.0.is_empty() && !self.0.contains_key(uid)
+    }
+
+    /// Whether a word is this pod's UID or its `namespace/name`.
+    pub fn is_called(&self, uid: &str, word: &str) -> bool {
+        uid == word || self.name(uid) == word
+    }
+}
+
+/// `<namespace>_<name>_<uid>`; no part can hold an underscore.
+fn parse(dir: &str) -> Option<(String, String)> {
+    let (name, uid) = dir.rsplit_once('_')?;
+    Some((uid.to_owned(), name.replacen('_', "/", 1)))
+}
+
+/// The UID of the pod that a path in one of kubelet's directories belongs to.
+pub fn uid_of(path: &Path) -> Option<&str> {
+    let parts = || path.iter().filter_map(|part| part.to_str());
+    let at = parts().zip(parts().skip(2)).position(|(dir, kind)| {
+        dir == "pods" && matches!(kind, "volumes" | "volume-subpaths" | "volumeDevices")
+    })?;
+    parts().nth(at.saturating_add(1))
+}
+
+pub fn uids_of<'a>(mounts: &[&'a Row]) -> BTreeSet<&'a str> {
+    let uids = mounts.iter().map(|row| uid_of(&row.mount_point));
+    uids.flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pods_name_is_in_its_directory_of_logs() {
+        let pod = parse("shop_web-0_1-2-3");
+        assert_eq!(pod, Some(("1-2-3".to_owned(), "shop/web-0".to_owned())));
+        assert_eq!(parse("lost+found"), None);
+        let uid = |path| uid_of(Path::new(path));
+        assert_eq!(uid("/k/pods/1-2/volumes/a~lvm/data"), Some("1-2"));
+        assert_eq!(uid("/k/pods/1-2/volume-subpaths/data/c/0"), Some("1-2"));
+        assert_eq!(uid("/k/pods"), None);
+        assert_eq!(uid("/mnt"), None);
+    }
+}

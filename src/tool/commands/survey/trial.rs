@@ -1,0 +1,95 @@
+//! What the tools of a filesystem say before they are let at a volume. Nothing is written to it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use super::look::Seen;
+use super::verdict::Outcome;
+use crate::files;
+use driver::config::Config;
+use driver::fs::{self, Condition};
+use driver::host::{Host, Lock, Node};
+use driver::names::{Bytes, FsType, VgName};
+use driver::volume::lock::{self, LOCK_DIR};
+use driver::volume::{Content, Decision, Facts};
+
+/// What the tool says against it that the decided mount would run. None: nothing, or it runs none.
+pub fn tried(host: &Host, config: &Config, seen: &Seen) -> Option<Outcome> {
+    let device = seen.facts.device.as_ref()?;
+    match &seen.decision {
+        Decision::Mount(mount) if mount.check && !is_left_by_a_crash(&seen.facts) => {
+            match fs::has_errors(host, &device.node(host.kernel)) {
+                Ok(false) => None,
+                Ok(true) => Some(Outcome::Repair(format!(
+                    "e2fsck finds errors on {}, and the mount succeeds if `e2fsck -p` can repair them; `e2fsck -n {}` \
+                 lists them",
+                    device.id,
+                    device.path.display()
+                ))),
+                Err(error) => Some(Outcome::Tried("fsck", error.to_string())),
+            }
+        }
+        Decision::Make { fs, .. } => {
+            let size = device.size(host.kernel).ok()?;
+            let made = mkfs(host, config, *fs, Some(device.id.vg()), size);
+            made.err().map(|error| {
+                let words = format!(
+                    "mkfs would refuse {} ({}): {error:#}",
+                    device.id,
+                    size.rounded()
+                );
+                Outcome::Tried("mkfs", words)
+            })
+        }
+        _ => None,
+    }
+}
+
+/// `e2fsck -n` replays no log, and would take for errors what the log mends.
+fn is_left_by_a_crash(facts: &Facts) -> bool {
+    matches!(&facts.content, Some(Content::Filesystem(found)) if found.condition == Condition::LogToReplay)
+}
+
+/// Tries whether mkfs takes the node's options, and a volume of this size.
+pub fn mkfs(
+    host: &Host,
+    config: &Config,
+    fs: FsType,
+    vg: Option<&VgName>,
+    size: Bytes,
+) -> Result<()> {
+    let trial = Trial::begin(host)?;
+    files::sparse(&trial.image, size.get())?;
+    let of_node = || config.filesystems.get(&fs).into_iter();
+    let of_node = || of_node().flat_map(|one| one.mkfs_options.iter().map(String::as_str));
+    let more = vg.map_or_else(|| of_node().collect(), |vg| config.mkfs_options(vg, fs));
+    Ok(fs::try_mkfs(host, fs, &trial.node(), &more, &trial.lock)?)
+}
+
+/// A file of the driver's own in place of a volume, while this lives.
+pub struct Trial {
+    pub image: PathBuf,
+    pub lock: Lock,
+}
+
+impl Trial {
+    pub fn begin(host: &Host) -> Result<Self> {
+        let lock = lock::hold_name(host.kernel, "trial", host.limits.lock)?;
+        let image = Path::new(LOCK_DIR).join("trial.image");
+        Ok(Self { image, lock })
+    }
+
+    pub fn node(&self) -> Node {
+        Node {
+            path: self.image.clone(),
+            name: self.image.clone(),
+        }
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        let _ = files::remove(&self.image);
+    }
+}

@@ -1,0 +1,285 @@
+//! What the next mount of a volume would do, for the commands that tell it.
+
+use anyhow::Error;
+use serde::Serialize;
+
+use super::look::Seen;
+use driver::names::LvId;
+use driver::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, Whose, lock};
+
+/// What the next mount of a volume would do, as far as that can be told without mounting.
+#[derive(Debug, Clone, Serialize)]
+#[serde(into = "Shown")]
+pub struct Verdict {
+    pub id: LvId,
+    pub outcome: Outcome,
+    /// The facts that were found, and the steps of the mount, in order.
+    pub steps: Vec<String>,
+    /// Whether no pod could have it in any case: the host itself uses it, or it is a part of another volume.
+    pub is_hosts: bool,
+}
+
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    Decided(Decision),
+    /// It is mounted if `e2fsck -p` can repair what is wrong, which this tells.
+    Repair(String),
+    /// The tool that it takes refuses: a stable word for which, and what it says.
+    Tried(&'static str, String),
+    /// A call works on it just now: its step, and for how long.
+    Busy(String),
+    /// Looking at it failed.
+    Unknown(String),
+}
+
+/// A verdict for programs: its fields are stable.
+#[derive(Serialize)]
+struct Shown {
+    volume: String,
+    /// In a word: `mount`, `format`, `bind`, `create`, `activate`, `repair`, `resume`, `refuse`,
+    /// `unread`, `busy`.
+    verdict: &'static str,
+    /// Why it is refused: a stable word, such as `wrong-type`.
+    reason: Option<&'static str>,
+    message: Option<String>,
+    steps: Vec<String>,
+}
+
+impl From<Verdict> for Shown {
+    fn from(verdict: Verdict) -> Self {
+        Self {
+            volume: verdict.id.to_string(),
+            verdict: verdict.word(),
+            reason: verdict.why(),
+            message: verdict.message(),
+            steps: verdict.steps,
+        }
+    }
+}
+
+impl Verdict {
+    pub fn of(seen: &Seen) -> Self {
+        let facts = &seen.facts;
+        let mut steps = found(facts);
+        steps.extend(to_do(&seen.decision));
+        let is_hosts = match &seen.decision {
+            Decision::Refuse(reason) => is_hosts(reason, facts),
+            _ => false,
+        };
+        Self {
+            id: facts.id.clone(),
+            outcome: Outcome::Decided(seen.decision.clone()),
+            steps,
+            is_hosts,
+        }
+    }
+
+    /// The verdict when looking at the volume failed.
+    pub fn of_error(id: &LvId, error: &Error) -> Self {
+        let outcome = match error.downcast_ref::<lock::Busy>() {
+            Some(busy) => Outcome::Busy(busy.at_work()),
+            None => Outcome::Unknown(format!("{error:#}")),
+        };
+        Self {
+            id: id.clone(),
+            outcome,
+            steps: Vec::new(),
+            is_hosts: false,
+        }
+    }
+
+    pub fn refusal(&self) -> Option<&Reason> {
+        match &self.outcome {
+            Outcome::Decided(Decision::Refuse(reason)) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Whether it would be refused, as far as is known.
+    pub fn is_refused(&self) -> bool {
+        self.why().is_some()
+    }
+
+    /// Whether the next mount would succeed.
+    pub fn is_good(&self) -> bool {
+        match &self.outcome {
+            Outcome::Decided(decision) => match decision {
+                Decision::Bind(_)
+                | Decision::Keep { .. }
+                | Decision::Mount(_)
+                | Decision::Make { .. }
+                | Decision::Resume
+                | Decision::Create(_)
+                | Decision::Ready => true,
+                Decision::Refuse(_) | Decision::Look(_) | Decision::Activate | Decision::Extend => {
+                    false
+                }
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether it would have to be activated to tell.
+    pub fn is_inactive(&self) -> bool {
+        matches!(self.outcome, Outcome::Decided(Decision::Activate))
+    }
+
+    /// Whether the device would have to be read to tell.
+    pub fn is_unread(&self) -> bool {
+        matches!(self.outcome, Outcome::Decided(Decision::Look(_)))
+    }
+
+    pub fn word(&self) -> &'static str {
+        match &self.outcome {
+            Outcome::Decided(decision) => match decision {
+                Decision::Refuse(_) => "refuse",
+                Decision::Bind(_) | Decision::Keep { .. } | Decision::Ready => "bind",
+                Decision::Mount(_) => "mount",
+                Decision::Make { .. } => "format",
+                Decision::Resume => "resume",
+                Decision::Look(_) => "unread",
+                Decision::Create(_) => "create",
+                Decision::Activate | Decision::Extend => "activate",
+            },
+            Outcome::Busy(_) => "busy",
+            Outcome::Repair(_) => "repair",
+            Outcome::Tried(..) | Outcome::Unknown(_) => "refuse",
+        }
+    }
+
+    fn why(&self) -> Option<&'static str> {
+        match &self.outcome {
+            Outcome::Unknown(_) => Some("not-looked-at"),
+            Outcome::Tried(tool, _) => Some(tool),
+            _ => self.refusal().map(Into::into),
+        }
+    }
+
+    /// `wrong-type` says more than `refuse`.
+    pub fn short(&self) -> &'static str {
+        self.why().unwrap_or_else(|| self.word())
+    }
+
+    /// Why it is refused, or who is at work on it.
+    pub fn message(&self) -> Option<String> {
+        match &self.outcome {
+            Outcome::Decided(_) => self.refusal().map(|reason| reason.of(&self.id)),
+            Outcome::Busy(what)
+            | Outcome::Repair(what)
+            | Outcome::Tried(_, what)
+            | Outcome::Unknown(what) => Some(what.clone()),
+        }
+    }
+
+    /// The most important step, for a list.
+    pub fn main_step(&self) -> Option<String> {
+        let Outcome::Decided(decision) = &self.outcome else {
+            return None;
+        };
+        let steps = to_do(decision);
+        let mounts = |step: &&String| step.starts_with("mount ") || step.starts_with("make ");
+        steps.iter().find(mounts).or(steps.last()).cloned()
+    }
+}
+
+fn is_hosts(reason: &Reason, facts: &Facts) -> bool {
+    let has_record = facts.volume().is_some_and(|v| !v.record.tags.is_empty());
+    match reason.whose() {
+        Whose::Hosts => true,
+        // One that a pod had before is missed by its pod.
+        Whose::Somebodys => facts.volume().is_some() && !has_record,
+        Whose::OtherNodes | Whose::Pods => false,
+    }
+}
+
+/// The steps of the next mount, in order.
+fn to_do(decision: &Decision) -> Vec<String> {
+    match decision {
+        Decision::Refuse(_) | Decision::Keep { .. } | Decision::Ready => Vec::new(),
+        Decision::Bind(row) => vec![format!("bind from {}", row.mount_point.display())],
+        Decision::Mount(mount) => {
+            let grow = |when: Grow| {
+                let now = mount.grow == when;
+                now.then(|| "grow it to the size of the volume".to_owned())
+            };
+            let elsewhere = mount.elsewhere.iter().map(|other| {
+                let other = Elsewhere::list(std::slice::from_ref(other));
+                format!("mounted elsewhere: {other}")
+            });
+            let mut steps: Vec<String> = elsewhere.collect();
+            let check = "check it with e2fsck -p, which must find nothing that it cannot repair";
+            steps.extend(mount.check.then(|| check.to_owned()));
+            steps.extend(grow(Grow::Before));
+            steps.push(format!("mount {} {}", mount.fs, mount.uuid));
+            if mount.record {
+                steps.push("record it in the volume's tags".to_owned());
+            }
+            steps.extend(grow(Grow::After));
+            steps
+        }
+        Decision::Make { fs, again } => {
+            let again = if *again {
+                " again: its mkfs was stopped"
+            } else {
+                ""
+            };
+            vec![format!("make {fs}{again}"), format!("mount {fs}")]
+        }
+        Decision::Resume => {
+            vec!["resume what a killed LVM command left suspended".to_owned()]
+        }
+        Decision::Look(_) => vec!["read what is on it".to_owned()],
+        Decision::Create(size) => {
+            vec![format!(
+                "create it with {size}, make its filesystem and mount it"
+            )]
+        }
+        Decision::Activate | Decision::Extend => {
+            vec!["activate it, and look at what is on it".to_owned()]
+        }
+    }
+}
+
+fn found(facts: &Facts) -> Vec<String> {
+    let mut steps = vec![match &facts.device {
+        Some(device) => format!("active: {} ({})", device.path.display(), device.number),
+        None if matches!(facts.lvm, Some(Lvm::NoVolume { .. })) => "there is none yet".to_owned(),
+        None => "not active".to_owned(),
+    }];
+    if let Some(uses) = &facts.uses {
+        for mounted in &uses.mounts {
+            steps.push(format!("mounted at {}", mounted.row.mount_point.display()));
+        }
+    }
+    if let Some(Lvm::Volume { volume, .. }) = &facts.lvm {
+        let tags = volume.record.tags.join(", ");
+        steps.push(if tags.is_empty() {
+            "no record in its tags".to_owned()
+        } else {
+            format!("its record: {tags}")
+        });
+    }
+    if let Some(content) = &facts.content {
+        steps.push(content_in_words(content));
+    }
+    steps
+}
+
+pub fn content_in_words(content: &Content) -> String {
+    match content {
+        Content::Blank { zero: true, .. } => {
+            "blank: all that could hold a signature reads as zero".to_owned()
+        }
+        Content::Blank { .. } => "nothing that blkid knows".to_owned(),
+        Content::Filesystem(found) => format!(
+            "{} {}, covering {} of {}",
+            found.fs, found.uuid, found.covers, found.device
+        ),
+        Content::Damaged(fs) => format!("{fs}, damaged"),
+        Content::Other(what) => what.clone(),
+        Content::Several => "several signatures at once".to_owned(),
+        Content::Unreadable { at, .. } => format!("cannot be read at byte {at}"),
+        Content::Claimed(_) => "in use".to_owned(),
+        Content::Failed(why) => why.clone(),
+    }
+}

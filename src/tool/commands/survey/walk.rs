@@ -1,0 +1,327 @@
+//! The volumes of this node, for the commands that show them: LVM is asked once for all, the
+//! kernel's tables are read once, and what a person named is found among them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::look::{Ask, Seen, look};
+use super::pods::{Pods, uid_of};
+use super::verdict::{Outcome, Verdict};
+use driver::config::{Config, Loaded};
+use driver::host::{DeviceNumber, Host, own_name};
+use driver::lvm::{self, Group, Volume};
+use driver::mount::{KubeletPath, Row, is_kubelets};
+use driver::names::{LvId, nearest};
+use driver::volume::{Device, Known, Reason, Subject, Tables, volume_of};
+
+pub struct Walk<'a> {
+    pub host: &'a Host<'a>,
+    pub config: &'a Config,
+    loaded: &'a Loaded,
+    /// All visible volumes, pools among them.
+    pub volumes: Vec<Volume>,
+    pub groups: Vec<Group>,
+    /// The devices of active volumes. A pool has none that anybody opens.
+    devices: BTreeMap<LvId, Device>,
+    pub tables: Tables,
+    pub pods: Pods,
+    started: Instant,
+}
+
+/// The volumes and groups that a person named.
+#[derive(Default)]
+pub struct Choice {
+    /// The volumes, each once; LVM may not know some of them.
+    pub ids: BTreeSet<LvId>,
+    /// Those that were named by themselves, not by their group.
+    pub named: BTreeSet<LvId>,
+    /// The groups to show.
+    pub groups: BTreeSet<String>,
+}
+
+impl Choice {
+    /// The volume, if one was named and nothing else.
+    pub fn one(&self) -> Option<&LvId> {
+        let is_one = self.groups.is_empty() && self.ids.len() == 1;
+        self.ids.first().filter(|_| is_one)
+    }
+
+    fn add(&mut self, id: &LvId, is_named: bool) {
+        self.ids.insert(id.clone());
+        if is_named {
+            self.named.insert(id.clone());
+        }
+    }
+}
+
+impl<'a> Walk<'a> {
+    pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
+        let config = loaded.or_default();
+        let mut volumes = lvm::all_volumes(host)?;
+        volumes.sort_by(|a, b| a.id.cmp(&b.id));
+        let devices = volumes.iter().filter(|volume| !volume.is_pool());
+        let devices = devices.filter_map(|volume| Device::find(host.kernel, &volume.id).ok()?);
+        let devices = devices.map(|device| (device.id.clone(), device)).collect();
+        Ok(Self {
+            host,
+            config,
+            loaded,
+            volumes,
+            devices,
+            groups: lvm::all_groups(host)?,
+            tables: Tables::read(host.kernel)?,
+            pods: Pods::read(host.kernel),
+            started: Instant::now(),
+        })
+    }
+
+    pub fn volume(&self, id: &LvId) -> Option<&Volume> {
+        Volume::among(&self.volumes, id)
+    }
+
+    /// The thin pool of a volume.
+    pub fn pool(&self, volume: &Volume) -> Option<&Volume> {
+        volume.pool_among(&self.volumes)
+    }
+
+    pub fn device(&self, volume: &Volume) -> Option<&Device> {
+        self.devices.get(&volume.id)
+    }
+
+    pub fn mounts(&self, device: DeviceNumber) -> Vec<&Row> {
+        self.tables.mounts.of_device(device)
+    }
+
+    /// The volumes of pods that LVM no longer knows: their disks have gone, or are hidden from it.
+    pub fn lost(&self) -> BTreeSet<LvId> {
+        let kernel = self.host.kernel;
+        let known: BTreeSet<DeviceNumber> = self.devices.values().map(|d| d.number).collect();
+        let rows = self.tables.mounts.rows().iter();
+        let pods = rows.filter(|row| self.is_pods(row));
+        let numbers: BTreeSet<DeviceNumber> = pods.map(Row::block_device).collect();
+        let others = numbers.difference(&known);
+        let ids = others.filter_map(|number| Some(volume_of(kernel, *number)?.id));
+        ids.filter(|id| self.volume(id).is_none()).collect()
+    }
+
+    /// Whether a volume that several nodes share is active here and nothing uses it.
+    pub fn is_kept_idle(&self, volume: &Volume) -> bool {
+        let device = self.device(volume).filter(|_| volume.lock.is_some());
+        device.is_some_and(|device| {
+            let holders = device.holders(self.host.kernel).unwrap_or_default();
+            holders.is_empty() && self.mounts(device.number).is_empty()
+        })
+    }
+
+    /// Why no more pods get its filesystem, if the kernel met errors in it and pods have it.
+    pub fn failed(&self, volume: &Volume) -> Option<Reason> {
+        let device = self.device(volume)?;
+        let mounts = self.mounts(device.number);
+        let row = mounts.iter().find(|row| self.is_pods(row))?;
+        let failure = device.failure(self.host.kernel, &mounts)?;
+        Some(Reason::FilesystemFailed(row.mount_point.clone(), failure))
+    }
+
+    pub fn is_mounted_for_pods(&self, volume: &Volume) -> bool {
+        let device = self.device(volume);
+        let mounts = device.map(|device| self.mounts(device.number));
+        mounts
+            .unwrap_or_default()
+            .iter()
+            .any(|row| self.is_pods(row))
+    }
+
+    fn is_pods(&self, row: &Row) -> bool {
+        is_kubelets(&row.mount_point, &self.config.kubelet_dirs)
+    }
+
+    /// True if every mount asked for read-only; a remount by the kernel after an error does not count.
+    pub fn is_only_read(&self, volume: &Volume) -> bool {
+        let device = self.device(volume);
+        let mounts = device.map(|device| self.mounts(device.number));
+        let mounts = mounts.unwrap_or_default();
+        !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
+    }
+
+    /// Looks at a volume as its next mount does, but reads no device once the walk has lasted `longest`:
+    /// a list must not take long.
+    pub fn see(&self, id: &LvId, ask: Ask, longest: Duration) -> Result<Seen> {
+        let (host, config) = (self.host, self.loaded.require()?);
+        let known = Known {
+            volumes: &self.volumes,
+            groups: &self.groups,
+            devices: &self.devices,
+            tables: &self.tables,
+        };
+        let unread = self.started.elapsed() > longest;
+        look(
+            Subject { host, config, id },
+            Some(known),
+            Ask { unread, ..ask },
+        )
+    }
+
+    /// The verdict in words, which `more` may know better; a look that fails is one too.
+    pub fn verdict(
+        &self,
+        id: &LvId,
+        ask: Ask,
+        longest: Duration,
+        more: impl FnOnce(&Seen) -> Option<Outcome>,
+    ) -> Verdict {
+        match self.see(id, ask, longest) {
+            Ok(seen) => {
+                let mut verdict = Verdict::of(&seen);
+                verdict.outcome = more(&seen).unwrap_or(verdict.outcome);
+                verdict
+            }
+            Err(error) => Verdict::of_error(id, &error),
+        }
+    }
+
+    /// Finds what the words name, or everything without a word.
+    pub fn choose(&self, words: &[String]) -> Result<Choice> {
+        let mut choice = Choice::default();
+        if words.is_empty() {
+            choice.ids = self.volumes.iter().map(|v| v.id.clone()).collect();
+            choice.groups = self.groups.iter().map(|g| g.name.clone()).collect();
+        }
+        for word in words {
+            self.add(&mut choice, word)?;
+        }
+        Ok(choice)
+    }
+
+    /// The same, and a line for each word that names nothing; fails if none does.
+    pub fn choose_known(&self, words: &[String]) -> Result<(Choice, String)> {
+        if words.is_empty() {
+            return Ok((self.choose(words)?, String::new()));
+        }
+        let mut choice = Choice::default();
+        let mut unknown = String::new();
+        for word in words {
+            if let Err(error) = self.add(&mut choice, word) {
+                let _ = writeln!(unknown, "{error:#}");
+            }
+        }
+        if choice.ids.is_empty() && choice.groups.is_empty() {
+            bail!("{}", unknown.trim_end());
+        }
+        Ok((choice, unknown))
+    }
+
+    fn add(&self, choice: &mut Choice, word: &str) -> Result<()> {
+        if self.has_group(word) {
+            choice.groups.insert(word.to_owned());
+            for volume in self.volumes.iter().filter(|v| v.id.vg().as_str() == word) {
+                choice.add(&volume.id, false);
+            }
+            return Ok(());
+        }
+        let found = if word.starts_with('/') || word.starts_with('.') {
+            vec![self.of_path(word)?]
+        } else {
+            self.called(word)?
+        };
+        for id in &found {
+            choice.add(id, true);
+        }
+        Ok(())
+    }
+
+    /// The volume whose device a path is, or on which it lies.
+    fn of_path(&self, word: &str) -> Result<LvId> {
+        let kernel = self.host.kernel;
+        let path = std::path::absolute(word).unwrap_or_else(|_| PathBuf::from(word));
+        let number = kernel.device_number(&path);
+        let number = number.with_context(|| format!("looking at {word}"))?;
+        if number.is_none()
+            && let Some(id) = LvId::from_device(word)
+        {
+            return Ok(id);
+        }
+        let number = if let Some(number) = number {
+            number
+        } else {
+            let mount = kernel.mount_id(&path);
+            let mount = mount.with_context(|| format!("looking at {word}"))?;
+            let row = self.tables.mounts.by_id(mount);
+            let row = row.with_context(|| format!("{word} is on no mount of this host"))?;
+            row.block_device()
+        };
+        match volume_of(kernel, number) {
+            Some(device) => Ok(device.id),
+            None => bail!("{word} is device {number}, which is not a logical volume"),
+        }
+    }
+
+    /// The volumes that go by a name: VG/LV, a pod's, kubelet's, or LV alone.
+    fn called(&self, word: &str) -> Result<Vec<LvId>> {
+        let known = |id: &LvId| id.to_string() == word || id.lv().as_str() == word;
+        let ids = self.volumes.iter().map(|volume| &volume.id);
+        let mut found: BTreeSet<LvId> = ids.filter(|id| known(id)).cloned().collect();
+        if found.is_empty() {
+            let rows = self.tables.mounts.rows().iter();
+            let its = rows.filter(|row| self.is_called(row, word));
+            let kernel = self.host.kernel;
+            let devices = its.filter_map(|row| volume_of(kernel, row.block_device()));
+            found.extend(devices.map(|device| device.id));
+            let noted = |v: &&Volume| v.record.names.iter().any(|name| name == word);
+            found.extend(self.volumes.iter().filter(noted).map(|v| v.id.clone()));
+        }
+        if !found.is_empty() {
+            return Ok(found.into_iter().collect());
+        }
+        // It may be one that a mount would make.
+        if word.contains('/') {
+            return Ok(vec![
+                LvId::parse(word).context("reading the volume's name")?,
+            ]);
+        }
+        let mut names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
+        names.extend(self.volumes.iter().map(|volume| volume.id.lv().as_str()));
+        let hint = nearest(word, &names);
+        let hint = hint.map_or_else(String::new, |name| format!(" (did you mean {name}?)"));
+        bail!(
+            "{word:?} is not on this node: neither a volume group, nor a volume or a pod with one \
+             that is mounted{hint}; see `vgs`, `lvs`, `{} status`",
+            own_name()
+        );
+    }
+
+    /// Whether a mount is that of the pod, or of the volume as kubelet calls it.
+    fn is_called(&self, row: &Row, word: &str) -> bool {
+        let at = &row.mount_point;
+        let is_pods = || uid_of(at).is_some_and(|uid| self.pods.is_called(uid, word));
+        let is_a_volume = || !matches!(KubeletPath::of(at), KubeletPath::Other);
+        let last = || at.file_name().is_some_and(|name| *name == *word);
+        is_pods() || (last() && is_a_volume())
+    }
+
+    /// Fails if a volume that was named is missing.
+    pub fn require(&self, choice: &Choice) -> Result<()> {
+        for id in &choice.ids {
+            if self.volume(id).is_none() {
+                let vg = id.vg().as_str();
+                if matches!(Device::find(self.host.kernel, id), Ok(Some(_))) {
+                    bail!("{}", Reason::Unknown.of(id));
+                }
+                if self.has_group(vg) {
+                    bail!("there is no logical volume {id}; see `lvs {vg}`");
+                }
+                let names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
+                let names = names.join(", ");
+                bail!("this node has no volume group {vg}, but these: {names}; see `vgs`, `pvs`");
+            }
+        }
+        Ok(())
+    }
+
+    pub fn has_group(&self, vg: &str) -> bool {
+        self.groups.iter().any(|group| group.name == vg)
+    }
+}

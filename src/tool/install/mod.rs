@@ -1,0 +1,197 @@
+//! `flexvolume-lvm install` and `flexvolume-lvm uninstall`: put this executable where kubelet looks for it, and take it
+//! away again.
+
+mod answer;
+mod layout;
+pub mod pages;
+mod plugin;
+mod put;
+mod remove;
+
+use std::fmt::{Display, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Error, Result, bail};
+use clap::{Args, ValueEnum};
+
+use crate::files;
+use crate::kubelet;
+use crate::output::tell;
+use driver::config::Config;
+use driver::host::Host;
+use layout::Layout;
+use plugin::Plugin;
+
+#[derive(Debug, Args)]
+pub struct Where {
+    /// kubelet's --volume-plugin-dir
+    #[arg(long, value_name = "DIR", value_parser = absolute,
+          default_value = kubelet::PLUGIN_DIR)]
+    plugin_dir: PathBuf,
+    /// First half of the name that pods use
+    #[arg(long, value_name = "V", value_parser = plugin::vendor, default_value = layout::VENDOR)]
+    vendor: String,
+    /// Second half of the name that pods use
+    #[arg(long, value_name = "D", value_parser = plugin::driver, default_value = layout::DRIVER)]
+    driver: String,
+    /// Directory below which the link for people is made
+    #[arg(long, hide = true, value_parser = absolute, default_value = "/usr/local")]
+    pub prefix: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct Install {
+    #[command(flatten)]
+    pub place: Where,
+    /// The mode, which is written into a new config.toml
+    #[arg(long, value_enum, default_value_t = Attach::Keep)]
+    attach: Attach,
+    /// The driver to install, if it is not this executable
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// The node's config, which takes the place of the config.toml that is there
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Install, then wait for SIGTERM, as the container of a DaemonSet has to
+    #[arg(long)]
+    follow: bool,
+    /// Make /usr/local/sbin/flexvolume-lvm too, a name that LVM's own `lvm` does not take, with man
+    /// pages and completions where the host has a place for them
+    #[arg(long, conflicts_with = "follow")]
+    pub link: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Attach {
+    /// The control plane attaches and needs the driver too, as with the bash script
+    True,
+    /// kubelet alone calls the driver
+    False,
+    /// The present mode, or false if there is no driver yet
+    Keep,
+}
+
+impl Attach {
+    fn wanted(self) -> Option<bool> {
+        match self {
+            Self::True => Some(true),
+            Self::False => Some(false),
+            Self::Keep => None,
+        }
+    }
+}
+
+/// What is to be put in place.
+struct New {
+    /// The executable itself.
+    driver: Vec<u8>,
+    attach: Attach,
+    /// `None` leaves the config that is there.
+    config: Option<Vec<u8>>,
+}
+
+/// Lists what was done, and what a person may do next.
+#[derive(Debug, Default)]
+struct Report(String);
+
+impl Report {
+    fn say(&mut self, what: &str, text: impl Display) {
+        let _ = writeln!(self.0, "{what:<10} {text}");
+    }
+}
+
+pub fn install(host: &Host, options: &Install) -> Result<String> {
+    let layout = options.place.layout();
+    let source = options.binary.as_deref();
+    let driver = files::read(source.unwrap_or(Path::new("/proc/self/exe")))?;
+    require_plugin_dir(&layout)?;
+    let _lock = files::lock_dir(&layout.plugin_dir)?;
+    let new = New {
+        driver,
+        attach: options.attach,
+        config: options
+            .config
+            .as_deref()
+            .map(|file| given(file, options.attach))
+            .transpose()?,
+    };
+    let mut report = put::put(host, &layout, &new)?;
+    if options.follow {
+        let _ = tell(&report.0);
+        while !host.kernel.pause(Duration::from_secs(3600)) {}
+        report = Report::default();
+        report.say("stopped", "as told; the driver stays on the node");
+    }
+    Ok(report.0)
+}
+
+/// Reads the config that a person or a `ConfigMap` gives. An error is all its mistakes, a line each.
+fn given(file: &Path, attach: Attach) -> Result<Vec<u8>> {
+    let text = files::read(file)?;
+    let shown = file.display().to_string();
+    let mistakes = Config::mistakes(&text, &shown);
+    if !mistakes.is_empty() {
+        bail!("{}; nothing was changed", mistakes.join("\n"));
+    }
+    let config = Config::from_bytes(&text, &shown).map_err(Error::msg)?;
+    if attach
+        .wanted()
+        .is_some_and(|wanted| wanted != config.attach)
+    {
+        bail!(
+            "{shown} says attach = {}, and --attach does not; nothing was changed",
+            config.attach
+        );
+    }
+    Ok(text)
+}
+
+pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
+    let layout = options.layout();
+    if !layout.has_dir()? {
+        let mut report = Report::default();
+        let dir = layout.dir.path.display();
+        report.say("nothing", format_args!("to remove: there is no {dir}"));
+        return Ok(report.0);
+    }
+    let _lock = files::lock_dir(&layout.plugin_dir)?;
+    Ok(remove::uninstall(host, &layout)?.0)
+}
+
+impl Where {
+    pub fn exe(&self) -> PathBuf {
+        self.layout().dir.exe
+    }
+
+    fn layout(&self) -> Layout {
+        let (vendor, driver) = (self.vendor.clone(), self.driver.clone());
+        Layout::new(&self.plugin_dir, Plugin { vendor, driver })
+    }
+}
+
+fn absolute(text: &str) -> Result<PathBuf, String> {
+    let path = Path::new(text);
+    if path.is_absolute() {
+        Ok(path.to_owned())
+    } else {
+        Err("not an absolute path".to_owned())
+    }
+}
+
+/// Makes kubelet's default plugin directory if it is missing, as kubelet would. Any other is mistyped
+/// more often than missing.
+fn require_plugin_dir(layout: &Layout) -> Result<()> {
+    let dir = &layout.plugin_dir;
+    if dir == Path::new(kubelet::PLUGIN_DIR) {
+        return files::make_dirs(dir);
+    }
+    if !files::exists(dir)? {
+        let dir = dir.display();
+        bail!(
+            "there is no directory {dir}; if kubelet's --volume-plugin-dir is that, make it: \
+             mkdir -p {dir}"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! Man pages and completions, made from the definitions of the commands; and a link to the driver, since
+//! a shell takes `lvm` for LVM's own.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use clap_mangen::Man;
+
+use crate::files::{self, Kind};
+
+/// The link's name.
+pub const NAME: &str = "flexvolume-lvm";
+const READABLE: u32 = 0o644;
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Shell {
+    Bash,
+    Fish,
+    Zsh,
+}
+
+/// What tells a shell to ask `driver` where somebody presses TAB.
+pub fn completions(shell: Shell, driver: &Path) -> String {
+    let script = match shell {
+        Shell::Bash => include_str!("completions/bash"),
+        Shell::Fish => include_str!("completions/fish"),
+        Shell::Zsh => include_str!("completions/zsh"),
+    };
+    script.replace("@DRIVER@", &driver.to_string_lossy())
+}
+
+/// Writes a page for the driver and for each command into `dir`, and returns their paths.
+pub fn write_man(dir: &Path, command: clap::Command) -> Result<Vec<PathBuf>> {
+    let mut written = Vec::new();
+    for (name, page) in man(command)? {
+        let path = dir.join(name);
+        files::write(&path, &page, READABLE)?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+fn man(command: clap::Command) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut command = command.disable_help_subcommand(true);
+    // It names each subcommand `flexvolume-lvm-status`.
+    command.build();
+    let tools = command.get_subcommands().filter(|tool| !tool.is_hide_set());
+    let pages = [&command].into_iter().chain(tools).map(|command| {
+        let mut page = Vec::new();
+        let man = Man::new(command.clone()).section("8");
+        let man = man.manual("System Administration");
+        man.render(&mut page).context("writing a man page")?;
+        Ok((man.get_filename(), as_it_stands(&page).into_bytes()))
+    });
+    pages.collect()
+}
+
+/// Has man(1) not fill the lines of what stands below the options: examples, files, exit codes.
+fn as_it_stands(page: &[u8]) -> String {
+    let page = String::from_utf8_lossy(page);
+    let Some((before, extra)) = page.split_once(".SH EXTRA\n") else {
+        return page.into_owned();
+    };
+    let (extra, after) = extra.split_once("\n.SH ").unwrap_or((extra, ""));
+    format!("{before}.SH NOTES\n.nf\n{extra}\n.fi\n.SH {after}")
+}
+
+/// Where each of them goes below `/usr/local`: only if the host has a place for its kind there or
+/// in `/usr`.
+fn places(prefix: &Path, command: &clap::Command) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    let has =
+        |dir: &str| files::is_dir(&prefix.join(dir)) || files::is_dir(&Path::new("/usr").join(dir));
+    let mut all = Vec::new();
+    if has("share/man") {
+        for (name, page) in man(command.clone())? {
+            all.push((prefix.join("share/man/man8").join(name), page));
+        }
+    }
+    for (kind, shell, file) in [
+        (
+            "share/bash-completion",
+            Shell::Bash,
+            "completions/flexvolume-lvm",
+        ),
+        ("share/zsh", Shell::Zsh, "site-functions/_flexvolume-lvm"),
+        (
+            "share/fish",
+            Shell::Fish,
+            "vendor_completions.d/flexvolume-lvm.fish",
+        ),
+    ] {
+        if has(kind) {
+            let text = completions(shell, &link_in(prefix));
+            all.push((prefix.join(kind).join(file), text.into_bytes()));
+        }
+    }
+    Ok(all)
+}
+
+fn link_in(prefix: &Path) -> PathBuf {
+    prefix.join("sbin").join(NAME)
+}
+
+/// Whether the link is there and leads to this driver. Fails if something else has its place.
+pub fn is_linked(prefix: &Path, exe: &Path) -> Result<bool> {
+    let link = link_in(prefix);
+    match files::kind(&link)? {
+        Kind::Link if files::is_link_to(&link, exe)? => Ok(true),
+        Kind::Missing => Ok(false),
+        _ => bail!(
+            "{} is there already, and does not lead to this driver; move it away, or leave out --link",
+            link.display()
+        ),
+    }
+}
+
+/// `install --link`: a name for people in `sbin`, with man pages and completions.
+pub fn link(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String> {
+    let link = link_in(prefix);
+    if !is_linked(prefix, exe)? {
+        files::make_dirs(&prefix.join("sbin"))?;
+        files::link(&link, exe)?;
+    }
+    let places = places(prefix, command)?;
+    for (path, text) in &places {
+        files::make_dirs(path.parent().unwrap_or(prefix))?;
+        files::write(path, text, READABLE)?;
+    }
+    let pages = if places.is_empty() {
+        ""
+    } else {
+        ", with man pages and completions"
+    };
+    Ok(format!("linked     {}{pages}\n", link.display()))
+}
+
+/// Takes all of that away again, if the link leads to this driver.
+pub fn unlink(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String> {
+    let link = link_in(prefix);
+    if !files::is_link_to(&link, exe)? {
+        return Ok(String::new());
+    }
+    files::remove(&link)?;
+    for (path, _) in places(prefix, command)? {
+        files::remove(&path)?;
+    }
+    Ok(format!("removed    {}\n", link.display()))
+}

@@ -1,0 +1,278 @@
+//! Putting the driver in place, so that kubelet never sees half of it.
+
+use anyhow::{Context, Result, bail};
+
+use super::answer::{self, Init};
+use super::layout::{DriverDir, Layout};
+use super::{Attach, New, Report};
+use crate::files::{self, Kind};
+use crate::kubelet;
+use driver::host::Host;
+use driver::host::trust::{load, require_roots};
+
+/// Mode of an executable and of a file.
+const EXECUTABLE: u32 = 0o755;
+const READABLE: u32 = 0o644;
+
+const CONFIG: &str = include_str!("../../../examples/config.toml");
+
+/// The config of a new installation: every key explained, and the mode set.
+pub fn config_text(attach: bool) -> String {
+    CONFIG.replacen("\n#attach = true\n", &format!("\nattach = {attach}\n"), 1)
+}
+
+/// Where the config comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Config {
+    Found,
+    /// An earlier installation left it.
+    Kept,
+    Written,
+    /// The one that was given, where there was none.
+    Given,
+    /// The one that was given, which comes after the driver: an older driver may not know its keys.
+    Replaced,
+}
+
+/// Installs or upgrades. Running it again, also after it was interrupted, is safe.
+pub fn put(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
+    layout.clean()?;
+    let done = put_whole(host, layout, new);
+    // Whatever went wrong, nothing half-made stays.
+    let cleaned = layout.clean();
+    done.and_then(|report| cleaned.map(|()| report))
+}
+
+/// The order is: config, copy of the driver before, driver. An interruption leaves one driver whole,
+/// with a config that is right for it. A directory that is new gets its own name last.
+fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
+    let is_new = !layout.has_dir()?;
+    let dir = if is_new { &layout.new } else { &layout.dir };
+    if is_new {
+        files::make_dirs(&dir.path)?;
+    }
+    if files::kind(&dir.exe)? == Kind::Dir {
+        bail!("{} is a directory; move it away", dir.exe.display());
+    }
+    files::write(&dir.staged, &new.driver, EXECUTABLE)?;
+    let config = configure(host, layout, dir, new)?;
+    let prepared = prepare(host, layout, dir, config, new.attach);
+    if prepared.is_err() && !matches!(config, Config::Found | Config::Replaced) {
+        files::remove(&dir.config)?;
+    }
+    let (init, is_foreign) = prepared?;
+    let mut report = Report::default();
+    let exe = layout.dir.exe.display();
+    let is_there = || files::read(&dir.exe).is_ok_and(|have| have == new.driver);
+    if config == Config::Found && files::is_executable(&dir.exe) && is_there() {
+        report.say("unchanged", format_args!("{exe} is this driver already"));
+        next(host, layout, &init, &mut report);
+        return Ok(report);
+    }
+    files::rename(&dir.staged, &dir.exe)?;
+    if config == Config::Replaced {
+        files::rename(&layout.new.config, &dir.config)?;
+    }
+    if is_new {
+        files::rename(&dir.path, &layout.dir.path)?;
+    }
+    report.say("installed", exe);
+    if is_foreign {
+        let original = layout.dir.original.display();
+        let back = layout.uninstall();
+        report.say(
+            "kept",
+            format_args!("{original}, the driver before; to put it back: {back}"),
+        );
+    }
+    let file = layout.dir.config.display();
+    match config {
+        Config::Found => report.say("kept", format_args!("{file}, as it is")),
+        Config::Written | Config::Given => {
+            report.say("config", format_args!("{file}: attach = {}", init.attach));
+        }
+        Config::Replaced => report.say(
+            "config",
+            format_args!("{file}: replaced, attach = {}", init.attach),
+        ),
+        Config::Kept => {
+            files::remove(&layout.kept_config)?;
+            report.say(
+                "config",
+                format_args!("{file}: the edited one of an earlier installation"),
+            );
+        }
+    }
+    next(host, layout, &init, &mut report);
+    Ok(report)
+}
+
+/// Makes sure that there is a config. A new one has the mode of the driver that is there, so a run that is
+/// interrupted after this has changed nothing.
+fn configure(host: &Host, layout: &Layout, dir: &DriverDir, new: &New) -> Result<Config> {
+    if files::exists(&dir.config)? {
+        return match &new.config {
+            Some(text) if files::read(&dir.config)? != *text => {
+                // The new driver tries it in a directory that kubelet ignores.
+                files::make_dirs(&layout.new.path)?;
+                files::write(&layout.new.config, text, READABLE)?;
+                files::second_name(&dir.staged, &layout.new.staged)?;
+                Ok(Config::Replaced)
+            }
+            _ => Ok(Config::Found),
+        };
+    }
+    let from = if let Some(text) = &new.config {
+        files::write(&dir.staged_config, text, READABLE)?;
+        Config::Given
+    } else if files::exists(&layout.kept_config)? {
+        files::second_name(&layout.kept_config, &dir.staged_config)?;
+        Config::Kept
+    } else {
+        let text = config_text(mode(host, dir, new.attach)?);
+        files::write(&dir.staged_config, text.as_bytes(), READABLE)?;
+        Config::Written
+    };
+    files::rename(&dir.staged_config, &dir.config)?;
+    Ok(from)
+}
+
+fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
+    if let Some(wanted) = attach.wanted() {
+        return Ok(wanted);
+    }
+    if !files::exists(&dir.exe)? {
+        return Ok(false);
+    }
+    let before = answer::init(host, &dir.exe).with_context(|| {
+        format!(
+            "{} cannot be asked for its mode (in a container there is no shell); say it with \
+             --attach true or --attach false. The bash script's mode is true",
+            dir.exe.display()
+        )
+    })?;
+    Ok(before.attach)
+}
+
+/// Does all that can still fail. Returns the driver's answer, and whether it replaces somebody else's
+/// driver.
+fn prepare(
+    host: &Host,
+    layout: &Layout,
+    dir: &DriverDir,
+    config: Config,
+    attach: Attach,
+) -> Result<(Init, bool)> {
+    if host.kernel.is_noexec(&dir.path).unwrap_or(false) {
+        let dir = layout.plugin_dir.display();
+        bail!(
+            "{dir} is on a filesystem that is mounted noexec (`findmnt -T {dir}`), where kubelet can start no \
+             driver either; nothing was changed"
+        );
+    }
+    let tried = match config {
+        Config::Replaced => &layout.new.staged,
+        _ => &dir.staged,
+    };
+    let init = answer::init(host, tried)
+        .context("init of the new driver does not say Success; nothing was changed")?;
+    if attach.wanted().is_some_and(|wanted| wanted != init.attach) {
+        let file = match config {
+            Config::Kept => &layout.kept_config,
+            _ => &layout.dir.config,
+        };
+        bail!(
+            "{} says attach = {} and is never changed here: edit it, then run this again",
+            file.display(),
+            init.attach
+        );
+    }
+    let is_foreign = files::exists(&dir.exe)? && !answer::is_this_driver(host, &dir.exe)?;
+    if is_foreign {
+        keep_original(dir)?;
+    }
+    Ok((init, is_foreign))
+}
+
+/// Whether the driver that is there is the one from before the first installation.
+pub fn is_original(dir: &DriverDir) -> Result<bool> {
+    let same = || files::read(&dir.exe).ok() == files::read(&dir.original).ok();
+    Ok(files::exists(&dir.original)? && same())
+}
+
+fn keep_original(dir: &DriverDir) -> Result<()> {
+    if !files::exists(&dir.original)? {
+        files::second_name(&dir.exe, &dir.staged_original)?;
+        return files::rename(&dir.staged_original, &dir.original);
+    }
+    if is_original(dir)? {
+        return Ok(());
+    }
+    bail!(
+        "{} is not this driver, and neither is {}, which was there before; move one of them away",
+        dir.exe.display(),
+        dir.original.display()
+    )
+}
+
+fn next(host: &Host, layout: &Layout, init: &Init, report: &mut Report) {
+    let plugin_dir = &layout.plugin_dir;
+    let config = load(host.kernel, &layout.dir.exe, None);
+    let config = config.or_default();
+    let of_kubelets = kubelet::running(host);
+    let of_kubelets = of_kubelets.iter();
+    let of_kubelets = of_kubelets.flat_map(|one| {
+        let problems = one.problems(host.kernel, Some(plugin_dir), config);
+        problems.into_iter().chain(one.faults(config))
+    });
+    let warnings = init.message.clone().into_iter();
+    let warnings = warnings
+        .chain(require_roots(host.kernel, plugin_dir).err())
+        .chain(kubelet::broken_drivers(plugin_dir))
+        .chain(of_kubelets);
+    for warning in warnings {
+        report.say("warning", warning);
+    }
+    report.say(
+        "checked",
+        format_args!("init says Success, attach = {}", init.attach),
+    );
+    report.say(
+        "next",
+        format_args!(
+            "pods say `driver: {}`; kubelet finds it by itself if its --volume-plugin-dir is {}",
+            layout.plugin,
+            plugin_dir.display()
+        ),
+    );
+    if init.attach {
+        report.say(
+            "next",
+            "install it on the control-plane hosts too, or set enableControllerAttachDetach to \
+             false in kubelet's config",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use driver::config::Config;
+
+    #[test]
+    fn the_config_of_a_new_node_has_the_defaults_but_its_mode() {
+        for attach in [true, false] {
+            let text = config_text(attach);
+            assert!(text.contains(&format!("\nattach = {attach}\n")));
+            let want = Config {
+                file: "f".to_owned(),
+                attach,
+                ..Config::default()
+            };
+            let got = Config::parse(&text, "f").unwrap();
+            assert_eq!(got.attach, want.attach);
+            assert_eq!(got.limits, want.limits);
+            assert!(got.volume_groups.is_empty());
+        }
+    }
+}

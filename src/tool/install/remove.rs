@@ -1,0 +1,131 @@
+//! Taking the driver off a node, and putting back what was there before it.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use super::layout::Layout;
+use super::put::{config_text, is_original};
+use super::{Report, answer};
+use crate::files;
+use driver::host::Host;
+use driver::mount::Table;
+
+/// Takes the driver off this node. Running it again after it was interrupted finishes it.
+///
+/// The order matters. A running kubelet forgets a driver when its executable and its directory
+/// are unlinked; one that is renamed away stays an error in its queue. The mode is never changed
+/// under this driver while it is still there.
+pub fn uninstall(host: &Host, layout: &Layout) -> Result<Report> {
+    require_no_mounts(host, layout)?;
+    require_own_driver(host, layout)?;
+    let dir = &layout.dir;
+    let comes_back = files::exists(&dir.original)?;
+    if !comes_back {
+        require_nothing_else(layout)?;
+    }
+    layout.clean()?;
+    let mut report = Report::default();
+    if comes_back {
+        files::second_name(&dir.original, &dir.staged)?;
+        files::rename(&dir.staged, &dir.exe)?;
+        let exe = dir.exe.display();
+        report.say(
+            "restored",
+            format_args!("{exe}, which was there before the first installation"),
+        );
+    } else {
+        files::remove(&dir.exe)?;
+    }
+    remove_config(layout, &mut report)?;
+    if comes_back {
+        files::remove(&dir.original)?;
+    } else {
+        files::remove_dir(&dir.path)?;
+        report.say("removed", dir.path.display());
+    }
+    files::sync_parent(&dir.path)?;
+    Ok(report)
+}
+
+/// An edited config is moved out of the directory.
+fn remove_config(layout: &Layout, report: &mut Report) -> Result<()> {
+    let config = &layout.dir.config;
+    if !files::exists(config)? {
+        return Ok(());
+    }
+    // What cannot be read, a link that leads nowhere among them, somebody put there.
+    let text = files::read(config).unwrap_or_default();
+    let is_own = |attach| text == config_text(attach).into_bytes();
+    if is_own(true) || is_own(false) {
+        return files::remove(config);
+    }
+    files::rename(config, &layout.kept_config)?;
+    let kept = layout.kept_config.display();
+    report.say(
+        "kept",
+        format_args!("{kept}, because it was edited; the next installation takes it"),
+    );
+    Ok(())
+}
+
+/// Fails when what would be removed is somebody else's: there may be no copy of it.
+fn require_own_driver(host: &Host, layout: &Layout) -> Result<()> {
+    let dir = &layout.dir;
+    if !files::exists(&dir.exe)? || answer::is_this_driver(host, &dir.exe)? {
+        return Ok(());
+    }
+    // An interrupted run has put it back, or has not replaced it yet.
+    if is_original(dir)? {
+        return Ok(());
+    }
+    bail!(
+        "{} is not this driver; move it away, then try again",
+        dir.exe.display()
+    )
+}
+
+fn require_nothing_else(layout: &Layout) -> Result<()> {
+    let dir = &layout.dir;
+    for name in files::list(&dir.path)? {
+        let path = dir.path.join(name);
+        if !dir.names().contains(&path.as_path()) {
+            bail!(
+                "{} was not put there by the installer; move it away and try again",
+                path.display()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Fails while volumes of this driver are mounted: without it, kubelet could not unmount them.
+fn require_no_mounts(host: &Host, layout: &Layout) -> Result<()> {
+    let file = |process: &str| files::identity(&Path::new("/proc").join(process).join("exe"));
+    if file("self").is_some() && file("self") == file("1") {
+        bail!(
+            "this runs in a container, where the mounts of the host cannot be seen; run `{}` on \
+             the host itself",
+            layout.uninstall()
+        );
+    }
+    // Process 1 sees the host's mounts, also when this one has a namespace of its own.
+    let first = host.kernel.read(Path::new("/proc/1/mountinfo"));
+    let first = Table::parse(&first.unwrap_or_default());
+    let tables = [Table::read(host.kernel)?, first];
+    let rows = tables.iter().flat_map(Table::rows);
+    let mut mounted: Vec<String> = rows
+        .filter(|row| layout.plugin.is_mounted_at(&row.mount_point))
+        .map(|row| row.mount_point.display().to_string())
+        .collect();
+    mounted.sort_unstable();
+    mounted.dedup();
+    if mounted.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "volumes of {} are mounted; delete their pods first: {}",
+        layout.plugin,
+        mounted.join(", ")
+    )
+}

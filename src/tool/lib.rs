@@ -1,0 +1,23 @@
+//! All that a person types: commands, and call-outs by hand.
+//!
+//! Each room uses only those below it: `cli`; `commands` and `install`; `kubelet`; `files` and `output`.
+//! All of them use the driver, which does what a command cannot do.
+
+// What src/tool/files.rs alone may call: see clippy.toml.
+#![cfg_attr(test, allow(clippy::disallowed_methods))]
+// Used by its own executable and tests alone.
+#![allow(
+    missing_docs,
+    clippy::missing_errors_doc,
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use
+)]
+
+mod cli;
+mod commands;
+mod files;
+mod install;
+mod kubelet;
+mod output;
+
+pub use cli::main;

@@ -1,0 +1,178 @@
+//! What commands for people print: text in columns, or JSON.
+
+use std::fmt::{Display, Write};
+use std::io::{IsTerminal, Write as _};
+
+use anstream::adapter::strip_str;
+use anstyle::{AnsiColor, Style};
+use anyhow::{Context, Result};
+pub use driver::reply::Printed;
+
+/// Writes to standard output at once, for a command that does not end by itself. `false` if nobody
+/// reads any more.
+pub fn tell(text: &str) -> bool {
+    let mut out = anstream::stdout();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .is_ok()
+}
+
+pub fn printed(report: &impl serde::Serialize, text: String, json: bool) -> Result<Printed> {
+    let stdout = if json {
+        let json = serde_json::to_string_pretty(report).context("writing the report")?;
+        format!("{json}\n")
+    } else {
+        text
+    };
+    Ok(Printed::text(stdout))
+}
+
+/// `1 volume`, `2 volumes`.
+pub fn counted(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
+}
+
+/// In red: it is wrong.
+pub fn red(text: impl Display) -> String {
+    painted(text, Style::new().fg_color(Some(AnsiColor::Red.into())))
+}
+
+/// In yellow: it may become wrong.
+pub fn yellow(text: impl Display) -> String {
+    painted(text, Style::new().fg_color(Some(AnsiColor::Yellow.into())))
+}
+
+pub fn bold(text: impl Display) -> String {
+    painted(text, Style::new().bold())
+}
+
+fn painted(text: impl Display, style: Style) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+pub fn titles<const N: usize>(titles: [&str; N]) -> Vec<String> {
+    titles.map(bold).to_vec()
+}
+
+/// How many characters a line may have: as many as the terminal shows, and elsewhere any number.
+pub fn width() -> usize {
+    const OF_OLD: usize = 80;
+    if !std::io::stdout().is_terminal() {
+        return usize::MAX;
+    }
+    let size = terminal_size::terminal_size_of(std::io::stdout());
+    size.map_or(OF_OLD, |(width, _)| usize::from(width.0))
+}
+
+/// A text in lines of this width. What stands between backquotes is a command, and stays on one line.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    /// Where less is left than this, a text is better left to the terminal.
+    const NARROWEST: usize = 20;
+    let mut lines = vec![String::new()];
+    let mut is_command = false;
+    for word in text.split(' ') {
+        let quotes = word.matches('`').count();
+        if let Some(line) = lines.last_mut().filter(|line| !line.is_empty()) {
+            let length = line.chars().count().saturating_add(word.chars().count());
+            if is_command || width < NARROWEST || length < width {
+                line.push(' ');
+            } else {
+                lines.push(String::new());
+            }
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(word);
+        }
+        is_command ^= !quotes.is_multiple_of(2);
+    }
+    lines
+}
+
+/// Rows as aligned columns, two spaces between them.
+pub fn columns(rows: &[Vec<String>]) -> String {
+    let seen = |cell: &str| strip_str(cell).to_string().chars().count();
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows {
+        for (n, cell) in row.iter().enumerate() {
+            match widths.get_mut(n) {
+                Some(widest) => *widest = seen(cell).max(*widest),
+                None => widths.push(seen(cell)),
+            }
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let space = width.saturating_sub(seen(cell)).saturating_add(2);
+            let _ = write!(line, "{cell}{:space$}", "");
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Lines cut to so many columns.
+pub fn cut(text: &str, width: usize) -> String {
+    let mut all = String::new();
+    for line in text.lines() {
+        let is_long = strip_str(line).to_string().chars().count() > width;
+        let mut left = width.saturating_sub(usize::from(is_long));
+        let mut in_colour = false;
+        for c in line.chars() {
+            // A colour takes no column, and its end must not be lost.
+            if in_colour || c == '\x1b' {
+                in_colour = c != 'm';
+                all.push(c);
+            } else if left > 0 {
+                left = left.saturating_sub(1);
+                all.push(c);
+            }
+        }
+        all.push_str(if is_long { "…\n" } else { "\n" });
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_wrapped_between_words_and_never_in_a_command() {
+        let cases = [
+            ("one two three", usize::MAX, vec!["one two three"]),
+            (
+                "it is full: run `lvextend -L +1g vg/pool` there",
+                24,
+                vec!["it is full: run", "`lvextend -L +1g vg/pool`", "there"],
+            ),
+            ("no room for a column", 5, vec!["no room for a column"]),
+            ("", 24, vec![""]),
+        ];
+        for (text, width, want) in cases {
+            assert_eq!(wrapped(text, width), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        let text = columns(&[row(["A", "B"]), row(["long", ""]), row(["x", "y"])]);
+        assert_eq!(text, "A     B\nlong\nx     y\n");
+        let painted = columns(&[vec![red("A"), bold("B")], row(["long", "x"])]);
+        assert_eq!(strip_str(&painted).to_string(), "A     B\nlong  x\n");
+        assert_ne!(painted, strip_str(&painted).to_string());
+    }
+
+    #[test]
+    fn a_line_is_cut_and_its_colour_ends() {
+        let text = format!("{} end\nshort\n", red("wrong"));
+        assert_eq!(cut(&text, 9), text);
+        let short = cut(&text, 5);
+        assert_eq!(strip_str(&short).to_string(), "wron…\nshort\n");
+        assert!(short.starts_with(&red("wron")), "{short:?}");
+    }
+}
