@@ -85,8 +85,8 @@ mutants() {
         set --
     fi
     case ${1:-} in
-        data) set -- src/volume/decide/{content,doubt,rules}.rs ;;
-        '') set -- 'src/volume/decide/*.rs' src/fs/{b*,s*}.rs src/lvm/re*.rs src/mount/table.rs src/reply.rs 'src/'{config,names,options}'/*.rs' ;;
+        data) set -- src/driver/volume/decide/{content,doubt,rules}.rs ;;
+        '') set -- 'src/driver/volume/decide/*.rs' src/driver/fs/{b*,s*}.rs src/driver/lvm/re*.rs src/driver/mount/table.rs src/driver/reply.rs 'src/driver/'{config,names,options}'/*.rs' ;;
     esac
     mapfile -t files < <(printf -- '--file=%s\n' "$@")
     need_cargo_tool cargo-mutants 27.1.0

@@ -2,9 +2,8 @@
 
 #![allow(clippy::arithmetic_side_effects)] // the reference of a test may overflow: it would fail
 
-use flexvolume_lvm::for_tests::{
-    Bytes, FsType, LvId, LvName, MountOptions, Options, VgName, holds_secret, same_host,
-};
+use driver::names::{Bytes, FsType, LvId, LvName, VgName, same_host};
+use driver::options::{MountOptions, Options, holds_secret};
 use proptest::prelude::*;
 
 /// Names that LVM takes, hyphens and dots among them more often than people write them.

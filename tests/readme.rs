@@ -325,7 +325,7 @@ fn every_test_that_docs_safety_names_exists() {
     assert_eq!(missing, Vec::<&str>::new());
 
     // The table's properties, by the names of their functions or in their own words.
-    let model = text_below(&top.join("src/volume/decide/tests"));
+    let model = text_below(&top.join("src/driver/volume/decide/tests"));
     let (table, _) = text.split_once("## Data").unwrap();
     let rows = table.lines().filter(|line| line.starts_with("| "));
     let cells: String = rows

@@ -266,7 +266,7 @@ case $what in
         AT_ONCE=4
         MEANWHILE=(shared "life here life $LIFE_SECONDS $LIFE_SEED" release quickstart packages aarch64 fuzz)
         # `data` takes a quarter of an hour.
-        mutated=src/volume/decide/doubt.rs
+        mutated=src/driver/volume/decide/doubt.rs
         [ -z "$FULL" ] || mutated=data
         [ -z "$WITH_PLANE" ] || MEANWHILE+=("mutants mutants $mutated")
         guest

@@ -3,16 +3,6 @@
 //!
 //! Each room uses only those below it: `entry` and `child`; `calls`; `volume`; `fs`, `lvm` and `mount`;
 //! `host`; and what only parses.
-//!
-//! What makes, checks, grows, activates, extends, mounts or removes is not visible outside this crate. A
-//! command for people can look and decide, and of volumes it can change tags and names alone:
-//!
-//! ```compile_fail
-//! use driver::fs::mkfs;
-//! ```
-//! ```compile_fail
-//! use driver::lvm::create;
-//! ```
 
 // What src/driver/host alone may call: see clippy.toml.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
@@ -38,3 +28,46 @@ pub mod reply;
 pub mod volume;
 
 pub use entry::{answer, executable, main, with_host};
+
+/// What makes, checks, grows, activates, extends, mounts or removes is not visible outside this crate. A
+/// command for people looks and decides, and of volumes it changes tags and names alone. Each of these exists
+/// here, and a doc test for each shows that it does not compile elsewhere.
+macro_rules! hidden {
+    ($($room:ident :: $name:ident $(:: $of:ident)?),+ $(,)?) => {
+        $(const _: () = {
+            #[allow(unused_imports)]
+            use crate::$room::$name;
+            $(let _ = $name::$of;)?
+        };)+
+        $(#[doc = concat!("```compile_fail\nuse driver::", stringify!($room), "::", stringify!($name), ";\n",
+            $("let _ = ", stringify!($name), "::", stringify!($of), ";\n",)? "```")])+
+        #[cfg(doctest)]
+        pub struct Hidden;
+    };
+}
+
+hidden!(
+    fs::check,
+    fs::grow,
+    fs::mkfs,
+    host::Command::writes,
+    host::Kernel::bind,
+    host::Kernel::open_device,
+    host::Kernel::remove_dir,
+    host::Kernel::set_mount_flags,
+    host::Kernel::unmount,
+    lvm::activate,
+    lvm::create,
+    lvm::deactivate,
+    lvm::extend,
+    lvm::refresh,
+    mount::bind,
+    mount::ensure_unmounted,
+    mount::make_dirs,
+    mount::mount_device,
+    mount::set_read_only,
+    volume::bring_up,
+    volume::give_up,
+    volume::release,
+    volume::release_named,
+);

@@ -276,7 +276,7 @@ fn metrics_and_alert_rules_are_what_prometheus_reads() {
 
 #[test]
 fn every_metric_of_the_rules_and_the_dashboard_is_one_that_is_made() {
-    let source = include_str!("../../src/commands/metrics.rs");
+    let source = include_str!("../../src/tool/commands/metrics.rs");
     for file in ["alerts.yaml", "dashboard.json"] {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/monitoring/");
         let text = fs::read_to_string(format!("{path}{file}")).unwrap();

@@ -1,12 +1,12 @@
 //! What calls and commands run, in which order, and when they take a lock: the list by which the model of
-//! the steps goes (`src/volume/decide/tests/model/`).
+//! the steps goes (`src/driver/volume/decide/tests/model/`).
 
 use std::path::Path;
 
 use crate::marks::put;
 use crate::prelude::*;
 
-const LIST: &str = include_str!("../../src/volume/decide/tests/model/steps.txt");
+const LIST: &str = include_str!("../../src/driver/volume/decide/tests/model/steps.txt");
 
 /// Runs the driver, which must succeed, and lists its steps as [`LIST`] does.
 fn steps(node: &Node, args: &[&str]) -> Vec<String> {

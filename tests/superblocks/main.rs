@@ -19,7 +19,8 @@ mod support;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use flexvolume_lvm::for_tests::{Examination, Family, Superblock, examine, read_primary};
+use driver::fs::scan::{Examination, examine};
+use driver::fs::superblock::{Family, Superblock, read_primary};
 use support::sh;
 use tempfile::NamedTempFile;
 

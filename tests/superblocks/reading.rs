@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use flexvolume_lvm::for_tests::{Backup, Examination, ReadAt, examine, read_primary};
+use driver::fs::scan::{Backup, Examination, examine};
+use driver::fs::superblock::{ReadAt, read_primary};
 
 use crate::{GIB, MIB, TIB, UUID};
 

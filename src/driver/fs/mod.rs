@@ -17,4 +17,5 @@ pub const SUPERBLOCK: &str = "superblock-stdin";
 pub use blkid::{Found, has_several, probe, probe_filesystems};
 pub use scan::{Backup, Examination, Unreadable, scan, superblock_of};
 pub use superblock::{Condition, Family};
-pub use tools::{check, grow, has_errors, mkfs, try_mkfs, was_cut_short};
+pub(crate) use tools::{check, grow, mkfs, was_cut_short};
+pub use tools::{has_errors, try_mkfs};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::superblock::{Family, Superblock};
 use crate::host::{Command, Host, Lock, Node, ToolError};
@@ -18,21 +18,22 @@ const EXT4: &str = "-q -m 0 -O metadata_csum -E nodiscard,lazy_itable_init=1,laz
 /// No discard.
 const XFS_AND_BTRFS: &str = "-q -K";
 
-/// Runs mkfs as [`mkfs`] does on a file of the driver's own, and has it write nothing, where it can do that.
-pub fn try_mkfs(
-    host: &Host,
-    fs: FsType,
-    file: &Node,
-    more: &[&str],
-    lock: &Lock,
-) -> Result<(), ToolError> {
+/// Runs mkfs as [`mkfs`] does on a regular file, never on a device. mkfs writes nothing, where it can be told so.
+pub fn try_mkfs(host: &Host, fs: FsType, file: &Path, more: &[&str], lock: &Lock) -> Result<()> {
+    if !host.kernel.is_file(file) {
+        bail!("{} is not a regular file", file.display());
+    }
+    let node = Node {
+        path: file.to_owned(),
+        name: file.to_owned(),
+    };
     let dry = match Family::of(fs) {
         Family::Ext => Some("-n"),
         Family::Xfs => Some("-N"),
         Family::Btrfs => None,
     };
     let more: Vec<&str> = more.iter().copied().chain(dry).collect();
-    mkfs(host, fs, file, &more, false, lock)
+    Ok(mkfs(host, fs, &node, &more, false, lock)?)
 }
 
 /// Runs mkfs on a device that holds nothing. `again`: it may overwrite what a killed mkfs left.

@@ -32,10 +32,10 @@ pub enum Effect {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// The kernel's own node of it, which leads to no other device while somebody has that open.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The name that people see: when they repeat a command, the node's number may belong to another
     /// device.
-    pub name: PathBuf,
+    pub(crate) name: PathBuf,
 }
 
 /// One run of one tool: an argv, never a shell line.
@@ -59,7 +59,7 @@ impl Command {
         Self::new(Program::Tool(tool), limit, Effect::Reads)
     }
 
-    pub fn writes(tool: &'static str, limit: Duration) -> Self {
+    pub(crate) fn writes(tool: &'static str, limit: Duration) -> Self {
         Self::new(Program::Tool(tool), limit, Effect::Writes)
     }
 

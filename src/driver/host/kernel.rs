@@ -201,6 +201,11 @@ impl Kernel<'_> {
         fs::symlink_metadata(path).is_ok()
     }
 
+    /// Whether `path` is a regular file, not following a link in its last part.
+    pub fn is_file(&self, path: &Path) -> bool {
+        fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
+    }
+
     /// Whether `path` is a directory, not following a link in its last part.
     pub fn is_dir(&self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
@@ -215,7 +220,7 @@ impl Kernel<'_> {
     /// Opens a block device for reading, which keeps its number from being given to another one;
     /// exclusively, it fails with EBUSY while anything else (a mount, swap, another device) has claimed
     /// it. ENXIO: another device is there.
-    pub fn open_device(
+    pub(crate) fn open_device(
         &self,
         path: &Path,
         number: DeviceNumber,
@@ -233,17 +238,17 @@ impl Kernel<'_> {
     }
 
     /// Makes a directory and those above it with mode 0750, as kubelet does.
-    pub fn make_dirs(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn make_dirs(&self, path: &Path) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o750).create(path)
     }
 
-    pub fn remove_dir(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn remove_dir(&self, path: &Path) -> io::Result<()> {
         fs::remove_dir(path)
     }
 
     /// Makes the mount with this id, which is at `from`, appear at `to` too. ESTALE: `from` is
     /// another mount by now, or none.
-    pub fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()> {
+    pub(crate) fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()> {
         // Opened first and looked at then: if `from` were unmounted just before mount(2) read the
         // path, the host's own directory below it would be bound.
         let source = open_mount(from, mount_id)?;
@@ -253,13 +258,13 @@ impl Kernel<'_> {
     }
 
     /// Sets the flags of this one mount, `MS_RDONLY` among them, and not of its filesystem.
-    pub fn set_mount_flags(&self, at: &Path, flags: MsFlags) -> io::Result<()> {
+    pub(crate) fn set_mount_flags(&self, at: &Path, flags: MsFlags) -> io::Result<()> {
         let none = None::<&str>;
         let flags = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
         Ok(mount(none, at, none, flags, none)?)
     }
 
-    pub fn unmount(&self, at: &Path) -> io::Result<()> {
+    pub(crate) fn unmount(&self, at: &Path) -> io::Result<()> {
         Ok(umount2(at, MntFlags::UMOUNT_NOFOLLOW)?)
     }
 

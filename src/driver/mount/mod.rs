@@ -4,7 +4,7 @@ mod change;
 mod places;
 mod table;
 
-pub use change::{
+pub(crate) use change::{
     Source, UNMOUNT, after_undo, bind, ensure_unmounted, make_dirs, mount_device, set_read_only,
 };
 pub use places::{KubeletPath, is_kubelets};

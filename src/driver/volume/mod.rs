@@ -9,7 +9,7 @@ mod look;
 mod subject;
 mod wish;
 
-pub use act::{Job, bring_up, ensure_not_suspended, give_up, release, release_named};
+pub(crate) use act::{Job, bring_up, ensure_not_suspended, give_up, release, release_named};
 pub use decide::{
     Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Openers, Purpose, Reason, Refusal, Uses,
     Whose, Wish, extend_pool, of_locks,

@@ -93,9 +93,6 @@ pub enum Tool {
     /// The exit code is 0 if all is well, 1 if a pod would fail, and 3 if there are only warnings. A note
     /// is nothing that can be mended. With --json each finding has a `check`, a stable identifier.
     Doctor {
-        /// Make and mount a throwaway filesystem too, in a file below /run
-        #[arg(long)]
-        try_mkfs: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -225,7 +222,7 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
     match tool {
         Tool::Status(asked) => status::run(host, loaded, asked),
         Tool::Log(asked) => log::run(host, loaded, asked),
-        Tool::Doctor { try_mkfs, json } => doctor::run(host, loaded, *try_mkfs, *json),
+        Tool::Doctor { json } => doctor::run(host, loaded, *json),
         Tool::Check(asked) => check::run(host, loaded, asked),
         Tool::Export(asked) => export::run(host, loaded, asked),
         Tool::Config { asked } => config::run(host, loaded, asked),

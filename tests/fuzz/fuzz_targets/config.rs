@@ -1,7 +1,8 @@
 //! The config file, which people write.
 #![no_main]
 
-use flexvolume_lvm::for_tests::{Config, FsType, VgName};
+use driver::config::Config;
+use driver::names::{FsType, VgName};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

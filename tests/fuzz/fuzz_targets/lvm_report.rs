@@ -1,7 +1,8 @@
 //! What lvs prints. The tags in it may have been set by anybody who may change the volume group.
 #![no_main]
 
-use flexvolume_lvm::for_tests::{LvId, Record, Report};
+use driver::lvm::{Record, Report};
+use driver::names::LvId;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|report: &[u8]| {

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use flexvolume_lvm::for_tests::{KubeletPath, Row, Table};
+use driver::mount::{KubeletPath, Row, Table};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

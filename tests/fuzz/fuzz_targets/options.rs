@@ -1,7 +1,8 @@
 //! The JSON that a pod's author writes, as far as kubelet lets it through.
 #![no_main]
 
-use flexvolume_lvm::for_tests::{LvId, MountOptions, Options, holds_secret};
+use driver::names::LvId;
+use driver::options::{MountOptions, Options, holds_secret};
 use libfuzzer_sys::fuzz_target;
 
 const SECRET: &str = r#""kubernetes.io/secret/password":"c2VjcmV0""#;

@@ -42,7 +42,7 @@ const FOR_SOME: [(&str, &str, &str); 8] = [
     ("btrfs", "growing btrfs", "btrfs-progs"),
 ];
 
-pub fn run(host: &Host, config: &Loaded, try_mkfs: bool, json: bool) -> Result<Printed> {
+pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
     let mut checks = Checks::default();
     let settings = config.or_default();
     if let Some(problem) = &config.problem {
@@ -59,12 +59,9 @@ pub fn run(host: &Host, config: &Loaded, try_mkfs: bool, json: bool) -> Result<P
         shared_disks::look_at(&mut checks, host);
     }
     if can_lock {
-        trial::look_at_options(&mut checks, host, settings);
-    }
-    leftovers::look_at(&mut checks, host, settings)?;
-    if try_mkfs {
         trial::look_at(&mut checks, host, settings);
     }
+    leftovers::look_at(&mut checks, host, settings)?;
     checks.printed(json, output::width())
 }
 

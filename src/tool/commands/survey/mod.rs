@@ -8,6 +8,6 @@ mod walk;
 
 pub use look::{Ask, Seen, look};
 pub use pods::{Pods, uid_of, uids_of};
-pub use trial::{Trial, mkfs as try_mkfs, tried};
+pub use trial::{mkfs as try_mkfs, tried};
 pub use verdict::{Outcome, Verdict, content_in_words};
 pub use walk::{Choice, Walk};

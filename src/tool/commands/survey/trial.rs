@@ -9,7 +9,7 @@ use super::verdict::Outcome;
 use crate::files;
 use driver::config::Config;
 use driver::fs::{self, Condition};
-use driver::host::{Host, Lock, Node};
+use driver::host::{Host, Lock};
 use driver::names::{Bytes, FsType, VgName};
 use driver::volume::lock::{self, LOCK_DIR};
 use driver::volume::{Content, Decision, Facts};
@@ -64,27 +64,20 @@ pub fn mkfs(
     let of_node = || config.filesystems.get(&fs).into_iter();
     let of_node = || of_node().flat_map(|one| one.mkfs_options.iter().map(String::as_str));
     let more = vg.map_or_else(|| of_node().collect(), |vg| config.mkfs_options(vg, fs));
-    Ok(fs::try_mkfs(host, fs, &trial.node(), &more, &trial.lock)?)
+    fs::try_mkfs(host, fs, &trial.image, &more, &trial.lock)
 }
 
 /// A file of the driver's own in place of a volume, while this lives.
-pub struct Trial {
-    pub image: PathBuf,
-    pub lock: Lock,
+struct Trial {
+    image: PathBuf,
+    lock: Lock,
 }
 
 impl Trial {
-    pub fn begin(host: &Host) -> Result<Self> {
+    fn begin(host: &Host) -> Result<Self> {
         let lock = lock::hold_name(host.kernel, "trial", host.limits.lock)?;
         let image = Path::new(LOCK_DIR).join("trial.image");
         Ok(Self { image, lock })
-    }
-
-    pub fn node(&self) -> Node {
-        Node {
-            path: self.image.clone(),
-            name: self.image.clone(),
-        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use fs_err as fs;
+use std::fs;
 use strum::VariantNames;
 
 use crate::config::Config;
