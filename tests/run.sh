@@ -20,7 +20,6 @@
 #                                `guest packages::`
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
 #   tests/run.sh aarch64         what needs no LVM, with the driver for aarch64, which qemu translates
-#   tests/run.sh arm64 [CASE…]   real LVM on an emulated machine of Debian arm64, in half an hour
 #   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
 #                                KUBERNETES=DIR has it, as an official release unpacks or xz of
@@ -45,7 +44,7 @@
 # With --full before these, also what takes hours: the driver is killed at every step of every
 # call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses. Of the calls that are killed
 # FLEXVOLUME_LVM_CALLS takes some, by the names that the test prints. Alone, --full is --plane too,
-# failover, arm64, and two hours of life.
+# failover, and two hours of life.
 #
 # What is missing is installed with apt on Debian and Ubuntu. The last lines say how many tests ran
 # and how many of them passed, as the test runners themselves counted them. The very last one is for
@@ -54,6 +53,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/boot.sh
 . tests/boot.sh
+# shellcheck source=tests/aarch64.sh
+. tests/aarch64.sh
 # shellcheck source=tests/checks.sh
 . tests/checks.sh
 # shellcheck source=tests/guest/boot.sh
@@ -273,7 +274,6 @@ case $what in
         wait
         cat "$DIR"/beside-*
         [ -z "$FULL" ] || ! (need_kubernetes kubelet && since 1.28) || here failover
-        [ -z "$FULL" ] || here arm64
         ;;
     lint) lint ;;
     host) on_host ;;
@@ -304,7 +304,6 @@ case $what in
         shared "$@"
         ;;
     aarch64) aarch64 ;;
-    arm64) arm64 "$@" ;;
     kubelet)
         build
         kubelet "$@"

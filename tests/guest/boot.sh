@@ -60,7 +60,7 @@ power_cut() {
 }
 
 # named PATTERN OR OPTION OF LIBTEST…: prints the names of the tests that it chooses.
-named() { ${EMULATOR:-} "$DIR/guest" --list "$@" | sed -n 's/: test$//p'; }
+named() { "$DIR/guest" --list "$@" | sed -n 's/: test$//p'; }
 
 # half SUITE-NUMBER.RUN TEST…: runs them in a guest of their own, on the files of that Debian, or on this
 # machine's if the suite is "guest". What goes on after a power-off takes another boot.
