@@ -226,6 +226,13 @@ fn what_fills_up_and_is_not_extended_is_named() {
     sh("lvcreate -qq -y -s -n snap -L 16m filling/data");
     let node = Node::new(Mode::MountOnly);
     node.is_well(CHECK);
+    sh("dd if=/dev/urandom of=/dev/filling/data bs=1M count=14 oflag=direct");
+    sh(&node.is_ill(
+        CHECK,
+        "filling/snap",
+        "lvextend --extents +20%ORIGIN filling/snap",
+    ));
+    node.is_well(CHECK);
     group.thin("large", "1g");
     node.is_ill(
         CHECK,
@@ -263,29 +270,6 @@ fn what_fills_up_and_is_not_extended_is_named() {
     node.is_well(CHECK);
     sh("lvcreate -qq -y -n rest -l 100%FREE filling");
     node.is_ill(CHECK, "filling/pool", "vgextend filling DISK");
-}
-
-#[test]
-fn what_the_kernel_lacks_is_named() {
-    let group = Group::new("lacking");
-    group.pool();
-    let tools = Tools::new()
-        .put(
-            "dmsetup",
-            "[ $1 = targets ] && exec echo linear v1; exec $REAL \"$@\"",
-        )
-        .put("modprobe", "exit 1");
-    let node = Node::with_config(Mode::MountOnly, &tools.config());
-    node.is_ill("kernel-modules", "lacking/pool", "modprobe dm-thin-pool");
-    node.is_well("kernel-filesystems");
-    let known = fs::read_to_string("/proc/filesystems").unwrap();
-    let missing = ["btrfs", "xfs"].into_iter().find(|fs| !known.contains(fs));
-    if let Some(fs) = missing {
-        let lines = format!("default_fs = '{fs}'\n{}", tools.config());
-        let node = Node::with_config(Mode::MountOnly, &lines);
-        node.is_ill("kernel-filesystems", "", &format!("modprobe {fs}"));
-    }
-    Node::new(Mode::MountOnly).is_well("kernel-modules");
 }
 
 #[test]
@@ -359,28 +343,4 @@ fn a_node_without_faults_has_the_exit_code_zero_and_one_with_warnings_three() {
     );
     assert_eq!(node.says(&["doctor"]).1, 1);
     drop(group);
-}
-
-#[test]
-fn a_mkfs_that_is_too_new_for_the_kernel_is_named() {
-    let try_it = |node: &Node| node.says(&["doctor", "--try-mkfs"]);
-    for fs in ["ext4", "xfs"] {
-        let node = Node::with_config(Mode::MountOnly, &format!("default_fs = '{fs}'"));
-        let (said, code) = try_it(&node);
-        assert!(
-            said.contains(&format!("{fs} is made and mounted")) && code != 1,
-            "{said}"
-        );
-    }
-    let mkfs =
-        "for image; do :; done; $REAL \"$@\" && debugfs -w -R 'feature FEATURE_I29' $image >&2";
-    let tools = Tools::new().put("mkfs.ext4", mkfs);
-    let node = Node::with_config(Mode::MountOnly, &tools.config());
-    let (said, code) = try_it(&node);
-    assert!(
-        said.contains("this kernel does not mount the ext4") && code == 1,
-        "{said}"
-    );
-    assert!(!mounts().iter().any(|mount| mount.point.contains("trial")));
-    assert!(!Path::new("/run/flexvolume-lvm/trial.image").exists());
 }

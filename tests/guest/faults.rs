@@ -63,18 +63,9 @@ fn what_breaks_under_a_pod_is_named_until_it_is_mended() {
     let node = node("[volume_group.breaking]\ncreate = true\n");
     let at = node.up("pod", &volume);
     let at = text(&at);
-    let conf = |lines: &str| format!("echo '{lines}' > /run/broken.conf; mount --bind /run/broken.conf /etc/lvm/lvm.conf");
-    let (back, fstab) = ("umount /etc/lvm/lvm.conf", "touch /etc/fstab; mount --bind /run/broken.fstab /etc/fstab");
     let rows: &[Row] = &[
         ("dmsetup suspend breaking-data", "next-mount", "breaking/data", "failed", "dmsetup resume breaking-data", "dmsetup resume breaking-data"),
         (&format!("dd if=/dev/zero of={at}/full bs=1M || true"), "space", "breaking/data", "warning", &format!("df -h {at}"), &format!("rm {at}/full")),
-        (&format!("echo /dev/breaking/data /srv ext4 defaults 0 2 > /run/broken.fstab; {fstab}"), "fstab", "breaking/data", "warning", "umount /srv", "umount /etc/fstab"),
-        (&format!("echo UUID=$(blkid -p -o value -s UUID /dev/breaking/data) /srv ext4 defaults > /run/broken.fstab; {fstab}"), "fstab", "breaking/data", "warning", "umount /srv", "umount /etc/fstab"),
-        (&format!("echo /dev/mapper/breaking-data /srv ext4 noauto > /run/broken.fstab; {fstab}"), "", "", "", "", "umount /etc/fstab"),
-        (&conf(r#"activation { volume_list = ["others", "breaking/more"] }"#), "volume-list", "breaking/data", "failed", "lvmconfig activation/volume_list", back),
-        (&conf(r#"activation { volume_list = ["@tag"] }"#), "", "", "", "", back),
-        (&conf(r#"activation { read_only_volume_list = ["breaking"] }"#), "volume-list", "breaking/data", "failed", "lvmconfig activation/read_only_volume_list", back),
-        (&conf(r#"global { thin_check_executable = "/nonexistent" }"#), "thin-check", "", "warning", "install thin-provisioning-tools", back),
         ("lvcreate -qq -y -n rest -l 100%FREE breaking", "room", "breaking", "warning", "vgextend breaking DISK", "lvremove -qq -y breaking/rest"),
         ("mkdir -p /run/hosts; mount /dev/breaking/data /run/hosts", "next-mount", "breaking/data", "failed", "", "umount /run/hosts"),
         ("mkdir -p /run/flexvolume-lvm; mount -t tmpfs -o nr_inodes=1 none /run/flexvolume-lvm", "locks", "", "failed", "df -i /run", "umount /run/flexvolume-lvm"),
@@ -94,10 +85,6 @@ fn what_breaks_under_a_pod_is_named_until_it_is_mended() {
         run("sh", &["-c", broken]);
         let (found, code) = bad();
         run("sh", &["-c", mended]);
-        if check.is_empty() {
-            assert!(found.is_empty(), "{broken}: {found:?}");
-            continue;
-        }
         let [one] = found.as_slice() else { panic!("{broken}: {found:?}") };
         assert_eq!((one["check"].as_str(), one["verdict"].as_str()), (Some(*check), Some(*verdict)), "{one}");
         assert_eq!(one["about"].as_str().unwrap_or_default(), *about, "{one}");

@@ -8,6 +8,8 @@ use driver::lvm::{self, Settings, Volume};
 use driver::names::Bytes;
 
 const CHECK: &str = "autoextend";
+/// Percentage from which a snapshot that nothing extends is named: a full one is lost for good.
+const NEARLY_FULL: u8 = 80;
 
 pub fn look_at(checks: &mut Checks, walk: &Walk) {
     let fills_up = |volume: &Volume| is_thin_pool(volume) || is_snapshot(volume);
@@ -37,6 +39,16 @@ pub fn look_at(checks: &mut Checks, walk: &Walk) {
             (
                 format!("LVM is to extend it at {threshold} %, but dmeventd does not watch it"),
                 watch(walk, volume, &monitor.settings),
+            )
+        } else if is_snapshot(volume)
+            && threshold >= 100
+            && let Some((_, percent)) = volume.filled_to(NEARLY_FULL).next()
+        {
+            (
+                format!(
+                    "it is {percent:.0} % full, and LVM does not extend it: snapshot_autoextend_threshold is 100"
+                ),
+                format!("lvextend --extents +20%ORIGIN {}", volume.id),
             )
         } else if volume.is_pool_filled_to(walk.config.thin_pool_limit) {
             continue; // It is named already, with what helps at once.

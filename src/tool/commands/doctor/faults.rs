@@ -1,19 +1,15 @@
 //! `flexvolume-lvm doctor` on disks that LVM cannot use as they are, and on mounts whose disks have failed.
 
-use std::path::Path;
-
 use super::findings::Checks;
 use crate::commands::survey::Walk;
-use driver::lvm::{self, Fault, Volume};
+use driver::lvm::{self, Fault};
 use driver::mount::Row;
-use driver::names::LvId;
 use driver::volume::Reason;
 
 pub fn look_at(checks: &mut Checks, walk: &Walk) {
     look_at_disks(checks, walk);
     look_at_mounts(checks, walk);
     look_at_space(checks, walk);
-    look_at_fstab(checks, walk);
 }
 
 fn look_at_disks(checks: &mut Checks, walk: &Walk) {
@@ -121,35 +117,5 @@ fn look_at_space(checks: &mut Checks, walk: &Walk) {
                 "df {option} {}, and make room, or let its claim grow",
                 row.mount_point.display()
             ));
-    }
-}
-
-/// The host mounts at boot what is there, and then no pod gets it.
-fn look_at_fstab(checks: &mut Checks, walk: &Walk) {
-    let table = walk.host.kernel.read(Path::new("/etc/fstab"));
-    let table = table.unwrap_or_default();
-    let rows = table
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>());
-    for row in rows {
-        let [what, at, _, options, ..] = row.as_slice() else {
-            continue;
-        };
-        let is_mounted = !what.starts_with('#') && !options.split(',').any(|one| one == "noauto");
-        let uuid = what
-            .strip_prefix("UUID=")
-            .map(|uuid| uuid.trim_matches('"'));
-        let names = |volume: &&Volume| {
-            let made = volume.record.made.as_ref();
-            let is_its = LvId::from_device(what).is_some_and(|id| id == volume.id);
-            made.is_some_and(|made| is_its || uuid == Some(&*made.uuid))
-        };
-        if let Some(volume) = walk.volumes.iter().find(names).filter(|_| is_mounted) {
-            checks
-                .warning("fstab", format!("/etc/fstab has the host mount it at {at}"))
-                .on(&volume.id)
-                .why("a volume that the host itself has mounted is refused to pods")
-                .run(format!("umount {at}, and take its line out of /etc/fstab"));
-        }
     }
 }
