@@ -280,7 +280,7 @@ fn every_key_of_the_config_is_explained() {
 #[test]
 fn what_is_to_be_downloaded_is_of_this_version() {
     for (name, files) in [
-        ("README.md", 5),
+        ("README.md", 3),
         ("docs/start.md", 4),
         ("docs/daemonset.md", 2),
     ] {
