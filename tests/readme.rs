@@ -339,6 +339,21 @@ fn every_test_that_docs_safety_names_exists() {
     }
 }
 
+#[test]
+fn the_page_of_one_mount_has_the_steps_that_the_driver_takes() {
+    let page = page("docs/architecture.md");
+    let (_, section) = page.split_once("## One mount, step by step").unwrap();
+    let rows = section
+        .lines()
+        .skip_while(|line| !line.starts_with("|---"))
+        .skip(1);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let told: Vec<&str> = rows.map(|row| row.split('`').nth(1).unwrap()).collect();
+    let list = self::page("src/driver/volume/decide/tests/model/steps.txt");
+    let mount = list.lines().skip(1).take_while(|line| !line.is_empty());
+    assert_eq!(told, mount.map(str::trim).collect::<Vec<_>>());
+}
+
 /// Whether tests/guest/refusals has a row of this name; `loop` is a word of Rust's, too.
 fn has_row(name: &str) -> bool {
     let name = name.replace('-', "_").replace("loop", "r#loop");

@@ -235,7 +235,7 @@ fn each_message_is_the_one_in_the_file() {
         format!("{word}\n{}", lines.collect::<String>())
     });
     same_or_written(
-        "src/volume/decide/tests/messages.txt",
+        "volume/decide/tests/messages.txt",
         &text.collect::<String>(),
     );
 }

@@ -88,7 +88,7 @@ fn the_steps_run_what_is_listed() {
     }
     list = list.replace(&NOW.to_string(), "TIME");
     if std::env::var_os("FLEXVOLUME_LVM_WRITE").is_some() {
-        std::fs::write("src/volume/decide/tests/model/steps.txt", &list).unwrap();
+        std::fs::write("volume/decide/tests/model/steps.txt", &list).unwrap();
         return;
     }
     assert_eq!(list, LIST);
