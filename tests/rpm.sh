@@ -103,7 +103,7 @@ files() {
     for top in etc usr; do diff -r "$deb/$top" "$tree/$top"; done
     find "$deb/usr/share/man/man8" -name 'flexvolume-lvm-status.8.gz' | grep -q .
     for shell in bash-completion fish zsh; do
-        grep -rqF '/usr/sbin/flexvolume-lvm" complete' "$deb/usr/share/$shell"
+        grep -rqF /usr/sbin/flexvolume-lvm "$deb/usr/share/$shell"
     done
     grep -qF '=/usr/sbin/flexvolume-lvm metrics' "$deb/usr/lib/systemd/system/flexvolume-lvm-metrics.service"
 }

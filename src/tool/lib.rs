@@ -1,6 +1,6 @@
 //! All that a person types: commands, and call-outs by hand.
 //!
-//! Each room uses only those below it: `cli`; `commands` and `install`; `kubelet`; `files` and `output`.
+//! Each room uses only those below it: `cli`; `install`; `commands`; `kubelet`; `files` and `output`.
 //! All of them use the driver, which does what a command cannot do.
 
 // What src/tool/files.rs alone may call: see clippy.toml.

@@ -22,7 +22,8 @@ fn anybody_completes_the_names_of_active_volumes() {
             text(&exe),
         ]);
         nobody
-            .args(["complete", "--", "flexvolume-lvm"])
+            .env("FLEXVOLUME_LVM_COMPLETE", "fish")
+            .args(["--", "flexvolume-lvm"])
             .args(words);
         let output = nobody.output().unwrap();
         assert!(

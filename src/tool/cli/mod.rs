@@ -1,7 +1,6 @@
 //! What a person types, to text: a command, or a call-out by hand.
 
 mod by_hand;
-mod complete;
 mod people;
 
 use std::ffi::{OsStr, OsString};
@@ -15,6 +14,7 @@ use driver::names::nearest;
 use driver::reply::{Printed, Reply};
 use driver::with_host;
 
+use crate::install::completion;
 use people::{People, Tool};
 
 /// The exit code of a command line that is wrong, and of one that is root's.
@@ -24,6 +24,10 @@ const USAGE: u8 = 2;
 #[must_use]
 pub fn main(args: &[OsString]) -> Printed {
     let words = args.get(1..).unwrap_or_default();
+    if let Some(shell) = std::env::var_os(completion::VARIABLE) {
+        let fits = completion::run(&shell, args, &People::command()).unwrap_or_default();
+        return Printed::text(String::from_utf8_lossy(&fits).into_owned());
+    }
     match words.first() {
         Some(first) if calls::named(first).is_some() => {
             // kubelet never says --help.

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 
-use super::complete;
 use crate::commands::{check, config, doctor, export, handover, log, metrics, operator, status};
 use crate::install::{self, pages};
 use crate::output::Printed;
@@ -167,12 +166,6 @@ pub enum Tool {
         /// The shell
         shell: pages::Shell,
     },
-    /// Print what fits for the last of these words
-    #[command(hide = true)]
-    Complete {
-        #[arg(last = true)]
-        words: Vec<String>,
-    },
     /// Write the man pages into a directory
     #[command(hide = true)]
     Man {
@@ -264,13 +257,8 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
         }
         Tool::Completions { shell } => {
             let driver = std::env::current_exe().context("finding the driver's own executable")?;
-            Ok(Printed::text(pages::completions(*shell, &driver)))
+            Ok(Printed::text(pages::completions(*shell, &driver)?))
         }
-        Tool::Complete { words } => Ok(Printed::text(complete::run(
-            &People::command(),
-            host.kernel,
-            words,
-        ))),
         Tool::Man { dir } => {
             let written = pages::write_man(dir, People::command())?;
             let lines = written.iter().map(|path| format!("{}\n", path.display()));

@@ -2,6 +2,7 @@
 //! away again.
 
 mod answer;
+pub mod completion;
 mod layout;
 pub mod pages;
 mod plugin;

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use clap_mangen::Man;
 
+use super::completion;
 use crate::files::{self, Kind};
 
 /// The link's name.
@@ -21,13 +22,11 @@ pub enum Shell {
 }
 
 /// What tells a shell to ask `driver` where somebody presses TAB.
-pub fn completions(shell: Shell, driver: &Path) -> String {
-    let script = match shell {
-        Shell::Bash => include_str!("completions/bash"),
-        Shell::Fish => include_str!("completions/fish"),
-        Shell::Zsh => include_str!("completions/zsh"),
-    };
-    script.replace("@DRIVER@", &driver.to_string_lossy())
+pub fn completions(shell: Shell, driver: &Path) -> Result<String> {
+    let name = shell.to_possible_value();
+    let name = name.as_ref().map_or("", |value| value.get_name());
+    let script = completion::script(name, driver).context("writing completions")?;
+    Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
 /// Writes a page for the driver and for each command into `dir`, and returns their paths.
@@ -91,7 +90,7 @@ fn places(prefix: &Path, command: &clap::Command) -> Result<Vec<(PathBuf, Vec<u8
         ),
     ] {
         if has(kind) {
-            let text = completions(shell, &link_in(prefix));
+            let text = completions(shell, &link_in(prefix))?;
             all.push((prefix.join(kind).join(file), text.into_bytes()));
         }
     }

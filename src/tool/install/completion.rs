@@ -1,0 +1,265 @@
+//! What a shell offers where somebody presses TAB: `clap_complete`'s engine, with the call-outs beside the commands
+//! for people and the names that are on this node. These come from the kernel's own tables: nothing is asked that may
+//! take long, no device is opened, and nobody needs to be root.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::io::{Result, Write};
+use std::path::Path;
+
+use clap::{Arg, ArgAction, Command, ValueHint};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
+use driver::calls::{self, VERBOSE};
+use driver::host::{Kernel, Signals};
+use driver::names::{FsType, LvId};
+use driver::options;
+use driver::volume::Device;
+
+use super::pages::NAME;
+use crate::commands::survey::Pods;
+
+/// In the environment of this program when a shell asks for what fits: the shell's name.
+pub const VARIABLE: &str = "FLEXVOLUME_LVM_COMPLETE";
+const SHELLS: Shells = Shells(&[&JoiningBash, &Fish, &AskingZsh]);
+
+/// What fits, as the shell wants it. `args`: argv as the shell's script makes it, `DRIVER -- WORD…`.
+pub fn run(shell: &OsStr, args: &[OsString], command: &Command) -> Result<Vec<u8>> {
+    let words = args.get(2..).unwrap_or_default().to_vec();
+    let mut text = Vec::new();
+    if let Some(shell) = SHELLS.completer(&shell.to_string_lossy()) {
+        let mut all = with_names(command.clone()).subcommands(calls::ALL.map(call_out));
+        let here = std::env::current_dir().ok();
+        shell.write_complete(&mut all, words, here.as_deref(), &mut text)?;
+    }
+    Ok(text)
+}
+
+/// The script by which a shell asks `driver`.
+pub fn script(shell: &str, driver: &Path) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    if let Some(shell) = SHELLS.completer(shell) {
+        shell.write_registration(VARIABLE, NAME, NAME, &driver.to_string_lossy(), &mut text)?;
+    }
+    Ok(text)
+}
+
+/// Gives arguments for people the values that they have on this node.
+fn with_names(command: Command) -> Command {
+    let command = command.mut_args(|arg| match arg.get_id().as_str() {
+        "names" | "name" => arg.add(ArgValueCompleter::new(|typed: &OsStr| {
+            offer(Names::read().all(), typed)
+        })),
+        "volume" => arg.add(ArgValueCompleter::new(|typed: &OsStr| {
+            offer(Names::read().volumes(), typed)
+        })),
+        "options" => arg.add(ArgValueCompleter::new(pairs)),
+        "fs" => arg.add(ArgValueCompleter::new(|typed: &OsStr| {
+            offer(FsType::ALL.map(|fs| fs.to_string()), typed)
+        })),
+        _ => arg,
+    });
+    command.mut_subcommands(with_names)
+}
+
+/// A call-out, as a person makes it.
+fn call_out((name, usage): (&'static str, &'static str)) -> Command {
+    let words = usage.split(['<', '>']).skip(1).step_by(2);
+    let positional = words.clone().filter(|word| *word != "options");
+    let positional = positional.map(|word| match word {
+        "device" => Arg::new(word).add(ArgValueCompleter::new(|typed: &OsStr| {
+            let volumes = Names::read().volumes;
+            offer(
+                volumes.iter().map(|id| id.device().display().to_string()),
+                typed,
+            )
+        })),
+        "directory" => Arg::new(word).value_hint(ValueHint::DirPath),
+        _ => Arg::new(word).value_hint(ValueHint::Other),
+    });
+    let pairs = Arg::new("options").short('o').action(ArgAction::Append);
+    let pairs = pairs.add(ArgValueCompleter::new(self::pairs));
+    let verbose = Arg::new("verbose").long(VERBOSE.trim_start_matches('-'));
+    let command = Command::new(name).about(usage).args(positional);
+    let command = command.arg(verbose.action(ArgAction::SetTrue));
+    if words.clone().any(|word| word == "options") {
+        command.arg(pairs)
+    } else {
+        command
+    }
+}
+
+fn pairs(typed: &OsStr) -> Vec<CompletionCandidate> {
+    offer(Names::read().pairs(&typed.to_string_lossy()), typed)
+}
+
+/// Those that begin as what is typed.
+fn offer(words: impl IntoIterator<Item = String>, typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let fits = words.into_iter().filter(|word| word.starts_with(&*typed));
+    fits.map(CompletionCandidate::new).collect()
+}
+
+/// The names that are on this node.
+#[derive(Default)]
+struct Names {
+    groups: BTreeSet<String>,
+    volumes: BTreeSet<LvId>,
+    pods: Vec<String>,
+}
+
+impl Names {
+    fn read() -> Self {
+        let Ok(signals) = Signals::install() else {
+            return Self::default();
+        };
+        let kernel = &Kernel::new(&signals);
+        let all = Path::new("/sys/block");
+        let blocks = kernel.list(all).unwrap_or_default();
+        let names = blocks.iter().filter(|block| block.starts_with("dm-"));
+        let names = names.filter_map(|block| kernel.read(&all.join(block).join("dm/name")).ok());
+        let ids = names.filter_map(|name| LvId::from_dm_name(name.trim_end()));
+        // Not another's device, nor a part of a volume.
+        let is_volume = |id: &LvId| matches!(Device::find(kernel, id), Ok(Some(_)));
+        let volumes: BTreeSet<LvId> = ids.filter(is_volume).collect();
+        Self {
+            groups: volumes.iter().map(|id| id.vg().to_string()).collect(),
+            volumes,
+            pods: Pods::read(kernel).names().map(str::to_owned).collect(),
+        }
+    }
+
+    fn volumes(&self) -> Vec<String> {
+        self.volumes.iter().map(LvId::to_string).collect()
+    }
+
+    fn all(&self) -> Vec<String> {
+        let groups = self.groups.iter().cloned();
+        groups
+            .chain(self.volumes())
+            .chain(self.pods.iter().cloned())
+            .collect()
+    }
+
+    /// What may follow `-o`.
+    fn pairs(&self, typed: &str) -> Vec<String> {
+        let Some((key, _)) = typed.split_once('=') else {
+            let keys = options::KNOWN.into_iter().chain(["fsType", "readwrite"]);
+            return keys.map(|key| format!("{key}=")).collect();
+        };
+        let values: Vec<String> = match key {
+            options::GROUP => self.groups.iter().cloned().collect(),
+            options::VOLUME => self.volumes.iter().map(|id| id.lv().to_string()).collect(),
+            "fsType" => FsType::ALL.map(|fs| fs.to_string()).to_vec(),
+            "readwrite" => ["ro", "rw"].map(str::to_owned).to_vec(),
+            _ => Vec::new(),
+        };
+        values
+            .iter()
+            .map(|value| format!("{key}={value}"))
+            .collect()
+    }
+}
+
+/// bash takes `=` for a word of its own, so that `key=value` comes in pieces.
+struct JoiningBash;
+
+impl EnvCompleter for JoiningBash {
+    fn name(&self) -> &'static str {
+        Bash.name()
+    }
+
+    fn is(&self, name: &str) -> bool {
+        Bash.is(name)
+    }
+
+    fn write_registration(
+        &self,
+        var: &str,
+        name: &str,
+        bin: &str,
+        completer: &str,
+        buf: &mut dyn Write,
+    ) -> Result<()> {
+        Bash.write_registration(var, name, bin, completer, buf)
+    }
+
+    fn write_complete(
+        &self,
+        cmd: &mut Command,
+        args: Vec<OsString>,
+        current_dir: Option<&Path>,
+        buf: &mut dyn Write,
+    ) -> Result<()> {
+        let told = |name| std::env::var(name).unwrap_or_default();
+        let index: usize = told("_CLAP_COMPLETE_INDEX").parse().unwrap_or_default();
+        let (words, typed) = joined(args.into_iter().take(index.saturating_add(1)));
+        let last = words.len().saturating_sub(1);
+        let fits = clap_complete::engine::complete(cmd, words, last, current_dir)?;
+        let fits = fits.iter().map(|one| one.get_value().to_string_lossy());
+        let fits: Vec<String> = fits
+            .map(|one| one.get(typed..).unwrap_or_default().to_owned())
+            .collect();
+        buf.write_all(fits.join(&told("_CLAP_IFS")).as_bytes())
+    }
+}
+
+/// Puts words that bash took apart together again. Also returns how much of the last one bash itself keeps.
+fn joined(args: impl Iterator<Item = OsString>) -> (Vec<OsString>, usize) {
+    let (mut words, mut kept) = (Vec::<OsString>::new(), 0);
+    for arg in args {
+        match words.last_mut() {
+            Some(last) if arg == "=" || last.to_string_lossy().ends_with('=') => {
+                kept = last.len().saturating_add(usize::from(arg == "="));
+                last.push(arg);
+            }
+            _ => {
+                kept = 0;
+                words.push(arg);
+            }
+        }
+    }
+    (words, kept)
+}
+
+/// Has zsh put no space behind `key=`, and ask also when it has just loaded the script by itself.
+struct AskingZsh;
+
+impl EnvCompleter for AskingZsh {
+    fn name(&self) -> &'static str {
+        Zsh.name()
+    }
+
+    fn is(&self, name: &str) -> bool {
+        Zsh.is(name)
+    }
+
+    fn write_registration(
+        &self,
+        var: &str,
+        name: &str,
+        bin: &str,
+        completer: &str,
+        buf: &mut dyn Write,
+    ) -> Result<()> {
+        let mut script = Vec::new();
+        Zsh.write_registration(var, name, bin, completer, &mut script)?;
+        let script = String::from_utf8_lossy(&script);
+        let describe = "[[ -n $other ]] && _describe -V 'values' other";
+        let open = "local -a open=(${(M)other:#*=}); other=(${other:#*=})\n        \
+                    [[ -n $open ]] && _describe -V 'values' open -S ''\n        ";
+        let script = script.replace(describe, &format!("{open}{describe}"));
+        let function = format!("_clap_dynamic_completer_{}", name.replace('-', "_"));
+        writeln!(buf, "{script}[[ $funcstack[1] != _{bin} ]] || {function}")
+    }
+
+    fn write_complete(
+        &self,
+        cmd: &mut Command,
+        args: Vec<OsString>,
+        current_dir: Option<&Path>,
+        buf: &mut dyn Write,
+    ) -> Result<()> {
+        Zsh.write_complete(cmd, args, current_dir, buf)
+    }
+}
