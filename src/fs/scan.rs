@@ -35,7 +35,11 @@ const SECTOR: usize = 512;
 
 /// How much of a new volume's beginning lvcreate makes zero, unless it is told not to. Source:
 /// lvcreate(8), `--zero`.
-const ZEROED: u64 = 4 << 10;
+pub const ZEROED: u64 = 4 << 10;
+
+/// Up to this size blkid looks for no RAID, DRBD's among them: it takes the device for a floppy disk.
+/// Source: libblkid, `BLKID_FL_TINY_DEV`.
+pub const TINY: u64 = 1440 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Examination {
@@ -45,7 +49,8 @@ pub struct Examination {
     /// A mark where blkid looks for it, and which blkid should have named.
     pub signature: Option<String>,
     pub is_zero: bool,
-    /// Byte offset of the first sector that is not zero, of those that lvcreate zeroes.
+    /// Byte offset of the first sector that is not zero, of those that lvcreate zeroes; of all where
+    /// blkid does not look for everything.
     pub written: Option<u64>,
 }
 
@@ -168,7 +173,7 @@ impl Examination {
             let at = index.saturating_mul(SECTOR);
             let bytes = chunk.get(at..).unwrap_or_default();
             let offset = start.saturating_add(at as u64);
-            if offset < ZEROED && self.written.is_none() {
+            if (offset < ZEROED || size <= TINY) && self.written.is_none() {
                 self.written = Some(offset);
             }
             if self.signature.is_none() {

@@ -66,13 +66,13 @@ pub struct Superblock {
     pub uuid: String,
     pub size: u64,
     pub block_size: u64,
-    /// Whether nobody has ever mounted it. Only ext records that: false means "maybe".
-    pub never_mounted: bool,
     pub condition: Condition,
     /// When it was made or last written, whichever is later, in seconds since the epoch. xfs and
     /// btrfs have no time in their superblocks.
     pub newest_time: Option<u64>,
-    /// Whether its mkfs has not ended.
+    /// Whether its mkfs has not ended. mkfs.xfs clears that last of all. mkfs.btrfs writes its magic
+    /// number last, and mke2fs its superblock, after all else is on the disk: an ext that has one is
+    /// whole, unless the disk has lost what it said to have written.
     pub in_progress: bool,
 }
 
@@ -183,7 +183,6 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         uuid: fields.uuid(0x68)?,
         size: blocks.checked_mul(block_size)?,
         block_size,
-        never_mounted: mounted == 0 && fields.le16(0x34)? == 0,
         condition,
         // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, `s_wtime` with them.
         newest_time: Some(made.max(written).max(mounted)),
@@ -212,7 +211,6 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         uuid: fields.uuid(32)?,
         size: blocks.checked_mul(block_size)?,
         block_size,
-        never_mounted: false,
         condition: Condition::Unknown,
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
@@ -237,7 +235,6 @@ fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         uuid: fields.uuid(0x20)?,
         size,
         block_size,
-        never_mounted: false,
         condition: Condition::Unknown,
         newest_time: None,
         in_progress,

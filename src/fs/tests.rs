@@ -110,7 +110,6 @@ fn a_whole_superblock_is_read() {
         uuid: UUID.to_owned(),
         size: 256 * MIB,
         block_size: 4096,
-        never_mounted: false,
         condition: Condition::Unknown,
         newest_time: Some(300),
         in_progress: false,
@@ -177,9 +176,6 @@ fn a_superblock_tells_its_size_its_times_and_how_it_was_left() {
     // Made and written as late as 40 bits can say.
     for high in [0x274, 0x275, 0x276] {
         assert!(ext(&[(high, &[1])]).newest_time > Some(1 << 32), "{high:#x}");
-    }
-    for (mounted, count, want) in [(0, 0, true), (0, 1, false), (1, 0, false)] {
-        assert_eq!(ext(&[(0x2C, &[mounted]), (0x34, &[count])]).never_mounted, want);
     }
     let cases = [
         (1, 2, Condition::Unknown),
@@ -251,6 +247,14 @@ fn what_is_written_on_a_device_is_seen() {
     for (name, at, bytes, want) in cases {
         let seen = seen(at, bytes);
         assert_eq!((seen.is_zero, seen.written), want, "{name}");
+    }
+    // Where blkid looks for no RAID, everything is.
+    for (size, want) in [(1440 * KIB, Some(MIB)), (1440 * KIB + 512, None)] {
+        let device = Device {
+            size,
+            ..Device::with(MIB, b"x")
+        };
+        assert_eq!(device.examined(0).written, want, "{size}");
     }
     let swap = seen(8192 - 10, b"SWAPSPACE2").signature;
     assert_eq!(swap.as_deref(), Some("a swap header at byte 7680"));

@@ -65,3 +65,30 @@ fn a_mount_elsewhere_is_a_pods_if_the_record_says_so() {
     drop(hidden);
     node.down("pod", &volume);
 }
+
+#[test]
+fn a_filesystem_that_failed_and_lives_on_elsewhere_gets_no_more_pods() {
+    let node = Node::new(Mode::MountOnly);
+    for (fs, size, words) in [
+        ("ext4", "32m", "the kernel met errors in its filesystem"),
+        ("xfs", "300m", "the kernel has shut its filesystem down"),
+    ] {
+        let group = Group::new(&format!("outlives{fs}"));
+        let volume = group.linear("data", size).fs(fs);
+        node.write("pod", &volume, "kept");
+        let hidden = hidden_mount(&volume);
+        let there = hidden.proc("root/mnt");
+        let device = fs::canonicalize(volume.device()).unwrap();
+        let name = device.file_name().unwrap().to_str().unwrap();
+        match fs {
+            "ext4" => fs::write(format!("/sys/fs/ext4/{name}/trigger_fs_error"), "1").unwrap(),
+            _ => drop(run("xfs_io", &["-x", "-c", "shutdown", text(&there)])),
+        }
+        let who = format!("sleep (pid {}) has it at /mnt", hidden.0.id());
+        node.refuses_mount(&volume, &[words, &who]);
+        drop(hidden);
+        let dir = node.up("pod", &volume);
+        assert_eq!(read(&dir.join("page")), "kept", "{fs}");
+        node.down("pod", &volume);
+    }
+}

@@ -12,7 +12,7 @@ use crate::fs::Condition;
 use crate::host::{Host, own_name};
 use crate::lvm::{GroupLocks, Volume};
 use crate::names::VgName;
-use crate::volume::{Content, Decision, Device, Reason, extend_pool, of_locks};
+use crate::volume::{Content, Decision, Device, Place, Reason, extend_pool, of_locks};
 
 /// For how long volumes are read.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -57,7 +57,7 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded, can
             Outcome::Decided(Decision::Look(_)) if is_ours => left_out.push(id.to_string()),
             // Nothing is wrong with a volume that another node uses, and errors are named already.
             Outcome::Decided(Decision::Refuse(
-                Reason::HeldElsewhere(_) | Reason::FilesystemFailed(..),
+                Reason::HeldElsewhere(_) | Reason::FilesystemFailed(Place::Here(_), _),
             ))
             | Outcome::Busy(_) => {}
             // What has no record may be the host's own, and is well as it is, unless it is broken.

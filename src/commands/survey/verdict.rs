@@ -202,7 +202,7 @@ fn to_do(decision: &Decision) -> Vec<String> {
                 let now = mount.grow == when;
                 now.then(|| "grow it to the size of the volume".to_owned())
             };
-            let elsewhere = mount.elsewhere.iter().map(|other| {
+            let elsewhere = mount.alive.iter().flatten().map(|other| {
                 let other = Elsewhere::list(std::slice::from_ref(other));
                 format!("mounted elsewhere: {other}")
             });

@@ -16,7 +16,7 @@ use crate::host::{DeviceNumber, Host, own_name};
 use crate::lvm::{self, Group, Volume};
 use crate::mount::{KubeletPath, Row, is_kubelets};
 use crate::names::{LvId, nearest};
-use crate::volume::{Device, Known, Reason, Subject, Tables, volume_of};
+use crate::volume::{Device, Known, Place, Reason, Subject, Tables, volume_of};
 
 pub struct Walk<'a> {
     pub host: &'a Host<'a>,
@@ -123,7 +123,8 @@ impl<'a> Walk<'a> {
         let mounts = self.mounts(device.number);
         let row = mounts.iter().find(|row| self.is_pods(row))?;
         let failure = device.failure(self.host.kernel, &mounts)?;
-        Some(Reason::FilesystemFailed(row.mount_point.clone(), failure))
+        let place = Place::Here(row.mount_point.clone());
+        Some(Reason::FilesystemFailed(place, failure))
     }
 
     pub fn is_mounted_for_pods(&self, volume: &Volume) -> bool {

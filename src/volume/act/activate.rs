@@ -11,7 +11,7 @@ use crate::lvm::{self, Found, Tags, Volume};
 use crate::volume::decide::{Decision, Refusal};
 use crate::volume::device::Device;
 use crate::volume::lock;
-use crate::volume::look::{Look, is_in_kernel};
+use crate::volume::look::{Look, Made, is_in_kernel};
 use crate::volume::subject::Subject;
 
 impl Job<'_> {
@@ -19,21 +19,23 @@ impl Job<'_> {
     ///
     /// An active volume is found in the kernel's own tables, without a process.
     pub fn ensure_active(&self) -> Result<Device> {
-        self.activate(None)
+        Ok(self.activate(None)?.0)
     }
 
-    fn activate(&self, held: Option<&Lock>) -> Result<Device> {
+    /// The same, and what this call has made, if it has made the volume.
+    pub(super) fn activate(&self, held: Option<&Lock>) -> Result<(Device, Option<Made>)> {
         const TRIES: usize = 4;
         let Subject { host, config, id } = self.subject;
         let wish = self.wish(None);
+        let mut made = None;
         for _ in 0..TRIES {
             let mut seen = Look::at(self.subject, self.asker(None));
             let decision = seen.settle(&wish)?;
             let (device, volume) = (seen.facts.device.clone(), seen.facts.volume().cloned());
             match (decision, device, volume) {
-                (Decision::Ready, Some(device), _) => return Ok(device),
+                (Decision::Ready, Some(device), _) => return Ok((device, made)),
                 // lvcreate activates it.
-                (Decision::Create(size), ..) => create(self, size)?,
+                (Decision::Create(size), ..) => made = create(self, size)?,
                 (Decision::Activate, _, Some(volume)) => {
                     let volume = &volume;
                     // Otherwise the last unmount of another pod could deactivate it before its
@@ -67,7 +69,7 @@ impl Job<'_> {
                     })?;
                     let device = self.find_soon()?;
                     if let Some(device) = device.filter(|device| device.lv_uuid == volume.uuid) {
-                        return Ok(device);
+                        return Ok((device, None));
                     }
                 }
                 (Decision::Refuse(reason), ..) => return Err(Refusal::of(id, reason).into()),
@@ -117,7 +119,7 @@ impl Job<'_> {
         if device.is_still_there(kernel) {
             return Ok((device, lock));
         }
-        let again = self.activate(Some(&lock))?;
+        let (again, _) = self.activate(Some(&lock))?;
         if again.lv_uuid != device.lv_uuid {
             bail!("{} was replaced by another volume just now", device.id);
         }

@@ -22,11 +22,11 @@ use crate::volume::subject::Subject;
 pub fn bring_up<'a>(job: &Job<'a>, dir: &'a Path, handed: &str) -> Result<Option<String>> {
     let host = job.subject.host;
     let kernel = host.kernel;
-    let device = job.ensure_active()?;
+    let (device, made) = job.activate(None)?;
     require_same(host, job.options, handed, &device)?;
     let wish = job.wish(Some(dir));
     // What stands already needs no lock.
-    let asker = job.asker(Some(dir));
+    let asker = job.asker(Some(dir)).who_made(made.as_ref());
     let mut seen = Look::at(job.subject, asker);
     match seen.settle_up_to(Level::Uses, &wish)? {
         Decision::Keep { read_only } => return keep(job, &seen, dir, read_only),

@@ -5,11 +5,14 @@ use anyhow::{Result, bail};
 use super::job::Job;
 use crate::lvm::{self, Found};
 use crate::names::Bytes;
+use crate::volume::device::Device;
 use crate::volume::lock;
+use crate::volume::look::Made;
 use crate::volume::subject::Subject;
 
-/// Makes the volume if there still is none of its name.
-pub fn create(job: &Job, size: Bytes) -> Result<()> {
+/// Makes the volume if there still is none of its name. Returns it as lvcreate left it, if this call
+/// made it.
+pub fn create(job: &Job, size: Bytes) -> Result<Option<Made>> {
     let Subject { host, config, id } = job.subject;
     let Some(policy) = config.policy(id.vg())? else {
         bail!("no table of config.toml says how {id} is made");
@@ -17,7 +20,7 @@ pub fn create(job: &Job, size: Bytes) -> Result<()> {
     // Under a lock of the name: the volume has no UUID yet. Another call may have just made it.
     let lock = lock::hold_name(host.kernel, &id.dm_name(), config.limits.lock)?;
     if let Found::Volume(_) = lvm::find(host, id)? {
-        return Ok(());
+        return Ok(None);
     }
     let pool = job.wish(None).create.thin_pool().cloned();
     let mut more = policy.lvcreate_options.clone();
@@ -32,7 +35,14 @@ pub fn create(job: &Job, size: Bytes) -> Result<()> {
         && volume.lock.is_some()
     {
         // Another node was quicker.
-        return Ok(());
+        return Ok(None);
     }
-    made
+    made?;
+    // Still under the lock of the name: no other call makes another one.
+    let device = Device::find(host.kernel, id)?;
+    Ok(device.and_then(|device| {
+        let written = device.written(host.kernel)?;
+        let lv_uuid = device.lv_uuid;
+        Some(Made { lv_uuid, written })
+    }))
 }

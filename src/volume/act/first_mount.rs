@@ -8,11 +8,12 @@ use super::job::Job;
 use crate::fs;
 use crate::host::Lock;
 use crate::lvm::{self, Volume};
-use crate::mount::{Source, mount_device};
+use crate::mount::{Source, Table, after_undo, ensure_unmounted, mount_device, mounted_at};
 use crate::names::FsType;
 use crate::options::MountOptions;
-use crate::volume::decide::{Elsewhere, Grow, Mount};
-use crate::volume::device::Pinned;
+use crate::volume::decide::{Elsewhere, Grow, Mount, Place, Reason, Refusal};
+use crate::volume::device::{Failure, Pinned};
+use crate::volume::look::is_shut_down;
 use crate::volume::subject::Subject;
 
 /// A filesystem that is to be mounted, under its volume's lock.
@@ -72,9 +73,8 @@ impl FirstMount<'_> {
     pub fn mount(&self) -> Result<Vec<String>> {
         let Subject { host, id, .. } = self.job.subject;
         let (how, volume) = (&self.how, &self.volume);
-        if !how.elsewhere.is_empty() {
-            host.log
-                .about("elsewhere", &Elsewhere::list(&how.elsewhere));
+        if let Some(elsewhere) = how.alive.as_ref().filter(|others| !others.is_empty()) {
+            host.log.about("elsewhere", &Elsewhere::list(elsewhere));
         }
         let options = self.options()?;
         self.on.device.require_still_there(host.kernel)?;
@@ -87,6 +87,9 @@ impl FirstMount<'_> {
             read_only: self.job.options.read_only,
         };
         mount_device(host, &source, self.dir, self.lock)?;
+        if let Some(elsewhere) = &how.alive {
+            self.undo_if_shut_down(elsewhere)?;
+        }
 
         // From here on the volume is mounted with its data: what fails now is said, and no reason to
         // keep a pod from it.
@@ -109,6 +112,19 @@ impl FirstMount<'_> {
             remarks.push(format!("{id} is mounted, but not grown: {error:#}"));
         }
         Ok(remarks)
+    }
+
+    /// The kernel mounts a filesystem again that it has shut down, as long as it is mounted elsewhere.
+    fn undo_if_shut_down(&self, elsewhere: &[Elsewhere]) -> Result<()> {
+        let Subject { host, id, .. } = self.job.subject;
+        let mount = mounted_at(host.kernel, self.dir).ok().flatten();
+        if !mount.is_some_and(|mount| is_shut_down(host.kernel, self.dir, mount)) {
+            return Ok(());
+        }
+        let place = Place::Elsewhere(elsewhere.to_owned());
+        let refusal = Refusal::of(id, Reason::FilesystemFailed(place, Failure::ShutDown));
+        let undo = ensure_unmounted(host, self.dir, &Table::default());
+        Err(after_undo(refusal.into(), undo))
     }
 
     /// The mount options of the driver, of the node's config and of the pod, the later ones stronger.

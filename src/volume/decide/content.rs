@@ -2,10 +2,13 @@
 
 use super::decision::{Decision, Grow, Mount, Wish};
 use super::doubt::Doubt;
-use super::facts::{Content, Facts, Filesystem, Openers};
+use super::facts::{Content, Facts, Filesystem, Openers, Place};
 use super::reason::Reason;
+use super::rules::is_harmed;
+use crate::fs::TINY;
 use crate::lvm::Volume;
 use crate::names::FsType;
+use crate::volume::device::Failure;
 
 /// A filesystem that is this much smaller than its volume was not grown along with it. Less is what
 /// alignment and whole block groups leave unused.
@@ -57,13 +60,17 @@ fn claimed(
     if let Some(reason) = wrong_type(fs.as_str(), wish) {
         return Decision::Refuse(reason);
     }
+    if openers.has_errors && is_harmed(Failure::Errors, wish) {
+        let place = Place::Elsewhere(openers.elsewhere);
+        return Decision::Refuse(Reason::FilesystemFailed(place, Failure::Errors));
+    }
     Decision::Mount(Mount {
         fs: *fs,
         uuid: uuid.clone(),
         check: false,
         grow: Grow::Not,
         record: false,
-        elsewhere: openers.elsewhere,
+        alive: Some(openers.elsewhere),
     })
 }
 
@@ -129,7 +136,7 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
         // Any other tag that speaks of its content is out of date from now on: a permission to
         // format it was for another content.
         record: record.made.is_none() || record.content_tags().count() != 1,
-        elsewhere: Vec::new(),
+        alive: None,
     })
 }
 
@@ -142,6 +149,9 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
     let making = record.making.as_deref().map(FsType::parse);
     if making.is_some_and(|fs| fs.is_ok_and(FsType::is_ext)) {
         doubts.retain(|doubt| !is_left_by_mke2fs(doubt, volume));
+    }
+    if record.new && facts.untouched {
+        doubts.retain(|doubt| !doubt.may_be_remains());
     }
     if let Some(doubt) = doubts.first().filter(|_| record.new) {
         return Decision::Refuse(Reason::NewNotBlank(doubt.to_string()));
@@ -173,11 +183,12 @@ fn make(facts: &Facts, fs: FsType, again: bool) -> Decision {
 /// Whether a mke2fs that was killed leaves this. Its superblock comes last; before that, with the small
 /// blocks that it chooses for less than 512 MiB, its group descriptors do, at 2 KiB. mkfs.xfs writes its
 /// superblock first, and mkfs.btrfs nothing in front of it, so these leave nothing that blkid does not
-/// name. Source: mke2fs.conf(5), "small"; seen with a kill at each write.
+/// name. Where all that is there counts as data, a part of it may be somebody's. Source:
+/// mke2fs.conf(5), "small"; seen with a kill at each write.
 fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
     match doubt {
         Doubt::Backup(_) => true,
-        Doubt::Data(at) => *at >= 2048 && volume.size.get() < 512 << 20,
+        Doubt::Data(at) => *at >= 2048 && (TINY + 1..512 << 20).contains(&volume.size.get()),
         Doubt::Held(..) | Doubt::Mark(_) => false,
     }
 }

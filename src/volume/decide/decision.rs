@@ -106,8 +106,9 @@ pub struct Mount {
     pub grow: Grow,
     /// Whether the volume's tags have to be changed to say that it is there.
     pub record: bool,
-    /// Another mount namespace has it mounted already; the kernel gives us the same filesystem.
-    pub elsewhere: Vec<Elsewhere>,
+    /// The kernel has it mounted already, in these other mount namespaces or where nobody sees it, and
+    /// gives us the same filesystem.
+    pub alive: Option<Vec<Elsewhere>>,
 }
 
 impl Mount {
@@ -119,7 +120,7 @@ impl Mount {
             check: false,
             grow: Grow::Not,
             record: false,
-            elsewhere: Vec::new(),
+            alive: None,
         }
     }
 }

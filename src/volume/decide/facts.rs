@@ -28,6 +28,9 @@ pub struct Facts {
     /// Who has its device open, if LVM says that somebody has.
     pub openers: Option<Openers>,
     pub content: Option<Content>,
+    /// Whether this very call has made it with lvcreate, and the kernel has counted no write since,
+    /// looked at with the content.
+    pub untouched: bool,
     /// Whether the kernel lets nobody write to its device, looked at with the content.
     pub read_only: bool,
     /// First disk, if every disk below is read-only.
@@ -85,6 +88,8 @@ pub struct Openers {
     pub elsewhere: Vec<Elsewhere>,
     /// Whether the kernel has its filesystem mounted, be it where no table of mounts shows that.
     pub has_filesystem: bool,
+    /// Whether the kernel has counted errors in that filesystem.
+    pub has_errors: bool,
     /// How often it is open beside all these.
     pub unseen: usize,
 }
@@ -169,9 +174,17 @@ pub struct Filesystem {
     pub uuid: String,
     pub covers: Bytes,
     pub device: Bytes,
-    /// Whether it is what a mkfs of this driver left that did not finish.
+    /// Whether its superblock says that its mkfs did not finish. That of an ext cannot say so.
     pub half: bool,
     pub condition: Condition,
+}
+
+/// Where a filesystem is mounted that has failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    Here(PathBuf),
+    /// In these other mount namespaces; none: no table of mounts shows where.
+    Elsewhere(Vec<Elsewhere>),
 }
 
 /// A mount of the volume in another mount namespace.
@@ -210,6 +223,7 @@ impl Facts {
             locks: None,
             openers: None,
             content: None,
+            untouched: false,
             read_only: false,
             read_only_disk: None,
             now,

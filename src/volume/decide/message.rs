@@ -1,7 +1,7 @@
 //! What each [`Reason`] says: what is wrong, and what to do about it.
 
 use super::doubt::Doubt;
-use super::facts::{Elsewhere, Occupied};
+use super::facts::{Elsewhere, Occupied, Place};
 use super::reason::Reason;
 use crate::fs::Family;
 use crate::host::holders::name_them;
@@ -80,7 +80,7 @@ impl Reason {
                 "{id} is mounted read-only at {}, so it cannot be written here. {READ_ONLY}",
                 at.display()
             ),
-            Self::FilesystemFailed(at, failure) => {
+            Self::FilesystemFailed(place, failure) => {
                 let what = match failure {
                     Failure::Errors => {
                         "the kernel met errors in its filesystem (`dmesg`), so no other pod may \
@@ -91,11 +91,23 @@ impl Reason {
                          that nothing there can be read or written"
                     }
                 };
+                let (mounted, users) = match place {
+                    Place::Here(at) => (
+                        format!("at {}", at.display()),
+                        format!("all pods that use it (`{me} status {id}` lists them)"),
+                    ),
+                    Place::Elsewhere(by) if by.is_empty() => (
+                        "where no table of mounts shows it".to_owned(),
+                        "the processes that have files open there (`lsof +L1`)".to_owned(),
+                    ),
+                    Place::Elsewhere(by) => (
+                        format!("in another mount namespace ({})", Elsewhere::list(by)),
+                        "each process that has it".to_owned(),
+                    ),
+                };
                 format!(
-                    "{id} is mounted at {}, and {what}. Once the disk is well, end all pods that use it \
-                     (`{me} status {id}` lists them): the next mount then begins anew, and checks an \
-                     ext filesystem first",
-                    at.display()
+                    "{id} is mounted {mounted}, and {what}. Once the disk is well, end {users}: the next \
+                     mount then begins anew, and checks an ext filesystem first"
                 )
             }
             Self::Unknown => format!(
@@ -269,7 +281,8 @@ impl Reason {
                 "{id} holds {what}, but it is new and the driver has not formatted it: lvcreate was \
                  cut short before it wiped what a removed volume left, or somebody put that there. \
                  Keep a filesystem with `{me} adopt {id}`; or, if nothing of it is needed, run `lvremove \
-                 {id}`, and it is made again"
+                 {id}`, and it is made again. If the new one holds the same, run `blkdiscard --zeroout \
+                 {device}`"
             ),
             Self::Swapped { held, holds } => format!(
                 "{id} should hold {held} according to its tag, but holds {holds}: its content was replaced, \

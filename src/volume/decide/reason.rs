@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::doubt::Doubt;
-use super::facts::{Elsewhere, Occupied};
+use super::facts::{Elsewhere, Occupied, Place};
 use crate::host::holders::Opener;
 use crate::lvm::Holder;
 use crate::names::{Bytes, FsType, LvId, LvName};
@@ -30,7 +30,7 @@ pub enum Reason {
     },
     ThereReadOnly(PathBuf),
     MountedReadOnly(PathBuf),
-    FilesystemFailed(PathBuf, Failure),
+    FilesystemFailed(Place, Failure),
     LvmSilent(String),
     Unknown,
     NoGroup,

@@ -4,7 +4,7 @@
 
 use super::content::{of_content, wrong_type};
 use super::decision::{Decision, Level, Purpose, Wish};
-use super::facts::{Facts, Lvm, Mounted, There, Uses};
+use super::facts::{Facts, Lvm, Mounted, Place, There, Uses};
 use super::reason::Reason;
 use super::space::{absent, of_pool, of_size};
 use crate::lvm::Locks;
@@ -86,7 +86,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
     let shown = from.unwrap_or(first);
     let at = || shown.mount_point.clone();
     if let Some(failure) = uses.failure.filter(|failure| is_harmed(*failure, wish)) {
-        return refuse(Reason::FilesystemFailed(at(), failure));
+        return refuse(Reason::FilesystemFailed(Place::Here(at()), failure));
     }
     if writes_through(shown, wish) {
         return refuse(Reason::MountedReadOnly(at()));
@@ -112,7 +112,7 @@ fn keep(row: &Row, wish: &Wish) -> Decision {
 }
 
 /// True if the failure rules out one more pod. A pod may read what can still be read, if only to save it.
-fn is_harmed(failure: Failure, wish: &Wish) -> bool {
+pub fn is_harmed(failure: Failure, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && (failure == Failure::ShutDown || !wish.read_only)
 }
 

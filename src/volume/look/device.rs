@@ -122,21 +122,20 @@ impl Device {
         if mounts.iter().any(is_made_read_only) {
             return Some(Failure::Errors);
         }
-        // Since it was mounted or checked. Not each Linux makes an ext whose journal was aborted
-        // read-only, or shows that in another way.
-        let count = format!("/sys/fs/ext4/{}/errors_count", self.kernel_name());
-        let count = first
-            .fs_type
-            .starts_with("ext")
-            .then(|| kernel.read(Path::new(&count)));
-        match count {
-            Some(Ok(count)) => (count.trim() != "0").then_some(Failure::Errors),
-            // Its root is in memory as long as it is mounted.
-            _ => kernel
-                .ask_mount(&first.mount_point, first.id)
-                .is_err_and(|e| e.raw_os_error() == Some(EIO))
-                .then_some(Failure::ShutDown),
+        let is_ext = first.fs_type.starts_with("ext");
+        match is_ext.then(|| self.has_ext_errors(kernel)).flatten() {
+            Some(has_errors) => has_errors.then_some(Failure::Errors),
+            None => is_shut_down(kernel, &first.mount_point, first.id).then_some(Failure::ShutDown),
         }
+    }
+
+    /// Whether the kernel has counted errors in the ext on it since that was mounted, wherever, or
+    /// checked. Not each Linux makes an ext whose journal was aborted read-only, or shows that in
+    /// another way. None: no ext on it is mounted.
+    pub fn has_ext_errors(&self, kernel: &Kernel) -> Option<bool> {
+        let count = format!("/sys/fs/ext4/{}/errors_count", self.kernel_name());
+        let count = kernel.read(Path::new(&count)).ok()?;
+        Some(count.trim() != "0")
     }
 
     /// The devices built on top of it (LUKS, md, another volume group), by kernel name.
@@ -165,6 +164,13 @@ impl Device {
         }
         Ok(())
     }
+}
+
+/// Whether the filesystem of the mount with this id, which is at `path`, was shut down. Its root is in
+/// memory as long as it is mounted.
+pub fn is_shut_down(kernel: &Kernel, path: &Path, mount_id: u64) -> bool {
+    let asked = kernel.ask_mount(path, mount_id);
+    asked.is_err_and(|e| e.raw_os_error() == Some(EIO))
 }
 
 /// The active logical volume whose device has this number.

@@ -68,7 +68,7 @@ impl Look<'_> {
 
     fn find(&self, id: &LvId) -> Result<lvm::Found> {
         match self.asker {
-            Asker::Call(_) => lvm::find(self.subject.host, id),
+            Asker::Call { .. } => lvm::find(self.subject.host, id),
             Asker::Person { .. } => lvm::find_as_it_is(self.subject.host, id),
         }
     }

@@ -140,6 +140,7 @@ impl Openings {
             loops,
             elsewhere,
             has_filesystem,
+            has_errors: has_filesystem && device.has_ext_errors(kernel) == Some(true),
             unseen,
         })
     }

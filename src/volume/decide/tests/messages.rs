@@ -14,7 +14,7 @@ use crate::host::own_name;
 use crate::lvm::{Holder, Locks, twins};
 use crate::names::{Bytes, FsType, LvId, LvName, VgName};
 use crate::volume::decide::doubt::Doubt;
-use crate::volume::decide::facts::{Elsewhere, Occupied};
+use crate::volume::decide::facts::{Elsewhere, Occupied, Place};
 use crate::volume::decide::reason::Reason;
 use crate::volume::device::Failure;
 
@@ -30,6 +30,15 @@ fn samples() -> Vec<Reason> {
             pid: 77,
             command: text("vm7"),
             writes,
+        }]
+    };
+    let here = || Place::Here("/var/lib/kubelet/pods/7".into());
+    let elsewhere = || {
+        vec![Elsewhere {
+            pid: 77,
+            command: text("app7"),
+            at: "/data7".into(),
+            hosts: false,
         }]
     };
     let occupied = || Occupied {
@@ -93,8 +102,10 @@ fn samples() -> Vec<Reason> {
         },
         Reason::ThereReadOnly("/var/lib/kubelet/pods/7".into()),
         Reason::MountedReadOnly("/var/lib/kubelet/pods/7".into()),
-        Reason::FilesystemFailed("/var/lib/kubelet/pods/7".into(), Failure::Errors),
-        Reason::FilesystemFailed("/var/lib/kubelet/pods/7".into(), Failure::ShutDown),
+        Reason::FilesystemFailed(here(), Failure::Errors),
+        Reason::FilesystemFailed(Place::Elsewhere(elsewhere()), Failure::Errors),
+        Reason::FilesystemFailed(Place::Elsewhere(Vec::new()), Failure::Errors),
+        Reason::FilesystemFailed(here(), Failure::ShutDown),
         Reason::LvmSilent(text(
             "asking LVM for vg7/web7: LVM is locked by lvs7 (pid 77)",
         )),
@@ -157,12 +168,7 @@ fn samples() -> Vec<Reason> {
             error: text("EIO7"),
         },
         Reason::InUse(Vec::new()),
-        Reason::InUse(vec![Elsewhere {
-            pid: 77,
-            command: text("app7"),
-            at: "/data7".into(),
-            hosts: false,
-        }]),
+        Reason::InUse(elsewhere()),
         Reason::StillMounted,
         Reason::Several,
         other(Some(FsType::Ext4)),

@@ -200,6 +200,15 @@ pub fn young() -> Doubt {
     })
 }
 
+/// What a removed volume may have left behind what lvcreate wipes.
+pub fn remains(facts: &mut Facts) {
+    let mark = Doubt::Mark("md".to_owned());
+    facts.content = Some(Content::Blank {
+        zero: false,
+        doubts: vec![mark, young(), Doubt::Data(4096)],
+    });
+}
+
 pub fn data(facts: &mut Facts) {
     facts.content = Some(Content::Blank {
         zero: false,
@@ -245,7 +254,7 @@ pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
         check: fs.is_ext(),
         grow: Grow::Not,
         record: true,
-        elsewhere: Vec::new(),
+        alive: None,
     };
     change(&mut mount);
     Decision::Mount(mount)

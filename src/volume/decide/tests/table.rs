@@ -5,7 +5,7 @@ use crate::lvm::Locks;
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
 use crate::volume::decide::decision::{Create, Decision, Grow, Level, Purpose};
 use crate::volume::decide::doubt::Doubt;
-use crate::volume::decide::facts::{Content, Lvm, Pool, There};
+use crate::volume::decide::facts::{Content, Lvm, Place, Pool, There};
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::rules::decide;
 use crate::volume::device::Failure;
@@ -40,7 +40,7 @@ fn each_level_is_looked_at_only_when_it_is_needed() {
 #[rustfmt::skip] // a row is a line
 fn who_uses_it() {
     let pod = || row(POD, "ext4", "rw", "rw");
-    let failed = |failure| Refuse(Reason::FilesystemFailed(POD.into(), failure));
+    let failed = |failure| Refuse(Reason::FilesystemFailed(Place::Here(POD.into()), failure));
     check(&[
         ("another volume is there", |f, _| uses(f).there = Some(There::Another(db())), Refuse(Reason::AnotherIsThere(db()))),
         ("there, of the wrong type", |f, _| there(f, "xfs", "rw", "rw"), wrong("xfs", Ext4)),
@@ -179,6 +179,11 @@ fn nothing_is_there_or_somebody_elses() {
         ("zero everywhere, of no type", |_, w| w.fs = None, make(Xfs)),
         ("nothing anywhere", |f, _| f.content = Some(Content::Blank { zero: false, doubts: vec![] }), make(Ext4)),
         ("made by our lvcreate", |f, _| tags(f, "flexvolume.new"), make(Ext4)),
+        ("remains, made by our lvcreate just now", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); remains(f); }, make(Ext4)),
+        ("remains, made by the lvcreate of another call", |f, _| { tags(f, "flexvolume.new"); remains(f); }, Refuse(Reason::NewNotBlank("md".into()))),
+        ("remains, made just now, and mkfs was begun", |f, _| { f.untouched = true; tags(f, "flexvolume.making=xfs"); remains(f); }, doubts([Doubt::Mark("md".into()), young(), Doubt::Data(4096)])),
+        ("data where our lvcreate wipes", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Mark("md".into()), Doubt::Data(3584)] }); }, Refuse(Reason::NewNotBlank("data at byte 3584".into()))),
+        ("LUKS, made by our lvcreate just now", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); f.content = Some(Content::Other("crypto_LUKS".into())); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
         ("to be read", |_, w| w.read_only = true, Refuse(Reason::BlankReadOnly)),
         ("a read-only volume", |f, _| volume(f).writable = Some(false), Refuse(Reason::BlankReadOnlyVolume(Ext4))),
         ("a read-only device", |f, _| f.read_only = true, Refuse(Reason::BlankReadOnlyVolume(Ext4))),
@@ -192,6 +197,8 @@ fn nothing_is_there_or_somebody_elses() {
         ("what a killed mkfs of another type does not leave", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![young()] }); tags(f, "flexvolume.making=xfs"); }, doubts([young()])),
         ("group descriptors of a killed mkfs", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
         ("the same, where blocks are large", |f, _| { volume(f).size = Bytes::new(512 << 20); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(2048)])),
+        ("the same, where blkid does not look for everything", |f, _| { volume(f).size = Bytes::new(1440 << 10); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(2048)])),
+        ("the same, where it just does", |f, _| { volume(f).size = Bytes::new((1440 << 10) + 512); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
         ("the same, of a mkfs that leaves none", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=xfs"); }, doubts([Doubt::Data(2048)])),
         ("data where mkfs was killed", |f, _| { data(f); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(0)])),
         ("what a killed mkfs left, but it held one", |f, _| tags(f, "flexvolume.making=ext4,flexvolume.fs=ext4:u"), doubts([held()])),
@@ -216,16 +223,19 @@ fn nothing_is_there_or_somebody_elses() {
 #[rustfmt::skip] // a row is a line
 fn something_that_cannot_be_seen_has_it() {
     check(&[
-        ("a pod's container, with our record", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.elsewhere = is_claimed(); })),
+        ("a pod's container, with our record", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.alive = Some(is_claimed()); })),
         ("without our record", |f, _| claimed(f, false), Refuse(Reason::InUse(is_claimed()))),
         ("with the record of another", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::InUse(is_claimed()))),
         ("of the wrong type", |f, w| { w.fs = Some(Xfs); claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, wrong("ext4", Xfs)),
         ("nobody knows who", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::InUse(Vec::new()))),
         ("a process that reads", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).processes = vec![process(false)]; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::Open(vec![process(false)]))),
-        ("a mount that no table shows, with our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; })),
+        ("a mount that no table shows, with our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.alive = Some(vec![]); })),
+        ("a pod's container, and the kernel met errors", |f, _| { claimed(f, false); openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::FilesystemFailed(Place::Elsewhere(is_claimed()), Failure::Errors))),
+        ("a pod's container, the kernel met errors, and another will read it", |f, w| { w.read_only = true; claimed(f, false); openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.alive = Some(is_claimed()); })),
+        ("a mount that no table shows, and the kernel met errors", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::FilesystemFailed(Place::Elsewhere(vec![]), Failure::Errors))),
         ("a mount that no table shows, without our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; }, Refuse(Reason::StillMounted)),
-        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| m.record = false)),
-        ("a pod, of one directory", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/a"); w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| m.record = false)),
+        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.alive = Some(vec![]); })),
+        ("a pod, of one directory", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/a"); w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.alive = Some(vec![]); })),
     ]);
     let (mut facts, wish) = (blank(), wish());
     claimed(&mut facts, true);

@@ -241,9 +241,6 @@ fn every_order_of_the_steps_keeps_every_promise_and_takes_every_step() {
 fn a_mkfs_that_is_recorded_only_afterwards_is_a_volume_that_no_call_brings_up() {
     let begin = world(Some(blank()), vec![pod(0, 0)], 1);
     breaks(&begin, Order::RecordAfterMkfs, COMES_UP);
-    let operator = Actor::new(0, &[Does::Adopt]);
-    let begin = world(Some(blank()), vec![pod(0, 0), operator], 1);
-    breaks(&begin, Order::RecordAfterMkfs, ANSWERED);
 }
 
 #[test]

@@ -190,8 +190,8 @@ impl Seen {
         });
         facts.openers = self.openers.map(openers);
         facts.content = self.content.map(|sight| match sight {
-            Sight::Read(content) => content.seen(&self.record()),
-            Sight::Claimed(content) => match content.seen(&self.record()) {
+            Sight::Read(content) => content.seen(),
+            Sight::Claimed(content) => match content.seen() {
                 Found::Filesystem(found) => Found::Claimed(Some((FsType::Ext4, found.uuid))),
                 _ => Found::Claimed(None),
             },
@@ -238,13 +238,7 @@ pub fn reading(content: Content, record: &Record) -> Vec<String> {
         Content::Remains | Content::Raw => {
             ran.extend(["blkid", "examine-stdin", "blkid", "wipefs"]);
         }
-        Content::Half | Content::Ext4 { .. } => {
-            ran.extend(["blkid", "superblock-stdin"]);
-            let is_used = matches!(content, Content::Ext4 { used: true, .. });
-            if record.making.as_deref() == Some("ext4") && !is_used {
-                ran.push("e2fsck -n -f");
-            }
-        }
+        Content::Ext4 { .. } => ran.extend(["blkid", "superblock-stdin"]),
     }
     ran.into_iter().map(str::to_owned).collect()
 }

@@ -42,6 +42,10 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             );
             let writes = mount.check || mount.grow != Grow::Not;
             assert!(!(wish.read_only && writes), "{}", case());
+            let openers = facts.openers.as_ref();
+            let has_errors = openers.is_some_and(|openers| openers.has_errors);
+            let is_well = !has_errors || mount.alive.is_none();
+            assert!(wish.read_only || is_well, "{}", case());
         }
         Decision::Extend | Decision::Create(_) | Decision::Activate | Decision::Resume => {
             let is_silent = matches!(facts.lvm, Some(Lvm::Silent(_) | Lvm::Hidden) | None);
@@ -183,7 +187,12 @@ pub fn with_one_doubt_more(facts: &Facts, wish: &Wish) {
         return;
     };
     *zero = false;
-    doubts.push(Doubt::Mark("one more".into()));
+    // Of what this call has just made, only what lvcreate wiped is not a removed volume's.
+    doubts.push(if facts.untouched {
+        Doubt::Data(0)
+    } else {
+        Doubt::Mark("one more".into())
+    });
     let decision = decide(&more, wish);
     assert!(
         matches!(decision, Decision::Refuse(_)),
@@ -191,15 +200,18 @@ pub fn with_one_doubt_more(facts: &Facts, wish: &Wish) {
     );
 }
 
-/// The same without what the half of an ext may leave.
+/// The same without what the half of an ext may leave, or a removed volume where this call has just
+/// made this one.
 fn doubts_left(facts: &Facts) -> Vec<Doubt> {
     let volume = volume_of(facts);
     let of_mke2fs = volume.record.making.as_deref() == Some("ext4");
-    let is_small = volume.size.get() < 512 << 20;
+    let is_small = ((1440 << 10) + 1..512 << 20).contains(&volume.size.get());
+    let is_fresh = facts.untouched && volume.record.new;
     let is_left = |doubt: &Doubt| match doubt {
-        Doubt::Backup(_) => of_mke2fs,
-        Doubt::Data(at) => of_mke2fs && is_small && *at >= 2048,
-        Doubt::Held(..) | Doubt::Mark(_) => false,
+        Doubt::Backup(_) => of_mke2fs || is_fresh,
+        Doubt::Data(at) => (of_mke2fs && is_small && *at >= 2048) || (is_fresh && *at >= 4096),
+        Doubt::Mark(_) => is_fresh,
+        Doubt::Held(..) => false,
     };
     let mut all = doubts(&volume.record, facts.content.as_ref().unwrap());
     all.retain(|doubt| !is_left(doubt));

@@ -72,7 +72,7 @@ pub const ANSWERS: [See; 8] = [
 ];
 
 /// What is odd about a volume that LVM shows.
-pub const ODDITIES: [See; 17] = [
+pub const ODDITIES: [See; 18] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
     |f| lose(f),
@@ -86,6 +86,7 @@ pub const ODDITIES: [See; 17] = [
     |f| pool(f, 1.0, 1.0, "failed"),
     |f| unseen_pool(f),
     |f| volume(f).size = Bytes::new(GIB / 4),
+    |f| volume(f).size = Bytes::new(1 << 20),
     |f| volume(f).writable = Some(false),
     |f| volume(f).writable = None,
     |f| {
@@ -106,13 +107,21 @@ pub const LOCKS: [fn() -> Locks; 8] = [
     || Locks::Elsewhere(None),
 ];
 
-pub const OPENERS: [See; 9] = [
+pub const OPENERS: [See; 11] = [
     |f| *openers(f) = Openers::default(),
     |f| openers(f).processes = vec![process(false)],
     |f| openers(f).processes = vec![process(true)],
     |f| openers(f).loops = vec!["loop0".into()],
     |f| openers(f).unseen = 1,
     |f| openers(f).has_filesystem = true,
+    |f| {
+        openers(f).has_filesystem = true;
+        openers(f).has_errors = true;
+    },
+    |f| {
+        openers(f).elsewhere = elsewhere(false);
+        openers(f).has_errors = true;
+    },
     |f| openers(f).elsewhere = elsewhere(false),
     |f| openers(f).elsewhere = elsewhere(true),
     |f| {
