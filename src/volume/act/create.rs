@@ -41,7 +41,8 @@ pub fn create(job: &Job, size: Bytes) -> Result<Option<Made>> {
     // Still under the lock of the name: no other call makes another one.
     let device = Device::find(host.kernel, id)?;
     Ok(device.and_then(|device| {
-        let written = device.written(host.kernel)?;
+        // A kernel that has not counted what lvcreate wrote will not count what others write.
+        let written = device.written(host.kernel).filter(|count| *count > 0)?;
         let lv_uuid = device.lv_uuid;
         Some(Made { lv_uuid, written })
     }))

@@ -107,17 +107,13 @@ pub const LOCKS: [fn() -> Locks; 8] = [
     || Locks::Elsewhere(None),
 ];
 
-pub const OPENERS: [See; 11] = [
+pub const OPENERS: [See; 10] = [
     |f| *openers(f) = Openers::default(),
     |f| openers(f).processes = vec![process(false)],
     |f| openers(f).processes = vec![process(true)],
     |f| openers(f).loops = vec!["loop0".into()],
     |f| openers(f).unseen = 1,
     |f| openers(f).has_filesystem = true,
-    |f| {
-        openers(f).has_filesystem = true;
-        openers(f).has_errors = true;
-    },
     |f| {
         openers(f).elsewhere = elsewhere(false);
         openers(f).has_errors = true;
