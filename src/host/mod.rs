@@ -22,7 +22,7 @@ pub use anew::{begin_anew, take_name_of};
 pub use command::{Command, Effect, Node, Output, Program, ToolError};
 pub use kernel::{DeviceNumber, Kernel, Lock};
 pub use kernel_log::KernelLog;
-pub use log::Log;
+pub use log::{Log, read_value};
 pub use process::Processes;
 pub use signals::Signals;
 

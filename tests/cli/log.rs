@@ -111,6 +111,21 @@ fn a_name_is_one_that_status_takes_and_one_that_is_nowhere_is_said_to_be_that() 
     prints(&machine, &["log", "--since", "noon"], "2026-11-21 10:00", 2);
 }
 
+#[test]
+fn no_name_of_an_option_ends_an_entry_or_begins_another() {
+    let machine = Machine::new();
+    let names = r#"{"x \\":"","y \\\" outcome=ok":"","z\\n2026-11-23T10:00:00Z call=forged":"","\n call=forged \\":"","#;
+    machine.refuses(
+        &["mount", "/mnt/x", &JSON.replacen('{', names, 1)],
+        &["lvs"],
+    );
+    let (said, _) = says(&machine, &["log", "--failed"]);
+    assert!(said.contains(" nosuch-vg/data-1 "), "{said}");
+    // Titles, the call, its message.
+    assert_eq!(said.lines().count(), 3, "{said}");
+    assert!(!said.contains("forged"), "{said}");
+}
+
 /// Shell: journalctl, whose entries are lines of `$TOP/journal` with their cursors before them.
 const JOURNALCTL: &str = r#"after= since= order=cat
 for word; do
