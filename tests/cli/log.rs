@@ -112,18 +112,11 @@ fn a_name_is_one_that_status_takes_and_one_that_is_nowhere_is_said_to_be_that() 
 }
 
 #[test]
-fn no_name_of_an_option_ends_an_entry_or_begins_another() {
+fn a_name_of_an_option_does_not_end_what_the_log_says_of_the_call() {
     let machine = Machine::new();
-    let names = r#"{"x \\":"","y \\\" outcome=ok":"","z\\n2026-11-23T10:00:00Z call=forged":"","\n call=forged \\":"","#;
-    machine.refuses(
-        &["mount", "/mnt/x", &JSON.replacen('{', names, 1)],
-        &["lvs"],
-    );
-    let (said, _) = says(&machine, &["log", "--failed"]);
-    assert!(said.contains(" nosuch-vg/data-1 "), "{said}");
-    let entries = said.lines().skip(1).filter(|line| !line.starts_with(' '));
-    assert_eq!(entries.count(), 1, "{said}");
-    assert!(!said.contains("forged"), "{said}");
+    let json = JSON.replacen('{', r#"{"x \\":"","#, 1);
+    machine.refuses(&["mount", "/mnt/x", &json], &["lvs"]);
+    prints(&machine, &["log", "--failed"], " nosuch-vg/data-1 ", 0);
 }
 
 /// Shell: journalctl, whose entries are lines of `$TOP/journal` with their cursors before them.
