@@ -101,7 +101,7 @@ trap - EXIT
 rm said options"#;
 
 #[test]
-fn a_secret_is_in_no_field_of_the_journal_and_in_no_processs_arguments() {
+fn a_secret_is_in_no_field_of_the_journal_nor_in_the_arguments_of_a_process() {
     let node = Node::new(Mode::MountOnly);
     let options = format!(
         r#"{{"volumegroup":"nosuch","volumeID":"data","kubernetes.io/secret/p":"{CANARY}"}}"#
@@ -113,6 +113,7 @@ fn a_secret_is_in_no_field_of_the_journal_and_in_no_processs_arguments() {
     let count = |words: &str| said.lines().filter(|line| line.starts_with(words)).count();
     let hidden = format!("_CMDLINE={} call-stdin ", exe.display());
     assert_eq!(count(&hidden), 50, "{said}");
+    assert_eq!(count("_COMM=lvm"), 50, "{said}");
     // Of the processes.
     assert_eq!(count("call-stdin"), 50, "{said}");
     for text in [CANARY, PLAIN] {
