@@ -110,7 +110,7 @@ pub fn shortened(line: &str, most: usize) -> String {
 }
 
 /// Control characters, line separators and what would turn the writing around are not.
-fn is_printable(c: char) -> bool {
+pub fn is_printable(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
         && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -5,6 +5,7 @@ mod by_hand;
 mod child;
 mod complete;
 mod people;
+mod secret;
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
@@ -18,6 +19,7 @@ use crate::config::{Config, FILE_VARIABLE, Loaded};
 use crate::host::trust::load;
 use crate::host::{Aloud, Host, Kernel, Log, Processes, Signals, files};
 use crate::names::nearest;
+use crate::options::holds_secret;
 use crate::output::Printed;
 use crate::reply::Reply;
 use guard::{exit_code, guarded, logged, note_panics, run};
@@ -41,6 +43,7 @@ pub fn main(args: &[OsString]) -> Printed {
             Printed::text(by_hand::help(&words, &program(args)).unwrap_or_default())
         }
         Some(first) if is_for_people(first) => people(args),
+        Some(first) if first == secret::CALL_STDIN => hidden_call(args),
         word => child::run(words).unwrap_or_else(|| {
             // kubelet may make a call-out that is not known yet, and reads a document; but none is called
             // nearly as a command for people is.
@@ -109,7 +112,23 @@ fn styled(printed: Printed) -> Printed {
     }
 }
 
+/// A call-out as kubelet makes it, or a person by hand.
 fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
+    if words.iter().any(holds_secret) {
+        return answered(&Reply::failure(&secret::hide(args, words)), words);
+    }
+    call(args, words)
+}
+
+/// A call-out that held a secret, without that on its command line.
+fn hidden_call(args: &[OsString]) -> Printed {
+    match secret::words(args) {
+        Ok(words) => call(args, &words),
+        Err(error) => Printed::text(format!("{}\n", Reply::failure(&error).to_json())),
+    }
+}
+
+fn call(args: &[OsString], words: &[OsString]) -> Printed {
     note_panics();
     let is_by_hand = by_hand::is_by_hand(words);
     let is_a_persons = is_by_hand || std::io::stderr().is_terminal();
@@ -136,8 +155,12 @@ fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
     // It never got as far as its own line in the log, or to the config that says where that goes.
     let reply =
         reply.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &Config::default().log));
+    answered(&reply, words)
+}
+
+fn answered(reply: &Reply, words: &[OsString]) -> Printed {
     Printed {
-        code: exit_code(&reply, words),
+        code: exit_code(reply, words),
         ..Printed::text(format!("{}\n", reply.to_json()))
     }
 }

@@ -51,6 +51,8 @@ pub struct Command {
     pub(super) effect: Effect,
     pub(super) accepted: &'static [i32],
     pub(super) stdin: Option<Arc<File>>,
+    /// Of an answer that is too long, the beginning will do.
+    pub(super) beginning: bool,
     has_operands: bool,
 }
 
@@ -81,6 +83,7 @@ impl Command {
             effect,
             accepted: &[0],
             stdin: None,
+            beginning: false,
             has_operands: false,
         }
     }
@@ -130,6 +133,12 @@ impl Command {
     /// driver is killed. The file is empty, so the tool reads the same as from /dev/null.
     pub fn stdin(mut self, file: Arc<File>) -> Self {
         self.stdin = Some(file);
+        self
+    }
+
+    /// Takes the beginning of an answer that is too long, where that is an error otherwise.
+    pub fn or_its_beginning(mut self) -> Self {
+        self.beginning = true;
         self
     }
 
@@ -188,6 +197,8 @@ fn quoted(word: &str) -> String {
 pub struct Output {
     pub code: i32,
     pub stdout: Vec<u8>,
+    /// Only the beginning of the answer: see [`Command::or_its_beginning`].
+    pub cut: bool,
     /// Its standard error, shortened to one line.
     pub stderr: String,
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods)] // the one door to files and processes
 
 mod aloud;
+mod anew;
 mod command;
 pub(crate) mod files;
 pub mod holders;
@@ -17,10 +18,11 @@ mod signals;
 pub mod trust;
 
 pub use aloud::Aloud;
+pub use anew::{begin_anew, take_name_of};
 pub use command::{Command, Effect, Node, Output, Program, ToolError};
 pub use kernel::{DeviceNumber, Kernel, Lock};
 pub use kernel_log::KernelLog;
-pub use log::Log;
+pub use log::{Log, read_value};
 pub use process::Processes;
 pub use signals::Signals;
 

@@ -155,6 +155,15 @@ impl Tools for Processes<'_> {
                 let line = line();
                 return Err(ToolError::Stopped { line, effect });
             }
+            End::Flooded if command.beginning => {
+                let stdout = std::mem::take(&mut watched.stdout);
+                watched.stop(effect, GRACE_AT_LIMIT);
+                return Ok(Output {
+                    stdout,
+                    cut: true,
+                    ..Output::default()
+                });
+            }
             End::Flooded => {
                 watched.stop(effect, GRACE_AT_LIMIT);
                 let (line, reason) = (command.whole_line(), "more than 16 MiB".to_owned());
@@ -170,6 +179,7 @@ impl Tools for Processes<'_> {
                 code,
                 stderr: one_line(&watched.stderr),
                 stdout: watched.stdout,
+                cut: false,
             })
         } else {
             Err(ToolError::Failed {

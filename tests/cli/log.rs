@@ -111,6 +111,14 @@ fn a_name_is_one_that_status_takes_and_one_that_is_nowhere_is_said_to_be_that() 
     prints(&machine, &["log", "--since", "noon"], "2026-11-21 10:00", 2);
 }
 
+#[test]
+fn a_name_of_an_option_does_not_end_what_the_log_says_of_the_call() {
+    let machine = Machine::new();
+    let json = JSON.replacen('{', r#"{"x \\":"","#, 1);
+    machine.refuses(&["mount", "/mnt/x", &json], &["lvs"]);
+    prints(&machine, &["log", "--failed"], " nosuch-vg/data-1 ", 0);
+}
+
 /// Shell: journalctl, whose entries are lines of `$TOP/journal` with their cursors before them.
 const JOURNALCTL: &str = r#"after= since= order=cat
 for word; do

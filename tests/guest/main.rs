@@ -80,7 +80,7 @@ mod prelude {
     pub use crate::support::{
         BOTH_MODES, Finally, Mode, Process, eventually, host_name, run, runs, sh,
     };
-    pub use crate::tools::{Tools, holds, processes_named};
+    pub use crate::tools::{JOURNALD, Tools, holds, processes_named};
     pub use crate::volume::{FILESYSTEMS, Volume};
     pub(crate) use crate::{filesystem_size, read, write_synced};
 }

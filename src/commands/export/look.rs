@@ -1,6 +1,5 @@
 //! What is known of a volume that its objects need: its verdict, its filesystem, its pods.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -8,7 +7,7 @@ use anyhow::{Result, bail};
 use super::asked::Export;
 use super::volume::{ClaimName, Exported, User, nearest_name, object_name};
 use super::yaml::comment;
-use crate::commands::log::{self, Call};
+use crate::commands::log::{self, Call, Found};
 use crate::commands::survey::{Ask, Choice, Outcome, Verdict, Walk, tried, uid_of};
 use crate::config::{Config, Loaded};
 use crate::host::{Host, own_name};
@@ -31,7 +30,8 @@ pub struct Exporter<'a> {
     pub driver: String,
     pub node: String,
     mounts: Vec<Call>,
-    no_log: Option<String>,
+    /// A sentence on what the log does not say.
+    gap: String,
 }
 
 /// Why a volume is not exported.
@@ -59,16 +59,24 @@ impl NotExported {
 impl<'a> Exporter<'a> {
     pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded, asked: &'a Export) -> Result<Self> {
         let walk = Walk::begin(host, loaded)?;
-        let mounts = log::mounts(host, walk.config);
-        let no_log = mounts.as_ref().err().map(|error| format!("{error:#}"));
+        let (mounts, gap) = match log::mounts(host, walk.config) {
+            Ok(Found { calls, reach }) if reach.is_empty() => (calls, String::new()),
+            Ok(Found { calls, reach }) => (calls, format!(" The log was read{reach}.")),
+            Err(why) => (
+                Vec::new(),
+                format!(
+                    " Without a log it knows neither pods that have ended nor their `mountoptions`: {why:#}"
+                ),
+            ),
+        };
         Ok(Self {
             driver: own_driver().unwrap_or_else(|| "kubernetes.io/lvm".to_owned()),
             node: match &asked.node {
                 Some(name) => name.clone(),
                 None => node_name(host, walk.config)?,
             },
-            mounts: mounts.unwrap_or_default(),
-            no_log,
+            mounts,
+            gap,
             walk,
             asked,
         })
@@ -76,17 +84,11 @@ impl<'a> Exporter<'a> {
 
     /// What holds for all that follows.
     pub fn title(&self) -> String {
-        let mut text = format!(
+        let text = format!(
             "Volumes of node {}, for `kubectl apply --server-side -f`. The node does not know the names of \
-             claims: see that they are those that the pods use.",
-            self.node
+             claims: see that they are those that the pods use.{}",
+            self.node, self.gap
         );
-        if let Some(why) = &self.no_log {
-            let _ = write!(
-                text,
-                " Without a log it knows neither pods that have ended nor their `mountoptions`: {why}"
-            );
-        }
         comment(&text)
     }
 
