@@ -187,6 +187,21 @@ impl Table {
         })
     }
 
+    /// The mount point of a mount, by each path to it: a directory may be bound to several places.
+    pub fn paths(&self, row: &Row) -> impl Iterator<Item = PathBuf> {
+        let parent = self.by_id(row.parent);
+        let in_parent = parent.and_then(|parent| {
+            let path = row.mount_point.strip_prefix(&parent.mount_point).ok()?;
+            Some((parent.device, parent.root.join(path)))
+        });
+        let all = self.rows.iter().filter_map(move |other| {
+            let (device, path) = in_parent.as_ref()?;
+            let path = path.strip_prefix(&other.root).ok()?;
+            (other.device == *device).then(|| other.mount_point.join(path))
+        });
+        std::iter::once(row.mount_point.clone()).chain(all)
+    }
+
     pub fn on_top_of(&self, id: u64) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.parent == id)
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::decide::{Create, Purpose, Wish};
 use crate::config::Config;
-use crate::mount::{is_kubelets, restrictions};
+use crate::mount::{KubeletPath, restrictions};
 use crate::names::{FsType, LvId};
 use crate::options::Options;
 
@@ -23,7 +23,7 @@ impl Wish {
             purpose: dir.map_or(Purpose::Device, |_| Purpose::Filesystem),
             subvolume: all.is_some_and(|all| all.split(',').any(is_subvolume)),
             restrictions: FsType::ALL.map(of_mounts).into(),
-            by_hand: dir.is_some_and(|dir| !is_kubelets(dir, &config.kubelet_dirs)),
+            by_hand: dir.is_some_and(|dir| KubeletPath::of(dir) == KubeletPath::Other),
             create: Create {
                 size: options.size,
                 asked_pool: options.thin_pool.clone(),
