@@ -61,47 +61,39 @@ fn kubelets_directory_may_be_a_link_or_bound_from_another_disk() {
     for mode in BOTH_MODES {
         let group = Group::new(mode.lv());
         for (lv, make) in [
-            ("linked", "rmdir $k && ln -s $real $k"),
-            ("bound", "mount --bind $real $k"),
+            ("linked", "rmdir $k && ln -s $disk/kubelet $k"),
+            ("bound", "mount --bind $disk/kubelet $k"),
         ] {
             let node = Node::new(mode);
             let volume = group.linear(lv, "32m");
-            let (kubelet, real) = (node.kubelet_dir(), format!("/run/disk-{lv}-{}", mode.lv()));
-            fs::create_dir(&real).unwrap();
+            let kubelet = text(node.kubelet_dir());
+            let disk = precreated(format!("/run/disk-{lv}-{}", mode.lv()).into());
             // Below a mount that is shared, each one that kubelet makes is seen at both places.
-            sh(&format!(
-                "real={real}/kubelet k={}; mount -t tmpfs none {real}; mount --make-shared {real}; \
-                 mkdir $real; {make}",
-                kubelet.display()
-            ));
-            let _gone = Finally(format!(
-                "umount -R {real}; umount -R {} || true",
-                kubelet.display()
-            ));
-            let count = |dir: &Path| {
-                mounts()
-                    .iter()
-                    .filter(|m| Path::new(&m.point).starts_with(dir))
-                    .count()
-            };
+            let share =
+                "mount -t tmpfs none $disk && mount --make-shared $disk && mkdir $disk/kubelet";
+            let (disk, line) = (text(&disk), format!("{share} && {make}"));
+            let line = line.replace("$disk", disk).replace("$k", kubelet);
+            run("sh", &["-c", &line]);
+            let _unmounted = Finally(format!("umount -R {disk}"));
+            let _unbound = (lv == "bound").then(|| Finally(format!("umount -R {kubelet}")));
+            let (json, device) = (volume.json(), volume.device());
+            let global = precreated(node.global_dir(&volume));
             for pod in ["first", "second"] {
-                let (dir, json) = (precreated(node.pod_dir(pod, &volume)), volume.json_for(pod));
                 if mode == Mode::Attach {
-                    let global = precreated(node.global_dir(&volume));
-                    node.does(&[
-                        "mountdevice",
-                        text(&global),
-                        &volume.device(),
-                        &volume.json(),
-                    ]);
+                    node.does(&["mountdevice", text(&global), &device, &json]);
                 }
-                node.does(&["mount", text(&dir), &json]);
+                node.mount(pod, &volume).is_success();
             }
-            assert!(count(Path::new(&real)) > 2, "{:?}", mounts());
+            let is_on_disk = |mount: &&Mount| Path::new(&mount.point).starts_with(disk);
+            assert!(
+                mounts().iter().filter(is_on_disk).count() > 2,
+                "{:?}",
+                mounts()
+            );
             for pod in ["first", "second"] {
                 node.does(&["unmount", text(&node.pod_dir(pod, &volume))]);
             }
-            node.does(&["unmountdevice", text(&node.global_dir(&volume))]);
+            node.does(&["unmountdevice", text(&global)]);
         }
     }
 }

@@ -174,9 +174,11 @@ fn what_the_node_restricts_is_so_for_each_later_mount_too() {
 #[test]
 fn what_the_node_restricts_is_so_for_a_mount_that_a_csi_driver_made() {
     let lines = "[filesystem.ext4]\nmount_options = 'nosuid,nodev'\n";
-    let (_group, volume) = Group::with_data("csimade");
+    let group = Group::new("csimade");
     for mode in BOTH_MODES {
         let node = Node::with_config(mode, lines);
+        let volume = group.linear(mode.lv(), "32m");
+        run("mkfs.ext4", &["-q", &volume.device()]);
         let dir = node
             .kubelet_dir()
             .join("pods/1-2/volumes/kubernetes.io~csi/a/mount");
