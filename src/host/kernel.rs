@@ -150,6 +150,11 @@ impl Kernel<'_> {
         fs::read_link(path)
     }
 
+    /// Where a path leads without links. Only for what must answer anyway, as kubelet's own directory.
+    pub fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path)
+    }
+
     /// The number of the block device at `path`, if there is one. Paths outside /dev are not looked at:
     /// a server that has died could keep the answer for ever.
     pub fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>> {

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use nix::libc::{EBUSY, EINVAL, ENOENT, MS_NOSYMFOLLOW};
+use nix::libc::{EBUSY, EINVAL, ENOENT};
 use nix::mount::MsFlags;
 
 use super::table::{Row, Table, mounted_at};
@@ -116,8 +116,8 @@ fn twin(source: &Source) -> String {
     )
 }
 
-/// Shows the mount `from` at `dir` too, read-only if asked. A failure leaves no mount.
-pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, read_only: bool) -> Result<()> {
+/// Shows the mount `from` at `dir` too, with these [restrictions](restrictions). A failure leaves no mount.
+pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, flags: MsFlags) -> Result<()> {
     let binding = || {
         format!(
             "binding {} to {}",
@@ -129,35 +129,18 @@ pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, read_only: bool) -> Result<
         .bind(&from.mount_point, from.id, dir)
         .with_context(binding)?;
     // A bind has the flags of where it is bound from.
-    if read_only != from.is_read_only() {
+    if flags != from.restrictions() {
         let undo = || take_off(kernel, dir, |_| Ok(kernel.unmount(dir)));
-        set_read_only(kernel, from, dir, read_only).map_err(|error| after_undo(error, undo()))?;
+        restrict(kernel, dir, flags).map_err(|error| after_undo(error, undo()))?;
     }
     Ok(())
 }
 
-/// Makes the mount at `dir`, which has the flags of `like`, read-only or writable; its filesystem stays
-/// as it is.
-pub fn set_read_only(kernel: &Kernel, like: &Row, dir: &Path, read_only: bool) -> Result<()> {
-    // The flags are replaced as a whole, so those that it has are given again.
-    let mut flags = flags_of(&like.options);
-    flags.set(MsFlags::MS_RDONLY, read_only);
-    let what = if read_only { "read-only" } else { "writable" };
+/// Gives the mount at `dir` these [restrictions](restrictions) and no others; its filesystem stays as it is.
+pub fn restrict(kernel: &Kernel, dir: &Path, flags: MsFlags) -> Result<()> {
     kernel
         .set_mount_flags(dir, flags)
-        .with_context(|| format!("making {} {what}", dir.display()))
-}
-
-fn flags_of(options: &str) -> MsFlags {
-    let names = options
-        .split(',')
-        .map(|option| format!("MS_{}", option.to_uppercase()));
-    let flags = names.filter_map(|name| match name.as_str() {
-        // nix has no name for it.
-        "MS_NOSYMFOLLOW" => Some(MsFlags::from_bits_retain(MS_NOSYMFOLLOW)),
-        name => MsFlags::from_name(name),
-    });
-    flags.collect()
+        .with_context(|| format!("setting the flags of the mount at {}", dir.display()))
 }
 
 /// Unmounts `dir` until nothing is mounted there, and says what was. A directory that is missing
@@ -281,13 +264,5 @@ mod tests {
             assert!(error.ends_with("is not a directory; remove it"), "{error}");
         }
         assert!(made("a/b").is_ok() && made("a/b").is_ok());
-    }
-
-    #[test]
-    fn a_mount_that_is_made_read_only_keeps_its_flags() {
-        let flags = flags_of("rw,nosuid,nodev,noexec,nosymfollow,relatime");
-        let kept = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-        let symfollow = MsFlags::from_bits_retain(MS_NOSYMFOLLOW);
-        assert_eq!(flags, kept | symfollow | MsFlags::MS_RELATIME);
     }
 }

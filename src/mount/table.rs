@@ -2,6 +2,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use nix::libc::MS_NOSYMFOLLOW;
+use nix::mount::MsFlags;
 
 use crate::host::{DeviceNumber, Kernel};
 
@@ -57,6 +59,11 @@ impl Row {
         has_option(&self.options, "ro")
     }
 
+    /// Those of this mount, not of its filesystem.
+    pub fn restrictions(&self) -> MsFlags {
+        restrictions(self.options.split(','))
+    }
+
     /// Whether the filesystem itself is read-only, so that no mount of it can be otherwise.
     pub fn is_filesystem_read_only(&self) -> bool {
         has_option(&self.super_options, "ro")
@@ -79,6 +86,22 @@ impl Row {
     pub fn block_device(&self) -> DeviceNumber {
         self.disks.first().copied().unwrap_or(self.device)
     }
+}
+
+/// The flags by which a mount restricts what may be done through it, by their names for mount(8). All
+/// others are left out. Set anew, those that are about access times stay as they are: mount(2)
+/// "Remounting an existing mount".
+pub fn restrictions<'a>(names: impl IntoIterator<Item = &'a str>) -> MsFlags {
+    let flag = |name| match name {
+        "ro" => MsFlags::MS_RDONLY,
+        "nosuid" => MsFlags::MS_NOSUID,
+        "nodev" => MsFlags::MS_NODEV,
+        "noexec" => MsFlags::MS_NOEXEC,
+        // nix has no name for it.
+        "nosymfollow" => MsFlags::from_bits_retain(MS_NOSYMFOLLOW),
+        _ => MsFlags::empty(),
+    };
+    names.into_iter().map(flag).collect()
 }
 
 fn has_option(options: &str, wanted: &str) -> bool {
@@ -162,6 +185,21 @@ impl Table {
             let same = self.rows.iter().filter(|row| row.device == last.device);
             same.count() == 1
         })
+    }
+
+    /// The mount point of a mount, by each path to it: a directory may be bound to several places.
+    pub fn paths(&self, row: &Row) -> impl Iterator<Item = PathBuf> {
+        let parent = self.by_id(row.parent);
+        let in_parent = parent.and_then(|parent| {
+            let path = row.mount_point.strip_prefix(&parent.mount_point).ok()?;
+            Some((parent.device, parent.root.join(path)))
+        });
+        let all = self.rows.iter().filter_map(move |other| {
+            let (device, path) = in_parent.as_ref()?;
+            let path = path.strip_prefix(&other.root).ok()?;
+            (other.device == *device).then(|| other.mount_point.join(path))
+        });
+        std::iter::once(row.mount_point.clone()).chain(all)
     }
 
     pub fn on_top_of(&self, id: u64) -> impl Iterator<Item = &Row> {
@@ -271,6 +309,17 @@ mod tests {
             let table = Table::parse(&line);
             assert_eq!(table.by_id(1).unwrap().is_read_only(), want, "{name}");
         }
+    }
+
+    #[test]
+    fn a_mount_is_restricted_by_five_of_its_flags() {
+        let line = "1 2 0:3 / /a ro,nosuid,nodev,noexec,nosymfollow,relatime - ext4 /dev/x rw";
+        let all = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        let all = all | MsFlags::from_bits_retain(MS_NOSYMFOLLOW);
+        let of_row = |line: &str| Table::parse(line).by_id(1).unwrap().restrictions();
+        assert_eq!(of_row(line), all);
+        let only_super = "1 2 0:3 / /a rw,noatime - ext4 /dev/x ro,nosuid";
+        assert_eq!(of_row(only_super), MsFlags::empty());
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn a_secret_reaches_neither_the_log_nor_a_tool() {
         node.up("pod", &volume);
         node.grow("pod", &volume, 48 << 20).is_success();
         // What fails after all checks, in a tool.
-        let wrong = volume.clone().with("mountoptions", "nosuchoption");
+        let wrong = volume.clone().with("mountoptions", "largeio");
         node.down("pod", &volume);
         node.down_globally(&volume);
         let reply = node.mount("wrong", &wrong);

@@ -25,7 +25,9 @@ pub fn look_at(checks: &mut Checks, host: &Host, config: &Config) -> Result<()> 
     let mut count: usize = 0;
     for row in table.rows() {
         let at = &row.mount_point;
-        if !row.source.starts_with("/dev/mapper") || !is_kubelets(at, &config.kubelet_dirs) {
+        if !row.source.starts_with("/dev/mapper")
+            || !is_kubelets(host.kernel, &table, row, &config.kubelet_dirs)
+        {
             continue;
         }
         count = count.saturating_add(1);

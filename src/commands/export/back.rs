@@ -219,7 +219,7 @@ pub fn read(text: &str) -> Result<Held> {
         class: at(volume, &["spec", "storageClassName"])
             .unwrap_or_default()
             .to_owned(),
-        mount_options: MountOptions::parse(&options.join(","))
+        mount_options: MountOptions::of_pod(&options.join(","))
             .context("reading its mountOptions")?,
         object,
     })

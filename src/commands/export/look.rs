@@ -264,7 +264,7 @@ fn filesystem(
 fn options_of(call: &Call) -> Option<MountOptions> {
     let text = call.mountoptions.as_ref()?;
     let is_whole = text.len() < LONGEST_LOGGED;
-    is_whole.then(|| MountOptions::parse(text).ok()).flatten()
+    is_whole.then(|| MountOptions::of_pod(text).ok()).flatten()
 }
 
 /// kubelet gives a static pod a hash for a UID (pkg/kubelet/config/common.go, `applyDefaults`); the API server

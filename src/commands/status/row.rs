@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use crate::commands::survey::{Ask, Verdict, Walk, uids_of};
 use crate::lvm::{Locks, Volume};
-use crate::mount::{Row, is_kubelets};
+use crate::mount::Row;
 use crate::names::Bytes;
 use crate::output::{counted, red, yellow};
 use crate::volume::Facts;
@@ -65,7 +65,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
     let space = first.and_then(|row| walk.host.kernel.space(&row.mount_point, row.id).ok());
     let record = &volume.record;
     let fs = mounts.first().map(|row| row.fs_type.clone());
-    let is_hosts = |row: &&Row| !is_kubelets(&row.mount_point, &walk.config.kubelet_dirs);
+    let is_hosts = |row: &&Row| !walk.is_pods(row);
     let mut other_users = Vec::new();
     if mounts.iter().any(is_hosts) {
         other_users.push("host".to_owned());

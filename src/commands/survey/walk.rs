@@ -136,8 +136,9 @@ impl<'a> Walk<'a> {
             .any(|row| self.is_pods(row))
     }
 
-    fn is_pods(&self, row: &Row) -> bool {
-        is_kubelets(&row.mount_point, &self.config.kubelet_dirs)
+    pub fn is_pods(&self, row: &Row) -> bool {
+        let dirs = &self.config.kubelet_dirs;
+        is_kubelets(self.host.kernel, &self.tables.mounts, row, dirs)
     }
 
     /// True if every mount asked for read-only; a remount by the kernel after an error does not count.

@@ -140,7 +140,7 @@ impl FirstMount<'_> {
             FsType::Xfs if self.volume.role.contains("snapshot") => "nouuid",
             FsType::Xfs | FsType::Btrfs => "",
         };
-        let (options, overruled) = MountOptions::parse(of_driver)?
+        let (options, overruled) = MountOptions::of_node(of_driver)?
             .and(&config.mount_options(id.vg(), fs))
             .and_of_pod(&self.job.options.mount_options);
         if !overruled.is_empty() {

@@ -1,6 +1,9 @@
 //! What is asked for, and what is to be done: the two ends of [`decide`](super::decide).
 
+use std::collections::BTreeMap;
 use std::fmt;
+
+use nix::mount::MsFlags;
 
 use super::facts::Elsewhere;
 use super::reason::Reason;
@@ -17,6 +20,8 @@ pub struct Wish {
     pub read_only: bool,
     /// A subvolume is named, of a btrfs.
     pub subvolume: bool,
+    /// The restrictions that the node's config has for each mount of a type of filesystem.
+    pub restrictions: BTreeMap<FsType, MsFlags>,
     /// The directory is not one of kubelet's: a person at a shell asks.
     pub by_hand: bool,
     /// Why the node's config gives pods nothing of this volume group.
@@ -24,6 +29,18 @@ pub struct Wish {
     /// Percent of a thin pool above which nothing is written.
     pub pool_limit: u8,
     pub create: Create,
+}
+
+impl Wish {
+    /// Those of the mount in `row`, or of one that is bound from there: what it has, what the node asks of
+    /// each, and whether this one is read-only.
+    pub fn restrictions(&self, row: &Row) -> MsFlags {
+        let fs = FsType::parse(&row.fs_type).ok();
+        let of_node = fs.and_then(|fs| self.restrictions.get(&fs));
+        let mut flags = row.restrictions() | of_node.copied().unwrap_or(MsFlags::empty());
+        flags.set(MsFlags::MS_RDONLY, self.read_only);
+        flags
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,11 +97,11 @@ pub enum Decision {
     Activate,
     /// Resume what a killed LVM command left suspended, then look again.
     Resume,
-    /// It is mounted at the directory. `read_only`: what to make of that mount, which a killed call
-    /// left otherwise.
+    /// It is mounted at the directory. `flags`: what to make of that mount, which a killed call left
+    /// otherwise.
     Keep {
         /// None: it is as it should be.
-        read_only: Option<bool>,
+        flags: Option<MsFlags>,
     },
     Bind(Row),
     Mount(Mount),

@@ -106,8 +106,9 @@ fn keep(row: &Row, wish: &Wish) -> Decision {
     if row.is_mount_read_only() && writes_through(row, wish) {
         return Decision::Refuse(Reason::ThereReadOnly(row.mount_point.clone()));
     }
+    let flags = wish.restrictions(row);
     Decision::Keep {
-        read_only: (wish.read_only != row.is_mount_read_only()).then_some(wish.read_only),
+        flags: (flags != row.restrictions()).then_some(flags),
     }
 }
 

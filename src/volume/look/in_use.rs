@@ -70,7 +70,7 @@ pub fn elsewhere(kernel: &Kernel, config: &Config, device: &Device) -> Vec<Elsew
         let read = |name| kernel.read(&proc_file(pid, name)).unwrap_or_default();
         let table = Table::of(kernel, &read("mountinfo"));
         let mounts = table.of_device(device.number);
-        let hosts = |row: &Row| is_hosts && !is_kubelets(&row.mount_point, &config.kubelet_dirs);
+        let hosts = |row: &Row| is_hosts && !is_kubelets(kernel, &table, row, &config.kubelet_dirs);
         let Some(first) = mounts.iter().max_by_key(|row| hosts(row)) else {
             continue;
         };

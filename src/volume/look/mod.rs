@@ -180,7 +180,7 @@ impl<'a> Look<'a> {
             let at = &row.mount_point;
             Mounted {
                 row: (*row).clone(),
-                kubelets: is_kubelets(at, &config.kubelet_dirs),
+                kubelets: is_kubelets(kernel, table, row, &config.kubelet_dirs),
                 own_global: own_global.as_ref() == Some(at),
             }
         });
@@ -202,7 +202,7 @@ impl<'a> Look<'a> {
                 by: in_use::name_of(host, row),
                 // Names matter where kubelet keeps one mount for each.
                 name: name
-                    .filter(|_| config.attach && is_kubelets(dir, &config.kubelet_dirs))
+                    .filter(|_| config.attach && KubeletPath::of(dir) != KubeletPath::Other)
                     .map(str::to_owned),
             };
             uses.there = at(dir)?.map(|row| {

@@ -1,5 +1,6 @@
 //! What the rows of the table of `decide` are made of.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::fs::{Backup, Condition};
@@ -56,6 +57,7 @@ pub fn wish() -> Wish {
         default_fs: FsType::Xfs,
         read_only: false,
         subvolume: false,
+        restrictions: BTreeMap::new(),
         by_hand: false,
         not_allowed: None,
         pool_limit: 95,

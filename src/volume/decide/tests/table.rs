@@ -1,5 +1,7 @@
 //! Every rule of [`decide`], a row each.
 
+use nix::mount::MsFlags;
+
 use super::sample::*;
 use crate::lvm::Locks;
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
@@ -32,7 +34,7 @@ fn each_level_is_looked_at_only_when_it_is_needed() {
         ("then LVM", |f, _| { f.lvm = None; f.content = None; }, Look(Level::Lvm)),
         ("then the device", |f, _| f.content = None, Look(Level::Content)),
         ("an inactive volume asks LVM at once", |f, _| { f.device = None; f.uses = None; f.lvm = None; f.content = None; }, Look(Level::Lvm)),
-        ("what stands asks neither LVM nor the device", |f, _| { there(f, "ext4", "rw", "rw"); f.lvm = None; f.content = None; }, Keep { read_only: None }),
+        ("what stands asks neither LVM nor the device", |f, _| { there(f, "ext4", "rw", "rw"); f.lvm = None; f.content = None; }, Keep { flags: None }),
     ]);
 }
 
@@ -44,11 +46,14 @@ fn who_uses_it() {
     check(&[
         ("another volume is there", |f, _| uses(f).there = Some(There::Another(db())), Refuse(Reason::AnotherIsThere(db()))),
         ("there, of the wrong type", |f, _| there(f, "xfs", "rw", "rw"), wrong("xfs", Ext4)),
-        ("there, of any type", |f, w| { w.fs = None; there(f, "xfs", "rw", "rw"); }, Keep { read_only: None }),
-        ("there and writable, wanted read-only", |f, w| { w.read_only = true; there(f, "ext4", "rw", "rw"); }, Keep { read_only: Some(true) }),
-        ("there and read-only, wanted writable", |f, _| there(f, "ext4", "ro", "rw"), Keep { read_only: Some(false) }),
+        ("there, of any type", |f, w| { w.fs = None; there(f, "xfs", "rw", "rw"); }, Keep { flags: None }),
+        ("there and writable, wanted read-only", |f, w| { w.read_only = true; there(f, "ext4", "rw", "rw"); }, Keep { flags: Some(MsFlags::MS_RDONLY) }),
+        ("there and read-only, wanted writable", |f, _| there(f, "ext4", "ro", "rw"), Keep { flags: Some(MsFlags::empty()) }),
+        ("there, without what the node asks of its type", |f, w| { w.restrictions = [(Ext4, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw,nodev,noatime", "rw"); }, Keep { flags: Some(MsFlags::MS_NOSUID | MsFlags::MS_NODEV) }),
+        ("there, with what the node asks of its type", |f, w| { w.restrictions = [(Ext4, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw,nosuid", "rw"); }, Keep { flags: None }),
+        ("there, and the node asks it of another type", |f, w| { w.restrictions = [(Xfs, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw", "rw"); }, Keep { flags: None }),
         ("there, its filesystem read-only", |f, _| there(f, "ext4", "ro", "ro"), Refuse(Reason::ThereReadOnly(POD.into()))),
-        ("there, and the kernel made it read-only", |f, _| there(f, "ext4", "rw", "ro"), Keep { read_only: None }),
+        ("there, and the kernel made it read-only", |f, _| there(f, "ext4", "rw", "ro"), Keep { flags: None }),
         ("its name is another volume's", |f, _| uses(f).name_taken = Some(db()), Refuse(Reason::NameTaken(db()))),
         ("swap", |f, _| uses(f).swap = true, Refuse(Reason::Swap)),
         ("below another device, whatever is on it", |f, _| uses(f).holders = vec!["dm-1".into()], Refuse(Reason::Below(vec!["dm-1".into()]))),
@@ -68,7 +73,7 @@ fn who_uses_it() {
         ("suspended under a pod, LVM tells why", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Look(Level::Lvm)),
         ("suspended under a pod", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),
         ("suspended under a pod by a killed lvextend", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); if let Some(Lvm::Volume { unused_table, .. }) = &mut f.lvm { *unused_table = true; } }, Resume),
-        ("suspended, and there", |f, _| { there(f, "ext4", "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Keep { read_only: None }),
+        ("suspended, and there", |f, _| { there(f, "ext4", "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Keep { flags: None }),
         ("the global mount comes first", |f, _| { mounted(f, POD, "rw", "rw"); mounted(f, "/var/lib/kubelet/mounts/a", "rw", "rw"); }, Bind(row("/var/lib/kubelet/mounts/a", "ext4", "rw", "rw"))),
         ("a writable one comes first", |f, _| { mounted(f, "/var/lib/kubelet/b", "ro", "rw"); mounted(f, POD, "rw", "rw"); }, Bind(pod())),
         ("by hand, kubelet's comes before the host's", |f, w| { w.by_hand = true; tags(f, "flexvolume.fs=ext4:u"); mounted(f, "/srv", "rw", "rw"); mounted(f, POD, "rw", "rw"); }, Bind(pod())),
@@ -133,7 +138,7 @@ fn who_has_it_in_a_shared_group() {
         ("locks that are being started", |f, _| { f.device = None; shared(f, Locks::Starting); }, no_locks(Locks::Starting)),
         ("a lease that was lost, of a blank volume", |f, _| shared(f, Locks::Lost), no_locks(Locks::Lost)),
         ("a lease that was lost, of a filesystem", |f, _| { holds(f, Ext4, |_| ()); shared(f, Locks::Lost); }, no_locks(Locks::Lost)),
-        ("what stands stays, whatever the locks are", |f, _| { there(f, "ext4", "rw", "rw"); shared(f, Locks::Lost); }, Keep { read_only: None }),
+        ("what stands stays, whatever the locks are", |f, _| { there(f, "ext4", "rw", "rw"); shared(f, Locks::Lost); }, Keep { flags: None }),
     ]);
 }
 
