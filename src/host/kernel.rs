@@ -14,6 +14,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::{major, minor};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
 
+use super::holders::proc_file;
 use super::{Aloud, Signals};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,6 +93,18 @@ impl Kernel<'_> {
         fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// Reads what the kernel tells of another process, and at most 16 MiB of that: the process itself may
+    /// have made it long. Nothing if there is no such process or file.
+    pub fn read_of(&self, pid: u32, name: &str) -> String {
+        const MOST: u64 = 16 << 20;
+        let mut bytes = Vec::new();
+        if let Ok(file) = File::open(proc_file(pid, name)) {
+            // What was read before an error counts: a process may end at any time.
+            let _ = file.take(MOST).read_to_end(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// Reads a file that a person writes: a regular one of at most 1 MiB, so that nothing in its
     /// place (a FIFO, a device) can hold up the call.
     pub fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
@@ -144,6 +157,13 @@ impl Kernel<'_> {
             .collect::<io::Result<Vec<_>>>()?;
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// The names in a directory one by one, however many there are. None if it cannot be read.
+    pub fn entries(&self, dir: &Path) -> impl Iterator<Item = String> + use<> {
+        let entries = fs::read_dir(dir).into_iter().flatten();
+        let entries = entries.map_while(io::Result::ok);
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
     }
 
     pub fn link(&self, path: &Path) -> io::Result<PathBuf> {
@@ -206,10 +226,23 @@ impl Kernel<'_> {
         fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
     }
 
-    /// The number of the block device that a process has open. For a file on devtmpfs or tmpfs only: any
-    /// other filesystem could keep the answer.
-    pub fn open_device_number(&self, pid: u32, descriptor: &str) -> Option<DeviceNumber> {
-        block_device(&fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).ok()?)
+    /// The number of the block device that a process has open. `answers` says of a mount's id whether its
+    /// filesystem can be asked: most could keep the answer.
+    pub fn open_device_number(
+        &self,
+        pid: u32,
+        descriptor: &str,
+        answers: impl FnOnce(u64) -> bool,
+    ) -> Option<DeviceNumber> {
+        // Held as a location first, since the process can put another file in the descriptor's place.
+        let held = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlag::O_PATH.bits())
+            .open(proc_file(pid, &format!("fd/{descriptor}")))
+            .ok()?;
+        answers(mount_id_of(&held).ok()?)
+            .then(|| block_device(&held.metadata().ok()?))
+            .flatten()
     }
 
     /// Opens a block device for reading, which keeps its number from being given to another one;
@@ -286,6 +319,11 @@ impl Kernel<'_> {
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(e)) => Err(e),
         }
+    }
+
+    /// Whether the driver is told to stop.
+    pub fn stopping(&self) -> bool {
+        self.signals.stopping()
     }
 
     /// Waits this long. Returns early, with true, if the driver is told to stop.
