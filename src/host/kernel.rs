@@ -51,6 +51,12 @@ impl Lock {
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.0)
     }
+
+    /// What tells the lock file from all others.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        let metadata = self.0.metadata().ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    }
 }
 
 /// The space of a filesystem.
