@@ -176,6 +176,11 @@ impl Kernel<'_> {
         fs::read_link(path)
     }
 
+    /// The user who made a symbolic link.
+    pub fn owner_of_link(&self, path: &Path) -> io::Result<u32> {
+        fs::symlink_metadata(path).map(|metadata| metadata.uid())
+    }
+
     /// The number of the block device at `path`, if there is one. Paths outside /dev are not looked at:
     /// a server that has died could keep the answer for ever.
     pub fn device_number(&self, path: &Path) -> io::Result<Option<DeviceNumber>> {
