@@ -209,6 +209,11 @@ pub enum ToolError {
         tool: &'static str,
         directories: String,
     },
+    /// It is there, and somebody else than root can change it.
+    Distrusted {
+        tool: &'static str,
+        problem: String,
+    },
     /// The kernel refused to start it, or to let it be watched.
     Spawn {
         tool: &'static str,
@@ -250,6 +255,7 @@ impl fmt::Display for ToolError {
                 "{tool} is not installed on this node (looked in {directories}); install it, or \
                  name its directory in `tool_dirs` of config.toml"
             ),
+            Self::Distrusted { tool, problem } => write!(f, "{tool} is not run: {problem}"),
             Self::Spawn { tool, .. } => write!(f, "starting {tool}"),
             Self::Failed { line, code, stderr } => {
                 let colon = if stderr.is_empty() { "" } else { ": " };

@@ -5,11 +5,13 @@ use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{self as fs, File, OpenOptions};
+
+use super::{Kernel, Lock};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -47,16 +49,38 @@ pub fn is_executable(path: &Path) -> bool {
         .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & EXECUTES != 0)
 }
 
-/// Takes the lock of a directory, which lasts as long as the file.
-pub fn lock_dir(dir: &Path) -> Result<File> {
-    let file = File::open(dir)?;
-    if file.file().try_lock().is_err() {
-        bail!(
-            "another run is at work on {}; try again when it has ended",
-            dir.display()
-        );
+/// A run's turn to change a directory, which lasts as long as this.
+pub struct Turn {
+    file: PathBuf,
+    _lock: Lock,
+}
+
+impl Turn {
+    /// Takes it by the lock of a file that only root can open. The directory itself would not do: whoever
+    /// may read it can lock it. kubelet ignores the name.
+    pub fn take(kernel: &Kernel, dir: &Path) -> Result<Self> {
+        let file = dir.join(".flexvolume-lvm.lock");
+        let lock = kernel.try_lock(&file);
+        let lock = lock.with_context(|| format!("locking {}", file.display()))?;
+        // The run before may have removed what this one has locked.
+        match lock.filter(|lock| {
+            lock.identity()
+                .is_some_and(|it| identity(&file) == Some(it))
+        }) {
+            Some(lock) => Ok(Self { file, _lock: lock }),
+            None => bail!(
+                "another run is at work on {}; try again when it has ended",
+                dir.display()
+            ),
+        }
     }
-    Ok(file)
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // One that stays is in nobody's way.
+        let _ = remove(&self.file);
+    }
 }
 
 pub fn read(path: &Path) -> Result<Vec<u8>> {

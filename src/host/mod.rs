@@ -35,7 +35,13 @@ pub trait Tools {
     /// accept, outlives its limit, or the driver is told to stop meanwhile.
     fn run(&self, command: &Command) -> Result<Output, ToolError>;
 
+    /// Whether it is there, also if it is not to be run.
     fn has(&self, tool: &str) -> bool;
+
+    /// Why the first tool of this name is not run, if so, and whether another of the name is.
+    fn distrust(&self, _tool: &str) -> Option<(String, bool)> {
+        None
+    }
 }
 
 /// The means of a call-out: tools and kernel of this machine, and the log.

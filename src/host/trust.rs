@@ -87,12 +87,25 @@ fn require_roots_on_the_way(kernel: &Kernel, file: &Path) -> Result<(), String> 
         // A name without a directory is relative to the current one.
         let is_here = dir.as_os_str().is_empty();
         require_roots(kernel, if is_here { Path::new(".") } else { &dir })?;
-        match kernel.link(&file) {
-            Ok(target) => file = dir.join(target),
-            Err(_) => break,
+        let Ok(target) = kernel.link(&file) else {
+            break;
+        };
+        // In a directory like /tmp others may add links.
+        if kernel.owner_of_link(&file).is_ok_and(|uid| uid != 0) {
+            let shown = file.display();
+            return Err(format!(
+                "{shown} is a symbolic link that root did not make; remove it"
+            ));
         }
+        file = dir.join(target);
     }
     Ok(())
+}
+
+/// Fails if anybody but root could change what this file runs, or put another in its place.
+pub fn require_roots_to_run(kernel: &Kernel, file: &Path) -> Result<(), String> {
+    require_roots_on_the_way(kernel, file)?;
+    require_roots(kernel, file)
 }
 
 /// Fails if anybody but root could change this file or directory.

@@ -16,7 +16,8 @@ use anyhow::{Error, Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::config::Config;
-use crate::host::{Host, files};
+use crate::host::Host;
+use crate::host::files::{self, Turn};
 use crate::kubelet;
 use crate::output::tell;
 use layout::Layout;
@@ -105,7 +106,7 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
     let source = options.binary.as_deref();
     let driver = files::read(source.unwrap_or(Path::new("/proc/self/exe")))?;
     require_plugin_dir(&layout)?;
-    let _lock = files::lock_dir(&layout.plugin_dir)?;
+    let _turn = Turn::take(host.kernel, &layout.plugin_dir)?;
     let new = New {
         driver,
         attach: options.attach,
@@ -154,7 +155,7 @@ pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
         report.say("nothing", format_args!("to remove: there is no {dir}"));
         return Ok(report.0);
     }
-    let _lock = files::lock_dir(&layout.plugin_dir)?;
+    let _turn = Turn::take(host.kernel, &layout.plugin_dir)?;
     Ok(remove::uninstall(host, &layout)?.0)
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::host::files::{self, Kind};
+use crate::host::holders::{Search, command, proc_file};
 use crate::host::trust::require_roots;
 use crate::host::{Command, Host, Kernel};
 use told::{CommandLine, value_in, values_in};
@@ -28,32 +29,32 @@ pub struct Kubelet {
     version: Option<String>,
 }
 
-/// The kubelets that run on this host, by their command lines and config files.
+/// The kubelets that run on this host, by their command lines and config files. Any process may call
+/// itself kubelet: only those of root count, see [`is_roots`].
 pub fn running(host: &Host) -> Vec<Kubelet> {
     let kernel = host.kernel;
     let mut found = Vec::new();
-    for pid in kernel.list(Path::new("/proc")).unwrap_or_default() {
-        let process = Path::new("/proc").join(&pid);
-        let read = |name: &str| kernel.read(&process.join(name)).unwrap_or_default();
-        let exe_of = |pid: &str| kernel.link(&Path::new("/proc").join(pid).join("exe")).ok();
-        let exe = exe_of(&pid);
-        let line = read("cmdline");
+    for pid in Search::new(kernel).processes() {
+        let exe_of = |pid: u32| kernel.link(&proc_file(pid, "exe")).ok();
+        let is_kubelet = |program: &str| program == "kubelet" || program.starts_with("k3s");
+        if !is_kubelet(&command(kernel, pid)) || !is_roots(kernel, pid) {
+            continue;
+        }
+        let exe = exe_of(pid);
+        let line = kernel.read_of(pid, "cmdline");
+        let parent = parent_in(&kernel.read_of(pid, "stat"));
         // Last of all: what kubelet starts is called kubelet too until it has its own executable.
-        let program = read("comm");
-        let program = program.trim_end();
-        let is_kubelet = program == "kubelet" || program.starts_with("k3s");
+        let program = command(kernel, pid);
         // Another run of this program asks for the version, as below.
         let only_tells = line.split('\0').nth(1) == Some("--version");
-        let is_starting = exe.is_some() && exe == exe_of(parent_in(&read("stat")));
-        if !is_kubelet || only_tells || is_starting {
+        let is_starting = exe.is_some() && exe == parent.and_then(exe_of);
+        if !is_kubelet(&program) || only_tells || is_starting {
             continue;
         }
         let mut told = CommandLine::parse(&line);
-        let file = told
-            .config
-            .as_ref()
-            .map(|file| kernel.read(Path::new(file)));
-        let file = file.and_then(Result::ok).unwrap_or_default();
+        let file = told.config.as_deref().map(Path::new);
+        let file = file.and_then(|file| text_of(kernel, file));
+        let file = file.unwrap_or_default();
         let in_file = |key: &str| value_in(&file, key).map(str::to_owned);
         // k3s hides its arguments.
         let default = |dir: &str| (program == "kubelet").then(|| dir.to_owned());
@@ -65,27 +66,42 @@ pub fn running(host: &Host) -> Vec<Kubelet> {
             name: format!("{program} (pid {pid})"),
             told,
             controller_attaches: value_in(&file, "enableControllerAttachDetach") != Some("false"),
-            version: exe.and_then(|exe| version(host, &process, exe)),
+            version: exe.and_then(|exe| version(host, exe)),
         });
     }
     found
 }
 
-/// The process that started the one with this `/proc/PID/stat`: "12 (name) S 1 …".
-fn parent_in(stat: &str) -> &str {
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    fields.split_whitespace().nth(1).unwrap_or_default()
+/// Whether a process is of root and of this host: no pod, and no user, can have started it.
+fn is_roots(kernel: &Kernel, pid: u32) -> bool {
+    ["ns/mnt", "ns/pid"].iter().all(|namespace| {
+        let its = kernel.link(&proc_file(pid, namespace)).ok();
+        its.is_some() && its == kernel.link(&proc_file("self", namespace)).ok()
+    }) && are_all_roots(&kernel.read_of(pid, "status"))
 }
 
-/// Asks the executable of a process for its version. Any process may call itself kubelet, also one
-/// in a container: only a file of this host that nobody but root can write is run.
-fn version(host: &Host, process: &Path, exe: PathBuf) -> Option<String> {
+/// Whether all user ids in this `/proc/PID/status` are root's. A program with the set-user-ID bit has the
+/// arguments, and as its first id the real one, of the user who started it.
+fn are_all_roots(status: &str) -> bool {
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    ids.is_some_and(|ids| ids.split_whitespace().eq(["0"; 4]))
+}
+
+/// What is in a small regular file, if it can be read.
+fn text_of(kernel: &Kernel, file: &Path) -> Option<String> {
+    let bytes = kernel.read_bytes(file).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The process that started the one with this `/proc/PID/stat`: "12 (name) S 1 …".
+fn parent_in(stat: &str) -> Option<u32> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Asks a kubelet's executable for its version, if nobody but root can write it.
+fn version(host: &Host, exe: PathBuf) -> Option<String> {
     let kernel = host.kernel;
-    let namespace = |process: &Path| kernel.link(&process.join("ns/mnt")).ok();
-    let theirs = namespace(process)?;
-    if namespace(Path::new("/proc/self"))? != theirs {
-        return None;
-    }
     require_roots(kernel, &exe).ok()?;
     require_roots(kernel, exe.parent()?).ok()?;
     let output = host
@@ -188,7 +204,7 @@ impl Kubelet {
     pub fn fault_of_controller(&self, kernel: &Kernel, plugin_dir: &Path) -> Option<String> {
         let pods = Path::new(self.told.static_pods.as_ref()?);
         let file = pods.join("kube-controller-manager.yaml");
-        let manifest = kernel.read(&file).ok()?;
+        let manifest = text_of(kernel, &file)?;
         if !self.controller_attaches || controller_sees(&manifest, plugin_dir) {
             return None;
         }
@@ -276,6 +292,20 @@ mod tests {
             };
             assert_eq!(found(true), want, "{said}");
             assert_eq!(found(false), [false, want[1], want[2]], "{said}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_roots_if_all_its_ids_are() {
+        for (status, want) in [
+            ("Name:\tkubelet\nUid:\t0\t0\t0\t0\nGid:\t5\t5\t5\t5\n", true),
+            ("Name:\tkubelet\nUid:\t1000\t0\t0\t0\n", false),
+            ("Name:\tkubelet\nUid:\t0\t0\t0\t1000\n", false),
+            ("Uid:\t0\n", false),
+            ("Name:\tUid:\t0\t0\t0\t0\n", false),
+            ("", false),
+        ] {
+            assert_eq!(are_all_roots(status), want, "{status:?}");
         }
     }
 

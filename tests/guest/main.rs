@@ -32,6 +32,7 @@ mod clones;
 mod collisions;
 mod counts;
 mod creation;
+mod descriptors;
 mod doctored;
 mod export;
 mod faults;

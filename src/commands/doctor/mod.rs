@@ -11,6 +11,7 @@ mod storage;
 mod trial;
 mod volumes;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -177,6 +178,35 @@ fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
     }
 }
 
+/// Names what is not run since somebody else than root can change it.
+fn look_for_distrust(checks: &mut Checks, host: &Host, config: &Config) {
+    let mut said = BTreeSet::new();
+    let some = FOR_SOME.iter().map(|(tool, ..)| *tool);
+    for tool in NEEDED.into_iter().chain(some) {
+        let Some((problem, has_other)) = host.tools.distrust(tool) else {
+            continue;
+        };
+        if has_other && said.insert(problem.clone()) {
+            let finding = checks.warning("tools", problem);
+            finding.why("a tool there is not run, but that of the next directory in tool_dirs");
+        } else if !has_other {
+            checks.failed("tools", format!("{tool} is not run: {problem}"));
+        }
+    }
+    for dir in config
+        .tool_dirs
+        .iter()
+        .filter(|dir| host.kernel.is_dir(dir))
+    {
+        if let Err(problem) = require_roots(host.kernel, dir)
+            && said.insert(problem.clone())
+        {
+            let note = checks.add("tools", Level::Note, problem);
+            note.why("no tool that is put there is run");
+        }
+    }
+}
+
 fn look_for_tools(checks: &mut Checks, host: &Host, config: &Config) {
     let missing: Vec<&str> = NEEDED.into_iter().filter(|t| !host.tools.has(t)).collect();
     if missing.is_empty() {
@@ -188,6 +218,7 @@ fn look_for_tools(checks: &mut Checks, host: &Host, config: &Config) {
         );
         checks.failed("tools", finding);
     }
+    look_for_distrust(checks, host, config);
     for (tool, what, package) in FOR_SOME {
         if host.tools.has(tool) {
             continue;
