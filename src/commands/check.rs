@@ -14,7 +14,7 @@ use super::survey::{Ask, Outcome, Seen, Verdict, Walk, tried};
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::lvm::Volume;
-use crate::names::{FsType, LvId};
+use crate::names::{Foreign, FsType, LvId, Shown, folded};
 use crate::options::{FS_TYPE, GROUP, Options, READ_WRITE, VOLUME, by_hand};
 use crate::output::{Printed, columns, printed};
 
@@ -61,14 +61,14 @@ struct Report {
 #[derive(Serialize)]
 struct Checked {
     /// Where a manifest has it.
-    place: Option<String>,
+    place: Option<Foreign>,
     #[serde(flatten)]
     verdict: Verdict,
 }
 
 #[derive(Serialize)]
 struct Mistake {
-    place: String,
+    place: Foreign,
     message: String,
 }
 
@@ -114,15 +114,17 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
                         is_hosts: false,
                         ..walk.verdict(&options.id, ask, Duration::MAX, more)
                     };
-                    let place = Some(one.place).filter(|place| !place.is_empty());
+                    let place = one.place;
                     report.volumes.push(Checked { place, verdict });
                 }
-                // There is but one: it is an error of the command line.
-                Err(error) if one.place.is_empty() => return Err(error),
-                Err(error) => report.mistakes.push(Mistake {
-                    place: one.place,
-                    message: format!("{error:#}"),
-                }),
+                Err(error) => match one.place {
+                    Some(place) => report.mistakes.push(Mistake {
+                        place,
+                        message: folded(&format!("{error:#}")),
+                    }),
+                    // There is but one: it is an error of the command line.
+                    None => return Err(error),
+                },
             }
         }
         report.volumes.len() == 1 && report.mistakes.is_empty()
@@ -166,7 +168,7 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
 
 /// The volumes of a manifest.
 fn rehearsed(host: &Host, file: &Path) -> Result<Vec<manifest::Asked>> {
-    let shown = file.display();
+    let shown = file.shown();
     let bytes = if file == Path::new("-") {
         let mut bytes = Vec::new();
         std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
@@ -200,7 +202,7 @@ impl Check {
             Ok(options)
         };
         manifest::Asked {
-            place: String::new(),
+            place: None,
             options,
         }
     }
@@ -261,7 +263,7 @@ fn in_steps(report: &Report) -> String {
 fn in_lines(report: &Report) -> String {
     let rows = report.volumes.iter().map(|Checked { place, verdict }| {
         let what = verdict.message().or_else(|| verdict.main_step());
-        let mut row: Vec<String> = place.iter().cloned().collect();
+        let mut row: Vec<String> = place.iter().map(ToString::to_string).collect();
         row.push(verdict.id.to_string());
         row.push(verdict.word().to_owned());
         row.extend(what);
@@ -269,7 +271,7 @@ fn in_lines(report: &Report) -> String {
     });
     let mistakes = report.mistakes.iter().map(|Mistake { place, message }| {
         let [none, word] = ["-", "refuse"].map(str::to_owned);
-        vec![place.clone(), none, word, message.clone()]
+        vec![place.to_string(), none, word, message.clone()]
     });
     let rows: Vec<Vec<String>> = rows.chain(mistakes).collect();
     format!("{}{}\n", columns(&rows), count(report))

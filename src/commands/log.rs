@@ -14,7 +14,7 @@ use super::moment::{before, moment};
 use super::survey::{Pods, Walk};
 use crate::config::{Config, Loaded, LogTarget};
 use crate::host::{Command, Host};
-use crate::names::LvId;
+use crate::names::{LvId, Shown, folded};
 use crate::output::{self, Printed, columns, printed, red, titles};
 
 /// How often `--follow` looks.
@@ -195,7 +195,7 @@ pub fn in_columns(calls: &[Call], with_titles: bool) -> String {
 fn names_of(host: &Host, loaded: &Loaded, word: &str, calls: &[Call]) -> Result<BTreeSet<String>> {
     let volume = LvId::from_device(word).map_or(word.to_owned(), |id| id.to_string());
     // The log has no UIDs of pods.
-    let pod = Pods::read(host.kernel).name(word).to_owned();
+    let pod = Pods::read(host.kernel).name(word).to_string();
     let mut names = BTreeSet::from([volume, pod]);
     if calls.iter().any(|call| call.is_about_any(&names)) {
         return Ok(names);
@@ -289,7 +289,7 @@ fn of_file(host: &Host, file: &Path, place: &mut Place) -> Result<Vec<Call>> {
         Ok(read) => read,
         // The first call makes it.
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(e).with_context(|| format!("reading {}", file.display())),
+        Err(e) => return Err(e).with_context(|| format!("reading {}", file.shown())),
     };
     // A line that is being written is for the next time.
     let whole = bytes.iter().rposition(|byte| *byte == b'\n');
@@ -314,6 +314,7 @@ impl Call {
         };
         while let Some((key, after)) = rest.trim_start().split_once('=') {
             let (value, after) = value(after);
+            let value = folded(&value);
             rest = after;
             match key {
                 "call" => call.call = value,

@@ -33,10 +33,11 @@ impl Metrics {
             .0
             .entry(name)
             .or_insert_with(|| (help, BTreeMap::new()));
-        // Names of LVM, Kubernetes and filesystems hold nothing that would have to be escaped.
+        // The log is read on one line, so of what has to be escaped it holds no end of a line.
+        let escaped = |is: &str| is.replace('\\', r"\\").replace('"', "\\\"");
         let labels: Vec<String> = labels
             .iter()
-            .map(|(key, is)| format!("{key}=\"{is}\""))
+            .map(|(key, is)| format!("{key}=\"{}\"", escaped(is)))
             .collect();
         samples.insert(labels.join(","), value);
     }

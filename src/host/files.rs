@@ -11,6 +11,8 @@ use anyhow::{Context, Result, bail};
 use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{self as fs, File, OpenOptions};
 
+use crate::names::Shown;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Missing,
@@ -53,7 +55,7 @@ pub fn lock_dir(dir: &Path) -> Result<File> {
     if file.file().try_lock().is_err() {
         bail!(
             "another run is at work on {}; try again when it has ended",
-            dir.display()
+            dir.shown()
         );
     }
     Ok(file)
@@ -139,7 +141,7 @@ pub fn remove_dir(path: &Path) -> Result<()> {
 pub fn make_dirs(path: &Path) -> Result<()> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o755).create(path);
-    made.with_context(|| format!("making {}", path.display()))
+    made.with_context(|| format!("making {}", path.shown()))
 }
 
 pub fn list(dir: &Path) -> Result<Vec<OsString>> {

@@ -9,14 +9,14 @@ use nix::libc::{O_ACCMODE, O_PATH, O_RDONLY};
 
 use super::kernel::DeviceNumber;
 use crate::host::Kernel;
-use crate::names::VgName;
+use crate::names::{Foreign, Shown, VgName};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
-    pub command: String,
+    pub command: Foreign,
     /// How it holds it: "open file /…", "working directory /…".
-    pub what: String,
+    pub what: Foreign,
     /// How long ago it was started.
     pub age: Duration,
 }
@@ -44,7 +44,7 @@ pub fn name_them(processes: &[impl fmt::Display]) -> String {
 /// The processes that hold the lock on `file`, and not those that wait for it.
 pub fn of_file(kernel: &Kernel, file: &Path) -> Vec<Process> {
     of_lock(kernel, |target| {
-        (target == file).then(|| "holds the lock".to_owned())
+        (target == file).then(|| "holds the lock".shown())
     })
 }
 
@@ -58,11 +58,11 @@ pub fn of_lvm_lock(kernel: &Kernel, vg: Option<&VgName>) -> Vec<Process> {
             Some(vg) => target == dir.join(format!("V_{vg}")) || target == dir.join("P_global"),
             None => target.starts_with(dir),
         };
-        counts.then(|| format!("holds {}", target.display()))
+        counts.then(|| format!("holds {}", target.shown()).shown())
     })
 }
 
-fn of_lock(kernel: &Kernel, what: impl Fn(&Path) -> Option<String>) -> Vec<Process> {
+fn of_lock(kernel: &Kernel, what: impl Fn(&Path) -> Option<Foreign>) -> Vec<Process> {
     search(kernel, |pid_dir| {
         open_files(kernel, pid_dir).find_map(|(number, target)| {
             // It may be another process that locked it through this descriptor. Source: proc(5),
@@ -88,7 +88,7 @@ pub fn of_mount(kernel: &Kernel, mount_point: &Path) -> Vec<Process> {
         links
             .chain(files)
             .find(|(_, target)| target.starts_with(mount_point))
-            .map(|(what, target)| format!("{what} {}", target.display()))
+            .map(|(what, target)| format!("{what} {}", target.shown()).shown())
     })
 }
 
@@ -96,7 +96,7 @@ pub fn of_mount(kernel: &Kernel, mount_point: &Path) -> Vec<Process> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opener {
     pub pid: u32,
-    pub command: String,
+    pub command: Foreign,
     pub writes: bool,
 }
 
@@ -129,7 +129,7 @@ pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
                 continue;
             }
             if let Some(number) = kernel.open_device_number(pid, &descriptor) {
-                let command = read("comm").trim_end().to_owned();
+                let command = read("comm").shown();
                 let writes = flags & O_ACCMODE != O_RDONLY;
                 found.push((
                     number,
@@ -196,7 +196,7 @@ fn age(kernel: &Kernel, pid_dir: &Path) -> Option<Duration> {
     uptime.checked_sub(Duration::from_millis(ticks.saturating_mul(10)))
 }
 
-fn search(kernel: &Kernel, held_by: impl Fn(&Path) -> Option<String>) -> Vec<Process> {
+fn search(kernel: &Kernel, held_by: impl Fn(&Path) -> Option<Foreign>) -> Vec<Process> {
     let own = std::process::id();
     let pids = kernel.list(Path::new("/proc")).unwrap_or_default();
     pids.iter()
@@ -208,7 +208,7 @@ fn search(kernel: &Kernel, held_by: impl Fn(&Path) -> Option<String>) -> Vec<Pro
             let command = kernel.read(&pid_dir.join("comm")).unwrap_or_default();
             Some(Process {
                 pid,
-                command: command.trim_end().to_owned(),
+                command: command.shown(),
                 what,
                 age: age(kernel, &pid_dir).unwrap_or_default(),
             })

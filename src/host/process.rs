@@ -11,7 +11,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::config::FILE_VARIABLE;
-use crate::reply::shortened;
+use crate::names::folded_to;
 
 use super::{Aloud, Command, Effect, Kernel, Output, Program, Signals, ToolError, Tools};
 
@@ -323,5 +323,5 @@ fn one_line(bytes: &[u8]) -> String {
         .collect();
     let usage = lines.iter().position(|line| line.starts_with("Usage:"));
     let reason = usage.filter(|at| *at > 0).and_then(|at| lines.get(..at));
-    shortened(&reason.unwrap_or(&lines).join("; "), SHOWN)
+    folded_to(&reason.unwrap_or(&lines).join("; "), SHOWN)
 }

@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::host::files::{self, Kind};
 use crate::host::trust::require_roots;
 use crate::host::{Command, Host, Kernel};
+use crate::names::Shown;
 use told::{CommandLine, value_in, values_in};
 
 /// kubelet's defaults.
@@ -62,7 +63,7 @@ pub fn running(host: &Host) -> Vec<Kubelet> {
         told.root_dir = told.root_dir.or_else(|| default(ROOT_DIR));
         told.static_pods = told.static_pods.or_else(|| in_file("staticPodPath"));
         found.push(Kubelet {
-            name: format!("{program} (pid {pid})"),
+            name: format!("{} (pid {pid})", program.shown()),
             told,
             controller_attaches: value_in(&file, "enableControllerAttachDetach") != Some("false"),
             version: exe.and_then(|exe| version(host, &process, exe)),
@@ -132,7 +133,7 @@ impl Kubelet {
         if let (Some(looks_in), Some(plugin_dir)) = (&self.told.plugin_dir, plugin_dir)
             && Path::new(looks_in) != plugin_dir
         {
-            let plugin_dir = plugin_dir.display();
+            let (plugin_dir, looks_in) = (plugin_dir.shown(), looks_in.shown());
             lines.push(format!(
                 "{shown} looks for drivers in {looks_in}, not in {plugin_dir}: install with \
                  --plugin-dir {looks_in}"
@@ -142,16 +143,18 @@ impl Kubelet {
             && !config.kubelet_dirs.iter().any(|dir| dir == Path::new(root))
         {
             lines.push(format!(
-                "{shown} runs with --root-dir {root}, which `kubelet_dirs` in config.toml does not \
-                 name"
+                "{shown} runs with --root-dir {}, which `kubelet_dirs` in config.toml does not \
+                 name",
+                root.shown()
             ));
         }
         let name = config.node_name.clone();
         let name = name.unwrap_or_else(|| kernel.host_name());
         if let Some(told) = self.told.node_name.as_ref().filter(|told| **told != name) {
             lines.push(format!(
-                "{shown} runs with --hostname-override {told}: set `node_name` in config.toml to \
-                 that, not {name}"
+                "{shown} runs with --hostname-override {}: set `node_name` in config.toml to \
+                 that, not {name}",
+                told.shown()
             ));
         }
         lines
@@ -192,7 +195,7 @@ impl Kubelet {
         if !self.controller_attaches || controller_sees(&manifest, plugin_dir) {
             return None;
         }
-        let (file, dir) = (file.display(), plugin_dir.display());
+        let (file, dir) = (file.shown(), plugin_dir.shown());
         Some(format!(
             "{file} does not mount {dir} into kube-controller-manager, or names another \
              --flex-volume-plugin-dir: it finds no driver, and new pods wait for `attach`. kubeadm \
@@ -225,7 +228,7 @@ pub fn broken_drivers(plugin_dir: &Path) -> Vec<String> {
 /// Executable of a driver in the plugin directory: `<vendor>~<driver>/<driver>`, as in kubelet's
 /// pkg/volume/flexvolume/probe.go.
 fn broken_driver(dir: &Path) -> Option<String> {
-    let name = dir.file_name()?.to_string_lossy();
+    let name = dir.file_name()?.to_str()?;
     if name.starts_with('.') || !matches!(files::kind(dir), Ok(Kind::Dir)) {
         return None;
     }
@@ -237,7 +240,7 @@ fn broken_driver(dir: &Path) -> Option<String> {
             "{} is not an executable file: an older kubelet (such as 1.20) then loads no driver at all \
              when it starts, and pods wait with \"no volume plugin matched\"; \
              complete that driver, or remove its directory",
-            exe.display()
+            exe.shown()
         )
     })
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use anyhow::Result;
 use serde::Serialize;
 
+use crate::names::{Shown, folded};
 use crate::output::{Printed, printed, red, wrapped, yellow};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -33,7 +34,7 @@ pub struct Finding {
 
 impl Finding {
     pub fn on(&mut self, about: &impl ToString) -> &mut Self {
-        self.about = Some(about.to_string());
+        self.about = Some(about.to_string().shown().to_string());
         self
     }
 
@@ -43,7 +44,7 @@ impl Finding {
     }
 
     pub fn run(&mut self, command: impl Into<String>) -> &mut Self {
-        self.command = Some(command.into());
+        self.command = Some(folded(&command.into()));
         self
     }
 }
@@ -76,7 +77,7 @@ impl Checks {
             check,
             verdict,
             about: None,
-            finding: finding.into(),
+            finding: folded(&finding.into()),
             why: None,
             command: None,
         });

@@ -9,7 +9,7 @@ use crate::fs;
 use crate::host::Lock;
 use crate::lvm::{self, Volume};
 use crate::mount::{Source, mount_device};
-use crate::names::FsType;
+use crate::names::{FsType, Shown};
 use crate::options::MountOptions;
 use crate::volume::decide::{Elsewhere, Grow, Mount};
 use crate::volume::device::Pinned;
@@ -38,7 +38,7 @@ impl FirstMount<'_> {
                     "checking the filesystem of {}; if it has errors, save what is needed and repair \
                      it with `e2fsck -f {}`",
                     self.volume.id,
-                    self.on.device.path.display()
+                    self.on.device.path.shown()
                 )
             })?;
         }

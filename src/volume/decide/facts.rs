@@ -10,7 +10,7 @@ use crate::fs::Condition;
 use crate::host::holders::Opener;
 use crate::lvm::{Locks, Volume};
 use crate::mount::Row;
-use crate::names::{Bytes, FsType, LvId};
+use crate::names::{Bytes, Foreign, FsType, LvId, Shown};
 use crate::volume::device::{Device, Failure};
 
 /// Facts about one volume. A level that is `None` was not looked at.
@@ -61,7 +61,7 @@ pub enum There {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occupied {
     pub dir: PathBuf,
-    pub by: String,
+    pub by: Foreign,
     /// kubelet's name of the volume, where kubelet keeps one mount for each name.
     pub name: Option<String>,
 }
@@ -178,7 +178,7 @@ pub struct Filesystem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {
     pub pid: u32,
-    pub command: String,
+    pub command: Foreign,
     pub at: PathBuf,
     /// Whether that is the host's own use: the namespace of process 1, outside kubelet's directories.
     pub hosts: bool,
@@ -192,7 +192,7 @@ impl Elsewhere {
                 "{} (pid {}) has it at {}",
                 other.command,
                 other.pid,
-                other.at.display()
+                other.at.shown()
             )
         });
         names.collect::<Vec<_>>().join("; ")

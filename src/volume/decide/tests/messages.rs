@@ -12,7 +12,7 @@ use crate::fs::Backup;
 use crate::host::holders::Opener;
 use crate::host::own_name;
 use crate::lvm::{Holder, Locks, twins};
-use crate::names::{Bytes, FsType, LvId, LvName, VgName};
+use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Elsewhere, Occupied};
 use crate::volume::decide::reason::Reason;
@@ -28,13 +28,13 @@ fn samples() -> Vec<Reason> {
     let opener = |writes| {
         vec![Opener {
             pid: 77,
-            command: text("vm7"),
+            command: "vm7".shown(),
             writes,
         }]
     };
     let occupied = || Occupied {
         dir: "/var/lib/kubelet/pods/7".into(),
-        by: text("vg7/db7"),
+        by: "vg7/db7".shown(),
         name: Some(text("data7")),
     };
     let config = Config::parse("[volume_group.other]\n", "/etc/7.toml").unwrap();
@@ -159,7 +159,7 @@ fn samples() -> Vec<Reason> {
         Reason::InUse(Vec::new()),
         Reason::InUse(vec![Elsewhere {
             pid: 77,
-            command: text("app7"),
+            command: "app7".shown(),
             at: "/data7".into(),
             hosts: false,
         }]),
