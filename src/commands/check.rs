@@ -294,3 +294,75 @@ fn count(report: &Report) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::host::holders::Opener;
+    use crate::mount::Table;
+    use crate::names::Shown;
+    use crate::names::hostile::{has_lines, hostile};
+    use crate::volume::{Content, Decision, Facts, Reason};
+
+    /// A report in which others' words stand at each place.
+    fn report(hostile: &str) -> Report {
+        let id = LvId::parse("vg/data").unwrap();
+        let mut row = Table::parse("36 1 254:1 / /a rw - ext4 /dev/x rw").rows()[0].clone();
+        row.mount_point = hostile.into();
+        let opener = Opener {
+            pid: 7,
+            command: hostile.shown(),
+            writes: true,
+        };
+        let seen = |content, decision| {
+            let mut facts = Facts::of(&id, 7);
+            facts.content = Some(content);
+            let lock = None;
+            Verdict::of(&Seen {
+                facts,
+                decision,
+                lock,
+            })
+        };
+        let verdicts = [
+            seen(Content::Other(hostile.shown()), Decision::Bind(row)),
+            seen(
+                Content::Failed(hostile.to_owned()),
+                Decision::Refuse(Reason::Open(vec![opener])),
+            ),
+            Verdict::of_error(&id, &Error::msg(hostile.to_owned())),
+        ];
+        let place = hostile.shown();
+        let volumes = verdicts.map(|verdict| Checked {
+            place: Some(place.clone()),
+            verdict,
+        });
+        let message = place.to_string();
+        Report {
+            volumes: volumes.into(),
+            mistakes: vec![Mistake { place, message }],
+            would_mount: 0,
+            would_be_refused: 0,
+            not_active: 0,
+            busy: 0,
+            to_repair: 0,
+            hosts_own: 0,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_checked_is_on_its_own_lines_whatever_others_wrote(hostile in hostile()) {
+            let tame = report("x");
+            let report = report(&hostile);
+            for print in [in_steps, in_lines] {
+                let text = print(&report);
+                prop_assert!(has_lines(&text, print(&tame).lines().count()), "{text:?}");
+            }
+            let json = serde_json::to_string(&report).unwrap();
+            prop_assert!(has_lines(&json, 1), "{json:?}");
+        }
+    }
+}

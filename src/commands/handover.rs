@@ -362,3 +362,33 @@ fn notes(id: &LvId) -> Vec<String> {
     }
     notes
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::host::holders::Opener;
+    use crate::names::Shown;
+    use crate::names::hostile::{has_lines, hostile};
+    use crate::volume::Elsewhere;
+
+    proptest! {
+        #[test]
+        fn an_obstacle_is_a_line_whatever_a_pod_calls_its_processes_and_directories(hostile in hostile()) {
+            let id = LvId::parse("vg/data").unwrap();
+            let (pid, command) = (7, hostile.shown());
+            let openers = Openers {
+                processes: vec![Opener { pid, command: command.clone(), writes: true }],
+                elsewhere: vec![Elsewhere { pid, command, at: hostile.into(), hosts: false }],
+                ..Openers::default()
+            };
+            let mut found = Vec::new();
+            of_openers(&id, &openers, false, false, &mut |reason, message| {
+                found.push(Obstacle { reason, message });
+            });
+            let text = lines(&found);
+            prop_assert!(has_lines(&text, 2), "{text:?}");
+        }
+    }
+}

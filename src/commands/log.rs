@@ -366,6 +366,8 @@ fn value(text: &str) -> (String, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::hostile::{has_lines, hostile};
+    use proptest::prelude::*;
 
     #[test]
     fn reads_the_lines_that_the_driver_writes() {
@@ -395,6 +397,22 @@ mod tests {
         assert!(!unmount.failed && unmount.volume.is_none());
         for other in ["", "x", "-- Boot 1 --", "a=b"] {
             assert_eq!(Call::parse(0, other), None, "{other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_call_is_three_lines_at_most_whatever_others_wrote_in_the_log(hostile in hostile()) {
+            let line = format!("call=mount volume={hostile:?} pod={hostile:?} steps=lvs:1ms outcome=failed message={hostile:?}");
+            let raw = format!("call=mount pod=\"{hostile}\" outcome=failed message={hostile}");
+            for line in [line, raw] {
+                let calls: Vec<Call> = Call::parse(7, &line).into_iter().collect();
+                let text = in_columns(&calls, false).replace(&red("failed"), "failed");
+                let lines = text.lines().count();
+                prop_assert!(lines <= 3 && has_lines(&text, lines), "{text:?}");
+                let json = serde_json::to_string(&calls).unwrap();
+                prop_assert!(has_lines(&json, 1), "{json:?}");
+            }
         }
     }
 }

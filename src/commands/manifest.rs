@@ -194,6 +194,10 @@ fn plain(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use crate::names::hostile::{has_lines, hostile};
 
     fn found(text: &str) -> Vec<(String, String)> {
         let volumes = volumes(text).unwrap();
@@ -315,5 +319,17 @@ spec:
             bomb.extend([format!("a{n}: &a{n} [{alias}]\n")]);
         }
         assert!(error(&bomb).contains("100000 values"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_place_is_a_part_of_a_line_whatever_the_manifest_holds(hostile in hostile()) {
+            let pod = json!({"kind": hostile, "metadata": {"name": hostile}, "spec": {"volumes": [
+                {"name": hostile, "flexVolume": {"driver": "a.b/lvm", "options": {&*hostile: 1}}},
+            ]}});
+            for (place, options) in found(&pod.to_string()) {
+                prop_assert!(has_lines(&place, 1) && has_lines(&options, 1), "{place:?} {options:?}");
+            }
+        }
     }
 }

@@ -6,6 +6,8 @@
 
 mod foreign;
 mod fs_type;
+#[cfg(test)]
+pub mod hostile;
 mod near;
 mod size;
 #[cfg(test)]

@@ -144,6 +144,8 @@ impl Checks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::hostile::{has_lines, hostile};
+    use proptest::prelude::*;
 
     #[test]
     fn a_long_subject_moves_nothing_aside_and_a_command_stays_whole() {
@@ -165,5 +167,19 @@ mod tests {
              note     kubelet  it may crash\n"
         );
         assert_eq!((shown, printed.code), (want, 3));
+    }
+
+    proptest! {
+        #[test]
+        fn a_finding_is_on_its_own_lines_whatever_others_wrote_in_it(hostile in hostile()) {
+            let mut checks = Checks::default();
+            checks.add("mounts", Level::Note, &*hostile).on(&hostile).why("why").run(&*hostile);
+            let text = checks.printed(false, usize::MAX).unwrap().stdout;
+            // A long subject has a line of its own.
+            let lines = if hostile.shown().to_string().chars().count() > 40 { 4 } else { 3 };
+            prop_assert!(has_lines(&text, lines), "{text:?}");
+            let json = checks.printed(true, usize::MAX).unwrap().stdout;
+            prop_assert!(has_lines(&json, 10), "{json:?}");
+        }
     }
 }

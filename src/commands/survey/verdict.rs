@@ -276,10 +276,10 @@ pub fn content_in_words(content: &Content) -> String {
             found.fs, found.uuid, found.covers, found.device
         ),
         Content::Damaged(fs) => format!("{fs}, damaged"),
-        Content::Other(what) => what.clone(),
+        Content::Other(what) => what.to_string(),
         Content::Several => "several signatures at once".to_owned(),
         Content::Unreadable { at, .. } => format!("cannot be read at byte {at}"),
         Content::Claimed(_) => "in use".to_owned(),
-        Content::Failed(why) => why.clone(),
+        Content::Failed(why) => folded(why),
     }
 }

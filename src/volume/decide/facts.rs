@@ -151,7 +151,7 @@ pub enum Content {
     Filesystem(Filesystem),
     /// blkid names this filesystem, but its superblock is not valid.
     Damaged(FsType),
-    Other(String),
+    Other(Foreign),
     /// Several signatures at once.
     Several,
     Unreadable {

@@ -2,7 +2,7 @@
 
 use super::sample::*;
 use crate::lvm::Locks;
-use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
+use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Level, Purpose};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Lvm, Pool, There};
@@ -202,9 +202,9 @@ fn nothing_is_there_or_somebody_elses() {
         ("permitted for less", |f, _| { data(f); tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW); }, doubts([held(), Doubt::Data(0)])),
         ("permitted by an older driver", |f, _| tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat"), doubts([held()])),
         ("data where lvcreate was stopped", |f, _| { data(f); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("data at byte 0".into()))),
-        ("LUKS", |f, _| f.content = Some(Content::Other("crypto_LUKS".into())), Refuse(Reason::Other { what: "crypto_LUKS".into(), wanted: Some(Ext4) })),
-        ("LUKS, permitted for something else", |f, _| { f.content = Some(Content::Other("crypto_LUKS".into())); permit(f, &[held()], NOW); }, Refuse(Reason::Other { what: "crypto_LUKS".into(), wanted: Some(Ext4) })),
-        ("LUKS where lvcreate was stopped", |f, _| { f.content = Some(Content::Other("crypto_LUKS".into())); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
+        ("LUKS", |f, _| f.content = Some(Content::Other("crypto_LUKS".shown())), Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4) })),
+        ("LUKS, permitted for something else", |f, _| { f.content = Some(Content::Other("crypto_LUKS".shown())); permit(f, &[held()], NOW); }, Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4) })),
+        ("LUKS where lvcreate was stopped", |f, _| { f.content = Some(Content::Other("crypto_LUKS".shown())); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
         ("several at once", |f, _| f.content = Some(Content::Several), Refuse(Reason::Several)),
         ("damaged", |f, _| f.content = Some(Content::Damaged(Ext4)), Refuse(Reason::Damaged(Ext4))),
         ("it cannot be read, whatever was permitted", |f, _| { f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); permit(f, &[held()], NOW); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into() })),

@@ -213,7 +213,7 @@ pub fn contents() -> Vec<Content> {
     ];
     let mut all = vec![
         Content::Damaged(FsType::Ext4),
-        Content::Other("LUKS".into()),
+        Content::Other("LUKS".shown()),
         Content::Several,
         Content::Unreadable {
             at: 0,
