@@ -6,7 +6,7 @@ use crate::config::Loaded;
 use crate::fs::grow;
 use crate::host::Host;
 use crate::lvm;
-use crate::names::{Bytes, FsType};
+use crate::names::{Bytes, FsType, Shown};
 use crate::options::Options;
 use crate::reply::Reply;
 use crate::volume::{
@@ -97,7 +97,7 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
              name. The volume is large enough; its filesystem grows at the next mount: end the pods \
              that use it, and start them again",
             device.id,
-            row.source.display()
+            row.source.shown()
         );
     }
     grow(host, fs, &on.node, &row.mount_point, lock)

@@ -12,7 +12,7 @@ use super::by_hand::VERBOSE;
 use crate::calls;
 use crate::commands::survey::Pods;
 use crate::host::Kernel;
-use crate::names::{FsType, LvId};
+use crate::names::{FsType, LvId, Shown};
 use crate::options;
 use crate::volume::Device;
 
@@ -165,7 +165,7 @@ impl Names {
             return plain(
                 self.volumes
                     .iter()
-                    .map(|id| id.device().display().to_string()),
+                    .map(|id| id.device().shown().to_string()),
             );
         }
         Vec::new()

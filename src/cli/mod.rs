@@ -19,6 +19,7 @@ use crate::config::{Config, FILE_VARIABLE, Loaded};
 use crate::host::trust::load;
 use crate::host::{Aloud, Host, Kernel, Log, Processes, Signals, files};
 use crate::names::nearest;
+use crate::names::{Shown, folded};
 use crate::options::holds_secret;
 use crate::output::Printed;
 use crate::reply::Reply;
@@ -70,7 +71,7 @@ fn is_call_out(word: &OsString) -> bool {
 fn is_nearly_a_command(word: &OsStr) -> bool {
     let names = commands_for_people();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    nearest(&word.to_string_lossy(), &names).is_some()
+    nearest(&word.shown().to_string(), &names).is_some()
 }
 
 fn commands_for_people() -> Vec<String> {
@@ -83,8 +84,8 @@ fn commands_for_people() -> Vec<String> {
 
 /// How this was called, for usage lines that can be repeated.
 fn program(args: &[OsString]) -> String {
-    let called = args.first().map(|program| program.to_string_lossy());
-    called.unwrap_or_default().into_owned()
+    let called = args.first().map(Shown::shown);
+    called.unwrap_or_default().to_string()
 }
 
 fn mistyped(args: &[OsString], word: Option<&OsString>) -> Printed {
@@ -93,7 +94,7 @@ fn mistyped(args: &[OsString], word: Option<&OsString>) -> Printed {
         let help = People::command().bin_name(program).render_help();
         return styled(Printed::failure(help.ansi().to_string(), USAGE));
     };
-    let word = word.to_string_lossy();
+    let word = word.shown().to_string();
     let names = commands_for_people();
     let mut known: Vec<&str> = names.iter().map(String::as_str).collect();
     known.extend(calls::ALL.map(|(name, _)| name));
@@ -193,10 +194,13 @@ fn people(args: &[OsString]) -> Printed {
     });
     styled(answer.unwrap_or_else(|error| {
         let is_roots = matches!(tool, Tool::Install(_) | Tool::Uninstall(_));
+        let said = format!("{error:#}");
+        let lines = said.lines().map(folded);
+        let said = lines.collect::<Vec<_>>().join("\n");
         if is_roots && !is_root {
-            return Printed::failure(format!("{error:#} (not root: use sudo)\n"), USAGE);
+            return Printed::failure(format!("{said} (not root: use sudo)\n"), USAGE);
         }
-        Printed::failure(format!("{error:#}\n"), 1)
+        Printed::failure(format!("{said}\n"), 1)
     }))
 }
 

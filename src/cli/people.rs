@@ -12,7 +12,7 @@ use crate::commands::{check, config, doctor, export, handover, log, metrics, ope
 use crate::config::Loaded;
 use crate::host::Host;
 use crate::install::{self, pages};
-use crate::names::{LvId, LvName};
+use crate::names::{LvId, LvName, Shown};
 use crate::output::Printed;
 
 /// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
@@ -276,7 +276,7 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
         ))),
         Tool::Man { dir } => {
             let written = pages::write_man(dir, People::command())?;
-            let lines = written.iter().map(|path| format!("{}\n", path.display()));
+            let lines = written.iter().map(|path| format!("{}\n", path.shown()));
             Ok(Printed::text(lines.collect()))
         }
     }

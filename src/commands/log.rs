@@ -15,6 +15,7 @@ use super::survey::{Pods, Walk};
 use crate::config::{Config, Loaded, LogTarget};
 use crate::host::{Command, Host, read_value};
 use crate::names::LvId;
+use crate::names::{Shown, folded};
 use crate::output::{self, Printed, columns, printed, red, titles};
 
 /// How often `--follow` looks.
@@ -229,7 +230,7 @@ fn names_of(
 ) -> Result<BTreeSet<String>> {
     let volume = LvId::from_device(word).map_or(word.to_owned(), |id| id.to_string());
     // The log has no UIDs of pods.
-    let pod = Pods::read(host.kernel).name(word).to_owned();
+    let pod = Pods::read(host.kernel).name(word).to_string();
     let mut names = BTreeSet::from([volume, pod]);
     if calls.iter().any(|call| call.is_about_any(&names)) {
         return Ok(names);
@@ -333,7 +334,7 @@ fn of_file(host: &Host, file: &Path, place: &mut Place) -> Result<Vec<Call>> {
         Ok(read) => read,
         // The first call makes it.
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(e).with_context(|| format!("reading {}", file.display())),
+        Err(e) => return Err(e).with_context(|| format!("reading {}", file.shown())),
     };
     // A line that is being written is for the next time.
     let whole = bytes.iter().rposition(|byte| *byte == b'\n');
@@ -378,6 +379,7 @@ impl Call {
         };
         while let Some((key, after)) = rest.trim_start().split_once('=') {
             let (value, after) = read_value(after);
+            let value = folded(&value);
             rest = after;
             match key {
                 "call" => call.call = value,
@@ -412,6 +414,7 @@ impl Call {
 mod tests {
     use super::*;
     use crate::host;
+    use crate::names::hostile::{has_lines, hostile};
     use proptest::prelude::*;
 
     proptest! {
@@ -474,6 +477,22 @@ mod tests {
         assert!(!unmount.failed && unmount.volume.is_none());
         for other in ["", "x", "-- Boot 1 --", "a=b"] {
             assert_eq!(Call::parse(0, other), None, "{other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_call_is_three_lines_at_most_whatever_others_wrote_in_the_log(hostile in hostile()) {
+            let line = format!("call=mount volume={hostile:?} pod={hostile:?} steps=lvs:1ms outcome=failed message={hostile:?}");
+            let raw = format!("call=mount pod=\"{hostile}\" outcome=failed message={hostile}");
+            for line in [line, raw] {
+                let calls: Vec<Call> = Call::parse(7, &line).into_iter().collect();
+                let text = in_columns(&calls, false).replace(&red("failed"), "failed");
+                let lines = text.lines().count();
+                prop_assert!(lines <= 3 && has_lines(&text, lines), "{text:?}");
+                let json = serde_json::to_string(&calls).unwrap();
+                prop_assert!(has_lines(&json, 1), "{json:?}");
+            }
         }
     }
 }

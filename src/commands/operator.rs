@@ -10,7 +10,7 @@ use crate::config::{Config, Loaded};
 use crate::fs::{self, Found};
 use crate::host::Host;
 use crate::lvm::{self, Tags};
-use crate::names::LvId;
+use crate::names::{LvId, Shown};
 use crate::output::Printed;
 use crate::reply::Status;
 use crate::volume::{Content, Decision, Device, Doubt, Reason, Subject};
@@ -98,7 +98,7 @@ fn doubts_of(seen: &Seen) -> Result<Option<&[Doubt]>> {
         Decision::Refuse(reason) => bail!("{}", reason.of(id)),
         Decision::Resume => bail!("{}", suspended(seen).of(id)),
         Decision::Activate => bail!("{id} is not active; run `lvchange -ay {id}` first"),
-        Decision::Bind(row) => bail!("{id} is mounted at {}", row.mount_point.display()),
+        Decision::Bind(row) => bail!("{id} is mounted at {}", row.mount_point.shown()),
         _ => bail!("{id} holds a filesystem, which the next mount uses; nothing was changed"),
     }
 }

@@ -110,7 +110,7 @@ impl TryFrom<String> for LogTarget {
         let file = path(&target)?;
         // <vendor>~<driver>
         let dir = file.parent().and_then(Path::file_name);
-        if dir.is_some_and(|dir| dir.to_string_lossy().contains('~')) {
+        if dir.is_some_and(|dir| dir.as_encoded_bytes().contains(&b'~')) {
             return Err(format!(
                 "{target:?} is in the driver's own directory, and kubelet loads the driver again \
                  whenever a file there changes"

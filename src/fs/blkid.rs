@@ -1,7 +1,7 @@
 use anyhow::{Context, Result};
 
 use crate::host::{Command, Host, Node, Output};
-use crate::names::FsType;
+use crate::names::{Foreign, FsType, Shown};
 
 /// blkid(8): "the specified token was not found, or no identification", which it also answers for
 /// a device that it cannot read. Only reading it ourselves tells the two apart.
@@ -18,7 +18,7 @@ pub enum Found {
         uuid: String,
     },
     /// Something else: LUKS, a partition table, a RAID member, an unknown filesystem.
-    Other(String),
+    Other(Foreign),
     Several,
 }
 
@@ -41,7 +41,7 @@ fn ask(host: &Host, device: &Node, more: &[&str]) -> Result<Found> {
         .device(device);
     let output = host
         .run(&command)
-        .with_context(|| format!("probing {}", device.name.display()))?;
+        .with_context(|| format!("probing {}", device.name.shown()))?;
     Ok(parse(&output))
 }
 
@@ -55,7 +55,7 @@ pub fn has_several(host: &Host, device: &Node) -> Result<bool> {
         .device(device);
     let output = host
         .run(&command)
-        .with_context(|| format!("listing the signatures on {}", device.name.display()))?;
+        .with_context(|| format!("listing the signatures on {}", device.name.shown()))?;
     Ok(are_several(&String::from_utf8_lossy(&output.stdout)))
 }
 
@@ -85,11 +85,11 @@ fn parse(output: &Output) -> Found {
                 fs,
                 uuid: value("UUID").unwrap_or_default(),
             },
-            Err(_) => Found::Other(kind),
+            Err(_) => Found::Other(kind.shown()),
         },
-        (_, None, Some(table)) => Found::Other(format!("a partition table ({table})")),
+        (_, None, Some(table)) => Found::Other(format!("a partition table ({table})").shown()),
         // blkid found something that it has no type for: that is not nothing.
-        (_, None, None) => Found::Other("something that blkid cannot name".to_owned()),
+        (_, None, None) => Found::Other("something that blkid cannot name".shown()),
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn reads_what_blkid_prints() {
-        let other = |what: &str| Found::Other(what.to_owned());
+        let other = |what: &str| Found::Other(what.shown());
         let cases = [
             (
                 "filesystem",

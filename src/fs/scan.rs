@@ -15,7 +15,7 @@ use super::backups::{self, PAGE};
 use super::signatures;
 use super::superblock::{ReadAt, Superblock, ext_backup, fill};
 use crate::host::{Command, Effect, Host};
-use crate::names::Bytes;
+use crate::names::{Bytes, Shown};
 
 /// How much of a device's head and of its tail is read completely.
 ///
@@ -76,7 +76,7 @@ impl Backup {
     pub fn repair(&self, device: &Path) -> String {
         let size = self.block_size;
         let block = self.offset.checked_div(size).unwrap_or(0);
-        format!("e2fsck -b {block} -B {size} {}", device.display())
+        format!("e2fsck -b {block} -B {size} {}", device.shown())
     }
 }
 
@@ -109,7 +109,7 @@ pub fn scan(
         .stdin(Arc::clone(claim))
         .args([size.get().to_string(), lv_time.to_string()])
         .args(flush.then_some("flush"));
-    let reading = || format!("reading {}", device.display());
+    let reading = || format!("reading {}", device.shown());
     let output = host.run(&command).with_context(reading)?;
     serde_json::from_slice(&output.stdout).with_context(reading)
 }
@@ -118,7 +118,7 @@ pub fn scan(
 pub fn superblock_of(host: &Host, device: &Arc<File>, path: &Path) -> Result<Option<Superblock>> {
     let command = Command::myself(super::SUPERBLOCK, Effect::Reads, host.limits.query)
         .stdin(Arc::clone(device));
-    let reading = || format!("reading the superblock of {}", path.display());
+    let reading = || format!("reading the superblock of {}", path.shown());
     let output = host.run(&command).with_context(reading)?;
     serde_json::from_slice(&output.stdout).with_context(reading)
 }

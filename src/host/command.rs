@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::own_name;
+use crate::names::folded;
 
 /// The executable: a tool of the host, this executable, or a driver that is to be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,7 +177,7 @@ impl Command {
         {
             words.extend(["<".to_owned(), quoted(&path.to_string_lossy())]);
         }
-        words.join(" ")
+        folded(&words.join(" "))
     }
 }
 

@@ -12,6 +12,7 @@ use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{self as fs, File, OpenOptions};
 
 use super::{Kernel, Lock};
+use crate::names::Shown;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -61,7 +62,7 @@ impl Turn {
     pub fn take(kernel: &Kernel, dir: &Path) -> Result<Self> {
         let file = dir.join(".flexvolume-lvm.lock");
         let lock = kernel.try_lock(&file);
-        let lock = lock.with_context(|| format!("locking {}", file.display()))?;
+        let lock = lock.with_context(|| format!("locking {}", file.shown()))?;
         // The run before may have removed what this one has locked.
         match lock.filter(|lock| {
             lock.identity()
@@ -70,7 +71,7 @@ impl Turn {
             Some(lock) => Ok(Self { file, _lock: lock }),
             None => bail!(
                 "another run is at work on {}; try again when it has ended",
-                dir.display()
+                dir.shown()
             ),
         }
     }
@@ -163,7 +164,7 @@ pub fn remove_dir(path: &Path) -> Result<()> {
 pub fn make_dirs(path: &Path) -> Result<()> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o755).create(path);
-    made.with_context(|| format!("making {}", path.display()))
+    made.with_context(|| format!("making {}", path.shown()))
 }
 
 pub fn list(dir: &Path) -> Result<Vec<OsString>> {

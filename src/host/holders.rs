@@ -9,14 +9,14 @@ use nix::libc::{O_ACCMODE, O_PATH, O_RDONLY};
 
 use super::kernel::DeviceNumber;
 use crate::host::Kernel;
-use crate::names::VgName;
+use crate::names::{Foreign, Shown, VgName};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
-    pub command: String,
+    pub command: Foreign,
     /// How it holds it: "open file /…", "working directory /…".
-    pub what: String,
+    pub what: Foreign,
     /// How long ago it was started.
     pub age: Duration,
 }
@@ -44,7 +44,7 @@ pub fn name_them(processes: &[impl fmt::Display]) -> String {
 /// The processes that hold the lock on `file`, and not those that wait for it.
 pub fn of_file(kernel: &Kernel, file: &Path) -> Vec<Process> {
     of_lock(kernel, |target| {
-        (target == file).then(|| "holds the lock".to_owned())
+        (target == file).then(|| "holds the lock".shown())
     })
 }
 
@@ -58,11 +58,11 @@ pub fn of_lvm_lock(kernel: &Kernel, vg: Option<&VgName>) -> Vec<Process> {
             Some(vg) => target == dir.join(format!("V_{vg}")) || target == dir.join("P_global"),
             None => target.starts_with(dir),
         };
-        counts.then(|| format!("holds {}", target.display()))
+        counts.then(|| format!("holds {}", target.shown()).shown())
     })
 }
 
-fn of_lock(kernel: &Kernel, what: impl Fn(&Path) -> Option<String>) -> Vec<Process> {
+fn of_lock(kernel: &Kernel, what: impl Fn(&Path) -> Option<Foreign>) -> Vec<Process> {
     let search = Search::new(kernel);
     search.find(|pid| {
         search.open_files(pid).find_map(|(number, target)| {
@@ -92,7 +92,7 @@ pub fn of_mount(kernel: &Kernel, mount_point: &Path) -> Vec<Process> {
         links
             .chain(files)
             .find(|(_, target)| target.starts_with(mount_point))
-            .map(|(what, target)| format!("{what} {}", target.display()))
+            .map(|(what, target)| format!("{what} {}", target.shown()).shown())
     })
 }
 
@@ -100,7 +100,7 @@ pub fn of_mount(kernel: &Kernel, mount_point: &Path) -> Vec<Process> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opener {
     pub pid: u32,
-    pub command: String,
+    pub command: Foreign,
     pub writes: bool,
 }
 
@@ -186,8 +186,8 @@ pub fn mount_namespace(kernel: &Kernel, process: impl fmt::Display) -> Option<Pa
 }
 
 /// The name of a process.
-pub fn command(kernel: &Kernel, pid: u32) -> String {
-    kernel.read_of(pid, "comm").trim_end().to_owned()
+pub fn command(kernel: &Kernel, pid: u32) -> Foreign {
+    kernel.read_of(pid, "comm").shown()
 }
 
 /// Source: proc(5): the 22nd field of `/proc/pid/stat` is in clock ticks since the boot. For user space
@@ -252,7 +252,7 @@ impl<'a> Search<'a> {
         })
     }
 
-    fn find(&self, held_by: impl Fn(u32) -> Option<String>) -> Vec<Process> {
+    fn find(&self, held_by: impl Fn(u32) -> Option<Foreign>) -> Vec<Process> {
         let kernel = self.kernel;
         let found = self.processes().filter_map(|pid| {
             let what = held_by(pid)?;

@@ -12,7 +12,8 @@ use nix::fcntl::OFlag;
 use nix::libc::SIGXFSZ;
 
 use crate::config::LogTarget;
-use crate::reply::{Status, is_printable};
+use crate::names::is_printable;
+use crate::reply::Status;
 
 /// Collects what one call does and writes it as one line at the end.
 ///

@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::reply::shortened;
+use crate::names::folded_to;
 
 use super::trust::{require_roots, require_roots_to_run};
 use super::{Aloud, Command, Effect, Kernel, Output, Program, Signals, ToolError, Tools};
@@ -369,5 +369,5 @@ fn one_line(bytes: &[u8]) -> String {
         .collect();
     let usage = lines.iter().position(|line| line.starts_with("Usage:"));
     let reason = usage.filter(|at| *at > 0).and_then(|at| lines.get(..at));
-    shortened(&reason.unwrap_or(&lines).join("; "), SHOWN)
+    folded_to(&reason.unwrap_or(&lines).join("; "), SHOWN)
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Kernel;
 use crate::config::{Config, FILE_VARIABLE, Loaded};
+use crate::names::Shown;
 
 /// Reads the config of the driver `exe`: the file that the environment names (`variable`), which must
 /// exist, or else the file beside the driver, if there is one.
@@ -46,7 +47,7 @@ fn read(kernel: &Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Conf
     if is_named && file == Path::new("/dev/null") {
         return Ok(none());
     }
-    let shown = file.display();
+    let shown = file.shown();
     let is_link = kernel.link(file).is_ok();
     let bytes = match kernel.read_bytes(file) {
         Ok(bytes) => bytes,
@@ -113,7 +114,7 @@ pub fn require_roots(kernel: &Kernel, path: &Path) -> Result<(), String> {
     const GROUP_WRITES: u32 = 0o020;
     const OTHERS_WRITE: u32 = 0o002;
     const STICKY: u32 = 0o1000;
-    let shown = path.display();
+    let shown = path.shown();
     let metadata = kernel
         .metadata(path)
         .map_err(|e| format!("{shown} cannot be looked at: {e}"))?;

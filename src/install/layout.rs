@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 
 use super::plugin::Plugin;
 use crate::host::files::{self, Kind};
+use crate::names::Shown;
 
 /// The bash script's names.
 pub const VENDOR: &str = "kubernetes.io";
@@ -53,13 +54,13 @@ impl Layout {
 
     /// How a person takes the driver off this node.
     pub fn uninstall(&self) -> String {
-        let (exe, plugin_dir) = (self.dir.exe.display(), self.plugin_dir.display());
+        let (exe, plugin_dir) = (self.dir.exe.shown(), self.plugin_dir.shown());
         let Plugin { vendor, driver } = &self.plugin;
         format!("{exe} uninstall --plugin-dir {plugin_dir} --vendor {vendor} --driver {driver}")
     }
 
     pub fn has_dir(&self) -> Result<bool> {
-        let dir = self.dir.path.display();
+        let dir = self.dir.path.shown();
         match files::kind(&self.dir.path)? {
             Kind::Missing => Ok(false),
             Kind::Dir => Ok(true),

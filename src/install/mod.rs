@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::host::Host;
 use crate::host::files::{self, Turn};
 use crate::kubelet;
+use crate::names::Shown;
 use crate::output::tell;
 use layout::Layout;
 use plugin::Plugin;
@@ -129,7 +130,7 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
 /// Reads the config that a person or a `ConfigMap` gives. An error is all its mistakes, a line each.
 fn given(file: &Path, attach: Attach) -> Result<Vec<u8>> {
     let text = files::read(file)?;
-    let shown = file.display().to_string();
+    let shown = file.shown().to_string();
     let mistakes = Config::mistakes(&text, &shown);
     if !mistakes.is_empty() {
         bail!("{}; nothing was changed", mistakes.join("\n"));
@@ -151,7 +152,7 @@ pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
     let layout = options.layout();
     if !layout.has_dir()? {
         let mut report = Report::default();
-        let dir = layout.dir.path.display();
+        let dir = layout.dir.path.shown();
         report.say("nothing", format_args!("to remove: there is no {dir}"));
         return Ok(report.0);
     }
@@ -187,7 +188,7 @@ fn require_plugin_dir(layout: &Layout) -> Result<()> {
         return files::make_dirs(dir);
     }
     if !files::exists(dir)? {
-        let dir = dir.display();
+        let dir = dir.shown();
         bail!(
             "there is no directory {dir}; if kubelet's --volume-plugin-dir is that, make it: \
              mkdir -p {dir}"

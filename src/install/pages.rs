@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use clap_mangen::Man;
 
 use crate::host::files::{self, Kind};
+use crate::names::Shown;
 
 /// The link's name.
 pub const NAME: &str = "flexvolume-lvm";
@@ -27,7 +28,7 @@ pub fn completions(shell: Shell, driver: &Path) -> String {
         Shell::Fish => include_str!("completions/fish"),
         Shell::Zsh => include_str!("completions/zsh"),
     };
-    script.replace("@DRIVER@", &driver.to_string_lossy())
+    script.replace("@DRIVER@", &driver.shown().to_string())
 }
 
 /// Writes a page for the driver and for each command into `dir`, and returns their paths.
@@ -110,7 +111,7 @@ pub fn is_linked(prefix: &Path, exe: &Path) -> Result<bool> {
         Kind::Missing => Ok(false),
         _ => bail!(
             "{} is there already, and does not lead to this driver; move it away, or leave out --link",
-            link.display()
+            link.shown()
         ),
     }
 }
@@ -132,7 +133,7 @@ pub fn link(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String
     } else {
         ", with man pages and completions"
     };
-    Ok(format!("linked     {}{pages}\n", link.display()))
+    Ok(format!("linked     {}{pages}\n", link.shown()))
 }
 
 /// Takes all of that away again, if the link leads to this driver.
@@ -145,5 +146,5 @@ pub fn unlink(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<Stri
     for (path, _) in places(prefix, command)? {
         files::remove(&path)?;
     }
-    Ok(format!("removed    {}\n", link.display()))
+    Ok(format!("removed    {}\n", link.shown()))
 }

@@ -9,6 +9,7 @@ use crate::host::Host;
 use crate::host::files::{self, Kind};
 use crate::host::trust::{load, require_roots};
 use crate::kubelet;
+use crate::names::Shown;
 
 /// Mode of an executable and of a file.
 const EXECUTABLE: u32 = 0o755;
@@ -52,7 +53,7 @@ fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
         files::make_dirs(&dir.path)?;
     }
     if files::kind(&dir.exe)? == Kind::Dir {
-        bail!("{} is a directory; move it away", dir.exe.display());
+        bail!("{} is a directory; move it away", dir.exe.shown());
     }
     files::write(&dir.staged, &new.driver, EXECUTABLE)?;
     let config = configure(host, layout, dir, new)?;
@@ -62,7 +63,7 @@ fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
     }
     let (init, is_foreign) = prepared?;
     let mut report = Report::default();
-    let exe = layout.dir.exe.display();
+    let exe = layout.dir.exe.shown();
     let is_there = || files::read(&dir.exe).is_ok_and(|have| have == new.driver);
     if config == Config::Found && files::is_executable(&dir.exe) && is_there() {
         report.say("unchanged", format_args!("{exe} is this driver already"));
@@ -78,14 +79,14 @@ fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
     }
     report.say("installed", exe);
     if is_foreign {
-        let original = layout.dir.original.display();
+        let original = layout.dir.original.shown();
         let back = layout.uninstall();
         report.say(
             "kept",
             format_args!("{original}, the driver before; to put it back: {back}"),
         );
     }
-    let file = layout.dir.config.display();
+    let file = layout.dir.config.shown();
     match config {
         Config::Found => report.say("kept", format_args!("{file}, as it is")),
         Config::Written | Config::Given => {
@@ -148,7 +149,7 @@ fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
         format!(
             "{} cannot be asked for its mode (in a container there is no shell); say it with \
              --attach true or --attach false. The bash script's mode is true",
-            dir.exe.display()
+            dir.exe.shown()
         )
     })?;
     Ok(before.attach)
@@ -164,7 +165,7 @@ fn prepare(
     attach: Attach,
 ) -> Result<(Init, bool)> {
     if host.kernel.is_noexec(&dir.path).unwrap_or(false) {
-        let dir = layout.plugin_dir.display();
+        let dir = layout.plugin_dir.shown();
         bail!(
             "{dir} is on a filesystem that is mounted noexec (`findmnt -T {dir}`), where kubelet can start no \
              driver either; nothing was changed"
@@ -183,7 +184,7 @@ fn prepare(
         };
         bail!(
             "{} says attach = {} and is never changed here: edit it, then run this again",
-            file.display(),
+            file.shown(),
             init.attach
         );
     }
@@ -210,8 +211,8 @@ fn keep_original(dir: &DriverDir) -> Result<()> {
     }
     bail!(
         "{} is not this driver, and neither is {}, which was there before; move one of them away",
-        dir.exe.display(),
-        dir.original.display()
+        dir.exe.shown(),
+        dir.original.shown()
     )
 }
 
@@ -242,7 +243,7 @@ fn next(host: &Host, layout: &Layout, init: &Init, report: &mut Report) {
         format_args!(
             "pods say `driver: {}`; kubelet finds it by itself if its --volume-plugin-dir is {}",
             layout.plugin,
-            plugin_dir.display()
+            plugin_dir.shown()
         ),
     );
     if init.attach {

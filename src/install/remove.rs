@@ -9,6 +9,7 @@ use super::put::{config_text, is_original};
 use super::{Report, answer};
 use crate::host::{Host, files};
 use crate::mount::Table;
+use crate::names::Shown;
 
 /// Takes the driver off this node. Running it again after it was interrupted finishes it.
 ///
@@ -28,7 +29,7 @@ pub fn uninstall(host: &Host, layout: &Layout) -> Result<Report> {
     if comes_back {
         files::second_name(&dir.original, &dir.staged)?;
         files::rename(&dir.staged, &dir.exe)?;
-        let exe = dir.exe.display();
+        let exe = dir.exe.shown();
         report.say(
             "restored",
             format_args!("{exe}, which was there before the first installation"),
@@ -41,7 +42,7 @@ pub fn uninstall(host: &Host, layout: &Layout) -> Result<Report> {
         files::remove(&dir.original)?;
     } else {
         files::remove_dir(&dir.path)?;
-        report.say("removed", dir.path.display());
+        report.say("removed", dir.path.shown());
     }
     files::sync_parent(&dir.path)?;
     Ok(report)
@@ -60,7 +61,7 @@ fn remove_config(layout: &Layout, report: &mut Report) -> Result<()> {
         return files::remove(config);
     }
     files::rename(config, &layout.kept_config)?;
-    let kept = layout.kept_config.display();
+    let kept = layout.kept_config.shown();
     report.say(
         "kept",
         format_args!("{kept}, because it was edited; the next installation takes it"),
@@ -80,7 +81,7 @@ fn require_own_driver(host: &Host, layout: &Layout) -> Result<()> {
     }
     bail!(
         "{} is not this driver; move it away, then try again",
-        dir.exe.display()
+        dir.exe.shown()
     )
 }
 
@@ -91,7 +92,7 @@ fn require_nothing_else(layout: &Layout) -> Result<()> {
         if !dir.names().contains(&path.as_path()) {
             bail!(
                 "{} was not put there by the installer; move it away and try again",
-                path.display()
+                path.shown()
             );
         }
     }
@@ -115,7 +116,7 @@ fn require_no_mounts(host: &Host, layout: &Layout) -> Result<()> {
     let rows = tables.iter().flat_map(Table::rows);
     let mut mounted: Vec<String> = rows
         .filter(|row| layout.plugin.is_mounted_at(&row.mount_point))
-        .map(|row| row.mount_point.display().to_string())
+        .map(|row| row.mount_point.shown().to_string())
         .collect();
     mounted.sort_unstable();
     mounted.dedup();

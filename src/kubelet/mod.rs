@@ -10,6 +10,7 @@ use crate::host::files::{self, Kind};
 use crate::host::holders::{Search, command, proc_file};
 use crate::host::trust::require_roots;
 use crate::host::{Command, Host, Kernel};
+use crate::names::Shown;
 use told::{CommandLine, value_in, values_in};
 
 /// kubelet's defaults.
@@ -35,16 +36,17 @@ pub fn running(host: &Host) -> Vec<Kubelet> {
     let kernel = host.kernel;
     let mut found = Vec::new();
     for pid in Search::new(kernel).processes() {
+        let program = || kernel.read_of(pid, "comm").trim_end().to_owned();
         let exe_of = |pid: u32| kernel.link(&proc_file(pid, "exe")).ok();
         let is_kubelet = |program: &str| program == "kubelet" || program.starts_with("k3s");
-        if !is_kubelet(&command(kernel, pid)) || !is_roots(kernel, pid) {
+        if !is_kubelet(&program()) || !is_roots(kernel, pid) {
             continue;
         }
         let exe = exe_of(pid);
         let line = kernel.read_of(pid, "cmdline");
         let parent = parent_in(&kernel.read_of(pid, "stat"));
         // Last of all: what kubelet starts is called kubelet too until it has its own executable.
-        let program = command(kernel, pid);
+        let program = program();
         // Another run of this program asks for the version, as below.
         let only_tells = line.split('\0').nth(1) == Some("--version");
         let is_starting = exe.is_some() && exe == parent.and_then(exe_of);
@@ -63,7 +65,7 @@ pub fn running(host: &Host) -> Vec<Kubelet> {
         told.root_dir = told.root_dir.or_else(|| default(ROOT_DIR));
         told.static_pods = told.static_pods.or_else(|| in_file("staticPodPath"));
         found.push(Kubelet {
-            name: format!("{program} (pid {pid})"),
+            name: format!("{} (pid {pid})", program.shown()),
             told,
             controller_attaches: value_in(&file, "enableControllerAttachDetach") != Some("false"),
             version: exe.and_then(|exe| version(host, exe)),
@@ -148,7 +150,7 @@ impl Kubelet {
         if let (Some(looks_in), Some(plugin_dir)) = (&self.told.plugin_dir, plugin_dir)
             && Path::new(looks_in) != plugin_dir
         {
-            let plugin_dir = plugin_dir.display();
+            let (plugin_dir, looks_in) = (plugin_dir.shown(), looks_in.shown());
             lines.push(format!(
                 "{shown} looks for drivers in {looks_in}, not in {plugin_dir}: install with \
                  --plugin-dir {looks_in}"
@@ -158,16 +160,18 @@ impl Kubelet {
             && !config.kubelet_dirs.iter().any(|dir| dir == Path::new(root))
         {
             lines.push(format!(
-                "{shown} runs with --root-dir {root}, which `kubelet_dirs` in config.toml does not \
-                 name"
+                "{shown} runs with --root-dir {}, which `kubelet_dirs` in config.toml does not \
+                 name",
+                root.shown()
             ));
         }
         let name = config.node_name.clone();
         let name = name.unwrap_or_else(|| kernel.host_name());
         if let Some(told) = self.told.node_name.as_ref().filter(|told| **told != name) {
             lines.push(format!(
-                "{shown} runs with --hostname-override {told}: set `node_name` in config.toml to \
-                 that, not {name}"
+                "{shown} runs with --hostname-override {}: set `node_name` in config.toml to \
+                 that, not {name}",
+                told.shown()
             ));
         }
         lines
@@ -208,7 +212,7 @@ impl Kubelet {
         if !self.controller_attaches || controller_sees(&manifest, plugin_dir) {
             return None;
         }
-        let (file, dir) = (file.display(), plugin_dir.display());
+        let (file, dir) = (file.shown(), plugin_dir.shown());
         Some(format!(
             "{file} does not mount {dir} into kube-controller-manager, or names another \
              --flex-volume-plugin-dir: it finds no driver, and new pods wait for `attach`. kubeadm \
@@ -241,7 +245,7 @@ pub fn broken_drivers(plugin_dir: &Path) -> Vec<String> {
 /// Executable of a driver in the plugin directory: `<vendor>~<driver>/<driver>`, as in kubelet's
 /// pkg/volume/flexvolume/probe.go.
 fn broken_driver(dir: &Path) -> Option<String> {
-    let name = dir.file_name()?.to_string_lossy();
+    let name = dir.file_name()?.to_str()?;
     if name.starts_with('.') || !matches!(files::kind(dir), Ok(Kind::Dir)) {
         return None;
     }
@@ -253,7 +257,7 @@ fn broken_driver(dir: &Path) -> Option<String> {
             "{} is not an executable file: an older kubelet (such as 1.20) then loads no driver at all \
              when it starts, and pods wait with \"no volume plugin matched\"; \
              complete that driver, or remove its directory",
-            exe.display()
+            exe.shown()
         )
     })
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::record::Record;
 use crate::host::{Command, Host, ToolError};
-use crate::names::{Bytes, LvId, LvName, LvUuid, VgName};
+use crate::names::{Bytes, LvId, LvName, LvUuid, VgName, is_printable};
 
 /// A volume by name, and by the UUID that tells it from another one of that name.
 pub type Target<'a> = (&'a LvId, &'a LvUuid);
@@ -139,13 +139,19 @@ impl Report {
         })
     }
 
-    /// The rows of one kind (`lv`, `vg`), every field a string.
+    /// The rows of one kind (`lv`, `vg`), every field a string. Whoever wrote to a disk may have written its
+    /// metadata: what cannot be seen becomes what no name or tag has.
     pub(super) fn rows(self, kind: &str) -> Result<Vec<Fields>, String> {
         let mut rows = Vec::new();
         for mut part in self.report {
             if let Some(found) = part.remove(kind) {
                 let found = serde_json::from_value::<Vec<Fields>>(found);
                 rows.extend(found.map_err(|e| e.to_string())?);
+                for value in rows.iter_mut().flat_map(BTreeMap::values_mut) {
+                    if !value.chars().all(is_printable) {
+                        *value = value.replace(|c| !is_printable(c), "?");
+                    }
+                }
             }
         }
         Ok(rows)

@@ -10,7 +10,7 @@ use super::table::{Row, Table, mounted_at};
 use crate::host::{
     Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, Node, holders, own_name,
 };
-use crate::names::{FsType, LvId};
+use crate::names::{FsType, LvId, Shown};
 use crate::options::MountOptions;
 
 /// More mounts than this on one directory are not an accident to be undone.
@@ -64,7 +64,7 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
     let undo = ensure_unmounted(host, dir, &Table::default());
     let error = after_undo(error, undo).context(format!(
         "mounting {id} on {} (see also `dmesg`)",
-        dir.display()
+        dir.shown()
     ));
     Err(if is_twin {
         error.context(twin(source))
@@ -90,7 +90,7 @@ fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
         "{} is not what is mounted at {} now: it was renamed or unmounted meanwhile; repeat the \
          call",
         source.id,
-        dir.display()
+        dir.shown()
     );
     let undo = ensure_unmounted(host, dir, &table);
     Err(after_undo(error, undo))
@@ -111,20 +111,14 @@ fn twin(source: &Source) -> String {
          copy of the other, and btrfs mounts only one of them at a time. Unmount the other one, or \
          give this one a UUID of its own (`btrfstune -u {}`) and run `{} adopt {0}`",
         source.id,
-        source.id.device().display(),
+        source.id.device().shown(),
         own_name()
     )
 }
 
 /// Shows the mount `from` at `dir` too, with these [restrictions](restrictions). A failure leaves no mount.
 pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, flags: MsFlags) -> Result<()> {
-    let binding = || {
-        format!(
-            "binding {} to {}",
-            from.mount_point.display(),
-            dir.display()
-        )
-    };
+    let binding = || format!("binding {} to {}", from.mount_point.shown(), dir.shown());
     kernel
         .bind(&from.mount_point, from.id, dir)
         .with_context(binding)?;
@@ -140,7 +134,7 @@ pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, flags: MsFlags) -> Result<(
 pub fn restrict(kernel: &Kernel, dir: &Path, flags: MsFlags) -> Result<()> {
     kernel
         .set_mount_flags(dir, flags)
-        .with_context(|| format!("setting the flags of the mount at {}", dir.display()))
+        .with_context(|| format!("setting the flags of the mount at {}", dir.shown()))
 }
 
 /// Unmounts `dir` until nothing is mounted there, and says what was. A directory that is missing
@@ -166,7 +160,7 @@ fn unmount_alone(host: &Host, dir: &Path) -> Result<io::Result<()>> {
         .operand(dir);
     let output = host
         .run(&command)
-        .with_context(|| format!("unmounting {}", dir.display()))?;
+        .with_context(|| format!("unmounting {}", dir.shown()))?;
     Ok(match output.code {
         0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(code)),
@@ -192,12 +186,12 @@ fn take_off(
                 Some(left) if !kernel.pause(PAUSE) => patience = left,
                 _ => bail!(busy(kernel, dir, id)),
             },
-            Err(e) => return Err(e).with_context(|| format!("unmounting {}", dir.display())),
+            Err(e) => return Err(e).with_context(|| format!("unmounting {}", dir.shown())),
         }
     }
     bail!(
         "{} still has a mount after {MOST_STACKED} were taken off; see `findmnt {0}`",
-        dir.display()
+        dir.shown()
     )
 }
 
@@ -206,9 +200,9 @@ fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
     let table = Table::read(kernel).unwrap_or_default();
     let on_top: Vec<String> = table
         .on_top_of(id)
-        .map(|row| row.mount_point.display().to_string())
+        .map(|row| row.mount_point.shown().to_string())
         .collect();
-    let dir = dir.display();
+    let dir = dir.shown();
     if !users.is_empty() {
         format!(
             "{dir} is in use by {}; it is unmounted when they have ended",
@@ -242,9 +236,9 @@ pub fn make_dirs(kernel: &Kernel, dir: &Path) -> Result<()> {
     let is_file = matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists);
     // A link would let the mount land somewhere else than kubelet thinks.
     if is_file || kernel.link(dir).is_ok() {
-        bail!("{} is not a directory; remove it", dir.display());
+        bail!("{} is not a directory; remove it", dir.shown());
     }
-    made.with_context(|| format!("making {}", dir.display()))
+    made.with_context(|| format!("making {}", dir.shown()))
 }
 
 #[cfg(test)]

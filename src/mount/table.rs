@@ -6,6 +6,7 @@ use nix::libc::MS_NOSYMFOLLOW;
 use nix::mount::MsFlags;
 
 use crate::host::{DeviceNumber, Kernel};
+use crate::names::Shown;
 
 /// One mount. Source: proc(5), `/proc/pid/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -235,7 +236,7 @@ fn btrfs_of_several_disks(kernel: &Kernel) -> Vec<Vec<DeviceNumber>> {
 /// never asks the mounted filesystem, so a dead one cannot hang it.
 pub fn mounted_at(kernel: &Kernel, path: &Path) -> Result<Option<u64>> {
     use io::ErrorKind::{NotADirectory, NotFound};
-    let looking = || format!("looking at {}", path.display());
+    let looking = || format!("looking at {}", path.shown());
     let id = match kernel.mount_id(path) {
         Ok(id) => id,
         Err(e) if matches!(e.kind(), NotFound | NotADirectory) => return Ok(None),

@@ -12,7 +12,7 @@ use crate::host::holders::{self, Process};
 use crate::host::trust::require_roots;
 use crate::host::{Aloud, Kernel, Lock};
 use crate::lvm::Volume;
-use crate::names::LvUuid;
+use crate::names::{LvUuid, Shown};
 
 /// Where the lock files are. /run is emptied by a reboot, as locks should be.
 pub const LOCK_DIR: &str = "/run/flexvolume-lvm";
@@ -42,7 +42,7 @@ impl Busy {
 
 impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
+        let path = self.path.shown();
         if self.holders.is_empty() {
             return write!(
                 f,
@@ -96,7 +96,7 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
     loop {
         let lock = kernel
             .try_lock(path)
-            .with_context(|| format!("opening the lock file {}", path.display()))?;
+            .with_context(|| format!("opening the lock file {}", path.shown()))?;
         if let Some(lock) = lock {
             // Who can write to the directory can put another file in the lock's place.
             require_roots(kernel, Path::new(LOCK_DIR)).map_err(anyhow::Error::msg)?;
@@ -110,7 +110,7 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
         if !told && started.elapsed() >= Aloud::PATIENCE && kernel.aloud.waits() {
             told = true;
             let holders = holders::name_them(&holders::of_file(kernel, path));
-            let path = path.display();
+            let path = path.shown();
             kernel
                 .aloud
                 .say(&format!("waiting for {path}, held by {holders}"));
@@ -118,7 +118,7 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
         if kernel.pause(pause) {
             bail!(
                 "the driver was told to stop while it waited for {}",
-                path.display()
+                path.shown()
             );
         }
         pause = pause.saturating_mul(2).min(Duration::from_millis(250));

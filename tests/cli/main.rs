@@ -18,6 +18,7 @@ mod rehearsal;
 mod status;
 #[path = "../support/mod.rs"]
 mod support;
+mod terminal;
 mod units;
 
 use assert_cmd::Command;

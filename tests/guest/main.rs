@@ -63,6 +63,7 @@ mod secrets;
 mod shown;
 mod subvolumes;
 mod swapped;
+mod terminal;
 mod unfinished;
 mod unreadable;
 mod weak;

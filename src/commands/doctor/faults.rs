@@ -6,7 +6,7 @@ use super::findings::Checks;
 use crate::commands::survey::Walk;
 use crate::lvm::{self, Fault, Volume};
 use crate::mount::Row;
-use crate::names::LvId;
+use crate::names::{LvId, Shown};
 use crate::volume::Reason;
 
 pub fn look_at(checks: &mut Checks, walk: &Walk) {
@@ -25,7 +25,7 @@ fn look_at_disks(checks: &mut Checks, walk: &Walk) {
         }
     };
     for (vg, path, fault) in faulty {
-        let path = path.display();
+        let path = path.shown();
         let finding = match fault {
             Fault::Duplicate => checks
                 .failed(
@@ -119,7 +119,7 @@ fn look_at_space(checks: &mut Checks, walk: &Walk) {
             .why("its pods cannot write")
             .run(format!(
                 "df {option} {}, and make room, or let its claim grow",
-                row.mount_point.display()
+                row.mount_point.shown()
             ));
     }
 }

@@ -12,6 +12,7 @@ use crate::commands::survey::{Pods, uid_of};
 use crate::config::Config;
 use crate::host::{Host, own_name};
 use crate::mount::{KubeletPath, Table, is_kubelets, mounted_at};
+use crate::names::Shown;
 
 /// Younger leftovers may belong to a pod that begins or ends just now.
 const YOUNGEST: Duration = Duration::from_secs(600);
@@ -31,9 +32,9 @@ pub fn look_at(checks: &mut Checks, host: &Host, config: &Config) -> Result<()> 
             continue;
         }
         count = count.saturating_add(1);
-        let shown = at.display();
+        let shown = at.shown();
         if !matches!(host.kernel.device_number(&row.source), Ok(Some(_))) {
-            let finding = format!("is mounted from {}, which has gone", row.source.display());
+            let finding = format!("is mounted from {}, which has gone", row.source.shown());
             checks
                 .failed("mounts", finding)
                 .on(&shown)
@@ -81,7 +82,7 @@ fn look_at_pods(checks: &mut Checks, host: &Host, pods: &Path, plugin: &OsStr) {
             if is_mounted || !is_old(host, &at) {
                 continue;
             }
-            let shown = at.display();
+            let shown = at.shown();
             if list(&at).is_empty() {
                 let me = own_name();
                 checks

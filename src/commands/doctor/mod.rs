@@ -21,6 +21,7 @@ use crate::config::{Config, Loaded, LogTarget};
 use crate::host::holders::{self, Process};
 use crate::host::trust::require_roots;
 use crate::host::{Command, Host, files};
+use crate::names::Shown;
 use crate::output::{self, Printed};
 use crate::volume::lock::LOCK_DIR;
 use findings::{Checks, Level};
@@ -171,7 +172,7 @@ fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
     if !host.kernel.is_dir(dir) {
         let finding = format!(
             "{} is not a directory, so nothing is logged; make it, or correct `log` in {}",
-            dir.display(),
+            dir.shown(),
             config.file
         );
         checks.warning("log", finding);

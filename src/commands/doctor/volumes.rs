@@ -11,6 +11,7 @@ use crate::config::Loaded;
 use crate::fs::Condition;
 use crate::host::{Host, own_name};
 use crate::lvm::{GroupLocks, Volume};
+use crate::names::Shown;
 use crate::names::VgName;
 use crate::volume::{Content, Decision, Device, Place, Reason, extend_pool, of_locks};
 
@@ -222,7 +223,7 @@ fn look_at_volume(
     }
     if volume.active && !volume.is_pool() && matches!(Device::find(walk.host.kernel, id), Ok(None))
     {
-        let finding = format!("active, but {} is missing", id.device().display());
+        let finding = format!("active, but {} is missing", id.device().shown());
         checks
             .failed("device-node", finding)
             .on(id)

@@ -14,7 +14,7 @@ use super::steps;
 use super::volume::{ClaimName, Exported, object_name};
 use super::yaml::{comment, comment_as_it_is};
 use crate::commands::manifest::documents;
-use crate::names::{LvId, LvName, VgName};
+use crate::names::{LvId, LvName, Shown, VgName};
 use crate::options::MountOptions;
 use crate::output::Printed;
 
@@ -37,7 +37,7 @@ pub struct Held {
 
 /// Prints the way back of the one CSI `PersistentVolume` in a file.
 pub fn run(exporter: &Exporter, file: &Path) -> Result<Printed> {
-    let shown = file.display();
+    let shown = file.shown();
     let bytes = if file == Path::new("-") {
         let mut bytes = Vec::new();
         std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)

@@ -14,7 +14,7 @@ use crate::host::{Host, own_name};
 use crate::kubelet;
 use crate::lvm::Volume;
 use crate::mount::KubeletPath;
-use crate::names::{FsType, LvId};
+use crate::names::{FsType, LvId, Shown};
 use crate::options::MountOptions;
 use crate::volume::{Decision, Reason};
 
@@ -191,14 +191,14 @@ impl<'a> Exporter<'a> {
             let (KubeletPath::Pod { .. }, Some(uid)) = (KubeletPath::of(at), uid_of(at)) else {
                 continue;
             };
-            let pod = walk.pods.name(uid).to_owned();
+            let pod = walk.pods.name(uid).to_string();
             if is_static(uid) {
                 return (Vec::new(), Some(pod));
             }
-            let name = at.file_name().unwrap_or_default().to_string_lossy();
+            let name = at.file_name().unwrap_or_default().shown();
             users.push(User {
                 pod,
-                name: name.into_owned(),
+                name: name.to_string(),
                 read_only: row.is_mount_read_only(),
             });
         }
@@ -275,10 +275,9 @@ fn is_static(uid: &str) -> bool {
 
 fn claim_for(id: &LvId, users: &[User]) -> Option<ClaimName> {
     let namespace = users.iter().find_map(|user| user.pod.split_once('/'));
+    let namespace = namespace.and_then(|(namespace, _)| object_name(namespace).ok());
     Some(ClaimName {
-        namespace: namespace
-            .map_or("default", |(namespace, _)| namespace)
-            .to_owned(),
+        namespace: namespace.unwrap_or_else(|| "default".to_owned()),
         name: nearest_name(id.lv().as_str())?,
     })
 }

@@ -9,7 +9,7 @@ use super::verdict::Outcome;
 use crate::config::Config;
 use crate::fs::{self, Condition};
 use crate::host::{Host, Lock, Node, files};
-use crate::names::{Bytes, FsType, VgName};
+use crate::names::{Bytes, FsType, Shown, VgName};
 use crate::volume::lock::{self, LOCK_DIR};
 use crate::volume::{Content, Decision, Facts};
 
@@ -24,7 +24,7 @@ pub fn tried(host: &Host, config: &Config, seen: &Seen) -> Option<Outcome> {
                     "e2fsck finds errors on {}, and the mount succeeds if `e2fsck -p` can repair them; `e2fsck -n {}` \
                  lists them",
                     device.id,
-                    device.path.display()
+                    device.path.shown()
                 ))),
                 Err(error) => Some(Outcome::Tried("fsck", error.to_string())),
             }

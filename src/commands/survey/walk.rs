@@ -15,6 +15,7 @@ use crate::config::{Config, Loaded};
 use crate::host::{DeviceNumber, Host, own_name};
 use crate::lvm::{self, Group, Volume};
 use crate::mount::{KubeletPath, Row, is_kubelets};
+use crate::names::folded;
 use crate::names::{LvId, nearest};
 use crate::volume::{Device, Known, Place, Reason, Subject, Tables, volume_of};
 
@@ -207,7 +208,7 @@ impl<'a> Walk<'a> {
         let mut unknown = String::new();
         for word in words {
             if let Err(error) = self.add(&mut choice, word) {
-                let _ = writeln!(unknown, "{error:#}");
+                let _ = writeln!(unknown, "{}", folded(&format!("{error:#}")));
             }
         }
         if choice.ids.is_empty() && choice.groups.is_empty() {

@@ -8,6 +8,7 @@ use super::create::create;
 use super::job::Job;
 use crate::host::Lock;
 use crate::lvm::{self, Found, Tags, Volume};
+use crate::names::Shown;
 use crate::volume::decide::{Decision, Refusal};
 use crate::volume::device::Device;
 use crate::volume::lock;
@@ -85,7 +86,7 @@ impl Job<'_> {
         bail!(
             "LVM activated {id}, but {} is missing; make it with `vgmknodes {}`, and see that \
              udevd runs and that the driver sees the host's /dev",
-            id.device().display(),
+            id.device().shown(),
             id.vg()
         )
     }

@@ -10,6 +10,7 @@ use crate::host::Lock;
 use crate::lvm::{self, Volume};
 use crate::mount::{Source, Table, after_undo, ensure_unmounted, mount_device, mounted_at};
 use crate::names::FsType;
+use crate::names::Shown;
 use crate::options::MountOptions;
 use crate::volume::decide::{Elsewhere, Grow, Mount, Place, Reason, Refusal};
 use crate::volume::device::{Failure, Pinned};
@@ -39,7 +40,7 @@ impl FirstMount<'_> {
                     "checking the filesystem of {}; if it has errors, save what is needed and repair \
                      it with `e2fsck -f {}`",
                     self.volume.id,
-                    self.on.device.path.display()
+                    self.on.device.path.shown()
                 )
             })?;
         }

@@ -25,7 +25,7 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
         },
         Content::Claimed(found) => return claimed(facts, found.as_ref(), volume, wish),
         Content::Several => Reason::Several,
-        Content::Other(what) if record.new => Reason::NewNotBlank(what.clone()),
+        Content::Other(what) if record.new => Reason::NewNotBlank(what.to_string()),
         Content::Other(what) => Reason::Other {
             what: what.clone(),
             wanted: wish.fs,

@@ -10,7 +10,7 @@ use crate::fs::Condition;
 use crate::host::holders::Opener;
 use crate::lvm::{Locks, Volume};
 use crate::mount::Row;
-use crate::names::{Bytes, FsType, LvId};
+use crate::names::{Bytes, Foreign, FsType, LvId, Shown};
 use crate::volume::device::{Device, Failure};
 
 /// Facts about one volume. A level that is `None` was not looked at.
@@ -64,7 +64,7 @@ pub enum There {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occupied {
     pub dir: PathBuf,
-    pub by: String,
+    pub by: Foreign,
     /// kubelet's name of the volume, where kubelet keeps one mount for each name.
     pub name: Option<String>,
 }
@@ -156,7 +156,7 @@ pub enum Content {
     Filesystem(Filesystem),
     /// blkid names this filesystem, but its superblock is not valid.
     Damaged(FsType),
-    Other(String),
+    Other(Foreign),
     /// Several signatures at once.
     Several,
     Unreadable {
@@ -191,7 +191,7 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {
     pub pid: u32,
-    pub command: String,
+    pub command: Foreign,
     pub at: PathBuf,
     /// Whether that is the host's own use: the namespace of process 1, outside kubelet's directories.
     pub hosts: bool,
@@ -205,7 +205,7 @@ impl Elsewhere {
                 "{} (pid {}) has it at {}",
                 other.command,
                 other.pid,
-                other.at.display()
+                other.at.shown()
             )
         });
         names.collect::<Vec<_>>().join("; ")

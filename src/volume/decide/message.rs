@@ -7,14 +7,19 @@ use crate::fs::Family;
 use crate::host::holders::name_them;
 use crate::host::own_name;
 use crate::lvm::Holder;
-use crate::names::{Bytes, LvId};
+use crate::names::{Bytes, LvId, Shown, folded};
 use crate::volume::device::Failure;
 
 impl Reason {
-    #[allow(clippy::too_many_lines)] // a table
+    /// On one line, whoever wrote what it quotes.
     pub fn of(&self, id: &LvId) -> String {
+        folded(&self.words(id))
+    }
+
+    #[allow(clippy::too_many_lines)] // a table
+    fn words(&self, id: &LvId) -> String {
         let device = id.device();
-        let device = device.display();
+        let device = device.shown();
         let (vg, lv, me) = (id.vg(), id.lv(), own_name());
         match self {
             Self::NotAllowed(why)
@@ -24,18 +29,18 @@ impl Reason {
             Self::Failed(why) => format!("looking at what is on {id}: {why}"),
             Self::AnotherIsThere(Occupied { dir, by, name }) => format!(
                 "{} already holds {by}, not {id}. {}",
-                dir.display(),
+                dir.shown(),
                 match name {
                     Some(_) => same_name_advice(name.as_deref()),
                     None => format!(
                         "Name another directory, or if nobody needs that one, run `umount {}`",
-                        dir.display()
+                        dir.shown()
                     ),
                 }
             ),
             Self::NameTaken(Occupied { dir, by, name }) => format!(
                 "the node-wide mount {} holds {by}, not {id}. {}",
-                dir.display(),
+                dir.shown(),
                 same_name_advice(name.as_deref())
             ),
             Self::Swap => {
@@ -66,7 +71,7 @@ impl Reason {
                 "{id} is mounted by the host itself at {}, so no pod can have it. If that is a \
                  mount made by hand, unmount it; if it is kubelet's own directory, name that in \
                  `kubelet_dirs` of config.toml",
-                at.display()
+                at.shown()
             ),
             Self::WrongType { found, wanted } => format!(
                 "{id} holds {found}, not {wanted}; it is left as it is. Set fsType to {found}, or \
@@ -74,11 +79,11 @@ impl Reason {
             ),
             Self::ThereReadOnly(dir) => format!(
                 "{} holds {id} read-only, but the pod wants to write. {READ_ONLY}",
-                dir.display()
+                dir.shown()
             ),
             Self::MountedReadOnly(at) => format!(
                 "{id} is mounted read-only at {}, so it cannot be written here. {READ_ONLY}",
-                at.display()
+                at.shown()
             ),
             Self::FilesystemFailed(place, failure) => {
                 let what = match failure {
@@ -93,7 +98,7 @@ impl Reason {
                 };
                 let (mounted, users) = match place {
                     Place::Here(at) => (
-                        format!("at {}", at.display()),
+                        format!("at {}", at.shown()),
                         format!("all pods that use it (`{me} status {id}` lists them)"),
                     ),
                     Place::Elsewhere(by) if by.is_empty() => (

@@ -6,7 +6,7 @@ use super::doubt::Doubt;
 use super::facts::{Elsewhere, Occupied, Place};
 use crate::host::holders::Opener;
 use crate::lvm::Holder;
-use crate::names::{Bytes, FsType, LvId, LvName};
+use crate::names::{Bytes, Foreign, FsType, LvId, LvName};
 use crate::volume::device::Failure;
 
 #[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
@@ -86,7 +86,7 @@ pub enum Reason {
     StillMounted,
     Several,
     Other {
-        what: String,
+        what: Foreign,
         wanted: Option<FsType>,
     },
     Damaged(FsType),

@@ -9,7 +9,7 @@ use nix::libc::EBUSY;
 use super::{Asker, Look};
 use crate::fs::{self, Examination, Family, Found, Unreadable};
 use crate::lvm::Volume;
-use crate::names::Bytes;
+use crate::names::{Bytes, Shown};
 use crate::volume::decide::{Content, Doubt, Filesystem, Openers};
 use crate::volume::device::Device;
 
@@ -38,7 +38,7 @@ impl Look<'_> {
                 }
                 return self.claimed(&device);
             }
-            Err(e) => return Content::Failed(format!("opening {}: {e}", device.path.display())),
+            Err(e) => return Content::Failed(format!("opening {}: {e}", device.path.shown())),
         };
         let seen = self.read(&device, &volume, &claim, volume.record.new);
         self.claim = Some(claim);

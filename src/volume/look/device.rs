@@ -9,7 +9,7 @@ use nix::libc::EIO;
 
 use crate::host::{DeviceNumber, Kernel};
 use crate::mount::{KubeletPath, Row};
-use crate::names::{Bytes, LvId, LvUuid};
+use crate::names::{Bytes, LvId, LvUuid, Shown};
 use crate::volume::decide::Facts;
 use crate::volume::device::{Device, Failure};
 
@@ -21,7 +21,7 @@ impl Device {
         let path = id.device();
         let number = kernel
             .device_number(&path)
-            .with_context(|| format!("looking at {}", path.display()))?;
+            .with_context(|| format!("looking at {}", path.shown()))?;
         let Some(number) = number else {
             return Ok(None);
         };
@@ -47,7 +47,7 @@ impl Device {
                 "{} is device {number}, which device-mapper calls {name:?} with UUID {uuid:?}: \
                  that is not the logical volume {id}; run `vgmknodes {}`, or see `dmsetup info` and \
                  `ls -l /dev/mapper`",
-                path.display(),
+                path.shown(),
                 id.vg()
             ),
         }
@@ -81,7 +81,7 @@ impl Device {
         let sectors: u64 = sysfs(kernel, self.number, "size")
             .ok()
             .and_then(|size| size.parse().ok())
-            .with_context(|| format!("reading the size of {} in /sys", self.path.display()))?;
+            .with_context(|| format!("reading the size of {} in /sys", self.path.shown()))?;
         // The unit of /sys/block/*/size is 512 bytes whatever the device's sectors are.
         Ok(Bytes::new(sectors.saturating_mul(512)))
     }

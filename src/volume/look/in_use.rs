@@ -10,16 +10,16 @@ use crate::config::Config;
 use crate::host::holders::{Search, command, mount_namespace};
 use crate::host::{Host, Kernel};
 use crate::mount::{Row, Table, is_kubelets};
-use crate::names::LvId;
+use crate::names::{Foreign, LvId, Shown};
 use crate::options::Options;
 use crate::volume::decide::{Elsewhere, same_name_advice};
 use crate::volume::device::Device;
 
 /// Names the volume or the source of a mount.
-pub fn name_of(host: &Host, row: &Row) -> String {
+pub fn name_of(host: &Host, row: &Row) -> Foreign {
     match volume_of(host.kernel, row.block_device()) {
-        Some(volume) => volume.id.to_string(),
-        None => format!("{} ({})", row.source.display(), row.fs_type),
+        Some(volume) => volume.id.to_string().shown(),
+        None => format!("{} ({})", row.source.shown(), row.fs_type).shown(),
     }
 }
 
@@ -41,7 +41,7 @@ pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device)
     let place = other
         .as_ref()
         .and_then(|other| mounts.of_device(other.number).first().copied())
-        .map(|row| format!(", mounted at {}", row.mount_point.display()))
+        .map(|row| format!(", mounted at {}", row.mount_point.shown()))
         .unwrap_or_default();
     let other = other
         .map(|other| other.id)

@@ -8,7 +8,7 @@ use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
 use crate::lvm::{self, Locks, LvLock, Record, Volume};
 use crate::mount::{Row, Table};
-use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
+use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
@@ -149,7 +149,7 @@ pub fn db() -> Occupied {
     Occupied {
         dir: "/var/lib/kubelet/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data"
             .into(),
-        by: "vg0/db".to_owned(),
+        by: "vg0/db".shown(),
         name: Some("data".to_owned()),
     }
 }
@@ -221,7 +221,7 @@ pub fn data(facts: &mut Facts) {
 pub fn claimed(facts: &mut Facts, hosts: bool) {
     let by = vec![Elsewhere {
         pid: 7,
-        command: "app".to_owned(),
+        command: "app".shown(),
         at: PathBuf::from("/data"),
         hosts,
     }];
@@ -238,7 +238,7 @@ pub fn openers(facts: &mut Facts) -> &mut Openers {
 pub fn process(writes: bool) -> Opener {
     Opener {
         pid: 7,
-        command: "vm".to_owned(),
+        command: "vm".shown(),
         writes,
     }
 }

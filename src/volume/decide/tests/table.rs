@@ -4,7 +4,7 @@ use nix::mount::MsFlags;
 
 use super::sample::*;
 use crate::lvm::Locks;
-use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
+use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Level, Purpose};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Lvm, Place, Pool, There};
@@ -188,7 +188,7 @@ fn nothing_is_there_or_somebody_elses() {
         ("remains, made by the lvcreate of another call", |f, _| { tags(f, "flexvolume.new"); remains(f); }, Refuse(Reason::NewNotBlank("md".into()))),
         ("remains, made just now, and mkfs was begun", |f, _| { f.untouched = true; tags(f, "flexvolume.making=xfs"); remains(f); }, doubts([Doubt::Mark("md".into()), young(), Doubt::Data(4096)])),
         ("data where our lvcreate wipes", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Mark("md".into()), Doubt::Data(3584)] }); }, Refuse(Reason::NewNotBlank("data at byte 3584".into()))),
-        ("LUKS, made by our lvcreate just now", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); f.content = Some(Content::Other("crypto_LUKS".into())); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
+        ("LUKS, made by our lvcreate just now", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); f.content = Some(Content::Other("crypto_LUKS".shown())); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
         ("to be read", |_, w| w.read_only = true, Refuse(Reason::BlankReadOnly)),
         ("a read-only volume", |f, _| volume(f).writable = Some(false), Refuse(Reason::BlankReadOnlyVolume(Ext4))),
         ("a read-only device", |f, _| f.read_only = true, Refuse(Reason::BlankReadOnlyVolume(Ext4))),
@@ -214,9 +214,9 @@ fn nothing_is_there_or_somebody_elses() {
         ("permitted for less", |f, _| { data(f); tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW); }, doubts([held(), Doubt::Data(0)])),
         ("permitted by an older driver", |f, _| tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat"), doubts([held()])),
         ("data where lvcreate was stopped", |f, _| { data(f); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("data at byte 0".into()))),
-        ("LUKS", |f, _| f.content = Some(Content::Other("crypto_LUKS".into())), Refuse(Reason::Other { what: "crypto_LUKS".into(), wanted: Some(Ext4) })),
-        ("LUKS, permitted for something else", |f, _| { f.content = Some(Content::Other("crypto_LUKS".into())); permit(f, &[held()], NOW); }, Refuse(Reason::Other { what: "crypto_LUKS".into(), wanted: Some(Ext4) })),
-        ("LUKS where lvcreate was stopped", |f, _| { f.content = Some(Content::Other("crypto_LUKS".into())); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
+        ("LUKS", |f, _| f.content = Some(Content::Other("crypto_LUKS".shown())), Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4) })),
+        ("LUKS, permitted for something else", |f, _| { f.content = Some(Content::Other("crypto_LUKS".shown())); permit(f, &[held()], NOW); }, Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4) })),
+        ("LUKS where lvcreate was stopped", |f, _| { f.content = Some(Content::Other("crypto_LUKS".shown())); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
         ("several at once", |f, _| f.content = Some(Content::Several), Refuse(Reason::Several)),
         ("damaged", |f, _| f.content = Some(Content::Damaged(Ext4)), Refuse(Reason::Damaged(Ext4))),
         ("it cannot be read, whatever was permitted", |f, _| { f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); permit(f, &[held()], NOW); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into() })),

@@ -2,7 +2,7 @@
 
 use super::super::sample::*;
 use crate::lvm::{Locks, Record};
-use crate::names::{Bytes, FsType, LvUuid};
+use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
     Content, Elsewhere, Facts, Filesystem, Lvm, Occupied, Openers, Pool, There,
@@ -172,7 +172,7 @@ pub const DISKS: [See; 3] = [
 pub fn occupied() -> Occupied {
     Occupied {
         dir: POD.into(),
-        by: "vg/other".into(),
+        by: "vg/other".shown(),
         name: None,
     }
 }
@@ -218,7 +218,7 @@ pub fn contents() -> Vec<Content> {
     ];
     let mut all = vec![
         Content::Damaged(FsType::Ext4),
-        Content::Other("LUKS".into()),
+        Content::Other("LUKS".shown()),
         Content::Several,
         Content::Unreadable {
             at: 0,
