@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::host::files::{self, Kind};
-use crate::host::holders::{Search, command, proc_file};
+use crate::host::holders::{Search, proc_file};
 use crate::host::trust::require_roots;
 use crate::host::{Command, Host, Kernel};
 use crate::names::Shown;
