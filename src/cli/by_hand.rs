@@ -60,9 +60,6 @@ pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<Vec<OsString>> 
             // The whole would not fit on a command line either.
             let read = std::io::stdin().take(1 << 20).read_to_string(&mut text);
             read.context("reading standard input")?;
-            if text.trim().is_empty() {
-                bail!("standard input holds no options");
-            }
             call.push(text.trim().into());
         } else if let Some(file) = bytes.strip_prefix(b"@") {
             let file = String::from_utf8_lossy(file);

@@ -40,7 +40,7 @@ impl Default for Log {
 impl Log {
     /// Adds `key=value` to what the call is about: the volume, the pod, an ignored option.
     pub fn about(&self, key: &str, value: &str) {
-        let value = folded(&value.chars().take(256).collect::<String>());
+        let value = folded(value.chars().take(256));
         if ["volume", "pod", "name"].contains(&key) {
             let _ = writeln!(
                 self.fields.borrow_mut(),
@@ -70,7 +70,7 @@ impl Log {
         let took = self.started.elapsed().as_millis();
         let _ = write!(line, " took={took}ms outcome={outcome}");
         if !message.is_empty() {
-            let _ = write!(line, " message={}", written(&folded(message)));
+            let _ = write!(line, " message={}", written(&folded(message.chars())));
         }
         line
     }
@@ -107,14 +107,15 @@ impl Log {
 }
 
 /// On one line, whoever wrote it.
-fn folded(text: &str) -> String {
-    let or_mark = |c| if is_printable(c) { c } else { '?' };
-    text.chars().map(or_mark).collect()
+fn folded(text: impl Iterator<Item = char>) -> String {
+    text.map(|c| if is_printable(c) { c } else { '?' })
+        .collect()
 }
 
 /// A value as the log has it, in quotes if something in it could be taken for its end.
 fn written(value: &str) -> String {
-    if !value.is_empty() && !value.contains([' ', '"', '\\']) {
+    let is_plain = value.bytes().all(|c| !matches!(c, b' ' | b'"' | b'\\'));
+    if is_plain && !value.is_empty() {
         return value.to_owned();
     }
     let escaped = value.replace('\\', r"\\").replace('"', "\\\"");
