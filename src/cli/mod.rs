@@ -84,8 +84,8 @@ fn commands_for_people() -> Vec<String> {
 
 /// How this was called, for usage lines that can be repeated.
 fn program(args: &[OsString]) -> String {
-    let called = args.first().map(Shown::shown);
-    called.unwrap_or_default().to_string()
+    let called = args.first().and_then(|program| program.to_str());
+    called.unwrap_or("lvm").to_owned()
 }
 
 fn mistyped(args: &[OsString], word: Option<&OsString>) -> Printed {

@@ -47,7 +47,6 @@ fn read(kernel: &Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Conf
     if is_named && file == Path::new("/dev/null") {
         return Ok(none());
     }
-    let shown = file.shown();
     let is_link = kernel.link(file).is_ok();
     let bytes = match kernel.read_bytes(file) {
         Ok(bytes) => bytes,
@@ -57,16 +56,18 @@ fn read(kernel: &Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Conf
         // A dangling link must not mean "no config": that would allow what the config forbids.
         Err(e) if e.kind() == io::ErrorKind::NotFound && is_link => {
             return Err(format!(
-                "{shown} is a symbolic link that leads nowhere; correct it, or remove it"
+                "{} is a symbolic link that leads nowhere; correct it, or remove it",
+                file.shown()
             ));
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Err(format!(
-                "{shown}, which {FILE_VARIABLE} names, does not exist; correct the name, or take \
-                 it out of the environment"
+                "{}, which {FILE_VARIABLE} names, does not exist; correct the name, or take \
+                 it out of the environment",
+                file.shown()
             ));
         }
-        Err(e) => return Err(format!("{shown} cannot be read: {e}")),
+        Err(e) => return Err(format!("{} cannot be read: {e}", file.shown())),
     };
     require_roots(kernel, file)?;
     if is_link || is_named {
@@ -114,12 +115,12 @@ pub fn require_roots(kernel: &Kernel, path: &Path) -> Result<(), String> {
     const GROUP_WRITES: u32 = 0o020;
     const OTHERS_WRITE: u32 = 0o002;
     const STICKY: u32 = 0o1000;
-    let shown = path.shown();
     let metadata = kernel
         .metadata(path)
-        .map_err(|e| format!("{shown} cannot be looked at: {e}"))?;
+        .map_err(|e| format!("{} cannot be looked at: {e}", path.shown()))?;
     let (uid, mode) = (metadata.uid(), metadata.mode() & 0o7777);
     if uid != 0 {
+        let shown = path.shown();
         return Err(format!(
             "{shown} belongs to user {uid}, who could change what root runs here; run `chown root \
              {shown}`"
@@ -131,6 +132,7 @@ pub fn require_roots(kernel: &Kernel, path: &Path) -> Result<(), String> {
     }
     let group_writes = mode & GROUP_WRITES != 0 && metadata.gid() != 0;
     if group_writes || mode & OTHERS_WRITE != 0 {
+        let shown = path.shown();
         return Err(format!(
             "{shown} can be written by others than root (mode {mode:04o}), who could change what \
              root runs here; run `chmod go-w {shown}`"
