@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::decide::{Create, Purpose, Wish};
 use crate::config::Config;
+use crate::lvm::Spread;
 use crate::mount::is_kubelets;
 use crate::names::{FsType, LvId};
 use crate::options::Options;
@@ -38,6 +39,7 @@ impl Wish {
                 allowed: policy.create,
                 largest: policy.max_size,
                 reserve: policy.reserve,
+                spread: Spread::of_options(&policy.lvcreate_options),
                 pool: policy.thin_pool.clone(),
                 ..Create::default()
             },

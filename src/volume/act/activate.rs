@@ -8,7 +8,7 @@ use super::create::create;
 use super::job::Job;
 use crate::host::Lock;
 use crate::lvm::{self, Found, Tags, Volume};
-use crate::volume::decide::{Decision, Refusal};
+use crate::volume::decide::{Decision, Level, Refusal};
 use crate::volume::device::Device;
 use crate::volume::lock;
 use crate::volume::look::{Look, is_in_kernel};
@@ -23,17 +23,23 @@ impl Job<'_> {
     }
 
     fn activate(&self, held: Option<&Lock>) -> Result<Device> {
-        const TRIES: usize = 4;
+        const TRIES: usize = 5;
         let Subject { host, config, id } = self.subject;
         let wish = self.wish(None);
+        let mut group: Option<Lock> = None;
         for _ in 0..TRIES {
             let mut seen = Look::at(self.subject, self.asker(None));
-            let decision = seen.settle(&wish)?;
+            let most = group.as_ref().map_or(Level::Content, |_| Level::Room);
+            let decision = seen.settle_up_to(most, &wish)?;
+            // Whatever else was decided is not done under the group's lock.
+            if let (Decision::Create(size), Some(lock)) = (&decision, group.take()) {
+                // lvcreate activates it.
+                create(self, *size, &lock)?;
+                continue;
+            }
             let (device, volume) = (seen.facts.device.clone(), seen.facts.volume().cloned());
             match (decision, device, volume) {
                 (Decision::Ready, Some(device), _) => return Ok(device),
-                // lvcreate activates it.
-                (Decision::Create(size), ..) => create(self, size)?,
                 (Decision::Activate, _, Some(volume)) => {
                     let volume = &volume;
                     // Otherwise the last unmount of another pod could deactivate it before its
@@ -71,6 +77,9 @@ impl Job<'_> {
                     }
                 }
                 (Decision::Refuse(reason), ..) => return Err(Refusal::of(id, reason).into()),
+                (Decision::Look(_), ..) => {
+                    group = Some(lock::hold_group(host.kernel, id.vg(), config.limits.lock)?);
+                }
                 _ => {}
             }
         }
