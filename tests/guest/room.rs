@@ -12,7 +12,7 @@ fn keeping(group: &Group, reserve: u64, more: &str) -> String {
     format!("[volume_group.{name}]\ncreate = true\nreserve = '{reserve}b'\n{more}\n")
 }
 
-/// Six volumes of a group, none of which is there.
+/// Six volumes of a group, v0 to v5.
 fn six(group: &Group) -> Vec<Volume> {
     let volume = |n| Volume::new(group, &format!("v{n}")).with("size", "400m");
     (0..6).map(volume).collect()
@@ -53,8 +53,8 @@ fn volumes_that_are_made_at_once_leave_the_reserve() {
 fn volumes_that_grow_at_once_leave_the_reserve() {
     let group = Group::new("growing");
     let volumes = six(&group);
-    for volume in &volumes {
-        group.linear(&volume.lv, "4m");
+    for n in 0..6 {
+        group.linear(&format!("v{n}"), "4m");
     }
     let node = Node::with_config(Mode::MountOnly, &keeping(&group, 1 << 30, ""));
     let grown = together(&volumes, |volume| node.grow("pod", volume, 400 * MIB));
@@ -72,8 +72,8 @@ fn what_a_killed_call_has_begun_to_take_counts() {
             panic!()
         };
         if tool == "lvextend" {
-            group.linear(&first.lv, "4m");
-            group.linear(&second.lv, "4m");
+            group.linear("v0", "4m");
+            group.linear("v1", "4m");
         }
         let tools = Tools::new().held(tool);
         let lines = format!(
