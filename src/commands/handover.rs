@@ -200,7 +200,7 @@ fn seen(host: &Host, config: &Config, id: &LvId, patience: Duration) -> Result<S
 }
 
 fn is_missing(seen: &Seen) -> bool {
-    seen.facts.device.is_none() && matches!(seen.facts.lvm, Some(Lvm::NoVolume { .. }))
+    seen.facts.device.is_none() && matches!(seen.facts.lvm, Some(Lvm::NoVolume))
 }
 
 /// All that is in the way of a volume's next name or driver, but that it is not active.

@@ -43,6 +43,11 @@ pub fn is_dir(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
+/// Whether `path` is, or leads to, a regular file.
+pub fn is_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
+}
+
 /// Whether `path` is a regular file that somebody may execute.
 pub fn is_executable(path: &Path) -> bool {
     const EXECUTES: u32 = 0o111;

@@ -90,6 +90,8 @@ struct New {
     attach: Attach,
     /// `None` leaves the config that is there.
     config: Option<Vec<u8>>,
+    /// Other plugin directories, whose config is taken where there is none.
+    elsewhere: Vec<PathBuf>,
 }
 
 /// Lists what was done, and what a person may do next.
@@ -116,6 +118,7 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
             .as_deref()
             .map(|file| given(file, options.attach))
             .transpose()?,
+        elsewhere: options.place.elsewhere(host),
     };
     let mut report = put::put(host, &layout, &new)?;
     if options.follow {
@@ -163,6 +166,21 @@ pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
 impl Where {
     pub fn exe(&self) -> PathBuf {
         self.layout().dir.exe
+    }
+
+    /// Where kubelet may have looked for this driver before it looked in this directory: by default, where this
+    /// very executable is, and where the link for people leads.
+    fn elsewhere(&self, host: &Host) -> Vec<PathBuf> {
+        let plugin_dir = |exe: PathBuf| Some(exe.parent()?.parent()?.to_owned());
+        let links = [
+            PathBuf::from("/proc/self/exe"),
+            pages::link_in(&self.prefix),
+        ];
+        let leads = links
+            .iter()
+            .filter_map(|link| plugin_dir(host.kernel.link(link).ok()?));
+        let all = leads.chain([PathBuf::from(kubelet::PLUGIN_DIR)]);
+        all.filter(|dir| *dir != self.plugin_dir).collect()
     }
 
     fn layout(&self) -> Layout {

@@ -99,7 +99,7 @@ fn places(prefix: &Path, command: &clap::Command) -> Result<Vec<(PathBuf, Vec<u8
     Ok(all)
 }
 
-fn link_in(prefix: &Path) -> PathBuf {
+pub fn link_in(prefix: &Path) -> PathBuf {
     prefix.join("sbin").join(NAME)
 }
 

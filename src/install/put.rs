@@ -1,5 +1,7 @@
 //! Putting the driver in place, so that kubelet never sees half of it.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result, bail};
 
 use super::answer::{self, Init};
@@ -23,11 +25,13 @@ pub fn config_text(attach: bool) -> String {
 }
 
 /// Where the config comes from.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Config {
     Found,
     /// An earlier installation left it.
     Kept,
+    /// The one of another plugin directory, which stays there.
+    Copied(PathBuf),
     Written,
     /// The one that was given, where there was none.
     Given,
@@ -57,7 +61,7 @@ fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
     }
     files::write(&dir.staged, &new.driver, EXECUTABLE)?;
     let config = configure(host, layout, dir, new)?;
-    let prepared = prepare(host, layout, dir, config, new.attach);
+    let prepared = prepare(host, layout, dir, &config, new.attach);
     if prepared.is_err() && !matches!(config, Config::Found | Config::Replaced) {
         files::remove(&dir.config)?;
     }
@@ -100,9 +104,17 @@ fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
             files::remove(&layout.kept_config)?;
             report.say(
                 "config",
-                format_args!("{file}: the edited one of an earlier installation"),
+                format_args!("{file}: the one of an earlier installation"),
             );
         }
+        Config::Copied(from) => report.say(
+            "config",
+            format_args!(
+                "{file}: that of {}, attach = {}",
+                from.display(),
+                init.attach
+            ),
+        ),
     }
     next(host, layout, &init, &mut report);
     Ok(report)
@@ -129,6 +141,9 @@ fn configure(host: &Host, layout: &Layout, dir: &DriverDir, new: &New) -> Result
     } else if files::exists(&layout.kept_config)? {
         files::second_name(&layout.kept_config, &dir.staged_config)?;
         Config::Kept
+    } else if let Some((from, text)) = layout.config_elsewhere(&new.elsewhere)? {
+        files::write(&dir.staged_config, &text, READABLE)?;
+        Config::Copied(from)
     } else {
         let text = config_text(mode(host, dir, new.attach)?);
         files::write(&dir.staged_config, text.as_bytes(), READABLE)?;
@@ -138,7 +153,8 @@ fn configure(host: &Host, layout: &Layout, dir: &DriverDir, new: &New) -> Result
     Ok(from)
 }
 
-fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
+/// The mode that an installation writes into a new config.
+pub fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
     if let Some(wanted) = attach.wanted() {
         return Ok(wanted);
     }
@@ -161,7 +177,7 @@ fn prepare(
     host: &Host,
     layout: &Layout,
     dir: &DriverDir,
-    config: Config,
+    config: &Config,
     attach: Attach,
 ) -> Result<(Init, bool)> {
     if host.kernel.is_noexec(&dir.path).unwrap_or(false) {
@@ -180,6 +196,7 @@ fn prepare(
     if attach.wanted().is_some_and(|wanted| wanted != init.attach) {
         let file = match config {
             Config::Kept => &layout.kept_config,
+            Config::Copied(from) => from,
             _ => &layout.dir.config,
         };
         bail!(

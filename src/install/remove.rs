@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::layout::Layout;
-use super::put::{config_text, is_original};
-use super::{Report, answer};
+use super::put::{config_text, is_original, mode};
+use super::{Attach, Report, answer};
 use crate::host::{Host, files};
 use crate::mount::Table;
 use crate::names::Shown;
@@ -37,7 +37,7 @@ pub fn uninstall(host: &Host, layout: &Layout) -> Result<Report> {
     } else {
         files::remove(&dir.exe)?;
     }
-    remove_config(layout, &mut report)?;
+    remove_config(host, layout, &mut report)?;
     if comes_back {
         files::remove(&dir.original)?;
     } else {
@@ -48,23 +48,26 @@ pub fn uninstall(host: &Host, layout: &Layout) -> Result<Report> {
     Ok(report)
 }
 
-/// An edited config is moved out of the directory.
-fn remove_config(layout: &Layout, report: &mut Report) -> Result<()> {
+/// A config is moved out of the directory, unless the next installation would write the same, here and in any
+/// other plugin directory.
+fn remove_config(host: &Host, layout: &Layout, report: &mut Report) -> Result<()> {
     let config = &layout.dir.config;
     if !files::exists(config)? {
         return Ok(());
     }
     // What cannot be read, a link that leads nowhere among them, somebody put there.
     let text = files::read(config).unwrap_or_default();
-    let is_own = |attach| text == config_text(attach).into_bytes();
-    if is_own(true) || is_own(false) {
+    let is_new = text == config_text(false).into_bytes();
+    if is_new && mode(host, &layout.dir, Attach::Keep).is_ok_and(|attach| !attach) {
         return files::remove(config);
     }
     files::rename(config, &layout.kept_config)?;
     let kept = layout.kept_config.shown();
     report.say(
         "kept",
-        format_args!("{kept}, because it was edited; the next installation takes it"),
+        format_args!(
+            "{kept}, which the next installation takes; in another plugin directory it wants --config {kept}"
+        ),
     );
     Ok(())
 }

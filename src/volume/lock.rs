@@ -1,4 +1,5 @@
-//! One lock per logical volume, so that calls for the same volume go one after the other.
+//! One lock per logical volume, so that calls for the same volume go one after the other; and one per group, for
+//! what is taken of it.
 
 use std::error::Error;
 use std::fmt;
@@ -12,7 +13,7 @@ use crate::host::holders::{self, Process};
 use crate::host::trust::require_roots;
 use crate::host::{Aloud, Kernel, Lock};
 use crate::lvm::Volume;
-use crate::names::{LvUuid, Shown};
+use crate::names::{LvUuid, Shown, VgName};
 
 /// Where the lock files are. /run is emptied by a reboot, as locks should be.
 pub const LOCK_DIR: &str = "/run/flexvolume-lvm";
@@ -81,10 +82,17 @@ pub fn hold_inactive(kernel: &Kernel, volume: &Volume, limit: Duration) -> Resul
     hold_file(kernel, &path, limit).with_context(|| format!("locking {}", volume.id))
 }
 
-/// Takes the lock for making a volume that does not exist yet, and so has no UUID.
-pub fn hold_name(kernel: &Kernel, dm_name: &str, limit: Duration) -> Result<Lock> {
-    let path = Path::new(LOCK_DIR).join(format!("create-{dm_name}.lock"));
-    hold_file(kernel, &path, limit).with_context(|| format!("locking the name {dm_name}"))
+/// Takes the lock of a group, under which volumes are made and extended: from before LVM is asked for what
+/// is free until LVM has taken of that. It comes after a volume's own lock: who holds it waits for none.
+pub fn hold_group(kernel: &Kernel, vg: &VgName, limit: Duration) -> Result<Lock> {
+    let path = Path::new(LOCK_DIR).join(format!("group-{vg}.lock"));
+    hold_file(kernel, &path, limit).with_context(|| format!("locking the group {vg}"))
+}
+
+/// Takes the lock of the file on which a tool is tried in a volume's place.
+pub fn hold_trial(kernel: &Kernel, limit: Duration) -> Result<Lock> {
+    let path = Path::new(LOCK_DIR).join("trial.lock");
+    hold_file(kernel, &path, limit)
 }
 
 fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {

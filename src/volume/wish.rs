@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::decide::{Create, Purpose, Wish};
 use crate::config::Config;
+use crate::lvm::Spread;
 use crate::mount::{KubeletPath, restrictions};
 use crate::names::{FsType, LvId};
 use crate::options::Options;
@@ -41,6 +42,7 @@ impl Wish {
                 allowed: policy.create,
                 largest: policy.max_size,
                 reserve: policy.reserve,
+                spread: Spread::of_options(&policy.lvcreate_options),
                 pool: policy.thin_pool.clone(),
                 ..Create::default()
             },

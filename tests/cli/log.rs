@@ -77,7 +77,7 @@ fn a_name_is_one_that_status_takes_and_one_that_is_nowhere_is_said_to_be_that() 
         prints(&machine, &["log", name], " nosuch-vg/data-1 ", 0);
     }
     prints(&machine, &["log", "typo"], "lvs is not installed", 1);
-    let vg = r#"{"vg_name":"vg","vg_size":"64","vg_free":"8","vg_missing_pv_count":"0"}"#;
+    let vg = r#"{"vg_name":"vg","vg_size":"64","vg_free":"8","vg_extent_size":"4194304","vg_missing_pv_count":"0"}"#;
     machine.tool("lvs", &format!("{LVS_ROW} vg idle"));
     machine.tool("vgs", &format!("echo '{{\"report\":[{{\"vg\":[{vg}]}}]}}'"));
     for name in ["vg", "vg/idle", "idle", "/dev/mapper/vg-idle"] {

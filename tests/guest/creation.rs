@@ -117,8 +117,8 @@ fn an_orphaned_lvcreate_is_waited_for() {
     let group = Group::new("orphans");
     let volume = Volume::new(&group, "data");
     node.does(&["attach", &volume.json(), &host_name()]);
-    // Its driver was killed, and it has the lock of the name until it has wiped the volume.
-    let lock = "/run/flexvolume-lvm/create-orphans-data.lock";
+    // Its driver was killed, and it has the lock of the group until it has wiped the volume.
+    let lock = "/run/flexvolume-lvm/group-orphans.lock";
     let orphan = holds(lock);
     node.refuses_mount(&volume, &["is held by sleep (pid "]);
     drop(orphan);

@@ -59,6 +59,7 @@ mod people;
 mod policy;
 mod read_only;
 mod refusals;
+mod room;
 mod secrets;
 mod shown;
 mod subvolumes;

@@ -32,7 +32,7 @@ fn a_report_as_people_like_it_does_not_hide_the_record() {
     {
         let _conf = LvmConf::new(
             "report {\n list_item_separator = \";\"\n binary_values_as_numeric = 1\n \
-             compact_output = 1\n prefixes = 1\n quoted = 0\n time_format = \"%Y\"\n}\n",
+             compact_output = 1\n compact_output_cols = \"lv_tags\"\n prefixes = 1\n quoted = 0\n time_format = \"%Y\"\n}\n",
         );
         node.up("pod", &volume);
         node.down("pod", &volume);

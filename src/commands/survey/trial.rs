@@ -74,7 +74,7 @@ pub struct Trial {
 
 impl Trial {
     pub fn begin(host: &Host) -> Result<Self> {
-        let lock = lock::hold_name(host.kernel, "trial", host.limits.lock)?;
+        let lock = lock::hold_trial(host.kernel, host.limits.lock)?;
         let image = Path::new(LOCK_DIR).join("trial.image");
         Ok(Self { image, lock })
     }

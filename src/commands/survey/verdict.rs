@@ -111,9 +111,10 @@ impl Verdict {
                 | Decision::Resume
                 | Decision::Create(_)
                 | Decision::Ready => true,
-                Decision::Refuse(_) | Decision::Look(_) | Decision::Activate | Decision::Extend => {
-                    false
-                }
+                Decision::Refuse(_)
+                | Decision::Look(_)
+                | Decision::Activate
+                | Decision::Extend(_) => false,
             },
             _ => false,
         }
@@ -139,7 +140,7 @@ impl Verdict {
                 Decision::Resume => "resume",
                 Decision::Look(_) => "unread",
                 Decision::Create(_) => "create",
-                Decision::Activate | Decision::Extend => "activate",
+                Decision::Activate | Decision::Extend(_) => "activate",
             },
             Outcome::Busy(_) => "busy",
             Outcome::Repair(_) => "repair",
@@ -234,7 +235,7 @@ fn to_do(decision: &Decision) -> Vec<String> {
                 "create it with {size}, make its filesystem and mount it"
             )]
         }
-        Decision::Activate | Decision::Extend => {
+        Decision::Activate | Decision::Extend(_) => {
             vec!["activate it, and look at what is on it".to_owned()]
         }
     }
@@ -243,7 +244,7 @@ fn to_do(decision: &Decision) -> Vec<String> {
 fn found(facts: &Facts) -> Vec<String> {
     let mut steps = vec![match &facts.device {
         Some(device) => format!("active: {} ({})", device.path.shown(), device.number),
-        None if matches!(facts.lvm, Some(Lvm::NoVolume { .. })) => "there is none yet".to_owned(),
+        None if matches!(facts.lvm, Some(Lvm::NoVolume)) => "there is none yet".to_owned(),
         None => "not active".to_owned(),
     }];
     if let Some(uses) = &facts.uses {

@@ -62,8 +62,7 @@ impl Choice {
 impl<'a> Walk<'a> {
     pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
         let config = loaded.or_default();
-        let mut volumes = lvm::all_volumes(host)?;
-        volumes.sort_by(|a, b| a.id.cmp(&b.id));
+        let volumes = lvm::all_volumes(host)?;
         let devices = volumes.iter().filter(|volume| !volume.is_pool());
         let devices = devices.filter_map(|volume| Device::find(host.kernel, &volume.id).ok()?);
         let devices = devices.map(|device| (device.id.clone(), device)).collect();

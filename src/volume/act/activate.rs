@@ -9,7 +9,7 @@ use super::job::Job;
 use crate::host::Lock;
 use crate::lvm::{self, Found, Tags, Volume};
 use crate::names::Shown;
-use crate::volume::decide::{Decision, Refusal};
+use crate::volume::decide::{Decision, Level, Refusal};
 use crate::volume::device::Device;
 use crate::volume::lock;
 use crate::volume::look::{Look, Made, is_in_kernel};
@@ -25,18 +25,23 @@ impl Job<'_> {
 
     /// The same, and what this call has made, if it has made the volume.
     pub(super) fn activate(&self, held: Option<&Lock>) -> Result<(Device, Option<Made>)> {
-        const TRIES: usize = 4;
+        const TRIES: usize = 5;
         let Subject { host, config, id } = self.subject;
         let wish = self.wish(None);
-        let mut made = None;
+        let (mut made, mut group) = (None, None::<Lock>);
         for _ in 0..TRIES {
             let mut seen = Look::at(self.subject, self.asker(None));
-            let decision = seen.settle(&wish)?;
+            let most = group.as_ref().map_or(Level::Content, |_| Level::Room);
+            let decision = seen.settle_up_to(most, &wish)?;
+            // Whatever else was decided is not done under the group's lock.
+            if let (Decision::Create(size), Some(lock)) = (&decision, group.take()) {
+                // lvcreate activates it.
+                made = create(self, *size, &lock)?;
+                continue;
+            }
             let (device, volume) = (seen.facts.device.clone(), seen.facts.volume().cloned());
             match (decision, device, volume) {
                 (Decision::Ready, Some(device), _) => return Ok((device, made)),
-                // lvcreate activates it.
-                (Decision::Create(size), ..) => made = create(self, size)?,
                 (Decision::Activate, _, Some(volume)) => {
                     let volume = &volume;
                     // Otherwise the last unmount of another pod could deactivate it before its
@@ -74,6 +79,9 @@ impl Job<'_> {
                     }
                 }
                 (Decision::Refuse(reason), ..) => return Err(Refusal::of(id, reason).into()),
+                (Decision::Look(_), ..) => {
+                    group = Some(lock::hold_group(host.kernel, id.vg(), config.limits.lock)?);
+                }
                 _ => {}
             }
         }

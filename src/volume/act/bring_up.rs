@@ -103,7 +103,7 @@ fn under_lock<'a>(
             | Decision::Ready
             | Decision::Create(_)
             | Decision::Activate
-            | Decision::Extend => continue,
+            | Decision::Extend(_) => continue,
         };
         let is_prepared = prepared.as_ref() == Some(&how.uuid);
         let how = Mount {

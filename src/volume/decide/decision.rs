@@ -7,6 +7,7 @@ use nix::mount::MsFlags;
 
 use super::facts::Elsewhere;
 use super::reason::Reason;
+use crate::lvm::Spread;
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, LvId, LvName};
 
@@ -53,17 +54,33 @@ pub enum Purpose {
 }
 
 /// How a volume may be created or grown: the option `size` and the node's config.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Create {
     pub allowed: bool,
     pub size: Option<Bytes>,
     pub largest: Option<Bytes>,
     /// Bytes that the config keeps free in the group.
     pub reserve: Bytes,
+    /// How much of the group a volume takes.
+    pub spread: Spread,
     /// The thin pool that the config names for volumes of the group.
     pub pool: Option<LvName>,
     /// The one that the volume's own options name.
     pub asked_pool: Option<LvName>,
+}
+
+impl Default for Create {
+    fn default() -> Self {
+        Self {
+            allowed: false,
+            size: None,
+            largest: None,
+            reserve: Bytes::default(),
+            spread: Spread::LINEAR,
+            pool: None,
+            asked_pool: None,
+        }
+    }
 }
 
 impl Create {
@@ -83,6 +100,8 @@ pub enum Level {
     /// Who has its device open.
     Openers,
     Content,
+    /// What it is to be made of, which another call can take: it counts under the group's lock.
+    Room,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -91,8 +110,9 @@ pub enum Decision {
     Look(Level),
     /// Nothing is to be done: what was wanted is there.
     Ready,
-    /// Extend it to the size that was wanted.
-    Extend,
+    /// Extend it to this size: the one that was wanted, in whole extents.
+    Extend(Bytes),
+    /// Make it with this size, likewise.
     Create(Bytes),
     Activate,
     /// Resume what a killed LVM command left suspended, then look again.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::doubt::Doubt;
 use crate::fs::Condition;
 use crate::host::holders::Opener;
-use crate::lvm::{Locks, Volume};
+use crate::lvm::{Group, Locks, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, Foreign, FsType, LvId, Shown};
 use crate::volume::device::{Device, Failure};
@@ -23,6 +23,8 @@ pub struct Facts {
     pub not_its_device: Option<String>,
     pub uses: Option<Uses>,
     pub lvm: Option<Lvm>,
+    /// What it is to be made of.
+    pub room: Option<Room>,
     /// Who has the lock of a volume in a shared group.
     pub locks: Option<Locks>,
     /// Who has its device open, if LVM says that somebody has.
@@ -121,12 +123,7 @@ pub enum Lvm {
     /// It has the volume, and does not show it.
     Hidden,
     /// The group has no such volume.
-    NoVolume {
-        /// Free bytes of the group. `None`: they do not matter.
-        free: Option<Bytes>,
-        /// The thin pool that it is to be made in.
-        pool: Option<Pool>,
-    },
+    NoVolume,
     Volume {
         volume: Box<Volume>,
         /// Its thin pool. None: it is in none, or it is to be read only.
@@ -136,6 +133,12 @@ pub enum Lvm {
         /// Whether a disk is missing and no redundancy makes up for it.
         lost: bool,
     },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Room {
+    Group(Group),
+    Pool(Pool),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -220,6 +223,7 @@ impl Facts {
             not_its_device: None,
             uses: None,
             lvm: None,
+            room: None,
             locks: None,
             openers: None,
             content: None,

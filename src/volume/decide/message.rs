@@ -150,8 +150,8 @@ impl Reason {
             Self::TooLarge { size, largest } => {
                 let [size, largest] = size.compared(*largest);
                 format!(
-                    "{id} needs {size}, but the node's config allows at most {largest} for a volume in {vg}: \
-                     ask for less, or raise `max_size`"
+                    "{id} needs {size} in whole extents, but the node's config allows at most {largest} for a \
+                     volume in {vg}: ask for less, or raise `max_size`"
                 )
             }
             Self::Reserve {
@@ -167,8 +167,13 @@ impl Reason {
             }
             // kubelet starts no pod of a claim whose growth fails: an operator has to know the way
             // back.
-            Self::NoRoom { more, free, has } => {
-                let all = Bytes::new(has.get().saturating_add(more.get())).rounded();
+            Self::NoRoom {
+                size,
+                more,
+                free,
+                has,
+            } => {
+                let all = size.rounded();
                 let [more, free] = more.compared(*free);
                 if has.get() == 0 {
                     return format!(

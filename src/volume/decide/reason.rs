@@ -52,6 +52,9 @@ pub enum Reason {
         reserve: Bytes,
     },
     NoRoom {
+        /// What it is to have, of which it has `has`.
+        size: Bytes,
+        /// What that takes of the group.
         more: Bytes,
         free: Bytes,
         has: Bytes,

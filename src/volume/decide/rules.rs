@@ -139,11 +139,11 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     let (volume, pool, unused_table, lost) = match lvm {
         Lvm::Silent(words) => return refuse(Reason::LvmSilent(words.clone())),
         Lvm::Hidden => return refuse(Reason::Hidden),
-        Lvm::NoGroup | Lvm::NoVolume { .. } if facts.device.is_some() => {
+        Lvm::NoGroup | Lvm::NoVolume if facts.device.is_some() => {
             return refuse(Reason::Unknown);
         }
         Lvm::NoGroup => return refuse(Reason::NoGroup),
-        Lvm::NoVolume { free, pool } => return Some(absent(*free, pool.as_ref(), wish)),
+        Lvm::NoVolume => return Some(absent(facts.room.as_ref(), wish)),
         Lvm::Volume {
             volume,
             pool,

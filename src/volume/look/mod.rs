@@ -133,7 +133,7 @@ impl<'a> Look<'a> {
 
     /// Looks until the decision needs nothing more.
     pub fn settle(&mut self, wish: &Wish) -> Result<Decision> {
-        self.settle_up_to(Level::Content, wish)
+        self.settle_up_to(Level::Room, wish)
     }
 
     /// Like [`Self::settle`], but ends with [`Decision::Look`] rather than look further than `most`.
@@ -151,6 +151,7 @@ impl<'a> Look<'a> {
                     Level::Locks => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
                     Level::Content => self.facts.content = Some(self.content()),
+                    Level::Room => self.look_for_room(wish),
                 },
                 decision => return Ok(decision),
             }

@@ -132,11 +132,13 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             reserve: size(7),
         },
         Reason::NoRoom {
+            size: size(7),
             more: size(7),
             free: size(17),
             has: Bytes::new(0),
         },
         Reason::NoRoom {
+            size: size(77),
             more: size(70),
             free: size(17),
             has: size(7),

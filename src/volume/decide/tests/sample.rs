@@ -1,23 +1,25 @@
 //! What the rows of the table of `decide` are made of.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use crate::fs::{Backup, Condition};
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
-use crate::lvm::{self, Locks, LvLock, Record, Volume};
+use crate::lvm::{self, Group, Locks, LvLock, Record, Spread, Volume};
 use crate::mount::{Row, Table};
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Pool, There, Uses,
+    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Pool, Room, There, Uses,
 };
 use crate::volume::decide::reason::Reason;
 use crate::volume::device::Device;
 
 pub const GIB: u64 = 1 << 30;
+pub const EXTENT: u64 = 4 << 20;
 pub const NOW: u64 = 1_700_000_000;
 
 /// A change of the facts and the wish of a row, from an active and blank volume that nobody uses,
@@ -86,8 +88,10 @@ pub fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
     row.data_percent = Some(data);
     row.metadata_percent = Some(metadata);
     health.clone_into(&mut row.health);
-    if let Some(Lvm::Volume { pool, .. } | Lvm::NoVolume { pool, .. }) = &mut facts.lvm {
-        *pool = Some(Pool::Seen(Box::new(row)));
+    let seen = Pool::Seen(Box::new(row));
+    match &mut facts.lvm {
+        Some(Lvm::Volume { pool, .. }) => *pool = Some(seen),
+        _ => facts.room = Some(Room::Pool(seen)),
     }
 }
 
@@ -125,13 +129,40 @@ pub fn larger(facts: &mut Facts, wish: &mut Wish) {
     wish.purpose = Purpose::Size(Bytes::new(2 * GIB));
 }
 
+pub fn none(facts: &mut Facts) {
+    facts.device = None;
+    facts.lvm = Some(Lvm::NoVolume);
+}
+
+/// What is free in its group, in extents of a byte.
+pub fn free(bytes: u64) -> Room {
+    Room::Group(Group {
+        name: "vg".to_owned(),
+        size: ROOM,
+        free: Bytes::new(bytes),
+        extent: NonZeroU64::MIN,
+        missing: 0,
+        exported: false,
+    })
+}
+
+/// The same in extents of 4 MiB, and counted in them.
+pub fn extents(free: u64) -> Room {
+    let Room::Group(mut group) = self::free(free * EXTENT) else {
+        unreachable!()
+    };
+    group.extent = NonZeroU64::new(EXTENT).unwrap();
+    Room::Group(group)
+}
+
+/// Options of lvcreate that make two copies.
+pub fn raid1() -> Spread {
+    Spread::of_options(&["--type=raid1".to_owned()])
+}
+
 /// There is none of its name, and one of 9 bytes may be made.
 pub fn absent(facts: &mut Facts, wish: &mut Wish) {
-    facts.device = None;
-    facts.lvm = Some(Lvm::NoVolume {
-        free: None,
-        pool: None,
-    });
+    none(facts);
     wish.create.allowed = true;
     wish.create.size = Some(Bytes::new(9));
 }

@@ -7,7 +7,7 @@ use crate::lvm::Locks;
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Level, Purpose};
 use crate::volume::decide::doubt::Doubt;
-use crate::volume::decide::facts::{Content, Lvm, Place, Pool, There};
+use crate::volume::decide::facts::{Content, Lvm, Place, Pool, Room, There};
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::rules::decide;
 use crate::volume::device::Failure;
@@ -87,22 +87,29 @@ fn what_lvm_says() {
     check(&[
         ("LVM does not answer", |f, _| f.lvm = Some(Lvm::Silent("lock".into())), Refuse(Reason::LvmSilent("lock".into()))),
         ("no such group", |f, _| { f.device = None; f.lvm = Some(Lvm::NoGroup); }, Refuse(Reason::NoGroup)),
-        ("no such volume", |f, _| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None, pool: None }); }, Refuse(Reason::NoVolume(None))),
+        ("no such volume", |f, _| { none(f); }, Refuse(Reason::NoVolume(None))),
         ("LVM hides it", |f, _| f.lvm = Some(Lvm::Hidden), Refuse(Reason::Hidden)),
-        ("active, and LVM does not know it", |f, _| f.lvm = Some(Lvm::NoVolume { free: None, pool: None }), Refuse(Reason::Unknown)),
-        ("made on demand", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None, pool: None }); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(9)), ..Create::default() }; }, Decision::Create(Bytes::new(9))),
-        ("too large to be made", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None, pool: None }); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(8)), ..Create::default() }; }, Refuse(Reason::TooLarge { size: Bytes::new(9), largest: Bytes::new(8) })),
-        ("made without room", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: Some(Bytes::new(8)), pool: None }); w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::NoRoom { more: Bytes::new(9), free: Bytes::new(8), has: Bytes::new(0) })),
-        ("made out of the reserve", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: Some(Bytes::new(9)), pool: None }); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(9), ..Create::default() }; }, Refuse(Reason::Reserve { more: Bytes::new(1), free: Bytes::new(9), reserve: Bytes::new(9) })),
-        ("made beside the reserve", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: Some(Bytes::new(9)), pool: None }); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(8), ..Create::default() }; }, Decision::Create(Bytes::new(1))),
-        ("no size to make it with", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None, pool: None }); w.create.allowed = true; }, Refuse(Reason::NoSize)),
+        ("active, and LVM does not know it", |f, _| f.lvm = Some(Lvm::NoVolume), Refuse(Reason::Unknown)),
+        ("made on demand", |f, w| { none(f); f.room = Some(free(9)); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(9)), ..Create::default() }; }, Decision::Create(Bytes::new(9))),
+        ("too large to be made", |f, w| { none(f); f.room = Some(free(9)); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(8)), ..Create::default() }; }, Refuse(Reason::TooLarge { size: Bytes::new(9), largest: Bytes::new(8) })),
+        ("made without room", |f, w| { none(f); f.room = Some(free(8)); w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::NoRoom { size: Bytes::new(9), more: Bytes::new(9), free: Bytes::new(8), has: Bytes::new(0) })),
+        ("made out of the reserve", |f, w| { none(f); f.room = Some(free(9)); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(9), ..Create::default() }; }, Refuse(Reason::Reserve { more: Bytes::new(1), free: Bytes::new(9), reserve: Bytes::new(9) })),
+        ("made beside the reserve", |f, w| { none(f); f.room = Some(free(9)); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(8), ..Create::default() }; }, Decision::Create(Bytes::new(1))),
+        ("no size to make it with", |f, w| { none(f); w.create.allowed = true; }, Refuse(Reason::NoSize)),
+        ("made before it was seen of what", |f, w| absent(f, w), Look(Level::Room)),
+        ("made with two copies, and there is room for one", |f, w| { absent(f, w); w.create.spread = raid1(); f.room = Some(extents(3)); }, Refuse(Reason::NoRoom { size: Bytes::new(EXTENT), more: Bytes::new(4 * EXTENT), free: Bytes::new(3 * EXTENT), has: Bytes::new(0) })),
+        ("made with two copies, out of the reserve", |f, w| { absent(f, w); w.create.spread = raid1(); f.room = Some(extents(4)); w.create.reserve = Bytes::new(1); }, Refuse(Reason::Reserve { more: Bytes::new(4 * EXTENT), free: Bytes::new(4 * EXTENT), reserve: Bytes::new(1) })),
+        ("made with two copies, beside the reserve", |f, w| { absent(f, w); w.create.spread = raid1(); f.room = Some(extents(5)); w.create.reserve = Bytes::new(EXTENT); }, Decision::Create(Bytes::new(EXTENT))),
+        ("made in whole extents, out of the reserve", |f, w| { absent(f, w); f.room = Some(extents(2)); w.create.reserve = Bytes::new(EXTENT + 1); }, Refuse(Reason::Reserve { more: Bytes::new(EXTENT), free: Bytes::new(2 * EXTENT), reserve: Bytes::new(EXTENT + 1) })),
+        ("made in whole extents, too large", |f, w| { absent(f, w); f.room = Some(extents(9)); w.create.largest = Some(Bytes::new(EXTENT - 1)); }, Refuse(Reason::TooLarge { size: Bytes::new(EXTENT), largest: Bytes::new(EXTENT - 1) })),
+        ("made in a pool, too large in whole extents", |f, w| { absent(f, w); pool(f, 1.0, 1.0, ""); w.create.largest = Some(Bytes::new(EXTENT - 1)); }, Refuse(Reason::TooLarge { size: Bytes::new(EXTENT), largest: Bytes::new(EXTENT - 1) })),
         ("made in a full pool", |f, w| { absent(f, w); pool(f, 95.5, 1.0, ""); }, full("data", 95.5)),
-        ("made in a pool that is not there", |f, w| { absent(f, w); f.lvm = Some(Lvm::NoVolume { free: None, pool: Some(Pool::Unseen(vg_pool())) }); }, Refuse(Reason::NoPool(vg_pool()))),
-        ("not made to be read", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None, pool: None }); w.read_only = true; w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::CreateReadOnly)),
+        ("made in a pool that is not there", |f, w| { absent(f, w); f.room = Some(Room::Pool(Pool::Unseen(vg_pool()))); }, Refuse(Reason::NoPool(vg_pool()))),
+        ("not made to be read", |f, w| { none(f); w.read_only = true; w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::CreateReadOnly)),
         ("to be made in another pool than the node's", |f, w| { absent(f, w); w.create.pool = lv("pool"); w.create.asked_pool = lv("other"); }, Refuse(Reason::AnotherPool { pool: lv("pool").unwrap(), asked: lv("other").unwrap() })),
-        ("to be made in the node's pool, by name", |f, w| { absent(f, w); w.create.pool = lv("pool"); w.create.asked_pool = lv("pool"); }, Decision::Create(Bytes::new(9))),
-        ("to be made in the node's pool", |f, w| { absent(f, w); w.create.pool = lv("pool"); }, Decision::Create(Bytes::new(9))),
-        ("to be made in a pool where the node names none", |f, w| { absent(f, w); w.create.asked_pool = lv("other"); }, Decision::Create(Bytes::new(9))),
+        ("to be made in the node's pool, by name", |f, w| { absent(f, w); pool(f, 1.0, 1.0, ""); w.create.pool = lv("pool"); w.create.asked_pool = lv("pool"); }, Decision::Create(Bytes::new(EXTENT))),
+        ("to be made in the node's pool", |f, w| { absent(f, w); pool(f, 1.0, 1.0, ""); w.create.pool = lv("pool"); }, Decision::Create(Bytes::new(EXTENT))),
+        ("to be made in a pool where the node names none", |f, w| { absent(f, w); pool(f, 1.0, 1.0, ""); w.create.asked_pool = lv("other"); }, Decision::Create(Bytes::new(EXTENT))),
         ("in another pool than the node's, and there", |_, w| { w.create.pool = lv("pool"); w.create.asked_pool = lv("other"); }, make(Ext4)),
         ("not active", |f, _| f.device = None, Activate),
         ("not active, only to be active", |f, w| { f.device = None; w.purpose = Purpose::Device; }, Activate),
@@ -267,7 +274,7 @@ fn somebody_has_its_device_open() {
         ("who cannot be seen", |f, _| { openers(f).unseen = 1; holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::OpenUnseen)),
         ("a loop device", |f, _| openers(f).loops = vec!["loop0".into()], Refuse(Reason::Loop(vec!["loop0".into()]))),
         ("a pod, and it is bound from there", |f, _| { volume(f).open = true; mounted(f, POD, "rw", "rw"); }, Bind(row(POD, "ext4", "rw", "rw"))),
-        ("a pod, and it is to be larger", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); volume(f).open = true; }, Extend),
+        ("a pod, and it is to be larger", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); volume(f).open = true; }, Extend(Bytes::new(2 * GIB))),
     ]);
 }
 
@@ -275,10 +282,10 @@ fn somebody_has_its_device_open() {
 #[rustfmt::skip] // a row is a line
 fn it_is_to_be_larger() {
     check(&[
-        ("mounted where the call says", |f, w| { there(f, "ext4", "rw", "rw"); larger(f, w); }, Extend),
-        ("mounted elsewhere", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); }, Extend),
-        ("mounted read-only", |f, w| { there(f, "ext4", "ro", "ro"); larger(f, w); }, Extend),
-        ("not mounted", |f, w| larger(f, w), Extend),
+        ("mounted where the call says", |f, w| { there(f, "ext4", "rw", "rw"); larger(f, w); }, Extend(Bytes::new(2 * GIB))),
+        ("mounted elsewhere", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); }, Extend(Bytes::new(2 * GIB))),
+        ("mounted read-only", |f, w| { there(f, "ext4", "ro", "ro"); larger(f, w); }, Extend(Bytes::new(2 * GIB))),
+        ("not mounted", |f, w| larger(f, w), Extend(Bytes::new(2 * GIB))),
         ("as large as it is", |f, w| { larger(f, w); w.purpose = Purpose::Size(volume(f).size); }, Ready),
         ("smaller than it is", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(1)); w.create.largest = Some(Bytes::new(1)); }, Ready),
         ("before LVM was asked", |f, w| { there(f, "ext4", "rw", "rw"); larger(f, w); f.lvm = None; }, Look(Level::Lvm)),
@@ -286,10 +293,16 @@ fn it_is_to_be_larger() {
         ("the host swaps on it", |f, w| { uses(f).swap = true; larger(f, w); }, Refuse(Reason::Swap)),
         ("of the wrong type", |f, w| { there(f, "xfs", "rw", "rw"); larger(f, w); }, wrong("xfs", Ext4)),
         ("larger than is allowed", |f, w| { larger(f, w); w.create.largest = Some(Bytes::new(GIB)); }, Refuse(Reason::TooLarge { size: Bytes::new(2 * GIB), largest: Bytes::new(GIB) })),
-        ("without room in the group", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); }, Refuse(Reason::NoRoom { more: Bytes::new(GIB), free: Bytes::new(1), has: Bytes::new(GIB) })),
-        ("without room, thin", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); volume(f).pool = LvName::parse("pool").ok(); }, Extend),
-        ("with just as much room", |f, w| { larger(f, w); volume(f).free = Bytes::new(GIB); }, Extend),
+        ("without room in the group", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); }, Refuse(Reason::NoRoom { size: Bytes::new(2 * GIB), more: Bytes::new(GIB), free: Bytes::new(1), has: Bytes::new(GIB) })),
+        ("without room, thin", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); volume(f).pool = LvName::parse("pool").ok(); }, Extend(Bytes::new(2 * GIB))),
+        ("with just as much room", |f, w| { larger(f, w); volume(f).free = Bytes::new(GIB); }, Extend(Bytes::new(2 * GIB))),
         ("into the reserve", |f, w| { larger(f, w); w.create.reserve = ROOM; }, Refuse(Reason::Reserve { more: Bytes::new(GIB), free: ROOM, reserve: ROOM })),
+        ("of two copies, with room for one", |f, w| { larger(f, w); volume(f).spread = raid1(); volume(f).free = Bytes::new(2 * GIB - 1); }, Refuse(Reason::NoRoom { size: Bytes::new(2 * GIB), more: Bytes::new(2 * GIB), free: Bytes::new(2 * GIB - 1), has: Bytes::new(GIB) })),
+        ("of two copies, with just as much room", |f, w| { larger(f, w); volume(f).spread = raid1(); volume(f).free = Bytes::new(2 * GIB); }, Extend(Bytes::new(2 * GIB))),
+        ("of two copies, into the reserve", |f, w| { larger(f, w); volume(f).spread = raid1(); volume(f).free = Bytes::new(3 * GIB); w.create.reserve = Bytes::new(GIB + 1); }, Refuse(Reason::Reserve { more: Bytes::new(2 * GIB), free: Bytes::new(3 * GIB), reserve: Bytes::new(GIB + 1) })),
+        ("in whole extents", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(2 * GIB - 1)); }, Extend(Bytes::new(2 * GIB))),
+        ("larger than is allowed in whole extents", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(2 * GIB - 1)); w.create.largest = Some(Bytes::new(2 * GIB - 1)); }, Refuse(Reason::TooLarge { size: Bytes::new(2 * GIB), largest: Bytes::new(2 * GIB - 1) })),
+        ("larger than LVM counts", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(u64::MAX)); }, Refuse(Reason::NoRoom { size: Bytes::new(u64::MAX), more: Bytes::new(u64::MAX - GIB), free: ROOM, has: Bytes::new(GIB) })),
         ("of a full pool", |f, w| { larger(f, w); pool(f, 95.0, 1.0, ""); }, full("data", 95.0)),
         ("suspended by hand", |f, w| { larger(f, w); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),
     ]);

@@ -102,8 +102,8 @@ impl Volume {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lock {
     Volume(Lv),
-    /// The name's, for making the volume.
-    Name,
+    /// The group's, for making the volume.
+    Group,
 }
 
 /// What a tool does at once: a kill comes before it or after it.

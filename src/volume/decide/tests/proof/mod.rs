@@ -151,6 +151,7 @@ impl Cases {
                 .iter()
                 .map(|lock| seen(&|f| f.locks = Some(lock())))
                 .collect(),
+            Level::Room => ROOMS.iter().map(|see| seen(see)).collect(),
             Level::Openers => OPENERS.iter().map(|see| seen(see)).collect(),
             // Of a wish only these count here, and all others would make it long.
             Level::Content

@@ -47,7 +47,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             let is_well = !has_errors || mount.alive.is_none();
             assert!(wish.read_only || is_well, "{}", case());
         }
-        Decision::Extend | Decision::Create(_) | Decision::Activate | Decision::Resume => {
+        Decision::Extend(_) | Decision::Create(_) | Decision::Activate | Decision::Resume => {
             let is_silent = matches!(facts.lvm, Some(Lvm::Silent(_) | Lvm::Hidden) | None);
             assert!(!is_silent, "{}", case());
             let is_making = matches!(decision, Decision::Create(_));

@@ -54,21 +54,21 @@ pub const USES: [See; 21] = [
     },
 ];
 
-pub const ANSWERS: [See; 8] = [
+pub const ANSWERS: [See; 4] = [
     |f| f.lvm = Some(Lvm::Silent("it hangs".into())),
     |f| f.lvm = Some(Lvm::NoGroup),
     |f| f.lvm = Some(Lvm::Hidden),
-    |f| no_volume(f, None),
-    |f| no_volume(f, Some(0)),
-    |f| no_volume(f, Some(9 * GIB)),
-    |f| {
-        no_volume(f, None);
-        pool(f, 99.0, 1.0, "");
-    },
-    |f| {
-        no_volume(f, None);
-        pool(f, 1.0, 1.0, "");
-    },
+    |f| f.lvm = Some(Lvm::NoVolume),
+];
+
+/// What an absent volume may be made of.
+pub const ROOMS: [See; 6] = [
+    |f| f.lvm = Some(Lvm::NoGroup),
+    |f| f.lvm = Some(Lvm::Silent("no".into())),
+    |f| f.room = Some(free(0)),
+    |f| f.room = Some(free(9 * GIB)),
+    |f| pool(f, 99.0, 1.0, ""),
+    |f| pool(f, 1.0, 1.0, ""),
 ];
 
 /// What is odd about a volume that LVM shows.
@@ -201,11 +201,6 @@ pub fn unseen_pool(facts: &mut Facts) {
     if let Some(Lvm::Volume { pool, .. }) = &mut facts.lvm {
         *pool = Some(Pool::Unseen(vg_pool()));
     }
-}
-
-pub fn no_volume(facts: &mut Facts, free: Option<u64>) {
-    let free = free.map(Bytes::new);
-    facts.lvm = Some(Lvm::NoVolume { free, pool: None });
 }
 
 /// Blank with each set of doubts, each filesystem in each state, and all else.
