@@ -204,7 +204,7 @@ impl Player {
     fn step(&mut self) -> Step {
         let (slot, other, disk) = (self.slot(), self.slot(), self.below(2));
         let which = self.below(1000);
-        match self.below(118) {
+        match self.below(122) {
             0..10 => Step::Up {
                 pod: self.new_pod(),
                 read_only: self.below(5) == 0,
@@ -249,15 +249,15 @@ impl Player {
             95 => self.configure(),
             96 => Step::Replace,
             97 => Step::Hold(self.pod()),
-            98 | 107..109 => Step::LetGo,
-            99 => Step::Grow(self.pod()),
-            100..104 => Step::Forbidden { slot, which },
-            104..107 => Step::Keep {
+            98..100 => Step::LetGo,
+            100 => Step::Grow(self.pod()),
+            101..104 => Step::Forbidden { slot, which },
+            104..110 => Step::Keep {
                 pod: self.pod(),
                 which,
             },
-            109..113 => Step::Snapshot { slot, to: slot ^ 1 },
-            113 => Step::Crowd {
+            110..116 => Step::Snapshot { slot, to: slot ^ 1 },
+            116..118 => Step::Crowd {
                 grow: self.below(2) == 0,
             },
             _ => Step::Ask(which),

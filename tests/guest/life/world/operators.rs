@@ -237,11 +237,18 @@ impl World {
         let said = |words: &str| reply.message.contains(words);
         if said(&format!("`lvremove {}`", group.path(PLACES[slot].lv))) {
             assert!(
-                self.lv(slot).is_none_or(|lv| lv.files.is_empty()),
+                self.lv(slot)
+                    .is_none_or(|lv| lv.files.is_empty() || lv.lost),
                 "{reply:?}"
             );
             group.lv("lvremove", &[], PLACES[slot].lv);
-            self.slots[slot] = None;
+            let (of, twin) = (self.slots[slot].take(), self.slots[slot ^ 1]);
+            // Its snapshots go with it.
+            let is_its =
+                |twin: usize| self.lvs[twin].thick && of.is_some_and(|of| self.are_twins(twin, of));
+            if twin.is_some_and(is_its) {
+                self.slots[slot ^ 1] = None;
+            }
         } else if said("Superblock checksum does not match superblock") {
             run(
                 "debugfs",
