@@ -4,8 +4,8 @@
 use crate::kills::Sample;
 use crate::kills::steps::{Step as Place, Victim};
 
-/// How many steps a life has.
-const LENGTH: usize = 60;
+/// How many steps a life has, behind its beginning.
+const LENGTH: usize = 56;
 /// How many names for volumes there are. Each has two pods, and a life has some of them. Names 2n and
 /// 2n + 1 are of one kind: each may become the other, or hold a snapshot of the other's volume.
 pub const SLOTS: usize = 14;
@@ -141,15 +141,24 @@ pub fn life(seed: u64) -> Vec<Step> {
         .iter()
         .flat_map(|kind| [2 * kind, 2 * kind + 1])
         .collect();
-    // The others are made later, or become snapshots.
-    let made = dice.of(slots.clone(), 3);
-    let mut steps: Vec<_> = made.into_iter().map(Step::Make).collect();
-    let mut player = Player {
-        dice,
-        slots,
-        pods: Vec::new(),
-    };
+    // Of each kind one is there and in use. The other one is made later, or becomes a snapshot.
+    let first = slots.iter().step_by(2);
+    let mut steps: Vec<_> = first.clone().map(|slot| Step::Make(*slot)).collect();
+    let pods: Vec<_> = first.map(|slot| 2 * slot).collect();
+    let mut player = Player { dice, slots, pods };
     steps.push(player.configure());
+    for pod in player.pods.clone() {
+        let which = Some(player.below(1000));
+        let (read_only, synced) = (false, true);
+        steps.extend([
+            Step::Up {
+                pod,
+                read_only,
+                which,
+            },
+            Step::Write { pod, synced },
+        ]);
+    }
     steps.extend((0..LENGTH).map(|_| player.step()));
     steps
 }
