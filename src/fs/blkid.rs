@@ -1,6 +1,8 @@
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 
-use crate::host::{Command, Host, Node, Output};
+use crate::host::{Command, DeviceNumber, Host, Node, Output};
 use crate::names::FsType;
 
 /// blkid(8): "the specified token was not found, or no identification", which it also answers for
@@ -43,6 +45,36 @@ fn ask(host: &Host, device: &Node, more: &[&str]) -> Result<Found> {
         .run(&command)
         .with_context(|| format!("probing {}", device.name.display()))?;
     Ok(parse(&output))
+}
+
+/// A device of this node on which blkid finds something that has a UUID.
+pub struct Identified {
+    pub device: PathBuf,
+    pub number: DeviceNumber,
+    pub uuid: String,
+    /// Of a btrfs, the UUID that this disk has among its disks. Else empty.
+    pub part: String,
+}
+
+/// Probes all devices of the node, without blkid's cache.
+pub fn all(host: &Host) -> Result<Vec<Identified>> {
+    let command = Command::reads("blkid", host.limits.query)
+        .args(["--cache-file", "/dev/null", "--output", "export"])
+        .accept(&[0, NOTHING]);
+    let output = host.run(&command).context("probing all devices")?;
+    let one = |record: &str| {
+        let value = |key| value(record.as_bytes(), key);
+        let device = PathBuf::from(value("DEVNAME")?);
+        Some(Identified {
+            // One that has gone meanwhile has none.
+            number: host.kernel.device_number(&device).ok()??,
+            device,
+            uuid: value("UUID")?,
+            part: value("UUID_SUB").unwrap_or_default(),
+        })
+    };
+    let export = String::from_utf8_lossy(&output.stdout);
+    Ok(export.split("\n\n").filter_map(one).collect())
 }
 
 /// Whether wipefs(8) lists several signatures; with `--no-act` it changes nothing.

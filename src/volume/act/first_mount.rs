@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 
 use super::job::Job;
-use crate::fs;
-use crate::host::Lock;
+use crate::fs::{self, Identified};
+use crate::host::{DeviceNumber, Host, Lock, ToolError, own_name};
 use crate::lvm::{self, Volume};
 use crate::mount::{Source, mount_device};
 use crate::names::FsType;
 use crate::options::MountOptions;
 use crate::volume::decide::{Elsewhere, Grow, Mount};
 use crate::volume::device::Pinned;
+use crate::volume::look::volume_of;
 use crate::volume::subject::Subject;
 
 /// A filesystem that is to be mounted, under its volume's lock.
@@ -83,10 +84,13 @@ impl FirstMount<'_> {
             node: &self.on.node,
             number: self.on.device.number,
             fs: how.fs,
+            uuid: &how.uuid,
+            disks: how.disks.as_deref(),
             options: &options,
             read_only: self.job.options.read_only,
         };
-        mount_device(host, &source, self.dir, self.lock)?;
+        let mounted = mount_device(host, &source, self.dir, self.lock);
+        mounted.or_else(|error| self.mount_beside_copies(source, error))?;
 
         // From here on the volume is mounted with its data: what fails now is said, and no reason to
         // keep a pod from it.
@@ -111,6 +115,35 @@ impl FirstMount<'_> {
         Ok(remarks)
     }
 
+    /// xfs mounts no UUID twice, lest one filesystem be mounted by two ways. Two logical volumes are never
+    /// the same one: then each is a copy. Asked only if the mount has failed: it reads all devices.
+    fn mount_beside_copies(&self, source: Source, error: Error) -> Result<()> {
+        let Subject { host, id, .. } = self.job.subject;
+        let has_failed = matches!(error.downcast_ref(), Some(ToolError::Failed { .. }));
+        if source.fs != FsType::Xfs || !has_failed {
+            return Err(error);
+        }
+        let copies = copies_mounted_as_xfs(host, &source)?;
+        let is_volume = |number: &DeviceNumber| volume_of(host.kernel, *number).is_some();
+        if copies.is_empty() {
+            Err(error)
+        } else if copies.iter().all(is_volume) {
+            let options = source.options.clone().and(&MountOptions::parse("nouuid")?);
+            let options = &options;
+            mount_device(host, &Source { options, ..source }, self.dir, self.lock)
+        } else {
+            Err(error.context(format!(
+                "an xfs with the same UUID as that of {id} is mounted on this node from a device that is \
+                 no logical volume, and may be the same one: see `blkid --match-token UUID={}`. Unmount \
+                 it; or, if it is a copy, give this one a UUID of its own (`xfs_admin -U generate {}`) \
+                 and run `{} adopt {id}`",
+                source.uuid,
+                id.device().display(),
+                own_name()
+            )))
+        }
+    }
+
     /// The mount options of the driver, of the node's config and of the pod, the later ones stronger.
     fn options(&self) -> Result<MountOptions> {
         let Subject { host, config, id } = self.job.subject;
@@ -119,9 +152,8 @@ impl FirstMount<'_> {
             // Whatever the superblock says: an error in one volume must neither stop the whole node
             // (`tune2fs -e panic`), nor be written on after it (what mke2fs sets).
             FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => "errors=remount-ro",
-            // A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Only a snapshot may
-            // share one: for any other volume it would hide a mix-up.
-            FsType::Xfs if self.volume.role.contains("snapshot") => "nouuid",
+            // A snapshot has the UUID of its origin, and xfs mounts no UUID twice.
+            FsType::Xfs if self.volume.is_snapshot() => "nouuid",
             FsType::Xfs | FsType::Btrfs => "",
         };
         let (options, overruled) = MountOptions::parse(of_driver)?
@@ -133,4 +165,22 @@ impl FirstMount<'_> {
         }
         Ok(options)
     }
+}
+
+/// The other devices that are mounted with the UUID of this xfs.
+fn copies_mounted_as_xfs(host: &Host, source: &Source) -> Result<Vec<DeviceNumber>> {
+    let names = host
+        .kernel
+        .list(Path::new("/sys/fs/xfs"))
+        .unwrap_or_default();
+    let number = |name: &String| {
+        let file = Path::new("/sys/class/block").join(name).join("dev");
+        host.kernel.read(&file).ok()?.parse().ok()
+    };
+    let mounted: Vec<DeviceNumber> = names.iter().filter_map(number).collect();
+    let is_copy = |one: &Identified| {
+        one.uuid == source.uuid && one.number != source.number && mounted.contains(&one.number)
+    };
+    let all = fs::all(host)?.into_iter();
+    Ok(all.filter(is_copy).map(|one| one.number).collect())
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::facts::Elsewhere;
 use super::reason::Reason;
+use crate::host::DeviceNumber;
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, LvId, LvName};
 
@@ -108,6 +109,9 @@ pub struct Mount {
     pub record: bool,
     /// Another mount namespace has it mounted already; the kernel gives us the same filesystem.
     pub elsewhere: Vec<Elsewhere>,
+    /// Devices that a btrfs may have beside the volume's own. `None`: it is mounted already, with
+    /// whatever it has.
+    pub disks: Option<Vec<DeviceNumber>>,
 }
 
 impl Mount {
@@ -120,6 +124,7 @@ impl Mount {
             grow: Grow::Not,
             record: false,
             elsewhere: Vec::new(),
+            disks: Some(Vec::new()),
         }
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 use super::doubt::Doubt;
 use crate::fs::Condition;
+use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
 use crate::lvm::{Locks, Volume};
 use crate::mount::Row;
@@ -172,6 +173,20 @@ pub struct Filesystem {
     /// Whether it is what a mkfs of this driver left that did not finish.
     pub half: bool,
     pub condition: Condition,
+    /// `None`: all of it is on the volume.
+    pub spread: Option<Spread>,
+}
+
+/// The devices of a filesystem of which a part is elsewhere: a btrfs of several disks, or an ext with its
+/// journal on another device. Kernel and tools find its parts by their UUIDs alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spread {
+    /// Other devices with the UUIDs of this one: its snapshots, its origin, copies.
+    pub twins: Vec<String>,
+    /// Devices of which only one can be another part of it.
+    pub ambiguous: Vec<String>,
+    /// The disks of btrfs on this node that no other device can be taken for.
+    pub disks: Vec<DeviceNumber>,
 }
 
 /// A mount of the volume in another mount namespace.

@@ -284,6 +284,24 @@ impl Reason {
                     covers.get()
                 )
             }
+            Self::MixedUp { fs, with } => {
+                let with = some_of(with);
+                if fs.is_ext() {
+                    format!(
+                        "{id} holds {fs} with its journal on another device, and is a snapshot or has a \
+                         copy, or its journal has{with}. It is left as it is, for it could take a log that \
+                         is not its own. Remove the copies, or mount the original; a snapshot can be read \
+                         after `mount -o ro,noload {device} DIR`"
+                    )
+                } else {
+                    format!(
+                        "{id} is one disk of a {fs} on several, and there are copies of these disks with the \
+                         same UUIDs{with}. It is left as it is, for the kernel could take a disk of the one \
+                         for that of the other. Remove the copies or deactivate them (`lvchange -an`), \
+                         and run `btrfs device scan --forget && btrfs device scan`"
+                    )
+                }
+            }
             Self::ReadOnlyVolume => format!(
                 "{id} is a read-only logical volume: ask for it with readOnly, or make it writable \
                  with `lvchange --permission rw {id}`"
@@ -307,6 +325,16 @@ impl Reason {
             ),
             Self::Doubts(doubts) => Doubt::message(id, doubts, &me),
         }
+    }
+}
+
+/// Names in parentheses for a message, cut after the fourth.
+fn some_of(names: &[String]) -> String {
+    let shown = names.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
+    if shown.is_empty() {
+        shown
+    } else {
+        format!(" ({shown})")
     }
 }
 

@@ -129,6 +129,7 @@ impl Look<'_> {
                     device: size,
                     half,
                     condition: superblock.condition,
+                    spread: self.spread(device, &superblock.beyond)?,
                 })
             }
         })

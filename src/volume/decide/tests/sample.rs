@@ -11,7 +11,8 @@ use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
 use crate::volume::decide::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Pool, There, Uses,
+    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Pool, Spread, There,
+    Uses,
 };
 use crate::volume::decide::reason::Reason;
 use crate::volume::device::Device;
@@ -182,6 +183,7 @@ pub fn found(fs: FsType) -> Filesystem {
         device: Bytes::new(GIB),
         half: false,
         condition: Condition::Unknown,
+        spread: None,
     }
 }
 
@@ -189,6 +191,32 @@ pub fn holds(facts: &mut Facts, fs: FsType, change: fn(&mut Filesystem)) {
     let mut found = found(fs);
     change(&mut found);
     facts.content = Some(Content::Filesystem(found));
+}
+
+/// A part of it is elsewhere, and these have the UUIDs of this part and of that one.
+pub fn spread(facts: &mut Facts, fs: FsType, twins: &[&str], ambiguous: &[&str]) {
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    let spread = Some(Spread {
+        twins: names(twins),
+        ambiguous: names(ambiguous),
+        disks: vec![disk()],
+    });
+    facts.content = Some(Content::Filesystem(Filesystem {
+        spread,
+        ..found(fs)
+    }));
+}
+
+pub fn disk() -> DeviceNumber {
+    DeviceNumber { major: 8, minor: 1 }
+}
+
+pub const ORIGIN: &str = "public,origin,thickorigin";
+pub const SNAPSHOT: &str = "public,snapshot,thinsnapshot";
+
+pub fn mixed_up(fs: FsType, with: &[&str]) -> Decision {
+    let with = with.iter().map(ToString::to_string).collect();
+    Decision::Refuse(Reason::MixedUp { fs, with })
 }
 
 pub fn young() -> Doubt {
@@ -246,6 +274,7 @@ pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
         grow: Grow::Not,
         record: true,
         elsewhere: Vec::new(),
+        disks: Some(Vec::new()),
     };
     change(&mut mount);
     Decision::Mount(mount)

@@ -139,6 +139,27 @@ fn who_has_it_in_a_shared_group() {
 
 #[test]
 #[rustfmt::skip] // a row is a line
+fn a_part_of_the_filesystem_is_on_another_device() {
+    check(&[
+        ("btrfs", |f, w| { w.fs = None; spread(f, Btrfs, &[], &[]); }, mount(Btrfs, |m| m.disks = Some(vec![disk()]))),
+        ("btrfs, a copy of this disk", |f, w| { w.fs = None; spread(f, Btrfs, &["s"], &[]); }, mixed_up(Btrfs, &["s"])),
+        ("btrfs, a copy of this disk, which is its origin", |f, w| { w.fs = None; volume(f).role = ORIGIN.into(); spread(f, Btrfs, &["s"], &[]); }, mixed_up(Btrfs, &["s"])),
+        ("btrfs, a copy of another disk", |f, w| { w.fs = None; spread(f, Btrfs, &[], &["a", "b"]); }, mixed_up(Btrfs, &["a", "b"])),
+        ("btrfs, snapshots alone", |f, w| { w.fs = None; volume(f).role = SNAPSHOT.into(); spread(f, Btrfs, &[], &[]); }, mount(Btrfs, |m| m.disks = Some(vec![disk()]))),
+        ("ext", |f, _| spread(f, Ext4, &[], &[]), mount(Ext4, |m| m.disks = Some(vec![disk()]))),
+        ("ext, a copy", |f, _| spread(f, Ext4, &["s"], &[]), mixed_up(Ext4, &["s"])),
+        ("ext, a copy, to be read", |f, w| { w.read_only = true; spread(f, Ext4, &["s"], &[]); }, mixed_up(Ext4, &["s"])),
+        ("ext, two journals", |f, _| spread(f, Ext4, &[], &["a", "b"]), mixed_up(Ext4, &["a", "b"])),
+        ("ext, an origin and its snapshot", |f, _| { volume(f).role = ORIGIN.into(); spread(f, Ext4, &["s"], &[]); }, mount(Ext4, |m| m.disks = Some(vec![disk()]))),
+        ("ext, an origin, two journals", |f, _| { volume(f).role = ORIGIN.into(); spread(f, Ext4, &["s"], &["a", "b"]); }, mixed_up(Ext4, &["a", "b"])),
+        ("ext, a snapshot whose origin is not active", |f, _| { volume(f).role = SNAPSHOT.into(); spread(f, Ext4, &[], &[]); }, mixed_up(Ext4, &[])),
+        ("ext, a snapshot of a snapshot", |f, _| { volume(f).role = format!("{ORIGIN},snapshot"); spread(f, Ext4, &["s"], &[]); }, mixed_up(Ext4, &["s"])),
+        ("ext, all of it on a snapshot", |f, _| { volume(f).role = SNAPSHOT.into(); holds(f, Ext4, |_| ()); }, mount(Ext4, |_| ())),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
 fn a_filesystem_is_there() {
     check(&[
         ("without a record", |f, _| holds(f, Ext4, |_| ()), mount(Ext4, |_| ())),
