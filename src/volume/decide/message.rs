@@ -285,20 +285,23 @@ impl Reason {
                 )
             }
             Self::MixedUp { fs, with } => {
-                let with = some_of(with);
+                let same = match with.iter().take(4).cloned().collect::<Vec<_>>() {
+                    none if none.is_empty() => String::new(),
+                    some => format!(" The same UUIDs are on {}.", some.join(", ")),
+                };
                 if fs.is_ext() {
                     format!(
-                        "{id} holds {fs} with its journal on another device, and is a snapshot or has a \
-                         copy, or its journal has{with}. It is left as it is, for it could take a log that \
-                         is not its own. Remove the copies, or mount the original; a snapshot can be read \
-                         after `mount -o ro,noload {device} DIR`"
+                        "{id} holds {fs} with its journal on another device, and is a snapshot or has copies: \
+                         a mount could take the log of the one for that of the other. Nothing was \
+                         written.{same} Remove the copies, or mount the original; to read a snapshot, run \
+                         `mount -o ro,noload {device} DIR`"
                     )
                 } else {
                     format!(
-                        "{id} is one disk of a {fs} on several, and there are copies of these disks with the \
-                         same UUIDs{with}. It is left as it is, for the kernel could take a disk of the one \
-                         for that of the other. Remove the copies or deactivate them (`lvchange -an`), \
-                         and run `btrfs device scan --forget && btrfs device scan`"
+                        "{id} is one disk of a {fs} on several, and there are copies of them: the kernel could \
+                         take a copy for a disk. Nothing was written.{same} Remove or deactivate the copies \
+                         (`lvremove`, `lvchange -an`), and run `btrfs device scan --forget && btrfs device \
+                         scan`"
                     )
                 }
             }
@@ -325,16 +328,6 @@ impl Reason {
             ),
             Self::Doubts(doubts) => Doubt::message(id, doubts, &me),
         }
-    }
-}
-
-/// Names in parentheses for a message, cut after the fourth.
-fn some_of(names: &[String]) -> String {
-    let shown = names.iter().take(4).cloned().collect::<Vec<_>>().join(", ");
-    if shown.is_empty() {
-        shown
-    } else {
-        format!(" ({shown})")
     }
 }
 
