@@ -95,7 +95,7 @@ impl Volume {
         self.has_role("snapshot")
     }
 
-    /// By `lv_role`. Source: lvm2 lib/metadata/lv.c, `lv_layout_and_role`... tried.
+    /// By `lv_role`. Source: lvm2 lib/metadata/lv.c, `lv_layout_and_role`.
     fn has_role(&self, role: &str) -> bool {
         self.role.split(',').any(|part| part == role)
     }

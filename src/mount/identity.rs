@@ -37,10 +37,12 @@ pub fn difference(kernel: &Kernel, source: &Source, row: &Row) -> Option<&'stati
 /// What statfs(2) says of an ext with this UUID, in the first 32 bits of `f_fsid`: both halves of the UUID,
 /// combined. C libraries differ in what they make of the rest. `None`: it has no UUID, and e2fsck may give
 /// it one. Source: Linux' fs/ext4/super.c, `ext4_statfs`, since 2.6.19.
-fn ext_id(uuid: &str) -> Option<u32> {
+fn ext_id(uuid: &str) -> Option<u64> {
     let uuid = u128::from_str_radix(&uuid.replace('-', ""), 16).ok()?;
-    let [a, b, c, d, _, _, _, _, i, j, k, l, ..] = uuid.to_be_bytes();
-    Some(u32::from_le_bytes([a, b, c, d]) ^ u32::from_le_bytes([i, j, k, l]))
+    let bytes = uuid.to_be_bytes();
+    let (first, second) = bytes.split_at(8);
+    let beginning = |half: &[u8]| half.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    Some(u64::from(beginning(first)? ^ beginning(second)?))
 }
 
 /// Linux 6.7 and newer give a copy that is mounted beside its original an ID for that time, and keep its

@@ -120,7 +120,7 @@ impl FirstMount<'_> {
     fn mount_beside_copies(&self, source: Source, error: Error) -> Result<()> {
         let Subject { host, id, .. } = self.job.subject;
         let has_failed = matches!(error.downcast_ref(), Some(ToolError::Failed { .. }));
-        if source.fs != FsType::Xfs || !has_failed {
+        if source.fs != FsType::Xfs || self.volume.is_snapshot() || !has_failed {
             return Err(error);
         }
         let copies = copies_mounted_as_xfs(host, &source)?;

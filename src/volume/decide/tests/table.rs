@@ -237,16 +237,16 @@ fn nothing_is_there_or_somebody_elses() {
 #[rustfmt::skip] // a row is a line
 fn something_that_cannot_be_seen_has_it() {
     check(&[
-        ("a pod's container, with our record", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.elsewhere = is_claimed(); })),
+        ("a pod's container, with our record", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.disks = None; m.elsewhere = is_claimed(); })),
         ("without our record", |f, _| claimed(f, false), Refuse(Reason::InUse(is_claimed()))),
         ("with the record of another", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::InUse(is_claimed()))),
         ("of the wrong type", |f, w| { w.fs = Some(Xfs); claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, wrong("ext4", Xfs)),
         ("nobody knows who", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::InUse(Vec::new()))),
         ("a process that reads", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).processes = vec![process(false)]; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::Open(vec![process(false)]))),
-        ("a mount that no table shows, with our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; })),
+        ("a mount that no table shows, with our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.disks = None; })),
         ("a mount that no table shows, without our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; }, Refuse(Reason::StillMounted)),
-        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| m.record = false)),
-        ("a pod, of one directory", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/a"); w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| m.record = false)),
+        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.disks = None; })),
+        ("a pod, of one directory", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/a"); w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.disks = None; })),
     ]);
     let (mut facts, wish) = (blank(), wish());
     claimed(&mut facts, true);
