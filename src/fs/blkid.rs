@@ -56,7 +56,8 @@ pub struct Identified {
     pub part: String,
 }
 
-/// Probes all devices of the node, without blkid's cache.
+/// Probes all devices of the node, without blkid's cache. Left out are those that another device is on,
+/// such as the paths of a multipath device: what is there is that one's.
 pub fn all(host: &Host) -> Result<Vec<Identified>> {
     let command = Command::reads("blkid", host.limits.query)
         .args(["--cache-file", "/dev/null", "--output", "export"])
@@ -65,9 +66,13 @@ pub fn all(host: &Host) -> Result<Vec<Identified>> {
     let one = |record: &str| {
         let value = |key| value(record.as_bytes(), key);
         let device = PathBuf::from(value("DEVNAME")?);
+        // One that has gone meanwhile has none.
+        let number = host.kernel.device_number(&device).ok()??;
+        let holders = PathBuf::from(format!("/sys/dev/block/{number}/holders"));
+        let holders = host.kernel.list(&holders).unwrap_or_default();
+        holders.is_empty().then_some(())?;
         Some(Identified {
-            // One that has gone meanwhile has none.
-            number: host.kernel.device_number(&device).ok()??,
+            number,
             device,
             uuid: value("UUID")?,
             part: value("UUID_SUB").unwrap_or_default(),

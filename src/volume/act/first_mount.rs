@@ -123,13 +123,12 @@ impl FirstMount<'_> {
         if source.fs != FsType::Xfs || self.volume.is_snapshot() || !has_failed {
             return Err(error);
         }
-        let copies = copies_mounted_as_xfs(host, &source)?;
+        let copies = copies_mounted_as_xfs(host, &source);
         let is_volume = |number: &DeviceNumber| volume_of(host.kernel, *number).is_some();
         if copies.is_empty() {
             Err(error)
         } else if copies.iter().all(is_volume) {
-            let options = source.options.clone().and(&MountOptions::parse("nouuid")?);
-            let options = &options;
+            let options = &source.options.clone().and(&MountOptions::parse("nouuid")?);
             mount_device(host, &Source { options, ..source }, self.dir, self.lock)
         } else {
             Err(error.context(format!(
@@ -167,20 +166,20 @@ impl FirstMount<'_> {
     }
 }
 
-/// The other devices that are mounted with the UUID of this xfs.
-fn copies_mounted_as_xfs(host: &Host, source: &Source) -> Result<Vec<DeviceNumber>> {
-    let names = host
-        .kernel
-        .list(Path::new("/sys/fs/xfs"))
-        .unwrap_or_default();
+/// The other devices that are mounted with the UUID of this xfs, as far as that can be seen.
+fn copies_mounted_as_xfs(host: &Host, source: &Source) -> Vec<DeviceNumber> {
+    let kernel = host.kernel;
+    let names = kernel.list(Path::new("/sys/fs/xfs")).unwrap_or_default();
     let number = |name: &String| {
         let file = Path::new("/sys/class/block").join(name).join("dev");
-        host.kernel.read(&file).ok()?.parse().ok()
+        kernel.read(&file).ok()?.parse().ok()
     };
-    let mounted: Vec<DeviceNumber> = names.iter().filter_map(number).collect();
-    let is_copy = |one: &Identified| {
-        one.uuid == source.uuid && one.number != source.number && mounted.contains(&one.number)
-    };
-    let all = fs::all(host)?.into_iter();
-    Ok(all.filter(is_copy).map(|one| one.number).collect())
+    let others = names.iter().filter_map(number);
+    let others: Vec<DeviceNumber> = others.filter(|one| *one != source.number).collect();
+    if others.is_empty() {
+        return others;
+    }
+    let is_copy = |one: &Identified| one.uuid == source.uuid && others.contains(&one.number);
+    let all = fs::all(host).unwrap_or_default().into_iter();
+    all.filter(is_copy).map(|one| one.number).collect()
 }
