@@ -431,7 +431,7 @@ mod tests {
             prop_assert_eq!(line.lines().count(), 1);
             prop_assert!(!line.contains(char::is_control));
             let call = Call::parse(7, &line).unwrap();
-            let some = |text: &str| Some(text.replace(['\n', '\r', '\u{1b}', '\u{85}', '\u{2028}'], "?"));
+            let some = |text: &str| Some(folded(&text.replace(['\n', '\r', '\u{1b}', '\u{85}', '\u{2028}'], "?")));
             let want = Call {
                 time: 7,
                 call: "mount".to_owned(),

@@ -14,7 +14,7 @@ mod tools;
 pub const EXAMINE: &str = "examine-stdin";
 pub const SUPERBLOCK: &str = "superblock-stdin";
 
-pub use blkid::{Found, has_several, probe, probe_filesystems};
+pub use blkid::{Found, Identified, all, has_several, probe, probe_filesystems};
 pub use scan::{Backup, Examination, TINY, Unreadable, ZEROED, scan, superblock_of};
-pub use superblock::{Condition, Family};
+pub use superblock::{Beyond, Condition, Family};
 pub use tools::{check, grow, has_errors, mkfs, try_mkfs};

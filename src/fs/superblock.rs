@@ -59,6 +59,16 @@ pub enum Condition {
     Errors,
 }
 
+/// What of a filesystem is on other devices.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Beyond {
+    Nothing,
+    /// This is one of its disks.
+    Disks,
+    /// Its journal, which has this UUID.
+    Journal(String),
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Superblock {
     pub family: Family,
@@ -74,6 +84,7 @@ pub struct Superblock {
     /// number last, and mke2fs its superblock, after all else is on the disk: an ext that has one is
     /// whole, unless the disk has lost what it said to have written.
     pub in_progress: bool,
+    pub beyond: Beyond,
 }
 
 const PRIMARY_EXT: u64 = 1024;
@@ -129,6 +140,7 @@ pub fn fill(
 }
 
 fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
+    const COMPAT_HAS_JOURNAL: u32 = 0x4;
     const INCOMPAT_RECOVER: u32 = 0x4;
     const INCOMPAT_JOURNAL_DEV: u32 = 0x8;
     const INCOMPAT_64BIT: u32 = 0x80;
@@ -178,6 +190,13 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
     } else {
         Condition::Unknown
     };
+    let has_journal = fields.le32(0x5C)? & COMPAT_HAS_JOURNAL != 0;
+    // `s_journal_inum`: the journal is a file of the filesystem itself.
+    let beyond = if has_journal && fields.le32(0xE0)? == 0 {
+        Beyond::Journal(fields.uuid(0xD0)?)
+    } else {
+        Beyond::Nothing
+    };
     Some(Superblock {
         family: Family::Ext,
         uuid: fields.uuid(0x68)?,
@@ -187,6 +206,7 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, `s_wtime` with them.
         newest_time: Some(made.max(written).max(mounted)),
         in_progress: false,
+        beyond,
     })
 }
 
@@ -214,6 +234,7 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         condition: Condition::Unknown,
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
+        beyond: Beyond::Nothing,
     })
 }
 
@@ -238,6 +259,11 @@ fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         condition: Condition::Unknown,
         newest_time: None,
         in_progress,
+        // `num_devices`
+        beyond: match fields.le64(0x88)? {
+            0 | 1 => Beyond::Nothing,
+            _ => Beyond::Disks,
+        },
     })
 }
 

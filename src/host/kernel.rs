@@ -233,6 +233,12 @@ impl Kernel<'_> {
         })
     }
 
+    /// What the filesystem of such a mount calls itself in the first 32 bits of statfs(2)'s `f_fsid`.
+    pub fn filesystem_id(&self, path: &Path, mount_id: u64) -> io::Result<u64> {
+        let statistics = fstatvfs(&open_mount(path, mount_id)?)?;
+        Ok(statistics.filesystem_id() & u64::from(u32::MAX))
+    }
+
     pub fn exists(&self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok()
     }

@@ -85,7 +85,21 @@ impl Volume {
 
     /// Whether it has a snapshot with space of its own, unlike a thin one.
     pub fn is_thick_origin(&self) -> bool {
-        self.role.split(',').any(|part| part == "thickorigin")
+        self.has_role("thickorigin")
+    }
+
+    pub fn is_origin(&self) -> bool {
+        self.has_role("origin")
+    }
+
+    /// Whether it is a snapshot of a volume that is still there.
+    pub fn is_snapshot(&self) -> bool {
+        self.has_role("snapshot")
+    }
+
+    /// By `lv_role`. Source: lvm2 lib/metadata/lv.c, `lv_layout_and_role`.
+    fn has_role(&self, role: &str) -> bool {
+        self.role.split(',').any(|part| part == role)
     }
 
     pub fn is_in(&self, pool: &Self) -> bool {

@@ -6,10 +6,9 @@ use anyhow::{Context, Error, Result, anyhow, bail};
 use nix::libc::{EBUSY, EINVAL, ENOENT};
 use nix::mount::MsFlags;
 
+use super::identity::{difference, twin};
 use super::table::{Row, Table, mounted_at};
-use crate::host::{
-    Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, Node, holders, own_name,
-};
+use crate::host::{Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, Node, holders};
 use crate::names::{FsType, LvId, Shown};
 use crate::options::MountOptions;
 
@@ -30,6 +29,10 @@ pub struct Source<'a> {
     pub node: &'a Node,
     pub number: DeviceNumber,
     pub fs: FsType,
+    /// The filesystem's, as blkid prints it.
+    pub uuid: &'a str,
+    /// Devices that a btrfs may have beside this one. `None`: any.
+    pub disks: Option<&'a [DeviceNumber]>,
     pub options: &'a MountOptions,
     pub read_only: bool,
 }
@@ -67,7 +70,7 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
         dir.shown()
     ));
     Err(if is_twin {
-        error.context(twin(source))
+        error.context(twin(host.kernel, source))
     } else if has_unknown_features(&said) {
         error.context(format!(
             "{id} has a filesystem with features that this node's kernel does not know: mount it on \
@@ -78,17 +81,20 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
     })
 }
 
-/// Undoes the mount if it is of another device: mount(8) opens the device by name, which may have changed.
+/// Undoes the mount if it is of something else: mount(8) opens the device by name, which may have changed,
+/// and so may what is on it.
 fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     let id = mounted_at(host.kernel, dir)?;
     let table = Table::read(host.kernel)?;
-    let row = id.and_then(|id| table.by_id(id));
-    if row.is_some_and(|row| row.is_of(source.number)) {
+    let difference = match id.and_then(|id| table.by_id(id)) {
+        Some(row) => difference(host.kernel, source, row),
+        None => Some("it was unmounted"),
+    };
+    let Some(difference) = difference else {
         return Ok(());
-    }
+    };
     let error = anyhow!(
-        "{} is not what is mounted at {} now: it was renamed or unmounted meanwhile; repeat the \
-         call",
+        "{} is not what is mounted at {} now: {difference} meanwhile; repeat the call",
         source.id,
         dir.shown()
     );
@@ -102,18 +108,6 @@ fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
 fn has_unknown_features(said: &str) -> bool {
     let features = ["unsupported optional features", "compatible features"];
     features.iter().any(|words| said.contains(words))
-}
-
-/// btrfs knows a filesystem by its UUID alone, and so takes a second one for the first.
-fn twin(source: &Source) -> String {
-    format!(
-        "a btrfs with the same UUID as that of {} is mounted on this node: one is a snapshot or a \
-         copy of the other, and btrfs mounts only one of them at a time. Unmount the other one, or \
-         give this one a UUID of its own (`btrfstune -u {}`) and run `{} adopt {0}`",
-        source.id,
-        source.id.device().shown(),
-        own_name()
-    )
 }
 
 /// Shows the mount `from` at `dir` too, with these [restrictions](restrictions). A failure leaves no mount.

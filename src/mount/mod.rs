@@ -1,6 +1,7 @@
 //! Reads the table of mounts, mounts and unmounts.
 
 mod change;
+mod identity;
 mod places;
 mod table;
 

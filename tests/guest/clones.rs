@@ -20,7 +20,7 @@ fn origin_and_snapshot(node: &Node, group: &Group, fs: &str, size: &str) -> (Vol
 
 /// Whether this kernel mounts a copy of a btrfs beside it: Linux 6.7 and newer do, under an ID that
 /// the copy has until it is unmounted.
-fn kernel_tells_btrfs_apart() -> bool {
+pub fn kernel_tells_btrfs_apart() -> bool {
     let release = read(Path::new("/proc/sys/kernel/osrelease"));
     let mut numbers = release.split('.').map(|number| number.parse().unwrap_or(0));
     (numbers.next(), numbers.next()) >= (Some(6), Some(7))

@@ -24,6 +24,7 @@ mod support;
 mod tools;
 mod volume;
 
+mod apart;
 mod beside;
 mod busy;
 mod cache;

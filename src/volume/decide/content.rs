@@ -71,6 +71,7 @@ fn claimed(
         grow: Grow::Not,
         record: false,
         alive: Some(openers.elsewhere),
+        disks: None,
     })
 }
 
@@ -117,6 +118,9 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
             covers: found.covers,
         });
     }
+    if let Some(reason) = mixed_up(found, volume) {
+        return Decision::Refuse(reason);
+    }
     if writes && !is_writable(facts, volume) {
         return Decision::Refuse(Reason::ReadOnlyVolume);
     }
@@ -137,7 +141,21 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
         // format it was for another content.
         record: record.made.is_none() || record.content_tags().count() != 1,
         alive: None,
+        disks: Some(found.parts.clone().unwrap_or_default().disks),
     })
+}
+
+/// Why a mount could bring together parts of two filesystems, or take the log of one for the other's.
+fn mixed_up(found: &Filesystem, volume: &Volume) -> Option<Reason> {
+    let parts = found.parts.as_ref()?;
+    let is_ext = found.fs.is_ext();
+    // The tools name the ext itself by its device, so that the origin's log goes to the origin. Disks of a
+    // btrfs are taken by UUID.
+    let is_known = is_ext && volume.is_origin() && !volume.is_snapshot();
+    let twins = parts.twins.iter().filter(|_| !is_known);
+    let with: Vec<String> = twins.chain(&parts.ambiguous).cloned().collect();
+    let is_snapshot = is_ext && volume.is_snapshot();
+    (is_snapshot || !with.is_empty()).then_some(Reason::MixedUp { fs: found.fs, with })
 }
 
 /// Nothing is there, unless one of `doubts` is right, or the record.

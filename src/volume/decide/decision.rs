@@ -7,6 +7,7 @@ use nix::mount::MsFlags;
 
 use super::facts::Elsewhere;
 use super::reason::Reason;
+use crate::host::DeviceNumber;
 use crate::lvm::Spread;
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, LvId, LvName};
@@ -146,6 +147,9 @@ pub struct Mount {
     /// The kernel has it mounted already, in these other mount namespaces or where nobody sees it, and
     /// gives us the same filesystem.
     pub alive: Option<Vec<Elsewhere>>,
+    /// Devices that a btrfs may have beside the volume's own. `None`: it is mounted already, with
+    /// whatever it has.
+    pub disks: Option<Vec<DeviceNumber>>,
 }
 
 impl Mount {
@@ -158,6 +162,7 @@ impl Mount {
             grow: Grow::Not,
             record: false,
             alive: None,
+            disks: Some(Vec::new()),
         }
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 use super::doubt::Doubt;
 use crate::fs::Condition;
+use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
 use crate::lvm::{Group, Locks, Volume};
 use crate::mount::Row;
@@ -180,6 +181,20 @@ pub struct Filesystem {
     /// Whether its superblock says that its mkfs did not finish. That of an ext cannot say so.
     pub half: bool,
     pub condition: Condition,
+    /// `None`: all of it is on the volume.
+    pub parts: Option<Parts>,
+}
+
+/// The devices of a filesystem of which a part is elsewhere: a btrfs of several disks, or an ext with its
+/// journal on another device. Kernel and tools find its parts by their UUIDs alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Other devices with the UUIDs of this one: its snapshots, its origin, copies.
+    pub twins: Vec<String>,
+    /// Devices of which only one can be another part of it.
+    pub ambiguous: Vec<String>,
+    /// The disks of btrfs on this node that no other device can be taken for.
+    pub disks: Vec<DeviceNumber>,
 }
 
 /// Where a filesystem is mounted that has failed.

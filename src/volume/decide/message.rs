@@ -307,6 +307,27 @@ impl Reason {
                     covers.get()
                 )
             }
+            Self::MixedUp { fs, with } => {
+                let same = match with.iter().take(4).cloned().collect::<Vec<_>>() {
+                    none if none.is_empty() => String::new(),
+                    some => format!(" The same UUIDs are on {}.", some.join(", ")),
+                };
+                if fs.is_ext() {
+                    format!(
+                        "{id} holds {fs} with its journal on another device, and is a snapshot or has copies: \
+                         a mount could take the log of the one for that of the other. Nothing was \
+                         written.{same} Remove the copies, or mount the original; to read a snapshot, run \
+                         `mount -o ro,noload {device} DIR`"
+                    )
+                } else {
+                    format!(
+                        "{id} is one disk of a {fs} on several, and there are copies of them: the kernel could \
+                         take a copy for a disk. Nothing was written.{same} Remove or deactivate the copies \
+                         (`lvremove`, `lvchange -an`), and run `btrfs device scan --forget && btrfs device \
+                         scan`"
+                    )
+                }
+            }
             Self::ReadOnlyVolume => format!(
                 "{id} is a read-only logical volume: ask for it with readOnly, or make it writable \
                  with `lvchange --permission rw {id}`"

@@ -103,6 +103,11 @@ pub enum Reason {
         has: Bytes,
         covers: Bytes,
     },
+    /// Devices `with` which a filesystem that is on several could be confused.
+    MixedUp {
+        fs: FsType,
+        with: Vec<String>,
+    },
     ReadOnlyVolume,
     ReadOnlyDisk(String),
     BlankReadOnly,
@@ -190,6 +195,7 @@ impl Reason {
             | Self::NewNotBlank(_)
             | Self::Swapped { .. }
             | Self::Reduced { .. }
+            | Self::MixedUp { .. }
             | Self::ReadOnlyVolume
             | Self::ReadOnlyDisk(_)
             | Self::BlankReadOnly

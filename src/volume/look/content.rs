@@ -129,6 +129,7 @@ impl Look<'_> {
                     device: size,
                     half: superblock.in_progress && superblock.family == Family::of(fs),
                     condition: superblock.condition,
+                    parts: self.parts(device, &superblock.beyond)?,
                 })
             }
         })

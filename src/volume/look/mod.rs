@@ -5,6 +5,7 @@ mod device;
 mod in_use;
 mod lvm;
 mod openers;
+mod parts;
 mod tables;
 mod under_lock;
 

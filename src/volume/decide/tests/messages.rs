@@ -189,6 +189,14 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             has: size(7),
             covers: size(70),
         },
+        Reason::MixedUp {
+            fs: FsType::Ext4,
+            with: vec![text("vg7/s7")],
+        },
+        Reason::MixedUp {
+            fs: FsType::Btrfs,
+            with: vec![text("vg7/s7"), text("/dev/sd7")],
+        },
         Reason::ReadOnlyVolume,
         Reason::ReadOnlyDisk(text("sd7")),
         Reason::BlankReadOnly,

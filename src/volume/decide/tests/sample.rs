@@ -13,7 +13,8 @@ use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Pool, Room, There, Uses,
+    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Parts, Pool, Room,
+    There, Uses,
 };
 use crate::volume::decide::reason::Reason;
 use crate::volume::device::Device;
@@ -215,6 +216,7 @@ pub fn found(fs: FsType) -> Filesystem {
         device: Bytes::new(GIB),
         half: false,
         condition: Condition::Unknown,
+        parts: None,
     }
 }
 
@@ -222,6 +224,29 @@ pub fn holds(facts: &mut Facts, fs: FsType, change: fn(&mut Filesystem)) {
     let mut found = found(fs);
     change(&mut found);
     facts.content = Some(Content::Filesystem(found));
+}
+
+/// A part of it is elsewhere, and these have the UUIDs of this part and of that one.
+pub fn parts(facts: &mut Facts, fs: FsType, twins: &[&str], ambiguous: &[&str]) {
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    let parts = Some(Parts {
+        twins: names(twins),
+        ambiguous: names(ambiguous),
+        disks: vec![disk()],
+    });
+    facts.content = Some(Content::Filesystem(Filesystem { parts, ..found(fs) }));
+}
+
+pub fn disk() -> DeviceNumber {
+    DeviceNumber { major: 8, minor: 1 }
+}
+
+pub const ORIGIN: &str = "public,origin,thickorigin";
+pub const SNAPSHOT: &str = "public,snapshot,thinsnapshot";
+
+pub fn mixed_up(fs: FsType, with: &[&str]) -> Decision {
+    let with = with.iter().map(ToString::to_string).collect();
+    Decision::Refuse(Reason::MixedUp { fs, with })
 }
 
 pub fn young() -> Doubt {
@@ -288,6 +313,7 @@ pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
         grow: Grow::Not,
         record: true,
         alive: None,
+        disks: Some(Vec::new()),
     };
     change(&mut mount);
     Decision::Mount(mount)

@@ -1,9 +1,10 @@
 //! What holds of every case, in the words of docs/safety.md. None of it goes by how `decide` comes to its
 //! decision.
 
-use super::super::sample::{NOW, volume};
+use super::super::sample::{NOW, ORIGIN, SNAPSHOT, volume};
 use super::sights::doubts;
 use crate::lvm::{Locks, Record, Volume};
+use crate::names::FsType;
 use crate::volume::decide::decision::{Decision, Grow, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Facts, Lvm, Openers, Pool};
@@ -40,6 +41,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
                 "{}",
                 case()
             );
+            assert!(is_one_filesystem(facts), "{}", case());
             let writes = mount.check || mount.grow != Grow::Not;
             assert!(!(wish.read_only && writes), "{}", case());
             let openers = facts.openers.as_ref();
@@ -71,6 +73,23 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
 
 fn volume_of(facts: &Facts) -> &Volume {
     facts.volume().unwrap()
+}
+
+/// Nothing else can be taken for a part of it; but an ext that LVM calls the origin is no copy.
+fn is_one_filesystem(facts: &Facts) -> bool {
+    let Some(Content::Filesystem(found)) = &facts.content else {
+        return true;
+    };
+    let role = volume_of(facts).role.as_str();
+    found.parts.as_ref().is_none_or(|parts| {
+        let is_original = match (found.fs, role) {
+            (FsType::Btrfs, _) => parts.twins.is_empty(),
+            (_, SNAPSHOT) => false,
+            (_, ORIGIN) => true,
+            _ => parts.twins.is_empty(),
+        };
+        is_original && parts.ambiguous.is_empty()
+    })
 }
 
 /// All was looked at, and no answer is one that nobody could give.

@@ -5,7 +5,7 @@ use crate::lvm::{Locks, Record};
 use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, Filesystem, Lvm, Occupied, Openers, Pool, There,
+    Content, Elsewhere, Facts, Filesystem, Lvm, Occupied, Openers, Parts, Pool, There,
 };
 use crate::volume::device::Failure;
 
@@ -72,7 +72,7 @@ pub const ROOMS: [See; 6] = [
 ];
 
 /// What is odd about a volume that LVM shows.
-pub const ODDITIES: [See; 18] = [
+pub const ODDITIES: [See; 20] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
     |f| lose(f),
@@ -87,6 +87,8 @@ pub const ODDITIES: [See; 18] = [
     |f| unseen_pool(f),
     |f| volume(f).size = Bytes::new(GIB / 4),
     |f| volume(f).size = Bytes::new(1 << 20),
+    |f| volume(f).role = ORIGIN.into(),
+    |f| volume(f).role = SNAPSHOT.into(),
     |f| volume(f).writable = Some(false),
     |f| volume(f).writable = None,
     |f| {
@@ -250,6 +252,19 @@ pub fn contents() -> Vec<Content> {
                     ..found(fs)
                 }));
             }
+        }
+    }
+    let names = || vec!["vg/s".to_owned()];
+    for fs in [FsType::Ext4, FsType::Btrfs] {
+        for [twins, ambiguous] in [[vec![], vec![]], [names(), vec![]], [vec![], names()]] {
+            all.push(Content::Filesystem(Filesystem {
+                parts: Some(Parts {
+                    twins,
+                    ambiguous,
+                    disks: vec![disk()],
+                }),
+                ..found(fs)
+            }));
         }
     }
     all
