@@ -438,7 +438,7 @@ mod tests {
                 volume: some(&volume),
                 mountoptions: some(&value),
                 failed: true,
-                message: some(&message).filter(|message| !message.is_empty()),
+                message: some(&message).filter(|_| !message.is_empty()),
                 took_ms: call.took_ms,
                 ..Call::default()
             };
