@@ -183,6 +183,9 @@ fn a_journal_on_a_device_that_is_on_another_is_one() {
         "mke2fs",
         &["-q", "-t", "ext4", "-b", "4096", "-J", &journal, &device],
     );
+    // udev has read it before, and what was written from above is not in the kernel's cache of it.
+    run("sync", &[]);
+    run("blockdev", &["--flushbufs", &below]);
     let seen = sh("blkid --cache-file /dev/null --match-token TYPE=jbd --output device");
     assert!(seen.contains("/layer") && seen.contains(&below), "{seen}");
     let node = Node::new(Mode::MountOnly);
