@@ -34,6 +34,10 @@ fn a_report_as_people_like_it_does_not_hide_the_record() {
             "report {\n list_item_separator = \";\"\n binary_values_as_numeric = 1\n \
              compact_output = 1\n compact_output_cols = \"lv_tags\"\n prefixes = 1\n quoted = 0\n time_format = \"%Y\"\n}\n",
         );
+        // One that has no tags.
+        let blank = group.linear("blank", "32m");
+        node.up("pod", &blank);
+        node.down("pod", &blank);
         node.up("pod", &volume);
         node.down("pod", &volume);
         run("wipefs", &["-qa", &volume.device()]);
