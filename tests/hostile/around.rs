@@ -11,6 +11,9 @@ const JSON: &str = r#"{"volumegroup":"vg","volumeID":"data"}"#;
 const CALL: [&str; 3] = ["waitforattach", "", JSON];
 const NOBODY: u32 = 65534;
 
+/// Lets somebody else than root change a tool.
+type Loosen = fn(&Machine);
+
 fn mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
@@ -44,7 +47,7 @@ fn both(machine: &Machine) {
 
 #[test]
 fn no_tool_that_others_can_change_is_run() {
-    let loose: [(&str, fn(&Machine), &str); 7] = [
+    let loose: [(&str, Loosen, &str); 7] = [
         (
             "a directory for all",
             |m| mode(&m.path("tools"), 0o777),

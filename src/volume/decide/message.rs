@@ -65,7 +65,8 @@ impl Reason {
             Self::OpenUnseen => format!(
                 "{id} is open (`dmsetup info {device}`), but not in a process that can be seen from here, \
                  so no pod can have it. Look for a storage target (`targetcli ls`), a loop device \
-                 (`losetup --list`) or a process of another PID namespace, and close it there"
+                 (`losetup --list`), a process of another PID namespace or, beside very many open files, \
+                 any process (`fuser -v {device}`), and close it there"
             ),
             Self::HostMount(at) => format!(
                 "{id} is mounted by the host itself at {}, so no pod can have it. If that is a \
