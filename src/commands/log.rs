@@ -314,6 +314,7 @@ impl Call {
         };
         while let Some((key, after)) = rest.trim_start().split_once('=') {
             let (value, after) = value(after);
+            // Whoever could write the log may have.
             let value = folded(&value);
             rest = after;
             match key {
