@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::names::{Shown, folded};
+use crate::names::folded;
 
 /// The three words that kubelet knows; any other is a failure too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -51,7 +51,7 @@ impl Reply {
 
     pub fn device(device: &Path) -> Self {
         Self {
-            device: Some(device.shown().to_string()),
+            device: device.to_str().map(str::to_owned),
             ..Self::success()
         }
     }

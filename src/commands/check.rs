@@ -114,8 +114,10 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
                         is_hosts: false,
                         ..walk.verdict(&options.id, ask, Duration::MAX, more)
                     };
-                    let place = one.place;
-                    report.volumes.push(Checked { place, verdict });
+                    report.volumes.push(Checked {
+                        place: one.place,
+                        verdict,
+                    });
                 }
                 Err(error) => match one.place {
                     Some(place) => report.mistakes.push(Mistake {

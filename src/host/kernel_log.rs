@@ -22,7 +22,7 @@ impl KernelLog {
         Self(file.open("/dev/kmsg").ok().and_then(at_end))
     }
 
-    /// Its messages about this device (`dm-3`), on one line. Who has `CAP_SYSLOG` may write some.
+    /// Its messages about this device (`dm-3`), on one line of at most 2 KiB.
     pub fn about(self, device: &str) -> String {
         // Each read gives one record, and none once all were read.
         let lines = self.0.into_iter().flat_map(|file| {

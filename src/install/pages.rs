@@ -28,7 +28,7 @@ pub fn completions(shell: Shell, driver: &Path) -> String {
         Shell::Fish => include_str!("completions/fish"),
         Shell::Zsh => include_str!("completions/zsh"),
     };
-    script.replace("@DRIVER@", &driver.shown().to_string())
+    script.replace("@DRIVER@", driver.to_str().unwrap_or_default())
 }
 
 /// Writes a page for the driver and for each command into `dir`, and returns their paths.

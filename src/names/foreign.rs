@@ -65,7 +65,7 @@ fn shortened(line: &str, most: usize) -> String {
     format!("{} … {}", head.unwrap_or(""), tail.unwrap_or(""))
 }
 
-/// Control characters, line separators, what would turn the writing around and what has no width are not.
+/// Whether a character can be seen: it ends no line, commands no terminal, turns no writing around, and has a width.
 pub fn is_printable(c: char) -> bool {
     !c.is_control()
         && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
