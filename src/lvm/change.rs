@@ -44,9 +44,9 @@ fn lvchange(
 }
 
 /// Activates a volume on this host, also one that is marked to be left out at boot, as thin
-/// snapshots are.
+/// snapshots are; and with a snapshot its origin, of which LVM would ask.
 pub fn activate(host: &Host, target: Target, lock: Option<&Lock>) -> Result<()> {
-    let options = ["--activate", "y", "--ignoreactivationskip"];
+    let options = ["--activate", "y", "--ignoreactivationskip", "--yes"];
     lvchange(host, target, &options, lock, "activating")
 }
 
