@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 
 use super::job::Job;
 use crate::fs;
 use crate::host::Lock;
 use crate::lvm::{self, Volume};
 use crate::mount::{Source, Table, after_undo, ensure_unmounted, mount_device, mounted_at};
-use crate::names::FsType;
+use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
 use crate::volume::decide::{Elsewhere, Grow, Mount, Place, Reason, Refusal};
 use crate::volume::device::{Failure, Pinned};
@@ -86,9 +86,12 @@ impl FirstMount<'_> {
             options: &options,
             read_only: self.job.options.read_only,
         };
-        mount_device(host, &source, self.dir, self.lock)?;
-        if let Some(elsewhere) = &how.alive {
-            self.undo_if_shut_down(elsewhere)?;
+        let mounted = mount_device(host, &source, self.dir, self.lock);
+        match &how.alive {
+            None => mounted?,
+            Some(elsewhere) => mounted
+                .map_err(|error| not_mounted_again(id, elsewhere, error))
+                .and_then(|()| self.undo_if_shut_down(elsewhere))?,
         }
 
         // From here on the volume is mounted with its data: what fails now is said, and no reason to
@@ -149,4 +152,16 @@ impl FirstMount<'_> {
         }
         Ok(options)
     }
+}
+
+/// mount(8) of util-linux 2.41 says of a filesystem that was shut down only that it may not.
+fn not_mounted_again(id: &LvId, elsewhere: &[Elsewhere], error: Error) -> Error {
+    if elsewhere.is_empty() {
+        return error;
+    }
+    error.context(format!(
+        "{id} is mounted in another mount namespace ({}), and cannot be mounted here too; if it has \
+         failed (`dmesg`), end each process that has it",
+        Elsewhere::list(elsewhere)
+    ))
 }
