@@ -69,8 +69,8 @@ impl Layout {
             match &found {
                 Some((first, before)) if *before != text => bail!(
                     "{} and {} are configs of this driver, and differ: say which one it is to have, with --config",
-                    first.display(),
-                    file.display()
+                    first.shown(),
+                    file.shown()
                 ),
                 Some(_) => {}
                 None => found = Some((file, text)),

@@ -109,11 +109,7 @@ fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
         }
         Config::Copied(from) => report.say(
             "config",
-            format_args!(
-                "{file}: that of {}, attach = {}",
-                from.display(),
-                init.attach
-            ),
+            format_args!("{file}: that of {}, attach = {}", from.shown(), init.attach),
         ),
     }
     next(host, layout, &init, &mut report);

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::change::Source;
 use super::table::Row;
 use crate::host::{DeviceNumber, Kernel, own_name};
-use crate::names::FsType;
+use crate::names::{FsType, Shown};
 
 const BTRFS: &str = "/sys/fs/btrfs";
 
@@ -64,7 +64,7 @@ fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
 pub fn twin(kernel: &Kernel, source: &Source) -> String {
     let Source { id, uuid, .. } = source;
     let device = id.device();
-    let device = device.display();
+    let device = device.shown();
     if kernel.exists(&Path::new(BTRFS).join(uuid)) {
         format!(
             "a btrfs with the same UUID as that of {id} is mounted on this node: one is a snapshot or a \

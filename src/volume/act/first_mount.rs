@@ -9,8 +9,7 @@ use crate::fs::{self, Identified};
 use crate::host::{DeviceNumber, Host, Lock, ToolError, own_name};
 use crate::lvm::{self, Volume};
 use crate::mount::{Source, Table, after_undo, ensure_unmounted, mount_device, mounted_at};
-use crate::names::FsType;
-use crate::names::Shown;
+use crate::names::{FsType, LvId, Shown};
 use crate::options::MountOptions;
 use crate::volume::decide::{Elsewhere, Grow, Mount, Place, Reason, Refusal};
 use crate::volume::device::{Failure, Pinned};
@@ -91,9 +90,11 @@ impl FirstMount<'_> {
             read_only: self.job.options.read_only,
         };
         let mounted = mount_device(host, &source, self.dir, self.lock);
-        mounted.or_else(|error| self.mount_beside_copies(source, error))?;
-        if let Some(elsewhere) = &how.alive {
-            self.undo_if_shut_down(elsewhere)?;
+        match &how.alive {
+            None => mounted.or_else(|error| self.mount_beside_copies(source, error))?,
+            Some(elsewhere) => mounted
+                .map_err(|error| not_mounted_again(id, elsewhere, error))
+                .and_then(|()| self.undo_if_shut_down(elsewhere))?,
         }
 
         // From here on the volume is mounted with its data: what fails now is said, and no reason to
@@ -202,4 +203,16 @@ fn copies_mounted_as_xfs(host: &Host, source: &Source) -> Vec<DeviceNumber> {
     let is_copy = |one: &Identified| one.uuid == source.uuid && others.contains(&one.number);
     let all = fs::all(host).unwrap_or_default().into_iter();
     all.filter(is_copy).map(|one| one.number).collect()
+}
+
+/// mount(8) of util-linux 2.41 says of a filesystem that was shut down only that it may not.
+fn not_mounted_again(id: &LvId, elsewhere: &[Elsewhere], error: Error) -> Error {
+    if elsewhere.is_empty() {
+        return error;
+    }
+    error.context(format!(
+        "{id} is mounted in another mount namespace ({}), and cannot be mounted here too; if it has \
+         failed (`dmesg`), end each process that has it",
+        Elsewhere::list(elsewhere)
+    ))
 }

@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use super::Look;
 use super::device::volume_of;
 use crate::fs::{self, Beyond, Identified};
+use crate::names::Shown;
 use crate::volume::decide::Parts;
 use crate::volume::device::Device;
 
@@ -30,7 +31,7 @@ impl Look<'_> {
         };
         let name = |one: &Identified| match volume_of(host.kernel, one.number) {
             Some(volume) => volume.id.to_string(),
-            None => one.device.display().to_string(),
+            None => one.device.shown().to_string(),
         };
         let disks = all
             .iter()
