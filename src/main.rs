@@ -7,8 +7,15 @@ fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().collect();
     // Whoever has a terminal is no kubelet.
     let is_a_persons = io::stderr().is_terminal();
-    let answered = (!is_a_persons).then(|| driver::main(&args)).flatten();
-    let printed = answered.unwrap_or_else(|| tool::main(&args));
+    let printed = driver::words(&args).map_or_else(
+        |printed| printed,
+        |words| {
+            let answered = (!is_a_persons).then(|| driver::main(&args, &words));
+            answered
+                .flatten()
+                .unwrap_or_else(|| tool::main(&args, &words))
+        },
+    );
     let write = |mut out: Box<dyn Write>, text: &str| -> io::Result<()> {
         out.write_all(text.as_bytes()).and_then(|()| out.flush())
     };

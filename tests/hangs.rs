@@ -46,6 +46,13 @@ impl Node {
         self.0.start(&["waitforattach", "", json])
     }
 
+    /// The same with a secret, which ends with 0 whatever it says.
+    fn start_with_secret(&self) -> Running {
+        let json =
+            r#"{"volumegroup":"nosuch","volumeID":"data","kubernetes.io/secret/key":"VE9Q"}"#;
+        self.0.start(&["waitforattach", "", json])
+    }
+
     /// A failure that says these words. Returns all of them.
     fn fails(&self, words: &[&str]) -> String {
         let reply = self.start().reply();
@@ -147,13 +154,15 @@ fn sigterm_ends_a_call_while_a_tool_hangs() {
     let other_signals = [Signal::SIGINT, Signal::SIGHUP].map(|signal| (signal, cases[0]));
     let all = cases.map(|case| (Signal::SIGTERM, case));
     for (signal, (lvs, lvchange, step)) in all.into_iter().chain(other_signals) {
-        let node = Node::with_limits(lvs, lvchange, limits);
-        let call = node.start();
-        let pid = node.0.wait_for("pid");
-        call.signal(signal);
-        let words = [step, "was stopped because the driver was told to stop"];
-        call.reply().is_failure(&words);
-        assert!(!runs(&pid), "{signal}: {lvs:?} {lvchange:?}");
+        for start in [Node::start, Node::start_with_secret] {
+            let node = Node::with_limits(lvs, lvchange, limits);
+            let call = start(&node);
+            let pid = node.0.wait_for("pid");
+            call.signal(signal);
+            let words = [step, "was stopped because the driver was told to stop"];
+            call.reply().is_failure(&words);
+            assert!(!runs(&pid), "{signal}: {lvs:?} {lvchange:?}");
+        }
     }
 }
 

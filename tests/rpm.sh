@@ -75,11 +75,16 @@ life() {
     umount "$volume"
     run --erase flexvolume-lvm
     cmp "$dir/lvm" "$tree/another"
-    cmp "$plugins/.kubernetes.io~lvm.config.toml" "$tree/config"
+    cmp "$tree/var/lib/flexvolume-lvm/config.toml" "$tree/config"
     [ -z "$(find "$tree/etc" "$tree/usr" -name 'flexvolume*')" ]
-    # The next one takes it.
+    # The next one takes it, and the config moves with the driver.
     run --install "$new"
     cmp "$dir/config.toml" "$tree/config"
+    chroot "$tree" /usr/sbin/flexvolume-lvm uninstall
+    mkdir -p "$tree/opt/exec"
+    echo 'PLUGIN_DIR=/opt/exec' >> "$defaults"
+    chroot "$tree" /usr/sbin/flexvolume-lvm install
+    cmp "$tree/opt/exec/kubernetes.io~lvm/config.toml" "$tree/config"
 }
 
 fails() {

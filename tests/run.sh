@@ -29,9 +29,9 @@
 #                                controller that attaches, a node that goes down; KUBERNETES=DIR
 #                                has kube-apiserver, kube-controller-manager and kube-scheduler too;
 #                                CSI_DRIVERS=DIR has csi-driver-lvm and csi-node-driver-registrar
-#   tests/run.sh life [SECONDS [SEED]] a node's life at random, in a guest: pods, operators, kills,
-#                                broken disks, power cuts; 300 seconds. A life that fails is printed
-#                                as a short list of steps, and its seed plays it again
+#   tests/run.sh life [SECONDS [SEED]] a node's life at random, in a guest: pods, hostile tenants,
+#                                operators, kills, broken disks, power cuts; 300 seconds. A life that
+#                                fails is printed as a short list of steps, and its seed plays it again
 #   tests/run.sh failover        two such nodes share a volume group, and one of them dies; Kubernetes
 #                                1.28 or newer
 #

@@ -11,16 +11,33 @@ use crate::child;
 use crate::config::{Config, FILE_VARIABLE, Loaded};
 use crate::host::trust::load;
 use crate::host::{Host, Kernel, Log, Processes, Progress, Signals};
-use crate::reply::Printed;
+use crate::options::holds_secret;
+use crate::reply::{Printed, Reply};
+use crate::secret;
 
-/// Does what kubelet asks for with `args` (all of argv), or this program itself. `None`: a person wrote
-/// them, or they name no call-out.
-#[must_use]
-pub fn main(args: &[OsString]) -> Option<Printed> {
+/// The words of this call: argv without the program, or what a call with a secret took off that.
+///
+/// # Errors
+/// The answer to a call whose words cannot be read.
+pub fn words(args: &[OsString]) -> Result<Vec<OsString>, Printed> {
     let words = args.get(1..).unwrap_or_default();
+    if words
+        .first()
+        .is_none_or(|first| first != secret::CALL_STDIN)
+    {
+        return Ok(words.to_vec());
+    }
+    let words = secret::words(args);
+    words.map_err(|error| Printed::text(format!("{}\n", Reply::failure(&error).to_json())))
+}
+
+/// Does what kubelet asks for, or this program itself. `args`: all of argv. `None`: a person wrote these
+/// [`words`], or they name no call-out.
+#[must_use]
+pub fn main(args: &[OsString], words: &[OsString]) -> Option<Printed> {
     if words.first().is_some_and(|name| named(name).is_some()) && !is_by_hand(words) {
-        let own = |_: &Host| Ok(words.to_vec());
-        return Some(answer(args, Progress::default(), own));
+        let as_they_are = |_: &Host| Ok(words.to_vec());
+        return Some(answer(args, words, Progress::default(), as_they_are));
     }
     child::run(words)
 }
@@ -28,11 +45,18 @@ pub fn main(args: &[OsString]) -> Option<Printed> {
 /// Answers a call-out. `translated` puts what a person wrote into kubelet's words.
 pub fn answer(
     args: &[OsString],
+    words: &[OsString],
     progress: Progress,
     translated: impl FnOnce(&Host) -> Result<Vec<OsString>>,
 ) -> Printed {
+    let answered = |reply: &Reply| Printed {
+        code: exit_code(reply, words),
+        ..Printed::text(format!("{}\n", reply.to_json()))
+    };
+    if args.iter().any(holds_secret) {
+        return answered(&Reply::failure(&secret::hide(args, words)));
+    }
     note_panics();
-    let words = args.get(1..).unwrap_or_default();
     let reply = guarded(|| {
         with_host(args, progress, |host, config| {
             Ok(match translated(host) {
@@ -44,10 +68,7 @@ pub fn answer(
     // It never got as far as its own line in the log, or to the config that says where that goes.
     let reply =
         reply.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &Config::default().log));
-    Printed {
-        code: exit_code(&reply, words),
-        ..Printed::text(format!("{}\n", reply.to_json()))
-    }
+    answered(&reply)
 }
 
 /// Gives `work` this machine and the config of the driver that `args` call.

@@ -25,9 +25,10 @@ pub mod mount;
 pub mod names;
 pub mod options;
 pub mod reply;
+mod secret;
 pub mod volume;
 
-pub use entry::{answer, executable, main, with_host};
+pub use entry::{answer, executable, main, with_host, words};
 
 /// What makes, checks, grows, activates, extends, mounts or removes is not visible outside this crate. A
 /// command for people looks and decides, and of volumes it changes tags and names alone. Each of these exists
@@ -65,7 +66,7 @@ hidden!(
     mount::ensure_unmounted,
     mount::make_dirs,
     mount::mount_device,
-    mount::set_read_only,
+    mount::restrict,
     volume::bring_up,
     volume::give_up,
     volume::release,

@@ -7,8 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The longest message, in bytes. An event holds 1 KiB and kubelet's own words; the log more.
-const LONGEST: usize = 2048;
+use crate::names::folded;
 
 /// The three words that kubelet knows; any other is a failure too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -52,7 +51,7 @@ impl Reply {
 
     pub fn device(device: &Path) -> Self {
         Self {
-            device: Some(device.to_string_lossy().into_owned()),
+            device: device.to_str().map(str::to_owned),
             ..Self::success()
         }
     }
@@ -67,7 +66,7 @@ impl Reply {
 
     /// This reply with a message, folded to one line. An empty message is left out.
     pub fn with_message(mut self, message: &str) -> Self {
-        self.message = Some(fold(message)).filter(|m| !m.is_empty());
+        self.message = Some(folded(message)).filter(|m| !m.is_empty());
         self
     }
 
@@ -113,38 +112,6 @@ impl Printed {
     }
 }
 
-/// Folds any text into one printable line of at most 2 KiB.
-fn fold(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        let c = if is_printable(c) { c } else { ' ' };
-        if c != ' ' || !line.ends_with(' ') {
-            line.push(c);
-        }
-    }
-    shortened(line.trim(), LONGEST)
-}
-
-/// At most this many bytes of a line. The middle is cut out: the beginning says what failed, the end
-/// what to do.
-pub fn shortened(line: &str, most: usize) -> String {
-    if line.len() <= most {
-        return line.to_owned();
-    }
-    let half = most.saturating_sub(8) / 2;
-    let head = line.floor_char_boundary(half);
-    let tail = line.ceil_char_boundary(line.len().saturating_sub(half));
-    let (head, tail) = (line.get(..head), line.get(tail..));
-    format!("{} … {}", head.unwrap_or(""), tail.unwrap_or(""))
-}
-
-/// Control characters, line separators and what would turn the writing around are not.
-fn is_printable(c: char) -> bool {
-    !c.is_control()
-        && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
-        && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,29 +147,5 @@ mod tests {
         for (reply, want) in cases {
             assert_eq!(reply.to_json(), want);
         }
-    }
-
-    #[test]
-    fn folds_what_would_break_a_line() {
-        let cases = [
-            ("plain", "a b", "a b"),
-            ("newline", "a\nb", "a b"),
-            ("run of controls", "a\r\n\t\0b", "a b"),
-            ("escape sequence", "a\u{1b}[31mb", "a [31mb"),
-            ("line separator", "a\u{2028}b", "a b"),
-            ("turned around", "a\u{202e}b", "a b"),
-            ("ends", "\na\n", "a"),
-        ];
-        for (name, input, want) in cases {
-            assert_eq!(fold(input), want, "{name}");
-        }
-    }
-
-    #[test]
-    fn a_long_message_keeps_its_beginning_and_its_end() {
-        let long = format!("begin{}end", "ä".repeat(5000));
-        let folded = fold(&long);
-        assert!(folded.len() <= LONGEST, "{}", folded.len());
-        assert!(folded.starts_with("begin") && folded.ends_with("end"));
     }
 }

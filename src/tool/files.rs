@@ -7,11 +7,14 @@ use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{self as fs, File, OpenOptions};
+
+use driver::host::{Kernel, Lock};
+use driver::names::Shown;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -42,6 +45,11 @@ pub fn is_dir(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
+/// Whether `path` is, or leads to, a regular file.
+pub fn is_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
+}
+
 /// Whether `path` is a regular file that somebody may execute.
 pub fn is_executable(path: &Path) -> bool {
     const EXECUTES: u32 = 0o111;
@@ -49,16 +57,38 @@ pub fn is_executable(path: &Path) -> bool {
         .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & EXECUTES != 0)
 }
 
-/// Takes the lock of a directory, which lasts as long as the file.
-pub fn lock_dir(dir: &Path) -> Result<File> {
-    let file = File::open(dir)?;
-    if file.file().try_lock().is_err() {
-        bail!(
-            "another run is at work on {}; try again when it has ended",
-            dir.display()
-        );
+/// A run's turn to change a directory, which lasts as long as this.
+pub struct Turn {
+    file: PathBuf,
+    _lock: Lock,
+}
+
+impl Turn {
+    /// Takes it by the lock of a file that only root can open. The directory itself would not do: whoever
+    /// may read it can lock it. kubelet ignores the name.
+    pub fn take(kernel: &Kernel, dir: &Path) -> Result<Self> {
+        let file = dir.join(".flexvolume-lvm.lock");
+        let lock = kernel.try_lock(&file);
+        let lock = lock.with_context(|| format!("locking {}", file.shown()))?;
+        // The run before may have removed what this one has locked.
+        match lock.filter(|lock| {
+            lock.identity()
+                .is_some_and(|it| identity(&file) == Some(it))
+        }) {
+            Some(lock) => Ok(Self { file, _lock: lock }),
+            None => bail!(
+                "another run is at work on {}; try again when it has ended",
+                dir.shown()
+            ),
+        }
     }
-    Ok(file)
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // One that stays is in nobody's way.
+        let _ = remove(&self.file);
+    }
 }
 
 pub fn read(path: &Path) -> Result<Vec<u8>> {
@@ -141,7 +171,7 @@ pub fn remove_dir(path: &Path) -> Result<()> {
 pub fn make_dirs(path: &Path) -> Result<()> {
     let mut builder = DirBuilder::new();
     let made = builder.recursive(true).mode(0o755).create(path);
-    made.with_context(|| format!("making {}", path.display()))
+    made.with_context(|| format!("making {}", path.shown()))
 }
 
 pub fn list(dir: &Path) -> Result<Vec<OsString>> {

@@ -16,8 +16,14 @@
 mod cli;
 mod commands;
 mod files;
+#[cfg(test)]
+#[path = "../driver/names/hostile.rs"]
+mod hostile;
 mod install;
 mod kubelet;
 mod output;
+
+#[cfg(test)]
+use driver::names::is_printable;
 
 pub use cli::main;

@@ -77,7 +77,7 @@ fn a_name_is_one_that_status_takes_and_one_that_is_nowhere_is_said_to_be_that() 
         prints(&machine, &["log", name], " nosuch-vg/data-1 ", 0);
     }
     prints(&machine, &["log", "typo"], "lvs is not installed", 1);
-    let vg = r#"{"vg_name":"vg","vg_size":"64","vg_free":"8","vg_missing_pv_count":"0"}"#;
+    let vg = r#"{"vg_name":"vg","vg_size":"64","vg_free":"8","vg_extent_size":"4194304","vg_missing_pv_count":"0"}"#;
     machine.tool("lvs", &format!("{LVS_ROW} vg idle"));
     machine.tool("vgs", &format!("echo '{{\"report\":[{{\"vg\":[{vg}]}}]}}'"));
     for name in ["vg", "vg/idle", "idle", "/dev/mapper/vg-idle"] {
@@ -109,6 +109,14 @@ fn a_name_is_one_that_status_takes_and_one_that_is_nowhere_is_said_to_be_that() 
         assert_eq!(since(when), none, "{when}");
     }
     prints(&machine, &["log", "--since", "noon"], "2026-11-21 10:00", 2);
+}
+
+#[test]
+fn a_name_of_an_option_does_not_end_what_the_log_says_of_the_call() {
+    let machine = Machine::new();
+    let json = JSON.replacen('{', r#"{"x \\":"","#, 1);
+    machine.refuses(&["mount", "/mnt/x", &json], &["lvs"]);
+    prints(&machine, &["log", "--failed"], " nosuch-vg/data-1 ", 0);
 }
 
 /// Shell: journalctl, whose entries are lines of `$TOP/journal` with their cursors before them.

@@ -18,6 +18,7 @@ mod rehearsal;
 mod status;
 #[path = "../support/mod.rs"]
 mod support;
+mod terminal;
 mod units;
 
 use assert_cmd::Command;
@@ -150,6 +151,13 @@ fn a_link_to_the_driver_has_its_config_beside_the_link() {
         let reply = Reply::of(program, &output);
         assert_eq!(reply.capabilities.unwrap()["attach"], false, "{program:?}");
     }
+    // Also when a call begins itself anew.
+    machine.configure("defualt_fs = 'xfs'");
+    let secret = JSON.replacen('{', r#"{"kubernetes.io/secret/key":"VE9Q","#, 1);
+    let call = ["mount", "/mnt/x", &secret];
+    let output = Command::new(&link).args(call).output().unwrap();
+    let config = machine.path("config.toml");
+    Reply::of(call, &output).is_failure(&[config.to_str().unwrap(), "defualt_fs"]);
 }
 
 #[test]

@@ -37,7 +37,10 @@ fn completed(machine: &Machine, shell: &str, lines: &[&str]) -> String {
         .unwrap();
     let said = text(&output.stdout);
     // A script that fails writes into the prompt.
-    assert!(!said.contains("subscript") && !said.contains("not found"), "{shell}: {said}");
+    assert!(
+        !said.contains("subscript") && !said.contains("not found"),
+        "{shell}: {said}"
+    );
     let words = fs::read_to_string(machine.path("words"));
     words.unwrap_or_else(|e| panic!("{shell}: {e}: {said}"))
 }

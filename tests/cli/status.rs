@@ -11,8 +11,7 @@ fn with_pool(percent: &str) -> Machine {
     let filled = format!(r#""data_percent":"{percent}""#);
     let lvs = lvs.replace(r#""data_percent":"""#, &filled);
     machine.tool("lvs", &format!("{lvs} vg data"));
-    let group =
-        r#"{"vg_name":"vg","vg_size":"67108864","vg_free":"4194304","vg_missing_pv_count":"0"}"#;
+    let group = r#"{"vg_name":"vg","vg_size":"67108864","vg_free":"4194304","vg_extent_size":"4194304","vg_missing_pv_count":"0"}"#;
     let vgs = format!("echo '{{\"report\":[{{\"vg\":[{group}]}}]}}'");
     machine.tool("vgs", &vgs);
     machine

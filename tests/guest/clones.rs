@@ -20,7 +20,7 @@ fn origin_and_snapshot(node: &Node, group: &Group, fs: &str, size: &str) -> (Vol
 
 /// Whether this kernel mounts a copy of a btrfs beside it: Linux 6.7 and newer do, under an ID that
 /// the copy has until it is unmounted.
-fn kernel_tells_btrfs_apart() -> bool {
+pub fn kernel_tells_btrfs_apart() -> bool {
     let release = read(Path::new("/proc/sys/kernel/osrelease"));
     let mut numbers = release.split('.').map(|number| number.parse().unwrap_or(0));
     (numbers.next(), numbers.next()) >= (Some(6), Some(7))
@@ -39,6 +39,19 @@ fn a_snapshot_is_mounted_beside_its_origin() {
         node.down("clone", &clone);
         node.down("origin", &origin);
     }
+}
+
+#[test]
+fn a_snapshot_that_is_not_active_is_mounted() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("asleep");
+    let (origin, clone) = origin_and_snapshot(&node, &group, "ext4", "32m");
+    node.down("origin", &origin);
+    run("vgchange", &["-qq", "-an", "asleep"]);
+    assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
+    assert_eq!(read(&node.up("origin", &origin).join("page")), "after");
+    node.down("clone", &clone);
+    node.down("origin", &origin);
 }
 
 #[test]

@@ -176,6 +176,19 @@ fn a_filesystem_of_somebody_else_is_recorded_once() {
 }
 
 #[test]
+fn only_a_filesystem_on_several_devices_has_the_others_probed() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("several");
+    let [one, two] = ["one", "two"].map(|lv| group.linear(lv, "128m").fs("btrfs"));
+    run("mkfs.btrfs", &["-q", &one.device(), &two.device()]);
+    node.mount("pod", &one).is_success();
+    node.down("pod", &one);
+    let dir = precreated(node.pod_dir("pod", &one));
+    let args = ["mount", text(&dir), &one.json()];
+    starts(&node, &args, &[ASK, PROBE, EXAMINE, PROBE, MOUNT]);
+}
+
+#[test]
 fn growth_asks_extends_and_grows_and_does_not_extend_again() {
     let (node, _group, volume) = Node::with_data(Mode::Attach, "taller");
     let dir = node.up_globally(&volume);
@@ -193,8 +206,8 @@ fn a_volume_made_on_demand_is_not_activated_a_second_time() {
     let group = Group::new("ondemand");
     let volume = Volume::new(&group, "data");
     // That it is absent, only a list of the group tells, and how much is free, only the group. Asked
-    // again under the lock of the name: another call may have made it meanwhile.
+    // again under the lock of the group: another call may have made it meanwhile.
     let args = ["attach", &volume.json(), &host_name()];
-    starts(&node, &args, &[ASK, ASK, "vgs", ASK, ASK, "lvcreate"]);
+    starts(&node, &args, &[ASK, ASK, ASK, ASK, "vgs", "lvcreate"]);
     assert!(group.is_active("data"));
 }

@@ -1,8 +1,11 @@
 //! lvcreate is killed before it has wiped what a removed volume left in the new one's place. Nobody
 //! may ever see that, and what somebody put there must not be lost.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use crate::marks::put;
 use crate::prelude::*;
 
 /// lvcreate as it leaves a volume if it is killed, with the driver, after its change of LVM's
@@ -114,8 +117,8 @@ fn an_orphaned_lvcreate_is_waited_for() {
     let group = Group::new("orphans");
     let volume = Volume::new(&group, "data");
     node.does(&["attach", &volume.json(), &host_name()]);
-    // Its driver was killed, and it has the lock of the name until it has wiped the volume.
-    let lock = "/run/flexvolume-lvm/create-orphans-data.lock";
+    // Its driver was killed, and it has the lock of the group until it has wiped the volume.
+    let lock = "/run/flexvolume-lvm/group-orphans.lock";
     let orphan = holds(lock);
     node.refuses_mount(&volume, &["is held by sleep (pid "]);
     drop(orphan);
@@ -179,5 +182,93 @@ fn none_is_made_in_a_thin_pool_that_is_full_or_not_there() {
         let absent = volume.clone().with("thinpool", "pond");
         node.refuses_mount(&absent, &["lean/pond, the thin pool of lean/new"]);
         assert!(!group.has("new"));
+    }
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const MD: [u8; 4] = 0xA92B_4EFC_u32.to_le_bytes();
+
+/// Makes a volume of 320 MiB, writes the marks of several things all over it, and removes it.
+fn leave_marks(group: &Group) {
+    const SIZE: u64 = 320 * MIB;
+    let volume = group.linear("removed", "320m");
+    let device = volume.device();
+    // A copy of the superblock, of 2106, in group 27.
+    run("mkfs.ext4", &["-q", "-b", "1024", &device]);
+    let mut copy = vec![0; 1024];
+    let at = 27 * 8 * MIB + KIB;
+    File::open(&device)
+        .unwrap()
+        .read_exact_at(&mut copy, at)
+        .unwrap();
+    copy[0x30..0x34].copy_from_slice(&[0xFF; 4]);
+    run("blkdiscard", &["-f", &device]);
+    put(&device, at, &copy);
+    for at in [4 * KIB, SIZE - 8 * KIB, SIZE - 64 * KIB] {
+        put(&device, at, &MD);
+    }
+    put(&device, 128 * KIB, &0x00BA_B10C_u64.to_le_bytes());
+    // And one that lvcreate wipes.
+    crate::marks::md0(&device, SIZE - 64 * KIB);
+    group.lv("lvremove", &[], "removed");
+    Group::wait_for_the_next_second();
+}
+
+#[test]
+fn what_a_removed_volume_left_keeps_no_volume_from_being_made() {
+    let group = Group::new("leftover");
+    let config = "[volume_group.leftover]\ncreate = true\n";
+    for (fs, wanted) in [("ext4", "ext4"), ("xfs", "xfs"), ("btrfs", "btrfs")] {
+        leave_marks(&group);
+        let node = Node::with_config(Mode::MountOnly, config);
+        let volume = Volume::new(&group, "data").fs(wanted).with("size", "320m");
+        node.write("pod", &volume, "kept");
+        group.assert_recorded("data", fs);
+        run("blkdiscard", &["-f", &volume.device()]);
+        group.lv("lvremove", &[], "data");
+    }
+    // Whether somebody wrote since another call made it, nobody knows.
+    leave_marks(&group);
+    let node = Node::with_config(Mode::MountOnly, config);
+    let volume = Volume::new(&group, "data").with("size", "320m");
+    node.does(&["attach", &volume.json(), &host_name()]);
+    let zero = format!("blkdiscard --zeroout {}", volume.device());
+    let words = ["an md superblock at byte 4096", &*format!("`{zero}`")];
+    node.refuses_mount(&volume, &words);
+    sh(&zero);
+    node.write("pod", &volume, "kept");
+    run("blkdiscard", &["-f", &volume.device()]);
+    group.lv("lvremove", &[], "data");
+    // Nor who made one by hand.
+    leave_marks(&group);
+    let volume = group.linear("data", "320m");
+    let words = [
+        "an md superblock at byte 4096",
+        "allow-format leftover/data",
+    ];
+    node.refuses_mount(&volume, &words);
+}
+
+#[test]
+fn what_is_written_after_lvcreate_is_not_taken_for_what_a_removed_volume_left() {
+    let group = Group::new("quick");
+    let volume = Volume::new(&group, "data").with("size", "320m");
+    let device = volume.device();
+    // As soon as the driver asks LVM for the volume that it has made.
+    let writes = format!(
+        "[ -e $HERE/written ] || [ ! -e {device} ] || {{\n touch $HERE/written\n \
+         printf '\\374\\116\\053\\251' | dd of={device} bs=4k seek=1 conv=fsync status=none\n}}\n\
+         exec $REAL \"$@\""
+    );
+    for tool in ["lvs", "lvchange"] {
+        let tools = Tools::new().put(tool, &writes);
+        let config = format!("{}[volume_group.quick]\ncreate = true\n", tools.config());
+        let node = Node::with_config(Mode::MountOnly, &config);
+        let reply = node.mount("pod", &volume);
+        reply.is_failure(&["quick/data holds an md superblock at byte 4096"]);
+        assert_eq!(group.tags("data"), "flexvolume.new", "{tool}");
+        run("blkdiscard", &["-f", &device]);
+        group.lv("lvremove", &[], "data");
     }
 }

@@ -237,3 +237,27 @@ fn a_volume_in_the_place_of_a_removed_one_is_formatted() {
         Group::wait_for_the_next_second();
     }
 }
+
+#[test]
+fn a_volume_where_blkid_looks_for_no_raid_is_formatted_only_if_it_is_zero() {
+    let node = Node::new(Mode::MountOnly);
+    let disk = Disk::new("tinydisk", 16 * MIB);
+    run("vgcreate", &["-q", "-s", "1m", "tiny", &disk.path()]);
+    let group = Group::found("tiny");
+    let volume = group.linear("data", "1m");
+    // The metadata of DRBD: a size, UUIDs, flags, and its mark.
+    let mut metadata = [0x5A_u8; 72];
+    metadata[60..64].copy_from_slice(&0x8374_026B_u32.to_be_bytes());
+    put(&volume.device(), MIB - 4 * KIB, &metadata);
+    for wanted in ["ext4", "ext2", ""] {
+        let words = ["data at byte 1044480", "allow-format tiny/data"];
+        node.refuses_mount(&volume.clone().fs(wanted), &words);
+    }
+    // A mkfs that was killed leaves no such thing.
+    let making = ["--addtag", "flexvolume.making=ext4"];
+    group.lv("lvchange", &making, "data");
+    node.refuses_mount(&volume, &["data at byte 1044480"]);
+    blank(&volume.device());
+    node.up("pod", &volume);
+    group.assert_recorded("data", "ext4");
+}

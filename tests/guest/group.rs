@@ -127,6 +127,20 @@ impl Group {
         self.field("lv_size", lv).parse().unwrap()
     }
 
+    /// How many bytes of the group no volume has.
+    pub fn free(&self) -> u64 {
+        let args = [
+            "--noheadings",
+            "--nosuffix",
+            "--units",
+            "b",
+            "-o",
+            "vg_free",
+        ];
+        let free = run("vgs", &[&args[..], &[&self.name]].concat());
+        free.parse().unwrap()
+    }
+
     /// The volume's tags, separated by commas.
     pub fn tags(&self, lv: &str) -> String {
         self.field("lv_tags", lv)

@@ -30,6 +30,75 @@ fn a_volume_that_the_host_has_mounted_is_no_pods_whatever_its_record_says() {
 }
 
 #[test]
+fn what_the_host_has_mounted_on_a_path_like_kubelets_is_no_pods() {
+    let volume_dir = "pods/1-2/volumes/kubernetes.io~lvm/data";
+    let global_dir = "plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data";
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "hostshape");
+    run("mkfs.ext4", &["-q", &volume.device()]);
+    for below in [volume_dir, global_dir, "pods/1-2/volume-subpaths/data/c/0"] {
+        let dir = Path::new("/run/restore").join(below);
+        let _mounted = host_mount(&volume, &dir);
+        let words = format!("mounted by the host itself at {}", dir.display());
+        node.refuses_mount(&volume, &[&words]);
+    }
+    // Nor where the driver does not see the mount, in another namespace than that of process 1.
+    node.write("pod", &volume, "kept");
+    let dir = Path::new("/run/restore").join(volume_dir);
+    let _mounted = host_mount(&volume, &dir);
+    let pod = precreated(node.pod_dir("refused", &volume));
+    let (at, exe, json) = (text(&dir), node.exe(), volume.json_for("refused"));
+    let line = format!(
+        "umount {at}; {} mount {} '{json}'; true",
+        exe.display(),
+        text(&pod)
+    );
+    let said = run("unshare", &["--mount", "sh", "-c", &line]);
+    assert!(said.contains("Failure") && said.contains(at), "{said}");
+}
+
+#[test]
+fn kubelets_directory_may_be_a_link_or_bound_from_another_disk() {
+    for mode in BOTH_MODES {
+        let group = Group::new(mode.lv());
+        for (lv, make) in [
+            ("linked", "rmdir $k && ln -s $disk/kubelet $k"),
+            ("bound", "mount --bind $disk/kubelet $k"),
+        ] {
+            let node = Node::new(mode);
+            let volume = group.linear(lv, "32m");
+            let kubelet = text(node.kubelet_dir());
+            let disk = precreated(format!("/run/disk-{lv}-{}", mode.lv()).into());
+            // Below a mount that is shared, each one that kubelet makes is seen at both places.
+            let share =
+                "mount -t tmpfs none $disk && mount --make-shared $disk && mkdir $disk/kubelet";
+            let (disk, line) = (text(&disk), format!("{share} && {make}"));
+            let line = line.replace("$disk", disk).replace("$k", kubelet);
+            run("sh", &["-c", &line]);
+            let _unmounted = Finally(format!("umount -R {disk}"));
+            let _unbound = (lv == "bound").then(|| Finally(format!("umount -R {kubelet}")));
+            let (json, device) = (volume.json(), volume.device());
+            let global = precreated(node.global_dir(&volume));
+            for pod in ["first", "second"] {
+                if mode == Mode::Attach {
+                    node.does(&["mountdevice", text(&global), &device, &json]);
+                }
+                node.mount(pod, &volume).is_success();
+            }
+            let is_on_disk = |mount: &&Mount| Path::new(&mount.point).starts_with(disk);
+            assert!(
+                mounts().iter().filter(is_on_disk).count() > 2,
+                "{:?}",
+                mounts()
+            );
+            for pod in ["first", "second"] {
+                node.does(&["unmount", text(&node.pod_dir(pod, &volume))]);
+            }
+            node.does(&["unmountdevice", text(&global)]);
+        }
+    }
+}
+
+#[test]
 fn a_volume_that_holds_kubelets_own_directory_is_no_pods() {
     let group = Group::new("hostkubelet");
     let volume = group.linear("kubelet", "32m");
@@ -64,4 +133,32 @@ fn a_mount_elsewhere_is_a_pods_if_the_record_says_so() {
     node.refuses_mount(&volume.clone().fs("xfs"), &["not xfs"]);
     drop(hidden);
     node.down("pod", &volume);
+}
+
+#[test]
+fn a_filesystem_that_failed_and_lives_on_elsewhere_gets_no_more_pods() {
+    let node = Node::new(Mode::MountOnly);
+    for (fs, size, words) in [
+        ("ext4", "32m", "the kernel met errors in its filesystem"),
+        // Since util-linux 2.41 mount(8) itself fails.
+        ("xfs", "300m", "end each process that has it"),
+    ] {
+        let group = Group::new(&format!("outlives{fs}"));
+        let volume = group.linear("data", size).fs(fs);
+        node.write("pod", &volume, "kept");
+        let hidden = hidden_mount(&volume);
+        let there = hidden.proc("root/mnt");
+        let device = fs::canonicalize(volume.device()).unwrap();
+        let name = device.file_name().unwrap().to_str().unwrap();
+        match fs {
+            "ext4" => fs::write(format!("/sys/fs/ext4/{name}/trigger_fs_error"), "1").unwrap(),
+            _ => drop(run("xfs_io", &["-x", "-c", "shutdown", text(&there)])),
+        }
+        let who = format!("sleep (pid {}) has it at /mnt", hidden.0.id());
+        node.refuses_mount(&volume, &[words, &who]);
+        drop(hidden);
+        let dir = node.up("pod", &volume);
+        assert_eq!(read(&dir.join("page")), "kept", "{fs}");
+        node.down("pod", &volume);
+    }
 }

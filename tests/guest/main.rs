@@ -24,6 +24,7 @@ mod support;
 mod tools;
 mod volume;
 
+mod apart;
 mod beside;
 mod busy;
 mod cache;
@@ -32,6 +33,7 @@ mod clones;
 mod collisions;
 mod counts;
 mod creation;
+mod descriptors;
 mod doctored;
 mod export;
 mod faults;
@@ -58,10 +60,12 @@ mod people;
 mod policy;
 mod read_only;
 mod refusals;
+mod room;
 mod secrets;
 mod shown;
 mod subvolumes;
 mod swapped;
+mod terminal;
 mod unfinished;
 mod unreadable;
 mod weak;
@@ -80,7 +84,7 @@ mod prelude {
     pub use crate::support::{
         BOTH_MODES, Finally, Mode, Process, eventually, host_name, run, runs, sh,
     };
-    pub use crate::tools::{Tools, holds, processes_named};
+    pub use crate::tools::{JOURNALD, Tools, holds, processes_named};
     pub use crate::volume::{FILESYSTEMS, Volume};
     pub(crate) use crate::{filesystem_size, read, write_synced};
 }

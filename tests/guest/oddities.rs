@@ -32,8 +32,12 @@ fn a_report_as_people_like_it_does_not_hide_the_record() {
     {
         let _conf = LvmConf::new(
             "report {\n list_item_separator = \";\"\n binary_values_as_numeric = 1\n \
-             compact_output = 1\n prefixes = 1\n quoted = 0\n time_format = \"%Y\"\n}\n",
+             compact_output = 1\n compact_output_cols = \"lv_tags\"\n prefixes = 1\n quoted = 0\n time_format = \"%Y\"\n}\n",
         );
+        // One that has no tags.
+        let blank = group.linear("blank", "32m");
+        node.up("pod", &blank);
+        node.down("pod", &blank);
         node.up("pod", &volume);
         node.down("pod", &volume);
         run("wipefs", &["-qa", &volume.device()]);
@@ -104,4 +108,24 @@ fn an_exported_group_is_said_to_be_that() {
     node.refuses_mount(&volume, &["is exported", "`vgimport exported`"]);
     run("vgimport", &["-q", "exported"]);
     node.up("pod", &volume);
+}
+
+/// kubelet's unit may set anything, and so may the shell of whoever calls by hand.
+#[test]
+fn the_environment_of_the_driver_changes_no_tool() {
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "surroundings");
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let args = ["mount", text(&dir), &volume.json_for("pod")];
+    let mut mount = assert_cmd::Command::new(node.exe());
+    // The report would go to descriptor 77; options after a name would be names; and mke2fs would fail.
+    mount.envs([
+        ("LVM_REPORT_FD", "77"),
+        ("POSIXLY_CORRECT", "1"),
+        ("MKE2FS_CONFIG", "/dev/null/none"),
+        ("LIBBLKID_DEBUG", "all"),
+    ]);
+    let output = mount.args(args).output().unwrap();
+    let reply = Reply::of(args, &output);
+    assert_eq!(reply.status, "Success", "{reply:?}");
+    node.down("pod", &volume);
 }

@@ -1,5 +1,10 @@
 //! What people ask at a shell: what the next mount would do, and what it may do.
 
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use crate::marks::put;
 use crate::prelude::*;
 
@@ -23,6 +28,61 @@ fn a_permission_is_for_what_it_names_and_only_where_a_mount_asks_for_it() {
     node.up("pod", &volume);
     group.assert_recorded("data", "ext4");
     node.prints(&allow, "is mounted at", 1);
+}
+
+/// `allow-format` on a terminal, with its question on the screen.
+struct Asked(std::process::Child);
+
+impl Asked {
+    const SCREEN: &str = "/run/asked";
+
+    fn of(node: &Node, volume: &str) -> Self {
+        let line = format!("{} allow-format {volume}", node.exe().display());
+        let _ = fs::remove_file(Self::SCREEN);
+        let mut terminal = Command::new("script");
+        terminal.args(["-qfec", &line, Self::SCREEN]);
+        let terminal = terminal.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let asked = Self(terminal.unwrap());
+        let screen = || fs::read_to_string(Self::SCREEN).unwrap_or_default();
+        eventually("the question", || screen().contains("Type yes"));
+        asked
+    }
+
+    /// What is on the screen after this answer, and the exit code.
+    fn says(mut self, answer: &[u8]) -> (String, Option<i32>) {
+        self.0.stdin.as_mut().unwrap().write_all(answer).unwrap();
+        let code = self.0.wait().unwrap().code();
+        (read(Path::new(Self::SCREEN)), code)
+    }
+}
+
+#[test]
+fn a_question_that_nobody_answers_keeps_no_pod_waiting_and_an_answer_is_for_what_was_shown() {
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "asked");
+    put(&volume.device(), 0, b"raw");
+    let asked = Asked::of(&node, "asked/data");
+    node.refuses_mount(&volume, &["data at byte 0", "allow-format"]);
+    put(&volume.device(), 0, &[0; 8]);
+    node.up("pod", &volume);
+    let (said, code) = asked.says(b"yes\n");
+    assert!(said.contains("is mounted at") && code == Some(1), "{said}");
+    node.down("pod", &volume);
+    run("wipefs", &["--all", "--quiet", &volume.device()]);
+    let record = group.tags("data");
+    let asked = Asked::of(&node, "asked/data");
+    put(&volume.device(), 0, b"other");
+    let (said, code) = asked.says(b"yes\n");
+    assert!(
+        said.contains("has changed since") && code == Some(1),
+        "{said}"
+    );
+    assert_eq!(group.tags("data"), record);
+    let (said, code) = Asked::of(&node, "asked/data").says(b"yes\n");
+    assert!(
+        said.contains("may format asked/data") && code == Some(0),
+        "{said}"
+    );
+    assert!(group.tags("data").contains("flexvolume.mayformat="));
 }
 
 #[test]

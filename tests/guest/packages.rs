@@ -180,8 +180,9 @@ fn a_pod_keeps_its_volume_while_the_package_is_upgraded_and_downgraded() {
 
     Debian::dpkg(&["--remove", "flexvolume-lvm"]);
     assert_eq!(fs::read_to_string(&script).unwrap(), SCRIPT);
-    let kept = plugins.join(".kubernetes.io~lvm.config.toml");
-    assert_eq!(fs::read(&kept).unwrap(), config);
+    let kept = Path::new("/var/lib/flexvolume-lvm/config.toml");
+    assert_eq!(fs::read(kept).unwrap(), config);
+    assert_eq!(tree(plugins), before);
     // The next installation takes it.
     Debian::installs(&new);
     assert_eq!(

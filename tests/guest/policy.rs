@@ -121,6 +121,66 @@ fn what_mount_options_the_node_keeps_from_pods_no_pod_takes_back() {
 }
 
 #[test]
+fn what_the_node_restricts_is_so_for_each_later_mount_too() {
+    const FINAL: [&str; 4] = ["nosuid", "nodev", "noexec", "nosymfollow"];
+    let options_at = |dir: &Path| mount_at(dir).unwrap().options;
+    let has = |dir: &Path, option: &str| options_at(dir).split([',', ' ']).any(|one| one == option);
+    let lines = format!("[filesystem.ext4]\nmount_options = '{}'\n", FINAL.join(","));
+    let group = Group::new("later");
+    for mode in BOTH_MODES {
+        let mut node = Node::new(mode);
+        let volume = group.linear(mode.lv(), "32m");
+        let times = "strictatime,nodiratime";
+        let first = node.up("first", &volume.clone().with("mountoptions", times));
+        assert!(!FINAL.iter().any(|option| has(&first, option)));
+        node.configure(mode, &lines);
+        let reader = node.up("reader", &volume.clone().read_only());
+        let second = node.up("second", &volume);
+        // A call that was killed before it restricted its bind is repeated.
+        let killed = node.up("killed", &volume);
+        let freed = "remount,bind,rw,suid,dev,exec,symfollow";
+        run("mount", &["-o", freed, text(&killed)]);
+        assert!(!has(&killed, "nosuid"));
+        node.mount("killed", &volume).is_success();
+        for dir in [&reader, &second, &killed] {
+            let options = options_at(dir);
+            assert!(FINAL.iter().all(|option| has(dir, option)), "{options}");
+            // The mount(8) above has changed more than it was told to.
+            let is_changed = *dir == killed;
+            assert!(is_changed || !has(dir, "relatime"), "{options}");
+            assert_eq!(options.starts_with("ro"), *dir == reader, "{options}");
+        }
+        let is_changed = FINAL.iter().any(|option| has(&first, option));
+        assert!(!is_changed, "what runs stays");
+        for pod in ["first", "reader", "second", "killed"] {
+            node.down(pod, &volume);
+        }
+        node.down_globally(&volume);
+    }
+}
+
+#[test]
+fn what_the_node_restricts_is_so_for_a_mount_that_a_csi_driver_made() {
+    let lines = "[filesystem.ext4]\nmount_options = 'nosuid,nodev'\n";
+    let group = Group::new("csimade");
+    for mode in BOTH_MODES {
+        let node = Node::with_config(mode, lines);
+        let volume = group.linear(mode.lv(), "32m");
+        run("mkfs.ext4", &["-q", &volume.device()]);
+        let dir = node
+            .kubelet_dir()
+            .join("pods/1-2/volumes/kubernetes.io~csi/a/mount");
+        fs::create_dir_all(&dir).unwrap();
+        run("mount", &[&volume.device(), text(&dir)]);
+        let _mounted = Finally(format!("umount {}", dir.display()));
+        let options = mount_at(&node.up("pod", &volume)).unwrap().options;
+        assert!(options.contains("nosuid,nodev"), "{options}");
+        node.down("pod", &volume);
+        node.down_globally(&volume);
+    }
+}
+
+#[test]
 fn where_the_node_names_a_thin_pool_pods_get_no_other() {
     let group = Group::new("pools");
     group.pool();

@@ -68,8 +68,53 @@ fn mount_options_are_given_to_the_filesystem() {
     }
     node.down("pod", &volume);
 
-    let volume = volume.with("mountoptions", "nosuchoption");
-    // The volume is checked before that, which writes to it.
+    // One of another filesystem. The volume is checked before that, which writes to it.
+    let volume = volume.with("mountoptions", "largeio");
     let refused = node.mount("refused", &volume);
-    refused.is_failure(&["nosuchoption"]);
+    refused.is_failure(&["largeio"]);
+}
+
+#[test]
+fn mount_options_are_those_of_a_list_and_some_are_the_nodes_alone() {
+    let group = Group::new("listed");
+    let mut node = Node::new(Mode::MountOnly);
+    for (fs, size, of_pods) in [
+        (
+            "ext4",
+            "32m",
+            "noatime,lazytime,iversion,sync,dirsync,commit=10,barrier=1,discard,acl,user_xattr,grpid,\
+             _netdev,errors=continue,data_err=abort,data=ordered,journal_checksum,nodelalloc,\
+             noauto_da_alloc,dioread_lock,max_dir_size_kb=64,minixdf",
+        ),
+        (
+            "xfs",
+            "512m",
+            "inode32,ikeep,largeio,allocsize=64k,filestreams,swalloc,wsync,logbufs=8,logbsize=256k,\
+             nodiscard,sysvgroups,strictatime,nodiratime",
+        ),
+        (
+            "btrfs",
+            "128m",
+            "compress-force=zstd:3,autodefrag,flushoncommit,notreelog,max_inline=1k,space_cache=v2,\
+             ssd_spread,discard=async,noacl,commit=10,barrier,subvolid=5,nodatasum",
+        ),
+    ] {
+        let volume = group.linear(fs, size).fs(fs);
+        node.up("pod", &volume.clone().with("mountoptions", of_pods));
+        node.down("pod", &volume);
+    }
+    let volume = Volume::new(&group, "ext4");
+    for (option, words) in [
+        // A copy of its superblock, where a file could be as well.
+        ("sb=8193", "it names another superblock"),
+        ("nobarrier", "only mount_options in config.toml may set it"),
+        ("nosuchoption", "nobody may set it"),
+    ] {
+        let volume = volume.clone().with("mountoptions", option);
+        node.refuses_mount(&volume, &[option, words]);
+    }
+    let lines = "[filesystem.ext4]\nmount_options = 'nobarrier'\n";
+    node.configure(Mode::MountOnly, lines);
+    let options = mount_at(&node.up("pod", &volume)).unwrap().options;
+    assert!(options.contains("nobarrier"), "{options}");
 }

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use crate::prelude::*;
 
+const PLAIN: &str = "canary-in-a-coal-mine";
+/// The same in base64, as kubelet has it.
 const CANARY: &str = "Y2FuYXJ5LWluLWEtY29hbC1taW5l";
 
 fn with_secret(volume: Volume) -> Volume {
@@ -28,8 +30,11 @@ fn received(socket: &UnixDatagram) -> Vec<String> {
 
 #[test]
 fn a_secret_reaches_neither_the_log_nor_a_tool() {
-    // Each tool writes down how it was called and all that it was given, and does its work.
-    let script = "{ printf '%s ' \"$0\" \"$@\"; env; } >> /run/recorded; exec $REAL \"$@\"";
+    // Each tool writes down how it was called and all that it was given, and how the driver looks in `ps`
+    // meanwhile, and does its work.
+    let script =
+        "{ printf '%s ' \"$0\" \"$@\"; env; tr '\\0' ' ' < /proc/$PPID/cmdline; } >> /run/recorded
+        exec $REAL \"$@\"";
     let names = "lvs lvchange lvcreate lvextend blkid mount e2fsck mkfs.ext4 resize2fs";
     let tools = names.split(' ');
     let tools = tools.fold(Tools::new(), |tools, tool| tools.put(tool, script));
@@ -45,7 +50,7 @@ fn a_secret_reaches_neither_the_log_nor_a_tool() {
         node.up("pod", &volume);
         node.grow("pod", &volume, 48 << 20).is_success();
         // What fails after all checks, in a tool.
-        let wrong = volume.clone().with("mountoptions", "nosuchoption");
+        let wrong = volume.clone().with("mountoptions", "largeio");
         node.down("pod", &volume);
         node.down_globally(&volume);
         let reply = node.mount("wrong", &wrong);
@@ -73,5 +78,45 @@ fn a_secret_reaches_neither_the_log_nor_a_tool() {
         assert!(was_run, "no {tool}: {recorded}");
     }
     assert!(!recorded.contains(CANARY), "{recorded}");
+    assert!(recorded.contains("/lvm call-stdin mount "), "{recorded}");
     fs::remove_file("/dev/log").unwrap();
+}
+
+/// Prints the journal as it is after fifty calls, and the arguments and the environment of all processes
+/// when these calls have logged and not ended yet: nobody reads what they say.
+const FIFTY: &str = r#"cd /run
+mkfifo said
+exec 5<> said
+head -c 65536 /dev/zero >&5
+for n in {1..25}; do
+    "$0" mount no-directory "$(cat options)" >&5 &
+    "$0" attach "$(cat options)" another-node >&5 &
+done
+logged() { journalctl --quiet --output=export _UID=0 SYSLOG_IDENTIFIER=flexvolume-lvm; }
+until [ "$(logged | grep -c ^MESSAGE=)" = 50 ]; do [ $SECONDS -lt 300 ]; sleep 0.1; done
+journalctl --quiet --output=export
+cat /proc/[0-9]*/{cmdline,environ} 2> /dev/null | tr '\0' '\n'
+kill -KILL $(jobs -p)
+trap - EXIT
+rm said options"#;
+
+#[test]
+fn a_secret_is_in_no_field_of_the_journal_nor_in_the_arguments_of_a_process() {
+    let node = Node::new(Mode::MountOnly);
+    let options = format!(
+        r#"{{"volumegroup":"nosuch","volumeID":"data","kubernetes.io/secret/p":"{CANARY}"}}"#
+    );
+    fs::write("/run/options", options).unwrap();
+    let exe = node.exe();
+    let script = format!("{JOURNALD}{FIFTY}");
+    let said = run("unshare", &["--mount", "bash", "-c", &script, text(&exe)]);
+    let count = |words: &str| said.lines().filter(|line| line.starts_with(words)).count();
+    let hidden = format!("_CMDLINE={} call-stdin ", exe.display());
+    assert_eq!(count(&hidden), 50, "{said}");
+    assert_eq!(count("_COMM=lvm"), 50, "{said}");
+    // Of the processes.
+    assert_eq!(count("call-stdin"), 50, "{said}");
+    for text in [CANARY, PLAIN] {
+        assert!(!said.contains(text), "{said}");
+    }
 }

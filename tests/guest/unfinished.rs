@@ -40,21 +40,96 @@ fn raw_data_on_a_volume_with_an_old_record_of_mkfs_is_not_formatted() {
 
 #[test]
 fn the_half_of_a_mkfs_is_not_given_to_a_pod_that_wants_another_type() {
-    let (node, group, volume) = Node::with_data(Mode::MountOnly, "halfway");
-    run("mkfs.ext4", &["-q", &volume.device()]);
-    // All behind the superblock and the descriptors of the first group.
-    put(&volume.device(), 16 << 10, &vec![0; 4 << 20]);
-    group.lv("lvchange", &["--addtag", "flexvolume.making=ext4"], "data");
-    let words = "halfway/data holds ext4, not xfs";
-    node.refuses_mount(&volume.clone().fs("xfs"), &[words]);
+    let (node, group) = (Node::new(Mode::MountOnly), Group::new("halfway"));
+    let volume = group.linear("data", "300m").fs("xfs");
+    let device = volume.device();
+    run("mkfs.xfs", &["-q", &device]);
+    let begun = ["-x", "-c", "sb 0", "-c", "write inprogress 1", &device];
+    run("xfs_db", &begun);
+    group.lv("lvchange", &["--addtag", "flexvolume.making=xfs"], "data");
+    let words = "halfway/data holds xfs, not ext4";
+    node.refuses_mount(&volume.clone().fs("ext4"), &[words]);
     node.up("pod", &volume);
-    group.assert_recorded("data", "ext4");
+    group.assert_recorded("data", "xfs");
+}
+
+#[test]
+fn an_ext_with_data_is_not_formatted_whatever_e2fsck_says_and_however_old_a_record_of_mkfs_is() {
+    let group = Group::new("populated");
+    std::fs::create_dir_all("/run/populated").unwrap();
+    std::fs::write("/run/populated/page", "kept").unwrap();
+    // The highest byte of the features without which nobody may look at it.
+    const FEATURES: u64 = 1024 + 0x63;
+    // e2fsck does not know one, finds errors that it repairs before the mount, or is killed for the
+    // memory that it takes.
+    for (case, tool) in [
+        ("feature", ""),
+        ("errors", ""),
+        ("killed", "case \"$*\" in *-n*) kill -KILL $$;; esac"),
+    ] {
+        println!("{case}");
+        let volume = group.linear("data", "32m");
+        let device = volume.device();
+        let make = "mke2fs -q -t ext4 -O ^metadata_csum -d /run/populated";
+        sh(&format!("{make} {device}"));
+        match case {
+            "feature" => put(&device, FEATURES, &[0x40]),
+            "errors" => drop(run("debugfs", &["-w", "-R", "clri lost+found", &device])),
+            _ => {}
+        }
+        let making = ["--addtag", "flexvolume.making=ext4"];
+        group.lv("lvchange", &making, "data");
+        let tools = Tools::new().put("e2fsck", &format!("{tool}\nexec $REAL \"$@\""));
+        let node = Node::with_config(Mode::MountOnly, &tools.config());
+        let reply = node.mount("pod", &volume);
+        if case == "feature" {
+            reply.is_failure(&["checking the filesystem of populated/data"]);
+            assert_eq!(group.tags("data"), making[1]);
+            put(&device, FEATURES, &[0]);
+        } else {
+            reply.is_success();
+            group.assert_recorded("data", "ext4");
+            node.down("pod", &volume);
+        }
+        let page = run("debugfs", &["-R", "cat page", &device]);
+        assert_eq!(page, "kept", "{case}");
+        run("blkdiscard", &["-f", &device]);
+        group.lv("lvremove", &[], "data");
+    }
+}
+
+/// That is why one with a superblock counts as whole.
+#[test]
+fn an_ext_gets_its_superblock_when_all_else_is_on_the_disk() {
+    let group = Group::new("ordered");
+    for (fs, size, more) in [
+        ("ext2", "32m", ""),
+        ("ext3", "32m", ""),
+        ("ext4", "32m", "-O metadata_csum"),
+        ("ext4", "1g", "-O quota,mmp"),
+    ] {
+        let device = group.linear("data", size).device();
+        let trace = "-e trace=pwrite64,write,fsync -o /run/ordered.trace";
+        sh(&format!("strace -f {trace} mkfs.{fs} -q {more} {device}"));
+        let trace = read(std::path::Path::new("/run/ordered.trace"));
+        // The first two clear what was there.
+        let calls: Vec<&str> = trace.lines().filter(|line| line.contains(" = ")).collect();
+        let at = |line: &&&str| line.contains(", 1024, 1024) = 1024");
+        assert_eq!(calls.iter().filter(at).count(), 1, "{fs} of {size}");
+        let [.., before, last, _] = &calls[..] else {
+            panic!("{trace}");
+        };
+        assert!(before.contains("fsync(") && at(&last), "{before}, {last}");
+        group.lv("lvremove", &[], "data");
+    }
 }
 
 #[test]
 fn a_mkfs_killed_at_one_of_its_writes_is_made_again() {
     let group = Group::new("cutshort");
     for (fs, size) in [
+        ("ext2", "32m"),
+        ("ext3", "32m"),
         ("ext4", "32m"), // blocks of 1 KiB
         ("ext4", "1g"),  // of 4 KiB
         ("xfs", "300m"),

@@ -59,6 +59,10 @@ impl Volume {
         device(&self.vg, &self.lv)
     }
 
+    pub fn lv(&self) -> &str {
+        &self.lv
+    }
+
     /// The UUID of its filesystem.
     pub fn uuid(&self) -> String {
         let device = self.device();

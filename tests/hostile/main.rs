@@ -10,6 +10,7 @@
     clippy::disallowed_methods
 )]
 
+mod around;
 mod node;
 mod secrets;
 #[path = "../support/mod.rs"]

@@ -1,8 +1,10 @@
 //! A secret that kubelet hands over is nowhere to be seen again, whatever goes wrong.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use crate::node::{Done, Node, bytes};
+use crate::support::machine::Machine;
+use crate::support::reply::Reply;
 use crate::vectors::refused;
 use crate::{CALLS, DIR, call, options};
 
@@ -93,4 +95,16 @@ fn a_secret_is_never_seen_again() {
             assert_hidden(&args, &node.call(&args));
         }
     }
+}
+
+#[test]
+fn a_call_that_cannot_hide_its_secret_does_and_logs_nothing() {
+    let machine = Machine::new();
+    let args = call(0, &with_secret("x", "\"\""));
+    // No descriptor is left for a pipe.
+    let short = ["bash", "-c", "ulimit -n 3; exec \"$0\" \"$@\""].map(OsStr::new);
+    let output = machine.under(&short, &args).output().unwrap();
+    let words = ["could not take that off its command line", "open files"];
+    Reply::of(&args, &output).is_failure(&words);
+    assert!(!machine.path("log").exists());
 }

@@ -56,7 +56,15 @@ mountoptions | is refused |  "X-mount.mkdir=0777"  "helper=sh"  "device=/dev/sda
 mountoptions | both ro and rw |  "ro,rw"
 mountoptions | neither spaces |  "noatime -o bind"  "noatime\nbind"  "a\\054bind"
 mountoptions | neither spaces |  "context=\"a,bind\""
-mountoptions | has no name |  "-o"
+mountoptions | nobody may set it |  "-o"  "=x"  "nosuchoption"  "NOATIME"  "x-systemd.automount"
+// Those that make Linux read something else than the volume's filesystem as it is, or harm the node.
+mountoptions | another superblock |  "sb=32768"  "noatime,sb=1"  "sb="
+mountoptions | is refused |  "abort"  "debug"  "noload"  "norecovery"  "rescue=all"  "nouid32"
+mountoptions | the whole node |  "warn_on_error"  "fatal_errors=panic"  "errors=panic"
+mountoptions | only mount_options in config.toml may set it |  "nouuid"  "usrquota"  "nobarrier"
+mountoptions | only mount_options in config.toml may set it |  "context=system_u:object_r:etc_t:s0"
+mountoptions | its value must be |  "commit=soon"  "commit"  "subvol="  "allocsize=1t"
+mountoptions | it takes no value |  "nosuid=recursive"  "ro=vfs"
 // kubelet's own keys, which the options of a manifest replace.
 kubernetes.io/readwrite | must be ro or rw |  "rw,exec"  "RO"
 kubernetes.io/readwrite | is not a string |  true

@@ -1,7 +1,8 @@
 //! What `flexvolume-lvm install` and `flexvolume-lvm doctor` say of a kubelet that runs on the host.
 
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use crate::node::{Node, SCRIPT, driver};
@@ -18,6 +19,15 @@ impl Kubelet {
 
     /// The same with these words before its command line.
     fn run_by(words: &[&str], node: &Node, version: &str, args: &[&str]) -> Self {
+        let program = Self::compile(node, version);
+        let line = [words, &[program.to_str().unwrap()], args].concat();
+        let running = Command::new(line[0]).args(&line[1..]).spawn().unwrap();
+        // Between fork and exec it is not called kubelet yet.
+        eventually("kubelet runs", || is_called_kubelet(&program));
+        Self(running)
+    }
+
+    fn compile(node: &Node, version: &str) -> PathBuf {
         let program = node.path("kubelet");
         let source = format!(
             "#include <signal.h>\n#include <stdio.h>\n#include <string.h>\n\
@@ -35,15 +45,17 @@ impl Kubelet {
             .arg(&program)
             .status();
         assert!(cc.unwrap().success());
-        let line = [words, &[program.to_str().unwrap()], args].concat();
-        let running = Command::new(line[0]).args(&line[1..]).spawn().unwrap();
-        // Between fork and exec it is not called kubelet yet.
-        let comm = format!("/proc/{}/comm", running.id());
-        eventually("kubelet runs", || {
-            fs::read_to_string(&comm).unwrap() == "kubelet\n"
-        });
-        Self(running)
+        program
     }
+}
+
+fn is_called_kubelet(program: &Path) -> bool {
+    let text = |dir: &Path, name| fs::read_to_string(dir.join(name)).unwrap_or_default();
+    fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let dir = entry.path();
+        let line = text(&dir, "cmdline");
+        text(&dir, "comm") == "kubelet\n" && line.split('\0').next() == program.to_str()
+    })
 }
 
 impl Drop for Kubelet {
@@ -53,10 +65,20 @@ impl Drop for Kubelet {
     }
 }
 
-/// What doctor says.
+/// What doctor says, which has to end.
 fn doctor(node: &Node) -> String {
-    let output = Command::new(node.exe()).arg("doctor").output();
-    String::from_utf8(output.unwrap().stdout).unwrap()
+    let mut doctor = Command::new("timeout");
+    let output = doctor
+        .args(["--signal=KILL", "60"])
+        .arg(node.exe())
+        .arg("doctor")
+        .output();
+    let output = output.unwrap();
+    assert!(
+        output.status.code().is_some_and(|code| code < 100),
+        "doctor waits"
+    );
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// The lines of this kubelet and of its control plane that are not "ok".
@@ -186,4 +208,70 @@ fn the_executable_of_another_user_or_of_a_container_is_not_asked_for_its_version
     let in_container = ["unshare", "--mount"];
     let kubelet = Kubelet::run_by(&in_container, &node, "Kubernetes v1.30.4", &args);
     assert_each_has(&said(&node, &kubelet), &[]);
+}
+
+const NOBODY: [&str; 4] = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+];
+
+/// Anybody may call a process kubelet, in a pod too, and give it any arguments.
+#[test]
+fn what_is_not_roots_own_on_this_host_does_not_speak_for_kubelet() {
+    let node = Node::new();
+    fs::set_permissions(node.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let fifo = node.path("fifo");
+    let fifo = fifo.to_str().unwrap();
+    assert!(Command::new("mkfifo").arg(fifo).status().unwrap().success());
+    let evil = [
+        "--volume-plugin-dir=/run/evil",
+        "--root-dir=/run/evil",
+        "--hostname-override=/run/evil",
+        "--config",
+    ];
+    let user_namespace = [&NOBODY[..], &["unshare", "--user", "--map-root-user"]].concat();
+    let pid_namespace = ["unshare", "--pid", "--fork", "--kill-child"];
+    for (words, config) in [
+        (&NOBODY[..], fifo),
+        (&user_namespace, "/dev/zero"),
+        (&["unshare", "--mount"], fifo),
+        (&pid_namespace, fifo),
+    ] {
+        let args = [&evil[..], &[config]].concat();
+        let _kubelet = Kubelet::run_by(words, &node, "Kubernetes v1.30.4", &args);
+        let installed = node.install(&driver(), &[]).success();
+        let installed = String::from_utf8_lossy(&installed.get_output().stdout);
+        for text in [&*installed, &doctor(&node)] {
+            assert!(!text.contains("/run/evil"), "{words:?}: {text}");
+        }
+    }
+    // Root's own is not believed to have a config that ends.
+    for config in [fifo, "/dev/zero"] {
+        let args = ["--root-dir=/run/roots", "--config", config];
+        let kubelet = Kubelet::running(&node, "Kubernetes v1.36.2", &args);
+        let said = warnings(&doctor(&node), &kubelet);
+        assert!(
+            said.iter().any(|line| line.contains("/run/roots")),
+            "{said:?}"
+        );
+    }
+}
+
+/// Its effective user id is root's, and its arguments are a user's.
+#[test]
+fn a_program_with_the_set_user_id_bit_does_not_speak_for_kubelet() {
+    let node = Node::new();
+    fs::set_permissions(node.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = Kubelet::compile(&node, "Kubernetes v1.30.4");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();
+    let mut nobody = Command::new(NOBODY[0]);
+    nobody.args(&NOBODY[1..]).arg(&program);
+    let started = nobody.arg("--volume-plugin-dir=/run/user").spawn();
+    let kubelet = Kubelet(started.unwrap());
+    eventually("kubelet runs", || is_called_kubelet(&program));
+    assert_each_has(&said(&node, &kubelet), &[]);
+    let name = format!("kubelet (pid {})", kubelet.0.id());
+    assert!(!doctor(&node).contains(&name));
 }

@@ -43,7 +43,7 @@ fn an_edited_config_is_kept_and_the_next_installation_takes_it() {
         for _ in 0..2 {
             node.uninstall()
                 .success()
-                .stdout(says("because it was edited"));
+                .stdout(says("which the next installation takes"));
             assert!(!node.config().exists());
             assert_eq!(node.kept_text(), MINE);
             node.refuses(
@@ -52,7 +52,7 @@ fn an_edited_config_is_kept_and_the_next_installation_takes_it() {
                 "lvm.config.toml says attach = false",
             );
             assert!(!node.config().exists());
-            node.installs(&driver, &[], "the edited one of an earlier installation");
+            node.installs(&driver, &[], "the one of an earlier installation");
             assert_eq!(fs::read_to_string(node.config()).unwrap(), MINE);
             assert!(!node.kept_config().exists());
         }

@@ -1,11 +1,11 @@
 //! What `flexvolume-lvm install` refuses, and what it warns of.
 
 use crate::node::{Node, OURS, SCRIPT, driver, same, says};
-use crate::support::put;
+use crate::support::{eventually, put, run};
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_driver_that_does_not_answer_is_not_installed() {
@@ -130,8 +130,40 @@ fn the_mode_of_a_driver_that_does_not_answer_has_to_be_said() {
 #[test]
 fn one_run_at_a_time() {
     let node = Node::new();
-    let other = File::open(node.plugins()).unwrap();
+    let file = node.plugins().join(".flexvolume-lvm.lock");
+    let other = File::create(&file).unwrap();
     other.lock().unwrap();
     node.refuses(&node.driver("a", OURS), &[], "another run is at work on");
-    assert!(node.names().is_empty());
+    assert_eq!(node.names(), [".flexvolume-lvm.lock"]);
+    // What a killed run leaves is no run.
+    drop(other);
+    node.installs(&node.driver("a", OURS), &[], "checked");
+    assert!(!file.exists());
+}
+
+/// Whoever can open a directory or a file can lock it.
+#[test]
+fn no_lock_that_a_user_can_take_keeps_root_from_installing() {
+    let node = Node::new();
+    node.install(&driver(), &[]).success();
+    let mut follow = Command::new("timeout");
+    follow.arg("60").args(node.argv("install")).arg("--follow");
+    let mut follow = follow.stdout(Stdio::null()).spawn().unwrap();
+    let lock = node.plugins().join(".flexvolume-lvm.lock");
+    eventually("the lock of a run", || lock.exists());
+    let mode = fs::metadata(&lock).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // timeout(1) hands SIGTERM on.
+    run("kill", &[&follow.id().to_string()]);
+    follow.wait().unwrap();
+    eventually("its end", || !lock.exists());
+    let held = [node.plugins(), node.dir(), node.exe(), node.config()];
+    let held = held.map(|path| {
+        let file = File::open(path).unwrap();
+        file.lock().unwrap();
+        file
+    });
+    node.installs(&node.driver("a", OURS), &[], "checked");
+    node.uninstall().success();
+    drop(held);
 }

@@ -17,7 +17,7 @@ pub const LVS_ROW: &str = r#"printf '{"report":[{"lv":[{"vg_name":"%s","lv_name"
 "lv_size":"67108864","lv_time":"1","lv_tags":"","lv_active":"","lv_device_open":"","lv_permissions":"writeable",
 "lv_health_status":"","lv_snapshot_invalid":"unknown","lv_layout":"linear","lv_role":"public","pool_lv":"","data_percent":"",
 "metadata_percent":"","vg_extent_size":"4194304","vg_free":"0","vg_lock_type":"",
-"lv_lockargs":"","pool_lv_uuid":""}]}]}\n'"#;
+"lv_lockargs":"","pool_lv_uuid":"","stripes":"1","data_stripes":"1"}]}]}\n'"#;
 /// Shell: the group is there, and has no volumes.
 pub const NO_VOLUME: &str = r#"for id; do :; done
 case $id in */*) exit 5 ;; esac

@@ -32,6 +32,9 @@ impl Reply {
         assert!(line.len() <= 4096, "{shown}: {} bytes", line.len());
         let reply: Self =
             serde_json::from_str(line).unwrap_or_else(|e| panic!("{shown} answered {line:?}: {e}"));
+        // What JSON escapes, kubelet prints.
+        let message = &reply.message;
+        assert!(!message.contains(char::is_control), "{shown}: {message:?}");
         // kubelet would log the arguments, and the secret in them.
         let holds_secret = call.contains("kubernetes.io/secret/");
         let code = match reply.status.as_str() {

@@ -6,12 +6,12 @@ use crate::config::Loaded;
 use crate::fs::grow;
 use crate::host::Host;
 use crate::lvm;
-use crate::names::{Bytes, FsType};
+use crate::names::{Bytes, FsType, Shown};
 use crate::options::Options;
 use crate::reply::Reply;
 use crate::volume::{
     Decision, Held, Holding, Job, Purpose, Refusal, Subject, Wish, ensure_not_suspended, give_up,
-    look_under_lock,
+    lock, look_under_lock,
 };
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
@@ -35,7 +35,7 @@ pub fn run(
 }
 
 fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
-    let Subject { host, config, .. } = job.subject;
+    let Subject { host, config, id } = job.subject;
     let device = job.ensure_active()?;
     let (device, lock) = job.hold_active(device)?;
     let wish = Wish {
@@ -43,7 +43,9 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
         read_only: false,
         ..job.wish(Some(dir))
     };
+    // Until LVM has extended it, nobody else takes what was free when LVM was asked.
     let mut holding = Holding::from(lock);
+    holding.group = Some(lock::hold_group(host.kernel, id.vg(), config.limits.lock)?);
     let under_lock = |holding: &mut Holding| {
         let (asker, patience) = (job.asker(Some(dir)), config.limits.lock);
         look_under_lock(job.subject, asker, &wish, patience, holding)
@@ -54,20 +56,26 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
         held = under_lock(&mut holding)?;
     }
     let Held { seen, decision } = held;
-    let lock = holding.of_volume()?;
     // Its number is given to no other device while LVM and the filesystem's tool work.
     let on = device.pin(host.kernel)?;
     let device = &on.device;
-    let size = seen
-        .facts
-        .volume()
-        .map_or(size, |volume| volume.size.max(size));
-    match (decision, seen.facts.volume()) {
-        (Decision::Refuse(reason), _) => return Err(Refusal::of(&device.id, reason).into()),
-        (Decision::Extend, Some(volume)) => lvm::extend(host, volume, size, lock)?,
-        _ => {}
-    }
-
+    let volume = seen.facts.require_volume();
+    let size = match decision {
+        Decision::Refuse(reason) => return Err(Refusal::of(id, reason).into()),
+        Decision::Extend(size) => {
+            // LVM's commands close all that they inherit but standard input: of the two locks this one,
+            // since LVM itself lets nobody else change the volume meanwhile.
+            let group = holding
+                .group
+                .take()
+                .context("the group's lock is not held")?;
+            lvm::extend(host, volume?, size, &group)?;
+            size
+        }
+        _ => volume.map_or(size, |volume| volume.size.max(size)),
+    };
+    holding.group = None;
+    let lock = holding.of_volume()?;
     let mounts = seen.facts.uses.map(|uses| uses.mounts).unwrap_or_default();
     let writable = mounts.iter().map(|mounted| &mounted.row);
     let writable = writable.filter(|row| !row.is_read_only());
@@ -97,7 +105,7 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
              name. The volume is large enough; its filesystem grows at the next mount: end the pods \
              that use it, and start them again",
             device.id,
-            row.source.display()
+            row.source.shown()
         );
     }
     grow(host, fs, &on.node, &row.mount_point, lock)

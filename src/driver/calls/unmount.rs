@@ -1,3 +1,4 @@
+use std::ffi::OsStr;
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -6,7 +7,7 @@ use crate::config::{Config, Loaded};
 use crate::host::Host;
 use crate::lvm;
 use crate::mount::{KubeletPath, Row, Table, ensure_unmounted, mounted_at};
-use crate::names::FsType;
+use crate::names::{FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
     Device, Subject, ensure_not_suspended, lock, release, release_named, volume_of,
@@ -24,7 +25,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let place = KubeletPath::of(dir);
     let mut device = None;
     if let (KubeletPath::Global | KubeletPath::Pod { .. }, Some(name)) = (&place, dir.file_name()) {
-        host.log.about("name", &name.to_string_lossy());
+        host.log.about("name", &name.shown().to_string());
     }
     if let Some(id) = mounted_at(host.kernel, dir)? {
         let table = Table::read(host.kernel)?;
@@ -36,7 +37,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
                     host.log.about("volume", &device.id.to_string());
                     require_not_stuck(host, config, device, &table)?;
                 }
-                None => host.log.about("source", &row.source.to_string_lossy()),
+                None => host.log.about("source", &row.source.shown().to_string()),
             }
         }
         ensure_unmounted(host, dir, &table)?;
@@ -57,13 +58,13 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     if let Some(device) = device {
         let id = &device.id;
         release(Subject { host, config, id }, asked, config.limits.lock)?;
-    } else if is_named && let Some(name) = dir.file_name() {
+    } else if is_named && let Some(name) = dir.file_name().and_then(OsStr::to_str) {
         // The call before this one may have been killed after it had unmounted.
-        release_named(host, config, &name.to_string_lossy(), asked)?;
+        release_named(host, config, name, asked)?;
         if mounted_at(host.kernel, dir)?.is_some() {
             bail!(
                 "{} was mounted just now, by a call that was killed; repeat this call",
-                dir.display()
+                dir.shown()
             );
         }
     }
@@ -76,8 +77,8 @@ fn require_a_volume(row: &Row, place: &KubeletPath, dir: &Path) -> Result<()> {
     if *place == KubeletPath::Other && FsType::parse(&row.fs_type).is_err() {
         bail!(
             "{} holds {} ({}), which is not a volume of this driver; use umount(8)",
-            dir.display(),
-            row.source.display(),
+            dir.shown(),
+            row.source.shown(),
             row.fs_type
         );
     }

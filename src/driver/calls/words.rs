@@ -46,7 +46,7 @@ pub fn is_by_hand(words: &[OsString]) -> bool {
         let is_pair = before == "-o" && is_word && !bytes.starts_with(b"{");
         before = word;
         is_pair
-            || ["-", "-h", "--help", VERBOSE].contains(&&*word.to_string_lossy())
+            || ["-", "-h", "--help", VERBOSE].iter().any(|own| word == own)
             || bytes.starts_with(b"@")
     })
 }

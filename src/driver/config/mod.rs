@@ -181,7 +181,7 @@ pub struct Limits {
     /// lvextend and growing the filesystem.
     #[serde(deserialize_with = "values::seconds")]
     pub resize: Duration,
-    /// Waiting for another call that works on the same volume.
+    /// Waiting for another call that works on the same volume, or makes or grows one in the same group.
     #[serde(deserialize_with = "values::seconds")]
     pub lock: Duration,
 }

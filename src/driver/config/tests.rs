@@ -120,7 +120,7 @@ fn reads_every_key() {
     let ext4 = |mkfs: [&str; 2], mount| {
         let of_fs = FsConfig {
             mkfs_options: mkfs.map(str::to_owned).to_vec(),
-            mount_options: MountOptions::parse(mount).unwrap(),
+            mount_options: MountOptions::of_node(mount).unwrap(),
         };
         BTreeMap::from([(FsType::Ext4, of_fs)])
     };

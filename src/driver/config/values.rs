@@ -110,7 +110,7 @@ impl TryFrom<String> for LogTarget {
         let file = path(&target)?;
         // <vendor>~<driver>
         let dir = file.parent().and_then(Path::file_name);
-        if dir.is_some_and(|dir| dir.to_string_lossy().contains('~')) {
+        if dir.is_some_and(|dir| dir.as_encoded_bytes().contains(&b'~')) {
             return Err(format!(
                 "{target:?} is in the driver's own directory, and kubelet loads the driver again \
                  whenever a file there changes"
@@ -122,7 +122,7 @@ impl TryFrom<String> for LogTarget {
 
 pub fn mount_options<'de, D: Deserializer<'de>>(from: D) -> Result<MountOptions, D::Error> {
     checked(from, |text: String| {
-        let options = MountOptions::parse(&text).map_err(|e| e.to_string())?;
+        let options = MountOptions::of_node(&text).map_err(|e| e.to_string())?;
         // With "ro" here, a blank volume would be formatted first and then be of no use.
         if options.is_read_only() || options.is_read_write() {
             return Err(

@@ -1,7 +1,9 @@
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 
-use crate::host::{Command, Host, Node, Output};
-use crate::names::FsType;
+use crate::host::{Command, DeviceNumber, Host, Node, Output};
+use crate::names::{Foreign, FsType, Shown};
 
 /// blkid(8): "the specified token was not found, or no identification", which it also answers for
 /// a device that it cannot read. Only reading it ourselves tells the two apart.
@@ -18,7 +20,7 @@ pub enum Found {
         uuid: String,
     },
     /// Something else: LUKS, a partition table, a RAID member, an unknown filesystem.
-    Other(String),
+    Other(Foreign),
     Several,
 }
 
@@ -41,8 +43,43 @@ fn ask(host: &Host, device: &Node, more: &[&str]) -> Result<Found> {
         .device(device);
     let output = host
         .run(&command)
-        .with_context(|| format!("probing {}", device.name.display()))?;
+        .with_context(|| format!("probing {}", device.name.shown()))?;
     Ok(parse(&output))
+}
+
+/// A device of this node on which blkid finds something that has a UUID.
+pub struct Identified {
+    pub device: PathBuf,
+    pub number: DeviceNumber,
+    pub uuid: String,
+    /// Of a btrfs, the UUID that this disk has among its disks. Else empty.
+    pub part: String,
+}
+
+/// Probes all devices of the node, without blkid's cache. Left out are those that another device is on,
+/// such as the paths of a multipath device: what is there is that one's.
+pub fn all(host: &Host) -> Result<Vec<Identified>> {
+    let command = Command::reads("blkid", host.limits.query)
+        .args(["--cache-file", "/dev/null", "--output", "export"])
+        .accept(&[0, NOTHING]);
+    let output = host.run(&command).context("probing all devices")?;
+    let one = |record: &str| {
+        let value = |key| value(record.as_bytes(), key);
+        let device = PathBuf::from(value("DEVNAME")?);
+        // One that has gone meanwhile has none.
+        let number = host.kernel.device_number(&device).ok()??;
+        let holders = PathBuf::from(format!("/sys/dev/block/{number}/holders"));
+        let holders = host.kernel.list(&holders).unwrap_or_default();
+        holders.is_empty().then_some(())?;
+        Some(Identified {
+            number,
+            device,
+            uuid: value("UUID")?,
+            part: value("UUID_SUB").unwrap_or_default(),
+        })
+    };
+    let export = String::from_utf8_lossy(&output.stdout);
+    Ok(export.split("\n\n").filter_map(one).collect())
 }
 
 /// Whether wipefs(8) lists several signatures; with `--no-act` it changes nothing.
@@ -55,7 +92,7 @@ pub fn has_several(host: &Host, device: &Node) -> Result<bool> {
         .device(device);
     let output = host
         .run(&command)
-        .with_context(|| format!("listing the signatures on {}", device.name.display()))?;
+        .with_context(|| format!("listing the signatures on {}", device.name.shown()))?;
     Ok(are_several(&String::from_utf8_lossy(&output.stdout)))
 }
 
@@ -85,11 +122,11 @@ fn parse(output: &Output) -> Found {
                 fs,
                 uuid: value("UUID").unwrap_or_default(),
             },
-            Err(_) => Found::Other(kind),
+            Err(_) => Found::Other(kind.shown()),
         },
-        (_, None, Some(table)) => Found::Other(format!("a partition table ({table})")),
+        (_, None, Some(table)) => Found::Other(format!("a partition table ({table})").shown()),
         // blkid found something that it has no type for: that is not nothing.
-        (_, None, None) => Found::Other("something that blkid cannot name".to_owned()),
+        (_, None, None) => Found::Other("something that blkid cannot name".shown()),
     }
 }
 
@@ -99,7 +136,7 @@ mod tests {
 
     #[test]
     fn reads_what_blkid_prints() {
-        let other = |what: &str| Found::Other(what.to_owned());
+        let other = |what: &str| Found::Other(what.shown());
         let cases = [
             (
                 "filesystem",

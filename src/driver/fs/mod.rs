@@ -14,8 +14,8 @@ mod tools;
 pub const EXAMINE: &str = "examine-stdin";
 pub const SUPERBLOCK: &str = "superblock-stdin";
 
-pub use blkid::{Found, has_several, probe, probe_filesystems};
-pub use scan::{Backup, Examination, Unreadable, scan, superblock_of};
-pub use superblock::{Condition, Family};
-pub(crate) use tools::{check, grow, mkfs, was_cut_short};
+pub use blkid::{Found, Identified, all, has_several, probe, probe_filesystems};
+pub use scan::{Backup, Examination, TINY, Unreadable, ZEROED, scan, superblock_of};
+pub use superblock::{Beyond, Condition, Family};
+pub(crate) use tools::{check, grow, mkfs};
 pub use tools::{has_errors, try_mkfs};

@@ -15,7 +15,7 @@ use super::backups::{self, PAGE};
 use super::signatures;
 use super::superblock::{ReadAt, Superblock, ext_backup, fill};
 use crate::host::{Command, Effect, Host};
-use crate::names::Bytes;
+use crate::names::{Bytes, Shown};
 
 /// How much of a device's head and of its tail is read completely.
 ///
@@ -35,7 +35,11 @@ const SECTOR: usize = 512;
 
 /// How much of a new volume's beginning lvcreate makes zero, unless it is told not to. Source:
 /// lvcreate(8), `--zero`.
-const ZEROED: u64 = 4 << 10;
+pub const ZEROED: u64 = 4 << 10;
+
+/// Up to this size blkid looks for no RAID, DRBD's among them: it takes the device for a floppy disk.
+/// Source: libblkid, `BLKID_FL_TINY_DEV`.
+pub const TINY: u64 = 1440 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Examination {
@@ -45,7 +49,8 @@ pub struct Examination {
     /// A mark where blkid looks for it, and which blkid should have named.
     pub signature: Option<String>,
     pub is_zero: bool,
-    /// Byte offset of the first sector that is not zero, of those that lvcreate zeroes.
+    /// Byte offset of the first sector that is not zero, of those that lvcreate zeroes; of all where
+    /// blkid does not look for everything.
     pub written: Option<u64>,
 }
 
@@ -71,7 +76,7 @@ impl Backup {
     pub fn repair(&self, device: &Path) -> String {
         let size = self.block_size;
         let block = self.offset.checked_div(size).unwrap_or(0);
-        format!("e2fsck -b {block} -B {size} {}", device.display())
+        format!("e2fsck -b {block} -B {size} {}", device.shown())
     }
 }
 
@@ -104,7 +109,7 @@ pub fn scan(
         .stdin(Arc::clone(claim))
         .args([size.get().to_string(), lv_time.to_string()])
         .args(flush.then_some("flush"));
-    let reading = || format!("reading {}", device.display());
+    let reading = || format!("reading {}", device.shown());
     let output = host.run(&command).with_context(reading)?;
     serde_json::from_slice(&output.stdout).with_context(reading)
 }
@@ -113,7 +118,7 @@ pub fn scan(
 pub fn superblock_of(host: &Host, device: &Arc<File>, path: &Path) -> Result<Option<Superblock>> {
     let command = Command::myself(super::SUPERBLOCK, Effect::Reads, host.limits.query)
         .stdin(Arc::clone(device));
-    let reading = || format!("reading the superblock of {}", path.display());
+    let reading = || format!("reading the superblock of {}", path.shown());
     let output = host.run(&command).with_context(reading)?;
     serde_json::from_slice(&output.stdout).with_context(reading)
 }
@@ -168,7 +173,7 @@ impl Examination {
             let at = index.saturating_mul(SECTOR);
             let bytes = chunk.get(at..).unwrap_or_default();
             let offset = start.saturating_add(at as u64);
-            if offset < ZEROED && self.written.is_none() {
+            if (offset < ZEROED || size <= TINY) && self.written.is_none() {
                 self.written = Some(offset);
             }
             if self.signature.is_none() {

@@ -59,6 +59,16 @@ pub enum Condition {
     Errors,
 }
 
+/// What of a filesystem is on other devices.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Beyond {
+    Nothing,
+    /// This is one of its disks.
+    Disks,
+    /// Its journal, which has this UUID.
+    Journal(String),
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Superblock {
     pub family: Family,
@@ -66,14 +76,15 @@ pub struct Superblock {
     pub uuid: String,
     pub size: u64,
     pub block_size: u64,
-    /// Whether nobody has ever mounted it. Only ext records that: false means "maybe".
-    pub never_mounted: bool,
     pub condition: Condition,
     /// When it was made or last written, whichever is later, in seconds since the epoch. xfs and
     /// btrfs have no time in their superblocks.
     pub newest_time: Option<u64>,
-    /// Whether its mkfs has not ended.
+    /// Whether its mkfs has not ended. mkfs.xfs clears that last of all. mkfs.btrfs writes its magic
+    /// number last, and mke2fs its superblock, after all else is on the disk: an ext that has one is
+    /// whole, unless the disk has lost what it said to have written.
     pub in_progress: bool,
+    pub beyond: Beyond,
 }
 
 const PRIMARY_EXT: u64 = 1024;
@@ -129,6 +140,7 @@ pub fn fill(
 }
 
 fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
+    const COMPAT_HAS_JOURNAL: u32 = 0x4;
     const INCOMPAT_RECOVER: u32 = 0x4;
     const INCOMPAT_JOURNAL_DEV: u32 = 0x8;
     const INCOMPAT_64BIT: u32 = 0x80;
@@ -178,16 +190,23 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
     } else {
         Condition::Unknown
     };
+    let has_journal = fields.le32(0x5C)? & COMPAT_HAS_JOURNAL != 0;
+    // `s_journal_inum`: the journal is a file of the filesystem itself.
+    let beyond = if has_journal && fields.le32(0xE0)? == 0 {
+        Beyond::Journal(fields.uuid(0xD0)?)
+    } else {
+        Beyond::Nothing
+    };
     Some(Superblock {
         family: Family::Ext,
         uuid: fields.uuid(0x68)?,
         size: blocks.checked_mul(block_size)?,
         block_size,
-        never_mounted: mounted == 0 && fields.le16(0x34)? == 0,
         condition,
         // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, `s_wtime` with them.
         newest_time: Some(made.max(written).max(mounted)),
         in_progress: false,
+        beyond,
     })
 }
 
@@ -212,10 +231,10 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         uuid: fields.uuid(32)?,
         size: blocks.checked_mul(block_size)?,
         block_size,
-        never_mounted: false,
         condition: Condition::Unknown,
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
+        beyond: Beyond::Nothing,
     })
 }
 
@@ -237,10 +256,14 @@ fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         uuid: fields.uuid(0x20)?,
         size,
         block_size,
-        never_mounted: false,
         condition: Condition::Unknown,
         newest_time: None,
         in_progress,
+        // `num_devices`
+        beyond: match fields.le64(0x88)? {
+            0 | 1 => Beyond::Nothing,
+            _ => Beyond::Disks,
+        },
     })
 }
 

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind, Write};
 
 use super::scan::{Backup, Examination, examine};
-use super::superblock::{Condition, Family, ReadAt, Superblock, ext_backup, read_primary};
+use super::superblock::{Beyond, Condition, Family, ReadAt, Superblock, ext_backup, read_primary};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -110,10 +110,10 @@ fn a_whole_superblock_is_read() {
         uuid: UUID.to_owned(),
         size: 256 * MIB,
         block_size: 4096,
-        never_mounted: false,
         condition: Condition::Unknown,
         newest_time: Some(300),
         in_progress: false,
+        beyond: Beyond::Nothing,
     };
     let other = |family, size| Superblock {
         family,
@@ -128,6 +128,24 @@ fn a_whole_superblock_is_read() {
     ];
     for (at, fields, want) in cases {
         assert_eq!(primary(at, &with(fields, &[])), Some(want));
+    }
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn what_is_on_other_devices_is_told_by_the_superblock() {
+    const JOURNAL: &[u8] = &[4];
+    let cases: [(&str, u64, Change, Change, Beyond); 6] = [
+        ("ext, no journal", 1024, EXT, &[], Beyond::Nothing),
+        ("ext, its journal is inode 8", 1024, EXT, &[(0x5C, JOURNAL), (0xD0, UUID_BYTES), (0xE0, &[8])], Beyond::Nothing),
+        ("ext, its journal is elsewhere", 1024, EXT, &[(0x5C, JOURNAL), (0xD0, UUID_BYTES)], Beyond::Journal(UUID.to_owned())),
+        ("xfs", 0, XFS, &[], Beyond::Nothing),
+        ("btrfs, one disk", 64 * KIB, BTRFS, &[(0x88, &[1])], Beyond::Nothing),
+        ("btrfs, two disks", 64 * KIB, BTRFS, &[(0x88, &[2])], Beyond::Disks),
+    ];
+    for (name, at, fields, more, want) in cases {
+        let found = primary(at, &with(fields, more)).unwrap();
+        assert_eq!(found.beyond, want, "{name}");
     }
 }
 
@@ -177,9 +195,6 @@ fn a_superblock_tells_its_size_its_times_and_how_it_was_left() {
     // Made and written as late as 40 bits can say.
     for high in [0x274, 0x275, 0x276] {
         assert!(ext(&[(high, &[1])]).newest_time > Some(1 << 32), "{high:#x}");
-    }
-    for (mounted, count, want) in [(0, 0, true), (0, 1, false), (1, 0, false)] {
-        assert_eq!(ext(&[(0x2C, &[mounted]), (0x34, &[count])]).never_mounted, want);
     }
     let cases = [
         (1, 2, Condition::Unknown),
@@ -251,6 +266,14 @@ fn what_is_written_on_a_device_is_seen() {
     for (name, at, bytes, want) in cases {
         let seen = seen(at, bytes);
         assert_eq!((seen.is_zero, seen.written), want, "{name}");
+    }
+    // Where blkid looks for no RAID, everything is.
+    for (size, want) in [(1440 * KIB, Some(MIB)), (1440 * KIB + 512, None)] {
+        let device = Device {
+            size,
+            ..Device::with(MIB, b"x")
+        };
+        assert_eq!(device.examined(0).written, want, "{size}");
     }
     let swap = seen(8192 - 10, b"SWAPSPACE2").signature;
     assert_eq!(swap.as_deref(), Some("a swap header at byte 7680"));

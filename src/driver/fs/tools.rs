@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::superblock::{Family, Superblock};
+use super::superblock::Family;
 use crate::host::{Command, Host, Lock, Node, ToolError};
-use crate::names::FsType;
+use crate::names::{FsType, Shown};
 
 /// No blocks kept for root, which a pod's volume has no use for; tables are cleared by the kernel
 /// after mounting; no discard on a volume that was just allocated.
@@ -21,7 +21,7 @@ const XFS_AND_BTRFS: &str = "-q -K";
 /// Runs mkfs as [`mkfs`] does on a regular file, never on a device. mkfs writes nothing, where it can be told so.
 pub fn try_mkfs(host: &Host, fs: FsType, file: &Path, more: &[&str], lock: &Lock) -> Result<()> {
     if !host.kernel.is_file(file) {
-        bail!("{} is not a regular file", file.display());
+        bail!("{} is not a regular file", file.shown());
     }
     let node = Node {
         path: file.to_owned(),
@@ -92,31 +92,6 @@ pub fn has_errors(host: &Host, device: &Node) -> Result<bool, ToolError> {
         .args(["-n"])
         .accept(&[0, 4, 12]);
     Ok(host.run(&command.device(device))?.code != 0)
-}
-
-/// Whether a killed mkfs left a filesystem half-made there, which nobody has ever mounted.
-pub fn was_cut_short(host: &Host, device: &Node, fs: FsType, found: &Superblock) -> Result<bool> {
-    Ok(match Family::of(fs) {
-        family if family != found.family => false,
-        // mkfs.xfs clears this last of all, after everything else is on the disk.
-        Family::Xfs => found.in_progress,
-        // mkfs.btrfs writes its magic number last; a superblock with it is a whole filesystem.
-        Family::Btrfs => false,
-        // mke2fs writes the superblock last, but only its own check can say that a power cut
-        // left the rest. Once mounted, there may be data: then it is never made again.
-        Family::Ext => found.never_mounted && !is_sound(host, device)?,
-    })
-}
-
-fn is_sound(host: &Host, device: &Node) -> Result<bool> {
-    let command = Command::reads("e2fsck", host.limits.check)
-        .args(["-n", "-f"])
-        .device(device);
-    match host.run(&command) {
-        Ok(_) => Ok(true),
-        Err(ToolError::Failed { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Grows a filesystem to the size of its volume, and succeeds if there is nothing to grow. All but ext2

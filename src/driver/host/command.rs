@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::own_name;
+use crate::names::folded;
 
 /// The executable: a tool of the host, this executable, or a driver that is to be installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub struct Command {
     pub(super) effect: Effect,
     pub(super) accepted: &'static [i32],
     pub(super) stdin: Option<Arc<File>>,
+    /// Of an answer that is too long, the beginning will do.
+    pub(super) beginning: bool,
     has_operands: bool,
 }
 
@@ -81,6 +84,7 @@ impl Command {
             effect,
             accepted: &[0],
             stdin: None,
+            beginning: false,
             has_operands: false,
         }
     }
@@ -133,6 +137,12 @@ impl Command {
         self
     }
 
+    /// Takes the beginning of an answer that is too long, where that is an error otherwise.
+    pub fn or_its_beginning(mut self) -> Self {
+        self.beginning = true;
+        self
+    }
+
     pub fn tool_name(&self) -> &'static str {
         match self.program {
             Program::Tool(tool) => tool,
@@ -167,7 +177,7 @@ impl Command {
         {
             words.extend(["<".to_owned(), quoted(&path.to_string_lossy())]);
         }
-        words.join(" ")
+        folded(&words.join(" "))
     }
 }
 
@@ -188,6 +198,8 @@ fn quoted(word: &str) -> String {
 pub struct Output {
     pub code: i32,
     pub stdout: Vec<u8>,
+    /// Only the beginning of the answer: see [`Command::or_its_beginning`].
+    pub cut: bool,
     /// Its standard error, shortened to one line.
     pub stderr: String,
 }
@@ -197,6 +209,11 @@ pub enum ToolError {
     Missing {
         tool: &'static str,
         directories: String,
+    },
+    /// It is there, and somebody else than root can change it.
+    Distrusted {
+        tool: &'static str,
+        problem: String,
     },
     /// The kernel refused to start it, or to let it be watched.
     Spawn {
@@ -239,6 +256,7 @@ impl fmt::Display for ToolError {
                 "{tool} is not installed on this node (looked in {directories}); install it, or \
                  name its directory in `tool_dirs` of config.toml"
             ),
+            Self::Distrusted { tool, problem } => write!(f, "{tool} is not run: {problem}"),
             Self::Spawn { tool, .. } => write!(f, "starting {tool}"),
             Self::Failed { line, code, stderr } => {
                 let colon = if stderr.is_empty() { "" } else { ": " };

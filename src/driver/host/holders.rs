@@ -3,20 +3,20 @@
 use std::cell::OnceCell;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::libc::{O_ACCMODE, O_PATH, O_RDONLY};
 
 use super::kernel::DeviceNumber;
 use crate::host::Kernel;
-use crate::names::VgName;
+use crate::names::{Foreign, Shown, VgName};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
-    pub command: String,
+    pub command: Foreign,
     /// How it holds it: "open file /…", "working directory /…".
-    pub what: String,
+    pub what: Foreign,
     /// How long ago it was started.
     pub age: Duration,
 }
@@ -44,7 +44,7 @@ pub fn name_them(processes: &[impl fmt::Display]) -> String {
 /// The processes that hold the lock on `file`, and not those that wait for it.
 pub fn of_file(kernel: &Kernel, file: &Path) -> Vec<Process> {
     of_lock(kernel, |target| {
-        (target == file).then(|| "holds the lock".to_owned())
+        (target == file).then(|| "holds the lock".shown())
     })
 }
 
@@ -58,37 +58,41 @@ pub fn of_lvm_lock(kernel: &Kernel, vg: Option<&VgName>) -> Vec<Process> {
             Some(vg) => target == dir.join(format!("V_{vg}")) || target == dir.join("P_global"),
             None => target.starts_with(dir),
         };
-        counts.then(|| format!("holds {}", target.display()))
+        counts.then(|| format!("holds {}", target.shown()).shown())
     })
 }
 
-fn of_lock(kernel: &Kernel, what: impl Fn(&Path) -> Option<String>) -> Vec<Process> {
-    search(kernel, |pid_dir| {
-        open_files(kernel, pid_dir).find_map(|(number, target)| {
+fn of_lock(kernel: &Kernel, what: impl Fn(&Path) -> Option<Foreign>) -> Vec<Process> {
+    let search = Search::new(kernel);
+    search.find(|pid| {
+        search.open_files(pid).find_map(|(number, target)| {
             // It may be another process that locked it through this descriptor. Source: proc(5),
             // `/proc/pid/fdinfo`, since Linux 4.1.
-            let info = || kernel.read(&pid_dir.join("fdinfo").join(&number));
-            let is_locked = |info: String| info.lines().any(|line| line.starts_with("lock:"));
-            what(&target).filter(|_| info().is_ok_and(is_locked))
+            let info = || kernel.read_of(pid, &format!("fdinfo/{number}"));
+            let is_locked = || info().lines().any(|line| line.starts_with("lock:"));
+            what(&target).filter(|_| is_locked())
         })
     })
 }
 
 /// The processes that keep the mount at this path busy.
 pub fn of_mount(kernel: &Kernel, mount_point: &Path) -> Vec<Process> {
-    search(kernel, |pid_dir| {
+    let search = Search::new(kernel);
+    search.find(|pid| {
         let links = [
             ("cwd", "working directory"),
             ("root", "root directory"),
             ("exe", "executable"),
         ]
         .into_iter()
-        .filter_map(|(name, what)| Some((what, kernel.link(&pid_dir.join(name)).ok()?)));
-        let files = open_files(kernel, pid_dir).map(|(_, target)| ("open file", target));
+        .filter_map(|(name, what)| Some((what, kernel.link(&proc_file(pid, name)).ok()?)));
+        let files = search
+            .open_files(pid)
+            .map(|(_, target)| ("open file", target));
         links
             .chain(files)
             .find(|(_, target)| target.starts_with(mount_point))
-            .map(|(what, target)| format!("{what} {}", target.display()))
+            .map(|(what, target)| format!("{what} {}", target.shown()).shown())
     })
 }
 
@@ -96,7 +100,7 @@ pub fn of_mount(kernel: &Kernel, mount_point: &Path) -> Vec<Process> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opener {
     pub pid: u32,
-    pub command: String,
+    pub command: Foreign,
     pub writes: bool,
 }
 
@@ -107,29 +111,29 @@ impl fmt::Display for Opener {
     }
 }
 
-/// Each block device that another process has open, once for each descriptor. Only nodes below some
-/// `/dev` are looked at, and of them only those on devtmpfs or tmpfs, which always answer.
+/// Each block device that another process has open, once for each descriptor, as far as a [`Search`]
+/// gets. Only nodes below some `/dev` are looked at, and of them only those on devtmpfs or tmpfs, which
+/// always answer.
 pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
-    let own = std::process::id();
-    let pids = kernel.list(Path::new("/proc")).unwrap_or_default();
-    let pids = pids.iter().filter_map(|name| name.parse::<u32>().ok());
+    let search = Search::new(kernel);
     let mut found = Vec::new();
-    for pid in pids.filter(|pid| *pid != own) {
-        let dir = PathBuf::from(format!("/proc/{pid}"));
-        let read = |name: &str| kernel.read(&dir.join(name)).unwrap_or_default();
+    for pid in search.processes() {
         let mounts = OnceCell::new();
-        for (descriptor, _) in open_files(kernel, &dir).filter(|(_, target)| may_be_disk(target)) {
-            let info = read(&format!("fdinfo/{descriptor}"));
-            let (Some(flags), Some(mount)) = (flags_of(&info), value(&info, "mnt_id:")) else {
-                continue;
-            };
-            // Only a path was opened, and not the device.
-            if flags & O_PATH != 0 || !is_in_memory(mounts.get_or_init(|| read("mountinfo")), mount)
+        let answers = |mount: u64| {
+            is_in_memory(
+                mounts.get_or_init(|| kernel.read_of(pid, "mountinfo")),
+                mount,
+            )
+        };
+        let files = search.open_files(pid);
+        for (descriptor, _) in files.filter(|(_, target)| may_be_disk(target)) {
+            let info = kernel.read_of(pid, &format!("fdinfo/{descriptor}"));
+            // With O_PATH only a path was opened, and not the device.
+            let flags = flags_of(&info).filter(|flags| flags & O_PATH == 0);
+            if let Some(flags) = flags
+                && let Some(number) = kernel.open_device_number(pid, &descriptor, answers)
             {
-                continue;
-            }
-            if let Some(number) = kernel.open_device_number(pid, &descriptor) {
-                let command = read("comm").trim_end().to_owned();
+                let command = command(kernel, pid);
                 let writes = flags & O_ACCMODE != O_RDONLY;
                 found.push((
                     number,
@@ -155,39 +159,42 @@ fn may_be_disk(path: &Path) -> bool {
             .is_some_and(|node| OTHERS.iter().any(|one| node == *one))
 }
 
-fn value<'a>(info: &'a str, key: &str) -> Option<&'a str> {
-    let line = info.lines().find_map(|line| line.strip_prefix(key));
-    line.map(str::trim)
-}
-
 /// Source: proc(5), `/proc/pid/fdinfo`: in octal.
 fn flags_of(info: &str) -> Option<i32> {
-    i32::from_str_radix(value(info, "flags:")?, 8).ok()
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
+    i32::from_str_radix(flags.trim(), 8).ok()
 }
 
 /// Whether the mount with this id, in this table of mounts, is of a filesystem without any server.
-fn is_in_memory(mountinfo: &str, id: &str) -> bool {
+fn is_in_memory(mountinfo: &str, id: u64) -> bool {
+    let id = id.to_string();
     let row = mountinfo
         .lines()
-        .find(|row| row.split(' ').next() == Some(id));
+        .find(|row| row.split(' ').next() == Some(&id));
     let kind = row.and_then(|row| row.split_once(" - ")?.1.split(' ').next());
     matches!(kind, Some("devtmpfs" | "tmpfs"))
 }
 
-/// Each open file's number and path.
-fn open_files(kernel: &Kernel, pid_dir: &Path) -> impl Iterator<Item = (String, PathBuf)> {
-    let dir = pid_dir.join("fd");
-    let names = kernel.list(&dir).unwrap_or_default();
-    names
-        .into_iter()
-        .filter_map(move |name| Some((name.clone(), kernel.link(&dir.join(&name)).ok()?)))
+/// A file that the kernel has about a process, by its id or `self`.
+pub fn proc_file(process: impl fmt::Display, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{process}/{name}"))
+}
+
+/// What tells the mount namespace of a process from all others.
+pub fn mount_namespace(kernel: &Kernel, process: impl fmt::Display) -> Option<PathBuf> {
+    kernel.link(&proc_file(process, "ns/mnt")).ok()
+}
+
+/// The name of a process.
+pub fn command(kernel: &Kernel, pid: u32) -> Foreign {
+    kernel.read_of(pid, "comm").shown()
 }
 
 /// Source: proc(5): the 22nd field of `/proc/pid/stat` is in clock ticks since the boot. For user space
 /// there are 100 of them in a second on every architecture.
-fn age(kernel: &Kernel, pid_dir: &Path) -> Option<Duration> {
+fn age(kernel: &Kernel, pid: u32) -> Option<Duration> {
     const AFTER_NAME: usize = 22 - 3;
-    let stat = kernel.read(&pid_dir.join("stat")).ok()?;
+    let stat = kernel.read_of(pid, "stat");
     let (_, fields) = stat.rsplit_once(") ")?;
     let ticks: u64 = fields.split(' ').nth(AFTER_NAME)?.parse().ok()?;
     let uptime = kernel.read(Path::new("/proc/uptime")).ok()?;
@@ -196,24 +203,68 @@ fn age(kernel: &Kernel, pid_dir: &Path) -> Option<Duration> {
     uptime.checked_sub(Duration::from_millis(ticks.saturating_mul(10)))
 }
 
-fn search(kernel: &Kernel, held_by: impl Fn(&Path) -> Option<String>) -> Vec<Process> {
-    let own = std::process::id();
-    let pids = kernel.list(Path::new("/proc")).unwrap_or_default();
-    pids.iter()
-        .filter_map(|name| name.parse::<u32>().ok())
-        .filter(|pid| *pid != own)
-        .filter_map(|pid| {
-            let pid_dir = PathBuf::from(format!("/proc/{pid}"));
-            let what = held_by(&pid_dir)?;
-            let command = kernel.read(&pid_dir.join("comm")).unwrap_or_default();
+/// A search among the other processes. It ends when its time is over, or the driver is told to stop:
+/// anybody may run many processes and have a million files open, and no call is to wait for that.
+pub struct Search<'a> {
+    kernel: &'a Kernel<'a>,
+    began: Instant,
+}
+
+impl<'a> Search<'a> {
+    /// Enough for thousands of processes with a hundred files each.
+    const MOST: Duration = Duration::from_secs(2);
+
+    /// Begins now.
+    pub fn new(kernel: &'a Kernel<'a>) -> Self {
+        let began = Instant::now();
+        Self { kernel, began }
+    }
+
+    fn goes_on(&self) -> bool {
+        self.began.elapsed() < Self::MOST && !self.kernel.stopping()
+    }
+
+    /// The other processes. Those of this mount namespace come first: what pods run, which may be made to
+    /// take long, is in others.
+    pub fn processes(&self) -> impl Iterator<Item = u32> {
+        let own = std::process::id();
+        let ours = mount_namespace(self.kernel, "self");
+        let is_elsewhere = |pid| mount_namespace(self.kernel, pid) != ours;
+        let all = self.kernel.entries(Path::new("/proc"));
+        let others = all
+            .filter_map(|name| name.parse().ok())
+            .filter(|pid| *pid != own)
+            .take_while(|_| self.goes_on());
+        let mut others: Vec<(bool, u32)> = others.map(|pid| (is_elsewhere(pid), pid)).collect();
+        others.sort_unstable();
+        let others = others.into_iter().map(|(_, pid)| pid);
+        others.take_while(|_| self.goes_on())
+    }
+
+    /// Each open file's number and path.
+    fn open_files(&self, pid: u32) -> impl Iterator<Item = (String, PathBuf)> {
+        let dir = proc_file(pid, "fd");
+        let numbers = self.kernel.entries(&dir);
+        let numbers = numbers.take_while(|_| self.goes_on());
+        numbers.filter_map(move |number| {
+            let target = self.kernel.link(&dir.join(&number)).ok()?;
+            Some((number, target))
+        })
+    }
+
+    fn find(&self, held_by: impl Fn(u32) -> Option<Foreign>) -> Vec<Process> {
+        let kernel = self.kernel;
+        let found = self.processes().filter_map(|pid| {
+            let what = held_by(pid)?;
             Some(Process {
                 pid,
-                command: command.trim_end().to_owned(),
+                command: command(kernel, pid),
                 what,
-                age: age(kernel, &pid_dir).unwrap_or_default(),
+                age: age(kernel, pid).unwrap_or_default(),
             })
-        })
-        .collect()
+        });
+        found.collect()
+    }
 }
 
 #[cfg(test)]
@@ -235,7 +286,7 @@ mod tests {
         }
         let mounts =
             "36 35 0:5 / /dev rw - devtmpfs dev rw\n37 36 0:6 / /dev/x rw shared:1 - fuse.x x rw\n";
-        for (id, want) in [("36", true), ("37", false), ("3", false), ("38", false)] {
+        for (id, want) in [(36, true), (37, false), (3, false), (38, false)] {
             assert_eq!(is_in_memory(mounts, id), want, "{id}");
         }
     }

@@ -14,6 +14,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::{major, minor};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
 
+use super::holders::proc_file;
 use super::{Progress, Signals};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +50,12 @@ impl Lock {
     /// The lock file, to be handed to a writer as its standard input.
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.0)
+    }
+
+    /// What tells the lock file from all others.
+    pub fn identity(&self) -> Option<(u64, u64)> {
+        let metadata = self.0.metadata().ok()?;
+        Some((metadata.dev(), metadata.ino()))
     }
 }
 
@@ -90,6 +97,18 @@ impl Kernel<'_> {
     pub fn read(&self, path: &Path) -> io::Result<String> {
         // Lossy: a mount point may be named in bytes that are not UTF-8, and must not hide others.
         fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// Reads what the kernel tells of another process, and at most 16 MiB of that: the process itself may
+    /// have made it long. Nothing if there is no such process or file.
+    pub fn read_of(&self, pid: u32, name: &str) -> String {
+        const MOST: u64 = 16 << 20;
+        let mut bytes = Vec::new();
+        if let Ok(file) = File::open(proc_file(pid, name)) {
+            // What was read before an error counts: a process may end at any time.
+            let _ = file.take(MOST).read_to_end(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Reads a file that a person writes: a regular one of at most 1 MiB, so that nothing in its
@@ -146,8 +165,25 @@ impl Kernel<'_> {
         Ok(names)
     }
 
+    /// The names in a directory one by one, however many there are. None if it cannot be read.
+    pub fn entries(&self, dir: &Path) -> impl Iterator<Item = String> + use<> {
+        let entries = fs::read_dir(dir).into_iter().flatten();
+        let entries = entries.map_while(io::Result::ok);
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
+    }
+
     pub fn link(&self, path: &Path) -> io::Result<PathBuf> {
         fs::read_link(path)
+    }
+
+    /// Where a path leads without links. Only for what must answer anyway, as kubelet's own directory.
+    pub fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        fs::canonicalize(path)
+    }
+
+    /// The user who made a symbolic link.
+    pub fn owner_of_link(&self, path: &Path) -> io::Result<u32> {
+        fs::symlink_metadata(path).map(|metadata| metadata.uid())
     }
 
     /// The number of the block device at `path`, if there is one. Paths outside /dev are not looked at:
@@ -197,6 +233,12 @@ impl Kernel<'_> {
         })
     }
 
+    /// What the filesystem of such a mount calls itself in the first 32 bits of statfs(2)'s `f_fsid`.
+    pub fn filesystem_id(&self, path: &Path, mount_id: u64) -> io::Result<u64> {
+        let statistics = fstatvfs(&open_mount(path, mount_id)?)?;
+        Ok(statistics.filesystem_id() & u64::from(u32::MAX))
+    }
+
     pub fn exists(&self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok()
     }
@@ -211,10 +253,23 @@ impl Kernel<'_> {
         fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
     }
 
-    /// The number of the block device that a process has open. For a file on devtmpfs or tmpfs only: any
-    /// other filesystem could keep the answer.
-    pub fn open_device_number(&self, pid: u32, descriptor: &str) -> Option<DeviceNumber> {
-        block_device(&fs::metadata(format!("/proc/{pid}/fd/{descriptor}")).ok()?)
+    /// The number of the block device that a process has open. `answers` says of a mount's id whether its
+    /// filesystem can be asked: most could keep the answer.
+    pub fn open_device_number(
+        &self,
+        pid: u32,
+        descriptor: &str,
+        answers: impl FnOnce(u64) -> bool,
+    ) -> Option<DeviceNumber> {
+        // Held as a location first, since the process can put another file in the descriptor's place.
+        let held = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlag::O_PATH.bits())
+            .open(proc_file(pid, &format!("fd/{descriptor}")))
+            .ok()?;
+        answers(mount_id_of(&held).ok()?)
+            .then(|| block_device(&held.metadata().ok()?))
+            .flatten()
     }
 
     /// Opens a block device for reading, which keeps its number from being given to another one;
@@ -291,6 +346,11 @@ impl Kernel<'_> {
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(e)) => Err(e),
         }
+    }
+
+    /// Whether the driver is told to stop.
+    pub fn stopping(&self) -> bool {
+        self.signals.stopping()
     }
 
     /// Waits this long. Returns early, with true, if the driver is told to stop.

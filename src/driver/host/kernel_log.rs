@@ -4,6 +4,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use nix::libc::O_NONBLOCK;
 
+use crate::names::folded;
+
 /// One mount gives fewer messages than this.
 const MOST: usize = 10_000;
 
@@ -20,7 +22,7 @@ impl KernelLog {
         Self(file.open("/dev/kmsg").ok().and_then(at_end))
     }
 
-    /// Its messages about this device (`dm-3`), on one line.
+    /// Its messages about this device (`dm-3`), on one line of at most 2 KiB.
     pub fn about(self, device: &str) -> String {
         // Each read gives one record, and none once all were read.
         let lines = self.0.into_iter().flat_map(|file| {
@@ -29,7 +31,7 @@ impl KernelLog {
         });
         let mut said: Vec<String> = lines.filter_map(|line| message(&line, device)).collect();
         said.dedup();
-        said.join("; ")
+        folded(&said.join("; "))
     }
 }
 

@@ -12,6 +12,7 @@ use nix::fcntl::OFlag;
 use nix::libc::SIGXFSZ;
 
 use crate::config::LogTarget;
+use crate::names::is_printable;
 use crate::reply::Status;
 
 /// Collects what one call does and writes it as one line at the end.
@@ -39,11 +40,7 @@ impl Default for Log {
 impl Log {
     /// Adds `key=value` to what the call is about: the volume, the pod, an ignored option.
     pub fn about(&self, key: &str, value: &str) {
-        let value: String = value
-            .chars()
-            .take(256)
-            .map(|c| if c.is_control() || c == '"' { '?' } else { c })
-            .collect();
+        let value = folded(value.chars().take(256));
         if ["volume", "pod", "name"].contains(&key) {
             let _ = writeln!(
                 self.fields.borrow_mut(),
@@ -51,8 +48,7 @@ impl Log {
                 key.to_uppercase()
             );
         }
-        let quote = if value.contains(' ') { "\"" } else { "" };
-        let _ = write!(self.subject.borrow_mut(), " {key}={quote}{value}{quote}");
+        let _ = write!(self.subject.borrow_mut(), " {key}={}", written(&value));
     }
 
     pub fn step(&self, name: &str, took: Duration, ok: bool) {
@@ -64,19 +60,25 @@ impl Log {
         let _ = write!(steps, "{name}{mark}:{}ms", took.as_millis());
     }
 
-    pub fn write(&self, target: &LogTarget, call: &str, status: Status, message: &str) {
-        let failed = status == Status::Failure;
+    /// The one line of a call: `key=value`, a space between them. [`read_value`] reads a value.
+    pub fn line(&self, call: &str, outcome: &str, message: &str) -> String {
         let mut line = format!("call={call}{}", self.subject.borrow());
         let steps = self.steps.borrow();
         if !steps.is_empty() {
             let _ = write!(line, " steps={steps}");
         }
-        let outcome = if failed { "failed" } else { "ok" };
         let took = self.started.elapsed().as_millis();
         let _ = write!(line, " took={took}ms outcome={outcome}");
         if !message.is_empty() {
-            let _ = write!(line, " message={message:?}");
+            let _ = write!(line, " message={}", written(&folded(message.chars())));
         }
+        line
+    }
+
+    pub fn write(&self, target: &LogTarget, call: &str, status: Status, message: &str) {
+        let failed = status == Status::Failure;
+        let outcome = if failed { "failed" } else { "ok" };
+        let line = self.line(call, outcome, message);
         match target {
             LogTarget::None => {}
             LogTarget::Syslog => {
@@ -102,6 +104,40 @@ impl Log {
             }
         }
     }
+}
+
+/// On one line, whoever wrote it.
+fn folded(text: impl Iterator<Item = char>) -> String {
+    text.map(|c| if is_printable(c) { c } else { '?' })
+        .collect()
+}
+
+/// A value as the log has it, in quotes if something in it could be taken for its end.
+fn written(value: &str) -> String {
+    let is_plain = value.bytes().all(|c| !matches!(c, b' ' | b'"' | b'\\'));
+    if is_plain && !value.is_empty() {
+        return value.to_owned();
+    }
+    let escaped = value.replace('\\', r"\\").replace('"', "\\\"");
+    format!("\"{escaped}\"")
+}
+
+/// Reads a value as the log has it, at the beginning of a text, and returns what follows it.
+pub fn read_value(text: &str) -> (String, &str) {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let (value, rest) = text.split_once(' ').unwrap_or((text, ""));
+        return (value.to_owned(), rest);
+    };
+    let mut value = String::new();
+    let mut chars = quoted.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => break,
+            '\\' => value.extend(chars.next()),
+            c => value.push(c),
+        }
+    }
+    (value, chars.as_str())
 }
 
 /// Sends one datagram to journald, with fields; where there is none, in the form of syslog(3).

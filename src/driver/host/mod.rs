@@ -1,10 +1,10 @@
 //! The only I/O of the driver: running a tool, the few system calls, the log.
 //!
-//! [`Tools`] is a seam: a test answers in LVM's place. What only the installer does with files is in
-//! [`files`].
+//! [`Tools`] is a seam: a test answers in LVM's place.
 
 #![allow(clippy::disallowed_methods)] // the one door to files and processes
 
+mod anew;
 mod command;
 pub mod holders;
 mod kernel;
@@ -15,10 +15,11 @@ mod progress;
 mod signals;
 pub mod trust;
 
+pub use anew::{begin_anew, take_name_of};
 pub use command::{Command, Effect, Node, Output, Program, ToolError};
 pub use kernel::{DeviceNumber, Kernel, Lock};
 pub use kernel_log::KernelLog;
-pub use log::Log;
+pub use log::{Log, read_value};
 pub use process::Processes;
 pub use progress::Progress;
 pub use signals::Signals;
@@ -32,7 +33,13 @@ pub trait Tools {
     /// accept, outlives its limit, or the driver is told to stop meanwhile.
     fn run(&self, command: &Command) -> Result<Output, ToolError>;
 
+    /// Whether it is there, also if it is not to be run.
     fn has(&self, tool: &str) -> bool;
+
+    /// Why the first tool of this name is not run, if so, and whether another of the name is.
+    fn distrust(&self, _tool: &str) -> Option<(String, bool)> {
+        None
+    }
 }
 
 /// The means of a call-out: tools and kernel of this machine, and the log.

@@ -1,4 +1,5 @@
-use std::ffi::OsString;
+use std::cell::OnceCell;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -10,9 +11,9 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use crate::config::FILE_VARIABLE;
-use crate::reply::shortened;
+use crate::names::folded_to;
 
+use super::trust::{require_roots, require_roots_to_run};
 use super::{Command, Effect, Kernel, Output, Program, Progress, Signals, ToolError, Tools};
 
 /// More than any report: 10,000 logical volumes take about 4 MiB.
@@ -28,12 +29,22 @@ const GRACE_AT_STOP: Duration = Duration::from_secs(2);
 /// How long a SIGKILL may take before the process counts as stuck in the kernel.
 const GRACE_AT_KILL: Duration = Duration::from_secs(1);
 
+/// What tools get of this process's environment: how LVM works on this node.
+const KEPT: [&str; 2] = [
+    // Where lvm.conf is, with the node's filter, system ID and locks: without these LVM would touch what is
+    // not this node's. Source: lvm(8).
+    "LVM_SYSTEM_DIR",
+    // In a container there is no udevd, and LVM would wait for one. Source: lvm2 libdm/libdm-common.c.
+    "DM_DISABLE_UDEV",
+];
+
 /// Runs real child processes: each in a process group of its own, with both pipes drained and a
 /// deadline.
 pub struct Processes<'a> {
     signals: &'a Signals,
     progress: Progress,
     directories: Vec<PathBuf>,
+    search_path: OnceCell<OsString>,
 }
 
 impl<'a> Processes<'a> {
@@ -43,27 +54,47 @@ impl<'a> Processes<'a> {
             signals,
             progress,
             directories,
+            search_path: OnceCell::new(),
         }
     }
 
-    fn find(&self, tool: &str) -> Option<PathBuf> {
-        self.directories
-            .iter()
-            .find_map(|dir| which::which_in(dir.join(tool), None::<&str>, "/").ok())
+    /// The first tool of this name that only root can change; and why one before it is not run.
+    fn find(&self, tool: &str) -> (Option<PathBuf>, Option<String>) {
+        let kernel = Kernel::new(self.signals);
+        let files = self.directories.iter().map(|dir| dir.join(tool));
+        let mut distrust = None;
+        for file in files.filter(|file| which::which_in(file, None::<&str>, "/").is_ok()) {
+            match require_roots_to_run(&kernel, &file) {
+                Ok(()) => return (Some(file), distrust),
+                Err(problem) => distrust = distrust.or(Some(problem)),
+            }
+        }
+        (None, distrust)
     }
 
-    fn search_path(&self) -> OsString {
-        std::env::join_paths(&self.directories).unwrap_or_default()
+    /// What a tool may run by its name: where only root can put anything.
+    fn search_path(&self) -> &OsStr {
+        self.search_path.get_or_init(|| {
+            let kernel = Kernel::new(self.signals);
+            let all = self.directories.iter();
+            let trusted = all.filter(|dir| require_roots(&kernel, dir).is_ok());
+            std::env::join_paths(trusted).unwrap_or_default()
+        })
     }
 
     fn path(&self, program: &Program) -> Result<PathBuf, ToolError> {
         match program {
             Program::Myself(_) => Ok(PathBuf::from("/proc/self/exe")),
             Program::Driver(path) => Ok(path.clone()),
-            Program::Tool(tool) => self.find(tool).ok_or_else(|| ToolError::Missing {
-                tool,
-                directories: self.search_path().to_string_lossy().into_owned(),
-            }),
+            Program::Tool(tool) => match self.find(tool) {
+                (Some(path), _) => Ok(path),
+                (None, Some(problem)) => Err(ToolError::Distrusted { tool, problem }),
+                (None, None) => {
+                    let directories = std::env::join_paths(&self.directories).unwrap_or_default();
+                    let directories = directories.to_string_lossy().into_owned();
+                    Err(ToolError::Missing { tool, directories })
+                }
+            },
         }
     }
 
@@ -73,17 +104,17 @@ impl<'a> Processes<'a> {
         if let Program::Myself(work) = &command.program {
             child.arg(work);
         }
-        if let Program::Driver(_) = &command.program {
-            // What counts is the config beside it, not that of this process.
-            child.env_remove(FILE_VARIABLE);
-        }
         if let Some(file) = &command.stdin {
             child.stdin(file.try_clone()?);
         } else {
             child.stdin(Stdio::null());
         }
+        let kept = KEPT.map(|name| Some((name, std::env::var_os(name)?)));
         child
             .args(&command.args)
+            // By hand and from kubelet, in whatever environment these were started, a tool does the same.
+            .env_clear()
+            .envs(kept.into_iter().flatten())
             .env("PATH", self.search_path())
             // The words of messages are compared; and LVM would warn on stderr of the descriptors
             // that kubelet leaks to us.
@@ -99,7 +130,12 @@ impl<'a> Processes<'a> {
 
 impl Tools for Processes<'_> {
     fn has(&self, tool: &str) -> bool {
-        self.find(tool).is_some()
+        !matches!(self.find(tool), (None, None))
+    }
+
+    fn distrust(&self, tool: &str) -> Option<(String, bool)> {
+        let (found, problem) = self.find(tool);
+        Some((problem?, found.is_some()))
     }
 
     fn run(&self, command: &Command) -> Result<Output, ToolError> {
@@ -155,6 +191,15 @@ impl Tools for Processes<'_> {
                 let line = line();
                 return Err(ToolError::Stopped { line, effect });
             }
+            End::Flooded if command.beginning => {
+                let stdout = std::mem::take(&mut watched.stdout);
+                watched.stop(effect, GRACE_AT_LIMIT);
+                return Ok(Output {
+                    stdout,
+                    cut: true,
+                    ..Output::default()
+                });
+            }
             End::Flooded => {
                 watched.stop(effect, GRACE_AT_LIMIT);
                 let (line, reason) = (command.whole_line(), "more than 16 MiB".to_owned());
@@ -170,6 +215,7 @@ impl Tools for Processes<'_> {
                 code,
                 stderr: one_line(&watched.stderr),
                 stdout: watched.stdout,
+                cut: false,
             })
         } else {
             Err(ToolError::Failed {
@@ -323,5 +369,5 @@ fn one_line(bytes: &[u8]) -> String {
         .collect();
     let usage = lines.iter().position(|line| line.starts_with("Usage:"));
     let reason = usage.filter(|at| *at > 0).and_then(|at| lines.get(..at));
-    shortened(&reason.unwrap_or(&lines).join("; "), SHOWN)
+    folded_to(&reason.unwrap_or(&lines).join("; "), SHOWN)
 }

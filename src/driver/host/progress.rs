@@ -44,7 +44,7 @@ impl Progress {
     pub fn still_runs(self, kernel: &Kernel, command: &Command, took: Duration) -> Duration {
         let mut holders = holders::of_lvm_lock(kernel, None);
         // LVM's commands lock; what this one locks itself is not what it waits for.
-        holders.retain(|holder| holder.command != command.tool_name());
+        holders.retain(|holder| holder.command.to_string() != command.tool_name());
         let line = command.line();
         let line = if holders.is_empty() {
             format!("waiting for `{line}`")

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::Kernel;
 use crate::config::{Config, FILE_VARIABLE, Loaded};
+use crate::names::Shown;
 
 /// Reads the config of the driver `exe`: the file that the environment names (`variable`), which must
 /// exist, or else the file beside the driver, if there is one.
@@ -46,7 +47,6 @@ fn read(kernel: &Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Conf
     if is_named && file == Path::new("/dev/null") {
         return Ok(none());
     }
-    let shown = file.display();
     let is_link = kernel.link(file).is_ok();
     let bytes = match kernel.read_bytes(file) {
         Ok(bytes) => bytes,
@@ -56,16 +56,18 @@ fn read(kernel: &Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Conf
         // A dangling link must not mean "no config": that would allow what the config forbids.
         Err(e) if e.kind() == io::ErrorKind::NotFound && is_link => {
             return Err(format!(
-                "{shown} is a symbolic link that leads nowhere; correct it, or remove it"
+                "{} is a symbolic link that leads nowhere; correct it, or remove it",
+                file.shown()
             ));
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return Err(format!(
-                "{shown}, which {FILE_VARIABLE} names, does not exist; correct the name, or take \
-                 it out of the environment"
+                "{}, which {FILE_VARIABLE} names, does not exist; correct the name, or take \
+                 it out of the environment",
+                file.shown()
             ));
         }
-        Err(e) => return Err(format!("{shown} cannot be read: {e}")),
+        Err(e) => return Err(format!("{} cannot be read: {e}", file.shown())),
     };
     require_roots(kernel, file)?;
     if is_link || is_named {
@@ -87,12 +89,25 @@ fn require_roots_on_the_way(kernel: &Kernel, file: &Path) -> Result<(), String> 
         // A name without a directory is relative to the current one.
         let is_here = dir.as_os_str().is_empty();
         require_roots(kernel, if is_here { Path::new(".") } else { &dir })?;
-        match kernel.link(&file) {
-            Ok(target) => file = dir.join(target),
-            Err(_) => break,
+        let Ok(target) = kernel.link(&file) else {
+            break;
+        };
+        // In a directory like /tmp others may add links.
+        if kernel.owner_of_link(&file).is_ok_and(|uid| uid != 0) {
+            let shown = file.display();
+            return Err(format!(
+                "{shown} is a symbolic link that root did not make; remove it"
+            ));
         }
+        file = dir.join(target);
     }
     Ok(())
+}
+
+/// Fails if anybody but root could change what this file runs, or put another in its place.
+pub fn require_roots_to_run(kernel: &Kernel, file: &Path) -> Result<(), String> {
+    require_roots_on_the_way(kernel, file)?;
+    require_roots(kernel, file)
 }
 
 /// Fails if anybody but root could change this file or directory.
@@ -100,12 +115,12 @@ pub fn require_roots(kernel: &Kernel, path: &Path) -> Result<(), String> {
     const GROUP_WRITES: u32 = 0o020;
     const OTHERS_WRITE: u32 = 0o002;
     const STICKY: u32 = 0o1000;
-    let shown = path.display();
     let metadata = kernel
         .metadata(path)
-        .map_err(|e| format!("{shown} cannot be looked at: {e}"))?;
+        .map_err(|e| format!("{} cannot be looked at: {e}", path.shown()))?;
     let (uid, mode) = (metadata.uid(), metadata.mode() & 0o7777);
     if uid != 0 {
+        let shown = path.shown();
         return Err(format!(
             "{shown} belongs to user {uid}, who could change what root runs here; run `chown root \
              {shown}`"
@@ -117,6 +132,7 @@ pub fn require_roots(kernel: &Kernel, path: &Path) -> Result<(), String> {
     }
     let group_writes = mode & GROUP_WRITES != 0 && metadata.gid() != 0;
     if group_writes || mode & OTHERS_WRITE != 0 {
+        let shown = path.shown();
         return Err(format!(
             "{shown} can be written by others than root (mode {mode:04o}), who could change what \
              root runs here; run `chmod go-w {shown}`"

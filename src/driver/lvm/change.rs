@@ -1,6 +1,5 @@
 //! lvchange(8), lvcreate(8), lvextend(8), lvrename(8).
 
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -45,9 +44,9 @@ fn lvchange(
 }
 
 /// Activates a volume on this host, also one that is marked to be left out at boot, as thin
-/// snapshots are.
+/// snapshots are; and with a snapshot its origin, of which LVM would ask.
 pub fn activate(host: &Host, target: Target, lock: Option<&Lock>) -> Result<()> {
-    let options = ["--activate", "y", "--ignoreactivationskip"];
+    let options = ["--activate", "y", "--ignoreactivationskip", "--yes"];
     lvchange(host, target, &options, lock, "activating")
 }
 
@@ -80,7 +79,7 @@ pub fn retag(host: &Host, target: Target, tags: &Tags, lock: Option<&Lock>) -> R
     lvchange(host, target, &options, lock, "tagging")
 }
 
-/// Makes a volume of at least `size`, in `pool` if one is given. Signatures that a removed volume
+/// Makes a volume of `size`, in `pool` if one is given. Signatures that a removed volume
 /// left in its place are wiped, which is safe only now, before anybody can use it. The volume gets the
 /// tag [`NEW`]; `options` are appended to lvcreate's.
 pub fn create(
@@ -91,9 +90,6 @@ pub fn create(
     options: &[String],
     lock: &Lock,
 ) -> Result<()> {
-    // LVM takes no odd bytes, and rounds up to whole extents in any case.
-    const SECTOR: NonZeroU64 = NonZeroU64::new(512).unwrap();
-    let size = rounded(size, SECTOR)?;
     let bytes = format!("{}b", size.get());
     // The tag comes with the volume, in one change of LVM's metadata, and before anything is wiped.
     let command = command("lvcreate", host.limits.make)
@@ -109,18 +105,9 @@ pub fn create(
     run(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
 }
 
-fn rounded(size: Bytes, unit: NonZeroU64) -> Result<Bytes> {
-    size.round_up(unit)
-        .with_context(|| format!("{size} is more than LVM can count"))
-}
-
-/// Makes a volume at least `size` large; one that already is stays as it is.
+/// Makes a volume `size` large.
 pub fn extend(host: &Host, volume: &Volume, size: Bytes, lock: &Lock) -> Result<()> {
-    if volume.size >= size {
-        return Ok(());
-    }
     let (id, vg) = (&volume.id, volume.id.vg());
-    let size = rounded(size, volume.extent)?;
     let command = command("lvextend", host.limits.resize)
         .stdin(lock.file())
         .args(["--size".to_owned(), format!("{}b", size.get())])

@@ -130,6 +130,7 @@ pub fn tagged(host: &Host, tag: &str) -> Result<Vec<Volume>> {
         .with_context(|| format!("asking LVM for volumes with the tag {tag}"))
 }
 
+/// Sorted by name.
 pub fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
     let command = ask("lvs", LV_FIELDS, host.limits.query);
     read(host, &command, Report::volumes)

@@ -9,6 +9,7 @@ mod record;
 mod report;
 mod sanlock;
 mod shared;
+mod spread;
 #[cfg(test)]
 mod tests;
 mod wait;
@@ -26,6 +27,7 @@ pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_t
 pub use report::{Group, Report, Target, Volume};
 pub use sanlock::{Holder, holder};
 pub use shared::{GroupLocks, Locks, has_lvmlockd, kept_away, locks, may_be_shared, twins};
+pub use spread::Spread;
 
 #[cfg(test)]
 pub use report::{LvLock, sample};

@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::record::Record;
+use super::spread::Spread;
 use crate::host::{Command, Host, ToolError};
-use crate::names::{Bytes, LvId, LvName, LvUuid, VgName};
+use crate::names::{Bytes, LvId, LvName, LvUuid, VgName, is_printable};
 
 /// A volume by name, and by the UUID that tells it from another one of that name.
 pub type Target<'a> = (&'a LvId, &'a LvUuid);
@@ -39,6 +40,7 @@ pub struct Volume {
     pub metadata_percent: Option<f64>,
     pub extent: NonZeroU64,
     pub free: Bytes,
+    pub spread: Spread,
     /// The lock that it takes to activate it, if nodes share its group.
     pub lock: Option<LvLock>,
 }
@@ -83,7 +85,21 @@ impl Volume {
 
     /// Whether it has a snapshot with space of its own, unlike a thin one.
     pub fn is_thick_origin(&self) -> bool {
-        self.role.split(',').any(|part| part == "thickorigin")
+        self.has_role("thickorigin")
+    }
+
+    pub fn is_origin(&self) -> bool {
+        self.has_role("origin")
+    }
+
+    /// Whether it is a snapshot of a volume that is still there.
+    pub fn is_snapshot(&self) -> bool {
+        self.has_role("snapshot")
+    }
+
+    /// By `lv_role`. Source: lvm2 lib/metadata/lv.c, `lv_layout_and_role`.
+    fn has_role(&self, role: &str) -> bool {
+        self.role.split(',').any(|part| part == role)
     }
 
     pub fn is_in(&self, pool: &Self) -> bool {
@@ -113,6 +129,7 @@ pub struct Group {
     pub name: String,
     pub size: Bytes,
     pub free: Bytes,
+    pub extent: NonZeroU64,
     pub missing: u64,
     pub exported: bool,
 }
@@ -139,27 +156,38 @@ impl Report {
         })
     }
 
-    /// The rows of one kind (`lv`, `vg`), every field a string.
+    /// The rows of one kind (`lv`, `vg`), every field a string. Whoever wrote to a disk may have written its
+    /// metadata: what cannot be seen becomes what no name or tag has.
     pub(super) fn rows(self, kind: &str) -> Result<Vec<Fields>, String> {
         let mut rows = Vec::new();
         for mut part in self.report {
             if let Some(found) = part.remove(kind) {
                 let found = serde_json::from_value::<Vec<Fields>>(found);
                 rows.extend(found.map_err(|e| e.to_string())?);
+                for value in rows.iter_mut().flat_map(BTreeMap::values_mut) {
+                    if !value.chars().all(is_printable) {
+                        *value = value.replace(|c| !is_printable(c), "?");
+                    }
+                }
             }
         }
         Ok(rows)
     }
 
     /// The volumes in it, without those whose name this driver does not accept: LVM reserves more names
-    /// with every release, and keeps old volumes that have one.
+    /// with every release, and keeps old volumes that have one. Sorted by name.
     pub fn volumes(self) -> Result<Vec<Volume>, String> {
-        let mut volumes = Vec::new();
+        let mut volumes: Vec<Volume> = Vec::new();
         for row in self.rows("lv")? {
             if let Some(id) = id(&row)? {
                 volumes.push(volume(&row, id)?);
             }
         }
+        // A volume has a row for each segment.
+        volumes.sort_by(|a, b| {
+            (&a.id, &a.uuid, b.spread.images).cmp(&(&b.id, &b.uuid, a.spread.images))
+        });
+        volumes.dedup_by(|again, one| again.uuid == one.uuid);
         Ok(volumes)
     }
 
@@ -224,10 +252,19 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
         pool,
         data_percent: percent(row, "data_percent"),
         metadata_percent: percent(row, "metadata_percent"),
-        extent: NonZeroU64::new(number(row, "vg_extent_size")?).ok_or("an extent size of 0")?,
+        extent: extent(row)?,
         free: Bytes::new(number(row, "vg_free")?),
+        spread: Spread::of_report(
+            text(row, "lv_layout")?,
+            number(row, "stripes")?,
+            number(row, "data_stripes")?,
+        ),
         lock: lock(row)?,
     })
+}
+
+fn extent(row: &Fields) -> Result<NonZeroU64, String> {
+    NonZeroU64::new(number(row, "vg_extent_size")?).ok_or_else(|| "an extent size of 0".to_owned())
 }
 
 fn lock(row: &Fields) -> Result<Option<LvLock>, String> {
@@ -251,6 +288,7 @@ fn group(row: &Fields) -> Result<Group, String> {
         name: text(row, "vg_name")?.to_owned(),
         size: Bytes::new(number(row, "vg_size")?),
         free: Bytes::new(number(row, "vg_free")?),
+        extent: extent(row)?,
         missing: number(row, "vg_missing_pv_count")?,
         exported: text(row, "vg_exported").is_ok_and(|exported| !exported.is_empty()),
     })
@@ -258,14 +296,15 @@ fn group(row: &Fields) -> Result<Group, String> {
 
 pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
     lv_device_open,lv_permissions,lv_health_status,lv_snapshot_invalid,lv_layout,lv_role,pool_lv,data_percent,\
-    metadata_percent,vg_extent_size,vg_free,vg_lock_type,lv_lockargs,pool_lv_uuid";
-pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_missing_pv_count,vg_exported";
+    metadata_percent,vg_extent_size,vg_free,vg_lock_type,lv_lockargs,pool_lv_uuid,stripes,data_stripes";
+pub(super) const VG_FIELDS: &str =
+    "vg_name,vg_size,vg_free,vg_extent_size,vg_missing_pv_count,vg_exported";
 
 /// Settings that an administrator may have changed in lvm.conf(5) for people to read: without them tags
 /// could not be told apart. LVM 2.03.31 also writes its messages into a report in JSON unless
 /// `report_command_log` is 0.
 const FORMAT: &str = "report/time_format=\"%s\" report/list_item_separator=\",\" \
-    report/binary_values_as_numeric=0 report/compact_output=0 report/prefixes=0 \
+    report/binary_values_as_numeric=0 report/compact_output=0 report/compact_output_cols=\"\" report/prefixes=0 \
     log/report_command_log=0 log/command_names=0 log/prefix=\"\"";
 
 pub(super) fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command {

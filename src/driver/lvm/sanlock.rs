@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::report::LvLock;
 use crate::host::{Command, Host, Kernel, ToolError};
-use crate::names::VgName;
+use crate::names::{Shown, VgName};
 
 /// The node that has a volume, as sanlock shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +125,7 @@ fn node(status: &str, host: u64) -> Option<Holder> {
     let timeout = number("io_timeout")?;
     Some(Holder {
         host,
-        name: field("owner_name")?.to_owned(),
+        name: field("owner_name")?.shown().to_string(),
         silent: number("last_check")?.saturating_sub(number("last_live")?),
         every: timeout.saturating_mul(2),
         dead_after: timeout.saturating_mul(8).saturating_add(WATCHDOG),

@@ -1,5 +1,7 @@
 //! What LVM reports, and what is read of it.
 
+use std::num::NonZeroU64;
+
 use super::report::*;
 use crate::names::{Bytes, LvId, LvName};
 
@@ -9,7 +11,7 @@ pub const ONE: &str = r#"{"report":[{"lv":[{"vg_name":"vg","lv_name":"data-1",
     "lv_permissions":"writeable","lv_health_status":"","lv_snapshot_invalid":"unknown",
     "lv_layout":"thin,sparse","lv_role":"public","pool_lv":"pool","data_percent":"12.50",
     "metadata_percent":"","vg_extent_size":"4194304","vg_free":"0",
-    "vg_lock_type":"","lv_lockargs":"","pool_lv_uuid":"p"}]}]}"#;
+    "vg_lock_type":"","lv_lockargs":"","pool_lv_uuid":"p","stripes":"1","data_stripes":"1"}]}]}"#;
 
 #[test]
 fn reads_what_lvs_prints() {
@@ -74,14 +76,15 @@ fn a_pool_is_found_with_its_volumes_and_its_fill() {
 fn reads_what_vgs_prints() {
     let report = || {
         let text = r#"{"report":[{"vg":[{"vg_name":"vg","vg_size":"9","vg_free":"7",
-            "vg_missing_pv_count":"1","vg_exported":"exported"},{"vg_name":"b","vg_size":"9",
-            "vg_free":"7","vg_missing_pv_count":"0","vg_exported":""}]}]}"#;
+            "vg_extent_size":"4","vg_missing_pv_count":"1","vg_exported":"exported"},{"vg_name":"b","vg_size":"9",
+            "vg_free":"7","vg_extent_size":"4","vg_missing_pv_count":"0","vg_exported":""}]}]}"#;
         Report::parse(text.as_bytes()).unwrap()
     };
     let vg = Group {
         name: "vg".to_owned(),
         size: Bytes::new(9),
         free: Bytes::new(7),
+        extent: NonZeroU64::new(4).unwrap(),
         missing: 1,
         exported: true,
     };
@@ -115,6 +118,29 @@ fn a_line_of_text_in_a_report_is_passed_over() {
     let volumes = Report::parse(text.as_bytes()).unwrap().volumes();
     assert_eq!(volumes, Ok(Vec::new()));
     assert!(Report::parse(b"Retrying metadata scan.\n").is_err());
+}
+
+#[test]
+fn a_volume_of_several_segments_is_one_and_as_wide_as_its_widest() {
+    let row = |name: &str, uuid: &str, stripes: &str| {
+        let row = ONE.split_once("[{\"vg_name").unwrap().1;
+        let row = format!("{{\"vg_name{}", row.strip_suffix("]}]}").unwrap());
+        let row = row.replace("data-1", name).replace("a-b", uuid);
+        let row = row.replace("thin,sparse", "linear,striped");
+        row.replace("stripes\":\"1", &format!("stripes\":\"{stripes}"))
+    };
+    let rows = [
+        row("z", "u-z", "1"),
+        row("a", "u-a", "1"),
+        row("z", "u-z", "3"),
+        row("z", "u-z", "2"),
+    ];
+    let text = format!("{{\"report\":[{{\"lv\":[{}]}}]}}", rows.join(","));
+    let volumes = Report::parse(text.as_bytes()).unwrap().volumes().unwrap();
+    let seen = volumes
+        .iter()
+        .map(|one| (one.id.lv().as_str(), one.spread.images));
+    assert_eq!(seen.collect::<Vec<_>>(), [("a", 1), ("z", 3)]);
 }
 
 #[test]

@@ -3,14 +3,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result, anyhow, bail};
-use nix::libc::{EBUSY, EINVAL, ENOENT, MS_NOSYMFOLLOW};
+use nix::libc::{EBUSY, EINVAL, ENOENT};
 use nix::mount::MsFlags;
 
+use super::identity::{difference, twin};
 use super::table::{Row, Table, mounted_at};
-use crate::host::{
-    Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, Node, holders, own_name,
-};
-use crate::names::{FsType, LvId};
+use crate::host::{Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, Node, holders};
+use crate::names::{FsType, LvId, Shown};
 use crate::options::MountOptions;
 
 /// More mounts than this on one directory are not an accident to be undone.
@@ -30,6 +29,10 @@ pub struct Source<'a> {
     pub node: &'a Node,
     pub number: DeviceNumber,
     pub fs: FsType,
+    /// The filesystem's, as blkid prints it.
+    pub uuid: &'a str,
+    /// Devices that a btrfs may have beside this one. `None`: any.
+    pub disks: Option<&'a [DeviceNumber]>,
     pub options: &'a MountOptions,
     pub read_only: bool,
 }
@@ -64,10 +67,10 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
     let undo = ensure_unmounted(host, dir, &Table::default());
     let error = after_undo(error, undo).context(format!(
         "mounting {id} on {} (see also `dmesg`)",
-        dir.display()
+        dir.shown()
     ));
     Err(if is_twin {
-        error.context(twin(source))
+        error.context(twin(host.kernel, source))
     } else if has_unknown_features(&said) {
         error.context(format!(
             "{id} has a filesystem with features that this node's kernel does not know: mount it on \
@@ -78,19 +81,22 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
     })
 }
 
-/// Undoes the mount if it is of another device: mount(8) opens the device by name, which may have changed.
+/// Undoes the mount if it is of something else: mount(8) opens the device by name, which may have changed,
+/// and so may what is on it.
 fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     let id = mounted_at(host.kernel, dir)?;
     let table = Table::read(host.kernel)?;
-    let row = id.and_then(|id| table.by_id(id));
-    if row.is_some_and(|row| row.is_of(source.number)) {
+    let difference = match id.and_then(|id| table.by_id(id)) {
+        Some(row) => difference(host.kernel, source, row),
+        None => Some("it was unmounted"),
+    };
+    let Some(difference) = difference else {
         return Ok(());
-    }
+    };
     let error = anyhow!(
-        "{} is not what is mounted at {} now: it was renamed or unmounted meanwhile; repeat the \
-         call",
+        "{} is not what is mounted at {} now: {difference} meanwhile; repeat the call",
         source.id,
-        dir.display()
+        dir.shown()
     );
     let undo = ensure_unmounted(host, dir, &table);
     Err(after_undo(error, undo))
@@ -104,60 +110,25 @@ fn has_unknown_features(said: &str) -> bool {
     features.iter().any(|words| said.contains(words))
 }
 
-/// btrfs knows a filesystem by its UUID alone, and so takes a second one for the first.
-fn twin(source: &Source) -> String {
-    format!(
-        "a btrfs with the same UUID as that of {} is mounted on this node: one is a snapshot or a \
-         copy of the other, and btrfs mounts only one of them at a time. Unmount the other one, or \
-         give this one a UUID of its own (`btrfstune -u {}`) and run `{} adopt {0}`",
-        source.id,
-        source.id.device().display(),
-        own_name()
-    )
-}
-
-/// Shows the mount `from` at `dir` too, read-only if asked. A failure leaves no mount.
-pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, read_only: bool) -> Result<()> {
-    let binding = || {
-        format!(
-            "binding {} to {}",
-            from.mount_point.display(),
-            dir.display()
-        )
-    };
+/// Shows the mount `from` at `dir` too, with these [restrictions](restrictions). A failure leaves no mount.
+pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, flags: MsFlags) -> Result<()> {
+    let binding = || format!("binding {} to {}", from.mount_point.shown(), dir.shown());
     kernel
         .bind(&from.mount_point, from.id, dir)
         .with_context(binding)?;
     // A bind has the flags of where it is bound from.
-    if read_only != from.is_read_only() {
+    if flags != from.restrictions() {
         let undo = || take_off(kernel, dir, |_| Ok(kernel.unmount(dir)));
-        set_read_only(kernel, from, dir, read_only).map_err(|error| after_undo(error, undo()))?;
+        restrict(kernel, dir, flags).map_err(|error| after_undo(error, undo()))?;
     }
     Ok(())
 }
 
-/// Makes the mount at `dir`, which has the flags of `like`, read-only or writable; its filesystem stays
-/// as it is.
-pub fn set_read_only(kernel: &Kernel, like: &Row, dir: &Path, read_only: bool) -> Result<()> {
-    // The flags are replaced as a whole, so those that it has are given again.
-    let mut flags = flags_of(&like.options);
-    flags.set(MsFlags::MS_RDONLY, read_only);
-    let what = if read_only { "read-only" } else { "writable" };
+/// Gives the mount at `dir` these [restrictions](restrictions) and no others; its filesystem stays as it is.
+pub fn restrict(kernel: &Kernel, dir: &Path, flags: MsFlags) -> Result<()> {
     kernel
         .set_mount_flags(dir, flags)
-        .with_context(|| format!("making {} {what}", dir.display()))
-}
-
-fn flags_of(options: &str) -> MsFlags {
-    let names = options
-        .split(',')
-        .map(|option| format!("MS_{}", option.to_uppercase()));
-    let flags = names.filter_map(|name| match name.as_str() {
-        // nix has no name for it.
-        "MS_NOSYMFOLLOW" => Some(MsFlags::from_bits_retain(MS_NOSYMFOLLOW)),
-        name => MsFlags::from_name(name),
-    });
-    flags.collect()
+        .with_context(|| format!("setting the flags of the mount at {}", dir.shown()))
 }
 
 /// Unmounts `dir` until nothing is mounted there, and says what was. A directory that is missing
@@ -183,7 +154,7 @@ fn unmount_alone(host: &Host, dir: &Path) -> Result<io::Result<()>> {
         .operand(dir);
     let output = host
         .run(&command)
-        .with_context(|| format!("unmounting {}", dir.display()))?;
+        .with_context(|| format!("unmounting {}", dir.shown()))?;
     Ok(match output.code {
         0 => Ok(()),
         code => Err(io::Error::from_raw_os_error(code)),
@@ -209,12 +180,12 @@ fn take_off(
                 Some(left) if !kernel.pause(PAUSE) => patience = left,
                 _ => bail!(busy(kernel, dir, id)),
             },
-            Err(e) => return Err(e).with_context(|| format!("unmounting {}", dir.display())),
+            Err(e) => return Err(e).with_context(|| format!("unmounting {}", dir.shown())),
         }
     }
     bail!(
         "{} still has a mount after {MOST_STACKED} were taken off; see `findmnt {0}`",
-        dir.display()
+        dir.shown()
     )
 }
 
@@ -223,9 +194,9 @@ fn busy(kernel: &Kernel, dir: &Path, id: u64) -> String {
     let table = Table::read(kernel).unwrap_or_default();
     let on_top: Vec<String> = table
         .on_top_of(id)
-        .map(|row| row.mount_point.display().to_string())
+        .map(|row| row.mount_point.shown().to_string())
         .collect();
-    let dir = dir.display();
+    let dir = dir.shown();
     if !users.is_empty() {
         format!(
             "{dir} is in use by {}; it is unmounted when they have ended",
@@ -259,9 +230,9 @@ pub fn make_dirs(kernel: &Kernel, dir: &Path) -> Result<()> {
     let is_file = matches!(&made, Err(error) if error.kind() == io::ErrorKind::AlreadyExists);
     // A link would let the mount land somewhere else than kubelet thinks.
     if is_file || kernel.link(dir).is_ok() {
-        bail!("{} is not a directory; remove it", dir.display());
+        bail!("{} is not a directory; remove it", dir.shown());
     }
-    made.with_context(|| format!("making {}", dir.display()))
+    made.with_context(|| format!("making {}", dir.shown()))
 }
 
 #[cfg(test)]
@@ -281,13 +252,5 @@ mod tests {
             assert!(error.ends_with("is not a directory; remove it"), "{error}");
         }
         assert!(made("a/b").is_ok() && made("a/b").is_ok());
-    }
-
-    #[test]
-    fn a_mount_that_is_made_read_only_keeps_its_flags() {
-        let flags = flags_of("rw,nosuid,nodev,noexec,nosymfollow,relatime");
-        let kept = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-        let symfollow = MsFlags::from_bits_retain(MS_NOSYMFOLLOW);
-        assert_eq!(flags, kept | symfollow | MsFlags::MS_RELATIME);
     }
 }

@@ -1,11 +1,12 @@
 //! Reads the table of mounts, mounts and unmounts.
 
 mod change;
+mod identity;
 mod places;
 mod table;
 
 pub(crate) use change::{
-    Source, UNMOUNT, after_undo, bind, ensure_unmounted, make_dirs, mount_device, set_read_only,
+    Source, UNMOUNT, after_undo, bind, ensure_unmounted, make_dirs, mount_device, restrict,
 };
 pub use places::{KubeletPath, is_kubelets};
-pub use table::{Row, Table, mounted_at};
+pub use table::{Row, Table, mounted_at, restrictions};

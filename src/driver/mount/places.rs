@@ -1,5 +1,8 @@
 use std::path::{Component, Path, PathBuf};
 
+use super::table::{Row, Table};
+use crate::host::Kernel;
+
 /// The kinds of directories that kubelet has. Source: kubelet's `pkg/volume/flexvolume/util.go` and
 /// `pkg/volume/util`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,23 +63,30 @@ impl KubeletPath {
     }
 }
 
-/// Whether kubelet made a mount there, and not the host for itself.
+/// Whether kubelet made this mount, and not the host for itself: it is where kubelet puts volumes, in one of
+/// `kubelet_dirs`. The shape of a path does not tell: a restored backup has it too.
 ///
 /// The host may have kubelet's root directory itself on a logical volume, or a directory in it that
 /// serves all pods.
-pub fn is_kubelets(path: &Path, kubelet_dirs: &[PathBuf]) -> bool {
+pub fn is_kubelets(kernel: &Kernel, table: &Table, row: &Row, kubelet_dirs: &[PathBuf]) -> bool {
     // The shortest path that kubelet gives to a volume: pods/<uid>/volumes/<plugin>/<name>.
     const FEWEST_PARTS: usize = 5;
-    let is_below = |dir: &PathBuf| {
+    let is_below = |path: &Path, dir: &Path| {
         path.strip_prefix(dir)
             .is_ok_and(|rest| rest.components().count() >= FEWEST_PARTS)
     };
-    KubeletPath::of(path) != KubeletPath::Other || kubelet_dirs.iter().any(is_below)
+    // A link, which the table does not show, or a bind mount may lead to kubelet's directory.
+    let mut real = kubelet_dirs
+        .iter()
+        .filter_map(|dir| kernel.real_path(dir).ok());
+    (kubelet_dirs.iter()).any(|dir| is_below(&row.mount_point, dir))
+        || real.any(|dir| table.paths(row).any(|path| is_below(&path, &dir)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::Signals;
 
     #[test]
     fn knows_kubelets_directories_by_their_shape() {
@@ -104,7 +114,15 @@ mod tests {
     #[test]
     #[rustfmt::skip] // a row is a line
     fn a_volume_is_kubelets_and_what_holds_all_volumes_is_the_hosts() {
-        let dirs = [PathBuf::from("/var/lib/kubelet")];
+        let signals = Signals::install().unwrap();
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        std::fs::create_dir(top.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", top.join("link")).unwrap();
+        let dirs = [PathBuf::from("/var/lib/kubelet"), top.join("link")];
+        let bound = top.join("real").display().to_string();
+        let volume = "pods/1-2/volumes/kubernetes.io~lvm/a";
+        let [linked, real] = ["link", "real"].map(|name| top.join(name).join(volume).display().to_string());
         let cases = [
             ("/var/lib/kubelet/plugins/kubernetes.io/local-volume/mounts/a", true),
             ("/var/lib/kubelet/pods/1-2/volumes/kubernetes.io~local-volume/a", true),
@@ -114,10 +132,25 @@ mod tests {
             ("/var/lib/kubelet/plugins/kubernetes.io", false),
             ("/var/lib/kubelet/pods/1-2/volumes", false),
             ("/var/lib/kubelet-old/pods/1-2/x/y/z", false),
+            ("/srv/restore/pods/1-2/volumes/kubernetes.io~lvm/a", false),
+            ("/host/var/lib/kubelet/pods/1-2/volumes/kubernetes.io~lvm/a", false),
+            ("/srv/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/a", false),
             ("/var", false),
+            (&linked, true),
+            (&real, true),
+            // Of a disk that is bound to kubelet's directory.
+            ("/disk/kubelet/pods/1-2/volumes/kubernetes.io~lvm/a", true),
+            ("/disk/kubelet/pods", false),
+            ("/disk/other/pods/1-2/volumes/kubernetes.io~lvm/a", false),
         ];
         for (path, want) in cases {
-            assert_eq!(is_kubelets(Path::new(path), &dirs), want, "{path}");
+            let table = Table::parse(&format!(
+                "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:2 / /disk rw - ext4 /dev/b rw\n\
+                 3 1 8:2 /kubelet {bound} rw - ext4 /dev/b rw\n\
+                 4 {} 254:1 / {path} rw - ext4 /dev/c rw", if path.starts_with("/disk") { 2 } else { 1 },
+            ));
+            let row = table.by_id(4).unwrap();
+            assert_eq!(is_kubelets(&Kernel::new(&signals), &table, row, &dirs), want, "{path}");
         }
     }
 }

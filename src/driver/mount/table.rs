@@ -2,8 +2,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use nix::libc::MS_NOSYMFOLLOW;
+use nix::mount::MsFlags;
 
 use crate::host::{DeviceNumber, Kernel};
+use crate::names::Shown;
 
 /// One mount. Source: proc(5), `/proc/pid/mountinfo`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +60,11 @@ impl Row {
         has_option(&self.options, "ro")
     }
 
+    /// Those of this mount, not of its filesystem.
+    pub fn restrictions(&self) -> MsFlags {
+        restrictions(self.options.split(','))
+    }
+
     /// Whether the filesystem itself is read-only, so that no mount of it can be otherwise.
     pub fn is_filesystem_read_only(&self) -> bool {
         has_option(&self.super_options, "ro")
@@ -79,6 +87,22 @@ impl Row {
     pub fn block_device(&self) -> DeviceNumber {
         self.disks.first().copied().unwrap_or(self.device)
     }
+}
+
+/// The flags by which a mount restricts what may be done through it, by their names for mount(8). All
+/// others are left out. Set anew, those that are about access times stay as they are: mount(2)
+/// "Remounting an existing mount".
+pub fn restrictions<'a>(names: impl IntoIterator<Item = &'a str>) -> MsFlags {
+    let flag = |name| match name {
+        "ro" => MsFlags::MS_RDONLY,
+        "nosuid" => MsFlags::MS_NOSUID,
+        "nodev" => MsFlags::MS_NODEV,
+        "noexec" => MsFlags::MS_NOEXEC,
+        // nix has no name for it.
+        "nosymfollow" => MsFlags::from_bits_retain(MS_NOSYMFOLLOW),
+        _ => MsFlags::empty(),
+    };
+    names.into_iter().map(flag).collect()
 }
 
 fn has_option(options: &str, wanted: &str) -> bool {
@@ -164,6 +188,21 @@ impl Table {
         })
     }
 
+    /// The mount point of a mount, by each path to it: a directory may be bound to several places.
+    pub fn paths(&self, row: &Row) -> impl Iterator<Item = PathBuf> {
+        let parent = self.by_id(row.parent);
+        let in_parent = parent.and_then(|parent| {
+            let path = row.mount_point.strip_prefix(&parent.mount_point).ok()?;
+            Some((parent.device, parent.root.join(path)))
+        });
+        let all = self.rows.iter().filter_map(move |other| {
+            let (device, path) = in_parent.as_ref()?;
+            let path = path.strip_prefix(&other.root).ok()?;
+            (other.device == *device).then(|| other.mount_point.join(path))
+        });
+        std::iter::once(row.mount_point.clone()).chain(all)
+    }
+
     pub fn on_top_of(&self, id: u64) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.parent == id)
     }
@@ -197,7 +236,7 @@ fn btrfs_of_several_disks(kernel: &Kernel) -> Vec<Vec<DeviceNumber>> {
 /// never asks the mounted filesystem, so a dead one cannot hang it.
 pub fn mounted_at(kernel: &Kernel, path: &Path) -> Result<Option<u64>> {
     use io::ErrorKind::{NotADirectory, NotFound};
-    let looking = || format!("looking at {}", path.display());
+    let looking = || format!("looking at {}", path.shown());
     let id = match kernel.mount_id(path) {
         Ok(id) => id,
         Err(e) if matches!(e.kind(), NotFound | NotADirectory) => return Ok(None),
@@ -271,6 +310,17 @@ mod tests {
             let table = Table::parse(&line);
             assert_eq!(table.by_id(1).unwrap().is_read_only(), want, "{name}");
         }
+    }
+
+    #[test]
+    fn a_mount_is_restricted_by_five_of_its_flags() {
+        let line = "1 2 0:3 / /a ro,nosuid,nodev,noexec,nosymfollow,relatime - ext4 /dev/x rw";
+        let all = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+        let all = all | MsFlags::from_bits_retain(MS_NOSYMFOLLOW);
+        let of_row = |line: &str| Table::parse(line).by_id(1).unwrap().restrictions();
+        assert_eq!(of_row(line), all);
+        let only_super = "1 2 0:3 / /a rw,noatime - ext4 /dev/x ro,nosuid";
+        assert_eq!(of_row(only_super), MsFlags::empty());
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Names that LVM accepts, and nothing else: a value of these types is safe as an operand and as a
-//! part of a path.
+//! part of a path. And [`Foreign`], which is neither.
 //!
 //! Source: lvm(8) "VALID NAMES", and what lvm 2.03.16 refuses (lib/misc/lvm-string.c): it knows a
 //! few more reserved parts than its manual page lists.
 
+mod foreign;
 mod fs_type;
+#[cfg(test)]
+pub mod hostile;
 mod near;
 mod size;
 #[cfg(test)]
@@ -18,6 +21,7 @@ use std::path::PathBuf;
 use anyhow::{Error, Result, anyhow};
 use serde::Deserialize;
 
+pub use foreign::{Foreign, Shown, folded, folded_to, is_printable};
 pub use fs_type::FsType;
 pub use near::{nearest, plain};
 pub use size::Bytes;

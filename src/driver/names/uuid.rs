@@ -4,7 +4,7 @@ use std::fmt;
 
 /// It stays the volume's own while names come and go. Source: lvm2 lib/uuid/uuid.c: 32 characters,
 /// for people in groups of 6, 4, 4, 4, 4, 4 and 6.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LvUuid(String);
 
 impl LvUuid {

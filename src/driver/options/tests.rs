@@ -27,7 +27,7 @@ fn reads_all_that_kubelet_sends() {
         read_only: false,
         size: Some(Bytes::new(3 << 29)),
         thin_pool: Some(LvName::parse("pool0").unwrap()),
-        mount_options: MountOptions::parse("noatime").unwrap(),
+        mount_options: MountOptions::of_pod("noatime").unwrap(),
         volume_name: Some("pv-1".to_owned()),
         ignored: vec!["color".to_owned()],
     };

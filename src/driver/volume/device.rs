@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use crate::host::{DeviceNumber, Kernel, Node};
 use crate::lvm::Target;
-use crate::names::{LvId, LvUuid};
+use crate::names::{LvId, LvUuid, Shown};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Device {
@@ -60,8 +60,8 @@ impl Device {
     /// Holds it open, not exclusively: until that ends its number is given to no other device.
     pub fn pin(self, kernel: &Kernel) -> Result<Pinned> {
         let file = self.open(kernel, false);
-        let file = file
-            .with_context(|| format!("opening {}, device {}", self.path.display(), self.number))?;
+        let file =
+            file.with_context(|| format!("opening {}, device {}", self.path.shown(), self.number))?;
         Ok(Pinned {
             node: self.node(kernel),
             file: Arc::new(file),

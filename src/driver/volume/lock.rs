@@ -1,4 +1,5 @@
-//! One lock per logical volume, so that calls for the same volume go one after the other.
+//! One lock per logical volume, so that calls for the same volume go one after the other; and one per group, for
+//! what is taken of it.
 
 use std::error::Error;
 use std::fmt;
@@ -12,7 +13,7 @@ use crate::host::holders::{self, Process};
 use crate::host::trust::require_roots;
 use crate::host::{Kernel, Lock, Progress};
 use crate::lvm::Volume;
-use crate::names::LvUuid;
+use crate::names::{LvUuid, Shown, VgName};
 
 /// Where the lock files are. /run is emptied by a reboot, as locks should be.
 pub const LOCK_DIR: &str = "/run/flexvolume-lvm";
@@ -42,7 +43,7 @@ impl Busy {
 
 impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
+        let path = self.path.shown();
         if self.holders.is_empty() {
             return write!(
                 f,
@@ -81,10 +82,17 @@ pub fn hold_inactive(kernel: &Kernel, volume: &Volume, limit: Duration) -> Resul
     hold_file(kernel, &path, limit).with_context(|| format!("locking {}", volume.id))
 }
 
-/// Takes the lock for making a volume that does not exist yet, and so has no UUID.
-pub fn hold_name(kernel: &Kernel, dm_name: &str, limit: Duration) -> Result<Lock> {
-    let path = Path::new(LOCK_DIR).join(format!("create-{dm_name}.lock"));
-    hold_file(kernel, &path, limit).with_context(|| format!("locking the name {dm_name}"))
+/// Takes the lock of a group, under which volumes are made and extended: from before LVM is asked for what
+/// is free until LVM has taken of that. It comes after a volume's own lock: who holds it waits for none.
+pub fn hold_group(kernel: &Kernel, vg: &VgName, limit: Duration) -> Result<Lock> {
+    let path = Path::new(LOCK_DIR).join(format!("group-{vg}.lock"));
+    hold_file(kernel, &path, limit).with_context(|| format!("locking the group {vg}"))
+}
+
+/// Takes the lock of the file on which a tool is tried in a volume's place.
+pub fn hold_trial(kernel: &Kernel, limit: Duration) -> Result<Lock> {
+    let path = Path::new(LOCK_DIR).join("trial.lock");
+    hold_file(kernel, &path, limit)
 }
 
 fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
@@ -96,7 +104,7 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
     loop {
         let lock = kernel
             .try_lock(path)
-            .with_context(|| format!("opening the lock file {}", path.display()))?;
+            .with_context(|| format!("opening the lock file {}", path.shown()))?;
         if let Some(lock) = lock {
             // Who can write to the directory can put another file in the lock's place.
             require_roots(kernel, Path::new(LOCK_DIR)).map_err(anyhow::Error::msg)?;
@@ -110,7 +118,7 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
         if !told && started.elapsed() >= Progress::PATIENCE && kernel.progress.waits() {
             told = true;
             let holders = holders::name_them(&holders::of_file(kernel, path));
-            let path = path.display();
+            let path = path.shown();
             kernel
                 .progress
                 .say(&format!("waiting for {path}, held by {holders}"));
@@ -118,7 +126,7 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
         if kernel.pause(pause) {
             bail!(
                 "the driver was told to stop while it waited for {}",
-                path.display()
+                path.shown()
             );
         }
         pause = pause.saturating_mul(2).min(Duration::from_millis(250));

@@ -1,11 +1,13 @@
 //! What is wished of a volume: by a call's options or by a person's words, and what the node's config
 //! makes of that.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::decide::{Create, Purpose, Wish};
 use crate::config::Config;
-use crate::mount::is_kubelets;
+use crate::lvm::Spread;
+use crate::mount::{KubeletPath, restrictions};
 use crate::names::{FsType, LvId};
 use crate::options::Options;
 
@@ -16,11 +18,13 @@ impl Wish {
         let of_node = config.mount_options(id.vg(), FsType::Btrfs);
         let all = of_node.and(&options.mount_options).joined();
         let is_subvolume = |option: &str| option.starts_with("subvol");
+        let of_mounts = |fs| (fs, restrictions(config.mount_options(id.vg(), fs).finals()));
         let by_person = Self::of_person(config, id, options.fs, options.read_only);
         Self {
             purpose: dir.map_or(Purpose::Device, |_| Purpose::Filesystem),
             subvolume: all.is_some_and(|all| all.split(',').any(is_subvolume)),
-            by_hand: dir.is_some_and(|dir| !is_kubelets(dir, &config.kubelet_dirs)),
+            restrictions: FsType::ALL.map(of_mounts).into(),
+            by_hand: dir.is_some_and(|dir| KubeletPath::of(dir) == KubeletPath::Other),
             create: Create {
                 size: options.size,
                 asked_pool: options.thin_pool.clone(),
@@ -38,6 +42,7 @@ impl Wish {
                 allowed: policy.create,
                 largest: policy.max_size,
                 reserve: policy.reserve,
+                spread: Spread::of_options(&policy.lvcreate_options),
                 pool: policy.thin_pool.clone(),
                 ..Create::default()
             },
@@ -49,6 +54,7 @@ impl Wish {
             default_fs: config.default_fs,
             read_only,
             subvolume: false,
+            restrictions: BTreeMap::new(),
             by_hand: false,
             not_allowed: policy.err().map(|error| format!("{error:#}")),
             pool_limit: config.thin_pool_limit,

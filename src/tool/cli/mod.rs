@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use clap::{CommandFactory, FromArgMatches};
 use driver::calls::{self, VERBOSE};
 use driver::host::Progress;
-use driver::names::nearest;
+use driver::names::{Shown, folded, nearest};
 use driver::reply::{Printed, Reply};
 use driver::with_host;
 
@@ -20,10 +20,9 @@ use people::{People, Tool};
 /// The exit code of a command line that is wrong, and of one that is root's.
 const USAGE: u8 = 2;
 
-/// Does what `args` (all of argv) ask for.
+/// Does what a person asks for. `args`: all of argv; `words`: as [`driver::words`] has them.
 #[must_use]
-pub fn main(args: &[OsString]) -> Printed {
-    let words = args.get(1..).unwrap_or_default();
+pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
     if let Some(shell) = std::env::var_os(completion::VARIABLE) {
         let fits = completion::run(&shell, args, &People::command()).unwrap_or_default();
         return Printed::text(String::from_utf8_lossy(&fits).into_owned());
@@ -65,7 +64,7 @@ fn is_call_out(word: &OsString) -> bool {
 fn is_nearly_a_command(word: &OsStr) -> bool {
     let names = commands_for_people();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    nearest(&word.to_string_lossy(), &names).is_some()
+    nearest(&word.shown().to_string(), &names).is_some()
 }
 
 fn commands_for_people() -> Vec<String> {
@@ -78,8 +77,8 @@ fn commands_for_people() -> Vec<String> {
 
 /// How this was called, for usage lines that can be repeated.
 fn program(args: &[OsString]) -> String {
-    let called = args.first().map(|program| program.to_string_lossy());
-    called.unwrap_or_default().into_owned()
+    let called = args.first().and_then(|program| program.to_str());
+    called.unwrap_or("lvm").to_owned()
 }
 
 fn mistyped(args: &[OsString], word: Option<&OsString>) -> Printed {
@@ -88,7 +87,7 @@ fn mistyped(args: &[OsString], word: Option<&OsString>) -> Printed {
         let help = People::command().bin_name(program).render_help();
         return styled(Printed::failure(help.ansi().to_string(), USAGE));
     };
-    let word = word.to_string_lossy();
+    let word = word.shown().to_string();
     let names = commands_for_people();
     let mut known: Vec<&str> = names.iter().map(String::as_str).collect();
     known.extend(calls::ALL.map(|(name, _)| name));
@@ -119,7 +118,7 @@ fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
         };
     }
     let steps = words.iter().any(|word| word == VERBOSE);
-    driver::answer(args, progress(steps), |host| {
+    driver::answer(args, words, progress(steps), |host| {
         if is_by_hand {
             return by_hand::translated(host.kernel, words);
         }
@@ -161,10 +160,13 @@ fn people(args: &[OsString]) -> Printed {
     });
     styled(answer.unwrap_or_else(|error| {
         let is_roots = matches!(tool, Tool::Install(_) | Tool::Uninstall(_));
+        let said = format!("{error:#}");
+        let lines = said.lines().map(folded);
+        let said = lines.collect::<Vec<_>>().join("\n");
         if is_roots && !is_root {
-            return Printed::failure(format!("{error:#} (not root: use sudo)\n"), USAGE);
+            return Printed::failure(format!("{said} (not root: use sudo)\n"), USAGE);
         }
-        Printed::failure(format!("{error:#}\n"), 1)
+        Printed::failure(format!("{said}\n"), 1)
     }))
 }
 

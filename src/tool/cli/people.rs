@@ -12,7 +12,7 @@ use crate::output::Printed;
 use driver::calls;
 use driver::config::Loaded;
 use driver::host::Host;
-use driver::names::{LvId, LvName};
+use driver::names::{LvId, LvName, Shown};
 
 /// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
 #[derive(Debug, Parser)]
@@ -261,7 +261,7 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
         }
         Tool::Man { dir } => {
             let written = pages::write_man(dir, People::command())?;
-            let lines = written.iter().map(|path| format!("{}\n", path.display()));
+            let lines = written.iter().map(|path| format!("{}\n", path.shown()));
             Ok(Printed::text(lines.collect()))
         }
     }

@@ -15,7 +15,7 @@ use crate::output::{Printed, columns, printed};
 use driver::config::Loaded;
 use driver::host::Host;
 use driver::lvm::Volume;
-use driver::names::{FsType, LvId};
+use driver::names::{Foreign, FsType, LvId, Shown, folded};
 use driver::options::{FS_TYPE, GROUP, Options, READ_WRITE, VOLUME, by_hand};
 
 /// How long to wait for a call that works on a volume.
@@ -61,14 +61,14 @@ struct Report {
 #[derive(Serialize)]
 struct Checked {
     /// Where a manifest has it.
-    place: Option<String>,
+    place: Option<Foreign>,
     #[serde(flatten)]
     verdict: Verdict,
 }
 
 #[derive(Serialize)]
 struct Mistake {
-    place: String,
+    place: Foreign,
     message: String,
 }
 
@@ -114,15 +114,19 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
                         is_hosts: false,
                         ..walk.verdict(&options.id, ask, Duration::MAX, more)
                     };
-                    let place = Some(one.place).filter(|place| !place.is_empty());
-                    report.volumes.push(Checked { place, verdict });
+                    report.volumes.push(Checked {
+                        place: one.place,
+                        verdict,
+                    });
                 }
-                // There is but one: it is an error of the command line.
-                Err(error) if one.place.is_empty() => return Err(error),
-                Err(error) => report.mistakes.push(Mistake {
-                    place: one.place,
-                    message: format!("{error:#}"),
-                }),
+                Err(error) => match one.place {
+                    Some(place) => report.mistakes.push(Mistake {
+                        place,
+                        message: folded(&format!("{error:#}")),
+                    }),
+                    // There is but one: it is an error of the command line.
+                    None => return Err(error),
+                },
             }
         }
         report.volumes.len() == 1 && report.mistakes.is_empty()
@@ -166,7 +170,7 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
 
 /// The volumes of a manifest.
 fn rehearsed(host: &Host, file: &Path) -> Result<Vec<manifest::Asked>> {
-    let shown = file.display();
+    let shown = file.shown();
     let bytes = if file == Path::new("-") {
         let mut bytes = Vec::new();
         std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
@@ -200,7 +204,7 @@ impl Check {
             Ok(options)
         };
         manifest::Asked {
-            place: String::new(),
+            place: None,
             options,
         }
     }
@@ -261,7 +265,7 @@ fn in_steps(report: &Report) -> String {
 fn in_lines(report: &Report) -> String {
     let rows = report.volumes.iter().map(|Checked { place, verdict }| {
         let what = verdict.message().or_else(|| verdict.main_step());
-        let mut row: Vec<String> = place.iter().cloned().collect();
+        let mut row: Vec<String> = place.iter().map(ToString::to_string).collect();
         row.push(verdict.id.to_string());
         row.push(verdict.word().to_owned());
         row.extend(what);
@@ -269,7 +273,7 @@ fn in_lines(report: &Report) -> String {
     });
     let mistakes = report.mistakes.iter().map(|Mistake { place, message }| {
         let [none, word] = ["-", "refuse"].map(str::to_owned);
-        vec![place.clone(), none, word, message.clone()]
+        vec![place.to_string(), none, word, message.clone()]
     });
     let rows: Vec<Vec<String>> = rows.chain(mistakes).collect();
     format!("{}{}\n", columns(&rows), count(report))
@@ -291,4 +295,76 @@ fn count(report: &Report) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::hostile::{has_lines, hostile};
+    use driver::host::holders::Opener;
+    use driver::mount::Table;
+    use driver::names::Shown;
+    use driver::volume::{Content, Decision, Facts, Reason};
+
+    /// A report in which others' words stand at each place.
+    fn report(hostile: &str) -> Report {
+        let id = LvId::parse("vg/data").unwrap();
+        let mut row = Table::parse("36 1 254:1 / /a rw - ext4 /dev/x rw").rows()[0].clone();
+        row.mount_point = hostile.into();
+        let opener = Opener {
+            pid: 7,
+            command: hostile.shown(),
+            writes: true,
+        };
+        let seen = |content, decision| {
+            let mut facts = Facts::of(&id, 7);
+            facts.content = Some(content);
+            let lock = None;
+            Verdict::of(&Seen {
+                facts,
+                decision,
+                lock,
+            })
+        };
+        let verdicts = [
+            seen(Content::Other(hostile.shown()), Decision::Bind(row)),
+            seen(
+                Content::Failed(hostile.to_owned()),
+                Decision::Refuse(Reason::Open(vec![opener])),
+            ),
+            Verdict::of_error(&id, &Error::msg(hostile.to_owned())),
+        ];
+        let place = hostile.shown();
+        let volumes = verdicts.map(|verdict| Checked {
+            place: Some(place.clone()),
+            verdict,
+        });
+        let message = place.to_string();
+        Report {
+            volumes: volumes.into(),
+            mistakes: vec![Mistake { place, message }],
+            would_mount: 0,
+            would_be_refused: 0,
+            not_active: 0,
+            busy: 0,
+            to_repair: 0,
+            hosts_own: 0,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_checked_is_on_its_own_lines_whatever_others_wrote(hostile in hostile()) {
+            let tame = report("x");
+            let report = report(&hostile);
+            for print in [in_steps, in_lines] {
+                let text = print(&report);
+                prop_assert!(has_lines(&text, print(&tame).lines().count()), "{text:?}");
+            }
+            let json = serde_json::to_string(&report).unwrap();
+            prop_assert!(has_lines(&json, 1), "{json:?}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::output::{Printed, counted};
 use driver::config::{Config, Loaded};
 use driver::host::Host;
+use driver::names::Shown;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Asked {
@@ -25,8 +26,8 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Asked) -> Result<Printed> {
     let own = Path::new(&loaded.config.file);
     let file = file.as_deref().unwrap_or(own);
     let is_own = file == own;
-    let shown = file.to_string_lossy();
-    let read = if shown == "-" {
+    let shown = file.shown().to_string();
+    let read = if file == Path::new("-") {
         let mut bytes = Vec::new();
         std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
     } else {

@@ -14,7 +14,7 @@ use crate::output::{Printed, printed};
 use driver::config::{Config, Loaded};
 use driver::host::{Host, own_name};
 use driver::lvm;
-use driver::names::{LvId, LvName};
+use driver::names::{LvId, LvName, Shown};
 use driver::volume::{Decision, Lvm, Openers, Reason, Subject, Uses, lock};
 
 #[derive(Serialize)]
@@ -200,7 +200,7 @@ fn seen(host: &Host, config: &Config, id: &LvId, patience: Duration) -> Result<S
 }
 
 fn is_missing(seen: &Seen) -> bool {
-    seen.facts.device.is_none() && matches!(seen.facts.lvm, Some(Lvm::NoVolume { .. }))
+    seen.facts.device.is_none() && matches!(seen.facts.lvm, Some(Lvm::NoVolume))
 }
 
 /// All that is in the way of a volume's next name or driver, but that it is not active.
@@ -265,9 +265,9 @@ fn called_now(host: &Host, seen: &Seen) -> Option<LvId> {
 fn of_uses(host: &Host, id: &LvId, uses: &Uses, add: &mut impl FnMut(&'static str, String)) {
     let pods = Pods::read(host.kernel);
     let device = id.device();
-    let device = device.display();
+    let device = device.shown();
     for mounted in &uses.mounts {
-        let at = mounted.row.mount_point.display();
+        let at = mounted.row.mount_point.shown();
         let words = match uid_of(&mounted.row.mount_point) {
             Some(uid) => format!(
                 "is mounted for the pod {} at {at}: set what made the pod to 0 replicas, or delete it, and wait",
@@ -305,7 +305,7 @@ fn of_openers(
     add: &mut impl FnMut(&'static str, String),
 ) {
     for other in &openers.elsewhere {
-        let (command, pid, at) = (&other.command, other.pid, other.at.display());
+        let (command, pid, at) = (&other.command, other.pid, other.at.shown());
         add(
             "mounted-elsewhere",
             format!(
@@ -338,7 +338,7 @@ fn of_openers(
             format!(
                 "is open (`dmsetup info {}`), but not in a process that can be seen from here: look for a \
                  storage target (`targetcli ls`) or a process of another PID namespace",
-                device.display()
+                device.shown()
             ),
         );
     }
@@ -361,4 +361,34 @@ fn notes(id: &LvId) -> Vec<String> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::hostile::{has_lines, hostile};
+    use driver::host::holders::Opener;
+    use driver::names::Shown;
+    use driver::volume::Elsewhere;
+
+    proptest! {
+        #[test]
+        fn an_obstacle_is_a_line_whatever_a_pod_calls_its_processes_and_directories(hostile in hostile()) {
+            let id = LvId::parse("vg/data").unwrap();
+            let (pid, command) = (7, hostile.shown());
+            let openers = Openers {
+                processes: vec![Opener { pid, command: command.clone(), writes: true }],
+                elsewhere: vec![Elsewhere { pid, command, at: hostile.into(), hosts: false }],
+                ..Openers::default()
+            };
+            let mut found = Vec::new();
+            of_openers(&id, &openers, false, false, &mut |reason, message| {
+                found.push(Obstacle { reason, message });
+            });
+            let text = lines(&found);
+            prop_assert!(has_lines(&text, 2), "{text:?}");
+        }
+    }
 }

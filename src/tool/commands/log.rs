@@ -14,13 +14,14 @@ use super::moment::{before, moment};
 use super::survey::{Pods, Walk};
 use crate::output::{self, Printed, columns, printed, red, titles};
 use driver::config::{Config, Loaded, LogTarget};
-use driver::host::{Command, Host};
+use driver::host::{Command, Host, read_value};
 use driver::names::LvId;
+use driver::names::{Shown, folded};
 
 /// How often `--follow` looks.
 const PAUSE: Duration = Duration::from_secs(1);
-/// At most this many lines of the journal, or bytes of a file, are read.
-const MOST_LINES: &str = "--lines=20000";
+/// At most this many lines of the journal, or bytes of a file, are read: the newest.
+const MOST_LINES: usize = 20_000;
 const MOST_BYTES: u64 = 8 << 20;
 
 #[derive(Debug, clap::Args)]
@@ -65,11 +66,21 @@ pub struct Call {
     pub message: Option<String>,
 }
 
-/// Where the reading goes on.
+/// How far the log was read.
 #[derive(Default)]
 struct Place {
+    /// Where the reading goes on: in the journal, in a file.
     cursor: Option<String>,
     offset: Option<u64>,
+    /// Older entries than this (seconds since the epoch) are there too, and were not read.
+    oldest: Option<u64>,
+}
+
+/// Some calls from the log.
+pub struct Found {
+    pub calls: Vec<Call>,
+    /// What is said of the log if it was not read as a whole: see [`Place::reach`].
+    pub reach: String,
 }
 
 pub fn run(host: &Host, loaded: &Loaded, asked: &Log) -> Result<Printed> {
@@ -83,7 +94,7 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Log) -> Result<Printed> {
         require_a_journal(host, config, &place)?;
     }
     let names = asked.name.as_deref();
-    let names = names.map(|name| names_of(host, loaded, name, &calls));
+    let names = names.map(|name| names_of(host, loaded, name, &calls, &place));
     let names = names.transpose()?;
     let wanted = |call: &Call| {
         (call.failed || !asked.failed)
@@ -93,11 +104,16 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Log) -> Result<Printed> {
     calls.retain(wanted);
     calls.drain(..calls.len().saturating_sub(asked.lines));
     if !asked.follow {
+        let reach = place.reach();
         let text = match &calls[..] {
-            [] => "no such call is in the log\n".to_owned(),
+            [] => format!("no such call is in the log{reach}\n"),
             calls => in_columns(calls, true),
         };
-        return printed(&calls, text, asked.json);
+        let mut printed = printed(&calls, text, asked.json)?;
+        if calls.len() < asked.lines && !reach.is_empty() {
+            printed.stderr = format!("the log was read{reach}\n");
+        }
+        return Ok(printed);
     }
     let mut first = true;
     loop {
@@ -122,24 +138,37 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Log) -> Result<Printed> {
 }
 
 /// The last calls about a volume, or whatever else goes by the name.
-pub fn last(host: &Host, config: &Config, about: &str, number: usize) -> Result<Vec<Call>> {
-    let mut calls = read(host, config, 0, &mut Place::default())?;
-    calls.retain(|call| call.is_about(about));
-    calls.drain(..calls.len().saturating_sub(number));
-    Ok(calls)
+pub fn last(host: &Host, config: &Config, about: &str, number: usize) -> Result<Found> {
+    let mut found = all(host, config)?;
+    found.calls.retain(|call| call.is_about(about));
+    let surplus = found.calls.len().saturating_sub(number);
+    found.calls.drain(..surplus);
+    if found.calls.len() == number {
+        found.reach.clear();
+    }
+    Ok(found)
 }
 
 /// The mounts that succeeded, as far as the log goes back.
-pub fn mounts(host: &Host, config: &Config) -> Result<Vec<Call>> {
-    let mut calls = read(host, config, 0, &mut Place::default())?;
-    calls.retain(|call| !call.failed && ["mount", "mountdevice"].contains(&&*call.call));
-    Ok(calls)
+pub fn mounts(host: &Host, config: &Config) -> Result<Found> {
+    let mut found = all(host, config)?;
+    let is_mount = |call: &Call| ["mount", "mountdevice"].contains(&&*call.call);
+    found.calls.retain(|call| !call.failed && is_mount(call));
+    Ok(found)
+}
+
+fn all(host: &Host, config: &Config) -> Result<Found> {
+    let mut place = Place::default();
+    let calls = read(host, config, 0, &mut place)?;
+    let reach = place.reach();
+    Ok(Found { calls, reach })
 }
 
 /// When each volume was mounted last, as far as the log goes back.
 pub fn last_mounts(host: &Host, config: &Config) -> Result<BTreeMap<String, String>> {
     let of = |call: Call| Some((call.volume?, shown(call.time)));
-    Ok(mounts(host, config)?.into_iter().filter_map(of).collect())
+    let mounts = mounts(host, config)?.calls;
+    Ok(mounts.into_iter().filter_map(of).collect())
 }
 
 fn shown(time: u64) -> String {
@@ -192,10 +221,16 @@ pub fn in_columns(calls: &[Call], with_titles: bool) -> String {
 
 /// The names that the log may have for a volume that a word names. A word that the log does not have is
 /// resolved as `status` does.
-fn names_of(host: &Host, loaded: &Loaded, word: &str, calls: &[Call]) -> Result<BTreeSet<String>> {
+fn names_of(
+    host: &Host,
+    loaded: &Loaded,
+    word: &str,
+    calls: &[Call],
+    place: &Place,
+) -> Result<BTreeSet<String>> {
     let volume = LvId::from_device(word).map_or(word.to_owned(), |id| id.to_string());
     // The log has no UIDs of pods.
-    let pod = Pods::read(host.kernel).name(word).to_owned();
+    let pod = Pods::read(host.kernel).name(word).to_string();
     let mut names = BTreeSet::from([volume, pod]);
     if calls.iter().any(|call| call.is_about_any(&names)) {
         return Ok(names);
@@ -205,7 +240,8 @@ fn names_of(host: &Host, loaded: &Loaded, word: &str, calls: &[Call]) -> Result<
         let found = walk.choose(&[word.to_owned()])?;
         walk.require(&found).map(|()| found.ids)
     };
-    let found = find().with_context(|| format!("no call about {word} is in the log"))?;
+    let missing = || format!("no call about {word} is in the log{}", place.reach());
+    let found = find().with_context(missing)?;
     names.extend(found.iter().map(LvId::to_string));
     Ok(names)
 }
@@ -236,8 +272,9 @@ fn of_journal(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> R
         .args(["--output=json", "--output-fields=MESSAGE", "--quiet"])
         // Anybody may write an entry of that name, and an advice there is followed by root.
         .args(["--no-pager", "--identifier=flexvolume-lvm", "_UID=0"])
-        .args([MOST_LINES])
-        .args(from);
+        .args([format!("--lines={MOST_LINES}")])
+        .args(from)
+        .or_its_beginning();
     let output = host.run(&command).context(
         "asking the journal (without one, look where the syslog daemon writes, such as \
          /var/log/syslog, or set `log` in config.toml to a file)",
@@ -246,8 +283,17 @@ fn of_journal(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> R
     let mut entries: Vec<Value> = lines
         .filter_map(|line| serde_json::from_slice(line).ok())
         .collect();
+    let time = |entry: &Value| {
+        let micros = entry.get("__REALTIME_TIMESTAMP").and_then(Value::as_str);
+        micros
+            .and_then(|time| time.parse::<u64>().ok())
+            .unwrap_or_default()
+            / 1_000_000
+    };
     if is_first {
         entries.reverse();
+        let is_whole = !output.cut && entries.len() < MOST_LINES;
+        place.oldest = entries.first().filter(|_| !is_whole).map(time);
     }
     let mut calls = Vec::new();
     for entry in entries {
@@ -255,8 +301,7 @@ fn of_journal(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> R
         if let Some(cursor) = text("__CURSOR") {
             place.cursor = Some(cursor.to_owned());
         }
-        let micros = text("__REALTIME_TIMESTAMP").and_then(|time| time.parse::<u64>().ok());
-        let time = micros.unwrap_or_default() / 1_000_000;
+        let time = time(&entry);
         calls.extend(text("MESSAGE").and_then(|message| Call::parse(time, message)));
     }
     Ok(calls)
@@ -289,12 +334,15 @@ fn of_file(host: &Host, file: &Path, place: &mut Place) -> Result<Vec<Call>> {
         Ok(read) => read,
         // The first call makes it.
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(e).with_context(|| format!("reading {}", file.display())),
+        Err(e) => return Err(e).with_context(|| format!("reading {}", file.shown())),
     };
     // A line that is being written is for the next time.
     let whole = bytes.iter().rposition(|byte| *byte == b'\n');
     bytes.truncate(whole.map_or(0, |end| end.saturating_add(1)));
-    place.offset = Some(from.saturating_add(bytes.len() as u64));
+    let is_first = place
+        .offset
+        .replace(from.saturating_add(bytes.len() as u64))
+        .is_none();
     let text = String::from_utf8_lossy(&bytes);
     let calls = text.lines().filter_map(|line| {
         let (time, rest) = line.split_once(' ')?;
@@ -302,7 +350,24 @@ fn of_file(host: &Host, file: &Path, place: &mut Place) -> Result<Vec<Call>> {
         let time = time.duration_since(UNIX_EPOCH).ok()?.as_secs();
         Call::parse(time, rest)
     });
-    Ok(calls.collect())
+    let calls: Vec<Call> = calls.collect();
+    if is_first && from > 0 {
+        place.oldest = calls.first().map(|call| call.time);
+    }
+    Ok(calls)
+}
+
+impl Place {
+    /// What is said of the log if it was not read as a whole.
+    fn reach(&self) -> String {
+        let since = |time| {
+            format!(
+                " since {}; of older entries there are too many to be read",
+                shown(time)
+            )
+        };
+        self.oldest.map(since).unwrap_or_default()
+    }
 }
 
 impl Call {
@@ -313,7 +378,9 @@ impl Call {
             ..Self::default()
         };
         while let Some((key, after)) = rest.trim_start().split_once('=') {
-            let (value, after) = value(after);
+            let (value, after) = read_value(after);
+            // Whoever could write the log may have.
+            let value = folded(&value);
             rest = after;
             match key {
                 "call" => call.call = value,
@@ -344,27 +411,44 @@ impl Call {
     }
 }
 
-/// A value, in quotes or up to the next space, and what follows it.
-fn value(text: &str) -> (String, &str) {
-    let Some(quoted) = text.strip_prefix('"') else {
-        let (value, rest) = text.split_once(' ').unwrap_or((text, ""));
-        return (value.to_owned(), rest);
-    };
-    let mut value = String::new();
-    let mut chars = quoted.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' => break,
-            '\\' => value.extend(chars.next()),
-            c => value.push(c),
-        }
-    }
-    (value, chars.as_str())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hostile::{has_lines, hostile};
+    use driver::host;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Pods choose the names and values of options, and tools what they complain about.
+        #[test]
+        fn what_others_write_is_read_as_it_was_written(
+            (name, value, volume, message) in (ANY, ANY, ANY, ANY)
+        ) {
+            let log = host::Log::default();
+            for (key, value) in [("volume", &volume), ("ignored", &name), ("ignored", &name), ("mountoptions", &value)] {
+                log.about(key, value);
+            }
+            let line = log.line("mount", "failed", &message);
+            prop_assert_eq!(line.lines().count(), 1);
+            prop_assert!(!line.contains(char::is_control));
+            let call = Call::parse(7, &line).unwrap();
+            let some = |text: &str| Some(folded(&text.replace(['\n', '\r', '\u{1b}', '\u{85}', '\u{2028}'], "?")));
+            let want = Call {
+                time: 7,
+                call: "mount".to_owned(),
+                volume: some(&volume),
+                mountoptions: some(&value),
+                failed: true,
+                message: some(&message).filter(|_| !message.is_empty()),
+                took_ms: call.took_ms,
+                ..Call::default()
+            };
+            prop_assert_eq!(call, want, "{}", line);
+        }
+    }
+
+    /// What means something in a line of the log, and what would break one.
+    const ANY: &str = "([\\\\\" =ax\\n\\r\u{1b}\u{85}\u{2028}\u{301}]|outcome=ok|call=){0,9}";
 
     #[test]
     fn reads_the_lines_that_the_driver_writes() {
@@ -394,6 +478,22 @@ mod tests {
         assert!(!unmount.failed && unmount.volume.is_none());
         for other in ["", "x", "-- Boot 1 --", "a=b"] {
             assert_eq!(Call::parse(0, other), None, "{other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_call_is_three_lines_at_most_whatever_others_wrote_in_the_log(hostile in hostile()) {
+            let line = format!("call=mount volume={hostile:?} pod={hostile:?} steps=lvs:1ms outcome=failed message={hostile:?}");
+            let raw = format!("call=mount pod=\"{hostile}\" outcome=failed message={hostile}");
+            for line in [line, raw] {
+                let calls: Vec<Call> = Call::parse(7, &line).into_iter().collect();
+                let text = in_columns(&calls, false).replace(&red("failed"), "failed");
+                let lines = text.lines().count();
+                prop_assert!(lines <= 3 && has_lines(&text, lines), "{text:?}");
+                let json = serde_json::to_string(&calls).unwrap();
+                prop_assert!(has_lines(&json, 1), "{json:?}");
+            }
         }
     }
 }

@@ -6,13 +6,14 @@ use anyhow::{Context, Result, bail};
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Value};
 
+use driver::names::{Foreign, Shown};
 use driver::options::{FS_TYPE, NAME, READ_WRITE};
 
 /// One volume of the driver.
 #[derive(Debug, PartialEq)]
 pub struct Asked {
-    /// Where it stands: `Pod web, volume data`.
-    pub place: String,
+    /// Where it stands: `Pod web, volume data`. None: it was given by hand.
+    pub place: Option<Foreign>,
     /// The options of the call, or what the API server would say.
     pub options: Result<Map<String, Value>, String>,
 }
@@ -70,16 +71,19 @@ fn asked(place: &str, name: Option<String>, source: &Value) -> Asked {
         .find(|(_, value)| !value.is_string());
     let options = if let Some((key, value)) = not_text {
         Err(format!(
-            "option {key} is {value}, which is no string to YAML: write it in quotes"
+            "option {} is {}, which is no string to YAML: write it in quotes",
+            key.shown(),
+            value.to_string().shown()
         ))
     } else {
         options.extend(given.cloned().unwrap_or_default());
         Ok(options)
     };
     let place = match name {
-        Some(name) => format!("{place}, volume {name}"),
-        None => place.to_owned(),
+        Some(name) => format!("{place}, volume {name}").shown(),
+        None => place.shown(),
     };
+    let place = Some(place);
     Asked { place, options }
 }
 
@@ -190,6 +194,10 @@ fn plain(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use crate::hostile::{has_lines, hostile};
 
     fn found(text: &str) -> Vec<(String, String)> {
         let volumes = volumes(text).unwrap();
@@ -197,7 +205,10 @@ mod tests {
             let options = asked
                 .options
                 .map(|options| Value::from(options).to_string());
-            (asked.place, options.unwrap_or_else(|e| e))
+            (
+                asked.place.unwrap().to_string(),
+                options.unwrap_or_else(|e| e),
+            )
         });
         shown.collect()
     }
@@ -308,5 +319,17 @@ spec:
             bomb.extend([format!("a{n}: &a{n} [{alias}]\n")]);
         }
         assert!(error(&bomb).contains("100000 values"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_place_is_a_part_of_a_line_whatever_the_manifest_holds(hostile in hostile()) {
+            let pod = json!({"kind": hostile, "metadata": {"name": hostile}, "spec": {"volumes": [
+                {"name": hostile, "flexVolume": {"driver": "a.b/lvm", "options": {&*hostile: 1}}},
+            ]}});
+            for (place, options) in found(&pod.to_string()) {
+                prop_assert!(has_lines(&place, 1) && has_lines(&options, 1), "{place:?} {options:?}");
+            }
+        }
     }
 }

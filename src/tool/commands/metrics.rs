@@ -34,10 +34,11 @@ impl Metrics {
             .0
             .entry(name)
             .or_insert_with(|| (help, BTreeMap::new()));
-        // Names of LVM, Kubernetes and filesystems hold nothing that would have to be escaped.
+        // Source: Prometheus' exposition formats. The log may hold any text, though on one line.
+        let escaped = |is: &str| is.replace('\\', r"\\").replace('"', "\\\"");
         let labels: Vec<String> = labels
             .iter()
-            .map(|(key, is)| format!("{key}=\"{is}\""))
+            .map(|(key, is)| format!("{key}=\"{}\"", escaped(is)))
             .collect();
         samples.insert(labels.join(","), value);
     }
@@ -222,6 +223,42 @@ fn add_calls(metrics: &mut Metrics, walk: &Walk) {
             ),
         ] {
             metrics.add(name, help, &labels, value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::hostile::{has_lines, hostile};
+    use driver::names::folded;
+
+    /// The value of a label, as a reader of the format has it, and what follows it.
+    fn value(text: &str) -> Option<(String, &str)> {
+        let mut chars = text.strip_prefix('"')?.chars();
+        let mut value = String::new();
+        loop {
+            match chars.next()? {
+                '"' => return Some((value, chars.as_str())),
+                '\\' => value.push(chars.next().filter(|c| "\\\"".contains(*c))?),
+                c => value.push(c),
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_label_is_read_as_it_was_written(hostile in hostile()) {
+            let mut metrics = Metrics::default();
+            let label = folded(&hostile);
+            metrics.add("calls", "Calls.", &[("call", &label), ("outcome", "ok")], 1.0);
+            let text = metrics.text();
+            prop_assert!(has_lines(&text, 4), "{text:?}");
+            let sample = text.lines().nth(2).unwrap();
+            let sample = sample.strip_prefix("flexvolume_lvm_calls{call=").unwrap();
+            prop_assert_eq!(value(sample), Some((label, ",outcome=\"ok\"} 1")));
         }
     }
 }

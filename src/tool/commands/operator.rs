@@ -11,7 +11,7 @@ use driver::config::{Config, Loaded};
 use driver::fs::{self, Found};
 use driver::host::Host;
 use driver::lvm::{self, Tags};
-use driver::names::LvId;
+use driver::names::{LvId, Shown};
 use driver::reply::Status;
 use driver::volume::{Content, Decision, Device, Doubt, Reason, Subject};
 
@@ -47,29 +47,32 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
 /// is found, although its record or remains on it say that it held data.
 pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Result<Printed> {
     let config = config.require()?;
-    let seen = look(Subject { host, config, id }, None, held(config))?;
-    let doubts = match &seen.decision {
-        Decision::Make { .. } => {
-            let given = match &seen.facts.require_volume()?.record.permission {
-                Some((what, _)) => format!("an operator gave up {what} less than a day ago"),
-                None => "nothing is on it, and its record says nothing else".to_owned(),
-            };
-            return Ok(Printed::text(format!(
-                "The next mount formats {id} in any case: {given}. Nothing was changed.\n"
-            )));
+    let look = || look(Subject { host, config, id }, None, held(config));
+    let mut seen = look()?;
+    if let (false, Some(doubts)) = (yes, doubts_of(&seen)?) {
+        let shown = doubts.to_vec();
+        let uuid = seen.facts.require_volume()?.uuid.clone();
+        // Neither the lock nor the device: nobody may ever answer, and pods wait for both.
+        drop(seen);
+        if !confirmed(id, &listed(&shown))? {
+            bail!("{id} is left as it is");
         }
-        Decision::Refuse(Reason::Doubts(doubts)) => doubts,
-        Decision::Refuse(reason) => bail!("{}", reason.of(id)),
-        Decision::Resume => bail!("{}", suspended(&seen).of(id)),
-        Decision::Activate => bail!("{id} is not active; run `lvchange -ay {id}` first"),
-        Decision::Bind(row) => bail!("{id} is mounted at {}", row.mount_point.display()),
-        _ => bail!("{id} holds a filesystem, which the next mount uses; nothing was changed"),
-    };
-    let given_up: Vec<String> = doubts.iter().map(ToString::to_string).collect();
-    let given_up = given_up.join(", and ");
-    if !yes && !confirmed(id, &given_up)? {
-        bail!("{id} is left as it is");
+        seen = look()?;
+        let is_other = doubts_of(&seen)?.is_some_and(|doubts| doubts != shown);
+        if is_other || seen.facts.require_volume()?.uuid != uuid {
+            bail!("{id} has changed since you were asked, and is left as it is; run this again");
+        }
     }
+    let Some(doubts) = doubts_of(&seen)? else {
+        let given = match &seen.facts.require_volume()?.record.permission {
+            Some((what, _)) => format!("an operator gave up {what} less than a day ago"),
+            None => "nothing is on it, and its record says nothing else".to_owned(),
+        };
+        return Ok(Printed::text(format!(
+            "The next mount formats {id} in any case: {given}. Nothing was changed.\n"
+        )));
+    };
+    let given_up = listed(doubts);
     let volume = seen.facts.require_volume()?;
     let tag = lvm::permission_tag(&Doubt::names(doubts), seen.facts.now);
     let old = volume.record.tags.iter();
@@ -84,6 +87,25 @@ pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Resul
         "The next mount for writing may format {id}, within a day. Given up: {given_up}.\nTo take \
          this back: lvchange --deltag {tag} {id}\n"
     )))
+}
+
+/// Why the next mount does not format it, if an operator may overrule that. None: it formats it.
+fn doubts_of(seen: &Seen) -> Result<Option<&[Doubt]>> {
+    let id = &seen.facts.id;
+    match &seen.decision {
+        Decision::Make { .. } => Ok(None),
+        Decision::Refuse(Reason::Doubts(doubts)) => Ok(Some(doubts)),
+        Decision::Refuse(reason) => bail!("{}", reason.of(id)),
+        Decision::Resume => bail!("{}", suspended(seen).of(id)),
+        Decision::Activate => bail!("{id} is not active; run `lvchange -ay {id}` first"),
+        Decision::Bind(row) => bail!("{id} is mounted at {}", row.mount_point.shown()),
+        _ => bail!("{id} holds a filesystem, which the next mount uses; nothing was changed"),
+    }
+}
+
+fn listed(doubts: &[Doubt]) -> String {
+    let doubts: Vec<String> = doubts.iter().map(ToString::to_string).collect();
+    doubts.join(", and ")
 }
 
 /// The next mount resumes it. What is on it cannot be read before.

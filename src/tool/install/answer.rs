@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use serde_json::Value;
 
 use driver::host::{Command, Host, ToolError};
+use driver::names::Shown;
 
 /// More than any driver needs: kubelet serves no volume meanwhile.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -29,7 +30,7 @@ pub fn init(host: &Host, driver: &Path) -> Result<Init> {
         Some(init) => Ok(init),
         None => match String::from_utf8_lossy(&output.stdout).trim() {
             "" => bail!("it printed nothing"),
-            text => bail!("it printed {text}"),
+            text => bail!("it printed {}", text.shown()),
         },
     }
 }

@@ -12,7 +12,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
 use driver::calls::{self, VERBOSE};
 use driver::host::{Kernel, Signals};
-use driver::names::{FsType, LvId};
+use driver::names::{FsType, LvId, Shown};
 use driver::options;
 use driver::volume::Device;
 
@@ -70,7 +70,7 @@ fn call_out((name, usage): (&'static str, &'static str)) -> Command {
         "device" => Arg::new(word).add(ArgValueCompleter::new(|typed: &OsStr| {
             let volumes = Names::read().volumes;
             offer(
-                volumes.iter().map(|id| id.device().display().to_string()),
+                volumes.iter().map(|id| id.device().shown().to_string()),
                 typed,
             )
         })),

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 
 use super::plugin::Plugin;
 use crate::files::{self, Kind};
+use driver::names::Shown;
 
 /// The bash script's names.
 pub const VENDOR: &str = "kubernetes.io";
@@ -17,7 +18,7 @@ pub struct Layout {
     pub dir: DriverDir,
     /// Its name while it is being filled, which kubelet ignores.
     pub new: DriverDir,
-    /// An edited config that outlives the driver; the next installation takes it.
+    /// A config that outlives the driver; the next installation takes it.
     pub kept_config: PathBuf,
 }
 
@@ -51,15 +52,42 @@ impl Layout {
         }
     }
 
+    /// The config of this driver in another plugin directory of this node, as after kubelet's has changed: that in
+    /// use there, or that which an earlier installation there has left. An error if they differ.
+    pub fn config_elsewhere(&self, dirs: &[PathBuf]) -> Result<Option<(PathBuf, Vec<u8>)>> {
+        let mut found: Option<(PathBuf, Vec<u8>)> = None;
+        for dir in dirs {
+            let plugin = self.plugin.clone();
+            let other = Self::new(dir, plugin);
+            let Some(file) = [other.dir.config, other.kept_config]
+                .into_iter()
+                .find(|file| files::is_file(file))
+            else {
+                continue;
+            };
+            let text = files::read(&file)?;
+            match &found {
+                Some((first, before)) if *before != text => bail!(
+                    "{} and {} are configs of this driver, and differ: say which one it is to have, with --config",
+                    first.shown(),
+                    file.shown()
+                ),
+                Some(_) => {}
+                None => found = Some((file, text)),
+            }
+        }
+        Ok(found)
+    }
+
     /// How a person takes the driver off this node.
     pub fn uninstall(&self) -> String {
-        let (exe, plugin_dir) = (self.dir.exe.display(), self.plugin_dir.display());
+        let (exe, plugin_dir) = (self.dir.exe.shown(), self.plugin_dir.shown());
         let Plugin { vendor, driver } = &self.plugin;
         format!("{exe} uninstall --plugin-dir {plugin_dir} --vendor {vendor} --driver {driver}")
     }
 
     pub fn has_dir(&self) -> Result<bool> {
-        let dir = self.dir.path.display();
+        let dir = self.dir.path.shown();
         match files::kind(&self.dir.path)? {
             Kind::Missing => Ok(false),
             Kind::Dir => Ok(true),

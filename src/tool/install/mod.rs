@@ -16,11 +16,12 @@ use std::time::Duration;
 use anyhow::{Error, Result, bail};
 use clap::{Args, ValueEnum};
 
-use crate::files;
+use crate::files::{self, Turn};
 use crate::kubelet;
 use crate::output::tell;
 use driver::config::Config;
 use driver::host::Host;
+use driver::names::Shown;
 use layout::Layout;
 use plugin::Plugin;
 
@@ -90,6 +91,8 @@ struct New {
     attach: Attach,
     /// `None` leaves the config that is there.
     config: Option<Vec<u8>>,
+    /// Other plugin directories, whose config is taken where there is none.
+    elsewhere: Vec<PathBuf>,
 }
 
 /// Lists what was done, and what a person may do next.
@@ -107,7 +110,7 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
     let source = options.binary.as_deref();
     let driver = files::read(source.unwrap_or(Path::new("/proc/self/exe")))?;
     require_plugin_dir(&layout)?;
-    let _lock = files::lock_dir(&layout.plugin_dir)?;
+    let _turn = Turn::take(host.kernel, &layout.plugin_dir)?;
     let new = New {
         driver,
         attach: options.attach,
@@ -116,6 +119,7 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
             .as_deref()
             .map(|file| given(file, options.attach))
             .transpose()?,
+        elsewhere: options.place.elsewhere(host),
     };
     let mut report = put::put(host, &layout, &new)?;
     if options.follow {
@@ -130,7 +134,7 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
 /// Reads the config that a person or a `ConfigMap` gives. An error is all its mistakes, a line each.
 fn given(file: &Path, attach: Attach) -> Result<Vec<u8>> {
     let text = files::read(file)?;
-    let shown = file.display().to_string();
+    let shown = file.shown().to_string();
     let mistakes = Config::mistakes(&text, &shown);
     if !mistakes.is_empty() {
         bail!("{}; nothing was changed", mistakes.join("\n"));
@@ -152,17 +156,32 @@ pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
     let layout = options.layout();
     if !layout.has_dir()? {
         let mut report = Report::default();
-        let dir = layout.dir.path.display();
+        let dir = layout.dir.path.shown();
         report.say("nothing", format_args!("to remove: there is no {dir}"));
         return Ok(report.0);
     }
-    let _lock = files::lock_dir(&layout.plugin_dir)?;
+    let _turn = Turn::take(host.kernel, &layout.plugin_dir)?;
     Ok(remove::uninstall(host, &layout)?.0)
 }
 
 impl Where {
     pub fn exe(&self) -> PathBuf {
         self.layout().dir.exe
+    }
+
+    /// Where kubelet may have looked for this driver before it looked in this directory: by default, where this
+    /// very executable is, and where the link for people leads.
+    fn elsewhere(&self, host: &Host) -> Vec<PathBuf> {
+        let plugin_dir = |exe: PathBuf| Some(exe.parent()?.parent()?.to_owned());
+        let links = [
+            PathBuf::from("/proc/self/exe"),
+            pages::link_in(&self.prefix),
+        ];
+        let leads = links
+            .iter()
+            .filter_map(|link| plugin_dir(host.kernel.link(link).ok()?));
+        let all = leads.chain([PathBuf::from(kubelet::PLUGIN_DIR)]);
+        all.filter(|dir| *dir != self.plugin_dir).collect()
     }
 
     fn layout(&self) -> Layout {
@@ -188,7 +207,7 @@ fn require_plugin_dir(layout: &Layout) -> Result<()> {
         return files::make_dirs(dir);
     }
     if !files::exists(dir)? {
-        let dir = dir.display();
+        let dir = dir.shown();
         bail!(
             "there is no directory {dir}; if kubelet's --volume-plugin-dir is that, make it: \
              mkdir -p {dir}"

@@ -9,6 +9,7 @@ use clap_mangen::Man;
 
 use super::completion;
 use crate::files::{self, Kind};
+use driver::names::Shown;
 
 /// The link's name.
 pub const NAME: &str = "flexvolume-lvm";
@@ -97,7 +98,7 @@ fn places(prefix: &Path, command: &clap::Command) -> Result<Vec<(PathBuf, Vec<u8
     Ok(all)
 }
 
-fn link_in(prefix: &Path) -> PathBuf {
+pub fn link_in(prefix: &Path) -> PathBuf {
     prefix.join("sbin").join(NAME)
 }
 
@@ -109,7 +110,7 @@ pub fn is_linked(prefix: &Path, exe: &Path) -> Result<bool> {
         Kind::Missing => Ok(false),
         _ => bail!(
             "{} is there already, and does not lead to this driver; move it away, or leave out --link",
-            link.display()
+            link.shown()
         ),
     }
 }
@@ -131,7 +132,7 @@ pub fn link(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<String
     } else {
         ", with man pages and completions"
     };
-    Ok(format!("linked     {}{pages}\n", link.display()))
+    Ok(format!("linked     {}{pages}\n", link.shown()))
 }
 
 /// Takes all of that away again, if the link leads to this driver.
@@ -144,5 +145,5 @@ pub fn unlink(prefix: &Path, exe: &Path, command: &clap::Command) -> Result<Stri
     for (path, _) in places(prefix, command)? {
         files::remove(&path)?;
     }
-    Ok(format!("removed    {}\n", link.display()))
+    Ok(format!("removed    {}\n", link.shown()))
 }

@@ -10,7 +10,7 @@ use driver::mount::KubeletPath;
 /// It has two readers: `<vendor>~<driver>` is a directory in which kubelet turns `~` into `/`, and
 /// the result must be a qualified name to Kubernetes. Source: kubelet's
 /// `pkg/volume/flexvolume/probe.go` and apimachinery's `IsQualifiedName`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Plugin {
     pub vendor: String,
     pub driver: String,

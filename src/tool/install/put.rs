@@ -1,5 +1,7 @@
 //! Putting the driver in place, so that kubelet never sees half of it.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result, bail};
 
 use super::answer::{self, Init};
@@ -9,6 +11,7 @@ use crate::files::{self, Kind};
 use crate::kubelet;
 use driver::host::Host;
 use driver::host::trust::{load, require_roots};
+use driver::names::Shown;
 
 /// Mode of an executable and of a file.
 const EXECUTABLE: u32 = 0o755;
@@ -22,11 +25,13 @@ pub fn config_text(attach: bool) -> String {
 }
 
 /// Where the config comes from.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Config {
     Found,
     /// An earlier installation left it.
     Kept,
+    /// The one of another plugin directory, which stays there.
+    Copied(PathBuf),
     Written,
     /// The one that was given, where there was none.
     Given,
@@ -52,17 +57,17 @@ fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
         files::make_dirs(&dir.path)?;
     }
     if files::kind(&dir.exe)? == Kind::Dir {
-        bail!("{} is a directory; move it away", dir.exe.display());
+        bail!("{} is a directory; move it away", dir.exe.shown());
     }
     files::write(&dir.staged, &new.driver, EXECUTABLE)?;
     let config = configure(host, layout, dir, new)?;
-    let prepared = prepare(host, layout, dir, config, new.attach);
+    let prepared = prepare(host, layout, dir, &config, new.attach);
     if prepared.is_err() && !matches!(config, Config::Found | Config::Replaced) {
         files::remove(&dir.config)?;
     }
     let (init, is_foreign) = prepared?;
     let mut report = Report::default();
-    let exe = layout.dir.exe.display();
+    let exe = layout.dir.exe.shown();
     let is_there = || files::read(&dir.exe).is_ok_and(|have| have == new.driver);
     if config == Config::Found && files::is_executable(&dir.exe) && is_there() {
         report.say("unchanged", format_args!("{exe} is this driver already"));
@@ -78,14 +83,14 @@ fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
     }
     report.say("installed", exe);
     if is_foreign {
-        let original = layout.dir.original.display();
+        let original = layout.dir.original.shown();
         let back = layout.uninstall();
         report.say(
             "kept",
             format_args!("{original}, the driver before; to put it back: {back}"),
         );
     }
-    let file = layout.dir.config.display();
+    let file = layout.dir.config.shown();
     match config {
         Config::Found => report.say("kept", format_args!("{file}, as it is")),
         Config::Written | Config::Given => {
@@ -99,9 +104,13 @@ fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
             files::remove(&layout.kept_config)?;
             report.say(
                 "config",
-                format_args!("{file}: the edited one of an earlier installation"),
+                format_args!("{file}: the one of an earlier installation"),
             );
         }
+        Config::Copied(from) => report.say(
+            "config",
+            format_args!("{file}: that of {}, attach = {}", from.shown(), init.attach),
+        ),
     }
     next(host, layout, &init, &mut report);
     Ok(report)
@@ -128,6 +137,9 @@ fn configure(host: &Host, layout: &Layout, dir: &DriverDir, new: &New) -> Result
     } else if files::exists(&layout.kept_config)? {
         files::second_name(&layout.kept_config, &dir.staged_config)?;
         Config::Kept
+    } else if let Some((from, text)) = layout.config_elsewhere(&new.elsewhere)? {
+        files::write(&dir.staged_config, &text, READABLE)?;
+        Config::Copied(from)
     } else {
         let text = config_text(mode(host, dir, new.attach)?);
         files::write(&dir.staged_config, text.as_bytes(), READABLE)?;
@@ -137,7 +149,8 @@ fn configure(host: &Host, layout: &Layout, dir: &DriverDir, new: &New) -> Result
     Ok(from)
 }
 
-fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
+/// The mode that an installation writes into a new config.
+pub fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
     if let Some(wanted) = attach.wanted() {
         return Ok(wanted);
     }
@@ -148,7 +161,7 @@ fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
         format!(
             "{} cannot be asked for its mode (in a container there is no shell); say it with \
              --attach true or --attach false. The bash script's mode is true",
-            dir.exe.display()
+            dir.exe.shown()
         )
     })?;
     Ok(before.attach)
@@ -160,11 +173,11 @@ fn prepare(
     host: &Host,
     layout: &Layout,
     dir: &DriverDir,
-    config: Config,
+    config: &Config,
     attach: Attach,
 ) -> Result<(Init, bool)> {
     if host.kernel.is_noexec(&dir.path).unwrap_or(false) {
-        let dir = layout.plugin_dir.display();
+        let dir = layout.plugin_dir.shown();
         bail!(
             "{dir} is on a filesystem that is mounted noexec (`findmnt -T {dir}`), where kubelet can start no \
              driver either; nothing was changed"
@@ -179,11 +192,12 @@ fn prepare(
     if attach.wanted().is_some_and(|wanted| wanted != init.attach) {
         let file = match config {
             Config::Kept => &layout.kept_config,
+            Config::Copied(from) => from,
             _ => &layout.dir.config,
         };
         bail!(
             "{} says attach = {} and is never changed here: edit it, then run this again",
-            file.display(),
+            file.shown(),
             init.attach
         );
     }
@@ -210,8 +224,8 @@ fn keep_original(dir: &DriverDir) -> Result<()> {
     }
     bail!(
         "{} is not this driver, and neither is {}, which was there before; move one of them away",
-        dir.exe.display(),
-        dir.original.display()
+        dir.exe.shown(),
+        dir.original.shown()
     )
 }
 
@@ -242,7 +256,7 @@ fn next(host: &Host, layout: &Layout, init: &Init, report: &mut Report) {
         format_args!(
             "pods say `driver: {}`; kubelet finds it by itself if its --volume-plugin-dir is {}",
             layout.plugin,
-            plugin_dir.display()
+            plugin_dir.shown()
         ),
     );
     if init.attach {

@@ -5,11 +5,12 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::layout::Layout;
-use super::put::{config_text, is_original};
-use super::{Report, answer};
+use super::put::{config_text, is_original, mode};
+use super::{Attach, Report, answer};
 use crate::files;
 use driver::host::Host;
 use driver::mount::Table;
+use driver::names::Shown;
 
 /// Takes the driver off this node. Running it again after it was interrupted finishes it.
 ///
@@ -29,7 +30,7 @@ pub fn uninstall(host: &Host, layout: &Layout) -> Result<Report> {
     if comes_back {
         files::second_name(&dir.original, &dir.staged)?;
         files::rename(&dir.staged, &dir.exe)?;
-        let exe = dir.exe.display();
+        let exe = dir.exe.shown();
         report.say(
             "restored",
             format_args!("{exe}, which was there before the first installation"),
@@ -37,34 +38,37 @@ pub fn uninstall(host: &Host, layout: &Layout) -> Result<Report> {
     } else {
         files::remove(&dir.exe)?;
     }
-    remove_config(layout, &mut report)?;
+    remove_config(host, layout, &mut report)?;
     if comes_back {
         files::remove(&dir.original)?;
     } else {
         files::remove_dir(&dir.path)?;
-        report.say("removed", dir.path.display());
+        report.say("removed", dir.path.shown());
     }
     files::sync_parent(&dir.path)?;
     Ok(report)
 }
 
-/// An edited config is moved out of the directory.
-fn remove_config(layout: &Layout, report: &mut Report) -> Result<()> {
+/// A config is moved out of the directory, unless the next installation would write the same, here and in any
+/// other plugin directory.
+fn remove_config(host: &Host, layout: &Layout, report: &mut Report) -> Result<()> {
     let config = &layout.dir.config;
     if !files::exists(config)? {
         return Ok(());
     }
     // What cannot be read, a link that leads nowhere among them, somebody put there.
     let text = files::read(config).unwrap_or_default();
-    let is_own = |attach| text == config_text(attach).into_bytes();
-    if is_own(true) || is_own(false) {
+    let is_new = text == config_text(false).into_bytes();
+    if is_new && mode(host, &layout.dir, Attach::Keep).is_ok_and(|attach| !attach) {
         return files::remove(config);
     }
     files::rename(config, &layout.kept_config)?;
-    let kept = layout.kept_config.display();
+    let kept = layout.kept_config.shown();
     report.say(
         "kept",
-        format_args!("{kept}, because it was edited; the next installation takes it"),
+        format_args!(
+            "{kept}, which the next installation takes; in another plugin directory it wants --config {kept}"
+        ),
     );
     Ok(())
 }
@@ -81,7 +85,7 @@ fn require_own_driver(host: &Host, layout: &Layout) -> Result<()> {
     }
     bail!(
         "{} is not this driver; move it away, then try again",
-        dir.exe.display()
+        dir.exe.shown()
     )
 }
 
@@ -92,7 +96,7 @@ fn require_nothing_else(layout: &Layout) -> Result<()> {
         if !dir.names().contains(&path.as_path()) {
             bail!(
                 "{} was not put there by the installer; move it away and try again",
-                path.display()
+                path.shown()
             );
         }
     }
@@ -116,7 +120,7 @@ fn require_no_mounts(host: &Host, layout: &Layout) -> Result<()> {
     let rows = tables.iter().flat_map(Table::rows);
     let mut mounted: Vec<String> = rows
         .filter(|row| layout.plugin.is_mounted_at(&row.mount_point))
-        .map(|row| row.mount_point.display().to_string())
+        .map(|row| row.mount_point.shown().to_string())
         .collect();
     mounted.sort_unstable();
     mounted.dedup();

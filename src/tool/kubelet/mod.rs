@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use crate::files::{self, Kind};
 use driver::config::Config;
+use driver::host::holders::{Search, proc_file};
 use driver::host::trust::require_roots;
 use driver::host::{Command, Host, Kernel};
+use driver::names::Shown;
 use told::{CommandLine, value_in, values_in};
 
 /// kubelet's defaults.
@@ -28,32 +30,33 @@ pub struct Kubelet {
     version: Option<String>,
 }
 
-/// The kubelets that run on this host, by their command lines and config files.
+/// The kubelets that run on this host, by their command lines and config files. Any process may call
+/// itself kubelet: only those of root count, see [`is_roots`].
 pub fn running(host: &Host) -> Vec<Kubelet> {
     let kernel = host.kernel;
     let mut found = Vec::new();
-    for pid in kernel.list(Path::new("/proc")).unwrap_or_default() {
-        let process = Path::new("/proc").join(&pid);
-        let read = |name: &str| kernel.read(&process.join(name)).unwrap_or_default();
-        let exe_of = |pid: &str| kernel.link(&Path::new("/proc").join(pid).join("exe")).ok();
-        let exe = exe_of(&pid);
-        let line = read("cmdline");
+    for pid in Search::new(kernel).processes() {
+        let program = || kernel.read_of(pid, "comm").trim_end().to_owned();
+        let exe_of = |pid: u32| kernel.link(&proc_file(pid, "exe")).ok();
+        let is_kubelet = |program: &str| program == "kubelet" || program.starts_with("k3s");
+        if !is_kubelet(&program()) || !is_roots(kernel, pid) {
+            continue;
+        }
+        let exe = exe_of(pid);
+        let line = kernel.read_of(pid, "cmdline");
+        let parent = parent_in(&kernel.read_of(pid, "stat"));
         // Last of all: what kubelet starts is called kubelet too until it has its own executable.
-        let program = read("comm");
-        let program = program.trim_end();
-        let is_kubelet = program == "kubelet" || program.starts_with("k3s");
+        let program = program();
         // Another run of this program asks for the version, as below.
         let only_tells = line.split('\0').nth(1) == Some("--version");
-        let is_starting = exe.is_some() && exe == exe_of(parent_in(&read("stat")));
-        if !is_kubelet || only_tells || is_starting {
+        let is_starting = exe.is_some() && exe == parent.and_then(exe_of);
+        if !is_kubelet(&program) || only_tells || is_starting {
             continue;
         }
         let mut told = CommandLine::parse(&line);
-        let file = told
-            .config
-            .as_ref()
-            .map(|file| kernel.read(Path::new(file)));
-        let file = file.and_then(Result::ok).unwrap_or_default();
+        let file = told.config.as_deref().map(Path::new);
+        let file = file.and_then(|file| text_of(kernel, file));
+        let file = file.unwrap_or_default();
         let in_file = |key: &str| value_in(&file, key).map(str::to_owned);
         // k3s hides its arguments.
         let default = |dir: &str| (program == "kubelet").then(|| dir.to_owned());
@@ -62,30 +65,45 @@ pub fn running(host: &Host) -> Vec<Kubelet> {
         told.root_dir = told.root_dir.or_else(|| default(ROOT_DIR));
         told.static_pods = told.static_pods.or_else(|| in_file("staticPodPath"));
         found.push(Kubelet {
-            name: format!("{program} (pid {pid})"),
+            name: format!("{} (pid {pid})", program.shown()),
             told,
             controller_attaches: value_in(&file, "enableControllerAttachDetach") != Some("false"),
-            version: exe.and_then(|exe| version(host, &process, exe)),
+            version: exe.and_then(|exe| version(host, exe)),
         });
     }
     found
 }
 
-/// The process that started the one with this `/proc/PID/stat`: "12 (name) S 1 …".
-fn parent_in(stat: &str) -> &str {
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    fields.split_whitespace().nth(1).unwrap_or_default()
+/// Whether a process is of root and of this host: no pod, and no user, can have started it.
+fn is_roots(kernel: &Kernel, pid: u32) -> bool {
+    ["ns/mnt", "ns/pid"].iter().all(|namespace| {
+        let its = kernel.link(&proc_file(pid, namespace)).ok();
+        its.is_some() && its == kernel.link(&proc_file("self", namespace)).ok()
+    }) && are_all_roots(&kernel.read_of(pid, "status"))
 }
 
-/// Asks the executable of a process for its version. Any process may call itself kubelet, also one
-/// in a container: only a file of this host that nobody but root can write is run.
-fn version(host: &Host, process: &Path, exe: PathBuf) -> Option<String> {
+/// Whether all user ids in this `/proc/PID/status` are root's. A program with the set-user-ID bit has the
+/// arguments, and as its first id the real one, of the user who started it.
+fn are_all_roots(status: &str) -> bool {
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
+    ids.is_some_and(|ids| ids.split_whitespace().eq(["0"; 4]))
+}
+
+/// What is in a small regular file, if it can be read.
+fn text_of(kernel: &Kernel, file: &Path) -> Option<String> {
+    let bytes = kernel.read_bytes(file).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The process that started the one with this `/proc/PID/stat`: "12 (name) S 1 …".
+fn parent_in(stat: &str) -> Option<u32> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Asks a kubelet's executable for its version, if nobody but root can write it.
+fn version(host: &Host, exe: PathBuf) -> Option<String> {
     let kernel = host.kernel;
-    let namespace = |process: &Path| kernel.link(&process.join("ns/mnt")).ok();
-    let theirs = namespace(process)?;
-    if namespace(Path::new("/proc/self"))? != theirs {
-        return None;
-    }
     require_roots(kernel, &exe).ok()?;
     require_roots(kernel, exe.parent()?).ok()?;
     let output = host
@@ -132,7 +150,7 @@ impl Kubelet {
         if let (Some(looks_in), Some(plugin_dir)) = (&self.told.plugin_dir, plugin_dir)
             && Path::new(looks_in) != plugin_dir
         {
-            let plugin_dir = plugin_dir.display();
+            let (plugin_dir, looks_in) = (plugin_dir.shown(), looks_in.shown());
             lines.push(format!(
                 "{shown} looks for drivers in {looks_in}, not in {plugin_dir}: install with \
                  --plugin-dir {looks_in}"
@@ -142,16 +160,18 @@ impl Kubelet {
             && !config.kubelet_dirs.iter().any(|dir| dir == Path::new(root))
         {
             lines.push(format!(
-                "{shown} runs with --root-dir {root}, which `kubelet_dirs` in config.toml does not \
-                 name"
+                "{shown} runs with --root-dir {}, which `kubelet_dirs` in config.toml does not \
+                 name",
+                root.shown()
             ));
         }
         let name = config.node_name.clone();
         let name = name.unwrap_or_else(|| kernel.host_name());
         if let Some(told) = self.told.node_name.as_ref().filter(|told| **told != name) {
             lines.push(format!(
-                "{shown} runs with --hostname-override {told}: set `node_name` in config.toml to \
-                 that, not {name}"
+                "{shown} runs with --hostname-override {}: set `node_name` in config.toml to \
+                 that, not {name}",
+                told.shown()
             ));
         }
         lines
@@ -188,11 +208,11 @@ impl Kubelet {
     pub fn fault_of_controller(&self, kernel: &Kernel, plugin_dir: &Path) -> Option<String> {
         let pods = Path::new(self.told.static_pods.as_ref()?);
         let file = pods.join("kube-controller-manager.yaml");
-        let manifest = kernel.read(&file).ok()?;
+        let manifest = text_of(kernel, &file)?;
         if !self.controller_attaches || controller_sees(&manifest, plugin_dir) {
             return None;
         }
-        let (file, dir) = (file.display(), plugin_dir.display());
+        let (file, dir) = (file.shown(), plugin_dir.shown());
         Some(format!(
             "{file} does not mount {dir} into kube-controller-manager, or names another \
              --flex-volume-plugin-dir: it finds no driver, and new pods wait for `attach`. kubeadm \
@@ -225,7 +245,7 @@ pub fn broken_drivers(plugin_dir: &Path) -> Vec<String> {
 /// Executable of a driver in the plugin directory: `<vendor>~<driver>/<driver>`, as in kubelet's
 /// pkg/volume/flexvolume/probe.go.
 fn broken_driver(dir: &Path) -> Option<String> {
-    let name = dir.file_name()?.to_string_lossy();
+    let name = dir.file_name()?.to_str()?;
     if name.starts_with('.') || !matches!(files::kind(dir), Ok(Kind::Dir)) {
         return None;
     }
@@ -237,7 +257,7 @@ fn broken_driver(dir: &Path) -> Option<String> {
             "{} is not an executable file: an older kubelet (such as 1.20) then loads no driver at all \
              when it starts, and pods wait with \"no volume plugin matched\"; \
              complete that driver, or remove its directory",
-            exe.display()
+            exe.shown()
         )
     })
 }
@@ -276,6 +296,20 @@ mod tests {
             };
             assert_eq!(found(true), want, "{said}");
             assert_eq!(found(false), [false, want[1], want[2]], "{said}");
+        }
+    }
+
+    #[test]
+    fn a_process_is_roots_if_all_its_ids_are() {
+        for (status, want) in [
+            ("Name:\tkubelet\nUid:\t0\t0\t0\t0\nGid:\t5\t5\t5\t5\n", true),
+            ("Name:\tkubelet\nUid:\t1000\t0\t0\t0\n", false),
+            ("Name:\tkubelet\nUid:\t0\t0\t0\t1000\n", false),
+            ("Uid:\t0\n", false),
+            ("Name:\tUid:\t0\t0\t0\t0\n", false),
+            ("", false),
+        ] {
+            assert_eq!(are_all_roots(status), want, "{status:?}");
         }
     }
 

@@ -8,7 +8,9 @@ read -r at how <"$dir/plan"
 read -r n <"$dir/count"
 n=$((n + 1))
 echo "$n" >"$dir/count"
-echo "$n $tool $$" >>"$dir/ran"
+# Who lists the processes sees this, too.
+read -r parent <"/proc/$PPID/cmdline"
+echo "$n $tool $$ $* of $parent" >>"$dir/ran"
 case "$at $how" in
 "$n before")
     kill -STOP $$

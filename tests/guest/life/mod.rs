@@ -1,5 +1,5 @@
 //! A node's life at random: pods come and go, calls are killed, disks fail, the power goes, operators
-//! rename and repair, for as long as `FLEXVOLUME_LVM_LIFE` says, in seconds. After each step nothing
+//! rename and repair, tenants ask for what they must not have, for as long as `FLEXVOLUME_LVM_LIFE` says, in seconds. After each step nothing
 //! that was synced is lost, no pod has another one's volume, and what is refused is refused for a
 //! reason that is true. `tests/run.sh life [SECONDS [SEED]]` plays it; a life that fails is made
 //! shorter, and the seed that is printed gives the same again.
@@ -7,6 +7,7 @@
 mod oracle;
 mod player;
 mod shrink;
+mod tally;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use crate::kills::{Sample, say};
 use player::Step;
-use world::{Tally, World};
+use tally::Tally;
+use world::World;
 
 #[test]
 #[ignore = "tests/run.sh life plays it"]
@@ -51,11 +53,10 @@ fn life() {
             }
         }
         lives += 1;
-        say(&format!("life {seed}: {all:?}"));
+        say(&format!("life {seed}: {all}"));
     }
     say(&format!(
-        "{} steps in {lives} lives, FLEXVOLUME_LVM_SEED={first}",
-        all.steps
+        "{lives} lives: {all}; FLEXVOLUME_LVM_SEED={first}"
     ));
     assert!(all.mounts > 0, "nothing was mounted");
 }

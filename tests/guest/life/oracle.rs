@@ -27,6 +27,7 @@ pub enum Record {
 
 /// A logical volume, as long as it is there, whatever it is called.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)]
 pub struct Lv {
     /// Without hyphens, as device-mapper has it.
     pub uuid: String,
@@ -42,6 +43,12 @@ pub struct Lv {
     pub scarred: bool,
     /// A call that worked on it was killed.
     pub killed: bool,
+    /// Of which volume it is a snapshot, or that of which that one is one.
+    pub first: Option<usize>,
+    /// It is a snapshot outside a thin pool: its space is beside its origin's.
+    pub thick: bool,
+    /// It is such a snapshot, and its disk failed: LVM may have given its content up.
+    pub lost: bool,
 }
 
 impl Lv {
@@ -55,6 +62,9 @@ impl Lv {
             permitted: false,
             scarred: false,
             killed: false,
+            first: None,
+            thick: false,
+            lost: false,
         }
     }
 
@@ -86,6 +96,12 @@ pub struct Asked<'a> {
     /// It is mounted, and only to be read.
     pub read_only_mount: bool,
     pub mounted: bool,
+    /// Another mount namespace has it mounted, read-only if this is true, and this one does not.
+    pub kept: Option<bool>,
+    /// The kernel has met errors in its filesystem, which is still mounted somewhere.
+    pub failed: bool,
+    /// A snapshot of it is there, or that of which it is one.
+    pub twin: bool,
     /// What has its name at kubelet's places is another volume.
     pub renamed: bool,
 }
@@ -181,8 +197,30 @@ impl Asked<'_> {
             all.refused = !self.creatable || self.read_only;
             return all;
         };
-        if lv.scarred && self.mounted {
+        if lv.scarred && (self.mounted || self.kept.is_some()) {
             may(FAILED);
+        }
+        if lv.lost {
+            may(GONE);
+            may(&["snapshot-full"]);
+        }
+        if self.kept.is_some() && lv.record != Record::Right {
+            may(&["in-use", "still-mounted"]);
+        }
+        // The kernel mounts it the one way or the other.
+        if self
+            .kept
+            .is_some_and(|read_only| read_only != self.read_only)
+        {
+            may(&["mounting"]);
+        }
+        if self.fs == "btrfs" && self.twin {
+            may(&["twin"]);
+        }
+        if self.failed && (!self.read_only || self.fs == "xfs") {
+            may(FAILED);
+            all.refused = true;
+            return all;
         }
         if lv.killed && lv.files.is_empty() {
             may(&["new-not-blank"]);

@@ -4,13 +4,15 @@
 use crate::kills::Sample;
 use crate::kills::steps::{Step as Place, Victim};
 
-/// How many steps a life has.
-const LENGTH: usize = 60;
-/// How many names for volumes there are. Each has two pods, and a life has some of them.
-pub const SLOTS: usize = 7;
+/// How many steps a life has, behind its beginning.
+const LENGTH: usize = 56;
+/// How many names for volumes there are. Each has two pods, and a life has some of them. Names 2n and
+/// 2n + 1 are of one kind: each may become the other, or hold a snapshot of the other's volume.
+pub const SLOTS: usize = 14;
 
 /// A number is that of a pod in what kubelet and pods do, of a name in what operators do, or of a disk.
-/// Pods 2n and 2n + 1 want the volume that is called n.
+/// Pods 2n and 2n + 1 want the volume that is called n. A `which` is any number, which chooses one of
+/// those that fit.
 #[derive(Clone, Debug)]
 pub enum Step {
     Configure {
@@ -20,6 +22,13 @@ pub enum Step {
     Up {
         pod: usize,
         read_only: bool,
+        /// The pod asks for mount options that it may have.
+        which: Option<usize>,
+    },
+    /// Another pod asks for a mount option that no pod may have.
+    Forbidden {
+        slot: usize,
+        which: usize,
     },
     Write {
         pod: usize,
@@ -35,8 +44,21 @@ pub enum Step {
         at: Place,
         victim: Victim,
     },
+    /// A process of the pod with a hostile name stays in its volume.
     Hold(usize),
+    /// Such a process keeps the pod's mount in a mount namespace of its own.
+    Keep {
+        pod: usize,
+        which: usize,
+    },
+    /// These processes end.
     LetGo,
+    /// Several pods at once want volumes that the node makes, or larger ones, and not all find room.
+    Crowd {
+        grow: bool,
+    },
+    /// An operator asks one of the commands that only look.
+    Ask(usize),
     Break {
         disk: usize,
         how: Ill,
@@ -79,8 +101,10 @@ impl Step {
             | Self::Grow(pod)
             | Self::Down(pod)
             | Self::Kill { pod, .. }
-            | Self::Hold(pod) => Some(pod / 2),
+            | Self::Hold(pod)
+            | Self::Keep { pod, .. } => Some(pod / 2),
             Self::Make(slot)
+            | Self::Forbidden { slot, .. }
             | Self::Remove(slot)
             | Self::Extend(slot)
             | Self::Spoil(slot)
@@ -112,14 +136,29 @@ struct Player {
 /// The life that this seed gives.
 pub fn life(seed: u64) -> Vec<Step> {
     let mut dice = Sample { seed, full: false };
-    let slots = dice.of((0..SLOTS).collect(), 4);
-    let mut steps: Vec<_> = slots.iter().map(|slot| Step::Make(*slot)).collect();
-    let mut player = Player {
-        dice,
-        slots,
-        pods: Vec::new(),
-    };
+    let kinds = dice.of((0..SLOTS / 2).collect(), 2);
+    let slots: Vec<_> = kinds
+        .iter()
+        .flat_map(|kind| [2 * kind, 2 * kind + 1])
+        .collect();
+    // Of each kind one is there and in use. The other one is made later, or becomes a snapshot.
+    let first = slots.iter().step_by(2);
+    let mut steps: Vec<_> = first.clone().map(|slot| Step::Make(*slot)).collect();
+    let pods: Vec<_> = first.map(|slot| 2 * slot).collect();
+    let mut player = Player { dice, slots, pods };
     steps.push(player.configure());
+    for pod in player.pods.clone() {
+        let which = Some(player.below(1000));
+        let (read_only, synced) = (false, true);
+        steps.extend([
+            Step::Up {
+                pod,
+                read_only,
+                which,
+            },
+            Step::Write { pod, synced },
+        ]);
+    }
     steps.extend((0..LENGTH).map(|_| player.step()));
     steps
 }
@@ -173,14 +212,17 @@ impl Player {
 
     fn step(&mut self) -> Step {
         let (slot, other, disk) = (self.slot(), self.slot(), self.below(2));
-        match self.below(100) {
+        let which = self.below(1000);
+        match self.below(122) {
             0..10 => Step::Up {
                 pod: self.new_pod(),
                 read_only: self.below(5) == 0,
+                which: Some(which).filter(|which| which % 3 == 0),
             },
             10..22 => Step::Up {
                 pod: self.pod(),
                 read_only: false,
+                which: None,
             },
             22..36 => Step::Write {
                 pod: self.pod(),
@@ -216,8 +258,18 @@ impl Player {
             95 => self.configure(),
             96 => Step::Replace,
             97 => Step::Hold(self.pod()),
-            98 => Step::LetGo,
-            _ => Step::Grow(self.pod()),
+            98..100 => Step::LetGo,
+            100 => Step::Grow(self.pod()),
+            101..104 => Step::Forbidden { slot, which },
+            104..110 => Step::Keep {
+                pod: self.pod(),
+                which,
+            },
+            110..116 => Step::Snapshot { slot, to: slot ^ 1 },
+            116..118 => Step::Crowd {
+                grow: self.below(2) == 0,
+            },
+            _ => Step::Ask(which),
         }
     }
 

@@ -227,6 +227,14 @@ refusals! {
         says: "`lvextend --size 67108864b reduced/data`",
         undo: "lvextend --size 67108864b reduced/data",
     }
+    mixed_up {
+        prepare: "lvrename -qq $vg data origin; lvcreate -qq -y -n log -L 4m $vg
+            mke2fs -q -O journal_dev -b 1024 ${dev%data}log
+            mke2fs -q -t ext4 -b 1024 -J device=${dev%data}log ${dev%data}origin
+            lvcreate -qq -y -s -n data -L 32m $vg/origin",
+        says: "mixed-up/origin",
+        undo: "lvremove -qq -y $vg/data; lvrename -qq $vg origin data",
+    }
     read_only_volume {
         prepare: "mkfs.ext4 -q $dev; lvchange -qq --permission r $vg/data",
         says: "`lvchange --permission rw read-only-volume/data`",

@@ -8,10 +8,11 @@ use super::create::create;
 use super::job::Job;
 use crate::host::Lock;
 use crate::lvm::{self, Found, Tags, Volume};
-use crate::volume::decide::{Decision, Refusal};
+use crate::names::Shown;
+use crate::volume::decide::{Decision, Level, Refusal};
 use crate::volume::device::Device;
 use crate::volume::lock;
-use crate::volume::look::{Look, is_in_kernel};
+use crate::volume::look::{Look, Made, is_in_kernel};
 use crate::volume::subject::Subject;
 
 impl Job<'_> {
@@ -19,21 +20,28 @@ impl Job<'_> {
     ///
     /// An active volume is found in the kernel's own tables, without a process.
     pub fn ensure_active(&self) -> Result<Device> {
-        self.activate(None)
+        Ok(self.activate(None)?.0)
     }
 
-    fn activate(&self, held: Option<&Lock>) -> Result<Device> {
-        const TRIES: usize = 4;
+    /// The same, and what this call has made, if it has made the volume.
+    pub(super) fn activate(&self, held: Option<&Lock>) -> Result<(Device, Option<Made>)> {
+        const TRIES: usize = 5;
         let Subject { host, config, id } = self.subject;
         let wish = self.wish(None);
+        let (mut made, mut group) = (None, None::<Lock>);
         for _ in 0..TRIES {
             let mut seen = Look::at(self.subject, self.asker(None));
-            let decision = seen.settle(&wish)?;
+            let most = group.as_ref().map_or(Level::Content, |_| Level::Room);
+            let decision = seen.settle_up_to(most, &wish)?;
+            // Whatever else was decided is not done under the group's lock.
+            if let (Decision::Create(size), Some(lock)) = (&decision, group.take()) {
+                // lvcreate activates it.
+                made = create(self, *size, &lock)?;
+                continue;
+            }
             let (device, volume) = (seen.facts.device.clone(), seen.facts.volume().cloned());
             match (decision, device, volume) {
-                (Decision::Ready, Some(device), _) => return Ok(device),
-                // lvcreate activates it.
-                (Decision::Create(size), ..) => create(self, size)?,
+                (Decision::Ready, Some(device), _) => return Ok((device, made)),
                 (Decision::Activate, _, Some(volume)) => {
                     let volume = &volume;
                     // Otherwise the last unmount of another pod could deactivate it before its
@@ -67,10 +75,13 @@ impl Job<'_> {
                     })?;
                     let device = self.find_soon()?;
                     if let Some(device) = device.filter(|device| device.lv_uuid == volume.uuid) {
-                        return Ok(device);
+                        return Ok((device, None));
                     }
                 }
                 (Decision::Refuse(reason), ..) => return Err(Refusal::of(id, reason).into()),
+                (Decision::Look(_), ..) => {
+                    group = Some(lock::hold_group(host.kernel, id.vg(), config.limits.lock)?);
+                }
                 _ => {}
             }
         }
@@ -83,7 +94,7 @@ impl Job<'_> {
         bail!(
             "LVM activated {id}, but {} is missing; make it with `vgmknodes {}`, and see that \
              udevd runs and that the driver sees the host's /dev",
-            id.device().display(),
+            id.device().shown(),
             id.vg()
         )
     }
@@ -117,7 +128,7 @@ impl Job<'_> {
         if device.is_still_there(kernel) {
             return Ok((device, lock));
         }
-        let again = self.activate(Some(&lock))?;
+        let (again, _) = self.activate(Some(&lock))?;
         if again.lv_uuid != device.lv_uuid {
             bail!("{} was replaced by another volume just now", device.id);
         }

@@ -5,13 +5,14 @@ use std::time::Instant;
 
 use anyhow::{Error, Result, bail};
 use nix::libc::{EINVAL, ENOENT, ESTALE};
+use nix::mount::MsFlags;
 
 use super::first_mount::FirstMount;
 use super::job::Job;
 use super::make::make;
 use super::resume::ensure_not_suspended;
 use crate::host::Lock;
-use crate::mount::{Row, bind, make_dirs, set_read_only};
+use crate::mount::{Row, bind, make_dirs, restrict};
 use crate::volume::decide::{Content, Decision, Grow, Level, Mount, Refusal, There};
 use crate::volume::device::Device;
 use crate::volume::look::{Asker, Held, Holding, LONG, Look, look_under_lock, require_same};
@@ -22,14 +23,14 @@ use crate::volume::subject::Subject;
 pub fn bring_up<'a>(job: &Job<'a>, dir: &'a Path, handed: &str) -> Result<Option<String>> {
     let host = job.subject.host;
     let kernel = host.kernel;
-    let device = job.ensure_active()?;
+    let (device, made) = job.activate(None)?;
     require_same(host, job.options, handed, &device)?;
     let wish = job.wish(Some(dir));
     // What stands already needs no lock.
-    let asker = job.asker(Some(dir));
+    let asker = job.asker(Some(dir)).who_made(made.as_ref());
     let mut seen = Look::at(job.subject, asker);
     match seen.settle_up_to(Level::Uses, &wish)? {
-        Decision::Keep { read_only } => return keep(job, &seen, dir, read_only),
+        Decision::Keep { flags } => return keep(job, &seen, dir, flags),
         Decision::Refuse(reason) => return Err(Refusal::of(&device.id, reason).into()),
         _ => {}
     }
@@ -78,10 +79,10 @@ fn under_lock<'a>(
         let lock = holding.of_volume()?;
         let began = Instant::now();
         let how = match decision {
-            Decision::Keep { read_only } => return keep(job, &seen, dir, read_only),
+            Decision::Keep { flags } => return keep(job, &seen, dir, flags),
             Decision::Bind(from) => {
                 note_options(job, &from);
-                match bind(host.kernel, &from, dir, wish.read_only) {
+                match bind(host.kernel, &from, dir, wish.restrictions(&from)) {
                     // An unmount needs no lock: what was to be bound from may have gone just now.
                     Err(error) if is_gone(&error) => continue,
                     done => return done.map(|()| None),
@@ -102,7 +103,7 @@ fn under_lock<'a>(
             | Decision::Ready
             | Decision::Create(_)
             | Decision::Activate
-            | Decision::Extend => continue,
+            | Decision::Extend(_) => continue,
         };
         let is_prepared = prepared.as_ref() == Some(&how.uuid);
         let how = Mount {
@@ -146,15 +147,15 @@ fn under_lock<'a>(
     )
 }
 
-fn keep(job: &Job, seen: &Look, dir: &Path, read_only: Option<bool>) -> Result<Option<String>> {
+fn keep(job: &Job, seen: &Look, dir: &Path, flags: Option<MsFlags>) -> Result<Option<String>> {
     let uses = seen.facts.uses.as_ref();
     let Some(There::This(row)) = uses.and_then(|uses| uses.there.as_ref()) else {
         return Ok(None);
     };
     note_options(job, row);
-    if let Some(read_only) = read_only {
-        // A call was killed between binding and this.
-        set_read_only(job.subject.host.kernel, row, dir, read_only)?;
+    if let Some(flags) = flags {
+        // A call was killed between binding and this, or the node's config is another one by now.
+        restrict(job.subject.host.kernel, dir, flags)?;
     }
     Ok(None)
 }

@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 
 use super::job::Job;
-use crate::fs;
-use crate::host::Lock;
+use crate::fs::{self, Identified};
+use crate::host::{DeviceNumber, Host, Lock, ToolError, own_name};
 use crate::lvm::{self, Volume};
-use crate::mount::{Source, mount_device};
-use crate::names::FsType;
+use crate::mount::{Source, Table, after_undo, ensure_unmounted, mount_device, mounted_at};
+use crate::names::{FsType, LvId, Shown};
 use crate::options::MountOptions;
-use crate::volume::decide::{Elsewhere, Grow, Mount};
-use crate::volume::device::Pinned;
+use crate::volume::decide::{Elsewhere, Grow, Mount, Place, Reason, Refusal};
+use crate::volume::device::{Failure, Pinned};
+use crate::volume::look::is_shut_down;
+use crate::volume::look::volume_of;
 use crate::volume::subject::Subject;
 
 /// A filesystem that is to be mounted, under its volume's lock.
@@ -38,7 +40,7 @@ impl FirstMount<'_> {
                     "checking the filesystem of {}; if it has errors, save what is needed and repair \
                      it with `e2fsck -f {}`",
                     self.volume.id,
-                    self.on.device.path.display()
+                    self.on.device.path.shown()
                 )
             })?;
         }
@@ -72,9 +74,8 @@ impl FirstMount<'_> {
     pub fn mount(&self) -> Result<Vec<String>> {
         let Subject { host, id, .. } = self.job.subject;
         let (how, volume) = (&self.how, &self.volume);
-        if !how.elsewhere.is_empty() {
-            host.log
-                .about("elsewhere", &Elsewhere::list(&how.elsewhere));
+        if let Some(elsewhere) = how.alive.as_ref().filter(|others| !others.is_empty()) {
+            host.log.about("elsewhere", &Elsewhere::list(elsewhere));
         }
         let options = self.options()?;
         self.on.device.require_still_there(host.kernel)?;
@@ -83,10 +84,18 @@ impl FirstMount<'_> {
             node: &self.on.node,
             number: self.on.device.number,
             fs: how.fs,
+            uuid: &how.uuid,
+            disks: how.disks.as_deref(),
             options: &options,
             read_only: self.job.options.read_only,
         };
-        mount_device(host, &source, self.dir, self.lock)?;
+        let mounted = mount_device(host, &source, self.dir, self.lock);
+        match &how.alive {
+            None => mounted.or_else(|error| self.mount_beside_copies(source, error))?,
+            Some(elsewhere) => mounted
+                .map_err(|error| not_mounted_again(id, elsewhere, error))
+                .and_then(|()| self.undo_if_shut_down(elsewhere))?,
+        }
 
         // From here on the volume is mounted with its data: what fails now is said, and no reason to
         // keep a pod from it.
@@ -111,6 +120,50 @@ impl FirstMount<'_> {
         Ok(remarks)
     }
 
+    /// The kernel mounts a filesystem again that it has shut down, as long as it is mounted elsewhere.
+    fn undo_if_shut_down(&self, elsewhere: &[Elsewhere]) -> Result<()> {
+        let Subject { host, id, .. } = self.job.subject;
+        let mount = mounted_at(host.kernel, self.dir).ok().flatten();
+        if !mount.is_some_and(|mount| is_shut_down(host.kernel, self.dir, mount)) {
+            return Ok(());
+        }
+        let place = Place::Elsewhere(elsewhere.to_owned());
+        let refusal = Refusal::of(id, Reason::FilesystemFailed(place, Failure::ShutDown));
+        let undo = ensure_unmounted(host, self.dir, &Table::default());
+        Err(after_undo(refusal.into(), undo))
+    }
+
+    /// xfs mounts no UUID twice, lest one filesystem be mounted by two ways. Two logical volumes are never
+    /// the same one: then each is a copy. Asked only if the mount has failed: it reads all devices.
+    fn mount_beside_copies(&self, source: Source, error: Error) -> Result<()> {
+        let Subject { host, id, .. } = self.job.subject;
+        let has_failed = matches!(error.downcast_ref(), Some(ToolError::Failed { .. }));
+        if source.fs != FsType::Xfs || self.volume.is_snapshot() || !has_failed {
+            return Err(error);
+        }
+        let copies = copies_mounted_as_xfs(host, &source);
+        let is_volume = |number: &DeviceNumber| volume_of(host.kernel, *number).is_some();
+        if copies.is_empty() {
+            Err(error)
+        } else if copies.iter().all(is_volume) {
+            let options = &source
+                .options
+                .clone()
+                .and(&MountOptions::of_node("nouuid")?);
+            mount_device(host, &Source { options, ..source }, self.dir, self.lock)
+        } else {
+            Err(error.context(format!(
+                "an xfs with the same UUID as that of {id} is mounted on this node from a device that is \
+                 no logical volume, and may be the same one: see `blkid --match-token UUID={}`. Unmount \
+                 it; or, if it is a copy, give this one a UUID of its own (`xfs_admin -U generate {}`) \
+                 and run `{} adopt {id}`",
+                source.uuid,
+                id.device().shown(),
+                own_name()
+            )))
+        }
+    }
+
     /// The mount options of the driver, of the node's config and of the pod, the later ones stronger.
     fn options(&self) -> Result<MountOptions> {
         let Subject { host, config, id } = self.job.subject;
@@ -119,12 +172,11 @@ impl FirstMount<'_> {
             // Whatever the superblock says: an error in one volume must neither stop the whole node
             // (`tune2fs -e panic`), nor be written on after it (what mke2fs sets).
             FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => "errors=remount-ro",
-            // A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Only a snapshot may
-            // share one: for any other volume it would hide a mix-up.
-            FsType::Xfs if self.volume.role.contains("snapshot") => "nouuid",
+            // A snapshot has the UUID of its origin, and xfs mounts no UUID twice.
+            FsType::Xfs if self.volume.is_snapshot() => "nouuid",
             FsType::Xfs | FsType::Btrfs => "",
         };
-        let (options, overruled) = MountOptions::parse(of_driver)?
+        let (options, overruled) = MountOptions::of_node(of_driver)?
             .and(&config.mount_options(id.vg(), fs))
             .and_of_pod(&self.job.options.mount_options);
         if !overruled.is_empty() {
@@ -133,4 +185,34 @@ impl FirstMount<'_> {
         }
         Ok(options)
     }
+}
+
+/// The other devices that are mounted with the UUID of this xfs, as far as that can be seen.
+fn copies_mounted_as_xfs(host: &Host, source: &Source) -> Vec<DeviceNumber> {
+    let kernel = host.kernel;
+    let names = kernel.list(Path::new("/sys/fs/xfs")).unwrap_or_default();
+    let number = |name: &String| {
+        let file = Path::new("/sys/class/block").join(name).join("dev");
+        kernel.read(&file).ok()?.parse().ok()
+    };
+    let others = names.iter().filter_map(number);
+    let others: Vec<DeviceNumber> = others.filter(|one| *one != source.number).collect();
+    if others.is_empty() {
+        return others;
+    }
+    let is_copy = |one: &Identified| one.uuid == source.uuid && others.contains(&one.number);
+    let all = fs::all(host).unwrap_or_default().into_iter();
+    all.filter(is_copy).map(|one| one.number).collect()
+}
+
+/// mount(8) of util-linux 2.41 says of a filesystem that was shut down only that it may not.
+fn not_mounted_again(id: &LvId, elsewhere: &[Elsewhere], error: Error) -> Error {
+    if elsewhere.is_empty() {
+        return error;
+    }
+    error.context(format!(
+        "{id} is mounted in another mount namespace ({}), and cannot be mounted here too; if it has \
+         failed (`dmesg`), end each process that has it",
+        Elsewhere::list(elsewhere)
+    ))
 }

@@ -31,6 +31,9 @@ impl<'a> Job<'a> {
 
     /// The call, which names `dir`.
     pub fn asker(&self, dir: Option<&'a Path>) -> Asker<'a> {
-        Asker::Call(dir.map(|dir| (dir, self.options.volume_name.as_deref())))
+        Asker::Call {
+            named: dir.map(|dir| (dir, self.options.volume_name.as_deref())),
+            made: None,
+        }
     }
 }

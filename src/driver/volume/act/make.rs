@@ -71,7 +71,10 @@ pub fn make(
 
     let more = config.mkfs_options(device.id.vg(), fs);
     if let Err(error) = fs::mkfs(host, fs, &pin.node, &more, again, lock) {
-        let refused = matches!(error, ToolError::Failed { .. } | ToolError::Missing { .. });
+        let refused = matches!(
+            error,
+            ToolError::Failed { .. } | ToolError::Missing { .. } | ToolError::Distrusted { .. }
+        );
         let mut error = Error::from(error);
         if refused && job.options.size.is_some() {
             error = error.context(format!(

@@ -2,10 +2,13 @@
 
 use super::decision::{Decision, Grow, Mount, Wish};
 use super::doubt::Doubt;
-use super::facts::{Content, Facts, Filesystem, Openers};
+use super::facts::{Content, Facts, Filesystem, Openers, Place};
 use super::reason::Reason;
+use super::rules::is_harmed;
+use crate::fs::TINY;
 use crate::lvm::Volume;
 use crate::names::FsType;
+use crate::volume::device::Failure;
 
 /// A filesystem that is this much smaller than its volume was not grown along with it. Less is what
 /// alignment and whole block groups leave unused.
@@ -22,7 +25,7 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
         },
         Content::Claimed(found) => return claimed(facts, found.as_ref(), volume, wish),
         Content::Several => Reason::Several,
-        Content::Other(what) if record.new => Reason::NewNotBlank(what.clone()),
+        Content::Other(what) if record.new => Reason::NewNotBlank(what.to_string()),
         Content::Other(what) => Reason::Other {
             what: what.clone(),
             wanted: wish.fs,
@@ -57,13 +60,18 @@ fn claimed(
     if let Some(reason) = wrong_type(fs.as_str(), wish) {
         return Decision::Refuse(reason);
     }
+    if openers.has_errors && is_harmed(Failure::Errors, wish) {
+        let place = Place::Elsewhere(openers.elsewhere);
+        return Decision::Refuse(Reason::FilesystemFailed(place, Failure::Errors));
+    }
     Decision::Mount(Mount {
         fs: *fs,
         uuid: uuid.clone(),
         check: false,
         grow: Grow::Not,
         record: false,
-        elsewhere: openers.elsewhere,
+        alive: Some(openers.elsewhere),
+        disks: None,
     })
 }
 
@@ -110,6 +118,9 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
             covers: found.covers,
         });
     }
+    if let Some(reason) = mixed_up(found, volume) {
+        return Decision::Refuse(reason);
+    }
     if writes && !is_writable(facts, volume) {
         return Decision::Refuse(Reason::ReadOnlyVolume);
     }
@@ -129,8 +140,22 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
         // Any other tag that speaks of its content is out of date from now on: a permission to
         // format it was for another content.
         record: record.made.is_none() || record.content_tags().count() != 1,
-        elsewhere: Vec::new(),
+        alive: None,
+        disks: Some(found.parts.clone().unwrap_or_default().disks),
     })
+}
+
+/// Why a mount could bring together parts of two filesystems, or take the log of one for the other's.
+fn mixed_up(found: &Filesystem, volume: &Volume) -> Option<Reason> {
+    let parts = found.parts.as_ref()?;
+    let is_ext = found.fs.is_ext();
+    // The tools name the ext itself by its device, so that the origin's log goes to the origin. Disks of a
+    // btrfs are taken by UUID.
+    let is_known = is_ext && volume.is_origin() && !volume.is_snapshot();
+    let twins = parts.twins.iter().filter(|_| !is_known);
+    let with: Vec<String> = twins.chain(&parts.ambiguous).cloned().collect();
+    let is_snapshot = is_ext && volume.is_snapshot();
+    (is_snapshot || !with.is_empty()).then_some(Reason::MixedUp { fs: found.fs, with })
 }
 
 /// Nothing is there, unless one of `doubts` is right, or the record.
@@ -142,6 +167,9 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
     let making = record.making.as_deref().map(FsType::parse);
     if making.is_some_and(|fs| fs.is_ok_and(FsType::is_ext)) {
         doubts.retain(|doubt| !is_left_by_mke2fs(doubt, volume));
+    }
+    if record.new && facts.untouched {
+        doubts.retain(|doubt| !doubt.may_be_remains());
     }
     if let Some(doubt) = doubts.first().filter(|_| record.new) {
         return Decision::Refuse(Reason::NewNotBlank(doubt.to_string()));
@@ -173,11 +201,12 @@ fn make(facts: &Facts, fs: FsType, again: bool) -> Decision {
 /// Whether a mke2fs that was killed leaves this. Its superblock comes last; before that, with the small
 /// blocks that it chooses for less than 512 MiB, its group descriptors do, at 2 KiB. mkfs.xfs writes its
 /// superblock first, and mkfs.btrfs nothing in front of it, so these leave nothing that blkid does not
-/// name. Source: mke2fs.conf(5), "small"; seen with a kill at each write.
+/// name. Where all that is there counts as data, a part of it may be somebody's. Source:
+/// mke2fs.conf(5), "small"; seen with a kill at each write.
 fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
     match doubt {
         Doubt::Backup(_) => true,
-        Doubt::Data(at) => *at >= 2048 && volume.size.get() < 512 << 20,
+        Doubt::Data(at) => *at >= 2048 && (TINY + 1..512 << 20).contains(&volume.size.get()),
         Doubt::Held(..) | Doubt::Mark(_) => false,
     }
 }

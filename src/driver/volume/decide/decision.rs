@@ -1,9 +1,14 @@
 //! What is asked for, and what is to be done: the two ends of [`decide`](super::decide).
 
+use std::collections::BTreeMap;
 use std::fmt;
+
+use nix::mount::MsFlags;
 
 use super::facts::Elsewhere;
 use super::reason::Reason;
+use crate::host::DeviceNumber;
+use crate::lvm::Spread;
 use crate::mount::Row;
 use crate::names::{Bytes, FsType, LvId, LvName};
 
@@ -17,6 +22,8 @@ pub struct Wish {
     pub read_only: bool,
     /// A subvolume is named, of a btrfs.
     pub subvolume: bool,
+    /// The restrictions that the node's config has for each mount of a type of filesystem.
+    pub restrictions: BTreeMap<FsType, MsFlags>,
     /// The directory is not one of kubelet's: a person at a shell asks.
     pub by_hand: bool,
     /// Why the node's config gives pods nothing of this volume group.
@@ -24,6 +31,18 @@ pub struct Wish {
     /// Percent of a thin pool above which nothing is written.
     pub pool_limit: u8,
     pub create: Create,
+}
+
+impl Wish {
+    /// Those of the mount in `row`, or of one that is bound from there: what it has, what the node asks of
+    /// each, and whether this one is read-only.
+    pub fn restrictions(&self, row: &Row) -> MsFlags {
+        let fs = FsType::parse(&row.fs_type).ok();
+        let of_node = fs.and_then(|fs| self.restrictions.get(&fs));
+        let mut flags = row.restrictions() | of_node.copied().unwrap_or(MsFlags::empty());
+        flags.set(MsFlags::MS_RDONLY, self.read_only);
+        flags
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,17 +55,33 @@ pub enum Purpose {
 }
 
 /// How a volume may be created or grown: the option `size` and the node's config.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Create {
     pub allowed: bool,
     pub size: Option<Bytes>,
     pub largest: Option<Bytes>,
     /// Bytes that the config keeps free in the group.
     pub reserve: Bytes,
+    /// How much of the group a volume takes.
+    pub spread: Spread,
     /// The thin pool that the config names for volumes of the group.
     pub pool: Option<LvName>,
     /// The one that the volume's own options name.
     pub asked_pool: Option<LvName>,
+}
+
+impl Default for Create {
+    fn default() -> Self {
+        Self {
+            allowed: false,
+            size: None,
+            largest: None,
+            reserve: Bytes::default(),
+            spread: Spread::LINEAR,
+            pool: None,
+            asked_pool: None,
+        }
+    }
 }
 
 impl Create {
@@ -66,6 +101,8 @@ pub enum Level {
     /// Who has its device open.
     Openers,
     Content,
+    /// What it is to be made of, which another call can take: it counts under the group's lock.
+    Room,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -74,17 +111,18 @@ pub enum Decision {
     Look(Level),
     /// Nothing is to be done: what was wanted is there.
     Ready,
-    /// Extend it to the size that was wanted.
-    Extend,
+    /// Extend it to this size: the one that was wanted, in whole extents.
+    Extend(Bytes),
+    /// Make it with this size, likewise.
     Create(Bytes),
     Activate,
     /// Resume what a killed LVM command left suspended, then look again.
     Resume,
-    /// It is mounted at the directory. `read_only`: what to make of that mount, which a killed call
-    /// left otherwise.
+    /// It is mounted at the directory. `flags`: what to make of that mount, which a killed call left
+    /// otherwise.
     Keep {
         /// None: it is as it should be.
-        read_only: Option<bool>,
+        flags: Option<MsFlags>,
     },
     Bind(Row),
     Mount(Mount),
@@ -106,8 +144,12 @@ pub struct Mount {
     pub grow: Grow,
     /// Whether the volume's tags have to be changed to say that it is there.
     pub record: bool,
-    /// Another mount namespace has it mounted already; the kernel gives us the same filesystem.
-    pub elsewhere: Vec<Elsewhere>,
+    /// The kernel has it mounted already, in these other mount namespaces or where nobody sees it, and
+    /// gives us the same filesystem.
+    pub alive: Option<Vec<Elsewhere>>,
+    /// Devices that a btrfs may have beside the volume's own. `None`: it is mounted already, with
+    /// whatever it has.
+    pub disks: Option<Vec<DeviceNumber>>,
 }
 
 impl Mount {
@@ -119,7 +161,8 @@ impl Mount {
             check: false,
             grow: Grow::Not,
             record: false,
-            elsewhere: Vec::new(),
+            alive: None,
+            disks: Some(Vec::new()),
         }
     }
 }

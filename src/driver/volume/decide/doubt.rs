@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::fs::Backup;
+use crate::fs::{Backup, ZEROED};
 use crate::names::LvId;
 
 /// A sign that a volume held data, though nothing is found on it now.
@@ -11,7 +11,7 @@ pub enum Doubt {
     Held(String, String),
     Mark(String),
     Backup(Backup),
-    /// Something at this byte, where lvcreate leaves zeroes.
+    /// Something at this byte, where lvcreate leaves zeroes, or blkid does not look for everything.
     Data(u64),
 }
 
@@ -33,6 +33,15 @@ impl Doubt {
             .chars()
             .take(900)
             .collect()
+    }
+
+    /// Whether a volume may have it that was just made where a removed one was.
+    pub fn may_be_remains(&self) -> bool {
+        match self {
+            Self::Held(..) => false,
+            Self::Mark(_) | Self::Backup(_) => true,
+            Self::Data(at) => *at >= ZEROED,
+        }
     }
 
     /// Why a volume with these is not formatted, and what to do.

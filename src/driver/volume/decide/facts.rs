@@ -7,10 +7,11 @@ use anyhow::{Context, Result};
 
 use super::doubt::Doubt;
 use crate::fs::Condition;
+use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
-use crate::lvm::{Locks, Volume};
+use crate::lvm::{Group, Locks, Volume};
 use crate::mount::Row;
-use crate::names::{Bytes, FsType, LvId};
+use crate::names::{Bytes, Foreign, FsType, LvId, Shown};
 use crate::volume::device::{Device, Failure};
 
 /// Facts about one volume. A level that is `None` was not looked at.
@@ -23,11 +24,16 @@ pub struct Facts {
     pub not_its_device: Option<String>,
     pub uses: Option<Uses>,
     pub lvm: Option<Lvm>,
+    /// What it is to be made of.
+    pub room: Option<Room>,
     /// Who has the lock of a volume in a shared group.
     pub locks: Option<Locks>,
     /// Who has its device open, if LVM says that somebody has.
     pub openers: Option<Openers>,
     pub content: Option<Content>,
+    /// Whether this very call has made it with lvcreate, and the kernel has counted no write since,
+    /// looked at with the content.
+    pub untouched: bool,
     /// Whether the kernel lets nobody write to its device, looked at with the content.
     pub read_only: bool,
     /// First disk, if every disk below is read-only.
@@ -61,7 +67,7 @@ pub enum There {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occupied {
     pub dir: PathBuf,
-    pub by: String,
+    pub by: Foreign,
     /// kubelet's name of the volume, where kubelet keeps one mount for each name.
     pub name: Option<String>,
 }
@@ -85,6 +91,8 @@ pub struct Openers {
     pub elsewhere: Vec<Elsewhere>,
     /// Whether the kernel has its filesystem mounted, be it where no table of mounts shows that.
     pub has_filesystem: bool,
+    /// Whether the kernel has counted errors in that filesystem.
+    pub has_errors: bool,
     /// How often it is open beside all these.
     pub unseen: usize,
 }
@@ -116,12 +124,7 @@ pub enum Lvm {
     /// It has the volume, and does not show it.
     Hidden,
     /// The group has no such volume.
-    NoVolume {
-        /// Free bytes of the group. `None`: they do not matter.
-        free: Option<Bytes>,
-        /// The thin pool that it is to be made in.
-        pool: Option<Pool>,
-    },
+    NoVolume,
     Volume {
         volume: Box<Volume>,
         /// Its thin pool. None: it is in none, or it is to be read only.
@@ -131,6 +134,12 @@ pub enum Lvm {
         /// Whether a disk is missing and no redundancy makes up for it.
         lost: bool,
     },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Room {
+    Group(Group),
+    Pool(Pool),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -151,7 +160,7 @@ pub enum Content {
     Filesystem(Filesystem),
     /// blkid names this filesystem, but its superblock is not valid.
     Damaged(FsType),
-    Other(String),
+    Other(Foreign),
     /// Several signatures at once.
     Several,
     Unreadable {
@@ -169,16 +178,38 @@ pub struct Filesystem {
     pub uuid: String,
     pub covers: Bytes,
     pub device: Bytes,
-    /// Whether it is what a mkfs of this driver left that did not finish.
+    /// Whether its superblock says that its mkfs did not finish. That of an ext cannot say so.
     pub half: bool,
     pub condition: Condition,
+    /// `None`: all of it is on the volume.
+    pub parts: Option<Parts>,
+}
+
+/// The devices of a filesystem of which a part is elsewhere: a btrfs of several disks, or an ext with its
+/// journal on another device. Kernel and tools find its parts by their UUIDs alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// Other devices with the UUIDs of this one: its snapshots, its origin, copies.
+    pub twins: Vec<String>,
+    /// Devices of which only one can be another part of it.
+    pub ambiguous: Vec<String>,
+    /// The disks of btrfs on this node that no other device can be taken for.
+    pub disks: Vec<DeviceNumber>,
+}
+
+/// Where a filesystem is mounted that has failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    Here(PathBuf),
+    /// In these other mount namespaces; none: no table of mounts shows where.
+    Elsewhere(Vec<Elsewhere>),
 }
 
 /// A mount of the volume in another mount namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Elsewhere {
     pub pid: u32,
-    pub command: String,
+    pub command: Foreign,
     pub at: PathBuf,
     /// Whether that is the host's own use: the namespace of process 1, outside kubelet's directories.
     pub hosts: bool,
@@ -192,7 +223,7 @@ impl Elsewhere {
                 "{} (pid {}) has it at {}",
                 other.command,
                 other.pid,
-                other.at.display()
+                other.at.shown()
             )
         });
         names.collect::<Vec<_>>().join("; ")
@@ -207,9 +238,11 @@ impl Facts {
             not_its_device: None,
             uses: None,
             lvm: None,
+            room: None,
             locks: None,
             openers: None,
             content: None,
+            untouched: false,
             read_only: false,
             read_only_disk: None,
             now,

@@ -1,20 +1,25 @@
 //! What each [`Reason`] says: what is wrong, and what to do about it.
 
 use super::doubt::Doubt;
-use super::facts::{Elsewhere, Occupied};
+use super::facts::{Elsewhere, Occupied, Place};
 use super::reason::Reason;
 use crate::fs::Family;
 use crate::host::holders::name_them;
 use crate::host::own_name;
 use crate::lvm::Holder;
-use crate::names::{Bytes, LvId};
+use crate::names::{Bytes, LvId, Shown, folded};
 use crate::volume::device::Failure;
 
 impl Reason {
-    #[allow(clippy::too_many_lines)] // a table
+    /// On one line, whoever wrote what it quotes.
     pub fn of(&self, id: &LvId) -> String {
+        folded(&self.words(id))
+    }
+
+    #[allow(clippy::too_many_lines)] // a table
+    fn words(&self, id: &LvId) -> String {
         let device = id.device();
-        let device = device.display();
+        let device = device.shown();
         let (vg, lv, me) = (id.vg(), id.lv(), own_name());
         match self {
             Self::NotAllowed(why)
@@ -24,18 +29,18 @@ impl Reason {
             Self::Failed(why) => format!("looking at what is on {id}: {why}"),
             Self::AnotherIsThere(Occupied { dir, by, name }) => format!(
                 "{} already holds {by}, not {id}. {}",
-                dir.display(),
+                dir.shown(),
                 match name {
                     Some(_) => same_name_advice(name.as_deref()),
                     None => format!(
                         "Name another directory, or if nobody needs that one, run `umount {}`",
-                        dir.display()
+                        dir.shown()
                     ),
                 }
             ),
             Self::NameTaken(Occupied { dir, by, name }) => format!(
                 "the node-wide mount {} holds {by}, not {id}. {}",
-                dir.display(),
+                dir.shown(),
                 same_name_advice(name.as_deref())
             ),
             Self::Swap => {
@@ -60,13 +65,14 @@ impl Reason {
             Self::OpenUnseen => format!(
                 "{id} is open (`dmsetup info {device}`), but not in a process that can be seen from here, \
                  so no pod can have it. Look for a storage target (`targetcli ls`), a loop device \
-                 (`losetup --list`) or a process of another PID namespace, and close it there"
+                 (`losetup --list`), a process of another PID namespace or, beside very many open files, \
+                 any process (`fuser -v {device}`), and close it there"
             ),
             Self::HostMount(at) => format!(
                 "{id} is mounted by the host itself at {}, so no pod can have it. If that is a \
                  mount made by hand, unmount it; if it is kubelet's own directory, name that in \
                  `kubelet_dirs` of config.toml",
-                at.display()
+                at.shown()
             ),
             Self::WrongType { found, wanted } => format!(
                 "{id} holds {found}, not {wanted}; it is left as it is. Set fsType to {found}, or \
@@ -74,13 +80,13 @@ impl Reason {
             ),
             Self::ThereReadOnly(dir) => format!(
                 "{} holds {id} read-only, but the pod wants to write. {READ_ONLY}",
-                dir.display()
+                dir.shown()
             ),
             Self::MountedReadOnly(at) => format!(
                 "{id} is mounted read-only at {}, so it cannot be written here. {READ_ONLY}",
-                at.display()
+                at.shown()
             ),
-            Self::FilesystemFailed(at, failure) => {
+            Self::FilesystemFailed(place, failure) => {
                 let what = match failure {
                     Failure::Errors => {
                         "the kernel met errors in its filesystem (`dmesg`), so no other pod may \
@@ -91,11 +97,23 @@ impl Reason {
                          that nothing there can be read or written"
                     }
                 };
+                let (mounted, users) = match place {
+                    Place::Here(at) => (
+                        format!("at {}", at.shown()),
+                        format!("all pods that use it (`{me} status {id}` lists them)"),
+                    ),
+                    Place::Elsewhere(by) if by.is_empty() => (
+                        "where no table of mounts shows it".to_owned(),
+                        "the processes that have files open there (`lsof +L1`)".to_owned(),
+                    ),
+                    Place::Elsewhere(by) => (
+                        format!("in another mount namespace ({})", Elsewhere::list(by)),
+                        "each process that has it".to_owned(),
+                    ),
+                };
                 format!(
-                    "{id} is mounted at {}, and {what}. Once the disk is well, end all pods that use it \
-                     (`{me} status {id}` lists them): the next mount then begins anew, and checks an \
-                     ext filesystem first",
-                    at.display()
+                    "{id} is mounted {mounted}, and {what}. Once the disk is well, end {users}: the next \
+                     mount then begins anew, and checks an ext filesystem first"
                 )
             }
             Self::Unknown => format!(
@@ -133,8 +151,8 @@ impl Reason {
             Self::TooLarge { size, largest } => {
                 let [size, largest] = size.compared(*largest);
                 format!(
-                    "{id} needs {size}, but the node's config allows at most {largest} for a volume in {vg}: \
-                     ask for less, or raise `max_size`"
+                    "{id} needs {size} in whole extents, but the node's config allows at most {largest} for a \
+                     volume in {vg}: ask for less, or raise `max_size`"
                 )
             }
             Self::Reserve {
@@ -150,8 +168,13 @@ impl Reason {
             }
             // kubelet starts no pod of a claim whose growth fails: an operator has to know the way
             // back.
-            Self::NoRoom { more, free, has } => {
-                let all = Bytes::new(has.get().saturating_add(more.get())).rounded();
+            Self::NoRoom {
+                size,
+                more,
+                free,
+                has,
+            } => {
+                let all = size.rounded();
                 let [more, free] = more.compared(*free);
                 if has.get() == 0 {
                     return format!(
@@ -269,7 +292,8 @@ impl Reason {
                 "{id} holds {what}, but it is new and the driver has not formatted it: lvcreate was \
                  cut short before it wiped what a removed volume left, or somebody put that there. \
                  Keep a filesystem with `{me} adopt {id}`; or, if nothing of it is needed, run `lvremove \
-                 {id}`, and it is made again"
+                 {id}`, and it is made again. If the new one holds the same, run `blkdiscard --zeroout \
+                 {device}`"
             ),
             Self::Swapped { held, holds } => format!(
                 "{id} should hold {held} according to its tag, but holds {holds}: its content was replaced, \
@@ -283,6 +307,27 @@ impl Reason {
                      {id}`) before any repair, which would cut off what is missing",
                     covers.get()
                 )
+            }
+            Self::MixedUp { fs, with } => {
+                let same = match with.iter().take(4).cloned().collect::<Vec<_>>() {
+                    none if none.is_empty() => String::new(),
+                    some => format!(" The same UUIDs are on {}.", some.join(", ")),
+                };
+                if fs.is_ext() {
+                    format!(
+                        "{id} holds {fs} with its journal on another device, and is a snapshot or has copies: \
+                         a mount could take the log of the one for that of the other. Nothing was \
+                         written.{same} Remove the copies, or mount the original; to read a snapshot, run \
+                         `mount -o ro,noload {device} DIR`"
+                    )
+                } else {
+                    format!(
+                        "{id} is one disk of a {fs} on several, and there are copies of them: the kernel could \
+                         take a copy for a disk. Nothing was written.{same} Remove or deactivate the copies \
+                         (`lvremove`, `lvchange -an`), and run `btrfs device scan --forget && btrfs device \
+                         scan`"
+                    )
+                }
             }
             Self::ReadOnlyVolume => format!(
                 "{id} is a read-only logical volume: ask for it with readOnly, or make it writable \

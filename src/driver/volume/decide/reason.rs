@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::doubt::Doubt;
-use super::facts::{Elsewhere, Occupied};
+use super::facts::{Elsewhere, Occupied, Place};
 use crate::host::holders::Opener;
 use crate::lvm::Holder;
-use crate::names::{Bytes, FsType, LvId, LvName};
+use crate::names::{Bytes, Foreign, FsType, LvId, LvName};
 use crate::volume::device::Failure;
 
 #[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
@@ -30,7 +30,7 @@ pub enum Reason {
     },
     ThereReadOnly(PathBuf),
     MountedReadOnly(PathBuf),
-    FilesystemFailed(PathBuf, Failure),
+    FilesystemFailed(Place, Failure),
     LvmSilent(String),
     Unknown,
     NoGroup,
@@ -52,6 +52,9 @@ pub enum Reason {
         reserve: Bytes,
     },
     NoRoom {
+        /// What it is to have, of which it has `has`.
+        size: Bytes,
+        /// What that takes of the group.
         more: Bytes,
         free: Bytes,
         has: Bytes,
@@ -86,7 +89,7 @@ pub enum Reason {
     StillMounted,
     Several,
     Other {
-        what: String,
+        what: Foreign,
         wanted: Option<FsType>,
     },
     Damaged(FsType),
@@ -99,6 +102,11 @@ pub enum Reason {
         fs: FsType,
         has: Bytes,
         covers: Bytes,
+    },
+    /// Devices `with` which a filesystem that is on several could be confused.
+    MixedUp {
+        fs: FsType,
+        with: Vec<String>,
     },
     ReadOnlyVolume,
     ReadOnlyDisk(String),
@@ -187,6 +195,7 @@ impl Reason {
             | Self::NewNotBlank(_)
             | Self::Swapped { .. }
             | Self::Reduced { .. }
+            | Self::MixedUp { .. }
             | Self::ReadOnlyVolume
             | Self::ReadOnlyDisk(_)
             | Self::BlankReadOnly

@@ -4,7 +4,7 @@
 
 use super::content::{of_content, wrong_type};
 use super::decision::{Decision, Level, Purpose, Wish};
-use super::facts::{Facts, Lvm, Mounted, There, Uses};
+use super::facts::{Facts, Lvm, Mounted, Place, There, Uses};
 use super::reason::Reason;
 use super::space::{absent, of_pool, of_size};
 use crate::lvm::Locks;
@@ -86,7 +86,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
     let shown = from.unwrap_or(first);
     let at = || shown.mount_point.clone();
     if let Some(failure) = uses.failure.filter(|failure| is_harmed(*failure, wish)) {
-        return refuse(Reason::FilesystemFailed(at(), failure));
+        return refuse(Reason::FilesystemFailed(Place::Here(at()), failure));
     }
     if writes_through(shown, wish) {
         return refuse(Reason::MountedReadOnly(at()));
@@ -106,13 +106,14 @@ fn keep(row: &Row, wish: &Wish) -> Decision {
     if row.is_mount_read_only() && writes_through(row, wish) {
         return Decision::Refuse(Reason::ThereReadOnly(row.mount_point.clone()));
     }
+    let flags = wish.restrictions(row);
     Decision::Keep {
-        read_only: (wish.read_only != row.is_mount_read_only()).then_some(wish.read_only),
+        flags: (flags != row.restrictions()).then_some(flags),
     }
 }
 
 /// True if the failure rules out one more pod. A pod may read what can still be read, if only to save it.
-fn is_harmed(failure: Failure, wish: &Wish) -> bool {
+pub fn is_harmed(failure: Failure, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && (failure == Failure::ShutDown || !wish.read_only)
 }
 
@@ -138,11 +139,11 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     let (volume, pool, unused_table, lost) = match lvm {
         Lvm::Silent(words) => return refuse(Reason::LvmSilent(words.clone())),
         Lvm::Hidden => return refuse(Reason::Hidden),
-        Lvm::NoGroup | Lvm::NoVolume { .. } if facts.device.is_some() => {
+        Lvm::NoGroup | Lvm::NoVolume if facts.device.is_some() => {
             return refuse(Reason::Unknown);
         }
         Lvm::NoGroup => return refuse(Reason::NoGroup),
-        Lvm::NoVolume { free, pool } => return Some(absent(*free, pool.as_ref(), wish)),
+        Lvm::NoVolume => return Some(absent(facts.room.as_ref(), wish)),
         Lvm::Volume {
             volume,
             pool,

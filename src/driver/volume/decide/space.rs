@@ -1,29 +1,50 @@
 //! What `decide` says of space: in a volume group, in a thin pool, and by the node's config. As pure
 //! as that.
 
-use super::decision::{Create, Decision, Wish};
-use super::facts::Pool;
+use super::decision::{Create, Decision, Level, Wish};
+use super::facts::{Pool, Room};
 use super::reason::Reason;
-use crate::lvm::Volume;
+use crate::lvm::{Spread, Volume};
 use crate::names::Bytes;
 
-/// Where there is no such volume. `free`: what its group has, if that matters. `pool`: where it is to be
-/// made.
-pub fn absent(free: Option<Bytes>, pool: Option<&Pool>, wish: &Wish) -> Decision {
+/// Where there is no such volume.
+pub fn absent(room: Option<&Room>, wish: &Wish) -> Decision {
     let Create { allowed, size, .. } = wish.create;
-    Decision::Refuse(match size {
+    let reason = match size {
         _ if !allowed => Reason::NoVolume(size),
         None => Reason::NoSize,
         Some(_) if wish.read_only => Reason::CreateReadOnly,
-        Some(size) => {
-            let space = || against(size, Bytes::default(), free, &wish.create);
-            let full = || of_pool(pool?, wish);
-            match another_pool(&wish.create).or_else(space).or_else(full) {
-                Some(reason) => reason,
-                None => return Decision::Create(size),
-            }
+        Some(size) => match (another_pool(&wish.create), room) {
+            (Some(reason), _) => reason,
+            (None, None) => return Decision::Look(Level::Room),
+            (None, Some(room)) => return made_of(room, size, wish),
+        },
+    };
+    Decision::Refuse(reason)
+}
+
+fn made_of(room: &Room, size: Bytes, wish: &Wish) -> Decision {
+    let create = &wish.create;
+    let (size, reason) = match room {
+        Room::Group(group) => {
+            let size = create.spread.whole(size, group.extent);
+            let more = create.spread.takes(size, group.extent);
+            (
+                size,
+                against(size, Some((more, group.free)), Bytes::default(), create),
+            )
         }
-    })
+        // It takes nothing of the group.
+        Room::Pool(pool) => {
+            let size = match pool {
+                Pool::Seen(pool) => Spread::LINEAR.whole(size, pool.extent),
+                Pool::Unseen(_) => size,
+            };
+            let too_large = against(size, None, Bytes::default(), create);
+            (size, too_large.or_else(|| of_pool(pool, wish)))
+        }
+    };
+    reason.map_or(Decision::Create(size), Decision::Refuse)
 }
 
 /// Where the config names a pool, how much of it pods get is the node's to say.
@@ -34,28 +55,40 @@ fn another_pool(create: &Create) -> Option<Reason> {
 
 /// May it be made this large? It never becomes smaller.
 pub fn of_size(volume: &Volume, size: Bytes, wish: &Wish) -> Decision {
-    let has = volume.size;
+    let (has, extent, spread) = (volume.size, volume.extent, volume.spread);
     if size <= has {
         return Decision::Ready;
     }
-    // A thin volume takes nothing from the group.
-    let free = volume.pool.is_none().then_some(volume.free);
-    match against(size, has, free, &wish.create) {
+    let size = spread.whole(size, extent);
+    let of_group = |size| spread.takes(size, extent).get();
+    let more = Bytes::new(of_group(size).saturating_sub(of_group(has)));
+    // A thin volume takes nothing of the group.
+    let taken = volume.pool.is_none().then_some((more, volume.free));
+    match against(size, taken, has, &wish.create) {
         Some(reason) => Decision::Refuse(reason),
-        None => Decision::Extend,
+        None => Decision::Extend(size),
     }
 }
 
-/// What speaks against a volume of this size, where there is one of `has` or none yet. `free`: what
-/// its group has, if it takes from that.
-fn against(size: Bytes, has: Bytes, free: Option<Bytes>, allowed: &Create) -> Option<Reason> {
+/// What speaks against a volume of this size, where there is one of `has` or none yet. `taken`: what it
+/// takes more of its group, and what is free there.
+fn against(
+    size: Bytes,
+    taken: Option<(Bytes, Bytes)>,
+    has: Bytes,
+    allowed: &Create,
+) -> Option<Reason> {
     if let Some(largest) = allowed.largest.filter(|largest| size > *largest) {
         return Some(Reason::TooLarge { size, largest });
     }
-    let (free, reserve) = (free?, allowed.reserve);
-    let more = Bytes::new(size.get().saturating_sub(has.get()));
+    let ((more, free), reserve) = (taken?, allowed.reserve);
     if free < more {
-        return Some(Reason::NoRoom { more, free, has });
+        return Some(Reason::NoRoom {
+            size,
+            more,
+            free,
+            has,
+        });
     }
     let left = free.get().saturating_sub(more.get());
     (left < reserve.get()).then_some(Reason::Reserve {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use anyhow::Result;
 use nix::libc::EBUSY;
 
-use super::Look;
-use crate::fs::{self, Examination, Found, Unreadable};
+use super::{Asker, Look};
+use crate::fs::{self, Examination, Family, Found, Unreadable};
 use crate::lvm::Volume;
-use crate::names::Bytes;
+use crate::names::{Bytes, Shown};
 use crate::volume::decide::{Content, Doubt, Filesystem, Openers};
 use crate::volume::device::Device;
 
@@ -22,6 +22,8 @@ impl Look<'_> {
         let kernel = self.subject.host.kernel;
         self.facts.read_only = device.is_read_only(kernel);
         self.facts.read_only_disk = device.read_only_disk(kernel);
+        self.facts.untouched = matches!(self.asker, Asker::Call { made: Some(made), .. }
+            if made.lv_uuid == device.lv_uuid && Some(made.written) == self.written);
         let openers = self.facts.openers.as_ref();
         if self.facts.is_mounted_here() || openers.is_some_and(Openers::is_mounted) {
             return self.claimed(&device);
@@ -36,7 +38,7 @@ impl Look<'_> {
                 }
                 return self.claimed(&device);
             }
-            Err(e) => return Content::Failed(format!("opening {}: {e}", device.path.display())),
+            Err(e) => return Content::Failed(format!("opening {}: {e}", device.path.shown())),
         };
         let seen = self.read(&device, &volume, &claim, volume.record.new);
         self.claim = Some(claim);
@@ -120,15 +122,14 @@ impl Look<'_> {
                 let Some(superblock) = fs::superblock_of(host, claim, &device.path)? else {
                     return Ok(Content::Damaged(fs));
                 };
-                let ours = volume.record.making.as_deref() == Some(fs.as_str());
-                let half = ours && fs::was_cut_short(host, &node, fs, &superblock)?;
                 Content::Filesystem(Filesystem {
                     fs,
                     uuid,
                     covers: Bytes::new(superblock.size),
                     device: size,
-                    half,
+                    half: superblock.in_progress && superblock.family == Family::of(fs),
                     condition: superblock.condition,
+                    parts: self.parts(device, &superblock.beyond)?,
                 })
             }
         })

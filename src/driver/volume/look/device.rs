@@ -9,7 +9,7 @@ use nix::libc::EIO;
 
 use crate::host::{DeviceNumber, Kernel};
 use crate::mount::{KubeletPath, Row};
-use crate::names::{Bytes, LvId, LvUuid};
+use crate::names::{Bytes, LvId, LvUuid, Shown};
 use crate::volume::decide::Facts;
 use crate::volume::device::{Device, Failure};
 
@@ -21,7 +21,7 @@ impl Device {
         let path = id.device();
         let number = kernel
             .device_number(&path)
-            .with_context(|| format!("looking at {}", path.display()))?;
+            .with_context(|| format!("looking at {}", path.shown()))?;
         let Some(number) = number else {
             return Ok(None);
         };
@@ -47,7 +47,7 @@ impl Device {
                 "{} is device {number}, which device-mapper calls {name:?} with UUID {uuid:?}: \
                  that is not the logical volume {id}; run `vgmknodes {}`, or see `dmsetup info` and \
                  `ls -l /dev/mapper`",
-                path.display(),
+                path.shown(),
                 id.vg()
             ),
         }
@@ -81,7 +81,7 @@ impl Device {
         let sectors: u64 = sysfs(kernel, self.number, "size")
             .ok()
             .and_then(|size| size.parse().ok())
-            .with_context(|| format!("reading the size of {} in /sys", self.path.display()))?;
+            .with_context(|| format!("reading the size of {} in /sys", self.path.shown()))?;
         // The unit of /sys/block/*/size is 512 bytes whatever the device's sectors are.
         Ok(Bytes::new(sectors.saturating_mul(512)))
     }
@@ -122,21 +122,20 @@ impl Device {
         if mounts.iter().any(is_made_read_only) {
             return Some(Failure::Errors);
         }
-        // Since it was mounted or checked. Not each Linux makes an ext whose journal was aborted
-        // read-only, or shows that in another way.
-        let count = format!("/sys/fs/ext4/{}/errors_count", self.kernel_name());
-        let count = first
-            .fs_type
-            .starts_with("ext")
-            .then(|| kernel.read(Path::new(&count)));
-        match count {
-            Some(Ok(count)) => (count.trim() != "0").then_some(Failure::Errors),
-            // Its root is in memory as long as it is mounted.
-            _ => kernel
-                .ask_mount(&first.mount_point, first.id)
-                .is_err_and(|e| e.raw_os_error() == Some(EIO))
-                .then_some(Failure::ShutDown),
+        let is_ext = first.fs_type.starts_with("ext");
+        match is_ext.then(|| self.has_ext_errors(kernel)).flatten() {
+            Some(has_errors) => has_errors.then_some(Failure::Errors),
+            None => is_shut_down(kernel, &first.mount_point, first.id).then_some(Failure::ShutDown),
         }
+    }
+
+    /// Whether the kernel has counted errors in the ext on it since that was mounted, wherever, or
+    /// checked. Not each Linux makes an ext whose journal was aborted read-only, or shows that in
+    /// another way. None: no ext on it is mounted.
+    pub fn has_ext_errors(&self, kernel: &Kernel) -> Option<bool> {
+        let count = format!("/sys/fs/ext4/{}/errors_count", self.kernel_name());
+        let count = kernel.read(Path::new(&count)).ok()?;
+        Some(count.trim() != "0")
     }
 
     /// The devices built on top of it (LUKS, md, another volume group), by kernel name.
@@ -165,6 +164,13 @@ impl Device {
         }
         Ok(())
     }
+}
+
+/// Whether the filesystem of the mount with this id, which is at `path`, was shut down. Its root is in
+/// memory as long as it is mounted.
+pub fn is_shut_down(kernel: &Kernel, path: &Path, mount_id: u64) -> bool {
+    let asked = kernel.ask_mount(path, mount_id);
+    asked.is_err_and(|e| e.raw_os_error() == Some(EIO))
 }
 
 /// The active logical volume whose device has this number.

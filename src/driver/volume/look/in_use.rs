@@ -7,18 +7,19 @@ use anyhow::{Result, bail};
 
 use super::device::volume_of;
 use crate::config::Config;
+use crate::host::holders::{Search, command, mount_namespace};
 use crate::host::{Host, Kernel};
 use crate::mount::{Row, Table, is_kubelets};
-use crate::names::LvId;
+use crate::names::{Foreign, LvId, Shown};
 use crate::options::Options;
 use crate::volume::decide::{Elsewhere, same_name_advice};
 use crate::volume::device::Device;
 
 /// Names the volume or the source of a mount.
-pub fn name_of(host: &Host, row: &Row) -> String {
+pub fn name_of(host: &Host, row: &Row) -> Foreign {
     match volume_of(host.kernel, row.block_device()) {
-        Some(volume) => volume.id.to_string(),
-        None => format!("{} ({})", row.source.display(), row.fs_type),
+        Some(volume) => volume.id.to_string().shown(),
+        None => format!("{} ({})", row.source.shown(), row.fs_type).shown(),
     }
 }
 
@@ -40,7 +41,7 @@ pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device)
     let place = other
         .as_ref()
         .and_then(|other| mounts.of_device(other.number).first().copied())
-        .map(|row| format!(", mounted at {}", row.mount_point.display()))
+        .map(|row| format!(", mounted at {}", row.mount_point.shown()))
         .unwrap_or_default();
     let other = other
         .map(|other| other.id)
@@ -53,37 +54,31 @@ pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device)
     )
 }
 
-/// The mounts of a device in other mount namespaces, one for each namespace.
+/// The mounts of a device in other mount namespaces, one for each namespace, as far as a [`Search`] gets.
+/// What it does not get to is open all the same, and seen as that.
 pub fn elsewhere(kernel: &Kernel, config: &Config, device: &Device) -> Vec<Elsewhere> {
-    let namespace = |pid: &str| kernel.link(&proc_file(pid, "ns/mnt")).ok();
-    let mut seen: BTreeSet<PathBuf> = namespace("self").into_iter().collect();
-    let of_host = namespace("1");
-    let pids = kernel.list(Path::new("/proc")).unwrap_or_default();
+    let mut seen: BTreeSet<PathBuf> = mount_namespace(kernel, "self").into_iter().collect();
+    let of_host = mount_namespace(kernel, 1);
     let mut found = Vec::new();
-    for pid in pids.iter().filter(|name| name.parse::<u32>().is_ok()) {
+    for pid in Search::new(kernel).processes() {
         // A process that has just ended has none.
-        let Some(its) = namespace(pid).filter(|its| !seen.contains(its)) else {
+        let Some(its) = mount_namespace(kernel, pid).filter(|its| !seen.contains(its)) else {
             continue;
         };
         let is_hosts = of_host.as_ref() == Some(&its);
         seen.insert(its);
-        let read = |name| kernel.read(&proc_file(pid, name)).unwrap_or_default();
-        let table = Table::of(kernel, &read("mountinfo"));
+        let table = Table::of(kernel, &kernel.read_of(pid, "mountinfo"));
         let mounts = table.of_device(device.number);
-        let hosts = |row: &Row| is_hosts && !is_kubelets(&row.mount_point, &config.kubelet_dirs);
+        let hosts = |row: &Row| is_hosts && !is_kubelets(kernel, &table, row, &config.kubelet_dirs);
         let Some(first) = mounts.iter().max_by_key(|row| hosts(row)) else {
             continue;
         };
         found.push(Elsewhere {
-            pid: pid.parse().unwrap_or_default(),
-            command: read("comm").trim_end().to_owned(),
+            pid,
+            command: command(kernel, pid),
             at: first.mount_point.clone(),
             hosts: hosts(first),
         });
     }
     found
-}
-
-fn proc_file(pid: &str, name: &str) -> PathBuf {
-    Path::new("/proc").join(pid).join(name)
 }

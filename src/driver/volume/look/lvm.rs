@@ -7,44 +7,22 @@ use anyhow::{Context, Result};
 use super::{Asker, Look};
 use crate::lvm::{self, Locks};
 use crate::names::{LvId, LvName};
-use crate::volume::decide::{Lvm, Pool, Wish};
+use crate::volume::decide::{Lvm, Pool, Room, Wish};
 use crate::volume::subject::Subject;
 
 impl Look<'_> {
-    /// Asks LVM for the volume and, if it is to be written, for its thin pool; and for the group, if
-    /// it is to be made of what is free there.
+    /// Asks LVM for the volume and, if it is to be written, for its thin pool.
     pub fn ask_lvm(&self, wish: &Wish) -> Lvm {
         let Subject { host, id, .. } = self.subject;
-        let see_pool = |name: &LvName| -> Result<Pool> {
-            let pool = LvId::new(id.vg().clone(), name.clone())
-                .with_context(|| format!("naming the thin pool of {id}"))?;
-            Ok(match self.find(&pool)? {
-                lvm::Found::Volume(row) => Pool::Seen(row),
-                _ => Pool::Unseen(pool),
-            })
-        };
         let answer = || -> Result<Lvm> {
             let volume = match self.find(id)? {
                 lvm::Found::Volume(volume) => volume,
-                lvm::Found::NoVolume => {
-                    let create = &wish.create;
-                    let is_made = create.allowed && create.size.is_some() && !wish.read_only;
-                    let (mut free, mut pool) = (None, None);
-                    match create.thin_pool().filter(|_| is_made) {
-                        Some(name) => pool = Some(see_pool(name)?),
-                        None if !is_made => {}
-                        None => match lvm::find_group(host, id.vg())? {
-                            Some(group) => free = Some(group.free),
-                            None => return Ok(Lvm::NoGroup),
-                        },
-                    }
-                    return Ok(Lvm::NoVolume { free, pool });
-                }
+                lvm::Found::NoVolume => return Ok(Lvm::NoVolume),
                 lvm::Found::Hidden => return Ok(Lvm::Hidden),
                 lvm::Found::NoGroup => return Ok(Lvm::NoGroup),
             };
             let pool = volume.pool.as_ref().filter(|_| !wish.read_only);
-            let pool = pool.map(see_pool).transpose()?;
+            let pool = pool.map(|name| self.see_pool(name)).transpose()?;
             let suspended = self.facts.uses.as_ref().and_then(|u| u.suspended.as_ref());
             let unused_table = suspended.is_some_and(|name| *name == id.dm_name())
                 && lvm::has_unused_table(host, id)?;
@@ -66,9 +44,33 @@ impl Look<'_> {
             .unwrap_or_else(|error| Lvm::Silent(format!("{error:#}")))
     }
 
+    /// Asks LVM for what the volume is to be made of: its group, or a thin pool.
+    pub(super) fn look_for_room(&mut self, wish: &Wish) {
+        let Subject { host, id, .. } = self.subject;
+        let room = match wish.create.thin_pool() {
+            Some(name) => self.see_pool(name).map(|pool| Some(Room::Pool(pool))),
+            None => lvm::find_group(host, id.vg()).map(|group| group.map(Room::Group)),
+        };
+        match room {
+            Ok(Some(room)) => self.facts.room = Some(room),
+            Ok(None) => self.facts.lvm = Some(Lvm::NoGroup),
+            Err(error) => self.facts.lvm = Some(Lvm::Silent(format!("{error:#}"))),
+        }
+    }
+
+    fn see_pool(&self, name: &LvName) -> Result<Pool> {
+        let id = self.subject.id;
+        let pool = LvId::new(id.vg().clone(), name.clone())
+            .with_context(|| format!("naming the thin pool of {id}"))?;
+        Ok(match self.find(&pool)? {
+            lvm::Found::Volume(row) => Pool::Seen(row),
+            _ => Pool::Unseen(pool),
+        })
+    }
+
     fn find(&self, id: &LvId) -> Result<lvm::Found> {
         match self.asker {
-            Asker::Call(_) => lvm::find(self.subject.host, id),
+            Asker::Call { .. } => lvm::find(self.subject.host, id),
             Asker::Person { .. } => lvm::find_as_it_is(self.subject.host, id),
         }
     }

@@ -5,10 +5,11 @@ mod device;
 mod in_use;
 mod lvm;
 mod openers;
+mod parts;
 mod tables;
 mod under_lock;
 
-pub use device::{is_in_kernel, swaps, volume_of};
+pub use device::{is_in_kernel, is_shut_down, swaps, volume_of};
 pub use in_use::require_same;
 pub use tables::{Known, Tables};
 pub use under_lock::{Held, Holding, look_under_lock};
@@ -22,17 +23,28 @@ use anyhow::{Context, Result};
 
 use super::subject::Subject;
 use crate::mount::{KubeletPath, Row, is_kubelets, mounted_at};
+use crate::names::LvUuid;
 use crate::volume::decide::{Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide};
 use crate::volume::device::Device;
 
 /// Long enough for others to do something: after a step that took this long, a call looks once more.
 pub const LONG: Duration = Duration::from_secs(2);
 
+/// A volume as the lvcreate of this very call left it.
+pub struct Made {
+    pub lv_uuid: LvUuid,
+    /// See [`Device::written`].
+    pub written: u64,
+}
+
 /// Who wants to know.
 #[derive(Clone, Copy)]
 pub enum Asker<'a> {
-    /// A call, with the directory that it names and kubelet's name of the volume.
-    Call(Option<(&'a Path, Option<&'a str>)>),
+    Call {
+        /// The directory that it names, and kubelet's name of the volume.
+        named: Option<(&'a Path, Option<&'a str>)>,
+        made: Option<&'a Made>,
+    },
     /// A person. Nothing is claimed, and nobody who has the volume open is waited for.
     Person {
         known: Option<Known<'a>>,
@@ -44,15 +56,23 @@ pub enum Asker<'a> {
 impl<'a> Asker<'a> {
     fn call(&self) -> Option<(&'a Path, Option<&'a str>)> {
         match self {
-            Self::Call(call) => *call,
+            Self::Call { named, .. } => *named,
             Self::Person { .. } => None,
         }
     }
 
     fn known(&self) -> Option<Known<'a>> {
         match self {
-            Self::Call(_) => None,
+            Self::Call { .. } => None,
             Self::Person { known, .. } => *known,
+        }
+    }
+
+    /// A call that has made the volume itself.
+    pub fn who_made(self, made: Option<&'a Made>) -> Self {
+        match self {
+            Self::Call { named, .. } => Self::Call { named, made },
+            Self::Person { .. } => self,
         }
     }
 
@@ -63,7 +83,7 @@ impl<'a> Asker<'a> {
                 known: None,
                 unread,
             },
-            Self::Call(_) => self,
+            Self::Call { .. } => self,
         }
     }
 
@@ -114,7 +134,7 @@ impl<'a> Look<'a> {
 
     /// Looks until the decision needs nothing more.
     pub fn settle(&mut self, wish: &Wish) -> Result<Decision> {
-        self.settle_up_to(Level::Content, wish)
+        self.settle_up_to(Level::Room, wish)
     }
 
     /// Like [`Self::settle`], but ends with [`Decision::Look`] rather than look further than `most`.
@@ -132,6 +152,7 @@ impl<'a> Look<'a> {
                     Level::Locks => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
                     Level::Content => self.facts.content = Some(self.content()),
+                    Level::Room => self.look_for_room(wish),
                 },
                 decision => return Ok(decision),
             }
@@ -161,7 +182,7 @@ impl<'a> Look<'a> {
             let at = &row.mount_point;
             Mounted {
                 row: (*row).clone(),
-                kubelets: is_kubelets(at, &config.kubelet_dirs),
+                kubelets: is_kubelets(kernel, table, row, &config.kubelet_dirs),
                 own_global: own_global.as_ref() == Some(at),
             }
         });
@@ -183,7 +204,7 @@ impl<'a> Look<'a> {
                 by: in_use::name_of(host, row),
                 // Names matter where kubelet keeps one mount for each.
                 name: name
-                    .filter(|_| config.attach && is_kubelets(dir, &config.kubelet_dirs))
+                    .filter(|_| config.attach && KubeletPath::of(dir) != KubeletPath::Other)
                     .map(str::to_owned),
             };
             uses.there = at(dir)?.map(|row| {

@@ -1,10 +1,11 @@
 //! Who has the device of a volume open. Only an exclusive open keeps others out, and virtual
 //! machines, storage targets and loop devices open without that.
 
+use std::cell::OnceCell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::{Look, in_use};
 use crate::config::Config;
@@ -22,7 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 pub struct Openings {
     /// How often each is open. Source: dmsetup(8), `-o open`.
     counts: Vec<(DeviceNumber, usize)>,
-    files: Vec<(DeviceNumber, Opener)>,
+    /// Read when the first device is open more often than the rest explains.
+    files: OnceCell<Vec<(DeviceNumber, Opener)>>,
     loops: Vec<(String, DeviceNumber)>,
 }
 
@@ -83,8 +85,10 @@ fn wait_until(
     let started = Instant::now();
     let mut pause = Duration::from_millis(50);
     loop {
+        // The last look begins when patience is at its end: one look may take longer than that.
+        let is_last = started.elapsed() >= PATIENCE;
         let openers = see()?;
-        if is_it(&openers) || started.elapsed() >= PATIENCE || kernel.pause(pause) {
+        if is_last || is_it(&openers) || kernel.pause(pause) {
             return Ok(openers);
         }
         pause = pause.saturating_mul(2);
@@ -96,7 +100,7 @@ impl Openings {
     pub fn read(host: &Host, of: Option<DeviceNumber>) -> Result<Self> {
         Ok(Self {
             counts: counts(host, of)?,
-            files: holders::of_devices(host.kernel),
+            files: OnceCell::new(),
             loops: loops_over_devices(host.kernel),
         })
     }
@@ -116,11 +120,10 @@ impl Openings {
             .iter()
             .find(|(number, _)| *number == device.number);
         let (_, count) = count.with_context(|| format!("dmsetup does not list {}", device.id))?;
-        let files = self
-            .files
-            .iter()
-            .filter(|(number, _)| *number == device.number);
-        let mut processes: Vec<Opener> = files.map(|(_, opener)| opener.clone()).collect();
+        // Whoever has it, mounted too, has it open: nobody needs to be searched for.
+        if *count <= own {
+            return Ok(Openers::default());
+        }
         let loops = self
             .loops
             .iter()
@@ -130,8 +133,21 @@ impl Openings {
         let has_filesystem = device.has_filesystem(kernel);
         // However many mounts it has, the kernel opens it once for all of them.
         let is_mounted = mounted || has_filesystem || !elsewhere.is_empty();
-        let seen = [processes.len(), loops.len(), usize::from(is_mounted), own];
-        let unseen = count.saturating_sub(seen.iter().sum());
+        let seen = [loops.len(), usize::from(is_mounted), own];
+        let others = count.saturating_sub(seen.iter().sum());
+        let mut processes = Vec::new();
+        if others > 0 {
+            let files = self.files.get_or_init(|| holders::of_devices(kernel));
+            let files = files.iter().filter(|(number, _)| *number == device.number);
+            processes.extend(files.map(|(_, opener)| opener.clone()));
+        }
+        if kernel.stopping() {
+            bail!(
+                "the driver was told to stop while it looked who has {} open",
+                device.id
+            );
+        }
+        let unseen = others.saturating_sub(processes.len());
         // Who writes first: it is what a message names.
         processes.sort_by_key(|opener| (!opener.writes, opener.pid));
         processes.dedup_by_key(|opener| opener.pid);
@@ -140,6 +156,7 @@ impl Openings {
             loops,
             elsewhere,
             has_filesystem,
+            has_errors: has_filesystem && device.has_ext_errors(kernel) == Some(true),
             unseen,
         })
     }

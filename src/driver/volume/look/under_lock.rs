@@ -21,15 +21,19 @@ pub struct Held<'a> {
 pub struct Holding {
     /// None: it is not active.
     pub volume: Option<Lock>,
-    /// Its name's, once it was found to be new: a killed call may have left its lvcreate at work, which
-    /// is to wipe what is there.
-    name: Option<Lock>,
+    /// Its group's, of a call that may extend it.
+    pub group: Option<Lock>,
+    /// Whether its lvcreate has ended: a killed call may have left that at work, which is to wipe what is
+    /// there.
+    is_made: bool,
 }
 
 impl From<Lock> for Holding {
     fn from(lock: Lock) -> Self {
-        let volume = Some(lock);
-        Self { volume, name: None }
+        Self {
+            volume: Some(lock),
+            ..Self::default()
+        }
     }
 }
 
@@ -63,9 +67,9 @@ pub fn look_under_lock<'a>(
             holding.volume = Some(lock);
         }
         let mut decision = seen.settle_up_to(Level::Lvm, wish)?;
-        if holding.name.is_none() && seen.facts.is_new() {
-            let name = subject.id.dm_name();
-            holding.name = Some(lock::hold_name(kernel, &name, patience)?);
+        if !holding.is_made && holding.group.is_none() && seen.facts.is_new() {
+            drop(lock::hold_group(kernel, subject.id.vg(), patience)?);
+            holding.is_made = true;
             asker = asker.without_list();
             continue;
         }

@@ -4,6 +4,7 @@ use super::findings::Checks;
 use crate::commands::survey::Walk;
 use driver::lvm::{self, Fault};
 use driver::mount::Row;
+use driver::names::Shown;
 use driver::volume::Reason;
 
 pub fn look_at(checks: &mut Checks, walk: &Walk) {
@@ -21,7 +22,7 @@ fn look_at_disks(checks: &mut Checks, walk: &Walk) {
         }
     };
     for (vg, path, fault) in faulty {
-        let path = path.display();
+        let path = path.shown();
         let finding = match fault {
             Fault::Duplicate => checks
                 .failed(
@@ -115,7 +116,7 @@ fn look_at_space(checks: &mut Checks, walk: &Walk) {
             .why("its pods cannot write")
             .run(format!(
                 "df {option} {}, and make room, or let its claim grow",
-                row.mount_point.display()
+                row.mount_point.shown()
             ));
     }
 }

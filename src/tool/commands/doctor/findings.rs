@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use crate::output::{Printed, printed, red, wrapped, yellow};
+use driver::names::{Shown, folded};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -33,7 +34,7 @@ pub struct Finding {
 
 impl Finding {
     pub fn on(&mut self, about: &impl ToString) -> &mut Self {
-        self.about = Some(about.to_string());
+        self.about = Some(about.to_string().shown().to_string());
         self
     }
 
@@ -43,7 +44,7 @@ impl Finding {
     }
 
     pub fn run(&mut self, command: impl Into<String>) -> &mut Self {
-        self.command = Some(command.into());
+        self.command = Some(folded(&command.into()));
         self
     }
 }
@@ -76,7 +77,7 @@ impl Checks {
             check,
             verdict,
             about: None,
-            finding: finding.into(),
+            finding: folded(&finding.into()),
             why: None,
             command: None,
         });
@@ -143,6 +144,8 @@ impl Checks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hostile::{has_lines, hostile};
+    use proptest::prelude::*;
 
     #[test]
     fn a_long_subject_moves_nothing_aside_and_a_command_stays_whole() {
@@ -164,5 +167,19 @@ mod tests {
              note     kubelet  it may crash\n"
         );
         assert_eq!((shown, printed.code), (want, 3));
+    }
+
+    proptest! {
+        #[test]
+        fn a_finding_is_on_its_own_lines_whatever_others_wrote_in_it(hostile in hostile()) {
+            let mut checks = Checks::default();
+            checks.add("mounts", Level::Note, &*hostile).on(&hostile).why("why").run(&*hostile);
+            let text = checks.printed(false, usize::MAX).unwrap().stdout;
+            // A long subject has a line of its own.
+            let lines = if hostile.shown().to_string().chars().count() > 40 { 4 } else { 3 };
+            prop_assert!(has_lines(&text, lines), "{text:?}");
+            let json = checks.printed(true, usize::MAX).unwrap().stdout;
+            prop_assert!(has_lines(&json, 10), "{json:?}");
+        }
     }
 }

@@ -44,6 +44,6 @@ pub(super) fn look_at(checks: &mut Checks, host: &Host, config: &Config) {
 pub(super) fn own_dir() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
     let dir = exe.parent()?;
-    let is_drivers = dir.file_name()?.to_string_lossy().contains('~');
+    let is_drivers = dir.file_name()?.to_str()?.contains('~');
     is_drivers.then(|| dir.to_owned())
 }

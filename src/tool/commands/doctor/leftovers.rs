@@ -12,6 +12,7 @@ use crate::commands::survey::{Pods, uid_of};
 use driver::config::Config;
 use driver::host::{Host, own_name};
 use driver::mount::{KubeletPath, Table, is_kubelets, mounted_at};
+use driver::names::Shown;
 
 /// Younger leftovers may belong to a pod that begins or ends just now.
 const YOUNGEST: Duration = Duration::from_secs(600);
@@ -25,13 +26,15 @@ pub fn look_at(checks: &mut Checks, host: &Host, config: &Config) -> Result<()> 
     let mut count: usize = 0;
     for row in table.rows() {
         let at = &row.mount_point;
-        if !row.source.starts_with("/dev/mapper") || !is_kubelets(at, &config.kubelet_dirs) {
+        if !row.source.starts_with("/dev/mapper")
+            || !is_kubelets(host.kernel, &table, row, &config.kubelet_dirs)
+        {
             continue;
         }
         count = count.saturating_add(1);
-        let shown = at.display();
+        let shown = at.shown();
         if !matches!(host.kernel.device_number(&row.source), Ok(Some(_))) {
-            let finding = format!("is mounted from {}, which has gone", row.source.display());
+            let finding = format!("is mounted from {}, which has gone", row.source.shown());
             checks
                 .failed("mounts", finding)
                 .on(&shown)
@@ -79,7 +82,7 @@ fn look_at_pods(checks: &mut Checks, host: &Host, pods: &Path, plugin: &OsStr) {
             if is_mounted || !is_old(host, &at) {
                 continue;
             }
-            let shown = at.display();
+            let shown = at.shown();
             if list(&at).is_empty() {
                 let me = own_name();
                 checks

@@ -11,6 +11,7 @@ mod storage;
 mod trial;
 mod volumes;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use driver::config::{Config, Loaded, LogTarget};
 use driver::host::holders::{self, Process};
 use driver::host::trust::require_roots;
 use driver::host::{Command, Host};
+use driver::names::Shown;
 use driver::volume::lock::LOCK_DIR;
 use findings::{Checks, Level};
 use volumes::look_at_lvm;
@@ -168,10 +170,39 @@ fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
     if !host.kernel.is_dir(dir) {
         let finding = format!(
             "{} is not a directory, so nothing is logged; make it, or correct `log` in {}",
-            dir.display(),
+            dir.shown(),
             config.file
         );
         checks.warning("log", finding);
+    }
+}
+
+/// Names what is not run since somebody else than root can change it.
+fn look_for_distrust(checks: &mut Checks, host: &Host, config: &Config) {
+    let mut said = BTreeSet::new();
+    let some = FOR_SOME.iter().map(|(tool, ..)| *tool);
+    for tool in NEEDED.into_iter().chain(some) {
+        let Some((problem, has_other)) = host.tools.distrust(tool) else {
+            continue;
+        };
+        if has_other && said.insert(problem.clone()) {
+            let finding = checks.warning("tools", problem);
+            finding.why("a tool there is not run, but that of the next directory in tool_dirs");
+        } else if !has_other {
+            checks.failed("tools", format!("{tool} is not run: {problem}"));
+        }
+    }
+    for dir in config
+        .tool_dirs
+        .iter()
+        .filter(|dir| host.kernel.is_dir(dir))
+    {
+        if let Err(problem) = require_roots(host.kernel, dir)
+            && said.insert(problem.clone())
+        {
+            let note = checks.add("tools", Level::Note, problem);
+            note.why("no tool that is put there is run");
+        }
     }
 }
 
@@ -186,6 +217,7 @@ fn look_for_tools(checks: &mut Checks, host: &Host, config: &Config) {
         );
         checks.failed("tools", finding);
     }
+    look_for_distrust(checks, host, config);
     for (tool, what, package) in FOR_SOME {
         if host.tools.has(tool) {
             continue;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::findings::Checks;
 use driver::host::{Host, Kernel};
 use driver::lvm;
+use driver::names::Shown;
 
 /// Warns of groups that nothing keeps another host from using at the same time.
 pub(super) fn look_at(checks: &mut Checks, host: &Host) {
@@ -20,7 +21,7 @@ pub(super) fn look_at(checks: &mut Checks, host: &Host) {
             let finding = format!(
                 "{vg} is on {}, {kind} disk that other hosts may see, and LVM does not keep them \
                  from using the group",
-                path.display()
+                path.shown()
             );
             checks
                 .warning("shared-disks", finding)
@@ -54,7 +55,7 @@ fn kind(kernel: &Kernel, disk: &Path) -> Option<&'static str> {
     if transports.any(|transport| !["", "pcie"].contains(&transport.trim())) {
         return Some("an NVMe-oF");
     }
-    kind_by_place(&device.to_string_lossy())
+    kind_by_place(device.to_str()?)
 }
 
 /// Derives the kind from the disk's path in /sys/devices.

@@ -7,6 +7,7 @@ use super::autoextend;
 use super::findings::Checks;
 use crate::commands::survey::Walk;
 use driver::lvm::{self, Sight};
+use driver::names::Shown;
 
 pub fn look_at(checks: &mut Checks, walk: &Walk) {
     look_for_twins(checks, walk);
@@ -64,10 +65,7 @@ fn groups_beyond(walk: &Walk, sight: Sight) -> BTreeMap<String, Vec<String>> {
     for lvm::Disk { vg, path, .. } in all.unwrap_or_default() {
         let is_ours = named.is_empty() || named.keys().any(|name| name.as_str() == vg);
         if is_ours && !walk.has_group(&vg) {
-            groups
-                .entry(vg)
-                .or_default()
-                .push(path.display().to_string());
+            groups.entry(vg).or_default().push(path.shown().to_string());
         }
     }
     groups

@@ -11,8 +11,9 @@ use driver::config::Loaded;
 use driver::fs::Condition;
 use driver::host::{Host, own_name};
 use driver::lvm::{GroupLocks, Volume};
+use driver::names::Shown;
 use driver::names::VgName;
-use driver::volume::{Content, Decision, Device, Reason, extend_pool, of_locks};
+use driver::volume::{Content, Decision, Device, Place, Reason, extend_pool, of_locks};
 
 /// For how long volumes are read.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -57,7 +58,7 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded, can
             Outcome::Decided(Decision::Look(_)) if is_ours => left_out.push(id.to_string()),
             // Nothing is wrong with a volume that another node uses, and errors are named already.
             Outcome::Decided(Decision::Refuse(
-                Reason::HeldElsewhere(_) | Reason::FilesystemFailed(..),
+                Reason::HeldElsewhere(_) | Reason::FilesystemFailed(Place::Here(_), _),
             ))
             | Outcome::Busy(_) => {}
             // What has no record may be the host's own, and is well as it is, unless it is broken.
@@ -222,7 +223,7 @@ fn look_at_volume(
     }
     if volume.active && !volume.is_pool() && matches!(Device::find(walk.host.kernel, id), Ok(None))
     {
-        let finding = format!("active, but {} is missing", id.device().display());
+        let finding = format!("active, but {} is missing", id.device().shown());
         checks
             .failed("device-node", finding)
             .on(id)

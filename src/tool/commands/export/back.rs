@@ -15,7 +15,7 @@ use super::volume::{ClaimName, Exported, object_name};
 use super::yaml::{comment, comment_as_it_is};
 use crate::commands::manifest::documents;
 use crate::output::Printed;
-use driver::names::{LvId, LvName, VgName};
+use driver::names::{LvId, LvName, Shown, VgName};
 use driver::options::MountOptions;
 
 /// A volume as its CSI driver has it.
@@ -37,7 +37,7 @@ pub struct Held {
 
 /// Prints the way back of the one CSI `PersistentVolume` in a file.
 pub fn run(exporter: &Exporter, file: &Path) -> Result<Printed> {
-    let shown = file.display();
+    let shown = file.shown();
     let bytes = if file == Path::new("-") {
         let mut bytes = Vec::new();
         std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
@@ -219,7 +219,7 @@ pub fn read(text: &str) -> Result<Held> {
         class: at(volume, &["spec", "storageClassName"])
             .unwrap_or_default()
             .to_owned(),
-        mount_options: MountOptions::parse(&options.join(","))
+        mount_options: MountOptions::of_pod(&options.join(","))
             .context("reading its mountOptions")?,
         object,
     })

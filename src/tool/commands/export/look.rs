@@ -1,6 +1,5 @@
 //! What is known of a volume that its objects need: its verdict, its filesystem, its pods.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -8,14 +7,14 @@ use anyhow::{Result, bail};
 use super::asked::Export;
 use super::volume::{ClaimName, Exported, User, nearest_name, object_name};
 use super::yaml::comment;
-use crate::commands::log::{self, Call};
+use crate::commands::log::{self, Call, Found};
 use crate::commands::survey::{Ask, Choice, Outcome, Verdict, Walk, tried, uid_of};
 use crate::kubelet;
 use driver::config::{Config, Loaded};
 use driver::host::{Host, own_name};
 use driver::lvm::Volume;
 use driver::mount::KubeletPath;
-use driver::names::{FsType, LvId};
+use driver::names::{FsType, LvId, Shown};
 use driver::options::MountOptions;
 use driver::volume::{Decision, Reason};
 
@@ -31,7 +30,8 @@ pub struct Exporter<'a> {
     pub driver: String,
     pub node: String,
     mounts: Vec<Call>,
-    no_log: Option<String>,
+    /// A sentence on what the log does not say.
+    gap: String,
 }
 
 /// Why a volume is not exported.
@@ -59,16 +59,24 @@ impl NotExported {
 impl<'a> Exporter<'a> {
     pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded, asked: &'a Export) -> Result<Self> {
         let walk = Walk::begin(host, loaded)?;
-        let mounts = log::mounts(host, walk.config);
-        let no_log = mounts.as_ref().err().map(|error| format!("{error:#}"));
+        let (mounts, gap) = match log::mounts(host, walk.config) {
+            Ok(Found { calls, reach }) if reach.is_empty() => (calls, String::new()),
+            Ok(Found { calls, reach }) => (calls, format!(" The log was read{reach}.")),
+            Err(why) => (
+                Vec::new(),
+                format!(
+                    " Without a log it knows neither pods that have ended nor their `mountoptions`: {why:#}"
+                ),
+            ),
+        };
         Ok(Self {
             driver: own_driver().unwrap_or_else(|| "kubernetes.io/lvm".to_owned()),
             node: match &asked.node {
                 Some(name) => name.clone(),
                 None => node_name(host, walk.config)?,
             },
-            mounts: mounts.unwrap_or_default(),
-            no_log,
+            mounts,
+            gap,
             walk,
             asked,
         })
@@ -76,17 +84,11 @@ impl<'a> Exporter<'a> {
 
     /// What holds for all that follows.
     pub fn title(&self) -> String {
-        let mut text = format!(
+        let text = format!(
             "Volumes of node {}, for `kubectl apply --server-side -f`. The node does not know the names of \
-             claims: see that they are those that the pods use.",
-            self.node
+             claims: see that they are those that the pods use.{}",
+            self.node, self.gap
         );
-        if let Some(why) = &self.no_log {
-            let _ = write!(
-                text,
-                " Without a log it knows neither pods that have ended nor their `mountoptions`: {why}"
-            );
-        }
         comment(&text)
     }
 
@@ -189,14 +191,14 @@ impl<'a> Exporter<'a> {
             let (KubeletPath::Pod { .. }, Some(uid)) = (KubeletPath::of(at), uid_of(at)) else {
                 continue;
             };
-            let pod = walk.pods.name(uid).to_owned();
+            let pod = walk.pods.name(uid).to_string();
             if is_static(uid) {
                 return (Vec::new(), Some(pod));
             }
-            let name = at.file_name().unwrap_or_default().to_string_lossy();
+            let name = at.file_name().unwrap_or_default().shown();
             users.push(User {
                 pod,
-                name: name.into_owned(),
+                name: name.to_string(),
                 read_only: row.is_mount_read_only(),
             });
         }
@@ -262,7 +264,7 @@ fn filesystem(
 fn options_of(call: &Call) -> Option<MountOptions> {
     let text = call.mountoptions.as_ref()?;
     let is_whole = text.len() < LONGEST_LOGGED;
-    is_whole.then(|| MountOptions::parse(text).ok()).flatten()
+    is_whole.then(|| MountOptions::of_pod(text).ok()).flatten()
 }
 
 /// kubelet gives a static pod a hash for a UID (pkg/kubelet/config/common.go, `applyDefaults`); the API server
@@ -273,10 +275,9 @@ fn is_static(uid: &str) -> bool {
 
 fn claim_for(id: &LvId, users: &[User]) -> Option<ClaimName> {
     let namespace = users.iter().find_map(|user| user.pod.split_once('/'));
+    let namespace = namespace.and_then(|(namespace, _)| object_name(namespace).ok());
     Some(ClaimName {
-        namespace: namespace
-            .map_or("default", |(namespace, _)| namespace)
-            .to_owned(),
+        namespace: namespace.unwrap_or_else(|| "default".to_owned()),
         name: nearest_name(id.lv().as_str())?,
     })
 }

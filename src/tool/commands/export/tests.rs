@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use clap::ValueEnum;
+use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::csi::{self, Csi};
 use super::volume::{ClaimName, User};
 use super::*;
+use crate::hostile::{has_lines, hostile};
 use driver::host::own_name;
 use driver::names::{Bytes, FsType};
 
@@ -152,8 +154,16 @@ fn a_csi_driver_gets_nothing_that_it_would_format_refuse_or_remove() {
     assert!(removed.contains("removes volumes called csi-"), "{removed}");
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn no_text_from_elsewhere_is_read_as_more_than_a_text(hostile in hostile()) {
+        all_are_texts(&hostile);
+    }
+}
+
 #[test]
-fn no_text_from_elsewhere_is_read_as_more_than_a_text() {
+fn no_text_that_means_something_in_yaml_is_read_as_more_than_a_text() {
     const HOSTILE: [&str; 5] = [
         "a\"\nkind: Secret\n---\n",
         "{x: &a *b, !!y}",
@@ -162,32 +172,37 @@ fn no_text_from_elsewhere_is_read_as_more_than_a_text() {
         "null",
     ];
     for text in HOSTILE {
-        let volume = Exported {
-            object: text.to_owned(),
-            class: text.to_owned(),
-            node: Some(text.to_owned()),
-            mount_options: Some(text.to_owned()),
-            notes: vec![text.to_owned()],
-            users: vec![User {
-                pod: text.to_owned(),
-                name: text.to_owned(),
-                read_only: true,
-            }],
-            ..sample()
-        };
-        let objects = objects(&flex(&volume));
-        assert_eq!(
-            kinds(&objects),
-            ["PersistentVolume", "PersistentVolumeClaim"],
-            "{text:?}"
-        );
-        assert_eq!(objects[0]["metadata"]["name"], text);
-        assert_eq!(
-            objects[0]["spec"]["flexVolume"]["options"]["mountoptions"],
-            text
-        );
-        assert_eq!(objects[1]["spec"]["storageClassName"], text);
+        all_are_texts(text);
     }
+}
+
+/// Each value is this text, and all else is a comment.
+fn all_are_texts(text: &str) {
+    let volume = Exported {
+        object: text.to_owned(),
+        class: text.to_owned(),
+        node: Some(text.to_owned()),
+        mount_options: Some(text.to_owned()),
+        notes: vec![text.to_owned()],
+        users: vec![User {
+            pod: text.to_owned(),
+            name: text.to_owned(),
+            read_only: true,
+        }],
+        ..sample()
+    };
+    let printed = flex(&volume);
+    assert!(has_lines(&printed, printed.lines().count()), "{printed:?}");
+    let objects = objects(&printed);
+    assert_eq!(
+        kinds(&objects),
+        ["PersistentVolume", "PersistentVolumeClaim"],
+        "{text:?}"
+    );
+    assert_eq!(objects[0]["metadata"]["name"], text);
+    let options = &objects[0]["spec"]["flexVolume"]["options"];
+    assert_eq!(options["mountoptions"], text);
+    assert_eq!(objects[1]["spec"]["storageClassName"], text);
 }
 
 /// What the API server shows of a handed-over volume.

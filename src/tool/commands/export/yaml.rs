@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::volume::{ClaimName, Exported};
 use crate::output::wrapped;
+use driver::names::is_printable;
 
 /// Tells the objects of a file apart: `kubectl apply -l flexvolume-lvm/part=claim`.
 pub const PART: &str = "flexvolume-lvm/part";
@@ -38,11 +39,8 @@ pub fn comment_as_it_is(text: &str) -> String {
 }
 
 fn as_comment(line: &str) -> String {
-    let ends_a_line = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    let line: String = line
-        .chars()
-        .map(|c| if ends_a_line(c) { '?' } else { c })
-        .collect();
+    let shown = |c: char| if is_printable(c) { c } else { '?' };
+    let line: String = line.chars().map(shown).collect();
     format!("{}\n", format!("# {line}").trim_end())
 }
 

@@ -9,8 +9,8 @@ use serde::{Serialize, Serializer};
 use crate::commands::survey::{Ask, Verdict, Walk, uids_of};
 use crate::output::{counted, red, yellow};
 use driver::lvm::{Locks, Volume};
-use driver::mount::{Row, is_kubelets};
-use driver::names::Bytes;
+use driver::mount::Row;
+use driver::names::{Bytes, Shown};
 use driver::volume::Facts;
 
 /// One volume, for programs and for the list.
@@ -64,8 +64,8 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
     let first = mounts.first().filter(|_| !suspended);
     let space = first.and_then(|row| walk.host.kernel.space(&row.mount_point, row.id).ok());
     let record = &volume.record;
-    let fs = mounts.first().map(|row| row.fs_type.clone());
-    let is_hosts = |row: &&Row| !is_kubelets(&row.mount_point, &walk.config.kubelet_dirs);
+    let fs = mounts.first().map(|row| row.fs_type.shown().to_string());
+    let is_hosts = |row: &&Row| !walk.is_pods(row);
     let mut other_users = Vec::new();
     if mounts.iter().any(is_hosts) {
         other_users.push("host".to_owned());
@@ -77,7 +77,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
     if let Some(openers) = facts.as_ref().and_then(|facts| facts.openers.as_ref()) {
         other_users.extend(openers.loops.iter().cloned());
         let processes = openers.processes.iter();
-        other_users.extend(processes.map(|opener| opener.command.clone()));
+        other_users.extend(processes.map(|opener| opener.command.to_string()));
     }
     if let Some(Locks::Elsewhere(Some(holder))) = facts.as_ref().and_then(|f| f.locks.as_ref()) {
         other_users.push(format!("node {}", holder.short_name()));
@@ -95,12 +95,12 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
         health: Health::of(walk, volume, suspended, failed),
         data_percent: volume.data_percent,
         metadata_percent: volume.metadata_percent,
-        device: device.map(|device| device.path.display().to_string()),
+        device: device.map(|device| device.path.shown().to_string()),
         record: record.tags.clone(),
         mounted_at: mounts.iter().map(|row| place(row)).collect(),
         pods: pods
             .iter()
-            .map(|uid| walk.pods.name(uid).to_owned())
+            .map(|uid| walk.pods.name(uid).to_string())
             .collect(),
         other_users,
         next_mount: verdict,
@@ -111,7 +111,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
 
 fn place(row: &Row) -> String {
     let read_only = if row.is_read_only() { " (ro)" } else { "" };
-    format!("{}{read_only}", row.mount_point.display())
+    format!("{}{read_only}", row.mount_point.shown())
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::row::{Line, of_volume};
-use crate::commands::log::{self, Call};
+use crate::commands::log::{self, Call, Found};
 use crate::commands::survey::{Walk, content_in_words, uid_of};
 use crate::output::{Printed, bold, columns, printed, red};
 use driver::host::holders;
@@ -58,15 +58,17 @@ pub fn of(walk: &Walk, volume: &Volume, json: bool) -> Result<Printed> {
         locked_by: locked_by.unwrap_or_default(),
         last_calls: last_calls
             .as_ref()
-            .map_or_else(|_| Vec::new(), Clone::clone),
+            .map_or_else(|_| Vec::new(), |found| found.calls.clone()),
         line,
     };
     let mut text = tree(walk, volume, &story, seen);
     text.push_str(&in_words(&story));
     match last_calls {
-        Ok(calls) if calls.is_empty() => text.push_str("Last calls:  none in the log\n"),
-        Ok(calls) => {
-            let _ = writeln!(text, "\n{}", bold("Last calls"));
+        Ok(Found { calls, reach }) if calls.is_empty() => {
+            let _ = writeln!(text, "Last calls:  none in the log{reach}");
+        }
+        Ok(Found { calls, reach }) => {
+            let _ = writeln!(text, "\n{}{reach}", bold("Last calls"));
             text.push_str(&log::in_columns(&calls, false));
         }
         Err(error) => {

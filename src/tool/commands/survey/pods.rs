@@ -6,6 +6,7 @@ use std::path::Path;
 
 use driver::host::Kernel;
 use driver::mount::Row;
+use driver::names::{Foreign, Shown};
 
 /// Source: kubelet's `pkg/kuberuntime/helpers.go`, `BuildPodLogsDirectory`.
 const LOGS: &str = "/var/log/pods";
@@ -20,8 +21,8 @@ impl Pods {
         Self(names.iter().filter_map(|name| parse(name)).collect())
     }
 
-    pub fn name<'a>(&'a self, uid: &'a str) -> &'a str {
-        self.0.get(uid).map_or(uid, String::as_str)
+    pub fn name(&self, uid: &str) -> Foreign {
+        self.0.get(uid).map_or(uid, String::as_str).shown()
     }
 
     /// `namespace/name` of each.
@@ -36,12 +37,16 @@ impl Pods {
 
     /// Whether a word is this pod's UID or its `namespace/name`.
     pub fn is_called(&self, uid: &str, word: &str) -> bool {
-        uid == word || self.name(uid) == word
+        uid == word || self.0.get(uid).is_some_and(|name| name == word)
     }
 }
 
-/// `<namespace>_<name>_<uid>`; no part can hold an underscore.
+/// `<namespace>_<name>_<uid>`; no part can hold an underscore, nor anything else that is none of a DNS name.
 fn parse(dir: &str) -> Option<(String, String)> {
+    let is_a_names = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    if !dir.chars().all(is_a_names) {
+        return None;
+    }
     let (name, uid) = dir.rsplit_once('_')?;
     Some((uid.to_owned(), name.replacen('_', "/", 1)))
 }
@@ -69,6 +74,7 @@ mod tests {
         let pod = parse("shop_web-0_1-2-3");
         assert_eq!(pod, Some(("1-2-3".to_owned(), "shop/web-0".to_owned())));
         assert_eq!(parse("lost+found"), None);
+        assert_eq!(parse("shop_web\n0_1-2-3"), None);
         let uid = |path| uid_of(Path::new(path));
         assert_eq!(uid("/k/pods/1-2/volumes/a~lvm/data"), Some("1-2"));
         assert_eq!(uid("/k/pods/1-2/volume-subpaths/data/c/0"), Some("1-2"));

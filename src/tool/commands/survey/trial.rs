@@ -10,7 +10,7 @@ use crate::files;
 use driver::config::Config;
 use driver::fs::{self, Condition};
 use driver::host::{Host, Lock};
-use driver::names::{Bytes, FsType, VgName};
+use driver::names::{Bytes, FsType, Shown, VgName};
 use driver::volume::lock::{self, LOCK_DIR};
 use driver::volume::{Content, Decision, Facts};
 
@@ -25,7 +25,7 @@ pub fn tried(host: &Host, config: &Config, seen: &Seen) -> Option<Outcome> {
                     "e2fsck finds errors on {}, and the mount succeeds if `e2fsck -p` can repair them; `e2fsck -n {}` \
                  lists them",
                     device.id,
-                    device.path.display()
+                    device.path.shown()
                 ))),
                 Err(error) => Some(Outcome::Tried("fsck", error.to_string())),
             }
@@ -75,7 +75,7 @@ struct Trial {
 
 impl Trial {
     fn begin(host: &Host) -> Result<Self> {
-        let lock = lock::hold_name(host.kernel, "trial", host.limits.lock)?;
+        let lock = lock::hold_trial(host.kernel, host.limits.lock)?;
         let image = Path::new(LOCK_DIR).join("trial.image");
         Ok(Self { image, lock })
     }

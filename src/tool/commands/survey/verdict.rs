@@ -4,12 +4,12 @@ use anyhow::Error;
 use serde::Serialize;
 
 use super::look::Seen;
-use driver::names::LvId;
+use driver::names::{LvId, Shown, folded};
 use driver::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, Whose, lock};
 
 /// What the next mount of a volume would do, as far as that can be told without mounting.
 #[derive(Debug, Clone, Serialize)]
-#[serde(into = "Shown")]
+#[serde(into = "ForPrograms")]
 pub struct Verdict {
     pub id: LvId,
     pub outcome: Outcome,
@@ -34,7 +34,7 @@ pub enum Outcome {
 
 /// A verdict for programs: its fields are stable.
 #[derive(Serialize)]
-struct Shown {
+struct ForPrograms {
     volume: String,
     /// In a word: `mount`, `format`, `bind`, `create`, `activate`, `repair`, `resume`, `refuse`,
     /// `unread`, `busy`.
@@ -45,7 +45,7 @@ struct Shown {
     steps: Vec<String>,
 }
 
-impl From<Verdict> for Shown {
+impl From<Verdict> for ForPrograms {
     fn from(verdict: Verdict) -> Self {
         Self {
             volume: verdict.id.to_string(),
@@ -78,7 +78,7 @@ impl Verdict {
     pub fn of_error(id: &LvId, error: &Error) -> Self {
         let outcome = match error.downcast_ref::<lock::Busy>() {
             Some(busy) => Outcome::Busy(busy.at_work()),
-            None => Outcome::Unknown(format!("{error:#}")),
+            None => Outcome::Unknown(folded(&format!("{error:#}"))),
         };
         Self {
             id: id.clone(),
@@ -111,9 +111,10 @@ impl Verdict {
                 | Decision::Resume
                 | Decision::Create(_)
                 | Decision::Ready => true,
-                Decision::Refuse(_) | Decision::Look(_) | Decision::Activate | Decision::Extend => {
-                    false
-                }
+                Decision::Refuse(_)
+                | Decision::Look(_)
+                | Decision::Activate
+                | Decision::Extend(_) => false,
             },
             _ => false,
         }
@@ -139,7 +140,7 @@ impl Verdict {
                 Decision::Resume => "resume",
                 Decision::Look(_) => "unread",
                 Decision::Create(_) => "create",
-                Decision::Activate | Decision::Extend => "activate",
+                Decision::Activate | Decision::Extend(_) => "activate",
             },
             Outcome::Busy(_) => "busy",
             Outcome::Repair(_) => "repair",
@@ -196,13 +197,13 @@ fn is_hosts(reason: &Reason, facts: &Facts) -> bool {
 fn to_do(decision: &Decision) -> Vec<String> {
     match decision {
         Decision::Refuse(_) | Decision::Keep { .. } | Decision::Ready => Vec::new(),
-        Decision::Bind(row) => vec![format!("bind from {}", row.mount_point.display())],
+        Decision::Bind(row) => vec![format!("bind from {}", row.mount_point.shown())],
         Decision::Mount(mount) => {
             let grow = |when: Grow| {
                 let now = mount.grow == when;
                 now.then(|| "grow it to the size of the volume".to_owned())
             };
-            let elsewhere = mount.elsewhere.iter().map(|other| {
+            let elsewhere = mount.alive.iter().flatten().map(|other| {
                 let other = Elsewhere::list(std::slice::from_ref(other));
                 format!("mounted elsewhere: {other}")
             });
@@ -234,7 +235,7 @@ fn to_do(decision: &Decision) -> Vec<String> {
                 "create it with {size}, make its filesystem and mount it"
             )]
         }
-        Decision::Activate | Decision::Extend => {
+        Decision::Activate | Decision::Extend(_) => {
             vec!["activate it, and look at what is on it".to_owned()]
         }
     }
@@ -242,13 +243,13 @@ fn to_do(decision: &Decision) -> Vec<String> {
 
 fn found(facts: &Facts) -> Vec<String> {
     let mut steps = vec![match &facts.device {
-        Some(device) => format!("active: {} ({})", device.path.display(), device.number),
-        None if matches!(facts.lvm, Some(Lvm::NoVolume { .. })) => "there is none yet".to_owned(),
+        Some(device) => format!("active: {} ({})", device.path.shown(), device.number),
+        None if matches!(facts.lvm, Some(Lvm::NoVolume)) => "there is none yet".to_owned(),
         None => "not active".to_owned(),
     }];
     if let Some(uses) = &facts.uses {
         for mounted in &uses.mounts {
-            steps.push(format!("mounted at {}", mounted.row.mount_point.display()));
+            steps.push(format!("mounted at {}", mounted.row.mount_point.shown()));
         }
     }
     if let Some(Lvm::Volume { volume, .. }) = &facts.lvm {
@@ -276,10 +277,10 @@ pub fn content_in_words(content: &Content) -> String {
             found.fs, found.uuid, found.covers, found.device
         ),
         Content::Damaged(fs) => format!("{fs}, damaged"),
-        Content::Other(what) => what.clone(),
+        Content::Other(what) => what.to_string(),
         Content::Several => "several signatures at once".to_owned(),
         Content::Unreadable { at, .. } => format!("cannot be read at byte {at}"),
         Content::Claimed(_) => "in use".to_owned(),
-        Content::Failed(why) => why.clone(),
+        Content::Failed(why) => folded(why),
     }
 }

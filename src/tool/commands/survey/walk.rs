@@ -15,8 +15,9 @@ use driver::config::{Config, Loaded};
 use driver::host::{DeviceNumber, Host, own_name};
 use driver::lvm::{self, Group, Volume};
 use driver::mount::{KubeletPath, Row, is_kubelets};
+use driver::names::folded;
 use driver::names::{LvId, nearest};
-use driver::volume::{Device, Known, Reason, Subject, Tables, volume_of};
+use driver::volume::{Device, Known, Place, Reason, Subject, Tables, volume_of};
 
 pub struct Walk<'a> {
     pub host: &'a Host<'a>,
@@ -61,8 +62,7 @@ impl Choice {
 impl<'a> Walk<'a> {
     pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
         let config = loaded.or_default();
-        let mut volumes = lvm::all_volumes(host)?;
-        volumes.sort_by(|a, b| a.id.cmp(&b.id));
+        let volumes = lvm::all_volumes(host)?;
         let devices = volumes.iter().filter(|volume| !volume.is_pool());
         let devices = devices.filter_map(|volume| Device::find(host.kernel, &volume.id).ok()?);
         let devices = devices.map(|device| (device.id.clone(), device)).collect();
@@ -123,7 +123,8 @@ impl<'a> Walk<'a> {
         let mounts = self.mounts(device.number);
         let row = mounts.iter().find(|row| self.is_pods(row))?;
         let failure = device.failure(self.host.kernel, &mounts)?;
-        Some(Reason::FilesystemFailed(row.mount_point.clone(), failure))
+        let place = Place::Here(row.mount_point.clone());
+        Some(Reason::FilesystemFailed(place, failure))
     }
 
     pub fn is_mounted_for_pods(&self, volume: &Volume) -> bool {
@@ -135,8 +136,9 @@ impl<'a> Walk<'a> {
             .any(|row| self.is_pods(row))
     }
 
-    fn is_pods(&self, row: &Row) -> bool {
-        is_kubelets(&row.mount_point, &self.config.kubelet_dirs)
+    pub fn is_pods(&self, row: &Row) -> bool {
+        let dirs = &self.config.kubelet_dirs;
+        is_kubelets(self.host.kernel, &self.tables.mounts, row, dirs)
     }
 
     /// True if every mount asked for read-only; a remount by the kernel after an error does not count.
@@ -205,7 +207,7 @@ impl<'a> Walk<'a> {
         let mut unknown = String::new();
         for word in words {
             if let Err(error) = self.add(&mut choice, word) {
-                let _ = writeln!(unknown, "{error:#}");
+                let _ = writeln!(unknown, "{}", folded(&format!("{error:#}")));
             }
         }
         if choice.ids.is_empty() && choice.groups.is_empty() {

@@ -22,7 +22,8 @@ impl World {
                 self.pool_scarred |= disk == 0;
                 for slot in (0..SLOTS).filter(|slot| PLACES[*slot].disk == disk) {
                     if let Some(lv) = self.slots[slot] {
-                        self.lvs[lv].scarred |= !Self::mounts_of(&self.lvs[lv]).is_empty();
+                        self.lvs[lv].scarred |= self.is_alive(lv);
+                        self.lvs[lv].lost |= self.lvs[lv].thick;
                     }
                 }
             }
@@ -64,7 +65,6 @@ impl World {
     /// `kills::power`.
     pub(super) fn cut_power(&mut self) {
         self.tally.cuts += 1;
-        self.open = None;
         self.pull_the_plug();
         for disk in 0..2 {
             self.heal(disk);
@@ -82,8 +82,9 @@ impl World {
         }
     }
 
-    pub(super) fn pull_the_plug(&self) {
+    pub(super) fn pull_the_plug(&mut self) {
         self.disks.iter().for_each(Disk::fail_wholly);
+        self.let_go();
         for mount in mounts()
             .iter()
             .rev()

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::tenants::{allowed, with_secret};
+use super::texts::{has_no_secret, is_one_line};
 use super::{PLACES, Pod, World, device_at};
 use crate::kills::steps::{Cut, Step as Place, Steps, Victim};
 use crate::life::oracle::{Asked, Expected, Holds, Record};
@@ -38,7 +40,9 @@ fn call(words: &[&str]) -> Call {
 
 impl World {
     fn volume_of(&self, pod: usize, read_only: bool) -> Volume {
+        let options = self.options[pod].map(|which| allowed(PLACES[pod / 2].fs, which));
         let volume = self.volume(pod / 2);
+        let volume = volume.with("mountoptions", options.unwrap_or(""));
         if read_only {
             volume.read_only()
         } else {
@@ -66,14 +70,13 @@ impl World {
             assert!(!formats, "{before:?}, but it holds {:?}", lv.files.keys());
         }
         self.pods[pod] = Pod::Wanted { read_only };
-        if let Some(lv) = self.slots[slot].filter(|_| self.works(slot))
-            && Self::mounts_of(&self.lvs[lv]).is_empty()
-        {
+        let is_first = self.slots[slot].is_none_or(|lv| !self.is_alive(lv));
+        if let Some(lv) = self.slots[slot].filter(|_| is_first && self.works(slot)) {
             self.lvs[lv].scarred = false; // It is mounted anew.
         }
         let (json, device) = (volume.json(), volume.device());
         let (global, dir) = (self.node.global_dir(&volume), self.dir(pod));
-        let json_for = volume.json_for(&format!("pod{pod}"));
+        let json_for = with_secret(pod, volume).json_for(&format!("pod{pod}"));
         let there = device_at(&dir);
         let there = there.and_then(|uuid| self.lvs.iter().position(|lv| uuid.ends_with(&lv.uuid)));
         let mut calls = Vec::new();
@@ -99,7 +102,12 @@ impl World {
                 let lv = there.unwrap();
                 self.pods[pod] = Pod::Up { read_only, lv };
             }
-            Came::Done => self.is_up(pod, read_only, &before, &expected),
+            Came::Done => {
+                self.is_up(pod, read_only, &before, &expected);
+                if is_first {
+                    self.has_its_options(pod);
+                }
+            }
             Came::Refused(reply) => self.is_refused(pod, read_only, &before, &expected, &reply),
             Came::Cut => {
                 if let Some(lv) = self.slots[slot].map(|lv| &mut self.lvs[lv]) {
@@ -116,13 +124,14 @@ impl World {
     }
 
     fn is_up(&mut self, pod: usize, read_only: bool, before: &Checked, expected: &Expected) {
-        self.tally.mounts += 1;
         let slot = pod / 2;
+        self.tally.mounts += 1;
+        self.tally.beside += usize::from(self.slots[slot].is_some_and(|lv| self.is_kept(lv)));
         assert!(
             !expected.refused,
             "mounted, and not refused: {expected:?}, {before:?}"
         );
-        let well = self.works(slot);
+        let well = self.works(slot) && self.lv(slot).is_none_or(|lv| !lv.lost);
         assert!(
             before.reason.is_empty() || !well,
             "{before:?}, and it is mounted"
@@ -151,7 +160,8 @@ impl World {
         expected: &Expected,
         reply: &Reply,
     ) {
-        const TEXTS: [(&str, &str); 12] = [
+        const TEXTS: [(&str, &str); 13] = [
+            ("twin", "a btrfs with the same UUID"),
             ("name-taken", "the node-wide mount "),
             ("another-is-there", " already holds "),
             ("there-read-only", "read-only, but the pod wants to write"),
@@ -192,43 +202,17 @@ impl World {
             "{word} is not true: {reply:?}, {expected:?}, {before:?}, {after:?}, {:?}",
             self.lv(slot)
         );
-        let of_places = ["name-taken", "another-is-there", "there-read-only"].contains(&word);
-        let told = said(before) || ["activate", "unread"].contains(&&*before.verdict) || of_places;
+        // What only kubelet's places or the kernel tell.
+        let is_untold = match word {
+            "name-taken" | "another-is-there" | "there-read-only" | "twin" => true,
+            "mounting" => self.slots[slot].is_some_and(|lv| self.is_kept(lv)),
+            _ => false,
+        };
+        let told = said(before) || ["activate", "unread"].contains(&&*before.verdict) || is_untold;
         assert!(
-            told || !self.works(slot) || self.pool_scarred,
+            told || !self.is_well(slot) || self.pool_scarred,
             "{before:?} was told, and then {reply:?}"
         );
-    }
-
-    /// What an operator does about what a kill has left, as the message says.
-    fn operator(&mut self, slot: usize, reply: &Reply) -> bool {
-        let (volume, group) = (self.volume(slot), &self.groups[PLACES[slot].disk]);
-        let said = |words: &str| reply.message.contains(words);
-        if said(&format!("`lvremove {}`", group.path(PLACES[slot].lv))) {
-            assert!(
-                self.lv(slot).is_none_or(|lv| lv.files.is_empty()),
-                "{reply:?}"
-            );
-            group.lv("lvremove", &[], PLACES[slot].lv);
-            self.slots[slot] = None;
-        } else if said("Superblock checksum does not match superblock") {
-            run(
-                "debugfs",
-                &[
-                    "-n",
-                    "-w",
-                    "-R",
-                    "set_super_value state 0",
-                    &volume.device(),
-                ],
-            );
-        } else if let Some((_, part)) = reply.message.split_once("prohibited while logical volume ")
-        {
-            run("lvchange", &["-an", part.split(' ').next().unwrap()]);
-        } else {
-            return false;
-        }
-        true
     }
 
     pub(super) fn down(&mut self, pod: usize, cut: Option<(usize, &Place, Victim)>) {
@@ -263,6 +247,7 @@ impl World {
             Came::Done => assert!(!held, "unmounted while a file was open"),
         }
         self.pods[pod] = Pod::Gone;
+        self.options[pod] = None;
         for dir in [Some(dir), (self.attach && is_last).then_some(global)]
             .into_iter()
             .flatten()
@@ -300,6 +285,7 @@ impl World {
             } else {
                 self.node.call(&args)
             };
+            has_no_secret(&reply.message);
             if reply.status != "Success" {
                 return Came::Refused(reply);
             }
@@ -325,11 +311,13 @@ impl World {
                 .unwrap_or_default()
                 .to_owned()
         };
-        Checked {
+        let checked = Checked {
             verdict: field("verdict"),
             reason: field("reason"),
             message: field("message"),
-        }
+        };
+        is_one_line(&checked.message);
+        checked
     }
 
     fn expected(&self, pod: usize, read_only: bool) -> Expected {
@@ -340,6 +328,7 @@ impl World {
         let is_other = |dir: &Path| {
             device_at(dir).is_some_and(|uuid| lv.is_none_or(|lv| !uuid.ends_with(&lv.uuid)))
         };
+        let lv_here = self.slots[slot].filter(|_| mount_at(&self.dir(pod)).is_none());
         Asked {
             lv,
             fs: place.fs,
@@ -351,6 +340,15 @@ impl World {
             pool_scarred: self.pool_scarred,
             read_only_mount: all.iter().any(|mount| mount.options.starts_with("ro")),
             mounted: !all.is_empty(),
+            kept: self.slots[slot]
+                .filter(|_| all.is_empty())
+                .and_then(|lv| self.kept_how(lv)),
+            // What is there already is no new pod's.
+            failed: lv_here.is_some_and(|lv| self.has_failed(lv)),
+            twin: self.slots[slot].is_some_and(|lv| {
+                let mut there = self.slots.iter().flatten();
+                there.any(|other| self.are_twins(*other, lv))
+            }),
             renamed: [self.node.global_dir(&volume), self.dir(pod)]
                 .iter()
                 .any(|dir| is_other(dir)),

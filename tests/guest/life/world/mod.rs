@@ -1,17 +1,22 @@
 //! One node with two disks, and what happens to it.
 
+mod crowds;
 mod disks;
 mod kubelet;
 mod operators;
 mod pods;
+mod tenants;
+mod texts;
 
 use std::fs;
 use std::path::Path;
 
 use super::oracle::{Holds, Lv, Record};
 use super::player::{Ill, SLOTS, Step};
+use super::tally::Tally;
 use crate::kills::steps::Steps;
 use crate::prelude::*;
+use tenants::Kept;
 
 /// A name for a volume, and what pods want there.
 struct Slot {
@@ -38,9 +43,16 @@ const PLACES: [Slot; SLOTS] = [
     slot(0, "b", "ext4", "32m"),
     slot(0, "t1", "ext4", "64m"),
     slot(0, "t2", "ext4", "64m"),
+    slot(0, "tx", "xfs", "300m"),
+    slot(0, "ty", "xfs", "300m"),
+    slot(0, "tm", "btrfs", "128m"),
+    slot(0, "tn", "btrfs", "128m"),
     slot(1, "c", "ext4", "32m"),
+    slot(1, "d", "ext4", "32m"),
     slot(1, "x", "xfs", "300m"),
+    slot(1, "y", "xfs", "300m"),
     slot(1, "m", "btrfs", "128m"),
+    slot(1, "n", "btrfs", "128m"),
 ];
 const DISK: u64 = 1 << 30;
 
@@ -57,26 +69,6 @@ enum Pod {
     },
 }
 
-/// How much was played.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Tally {
-    pub steps: usize,
-    pub mounts: usize,
-    pub refusals: usize,
-    pub kills: usize,
-    pub cuts: usize,
-}
-
-impl Tally {
-    pub fn add(&mut self, more: Self) {
-        self.steps += more.steps;
-        self.mounts += more.mounts;
-        self.refusals += more.refusals;
-        self.kills += more.kills;
-        self.cuts += more.cuts;
-    }
-}
-
 pub struct World {
     pub tally: Tally,
     number: usize,
@@ -86,10 +78,16 @@ pub struct World {
     slots: [Option<usize>; SLOTS],
     lvs: Vec<Lv>,
     pods: [Pod; 2 * SLOTS],
+    /// The mount options that each asked for.
+    options: [Option<usize>; 2 * SLOTS],
     ill: [Ill; 2],
     pool_full: bool,
     pool_scarred: bool,
-    open: Option<(usize, fs::File)>,
+    /// The pod of which a process stays in its volume.
+    open: Option<(usize, Process)>,
+    kept: Vec<Kept>,
+    /// How much of the log was read.
+    log_read: usize,
     // Each needs the next.
     groups: [Group; 2],
     disks: [Disk; 2],
@@ -110,10 +108,13 @@ impl World {
             slots: [None; SLOTS],
             lvs: Vec::new(),
             pods: [Pod::Gone; 2 * SLOTS],
+            options: [None; 2 * SLOTS],
             ill: [Ill::No; 2],
             pool_full: false,
             pool_scarred: false,
             open: None,
+            kept: Vec::new(),
+            log_read: 0,
             groups,
             disks,
         };
@@ -131,9 +132,11 @@ impl World {
         let dir = Steps::dir_of(&format!("life{}", self.number));
         let [first, second] = [0, 1].map(|n| &self.groups[n].name);
         let lines = format!(
-            "deactivate = {deactivate}\ntool_dirs = [{:?}, '/usr/sbin', '/usr/bin']\n\
-             [volume_group.{first}]\n[volume_group.{second}]\ncreate = true\n",
-            text(&dir)
+            "deactivate = {deactivate}\ntool_dirs = [{:?}, '/usr/sbin', '/usr/bin']\nlog = {:?}\n\
+             [volume_group.{first}]\n[volume_group.{second}]\ncreate = true\n{}",
+            text(&dir),
+            self.log_file(),
+            self.crowds_policy(),
         );
         self.node.configure(mode, &lines);
     }
@@ -143,7 +146,12 @@ impl World {
         self.tally.steps += 1;
         match step {
             Step::Configure { attach, deactivate } => self.configure(*attach, *deactivate),
-            Step::Up { pod, read_only } => self.up(*pod, *read_only, None),
+            Step::Up {
+                pod,
+                read_only,
+                which,
+            } => self.up_with(*pod, *read_only, *which),
+            Step::Forbidden { slot, which } => self.forbidden(*slot, *which),
             Step::Write { pod, synced } => self.write(*pod, number, *synced),
             Step::Grow(pod) => self.grow(*pod),
             Step::Down(pod) => self.down(*pod, None),
@@ -162,7 +170,10 @@ impl World {
                 }
             }
             Step::Hold(pod) => self.hold(*pod),
-            Step::LetGo => self.open = None,
+            Step::Keep { pod, which } => self.keep(*pod, *which),
+            Step::LetGo => self.let_go(),
+            Step::Crowd { grow } => self.crowd(*grow),
+            Step::Ask(which) => self.ask(*which),
             Step::Break { disk, how } => self.fall_ill(*disk, *how),
             Step::Heal(disk) => self.heal(*disk),
             Step::Fill => self.fill(),
@@ -185,11 +196,13 @@ impl World {
             Step::Make(_) => {}
         }
         (0..self.pods.len()).for_each(|pod| self.look_into(pod));
+        self.look_into_kept();
+        self.look_into_texts();
     }
 
     /// All is well again, and everything must be there.
     pub fn end(&mut self) {
-        self.open = None;
+        self.let_go();
         (0..2).for_each(|disk| self.heal(disk));
         self.drain();
         (0..self.pods.len()).for_each(|pod| self.down(pod, None));
@@ -200,8 +213,12 @@ impl World {
             let Holds::Fs(fs) = self.lvs[lv].holds else {
                 continue;
             };
-            if !self.lvs[lv].files.is_empty() {
+            if !self.lvs[lv].files.is_empty() && !self.lvs[lv].lost {
                 assert_eq!(fs, place.fs);
+                if fs == "btrfs" {
+                    // The kernel still has that of a snapshot, or of its origin, in mind.
+                    lenient("btrfs", &["device", "scan", "--forget"]);
+                }
                 if self.lvs[lv].record != Record::Right {
                     self.adopt(slot);
                 }
@@ -237,7 +254,8 @@ impl World {
 
     fn is_well(&self, slot: usize) -> bool {
         let thin = PLACES[slot].thin;
-        self.works(slot) && !(thin && self.pool_scarred)
+        let lost = self.lv(slot).is_some_and(|lv| lv.lost);
+        self.works(slot) && !(thin && self.pool_scarred) && !lost
     }
 
     fn lv(&self, slot: usize) -> Option<&Lv> {
@@ -256,7 +274,6 @@ impl World {
 impl Drop for World {
     /// What failed is in no other life's way.
     fn drop(&mut self) {
-        self.open = None;
         self.tools.kill_all();
         self.pull_the_plug();
         (0..2).for_each(|disk| self.heal(disk));

@@ -13,7 +13,7 @@ impl World {
     /// The volume of a slot, if nobody uses it and LVM can work on it.
     fn free(&self, slot: usize) -> Option<usize> {
         let lv = self.slots[slot].filter(|_| self.is_well(slot))?;
-        Self::mounts_of(&self.lvs[lv]).is_empty().then_some(lv)
+        (!self.is_alive(lv)).then_some(lv)
     }
 
     /// The same, and active.
@@ -62,7 +62,13 @@ impl World {
     }
 
     pub(super) fn remove(&mut self, slot: usize) {
-        if self.free(slot).is_some() {
+        let lost = self.slots[slot].filter(|lv| self.works(slot) && self.lvs[*lv].lost);
+        let lost = lost.filter(|lv| !self.is_alive(*lv));
+        if self
+            .free(slot)
+            .or(lost)
+            .is_some_and(|lv| !self.has_thick(lv))
+        {
             self.groups[PLACES[slot].disk].lv("lvremove", &[], PLACES[slot].lv);
             self.slots[slot] = None;
         }
@@ -85,29 +91,53 @@ impl World {
     }
 
     pub(super) fn extend(&mut self, slot: usize) {
-        if self.slots[slot].is_some() && self.is_well(slot) && !self.pool_full {
+        let can = self.slots[slot].is_some_and(|lv| !self.has_thick(lv) && !self.lvs[lv].thick);
+        if can && self.is_well(slot) && !self.pool_full {
             self.groups[PLACES[slot].disk].lv("lvextend", &["-L", "+8m"], PLACES[slot].lv);
         }
     }
 
+    /// Whether it has a snapshot beside it. Neither of them can be extended.
+    pub(super) fn has_thick(&self, lv: usize) -> bool {
+        let mut there = self.slots.iter().flatten();
+        there.any(|other| self.lvs[*other].thick && self.are_twins(*other, lv))
+    }
+
+    /// Whether both have the same filesystem, since one is a snapshot of the other.
+    pub(super) fn are_twins(&self, one: usize, other: usize) -> bool {
+        let first = |lv: usize| self.lvs[lv].first.unwrap_or(lv);
+        one != other && first(one) == first(other)
+    }
+
+    /// Of what is mounted, too.
     pub(super) fn snapshot(&mut self, slot: usize, to: usize) {
         let (from, at) = (&PLACES[slot], &PLACES[to]);
-        let Some(lv) =
-            self.slots[slot].filter(|_| from.thin && at.thin && self.slots[to].is_none())
-        else {
+        let alike = (from.disk, from.fs, from.thin) == (at.disk, at.fs, at.thin);
+        let Some(lv) = self.slots[slot].filter(|_| alike && self.slots[to].is_none()) else {
             return;
         };
         let half_made = self.lvs[lv].holds == Holds::Perhaps;
-        if !self.is_well(slot) || self.pool_full || self.lvs[lv].scarred || half_made {
+        let full = from.thin && self.pool_full;
+        if !self.is_well(slot) || full || self.lvs[lv].scarred || half_made || self.lvs[lv].thick {
             return;
         }
-        self.groups[0].lv("lvcreate", &["-s", "-kn", "-n", at.lv], from.lv);
+        // One that is not thin gets room for all that may change.
+        let how: &[&str] = if from.thin {
+            &["-kn"]
+        } else {
+            &["-l", "110%ORIGIN"]
+        };
+        let args = [&["-s", "-n", at.lv], how].concat();
+        self.groups[from.disk].lv("lvcreate", &args, from.lv);
+        self.tally.snapshots += usize::from(self.is_alive(lv));
         let origin = self.lvs[lv].clone();
         let copy = self.take_in(to);
         *copy = Lv {
             uuid: copy.uuid.clone(),
             record: Record::None,
             permitted: false,
+            first: origin.first.or(Some(lv)),
+            thick: !from.thin,
             ..origin
         };
     }
@@ -191,6 +221,7 @@ impl World {
             device_at(Path::new(&mount.point))
                 .is_some_and(|_| mount.source.contains(group.as_str()))
         });
+        let used = used || self.kept.iter().any(|kept| PLACES[kept.slot].disk == disk);
         if !used && self.ill[disk] == Ill::No {
             run("vgchange", &["-qq", "-an", group]);
             if disk == 0 {
@@ -198,5 +229,43 @@ impl World {
                 self.pool_scarred = false;
             }
         }
+    }
+
+    /// What an operator does about what a kill has left, as the message says.
+    pub(super) fn operator(&mut self, slot: usize, reply: &Reply) -> bool {
+        let (volume, group) = (self.volume(slot), &self.groups[PLACES[slot].disk]);
+        let said = |words: &str| reply.message.contains(words);
+        if said(&format!("`lvremove {}`", group.path(PLACES[slot].lv))) {
+            assert!(
+                self.lv(slot)
+                    .is_none_or(|lv| lv.files.is_empty() || lv.lost),
+                "{reply:?}"
+            );
+            group.lv("lvremove", &[], PLACES[slot].lv);
+            let (of, twin) = (self.slots[slot].take(), self.slots[slot ^ 1]);
+            // Its snapshots go with it.
+            let is_its =
+                |twin: usize| self.lvs[twin].thick && of.is_some_and(|of| self.are_twins(twin, of));
+            if twin.is_some_and(is_its) {
+                self.slots[slot ^ 1] = None;
+            }
+        } else if said("Superblock checksum does not match superblock") {
+            run(
+                "debugfs",
+                &[
+                    "-n",
+                    "-w",
+                    "-R",
+                    "set_super_value state 0",
+                    &volume.device(),
+                ],
+            );
+        } else if let Some((_, part)) = reply.message.split_once("prohibited while logical volume ")
+        {
+            run("lvchange", &["-an", part.split(' ').next().unwrap()]);
+        } else {
+            return false;
+        }
+        true
     }
 }

@@ -1,9 +1,10 @@
 //! What pods do, and what they see.
 
 use std::fs;
-use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use super::{PLACES, Pod, World, device_at};
+use crate::life::oracle::Lv;
 use crate::prelude::*;
 
 impl World {
@@ -30,6 +31,7 @@ impl World {
         };
         let written = write();
         let well = self.works(pod / 2) && !self.lvs[lv].scarred && !self.pool_scarred;
+        let well = well && !self.lvs[lv].lost;
         assert!(written.is_ok() || !well, "{written:?}");
         let lv = &mut self.lvs[lv];
         let to = if written.is_ok() && synced && well {
@@ -52,22 +54,15 @@ impl World {
         if !self.is_well(slot) || self.slots[slot] != Some(lv) || self.lvs[lv].scarred {
             return;
         }
+        if self.has_thick(lv) || self.lvs[lv].thick {
+            return;
+        }
         let bytes = self.groups[PLACES[slot].disk].size(PLACES[slot].lv) + (8 << 20);
         let reply = self
             .node
             .grow(&format!("pod{pod}"), &self.volume(slot), bytes);
         if !(self.pool_full && PLACES[slot].thin) {
             reply.is_success();
-        }
-    }
-
-    pub(super) fn hold(&mut self, pod: usize) {
-        if let (Pod::Up { .. }, None) = (self.pods[pod], &self.open) {
-            let options = fs::File::options()
-                .read(true)
-                .custom_flags(nix::libc::O_DIRECTORY)
-                .open(self.dir(pod));
-            self.open = options.ok().map(|file| (pod, file));
         }
     }
 
@@ -84,11 +79,20 @@ impl World {
         );
         let mount = mount_at(&dir).unwrap();
         assert_eq!(mount.options.starts_with("ro"), read_only, "{mount:?}");
-        let sound = self.is_well(slot) && !lv.scarred;
-        let entries = match fs::read_dir(&dir) {
+        self.look_at(&format!("pod{pod}"), &dir, lv, slot);
+    }
+
+    /// This directory shows this volume, which goes by the name of this slot.
+    pub(super) fn look_at(&self, who: &str, dir: &Path, lv: &Lv, slot: usize) {
+        let pool_well = !PLACES[slot].thin || !self.pool_scarred;
+        let sound = self.works(slot) && pool_well && !lv.scarred;
+        if lv.lost {
+            return;
+        }
+        let entries = match fs::read_dir(dir) {
             Ok(entries) => entries,
             Err(error) => {
-                assert!(!sound, "{error}");
+                assert!(!sound, "{who}: {error}");
                 return;
             }
         };
@@ -96,12 +100,12 @@ impl World {
             let known = name == "lost+found"
                 || lv.files.contains_key(&name)
                 || lv.unsure.contains_key(&name);
-            assert!(known, "pod{pod} sees {name}, which is not its own");
+            assert!(known, "{who} sees {name}, which is not its own");
         }
         for (name, page) in &lv.files {
             match fs::read_to_string(dir.join(name)) {
-                Ok(text) => assert!(text == *page, "{name} in pod{pod} has changed"),
-                Err(error) => assert!(!sound, "{name} in pod{pod} is lost: {error}"),
+                Ok(text) => assert!(text == *page, "{name} in {who} has changed"),
+                Err(error) => assert!(!sound, "{name} in {who} is lost: {error}"),
             }
         }
     }

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use proptest::prelude::*;
 use std::fs;
 use strum::VariantNames;
 
@@ -12,29 +13,38 @@ use crate::fs::Backup;
 use crate::host::holders::Opener;
 use crate::host::own_name;
 use crate::lvm::{Holder, Locks, twins};
-use crate::names::{Bytes, FsType, LvId, LvName, VgName};
+use crate::names::hostile::{has_lines, hostile};
+use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
-use crate::volume::decide::facts::{Elsewhere, Occupied};
+use crate::volume::decide::facts::{Elsewhere, Occupied, Place};
 use crate::volume::decide::reason::Reason;
 use crate::volume::device::Failure;
 
-/// A sample of each message, in the order of the reasons. Each value has a 7 in it, or is a type of
-/// filesystem, so that [`beginning`] knows it.
+/// A sample of each message, in the order of the reasons, with what `text` makes of each text in it. Each value
+/// has a 7 in it, or is a type of filesystem, so that [`beginning`] knows it.
 #[allow(clippy::too_many_lines)] // a table
-fn samples() -> Vec<Reason> {
+fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
     let id = || LvId::parse("vg7/pool7").unwrap();
     let size = |gib: u64| Bytes::new(gib << 30);
-    let text = str::to_owned;
     let opener = |writes| {
         vec![Opener {
             pid: 77,
-            command: text("vm7"),
+            command: text("vm7").shown(),
             writes,
         }]
     };
+    let here = || Place::Here(text("/var/lib/kubelet/pods/7").into());
+    let elsewhere = || {
+        vec![Elsewhere {
+            pid: 77,
+            command: text("app7").shown(),
+            at: text("/data7").into(),
+            hosts: false,
+        }]
+    };
     let occupied = || Occupied {
-        dir: "/var/lib/kubelet/pods/7".into(),
-        by: text("vg7/db7"),
+        dir: text("/var/lib/kubelet/pods/7").into(),
+        by: text("vg7/db7").shown(),
         name: Some(text("data7")),
     };
     let config = Config::parse("[volume_group.other]\n", "/etc/7.toml").unwrap();
@@ -57,7 +67,7 @@ fn samples() -> Vec<Reason> {
         limit: 97,
     };
     let other = |wanted| Reason::Other {
-        what: text("crypto_LUKS7"),
+        what: text("crypto_LUKS7").shown(),
         wanted,
     };
     let held = || Doubt::Held(text("ext4"), text("7f6b1e88"));
@@ -86,15 +96,17 @@ fn samples() -> Vec<Reason> {
         Reason::Loop(vec![text("loop7")]),
         Reason::Open(opener(true)),
         Reason::OpenUnseen,
-        Reason::HostMount("/srv/7".into()),
+        Reason::HostMount(text("/srv/7").into()),
         Reason::WrongType {
             found: text("xfs"),
             wanted: FsType::Ext4,
         },
-        Reason::ThereReadOnly("/var/lib/kubelet/pods/7".into()),
-        Reason::MountedReadOnly("/var/lib/kubelet/pods/7".into()),
-        Reason::FilesystemFailed("/var/lib/kubelet/pods/7".into(), Failure::Errors),
-        Reason::FilesystemFailed("/var/lib/kubelet/pods/7".into(), Failure::ShutDown),
+        Reason::ThereReadOnly(text("/var/lib/kubelet/pods/7").into()),
+        Reason::MountedReadOnly(text("/var/lib/kubelet/pods/7").into()),
+        Reason::FilesystemFailed(here(), Failure::Errors),
+        Reason::FilesystemFailed(Place::Elsewhere(elsewhere()), Failure::Errors),
+        Reason::FilesystemFailed(Place::Elsewhere(Vec::new()), Failure::Errors),
+        Reason::FilesystemFailed(here(), Failure::ShutDown),
         Reason::LvmSilent(text(
             "asking LVM for vg7/web7: LVM is locked by lvs7 (pid 77)",
         )),
@@ -120,11 +132,13 @@ fn samples() -> Vec<Reason> {
             reserve: size(7),
         },
         Reason::NoRoom {
+            size: size(7),
             more: size(7),
             free: size(17),
             has: Bytes::new(0),
         },
         Reason::NoRoom {
+            size: size(77),
             more: size(70),
             free: size(17),
             has: size(7),
@@ -157,12 +171,7 @@ fn samples() -> Vec<Reason> {
             error: text("EIO7"),
         },
         Reason::InUse(Vec::new()),
-        Reason::InUse(vec![Elsewhere {
-            pid: 77,
-            command: text("app7"),
-            at: "/data7".into(),
-            hosts: false,
-        }]),
+        Reason::InUse(elsewhere()),
         Reason::StillMounted,
         Reason::Several,
         other(Some(FsType::Ext4)),
@@ -179,6 +188,14 @@ fn samples() -> Vec<Reason> {
             fs: FsType::Ext4,
             has: size(7),
             covers: size(70),
+        },
+        Reason::MixedUp {
+            fs: FsType::Ext4,
+            with: vec![text("vg7/s7")],
+        },
+        Reason::MixedUp {
+            fs: FsType::Btrfs,
+            with: vec![text("vg7/s7"), text("/dev/sd7")],
         },
         Reason::ReadOnlyVolume,
         Reason::ReadOnlyDisk(text("sd7")),
@@ -197,7 +214,7 @@ fn samples() -> Vec<Reason> {
 fn messages() -> Vec<(&'static str, Vec<String>)> {
     let id = LvId::parse("vg7/web7").unwrap();
     let mut all: Vec<(&str, Vec<String>)> = Vec::new();
-    for reason in samples() {
+    for reason in samples(&str::to_owned) {
         let message = reason.of(&id).replace(&own_name(), "lvm");
         let word = reason.into();
         match all.last_mut() {
@@ -226,6 +243,19 @@ fn same_or_written(file: &str, text: &str) {
 fn each_reason_has_a_sample() {
     let words: Vec<&str> = messages().into_iter().map(|(word, _)| word).collect();
     assert_eq!(words, Reason::VARIANTS);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn each_message_is_a_line_whatever_others_wrote_in_it(hostile in hostile()) {
+        let id = LvId::parse("vg7/web7").unwrap();
+        for reason in samples(&|_| hostile.clone()) {
+            let message = reason.of(&id);
+            prop_assert!(has_lines(&message, 1), "{message:?}");
+            prop_assert!(message.len() <= 2048, "{message:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,22 +1,26 @@
 //! What the rows of the table of `decide` are made of.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use crate::fs::{Backup, Condition};
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
-use crate::lvm::{self, Locks, LvLock, Record, Volume};
+use crate::lvm::{self, Group, Locks, LvLock, Record, Spread, Volume};
 use crate::mount::{Row, Table};
-use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
+use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Pool, There, Uses,
+    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Parts, Pool, Room,
+    There, Uses,
 };
 use crate::volume::decide::reason::Reason;
 use crate::volume::device::Device;
 
 pub const GIB: u64 = 1 << 30;
+pub const EXTENT: u64 = 4 << 20;
 pub const NOW: u64 = 1_700_000_000;
 
 /// A change of the facts and the wish of a row, from an active and blank volume that nobody uses,
@@ -56,6 +60,7 @@ pub fn wish() -> Wish {
         default_fs: FsType::Xfs,
         read_only: false,
         subvolume: false,
+        restrictions: BTreeMap::new(),
         by_hand: false,
         not_allowed: None,
         pool_limit: 95,
@@ -84,8 +89,10 @@ pub fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
     row.data_percent = Some(data);
     row.metadata_percent = Some(metadata);
     health.clone_into(&mut row.health);
-    if let Some(Lvm::Volume { pool, .. } | Lvm::NoVolume { pool, .. }) = &mut facts.lvm {
-        *pool = Some(Pool::Seen(Box::new(row)));
+    let seen = Pool::Seen(Box::new(row));
+    match &mut facts.lvm {
+        Some(Lvm::Volume { pool, .. }) => *pool = Some(seen),
+        _ => facts.room = Some(Room::Pool(seen)),
     }
 }
 
@@ -123,13 +130,40 @@ pub fn larger(facts: &mut Facts, wish: &mut Wish) {
     wish.purpose = Purpose::Size(Bytes::new(2 * GIB));
 }
 
+pub fn none(facts: &mut Facts) {
+    facts.device = None;
+    facts.lvm = Some(Lvm::NoVolume);
+}
+
+/// What is free in its group, in extents of a byte.
+pub fn free(bytes: u64) -> Room {
+    Room::Group(Group {
+        name: "vg".to_owned(),
+        size: ROOM,
+        free: Bytes::new(bytes),
+        extent: NonZeroU64::MIN,
+        missing: 0,
+        exported: false,
+    })
+}
+
+/// The same in extents of 4 MiB, and counted in them.
+pub fn extents(free: u64) -> Room {
+    let Room::Group(mut group) = self::free(free.saturating_mul(EXTENT)) else {
+        unreachable!()
+    };
+    group.extent = NonZeroU64::new(EXTENT).unwrap();
+    Room::Group(group)
+}
+
+/// Options of lvcreate that make two copies.
+pub fn raid1() -> Spread {
+    Spread::of_options(&["--type=raid1".to_owned()])
+}
+
 /// There is none of its name, and one of 9 bytes may be made.
 pub fn absent(facts: &mut Facts, wish: &mut Wish) {
-    facts.device = None;
-    facts.lvm = Some(Lvm::NoVolume {
-        free: None,
-        pool: None,
-    });
+    none(facts);
     wish.create.allowed = true;
     wish.create.size = Some(Bytes::new(9));
 }
@@ -147,7 +181,7 @@ pub fn db() -> Occupied {
     Occupied {
         dir: "/var/lib/kubelet/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data"
             .into(),
-        by: "vg0/db".to_owned(),
+        by: "vg0/db".shown(),
         name: Some("data".to_owned()),
     }
 }
@@ -182,6 +216,7 @@ pub fn found(fs: FsType) -> Filesystem {
         device: Bytes::new(GIB),
         half: false,
         condition: Condition::Unknown,
+        parts: None,
     }
 }
 
@@ -191,6 +226,29 @@ pub fn holds(facts: &mut Facts, fs: FsType, change: fn(&mut Filesystem)) {
     facts.content = Some(Content::Filesystem(found));
 }
 
+/// A part of it is elsewhere, and these have the UUIDs of this part and of that one.
+pub fn parts(facts: &mut Facts, fs: FsType, twins: &[&str], ambiguous: &[&str]) {
+    let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+    let parts = Some(Parts {
+        twins: names(twins),
+        ambiguous: names(ambiguous),
+        disks: vec![disk()],
+    });
+    facts.content = Some(Content::Filesystem(Filesystem { parts, ..found(fs) }));
+}
+
+pub fn disk() -> DeviceNumber {
+    DeviceNumber { major: 8, minor: 1 }
+}
+
+pub const ORIGIN: &str = "public,origin,thickorigin";
+pub const SNAPSHOT: &str = "public,snapshot,thinsnapshot";
+
+pub fn mixed_up(fs: FsType, with: &[&str]) -> Decision {
+    let with = with.iter().map(ToString::to_string).collect();
+    Decision::Refuse(Reason::MixedUp { fs, with })
+}
+
 pub fn young() -> Doubt {
     Doubt::Backup(Backup {
         offset: 134_217_728,
@@ -198,6 +256,15 @@ pub fn young() -> Doubt {
         block_size: 4096,
         written: NOW,
     })
+}
+
+/// What a removed volume may have left behind what lvcreate wipes.
+pub fn remains(facts: &mut Facts) {
+    let mark = Doubt::Mark("md".to_owned());
+    facts.content = Some(Content::Blank {
+        zero: false,
+        doubts: vec![mark, young(), Doubt::Data(4096)],
+    });
 }
 
 pub fn data(facts: &mut Facts) {
@@ -210,7 +277,7 @@ pub fn data(facts: &mut Facts) {
 pub fn claimed(facts: &mut Facts, hosts: bool) {
     let by = vec![Elsewhere {
         pid: 7,
-        command: "app".to_owned(),
+        command: "app".shown(),
         at: PathBuf::from("/data"),
         hosts,
     }];
@@ -227,7 +294,7 @@ pub fn openers(facts: &mut Facts) -> &mut Openers {
 pub fn process(writes: bool) -> Opener {
     Opener {
         pid: 7,
-        command: "vm".to_owned(),
+        command: "vm".shown(),
         writes,
     }
 }
@@ -245,7 +312,8 @@ pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
         check: fs.is_ext(),
         grow: Grow::Not,
         record: true,
-        elsewhere: Vec::new(),
+        alive: None,
+        disks: Some(Vec::new()),
     };
     change(&mut mount);
     Decision::Mount(mount)

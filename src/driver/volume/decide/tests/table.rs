@@ -1,11 +1,13 @@
 //! Every rule of [`decide`], a row each.
 
+use nix::mount::MsFlags;
+
 use super::sample::*;
 use crate::lvm::Locks;
-use crate::names::{Bytes, FsType, LvId, LvName, LvUuid};
+use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Level, Purpose};
 use crate::volume::decide::doubt::Doubt;
-use crate::volume::decide::facts::{Content, Lvm, Pool, There};
+use crate::volume::decide::facts::{Content, Lvm, Place, Pool, Room, There};
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::rules::decide;
 use crate::volume::device::Failure;
@@ -32,7 +34,7 @@ fn each_level_is_looked_at_only_when_it_is_needed() {
         ("then LVM", |f, _| { f.lvm = None; f.content = None; }, Look(Level::Lvm)),
         ("then the device", |f, _| f.content = None, Look(Level::Content)),
         ("an inactive volume asks LVM at once", |f, _| { f.device = None; f.uses = None; f.lvm = None; f.content = None; }, Look(Level::Lvm)),
-        ("what stands asks neither LVM nor the device", |f, _| { there(f, "ext4", "rw", "rw"); f.lvm = None; f.content = None; }, Keep { read_only: None }),
+        ("what stands asks neither LVM nor the device", |f, _| { there(f, "ext4", "rw", "rw"); f.lvm = None; f.content = None; }, Keep { flags: None }),
     ]);
 }
 
@@ -40,15 +42,18 @@ fn each_level_is_looked_at_only_when_it_is_needed() {
 #[rustfmt::skip] // a row is a line
 fn who_uses_it() {
     let pod = || row(POD, "ext4", "rw", "rw");
-    let failed = |failure| Refuse(Reason::FilesystemFailed(POD.into(), failure));
+    let failed = |failure| Refuse(Reason::FilesystemFailed(Place::Here(POD.into()), failure));
     check(&[
         ("another volume is there", |f, _| uses(f).there = Some(There::Another(db())), Refuse(Reason::AnotherIsThere(db()))),
         ("there, of the wrong type", |f, _| there(f, "xfs", "rw", "rw"), wrong("xfs", Ext4)),
-        ("there, of any type", |f, w| { w.fs = None; there(f, "xfs", "rw", "rw"); }, Keep { read_only: None }),
-        ("there and writable, wanted read-only", |f, w| { w.read_only = true; there(f, "ext4", "rw", "rw"); }, Keep { read_only: Some(true) }),
-        ("there and read-only, wanted writable", |f, _| there(f, "ext4", "ro", "rw"), Keep { read_only: Some(false) }),
+        ("there, of any type", |f, w| { w.fs = None; there(f, "xfs", "rw", "rw"); }, Keep { flags: None }),
+        ("there and writable, wanted read-only", |f, w| { w.read_only = true; there(f, "ext4", "rw", "rw"); }, Keep { flags: Some(MsFlags::MS_RDONLY) }),
+        ("there and read-only, wanted writable", |f, _| there(f, "ext4", "ro", "rw"), Keep { flags: Some(MsFlags::empty()) }),
+        ("there, without what the node asks of its type", |f, w| { w.restrictions = [(Ext4, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw,nodev,noatime", "rw"); }, Keep { flags: Some(MsFlags::MS_NOSUID | MsFlags::MS_NODEV) }),
+        ("there, with what the node asks of its type", |f, w| { w.restrictions = [(Ext4, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw,nosuid", "rw"); }, Keep { flags: None }),
+        ("there, and the node asks it of another type", |f, w| { w.restrictions = [(Xfs, MsFlags::MS_NOSUID)].into(); there(f, "ext4", "rw", "rw"); }, Keep { flags: None }),
         ("there, its filesystem read-only", |f, _| there(f, "ext4", "ro", "ro"), Refuse(Reason::ThereReadOnly(POD.into()))),
-        ("there, and the kernel made it read-only", |f, _| there(f, "ext4", "rw", "ro"), Keep { read_only: None }),
+        ("there, and the kernel made it read-only", |f, _| there(f, "ext4", "rw", "ro"), Keep { flags: None }),
         ("its name is another volume's", |f, _| uses(f).name_taken = Some(db()), Refuse(Reason::NameTaken(db()))),
         ("swap", |f, _| uses(f).swap = true, Refuse(Reason::Swap)),
         ("below another device, whatever is on it", |f, _| uses(f).holders = vec!["dm-1".into()], Refuse(Reason::Below(vec!["dm-1".into()]))),
@@ -68,7 +73,7 @@ fn who_uses_it() {
         ("suspended under a pod, LVM tells why", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Look(Level::Lvm)),
         ("suspended under a pod", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),
         ("suspended under a pod by a killed lvextend", |f, _| { mounted(f, POD, "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); if let Some(Lvm::Volume { unused_table, .. }) = &mut f.lvm { *unused_table = true; } }, Resume),
-        ("suspended, and there", |f, _| { there(f, "ext4", "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Keep { read_only: None }),
+        ("suspended, and there", |f, _| { there(f, "ext4", "rw", "rw"); uses(f).suspended = Some("vg-lv".into()); f.lvm = None; }, Keep { flags: None }),
         ("the global mount comes first", |f, _| { mounted(f, POD, "rw", "rw"); mounted(f, "/var/lib/kubelet/mounts/a", "rw", "rw"); }, Bind(row("/var/lib/kubelet/mounts/a", "ext4", "rw", "rw"))),
         ("a writable one comes first", |f, _| { mounted(f, "/var/lib/kubelet/b", "ro", "rw"); mounted(f, POD, "rw", "rw"); }, Bind(pod())),
         ("by hand, kubelet's comes before the host's", |f, w| { w.by_hand = true; tags(f, "flexvolume.fs=ext4:u"); mounted(f, "/srv", "rw", "rw"); mounted(f, POD, "rw", "rw"); }, Bind(pod())),
@@ -82,22 +87,29 @@ fn what_lvm_says() {
     check(&[
         ("LVM does not answer", |f, _| f.lvm = Some(Lvm::Silent("lock".into())), Refuse(Reason::LvmSilent("lock".into()))),
         ("no such group", |f, _| { f.device = None; f.lvm = Some(Lvm::NoGroup); }, Refuse(Reason::NoGroup)),
-        ("no such volume", |f, _| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None, pool: None }); }, Refuse(Reason::NoVolume(None))),
+        ("no such volume", |f, _| { none(f); }, Refuse(Reason::NoVolume(None))),
         ("LVM hides it", |f, _| f.lvm = Some(Lvm::Hidden), Refuse(Reason::Hidden)),
-        ("active, and LVM does not know it", |f, _| f.lvm = Some(Lvm::NoVolume { free: None, pool: None }), Refuse(Reason::Unknown)),
-        ("made on demand", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None, pool: None }); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(9)), ..Create::default() }; }, Decision::Create(Bytes::new(9))),
-        ("too large to be made", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None, pool: None }); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(8)), ..Create::default() }; }, Refuse(Reason::TooLarge { size: Bytes::new(9), largest: Bytes::new(8) })),
-        ("made without room", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: Some(Bytes::new(8)), pool: None }); w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::NoRoom { more: Bytes::new(9), free: Bytes::new(8), has: Bytes::new(0) })),
-        ("made out of the reserve", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: Some(Bytes::new(9)), pool: None }); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(9), ..Create::default() }; }, Refuse(Reason::Reserve { more: Bytes::new(1), free: Bytes::new(9), reserve: Bytes::new(9) })),
-        ("made beside the reserve", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: Some(Bytes::new(9)), pool: None }); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(8), ..Create::default() }; }, Decision::Create(Bytes::new(1))),
-        ("no size to make it with", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None, pool: None }); w.create.allowed = true; }, Refuse(Reason::NoSize)),
+        ("active, and LVM does not know it", |f, _| f.lvm = Some(Lvm::NoVolume), Refuse(Reason::Unknown)),
+        ("made on demand", |f, w| { none(f); f.room = Some(free(9)); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(9)), ..Create::default() }; }, Decision::Create(Bytes::new(9))),
+        ("too large to be made", |f, w| { none(f); f.room = Some(free(9)); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(8)), ..Create::default() }; }, Refuse(Reason::TooLarge { size: Bytes::new(9), largest: Bytes::new(8) })),
+        ("made without room", |f, w| { none(f); f.room = Some(free(8)); w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::NoRoom { size: Bytes::new(9), more: Bytes::new(9), free: Bytes::new(8), has: Bytes::new(0) })),
+        ("made out of the reserve", |f, w| { none(f); f.room = Some(free(9)); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(9), ..Create::default() }; }, Refuse(Reason::Reserve { more: Bytes::new(1), free: Bytes::new(9), reserve: Bytes::new(9) })),
+        ("made beside the reserve", |f, w| { none(f); f.room = Some(free(9)); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(8), ..Create::default() }; }, Decision::Create(Bytes::new(1))),
+        ("no size to make it with", |f, w| { none(f); w.create.allowed = true; }, Refuse(Reason::NoSize)),
+        ("made before it was seen of what", |f, w| absent(f, w), Look(Level::Room)),
+        ("made with two copies, and there is room for one", |f, w| { absent(f, w); w.create.spread = raid1(); f.room = Some(extents(3)); }, Refuse(Reason::NoRoom { size: Bytes::new(EXTENT), more: Bytes::new(4 * EXTENT), free: Bytes::new(3 * EXTENT), has: Bytes::new(0) })),
+        ("made with two copies, out of the reserve", |f, w| { absent(f, w); w.create.spread = raid1(); f.room = Some(extents(4)); w.create.reserve = Bytes::new(1); }, Refuse(Reason::Reserve { more: Bytes::new(4 * EXTENT), free: Bytes::new(4 * EXTENT), reserve: Bytes::new(1) })),
+        ("made with two copies, beside the reserve", |f, w| { absent(f, w); w.create.spread = raid1(); f.room = Some(extents(5)); w.create.reserve = Bytes::new(EXTENT); }, Decision::Create(Bytes::new(EXTENT))),
+        ("made in whole extents, out of the reserve", |f, w| { absent(f, w); f.room = Some(extents(2)); w.create.reserve = Bytes::new(EXTENT + 1); }, Refuse(Reason::Reserve { more: Bytes::new(EXTENT), free: Bytes::new(2 * EXTENT), reserve: Bytes::new(EXTENT + 1) })),
+        ("made in whole extents, too large", |f, w| { absent(f, w); f.room = Some(extents(9)); w.create.largest = Some(Bytes::new(EXTENT - 1)); }, Refuse(Reason::TooLarge { size: Bytes::new(EXTENT), largest: Bytes::new(EXTENT - 1) })),
+        ("made in a pool, too large in whole extents", |f, w| { absent(f, w); pool(f, 1.0, 1.0, ""); w.create.largest = Some(Bytes::new(EXTENT - 1)); }, Refuse(Reason::TooLarge { size: Bytes::new(EXTENT), largest: Bytes::new(EXTENT - 1) })),
         ("made in a full pool", |f, w| { absent(f, w); pool(f, 95.5, 1.0, ""); }, full("data", 95.5)),
-        ("made in a pool that is not there", |f, w| { absent(f, w); f.lvm = Some(Lvm::NoVolume { free: None, pool: Some(Pool::Unseen(vg_pool())) }); }, Refuse(Reason::NoPool(vg_pool()))),
-        ("not made to be read", |f, w| { f.device = None; f.lvm = Some(Lvm::NoVolume { free: None, pool: None }); w.read_only = true; w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::CreateReadOnly)),
+        ("made in a pool that is not there", |f, w| { absent(f, w); f.room = Some(Room::Pool(Pool::Unseen(vg_pool()))); }, Refuse(Reason::NoPool(vg_pool()))),
+        ("not made to be read", |f, w| { none(f); w.read_only = true; w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::CreateReadOnly)),
         ("to be made in another pool than the node's", |f, w| { absent(f, w); w.create.pool = lv("pool"); w.create.asked_pool = lv("other"); }, Refuse(Reason::AnotherPool { pool: lv("pool").unwrap(), asked: lv("other").unwrap() })),
-        ("to be made in the node's pool, by name", |f, w| { absent(f, w); w.create.pool = lv("pool"); w.create.asked_pool = lv("pool"); }, Decision::Create(Bytes::new(9))),
-        ("to be made in the node's pool", |f, w| { absent(f, w); w.create.pool = lv("pool"); }, Decision::Create(Bytes::new(9))),
-        ("to be made in a pool where the node names none", |f, w| { absent(f, w); w.create.asked_pool = lv("other"); }, Decision::Create(Bytes::new(9))),
+        ("to be made in the node's pool, by name", |f, w| { absent(f, w); pool(f, 1.0, 1.0, ""); w.create.pool = lv("pool"); w.create.asked_pool = lv("pool"); }, Decision::Create(Bytes::new(EXTENT))),
+        ("to be made in the node's pool", |f, w| { absent(f, w); pool(f, 1.0, 1.0, ""); w.create.pool = lv("pool"); }, Decision::Create(Bytes::new(EXTENT))),
+        ("to be made in a pool where the node names none", |f, w| { absent(f, w); pool(f, 1.0, 1.0, ""); w.create.asked_pool = lv("other"); }, Decision::Create(Bytes::new(EXTENT))),
         ("in another pool than the node's, and there", |_, w| { w.create.pool = lv("pool"); w.create.asked_pool = lv("other"); }, make(Ext4)),
         ("not active", |f, _| f.device = None, Activate),
         ("not active, only to be active", |f, w| { f.device = None; w.purpose = Purpose::Device; }, Activate),
@@ -133,7 +145,28 @@ fn who_has_it_in_a_shared_group() {
         ("locks that are being started", |f, _| { f.device = None; shared(f, Locks::Starting); }, no_locks(Locks::Starting)),
         ("a lease that was lost, of a blank volume", |f, _| shared(f, Locks::Lost), no_locks(Locks::Lost)),
         ("a lease that was lost, of a filesystem", |f, _| { holds(f, Ext4, |_| ()); shared(f, Locks::Lost); }, no_locks(Locks::Lost)),
-        ("what stands stays, whatever the locks are", |f, _| { there(f, "ext4", "rw", "rw"); shared(f, Locks::Lost); }, Keep { read_only: None }),
+        ("what stands stays, whatever the locks are", |f, _| { there(f, "ext4", "rw", "rw"); shared(f, Locks::Lost); }, Keep { flags: None }),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn a_part_of_the_filesystem_is_on_another_device() {
+    check(&[
+        ("btrfs", |f, w| { w.fs = None; parts(f, Btrfs, &[], &[]); }, mount(Btrfs, |m| m.disks = Some(vec![disk()]))),
+        ("btrfs, a copy of this disk", |f, w| { w.fs = None; parts(f, Btrfs, &["s"], &[]); }, mixed_up(Btrfs, &["s"])),
+        ("btrfs, a copy of this disk, which is its origin", |f, w| { w.fs = None; volume(f).role = ORIGIN.into(); parts(f, Btrfs, &["s"], &[]); }, mixed_up(Btrfs, &["s"])),
+        ("btrfs, a copy of another disk", |f, w| { w.fs = None; parts(f, Btrfs, &[], &["a", "b"]); }, mixed_up(Btrfs, &["a", "b"])),
+        ("btrfs, snapshots alone", |f, w| { w.fs = None; volume(f).role = SNAPSHOT.into(); parts(f, Btrfs, &[], &[]); }, mount(Btrfs, |m| m.disks = Some(vec![disk()]))),
+        ("ext", |f, _| parts(f, Ext4, &[], &[]), mount(Ext4, |m| m.disks = Some(vec![disk()]))),
+        ("ext, a copy", |f, _| parts(f, Ext4, &["s"], &[]), mixed_up(Ext4, &["s"])),
+        ("ext, a copy, to be read", |f, w| { w.read_only = true; parts(f, Ext4, &["s"], &[]); }, mixed_up(Ext4, &["s"])),
+        ("ext, two journals", |f, _| parts(f, Ext4, &[], &["a", "b"]), mixed_up(Ext4, &["a", "b"])),
+        ("ext, an origin and its snapshot", |f, _| { volume(f).role = ORIGIN.into(); parts(f, Ext4, &["s"], &[]); }, mount(Ext4, |m| m.disks = Some(vec![disk()]))),
+        ("ext, an origin, two journals", |f, _| { volume(f).role = ORIGIN.into(); parts(f, Ext4, &["s"], &["a", "b"]); }, mixed_up(Ext4, &["a", "b"])),
+        ("ext, a snapshot whose origin is not active", |f, _| { volume(f).role = SNAPSHOT.into(); parts(f, Ext4, &[], &[]); }, mixed_up(Ext4, &[])),
+        ("ext, a snapshot of a snapshot", |f, _| { volume(f).role = format!("{ORIGIN},snapshot"); parts(f, Ext4, &["s"], &[]); }, mixed_up(Ext4, &["s"])),
+        ("ext, all of it on a snapshot", |f, _| { volume(f).role = SNAPSHOT.into(); holds(f, Ext4, |_| ()); }, mount(Ext4, |_| ())),
     ]);
 }
 
@@ -179,6 +212,11 @@ fn nothing_is_there_or_somebody_elses() {
         ("zero everywhere, of no type", |_, w| w.fs = None, make(Xfs)),
         ("nothing anywhere", |f, _| f.content = Some(Content::Blank { zero: false, doubts: vec![] }), make(Ext4)),
         ("made by our lvcreate", |f, _| tags(f, "flexvolume.new"), make(Ext4)),
+        ("remains, made by our lvcreate just now", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); remains(f); }, make(Ext4)),
+        ("remains, made by the lvcreate of another call", |f, _| { tags(f, "flexvolume.new"); remains(f); }, Refuse(Reason::NewNotBlank("md".into()))),
+        ("remains, made just now, and mkfs was begun", |f, _| { f.untouched = true; tags(f, "flexvolume.making=xfs"); remains(f); }, doubts([Doubt::Mark("md".into()), young(), Doubt::Data(4096)])),
+        ("data where our lvcreate wipes", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Mark("md".into()), Doubt::Data(3584)] }); }, Refuse(Reason::NewNotBlank("data at byte 3584".into()))),
+        ("LUKS, made by our lvcreate just now", |f, _| { f.untouched = true; tags(f, "flexvolume.new"); f.content = Some(Content::Other("crypto_LUKS".shown())); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
         ("to be read", |_, w| w.read_only = true, Refuse(Reason::BlankReadOnly)),
         ("a read-only volume", |f, _| volume(f).writable = Some(false), Refuse(Reason::BlankReadOnlyVolume(Ext4))),
         ("a read-only device", |f, _| f.read_only = true, Refuse(Reason::BlankReadOnlyVolume(Ext4))),
@@ -192,6 +230,8 @@ fn nothing_is_there_or_somebody_elses() {
         ("what a killed mkfs of another type does not leave", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![young()] }); tags(f, "flexvolume.making=xfs"); }, doubts([young()])),
         ("group descriptors of a killed mkfs", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
         ("the same, where blocks are large", |f, _| { volume(f).size = Bytes::new(512 << 20); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(2048)])),
+        ("the same, where blkid does not look for everything", |f, _| { volume(f).size = Bytes::new(1440 << 10); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(2048)])),
+        ("the same, where it just does", |f, _| { volume(f).size = Bytes::new((1440 << 10) + 512); f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=ext4"); }, make(Ext4)),
         ("the same, of a mkfs that leaves none", |f, _| { f.content = Some(Content::Blank { zero: false, doubts: vec![Doubt::Data(2048)] }); tags(f, "flexvolume.making=xfs"); }, doubts([Doubt::Data(2048)])),
         ("data where mkfs was killed", |f, _| { data(f); tags(f, "flexvolume.making=ext4"); }, doubts([Doubt::Data(0)])),
         ("what a killed mkfs left, but it held one", |f, _| tags(f, "flexvolume.making=ext4,flexvolume.fs=ext4:u"), doubts([held()])),
@@ -202,9 +242,9 @@ fn nothing_is_there_or_somebody_elses() {
         ("permitted for less", |f, _| { data(f); tags(f, "flexvolume.fs=ext4:u"); permit(f, &[held()], NOW); }, doubts([held(), Doubt::Data(0)])),
         ("permitted by an older driver", |f, _| tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat"), doubts([held()])),
         ("data where lvcreate was stopped", |f, _| { data(f); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("data at byte 0".into()))),
-        ("LUKS", |f, _| f.content = Some(Content::Other("crypto_LUKS".into())), Refuse(Reason::Other { what: "crypto_LUKS".into(), wanted: Some(Ext4) })),
-        ("LUKS, permitted for something else", |f, _| { f.content = Some(Content::Other("crypto_LUKS".into())); permit(f, &[held()], NOW); }, Refuse(Reason::Other { what: "crypto_LUKS".into(), wanted: Some(Ext4) })),
-        ("LUKS where lvcreate was stopped", |f, _| { f.content = Some(Content::Other("crypto_LUKS".into())); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
+        ("LUKS", |f, _| f.content = Some(Content::Other("crypto_LUKS".shown())), Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4) })),
+        ("LUKS, permitted for something else", |f, _| { f.content = Some(Content::Other("crypto_LUKS".shown())); permit(f, &[held()], NOW); }, Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4) })),
+        ("LUKS where lvcreate was stopped", |f, _| { f.content = Some(Content::Other("crypto_LUKS".shown())); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("crypto_LUKS".into()))),
         ("several at once", |f, _| f.content = Some(Content::Several), Refuse(Reason::Several)),
         ("damaged", |f, _| f.content = Some(Content::Damaged(Ext4)), Refuse(Reason::Damaged(Ext4))),
         ("it cannot be read, whatever was permitted", |f, _| { f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); permit(f, &[held()], NOW); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into() })),
@@ -216,16 +256,19 @@ fn nothing_is_there_or_somebody_elses() {
 #[rustfmt::skip] // a row is a line
 fn something_that_cannot_be_seen_has_it() {
     check(&[
-        ("a pod's container, with our record", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.elsewhere = is_claimed(); })),
+        ("a pod's container, with our record", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.disks = None; m.alive = Some(is_claimed()); })),
         ("without our record", |f, _| claimed(f, false), Refuse(Reason::InUse(is_claimed()))),
         ("with the record of another", |f, _| { claimed(f, false); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::InUse(is_claimed()))),
         ("of the wrong type", |f, w| { w.fs = Some(Xfs); claimed(f, false); tags(f, "flexvolume.fs=ext4:u"); }, wrong("ext4", Xfs)),
         ("nobody knows who", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::InUse(Vec::new()))),
         ("a process that reads", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).processes = vec![process(false)]; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::Open(vec![process(false)]))),
-        ("a mount that no table shows, with our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; })),
+        ("a mount that no table shows, with our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.disks = None; m.alive = Some(vec![]); })),
+        ("a pod's container, and the kernel met errors", |f, _| { claimed(f, false); openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::FilesystemFailed(Place::Elsewhere(is_claimed()), Failure::Errors))),
+        ("a pod's container, the kernel met errors, and another will read it", |f, w| { w.read_only = true; claimed(f, false); openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.disks = None; m.alive = Some(is_claimed()); })),
+        ("a mount that no table shows, and the kernel met errors", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::FilesystemFailed(Place::Elsewhere(vec![]), Failure::Errors))),
         ("a mount that no table shows, without our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; }, Refuse(Reason::StillMounted)),
-        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| m.record = false)),
-        ("a pod, of one directory", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/a"); w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| m.record = false)),
+        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.disks = None; m.alive = Some(vec![]); })),
+        ("a pod, of one directory", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/a"); w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.disks = None; m.alive = Some(vec![]); })),
     ]);
     let (mut facts, wish) = (blank(), wish());
     claimed(&mut facts, true);
@@ -252,7 +295,7 @@ fn somebody_has_its_device_open() {
         ("who cannot be seen", |f, _| { openers(f).unseen = 1; holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::OpenUnseen)),
         ("a loop device", |f, _| openers(f).loops = vec!["loop0".into()], Refuse(Reason::Loop(vec!["loop0".into()]))),
         ("a pod, and it is bound from there", |f, _| { volume(f).open = true; mounted(f, POD, "rw", "rw"); }, Bind(row(POD, "ext4", "rw", "rw"))),
-        ("a pod, and it is to be larger", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); volume(f).open = true; }, Extend),
+        ("a pod, and it is to be larger", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); volume(f).open = true; }, Extend(Bytes::new(2 * GIB))),
     ]);
 }
 
@@ -260,10 +303,10 @@ fn somebody_has_its_device_open() {
 #[rustfmt::skip] // a row is a line
 fn it_is_to_be_larger() {
     check(&[
-        ("mounted where the call says", |f, w| { there(f, "ext4", "rw", "rw"); larger(f, w); }, Extend),
-        ("mounted elsewhere", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); }, Extend),
-        ("mounted read-only", |f, w| { there(f, "ext4", "ro", "ro"); larger(f, w); }, Extend),
-        ("not mounted", |f, w| larger(f, w), Extend),
+        ("mounted where the call says", |f, w| { there(f, "ext4", "rw", "rw"); larger(f, w); }, Extend(Bytes::new(2 * GIB))),
+        ("mounted elsewhere", |f, w| { mounted(f, POD, "rw", "rw"); larger(f, w); }, Extend(Bytes::new(2 * GIB))),
+        ("mounted read-only", |f, w| { there(f, "ext4", "ro", "ro"); larger(f, w); }, Extend(Bytes::new(2 * GIB))),
+        ("not mounted", |f, w| larger(f, w), Extend(Bytes::new(2 * GIB))),
         ("as large as it is", |f, w| { larger(f, w); w.purpose = Purpose::Size(volume(f).size); }, Ready),
         ("smaller than it is", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(1)); w.create.largest = Some(Bytes::new(1)); }, Ready),
         ("before LVM was asked", |f, w| { there(f, "ext4", "rw", "rw"); larger(f, w); f.lvm = None; }, Look(Level::Lvm)),
@@ -271,10 +314,16 @@ fn it_is_to_be_larger() {
         ("the host swaps on it", |f, w| { uses(f).swap = true; larger(f, w); }, Refuse(Reason::Swap)),
         ("of the wrong type", |f, w| { there(f, "xfs", "rw", "rw"); larger(f, w); }, wrong("xfs", Ext4)),
         ("larger than is allowed", |f, w| { larger(f, w); w.create.largest = Some(Bytes::new(GIB)); }, Refuse(Reason::TooLarge { size: Bytes::new(2 * GIB), largest: Bytes::new(GIB) })),
-        ("without room in the group", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); }, Refuse(Reason::NoRoom { more: Bytes::new(GIB), free: Bytes::new(1), has: Bytes::new(GIB) })),
-        ("without room, thin", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); volume(f).pool = LvName::parse("pool").ok(); }, Extend),
-        ("with just as much room", |f, w| { larger(f, w); volume(f).free = Bytes::new(GIB); }, Extend),
+        ("without room in the group", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); }, Refuse(Reason::NoRoom { size: Bytes::new(2 * GIB), more: Bytes::new(GIB), free: Bytes::new(1), has: Bytes::new(GIB) })),
+        ("without room, thin", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); volume(f).pool = LvName::parse("pool").ok(); }, Extend(Bytes::new(2 * GIB))),
+        ("with just as much room", |f, w| { larger(f, w); volume(f).free = Bytes::new(GIB); }, Extend(Bytes::new(2 * GIB))),
         ("into the reserve", |f, w| { larger(f, w); w.create.reserve = ROOM; }, Refuse(Reason::Reserve { more: Bytes::new(GIB), free: ROOM, reserve: ROOM })),
+        ("of two copies, with room for one", |f, w| { larger(f, w); volume(f).spread = raid1(); volume(f).free = Bytes::new(2 * GIB - 1); }, Refuse(Reason::NoRoom { size: Bytes::new(2 * GIB), more: Bytes::new(2 * GIB), free: Bytes::new(2 * GIB - 1), has: Bytes::new(GIB) })),
+        ("of two copies, with just as much room", |f, w| { larger(f, w); volume(f).spread = raid1(); volume(f).free = Bytes::new(2 * GIB); }, Extend(Bytes::new(2 * GIB))),
+        ("of two copies, into the reserve", |f, w| { larger(f, w); volume(f).spread = raid1(); volume(f).free = Bytes::new(3 * GIB); w.create.reserve = Bytes::new(GIB + 1); }, Refuse(Reason::Reserve { more: Bytes::new(2 * GIB), free: Bytes::new(3 * GIB), reserve: Bytes::new(GIB + 1) })),
+        ("in whole extents", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(2 * GIB - 1)); }, Extend(Bytes::new(2 * GIB))),
+        ("larger than is allowed in whole extents", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(2 * GIB - 1)); w.create.largest = Some(Bytes::new(2 * GIB - 1)); }, Refuse(Reason::TooLarge { size: Bytes::new(2 * GIB), largest: Bytes::new(2 * GIB - 1) })),
+        ("larger than LVM counts", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(u64::MAX)); }, Refuse(Reason::NoRoom { size: Bytes::new(u64::MAX), more: Bytes::new(u64::MAX - GIB), free: ROOM, has: Bytes::new(GIB) })),
         ("of a full pool", |f, w| { larger(f, w); pool(f, 95.0, 1.0, ""); }, full("data", 95.0)),
         ("suspended by hand", |f, w| { larger(f, w); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),
     ]);

@@ -12,13 +12,26 @@ impl Turn<'_> {
         let lv = self.my().seen.as_ref().and_then(|seen| Some(seen.row()?.0));
         match self.my().at {
             At::Activate => {
-                let Some(decision) = self.settle(Level::Content) else {
+                let is_locked = self.my().locks.contains(&Lock::Group);
+                let most = if is_locked {
+                    Level::Room
+                } else {
+                    Level::Content
+                };
+                let Some(decision) = self.settle(most) else {
                     return true;
                 };
+                if let Decision::Create(_) = decision {
+                    let effects = vec![Effect::Create];
+                    return self.run("lvcreate", Some(Lock::Group), effects, At::Created);
+                }
+                if self.order != Order::GroupKept {
+                    self.my().locks.retain(|lock| *lock != Lock::Group);
+                }
                 let device = self.my().seen.as_ref().and_then(|seen| seen.device);
                 match (decision, device) {
                     (Decision::Ready, Some(device)) => self.is_active(device),
-                    (Decision::Create(_), _) => self.go(At::LockName),
+                    (Decision::Look(_), _) => self.go(At::LockGroup),
                     (Decision::Activate, _) if self.state.shared && self.my().locks.is_empty() => {
                         self.go(At::LockInactive)
                     }
@@ -55,26 +68,13 @@ impl Turn<'_> {
                 }
                 self.look_anew(At::Activate)
             }
-            At::LockName => self.lock(Lock::Name) && self.go(At::AskAgain),
-            At::AskAgain => {
-                self.did.ran.extend(["lvs".to_owned(), "lvs".to_owned()]);
-                if self.state.named(DATA).is_some() {
-                    self.my().locks.retain(|lock| *lock != Lock::Name);
-                    return self.look_anew(At::Activate);
-                }
-                self.run(
-                    "lvcreate",
-                    Some(Lock::Name),
-                    vec![Effect::Create],
-                    At::Created,
-                )
-            }
+            At::LockGroup => self.lock(Lock::Group) && self.look_anew(At::Activate),
             _ => {
                 if self.my().failed && self.state.named(DATA).is_none() {
                     return self.end(End::Error("creating"));
                 }
-                if self.order != Order::NameKept {
-                    self.my().locks.retain(|lock| *lock != Lock::Name);
+                if self.order != Order::GroupKept {
+                    self.my().locks.retain(|lock| *lock != Lock::Group);
                 }
                 self.look_anew(At::Activate)
             }
@@ -88,7 +88,7 @@ impl Turn<'_> {
             Some(_) => self.look_anew(At::Look),
             None => {
                 self.my().of = Some(device);
-                self.my().locks.retain(|lock| *lock == Lock::Name);
+                self.my().locks.retain(|lock| *lock == Lock::Group);
                 self.look_anew(At::Stand)
             }
         }
@@ -126,9 +126,8 @@ impl Turn<'_> {
                     .seen
                     .as_ref()
                     .is_some_and(|seen| seen.record().new);
-                let is_unlocked = !self.my().locks.contains(&Lock::Name);
-                if is_new && is_unlocked && self.order != Order::NameNotAwaited {
-                    return self.go(At::LockNameOfNew);
+                if is_new && !self.my().is_made && self.order != Order::GroupNotAwaited {
+                    return self.go(At::AwaitGroup);
                 }
                 match decision {
                     Decision::Look(_) if self.order == Order::LockGivenUp => {
@@ -139,7 +138,15 @@ impl Turn<'_> {
                     decision => self.act(decision),
                 }
             }
-            At::LockNameOfNew => self.lock(Lock::Name) && self.look_anew(At::Look),
+            At::AwaitGroup => {
+                if !self.lock(Lock::Group) {
+                    return false;
+                }
+                let me = self.my();
+                me.locks.retain(|lock| *lock != Lock::Group);
+                me.is_made = true;
+                self.look_anew(At::Look)
+            }
             At::LookFurther => match self.settle(Level::Content) {
                 None => true,
                 Some(_) if looks_first && self.my().locks.is_empty() => {

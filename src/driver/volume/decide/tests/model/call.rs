@@ -43,15 +43,14 @@ pub enum At {
     LockInactive,
     RunActivate,
     Activated,
-    LockName,
-    AskAgain,
+    LockGroup,
     Created,
     // act/bring_up.rs
     Stand,
     Lock,
     Locked,
     Look,
-    LockNameOfNew,
+    AwaitGroup,
     LookFurther,
     Bind(Dir),
     // act/make.rs
@@ -113,6 +112,8 @@ pub struct Actor {
     pub tool: Option<Tool>,
     /// Whether the last tool failed.
     pub failed: bool,
+    /// Whether the volume's lvcreate has ended.
+    pub is_made: bool,
 }
 
 impl Actor {
@@ -130,6 +131,7 @@ impl Actor {
             how: None,
             tool: None,
             failed: false,
+            is_made: false,
         }
     }
 
@@ -191,14 +193,13 @@ impl Turn<'_> {
             | At::LockInactive
             | At::RunActivate
             | At::Activated
-            | At::LockName
-            | At::AskAgain
+            | At::LockGroup
             | At::Created => self.activate(),
             At::Stand
             | At::Lock
             | At::Locked
             | At::Look
-            | At::LockNameOfNew
+            | At::AwaitGroup
             | At::LookFurther
             | At::Bind(_) => self.bring_up(),
             At::RecordBegun
@@ -241,7 +242,7 @@ impl Turn<'_> {
         let me = self.my();
         me.locks.clear();
         (me.seen, me.claim, me.pin, me.how, me.of) = (None, None, None, None, None);
-        me.failed = false;
+        (me.failed, me.is_made) = (false, false);
         let gives_up = end != End::Success && matches!(me.does, Does::Mount(_));
         self.did.ended.push(end);
         if gives_up && is_shared {

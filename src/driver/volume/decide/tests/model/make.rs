@@ -57,7 +57,7 @@ impl Turn<'_> {
                 let uuid = self.state.made;
                 self.state.made = uuid.saturating_add(1);
                 let whole = Content::Ext4 { uuid, used: false };
-                let writes = [Content::Remains, Content::Half, whole];
+                let writes = [Content::Remains, whole];
                 let writes = writes.map(|content| Effect::Write(of, content));
                 let lock = Some(Lock::Volume(of));
                 self.run("mkfs.ext4", lock, writes.to_vec(), At::Made)

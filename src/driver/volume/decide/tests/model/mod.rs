@@ -36,10 +36,10 @@ pub enum Order {
     LockGivenUp,
     /// It is looked first and then waited for the lock, and nobody looks again.
     NoLookAfterWait,
-    /// A call that has made the volume keeps the lock of its name.
-    NameKept,
-    /// The lock of its name is not waited for, where the volume is new.
-    NameNotAwaited,
+    /// A call that has made the volume keeps the lock of its group.
+    GroupKept,
+    /// The lock of its group is not waited for, where the volume is new.
+    GroupNotAwaited,
     /// LVM activates a volume of a shared group without its lock.
     NoLeases,
 }

@@ -241,9 +241,6 @@ fn every_order_of_the_steps_keeps_every_promise_and_takes_every_step() {
 fn a_mkfs_that_is_recorded_only_afterwards_is_a_volume_that_no_call_brings_up() {
     let begin = world(Some(blank()), vec![pod(0, 0)], 1);
     breaks(&begin, Order::RecordAfterMkfs, COMES_UP);
-    let operator = Actor::new(0, &[Does::Adopt]);
-    let begin = world(Some(blank()), vec![pod(0, 0), operator], 1);
-    breaks(&begin, Order::RecordAfterMkfs, ANSWERED);
 }
 
 #[test]
@@ -266,15 +263,15 @@ fn a_permission_taken_off_after_the_mount_outlives_a_kill() {
 }
 
 #[test]
-fn the_lock_of_a_name_that_is_kept_locks_two_calls_up() {
+fn the_lock_of_a_group_that_is_kept_locks_two_calls_up() {
     let begin = world(None, vec![pod(0, 0), pod(0, 1)], 0);
-    breaks(&begin, Order::NameKept, GOES_ON);
+    breaks(&begin, Order::GroupKept, GOES_ON);
 }
 
 #[test]
-fn without_the_lock_of_its_name_a_killed_calls_lvcreate_wipes_what_was_made() {
+fn without_the_lock_of_its_group_a_killed_calls_lvcreate_wipes_what_was_made() {
     let begin = world(None, vec![pod(0, 0)], 1);
-    breaks(&begin, Order::NameNotAwaited, NEVER_FORMATTED);
+    breaks(&begin, Order::GroupNotAwaited, NEVER_FORMATTED);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::super::sample::{ROOM, blank, process, row, shared};
+use super::super::sample::{ROOM, blank, free, process, row, shared};
 use super::call::Does;
 use super::world::{Content, Dir, Lv, State};
 use crate::lvm::{Locks, Record};
@@ -19,6 +19,8 @@ pub struct Seen {
     pub locks: Option<Leased>,
     pub openers: Option<Opened>,
     pub content: Option<Sight>,
+    /// Whether its group was asked for.
+    pub room: bool,
 }
 
 /// LVM's answer.
@@ -90,8 +92,8 @@ impl Seen {
                     None => Answer::NoVolume,
                 });
                 let lists: &[_] = match self.lvm {
-                    // That it is absent only a list tells, and how much is free only the group.
-                    Some(Answer::NoVolume) => &["lvs", "lvs", "vgs"],
+                    // That it is absent only a list tells.
+                    Some(Answer::NoVolume) => &["lvs", "lvs"],
                     _ => &["lvs"],
                 };
                 ran.extend(lists.iter().map(ToString::to_string));
@@ -107,6 +109,10 @@ impl Seen {
             }
             Level::Openers => self.openers = Some(self.opened(state, me, ran)),
             Level::Content => self.content = Some(self.read(state, me, ran)),
+            Level::Room => {
+                self.room = true;
+                ran.push("vgs".to_owned());
+            }
         }
     }
 
@@ -168,10 +174,7 @@ impl Seen {
         facts.uses = self.uses.as_ref().map(|dirs| uses(dirs, does));
         match &self.lvm {
             None => facts.lvm = None,
-            Some(Answer::NoVolume) => {
-                let (free, pool) = (Some(ROOM), None);
-                facts.lvm = Some(Lvm::NoVolume { free, pool });
-            }
+            Some(Answer::NoVolume) => facts.lvm = Some(Lvm::NoVolume),
             Some(Answer::Volume { lv, open, .. }) => {
                 if let Some(Lvm::Volume { volume, .. }) = &mut facts.lvm {
                     volume.uuid = uuid(*lv);
@@ -183,6 +186,7 @@ impl Seen {
                 }
             }
         }
+        facts.room = self.room.then(|| free(ROOM.get()));
         facts.locks = self.locks.map(|leased| match leased {
             Leased::Here => Locks::Held,
             Leased::NotHere => Locks::NotHeld,
@@ -190,8 +194,8 @@ impl Seen {
         });
         facts.openers = self.openers.map(openers);
         facts.content = self.content.map(|sight| match sight {
-            Sight::Read(content) => content.seen(&self.record()),
-            Sight::Claimed(content) => match content.seen(&self.record()) {
+            Sight::Read(content) => content.seen(),
+            Sight::Claimed(content) => match content.seen() {
                 Found::Filesystem(found) => Found::Claimed(Some((FsType::Ext4, found.uuid))),
                 _ => Found::Claimed(None),
             },
@@ -238,13 +242,7 @@ pub fn reading(content: Content, record: &Record) -> Vec<String> {
         Content::Remains | Content::Raw => {
             ran.extend(["blkid", "examine-stdin", "blkid", "wipefs"]);
         }
-        Content::Half | Content::Ext4 { .. } => {
-            ran.extend(["blkid", "superblock-stdin"]);
-            let is_used = matches!(content, Content::Ext4 { used: true, .. });
-            if record.making.as_deref() == Some("ext4") && !is_used {
-                ran.push("e2fsck -n -f");
-            }
-        }
+        Content::Ext4 { .. } => ran.extend(["blkid", "superblock-stdin"]),
     }
     ran.into_iter().map(str::to_owned).collect()
 }

@@ -29,8 +29,6 @@ pub enum Content {
     Zero,
     /// What mke2fs has written before its superblock.
     Remains,
-    /// With its superblock, and not whole.
-    Half,
     /// `used`: a pod ever had it mounted.
     Ext4 {
         uuid: u8,
@@ -41,24 +39,19 @@ pub enum Content {
 }
 
 impl Content {
-    /// As [`look`](crate::volume::look) tells it, where the record is this.
-    pub fn seen(self, record: &Record) -> Seen {
+    /// As [`look`](crate::volume::look) tells it.
+    pub fn seen(self) -> Seen {
         let blank = |doubts: Vec<Doubt>| Seen::Blank {
             zero: doubts.is_empty() && self == Self::Zero,
             doubts,
         };
-        let ext4 = |uuid: String, half| {
-            Seen::Filesystem(Filesystem {
-                uuid,
-                half: half && record.making.as_deref() == Some("ext4"),
-                ..found(FsType::Ext4)
-            })
-        };
         match self {
             Self::Zero => blank(Vec::new()),
             Self::Remains => blank(vec![young()]),
-            Self::Half => ext4("half".to_owned(), true),
-            Self::Ext4 { uuid, .. } => ext4(format!("u{uuid}"), false),
+            Self::Ext4 { uuid, .. } => Seen::Filesystem(Filesystem {
+                uuid: format!("u{uuid}"),
+                ..found(FsType::Ext4)
+            }),
             Self::Raw => blank(vec![Doubt::Data(0)]),
         }
     }
@@ -109,8 +102,8 @@ impl Volume {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lock {
     Volume(Lv),
-    /// The name's, for making the volume.
-    Name,
+    /// The group's, for making the volume.
+    Group,
 }
 
 /// What a tool does at once: a kill comes before it or after it.

@@ -151,6 +151,7 @@ impl Cases {
                 .iter()
                 .map(|lock| seen(&|f| f.locks = Some(lock())))
                 .collect(),
+            Level::Room => ROOMS.iter().map(|see| seen(see)).collect(),
             Level::Openers => OPENERS.iter().map(|see| seen(see)).collect(),
             // Of a wish only these count here, and all others would make it long.
             Level::Content
@@ -175,6 +176,14 @@ impl Cases {
                     facts.content = Some(content.clone());
                     volume(&mut facts).record = recorded(record, permission, content);
                     disk(&mut facts);
+                    // Of a volume that this call has made, it set the record itself.
+                    if record.starts_with("flexvolume.new") {
+                        let untouched = true;
+                        all.push(Facts {
+                            untouched,
+                            ..facts.clone()
+                        });
+                    }
                     all.push(facts);
                 }
             }

@@ -1,9 +1,10 @@
 //! What holds of every case, in the words of docs/safety.md. None of it goes by how `decide` comes to its
 //! decision.
 
-use super::super::sample::{NOW, volume};
+use super::super::sample::{NOW, ORIGIN, SNAPSHOT, volume};
 use super::sights::doubts;
 use crate::lvm::{Locks, Record, Volume};
+use crate::names::FsType;
 use crate::volume::decide::decision::{Decision, Grow, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Content, Facts, Lvm, Openers, Pool};
@@ -40,10 +41,15 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
                 "{}",
                 case()
             );
+            assert!(is_one_filesystem(facts), "{}", case());
             let writes = mount.check || mount.grow != Grow::Not;
             assert!(!(wish.read_only && writes), "{}", case());
+            let openers = facts.openers.as_ref();
+            let has_errors = openers.is_some_and(|openers| openers.has_errors);
+            let is_well = !has_errors || mount.alive.is_none();
+            assert!(wish.read_only || is_well, "{}", case());
         }
-        Decision::Extend | Decision::Create(_) | Decision::Activate | Decision::Resume => {
+        Decision::Extend(_) | Decision::Create(_) | Decision::Activate | Decision::Resume => {
             let is_silent = matches!(facts.lvm, Some(Lvm::Silent(_) | Lvm::Hidden) | None);
             assert!(!is_silent, "{}", case());
             let is_making = matches!(decision, Decision::Create(_));
@@ -67,6 +73,23 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
 
 fn volume_of(facts: &Facts) -> &Volume {
     facts.volume().unwrap()
+}
+
+/// Nothing else can be taken for a part of it; but an ext that LVM calls the origin is no copy.
+fn is_one_filesystem(facts: &Facts) -> bool {
+    let Some(Content::Filesystem(found)) = &facts.content else {
+        return true;
+    };
+    let role = volume_of(facts).role.as_str();
+    found.parts.as_ref().is_none_or(|parts| {
+        let is_original = match (found.fs, role) {
+            (FsType::Btrfs, _) => parts.twins.is_empty(),
+            (_, SNAPSHOT) => false,
+            (_, ORIGIN) => true,
+            _ => parts.twins.is_empty(),
+        };
+        is_original && parts.ambiguous.is_empty()
+    })
 }
 
 /// All was looked at, and no answer is one that nobody could give.
@@ -183,7 +206,12 @@ pub fn with_one_doubt_more(facts: &Facts, wish: &Wish) {
         return;
     };
     *zero = false;
-    doubts.push(Doubt::Mark("one more".into()));
+    // Of what this call has just made, only what lvcreate wiped is not a removed volume's.
+    doubts.push(if facts.untouched {
+        Doubt::Data(0)
+    } else {
+        Doubt::Mark("one more".into())
+    });
     let decision = decide(&more, wish);
     assert!(
         matches!(decision, Decision::Refuse(_)),
@@ -191,15 +219,18 @@ pub fn with_one_doubt_more(facts: &Facts, wish: &Wish) {
     );
 }
 
-/// The same without what the half of an ext may leave.
+/// The same without what the half of an ext may leave, or a removed volume where this call has just
+/// made this one.
 fn doubts_left(facts: &Facts) -> Vec<Doubt> {
     let volume = volume_of(facts);
     let of_mke2fs = volume.record.making.as_deref() == Some("ext4");
-    let is_small = volume.size.get() < 512 << 20;
+    let is_small = ((1440 << 10) + 1..512 << 20).contains(&volume.size.get());
+    let is_fresh = facts.untouched && volume.record.new;
     let is_left = |doubt: &Doubt| match doubt {
-        Doubt::Backup(_) => of_mke2fs,
-        Doubt::Data(at) => of_mke2fs && is_small && *at >= 2048,
-        Doubt::Held(..) | Doubt::Mark(_) => false,
+        Doubt::Backup(_) => of_mke2fs || is_fresh,
+        Doubt::Data(at) => (of_mke2fs && is_small && *at >= 2048) || (is_fresh && *at >= 4096),
+        Doubt::Mark(_) => is_fresh,
+        Doubt::Held(..) => false,
     };
     let mut all = doubts(&volume.record, facts.content.as_ref().unwrap());
     all.retain(|doubt| !is_left(doubt));

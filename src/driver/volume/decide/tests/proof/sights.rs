@@ -2,10 +2,10 @@
 
 use super::super::sample::*;
 use crate::lvm::{Locks, Record};
-use crate::names::{Bytes, FsType, LvUuid};
+use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, Filesystem, Lvm, Occupied, Openers, Pool, There,
+    Content, Elsewhere, Facts, Filesystem, Lvm, Occupied, Openers, Parts, Pool, There,
 };
 use crate::volume::device::Failure;
 
@@ -54,25 +54,25 @@ pub const USES: [See; 21] = [
     },
 ];
 
-pub const ANSWERS: [See; 8] = [
+pub const ANSWERS: [See; 4] = [
     |f| f.lvm = Some(Lvm::Silent("it hangs".into())),
     |f| f.lvm = Some(Lvm::NoGroup),
     |f| f.lvm = Some(Lvm::Hidden),
-    |f| no_volume(f, None),
-    |f| no_volume(f, Some(0)),
-    |f| no_volume(f, Some(9 * GIB)),
-    |f| {
-        no_volume(f, None);
-        pool(f, 99.0, 1.0, "");
-    },
-    |f| {
-        no_volume(f, None);
-        pool(f, 1.0, 1.0, "");
-    },
+    |f| f.lvm = Some(Lvm::NoVolume),
+];
+
+/// What an absent volume may be made of.
+pub const ROOMS: [See; 6] = [
+    |f| f.lvm = Some(Lvm::NoGroup),
+    |f| f.lvm = Some(Lvm::Silent("no".into())),
+    |f| f.room = Some(free(0)),
+    |f| f.room = Some(free(9 * GIB)),
+    |f| pool(f, 99.0, 1.0, ""),
+    |f| pool(f, 1.0, 1.0, ""),
 ];
 
 /// What is odd about a volume that LVM shows.
-pub const ODDITIES: [See; 17] = [
+pub const ODDITIES: [See; 20] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
     |f| lose(f),
@@ -86,6 +86,9 @@ pub const ODDITIES: [See; 17] = [
     |f| pool(f, 1.0, 1.0, "failed"),
     |f| unseen_pool(f),
     |f| volume(f).size = Bytes::new(GIB / 4),
+    |f| volume(f).size = Bytes::new(1 << 20),
+    |f| volume(f).role = ORIGIN.into(),
+    |f| volume(f).role = SNAPSHOT.into(),
     |f| volume(f).writable = Some(false),
     |f| volume(f).writable = None,
     |f| {
@@ -106,13 +109,17 @@ pub const LOCKS: [fn() -> Locks; 8] = [
     || Locks::Elsewhere(None),
 ];
 
-pub const OPENERS: [See; 9] = [
+pub const OPENERS: [See; 10] = [
     |f| *openers(f) = Openers::default(),
     |f| openers(f).processes = vec![process(false)],
     |f| openers(f).processes = vec![process(true)],
     |f| openers(f).loops = vec!["loop0".into()],
     |f| openers(f).unseen = 1,
     |f| openers(f).has_filesystem = true,
+    |f| {
+        openers(f).elsewhere = elsewhere(false);
+        openers(f).has_errors = true;
+    },
     |f| openers(f).elsewhere = elsewhere(false),
     |f| openers(f).elsewhere = elsewhere(true),
     |f| {
@@ -167,7 +174,7 @@ pub const DISKS: [See; 3] = [
 pub fn occupied() -> Occupied {
     Occupied {
         dir: POD.into(),
-        by: "vg/other".into(),
+        by: "vg/other".shown(),
         name: None,
     }
 }
@@ -198,11 +205,6 @@ pub fn unseen_pool(facts: &mut Facts) {
     }
 }
 
-pub fn no_volume(facts: &mut Facts, free: Option<u64>) {
-    let free = free.map(Bytes::new);
-    facts.lvm = Some(Lvm::NoVolume { free, pool: None });
-}
-
 /// Blank with each set of doubts, each filesystem in each state, and all else.
 pub fn contents() -> Vec<Content> {
     let single = [
@@ -213,7 +215,7 @@ pub fn contents() -> Vec<Content> {
     ];
     let mut all = vec![
         Content::Damaged(FsType::Ext4),
-        Content::Other("LUKS".into()),
+        Content::Other("LUKS".shown()),
         Content::Several,
         Content::Unreadable {
             at: 0,
@@ -250,6 +252,19 @@ pub fn contents() -> Vec<Content> {
                     ..found(fs)
                 }));
             }
+        }
+    }
+    let names = || vec!["vg/s".to_owned()];
+    for fs in [FsType::Ext4, FsType::Btrfs] {
+        for [twins, ambiguous] in [[vec![], vec![]], [names(), vec![]], [vec![], names()]] {
+            all.push(Content::Filesystem(Filesystem {
+                parts: Some(Parts {
+                    twins,
+                    ambiguous,
+                    disks: vec![disk()],
+                }),
+                ..found(fs)
+            }));
         }
     }
     all

@@ -1,0 +1,44 @@
+//! This process, begun anew with other arguments.
+
+use std::ffi::{CString, OsStr};
+use std::io::{self, PipeReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::sys::prctl;
+
+/// Begins this executable anew in the same process, as `program`, with these arguments and these bytes on
+/// standard input. Pid, environment and the other streams stay. It returns only if that fails.
+pub fn begin_anew(program: &OsStr, args: &[&str], stdin: &[u8]) -> io::Error {
+    let begin = || -> io::Result<io::Error> {
+        let stdin = OwnedFd::from(pipe_of(stdin)?);
+        // Also when an upgrade has just put another file in its place.
+        let mut command = Command::new("/proc/self/exe");
+        Ok(command.arg0(program).args(args).stdin(stdin).exec())
+    };
+    begin().unwrap_or_else(|error| error)
+}
+
+/// A pipe that holds these bytes and its end.
+fn pipe_of(bytes: &[u8]) -> io::Result<PipeReader> {
+    let (reader, mut writer) = io::pipe()?;
+    // Nobody reads yet, so that all of it has to fit. Source: fcntl(2), F_SETPIPE_SZ.
+    let size = i32::try_from(bytes.len()).map_err(io::Error::other)?;
+    fcntl(&writer, FcntlArg::F_SETPIPE_SZ(size.max(1)))?;
+    writer.write_all(bytes)?;
+    Ok(reader)
+}
+
+/// Gives this process the name of `program`, after the kernel has called it `exe`: people see that name in
+/// messages, and `pgrep` goes by it.
+pub fn take_name_of(program: &OsStr) {
+    let name = Path::new(program).file_name().unwrap_or(program);
+    if let Ok(name) = CString::new(name.as_bytes()) {
+        // It is only a name.
+        let _ = prctl::set_name(&name);
+    }
+}

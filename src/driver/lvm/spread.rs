@@ -1,0 +1,193 @@
+//! How much of its group a volume takes: RAID takes more than it holds.
+
+use std::num::NonZeroU64;
+
+use crate::names::Bytes;
+
+const MIB: u64 = 1 << 20;
+
+/// Over which images LVM spreads a volume: stripes, copies, parity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spread {
+    pub images: u64,
+    /// How many of them share its data, each with whole extents.
+    pub data: NonZeroU64,
+    /// Whether each image has metadata of RAID beside it.
+    pub metadata: bool,
+    /// Whether each image has checksums beside it.
+    pub integrity: bool,
+}
+
+impl Spread {
+    pub const LINEAR: Self = Self {
+        images: 1,
+        data: NonZeroU64::MIN,
+        metadata: false,
+        integrity: false,
+    };
+
+    /// By lvcreate's options beside the size. A type that is not known here counts as three copies.
+    /// Source: lvcreate(8), lvmraid(7).
+    pub fn of_options(words: &[String]) -> Self {
+        let number = |short, long| -> Option<u64> {
+            let value = value(words, short, long)?;
+            value.trim_start_matches('+').parse().ok()
+        };
+        let kind = value(words, "", "--type");
+        let (stripes, copies, parity): (u64, u64, u64) = match kind.unwrap_or("linear") {
+            "linear" | "striped" => (1, 1, 0),
+            "raid0" | "raid0_meta" => (2, 1, 0),
+            "raid1" | "mirror" => (1, 2, 0),
+            kind if kind.starts_with("raid10") => (2, 2, 0),
+            kind if kind.starts_with("raid4") || kind.starts_with("raid5") => (2, 1, 1),
+            kind if kind.starts_with("raid6") => (3, 1, 2),
+            _ => (1, 3, 0),
+        };
+        let stripes = number("-i", "--stripes").unwrap_or(stripes);
+        let data = NonZeroU64::new(stripes).unwrap_or(NonZeroU64::MIN);
+        let more = number("-m", "--mirrors").map(|mirrors| mirrors.saturating_add(1));
+        let copies = more.unwrap_or(copies);
+        let images = data.get().saturating_mul(copies).saturating_add(parity);
+        let integrity = value(words, "", "--raidintegrity");
+        Self {
+            images,
+            data,
+            metadata: images > data.get() || kind == Some("raid0_meta"),
+            integrity: integrity.is_some_and(|value| value != "n"),
+        }
+    }
+
+    /// By `lv_layout`, `stripes` and `data_stripes` of lvs(8). What is beside the images counts for a new
+    /// volume only.
+    pub(super) fn of_report(layout: &str, images: u64, data: u64) -> Self {
+        let is_copy = |kind| ["raid1", "mirror"].contains(&kind);
+        let data = if layout.split(',').any(is_copy) {
+            1
+        } else {
+            data
+        };
+        // A thin volume has none.
+        Self {
+            images: images.max(1),
+            data: NonZeroU64::new(data).unwrap_or(NonZeroU64::MIN),
+            ..Self::LINEAR
+        }
+    }
+
+    /// The size that LVM makes of this one: whole extents on each image.
+    pub fn whole(self, size: Bytes, extent: NonZeroU64) -> Bytes {
+        let unit = extent.saturating_mul(self.data);
+        size.round_up(unit).unwrap_or(Bytes::new(u64::MAX))
+    }
+
+    /// What a volume of this size takes of its group, in bytes; rather too much than too little.
+    pub fn takes(self, size: Bytes, extent: NonZeroU64) -> Bytes {
+        /// dm-raid's superblock, and a bit for each of at most 2^21 regions. Source: Linux'
+        /// drivers/md/dm-raid.c, `validate_region_size`.
+        const METADATA: u64 = 4096 + (1 << 18);
+        /// What each 500 MB take, and the journal of a large image. Source: lvm2
+        /// `lib/metadata/integrity_manip.c`, `_lv_size_bytes_to_integrity_meta_bytes`.
+        const CHECKSUMS: u64 = 4 * MIB;
+        const JOURNAL: u64 = 64 * MIB;
+        let beside = |has: bool, bytes: u64| match Bytes::new(bytes).round_up(extent) {
+            Some(bytes) if has => bytes.get(),
+            _ => 0,
+        };
+        let image = self.whole(size, extent).get() / self.data;
+        let checksums = (image / (500 * MIB))
+            .saturating_add(1)
+            .saturating_mul(CHECKSUMS)
+            .saturating_add(JOURNAL);
+        let all = image
+            .saturating_add(beside(self.metadata, METADATA))
+            .saturating_add(beside(self.integrity, checksums));
+        Bytes::new(all.saturating_mul(self.images))
+    }
+}
+
+/// The value of an option as LVM finds it: joined to a short name, after "=", or in the next word; a long
+/// name may be shortened.
+fn value<'a>(words: &'a [String], short: &str, long: &str) -> Option<&'a str> {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let (name, joined) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word.as_str(), None),
+        };
+        if name.len() > 3 && long.starts_with(name) || name == short {
+            return joined.or_else(|| words.next().map(String::as_str));
+        }
+        if let Some(value) = word.strip_prefix(short).filter(|_| !short.is_empty()) {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXTENT: NonZeroU64 = NonZeroU64::new(4 * MIB).unwrap();
+
+    #[test]
+    #[rustfmt::skip] // a row is a line
+    fn counts_what_lvcreate_takes() {
+        // Of 4 MiB extents: the size that was asked for, what it becomes, and what the group has less.
+        let cases = [
+            ("", 30, 32, 32),
+            ("--type linear", 32, 32, 32),
+            ("--type raid1 --mirrors 1", 30, 32, 72),
+            ("--type=raid1", 30, 32, 72),
+            ("-m1", 30, 32, 72),
+            ("-m 2", 30, 32, 108),
+            ("--mirr 2 --alloc anywhere", 30, 32, 108),
+            ("--mirrors=+1 --nosync", 30, 32, 72),
+            ("--mirrors 0", 30, 32, 32),
+            ("--type mirror --mirrorlog core -m1", 30, 32, 72),
+            ("-i2", 30, 32, 32),
+            ("--stripes 3 --stripesize 64", 30, 36, 36),
+            ("--type raid0", 30, 32, 32),
+            ("--type raid0_meta", 30, 32, 40),
+            ("--type raid4", 30, 32, 60),
+            ("--type raid5", 30, 32, 60),
+            ("--type raid5_n -i3", 30, 36, 64),
+            ("--type raid6", 30, 36, 80),
+            ("--type raid10", 30, 32, 80),
+            ("-i 2 -m 1", 30, 32, 80),
+            ("--type raid10_near -i 3", 30, 36, 96),
+            ("--type raid1 --raidintegrity y", 100, 100, 2 * (100 + 4 + 68)),
+            ("--type raid1 --raidintegrity n", 100, 100, 208),
+            ("--type raid1 --raidintegrity y --raidintegritymode bitmap", 1200, 1200, 2 * (1200 + 4 + 76)),
+            ("--type unheard-of", 30, 32, 108),
+        ];
+        for (options, asked, whole, taken) in cases {
+            let words: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
+            let spread = Spread::of_options(&words);
+            let mib = |bytes: Bytes| bytes.get() / MIB;
+            let asked = Bytes::new(asked * MIB);
+            let found = (mib(spread.whole(asked, EXTENT)), mib(spread.takes(asked, EXTENT)));
+            assert_eq!(found, (whole, taken), "{options}");
+        }
+        let most = Bytes::new(u64::MAX);
+        assert_eq!(Spread::LINEAR.whole(most, EXTENT), most);
+    }
+
+    #[test]
+    fn counts_what_lvextend_takes_by_what_lvs_shows() {
+        for (layout, images, data, want) in [
+            ("linear", 1, 1, (1, 1)),
+            ("thin,sparse", 0, 0, (1, 1)),
+            ("striped", 3, 3, (3, 3)),
+            ("raid,raid1", 2, 2, (2, 1)),
+            ("mirror", 2, 2, (2, 1)),
+            ("raid,raid0", 2, 2, (2, 2)),
+            ("raid,raid5,raid5_ls", 3, 2, (3, 2)),
+            ("raid,raid6,raid6_zr", 5, 3, (5, 3)),
+            ("raid,raid10", 4, 2, (4, 2)),
+        ] {
+            let spread = Spread::of_report(layout, images, data);
+            assert_eq!((spread.images, spread.data.get()), want, "{layout}");
+        }
+    }
+}

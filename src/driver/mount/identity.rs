@@ -1,0 +1,101 @@
+//! Whether the kernel has mounted the filesystem that was decided on: tools and kernel read it after the
+//! driver did, and a btrfs brings disks of its own choice.
+
+use std::path::Path;
+
+use super::change::Source;
+use super::table::Row;
+use crate::host::{DeviceNumber, Kernel, own_name};
+use crate::names::{FsType, Shown};
+
+const BTRFS: &str = "/sys/fs/btrfs";
+
+/// What is wrong with the mount `row`. Nothing is read from the device.
+pub fn difference(kernel: &Kernel, source: &Source, row: &Row) -> Option<&'static str> {
+    const ANOTHER: &str = "its filesystem has become another one";
+    if !row.is_of(source.number) {
+        return Some("it was renamed or unmounted");
+    }
+    match source.fs {
+        FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => {
+            let id = kernel.filesystem_id(&row.mount_point, row.id);
+            let is_it = id.is_ok_and(|id| ext_id(source.uuid).is_none_or(|want| want == id));
+            (!is_it).then_some(ANOTHER)
+        }
+        // The kernel tells nobody its UUID without an ioctl. There is one superblock to mount it by.
+        FsType::Xfs => None,
+        FsType::Btrfs if !is_btrfs(kernel, source) => Some(ANOTHER),
+        FsType::Btrfs => {
+            let known = source.disks?;
+            let is_known = |disk: &DeviceNumber| *disk == source.number || known.contains(disk);
+            let all_known = row.disks.iter().all(is_known);
+            (!all_known).then_some("the kernel has taken a disk of a copy for one of its disks")
+        }
+    }
+}
+
+/// What statfs(2) says of an ext with this UUID, in the first 32 bits of `f_fsid`: both halves of the UUID,
+/// combined. C libraries differ in what they make of the rest. `None`: it has no UUID, and e2fsck may give
+/// it one. Source: Linux' fs/ext4/super.c, `ext4_statfs`, since 2.6.19.
+fn ext_id(uuid: &str) -> Option<u64> {
+    let uuid = u128::from_str_radix(&uuid.replace('-', ""), 16).ok()?;
+    let bytes = uuid.to_be_bytes();
+    let (first, second) = bytes.split_at(8);
+    let beginning = |half: &[u8]| half.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    Some(u64::from(beginning(first)? ^ beginning(second)?))
+}
+
+/// Linux 6.7 and newer give a copy that is mounted beside its original an ID for that time, and keep its
+/// UUID beside it. Source: Linux' fs/btrfs/sysfs.c.
+fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
+    let disk = format!("dm-{}", source.number.minor);
+    let all = Path::new(BTRFS);
+    let names = kernel.list(all).unwrap_or_default();
+    names.iter().any(|name| {
+        let dir = all.join(name);
+        let uuid = || kernel.read(&dir.join("metadata_uuid"));
+        kernel.exists(&dir.join("devices").join(&disk))
+            && (name == source.uuid || uuid().is_ok_and(|uuid| uuid.trim_end() == source.uuid))
+    })
+}
+
+/// Why btrfs does not take it: the kernel knows a filesystem by its UUID alone, and so takes a second one
+/// for the first; also of one that was unmounted, if that is newer.
+pub fn twin(kernel: &Kernel, source: &Source) -> String {
+    let Source { id, uuid, .. } = source;
+    let device = id.device();
+    let device = device.shown();
+    if kernel.exists(&Path::new(BTRFS).join(uuid)) {
+        format!(
+            "a btrfs with the same UUID as that of {id} is mounted on this node: one is a snapshot or a \
+             copy of the other, and btrfs mounts only one of them at a time. Unmount the other one, or \
+             give this one a UUID of its own (`btrfstune -u {device}`) and run `{} adopt {id}`",
+            own_name()
+        )
+    } else {
+        format!(
+            "the kernel remembers a btrfs with the same UUID as that of {id}, which was written to later: \
+             a snapshot or a copy that was mounted. Remove that one, or give this one a UUID of its own \
+             (`btrfstune -u {device}`) and run `{} adopt {id}`. What the kernel remembers goes with `btrfs \
+             device scan --forget`; where there is a btrfs of several disks, `btrfs device scan` follows",
+            own_name()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ext_id;
+
+    #[test]
+    fn the_kernels_id_of_an_ext_is_made_of_its_uuid() {
+        // As `stat --file-system --format=%i` of Linux 6.1 says.
+        let cases = [
+            ("20989258-b172-42b6-9a28-f1a2a824f700", Some(0xfa63_b0ba)),
+            ("", None),
+        ];
+        for (uuid, want) in cases {
+            assert_eq!(ext_id(uuid), want, "{uuid}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A call that holds a secret, out of sight. All users of the host can read the arguments of a process, and
+//! journald copies them into each entry of the log.
+//!
+//! Such a call begins itself anew, in the same process, and has kubelet's words on standard input.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::ffi::OsStringExt;
+
+use anyhow::{Context, Error, Result};
+
+use crate::calls;
+use crate::host::{begin_anew, take_name_of};
+
+/// In the place of the words: `call-stdin [call-out]`.
+pub const CALL_STDIN: &str = "call-stdin";
+
+/// Begins the call anew; `args` is all of argv. It returns only if that fails.
+pub fn hide(args: &[OsString], words: &[OsString]) -> Error {
+    // Which call it is may be seen. Of the others, a secret that was cut in pieces may be in any.
+    let call = words.first().and_then(calls::named).map(|(name, _)| name);
+    let seen: Vec<&str> = [CALL_STDIN].into_iter().chain(call).collect();
+    let mut bytes = Vec::new();
+    for word in words {
+        bytes.extend_from_slice(word.as_encoded_bytes());
+        bytes.push(0);
+    }
+    let program = args.first().map(OsString::as_os_str);
+    Error::new(begin_anew(program.unwrap_or_default(), &seen, &bytes)).context(
+        "the call holds a secret, and the driver could not take that off its command line; nothing was done or \
+         logged",
+    )
+}
+
+/// The words of the call that was begun anew.
+pub fn words(args: &[OsString]) -> Result<Vec<OsString>> {
+    if let Some(program) = args.first() {
+        take_name_of(program);
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().read_to_end(&mut bytes);
+    read.context("reading the words of the call from standard input")?;
+    // Each word ends with a NUL, the last one too.
+    bytes.pop();
+    let words = bytes.split(|byte| *byte == 0);
+    Ok(words
+        .map(|word| OsString::from_vec(word.to_vec()))
+        .collect())
+}

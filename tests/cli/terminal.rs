@@ -1,0 +1,155 @@
+//! What others wrote is shown, and begins no line, moves nothing on the terminal and means nothing to a program
+//! that reads the output. Names of processes and directories are in `tests/guest/terminal.rs`.
+
+use std::fs;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::Machine;
+use crate::people::text;
+
+const HOSTILE: [&str; 4] = [
+    "\x1b[2J\nvg/data  64 MiB  ok\r\u{202e}\u{9b}31m\0",
+    "\"} 1\\\n# TYPE x gauge\u{2028}---\nkind: Secret",
+    ": #{{`$(x)`' \u{85}- \u{feff}\x1b]0;title\x07",
+    "long\n",
+];
+
+/// LVM, the log and a manifest have this in every place where they can.
+fn machine(word: &str) -> Machine {
+    let machine = Machine::new();
+    let row = |vg: &str, lv: &str| {
+        json!({"vg_name": vg, "lv_name": lv, "lv_uuid": word, "lv_size": "67108864", "lv_time": "1",
+            "lv_tags": format!("flexvolume.fs=ext4:{word},flexvolume.volume={word},flexvolume.mayformat={word}:1"),
+            "lv_active": "", "lv_device_open": "", "lv_permissions": "writeable", "lv_health_status": word,
+            "lv_snapshot_invalid": "unknown", "lv_layout": format!("linear,{word}"), "lv_role": word, "pool_lv": "",
+            "data_percent": word, "metadata_percent": "", "vg_extent_size": "4194304", "vg_free": "0",
+            "vg_lock_type": "", "lv_lockargs": "", "pool_lv_uuid": "", "seg_monitor": word, "lv_profile": "",
+            "vg_profile": ""})
+    };
+    let group = |name: &str, owner: &str| {
+        json!({"vg_name": name, "vg_size": "67108864", "vg_free": "0", "vg_missing_pv_count": "1",
+            "vg_systemid": owner, "vg_lock_type": "", "vg_exported": word})
+    };
+    let disk = json!({"pv_name": format!("/dev/{word}"), "vg_name": "vg", "vg_systemid": "", "vg_lock_type": "",
+        "pv_duplicate": word, "pv_missing": "", "dev_size": "1", "pv_size": "1", "pe_start": "1"});
+    for (tool, kind, rows) in [
+        ("lvs", "lv", vec![row("vg", "data"), row(word, word)]),
+        ("vgs", "vg", vec![group("vg", ""), group(word, word)]),
+        ("pvs", "pv", vec![disk]),
+    ] {
+        let report = json!({"report": [{kind: rows}]}).to_string();
+        fs::write(machine.path(kind), report).unwrap();
+        machine.tool(tool, &format!("cat $TOP/{kind}"));
+    }
+    fs::write(machine.path("word"), word).unwrap();
+    for tool in ["dmsetup", "lvmconfig", "modprobe"] {
+        machine.tool(tool, "cat $TOP/word >&2; exit 3");
+    }
+    let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
+    let log = format!(
+        "{now} call=mount volume=vg/data pod={word:?} name=x mountoptions={word:?} took=1ms outcome=ok\n\
+         {now} call={word:?} volume=vg/data pod={word:?} steps={word:?} took=1ms outcome=failed message={word:?}\n"
+    );
+    fs::write(
+        machine.path("log"),
+        log + "raw " + &word.replace('\n', " ") + "\n",
+    )
+    .unwrap();
+    let pod = json!({"kind": word, "metadata": {"name": word}, "spec": {"volumes": [
+        {"name": word, "flexVolume": {"driver": "a.b/lvm", "options": {"volumegroup": "vg", "volumeID": "data"}}},
+        {"name": word, "flexVolume": {"driver": "a.b/lvm", "options": {word: 1}}},
+        {"name": word, "flexVolume": {"driver": "a.b/lvm", "options": {"volumegroup": word, "volumeID": word}}},
+    ]}});
+    fs::write(machine.path("pod"), pod.to_string()).unwrap();
+    machine
+}
+
+/// What is printed, without the driver's own colours.
+fn seen(machine: &Machine, args: &[&str]) -> String {
+    let output = machine.command(args).env("CLICOLOR_FORCE", "1").output();
+    let output = output.unwrap();
+    let mut said = text(&output.stdout) + &text(&output.stderr);
+    for colour in ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[33m"] {
+        said = said.replace(colour, "");
+    }
+    said
+}
+
+fn is_hidden(c: char) -> bool {
+    (c.is_control() && c != '\n') || "\u{2028}\u{202e}\u{feff}".contains(c)
+}
+
+#[test]
+fn what_others_wrote_is_a_part_of_a_line() {
+    for word in HOSTILE {
+        let word = word.replace("long", &"ä".repeat(9000));
+        let (tame, hostile) = (machine("a tame word"), machine(&word));
+        for args in [
+            &["check"][..],
+            &["check", "vg/data"],
+            &["check", "-o", "volumeID=x", "-o", &format!("{word}=x")],
+            &["check", "-f", "POD"],
+            &["status"],
+            &["status", "-w"],
+            &["status", "vg/data"],
+            &["status", &word],
+            &["log"],
+            &["log", &word],
+            &["doctor"],
+            &["metrics"],
+            &["export", "vg/data"],
+            &["handover", "check", "vg/data"],
+            &["rename", "vg/data", "new"],
+            &["adopt", "vg/data"],
+        ] {
+            if args.iter().any(|arg| arg.contains('\0')) {
+                continue; // No argument can hold it.
+            }
+            let [tame, seen] = [&tame, &hostile].map(|machine| {
+                let pod = machine.path("pod");
+                let args: Vec<&str> = args
+                    .iter()
+                    .map(|arg| {
+                        if *arg == "POD" {
+                            pod.to_str().unwrap()
+                        } else {
+                            arg
+                        }
+                    })
+                    .collect();
+                seen(machine, &args)
+            });
+            assert!(!seen.contains(is_hidden), "{args:?}: {seen:?}");
+            // A comment of YAML is wrapped.
+            let is_whole = |line: &&str| !line.starts_with("# ");
+            let lines = [&tame, &seen].map(|said| said.lines().filter(is_whole).count());
+            assert_eq!(lines[0], lines[1], "{args:?}: {tame}\n{seen}");
+        }
+        for args in [
+            &["check", "--json"][..],
+            &["status", "--json"],
+            &["log", "--json"],
+            &["doctor", "--json"],
+        ] {
+            let seen = seen(&hostile, args);
+            assert!(!seen.contains(is_hidden), "{args:?}: {seen:?}");
+            serde_json::from_str::<Value>(&seen).unwrap();
+        }
+        let yaml = text(
+            &hostile
+                .command(&["export", "vg/data"])
+                .output()
+                .unwrap()
+                .stdout,
+        );
+        let objects = serde_yaml_ng::Deserializer::from_str(&yaml).map(Value::deserialize);
+        let kinds: Vec<Value> = objects.map(|one| one.unwrap()["kind"].take()).collect();
+        assert_eq!(
+            kinds,
+            ["PersistentVolume", "PersistentVolumeClaim"],
+            "{yaml}"
+        );
+    }
+}

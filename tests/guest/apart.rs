@@ -1,0 +1,258 @@
+//! Filesystems of which a part is on another device, and their copies: kernel and tools find the parts by
+//! UUIDs, which the copies have too.
+
+use crate::prelude::*;
+
+const BOTH: [&str; 2] = ["one", "two"];
+
+/// A btrfs on two volumes of the group, with a page in it, and nothing mounted.
+fn btrfs_on_two(group: &Group) -> [Volume; 2] {
+    let volumes = BOTH.map(|lv| group.linear(lv, "128m").fs("btrfs"));
+    let devices = volumes.each_ref().map(Volume::device);
+    run("mkfs.btrfs", &["-q", &devices[0], &devices[1]]);
+    by_hand(&devices[0], "original");
+    volumes
+}
+
+/// Mounts a device as a person does, and writes a page to it.
+fn by_hand(device: &str, page: &str) {
+    run("btrfs", &["device", "scan"]);
+    sh(&format!("mount {device} /mnt"));
+    write_synced("/mnt/page".as_ref(), page);
+    run("umount", &["/mnt"]);
+    run("btrfs", &["device", "scan"]);
+}
+
+fn forget_btrfs() {
+    run("btrfs", &["device", "scan", "--forget"]);
+}
+
+fn snapshot(group: &Group, of: &str, name: &str) -> Volume {
+    group.lv("lvcreate", &["-s", "-n", name, "-L", "32m"], of);
+    run("udevadm", &["settle"]);
+    Volume::new(group, name)
+}
+
+#[test]
+fn disks_of_a_btrfs_and_of_its_snapshot_are_not_mounted_together() {
+    let group = Group::new("mixed");
+    let node = Node::new(Mode::MountOnly);
+    let volumes = btrfs_on_two(&group);
+    let copies = BOTH.map(|lv| snapshot(&group, lv, &format!("of-{lv}")).fs("btrfs"));
+    for volume in volumes.iter().chain(&copies) {
+        for volume in [volume.clone(), volume.clone().read_only()] {
+            node.refuses_mount(&volume, &["mixed/of-", "could take a copy for a disk"]);
+        }
+    }
+    let (said, code) = node.says(&["check", "mixed/one"]);
+    assert!(said.contains("could take a copy") && code == 1, "{said}");
+    // One copy is enough.
+    group.lv("lvremove", &[], "of-one");
+    for volume in &volumes {
+        node.refuses_mount(volume, &["The same UUIDs are on mixed/", "mixed/of-two"]);
+    }
+    group.lv("lvremove", &[], "of-two");
+    forget_btrfs();
+    run("btrfs", &["device", "scan"]);
+    for volume in &volumes {
+        // Not `up`: btrfs is shown with the first of its disks.
+        node.mount("pod", volume).is_success();
+        let page = node.pod_dir("pod", volume).join("page");
+        assert_eq!(read(&page), "original");
+        node.down("pod", volume);
+    }
+}
+
+#[test]
+fn a_disk_of_a_copy_that_the_kernel_takes_is_noticed() {
+    let group = Group::new("taken");
+    // After the driver's look, a snapshot of one disk is what the kernel knows.
+    let body = "lvcreate -qq -y -s -n late -L 32m taken/two >&2\nudevadm settle\n\
+        btrfs device scan --forget >&2\nbtrfs device scan /dev/mapper/taken-late >&2\nexec $REAL \"$@\"";
+    let tools = Tools::new().put("mount", body);
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let [one, _] = btrfs_on_two(&group);
+    let before = mounts();
+    let reply = node.mount("pod", &one);
+    reply.is_failure(&["taken/one is not what is mounted at", "a disk of a copy"]);
+    assert_eq!(mounts(), before);
+}
+
+#[test]
+fn a_btrfs_whose_newer_copy_the_kernel_remembers_comes_back() {
+    let group = Group::new("stale");
+    let node = Node::new(Mode::MountOnly);
+    let volume = group.linear("data", "128m").fs("btrfs");
+    node.write("pod", &volume, "original");
+    let copy = snapshot(&group, "data", "copy");
+    by_hand(&copy.device(), "newer");
+    let words = ["the kernel remembers", "`btrfs device scan --forget`"];
+    if !crate::clones::kernel_tells_btrfs_apart() {
+        node.refuses_mount(&volume, &words);
+        group.lv("lvremove", &[], "copy");
+        node.refuses_mount(&volume, &words);
+        forget_btrfs();
+    }
+    assert_eq!(read(&node.up("pod", &volume).join("page")), "original");
+}
+
+/// An ext4 on `data` whose journal is on `journal`, with a page in it.
+fn ext4_with_journal_elsewhere(group: &Group) -> Volume {
+    let volume = group.linear("data", "64m");
+    let journal = group.linear("journal", "8m").device();
+    run(
+        "mke2fs",
+        &["-q", "-O", "journal_dev", "-b", "4096", &journal],
+    );
+    let journal = format!("device={journal}");
+    let device = volume.device();
+    run(
+        "mke2fs",
+        &["-q", "-t", "ext4", "-b", "4096", "-J", &journal, &device],
+    );
+    by_hand(&device, "original");
+    volume
+}
+
+/// Leaves a log with this page to be replayed, as a power cut does.
+fn cut_power_after(group: &Group, page: &str) {
+    run("mount", &[&device(&group.name, "data"), "/mnt"]);
+    write_synced("/mnt/page".as_ref(), page);
+    let copy = |from: &str, to: &str| {
+        sh(&format!(
+            "dd if={from} of={to} bs=1M conv=fsync status=none"
+        ))
+    };
+    let parts = ["data", "journal"].map(|lv| (device(&group.name, lv), format!("/run/{lv}.now")));
+    for (device, file) in &parts {
+        copy(device, file);
+    }
+    run("umount", &["/mnt"]);
+    for (device, file) in &parts {
+        copy(file, device);
+    }
+}
+
+#[test]
+fn a_snapshot_of_an_ext_takes_no_log_from_the_journal_of_its_origin() {
+    let group = Group::new("logged");
+    let node = Node::new(Mode::MountOnly);
+    let volume = ext4_with_journal_elsewhere(&group);
+    assert_eq!(read(&node.up("pod", &volume).join("page")), "original");
+    node.down("pod", &volume);
+    cut_power_after(&group, "synced");
+    let copy = snapshot(&group, "data", "copy");
+    for copy in [copy.clone(), copy.read_only()] {
+        node.refuses_mount(&copy, &["journal on another device", "logged/data"]);
+    }
+    // The origin gets what is its own, also beside its snapshot.
+    assert_eq!(read(&node.up("pod", &volume).join("page")), "synced");
+    node.down("pod", &volume);
+    group.lv("lvremove", &[], "copy");
+
+    // Which of two copies has written the log, nobody knows; nor which of two journals has it.
+    let copied = group.linear("copied", "64m");
+    let (from, to) = (volume.device(), copied.device());
+    sh(&format!(
+        "dd if={from} of={to} bs=1M conv=fsync status=none"
+    ));
+    for (volume, other) in [(&volume, "logged/copied"), (&copied, "logged/data")] {
+        node.refuses_mount(volume, &["journal on another device", other]);
+    }
+    group.lv("lvremove", &[], "copied");
+    snapshot(&group, "journal", "old-journal");
+    node.refuses_mount(&volume, &["logged/journal", "logged/old-journal"]);
+    group.lv("lvremove", &[], "old-journal");
+    assert_eq!(read(&node.up("pod", &volume).join("page")), "synced");
+}
+
+#[test]
+fn a_journal_on_a_device_that_is_on_another_is_one() {
+    let group = Group::new("layered");
+    let below = looped("/run/layered.journal".as_ref(), 8 << 20);
+    let table = format!("0 16384 linear {below} 0");
+    run("dmsetup", &["create", "layer", "--table", &table]);
+    let volume = group.linear("data", "64m");
+    let (journal, device) = ("/dev/mapper/layer", volume.device());
+    run(
+        "mke2fs",
+        &["-q", "-O", "journal_dev", "-b", "4096", journal],
+    );
+    let journal = format!("device={journal}");
+    run(
+        "mke2fs",
+        &["-q", "-t", "ext4", "-b", "4096", "-J", &journal, &device],
+    );
+    // udev has read it before, and what was written from above is not in the kernel's cache of it.
+    run("sync", &[]);
+    run("blockdev", &["--flushbufs", &below]);
+    let seen = sh("blkid --cache-file /dev/null --match-token TYPE=jbd --output device");
+    assert!(seen.contains("/layer") && seen.contains(&below), "{seen}");
+    let node = Node::new(Mode::MountOnly);
+    node.write("pod", &volume, "kept");
+    assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
+    node.down("pod", &volume);
+    run("dmsetup", &["remove", "--retry", "layer"]);
+    run("losetup", &["--detach", &below]);
+}
+
+#[test]
+fn snapshots_of_an_xfs_whose_origin_is_gone_are_mounted_beside_each_other() {
+    let group = Group::new("orphans");
+    let node = Node::new(Mode::MountOnly);
+    group.pool();
+    let origin = group.thin("origin", "300m").fs("xfs");
+    node.write("pod", &origin, "original");
+    let copies = BOTH.map(|lv| {
+        group.lv("lvcreate", &["-s", "-kn", "-n", lv], "origin");
+        Volume::new(&group, lv).fs("xfs")
+    });
+    group.lv("lvremove", &[], "origin");
+    for copy in &copies {
+        group.lv("lvchange", &["-ay"], copy.lv());
+        let page = node.up("pod", copy).join("page");
+        assert_eq!(read(&page), "original");
+        write_synced(&page, copy.lv());
+    }
+    for copy in &copies {
+        assert_eq!(read(&node.up("second", copy).join("page")), copy.lv());
+        node.down("second", copy);
+        node.down("pod", copy);
+    }
+    // From another way to what may be the same disk, the kernel's refusal stands.
+    let [one, two] = copies.each_ref().map(Volume::device);
+    let path = sh(&format!("losetup --find --show --read-only {one}"));
+    run("mount", &["-o", "ro,norecovery", &path, "/mnt"]);
+    let words = [
+        "no logical volume",
+        "`xfs_admin -U generate /dev/mapper/orphans-two`",
+    ];
+    node.refuses_mount(&copies[1], &words);
+    run("umount", &["/mnt"]);
+    run("losetup", &["--detach", &path]);
+    run("xfs_admin", &["-U", "generate", &two]);
+    node.prints(&["adopt", "orphans/two"], "", 0);
+    assert_eq!(read(&node.up("pod", &copies[1]).join("page")), "two");
+}
+
+#[test]
+fn a_filesystem_that_becomes_another_before_its_mount_is_not_kept() {
+    for (fs, size, change) in [
+        ("ext2", "32m", "e2fsck -fy $DEV; tune2fs -U random $DEV"),
+        ("ext4", "32m", "e2fsck -fy $DEV; tune2fs -U random $DEV"),
+        ("btrfs", "128m", "btrfstune -f -u $DEV"),
+    ] {
+        let group = Group::new(&format!("becomes-{fs}"));
+        let volume = group.linear("data", size).fs(fs);
+        Node::new(Mode::MountOnly).write("pod", &volume, "kept");
+        let device = volume.device();
+        let body =
+            format!("DEV={device}\n{{ {change}; }} > /dev/null 2>&1 || exit 1\nexec $REAL \"$@\"");
+        let tools = Tools::new().put("mount", &body);
+        let node = Node::with_config(Mode::MountOnly, &tools.config());
+        let before = mounts();
+        let reply = node.mount("pod", &volume);
+        reply.is_failure(&["is not what is mounted at", "has become another one"]);
+        assert_eq!(mounts(), before, "{fs}");
+    }
+}

@@ -1,0 +1,145 @@
+//! What pods call their processes and directories is shown to root, and never writes on the terminal more than
+//! its own part of a line.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::prelude::*;
+
+/// Clears the screen, begins a line, turns the writing around.
+const DIRECTORY: &str = "/run/evil\x1b[2J\nforged/data is ready: nobody has it\r\u{202e}\u{9b}31m";
+/// As much as the kernel keeps of a process' name, `k3s` of which doctor takes for a kubelet.
+const PROCESS: &str = "k3s\x1b[2J\nforged\x07";
+
+/// A shell under that name, started by these words. Its file is removed at once: no other case sees it.
+fn shell(by: &str, args: &[&str]) -> Process {
+    let dir = tempfile::tempdir_in("/run").unwrap();
+    let exe = dir.path().join(PROCESS);
+    fs::copy("/bin/sh", &exe).unwrap();
+    let by: Vec<&str> = by.split(' ').collect();
+    let mut command = Command::new(by[0]);
+    command.args(&by[1..]).arg(&exe).args(args);
+    let process = Process(command.spawn().unwrap());
+    eventually("its name", || {
+        read(&process.proc("comm")).starts_with("k3s")
+    });
+    process
+}
+
+/// What is wrong with what a person's terminal gets, without the driver's own colours: each character is one that
+/// can be seen, and each line is the driver's.
+fn wrong(node: &Node, args: &[&str], words: &str) -> Option<String> {
+    let mut command = Command::new(node.exe());
+    let output = command.args(args).env("CLICOLOR_FORCE", "1").output();
+    let output = output.unwrap();
+    let mut said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    for colour in ["\x1b[0m", "\x1b[1m", "\x1b[31m", "\x1b[33m"] {
+        said = said.replace(colour, "");
+    }
+    let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    let mut lines = said.lines();
+    let forged = lines.any(|line| {
+        line.trim_start_matches([' ', '"', '#'])
+            .starts_with("forged")
+    });
+    let is_json = args.ends_with(&["--json"]);
+    let is_whole = !is_json || serde_json::from_str::<Value>(&said).is_ok();
+    let is_right = !said.contains(hidden) && !forged && said.contains(words) && is_whole;
+    (!is_right).then(|| format!("{args:?}: {words}: {said:?}\n"))
+}
+
+#[test]
+fn what_a_pod_calls_its_processes_and_directories_is_a_part_of_a_line() {
+    let group = Group::new("shown-raw");
+    let node = Node::new(Mode::MountOnly);
+    let [held, open, hosts] = ["held", "open", "hosts"].map(|lv| group.linear(lv, "32m"));
+    for volume in [&held, &open, &hosts] {
+        node.write("pod", volume, "kept");
+    }
+    run("mkfifo", &["/run/evil.fifo"]);
+    let line = "mkdir -p \"$1\" && mount \"$0\" \"$1\" && read x < /run/evil.fifo";
+    let _held = shell("unshare --mount", &["-c", line, &held.device(), DIRECTORY]);
+    // What the other one was given looks like kubelet's command line.
+    let (line, root) = (
+        "read x 9>> \"$0\" < /run/evil.fifo",
+        format!("--root-dir={DIRECTORY}"),
+    );
+    let _open = shell("env", &["-c", line, &open.device(), &root]);
+    eventually("the mount in another namespace and the open device", || {
+        let says = |lv: &str| {
+            node.says(&["handover", "check", &format!("shown-raw/{lv}")])
+                .0
+        };
+        says("held").contains("mounted in another mount namespace")
+            && says("open").contains("is open in")
+    });
+    let dir = PathBuf::from(DIRECTORY);
+    fs::create_dir_all(&dir).unwrap();
+    run("mount", &[&hosts.device(), text(&dir)]);
+    let _hosts = Unmounted(&dir);
+
+    let (held, open, hosts) = ("shown-raw/held", "shown-raw/open", "shown-raw/hosts");
+    let mut all = String::new();
+    for (args, words) in [
+        (&["check"][..], "evil [2J forged/data is ready"),
+        (&["check", held], "mounted elsewhere: k3s [2J forged"),
+        (&["check", open], "is open in k3s [2J forged"),
+        (
+            &["check", hosts],
+            "by the host itself at /run/evil [2J forged",
+        ),
+        (&["status"], "k3s [2J forged"),
+        (&["status", "-w"], "/run/evil [2J forged/data"),
+        (&["status", held], "mounted elsewhere: k3s [2J forged"),
+        (&["status", open], "used by k3s [2J forged"),
+        (&["status", hosts], "─ /run/evil [2J forged"),
+        (&["handover", "check", held], "where k3s [2J forged (pid "),
+        (
+            &["handover", "check", open],
+            "is open in k3s [2J forged (pid ",
+        ),
+        (
+            &["handover", "check", hosts],
+            "run `umount /run/evil [2J forged",
+        ),
+        (&["rename", held, "new"], "where k3s [2J forged (pid "),
+        (&["rename", open, "new"], "is open in k3s [2J forged (pid "),
+        (
+            &["rename", hosts, "new"],
+            "is mounted at /run/evil [2J forged",
+        ),
+        (&["adopt", open], "is open in k3s [2J forged"),
+        (
+            &["allow-format", "--yes", open],
+            "is open in k3s [2J forged",
+        ),
+        (&["doctor"], "k3s [2J forged (pid "),
+        (
+            &["doctor"],
+            "runs with --root-dir /run/evil [2J forged/data",
+        ),
+        (&["metrics"], "verdict=\"open\""),
+        (
+            &["export", "--all"],
+            "# Left out: shown-raw/open is open in k3s [2J forged",
+        ),
+    ] {
+        all.extend(wrong(&node, args, words));
+        if ["check", "status", "handover", "doctor"].contains(&args[0]) {
+            all.extend(wrong(&node, &[args, &["--json"]].concat(), "forged"));
+        }
+    }
+    assert_eq!(all, "");
+}
+
+/// A mount that goes when this does. Its directory's name is no word of a shell.
+struct Unmounted<'a>(&'a Path);
+
+impl Drop for Unmounted<'_> {
+    fn drop(&mut self) {
+        run("umount", &[text(self.0)]);
+    }
+}
