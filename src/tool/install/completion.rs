@@ -27,7 +27,7 @@ const SHELLS: Shells = Shells(&[&JoiningBash, &Fish, &AskingZsh]);
 pub fn run(shell: &OsStr, args: &[OsString], command: &Command) -> Result<Vec<u8>> {
     let words = args.get(2..).unwrap_or_default().to_vec();
     let mut text = Vec::new();
-    if let Some(shell) = SHELLS.completer(&shell.to_string_lossy()) {
+    if let Some(shell) = SHELLS.completer(shell.to_str().unwrap_or_default()) {
         let mut all = with_names(command.clone()).subcommands(calls::ALL.map(call_out));
         let here = std::env::current_dir().ok();
         shell.write_complete(&mut all, words, here.as_deref(), &mut text)?;
@@ -39,7 +39,13 @@ pub fn run(shell: &OsStr, args: &[OsString], command: &Command) -> Result<Vec<u8
 pub fn script(shell: &str, driver: &Path) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     if let Some(shell) = SHELLS.completer(shell) {
-        shell.write_registration(VARIABLE, NAME, NAME, &driver.to_string_lossy(), &mut text)?;
+        shell.write_registration(
+            VARIABLE,
+            NAME,
+            NAME,
+            driver.to_str().unwrap_or_default(),
+            &mut text,
+        )?;
     }
     Ok(text)
 }
@@ -90,13 +96,16 @@ fn call_out((name, usage): (&'static str, &'static str)) -> Command {
 }
 
 fn pairs(typed: &OsStr) -> Vec<CompletionCandidate> {
-    offer(Names::read().pairs(&typed.to_string_lossy()), typed)
+    offer(
+        Names::read().pairs(typed.to_str().unwrap_or_default()),
+        typed,
+    )
 }
 
 /// Those that begin as what is typed.
 fn offer(words: impl IntoIterator<Item = String>, typed: &OsStr) -> Vec<CompletionCandidate> {
-    let typed = typed.to_string_lossy();
-    let fits = words.into_iter().filter(|word| word.starts_with(&*typed));
+    let typed = typed.to_str().unwrap_or_default();
+    let fits = words.into_iter().filter(|word| word.starts_with(typed));
     fits.map(CompletionCandidate::new).collect()
 }
 
@@ -196,7 +205,9 @@ impl EnvCompleter for JoiningBash {
         let (words, typed) = joined(args.into_iter().take(index.saturating_add(1)));
         let last = words.len().saturating_sub(1);
         let fits = clap_complete::engine::complete(cmd, words, last, current_dir)?;
-        let fits = fits.iter().map(|one| one.get_value().to_string_lossy());
+        let fits = fits
+            .iter()
+            .map(|one| one.get_value().to_str().unwrap_or_default());
         let fits: Vec<String> = fits
             .map(|one| one.get(typed..).unwrap_or_default().to_owned())
             .collect();
@@ -209,7 +220,7 @@ fn joined(args: impl Iterator<Item = OsString>) -> (Vec<OsString>, usize) {
     let (mut words, mut kept) = (Vec::<OsString>::new(), 0);
     for arg in args {
         match words.last_mut() {
-            Some(last) if arg == "=" || last.to_string_lossy().ends_with('=') => {
+            Some(last) if arg == "=" || last.as_encoded_bytes().ends_with(b"=") => {
                 kept = last.len().saturating_add(usize::from(arg == "="));
                 last.push(arg);
             }
