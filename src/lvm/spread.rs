@@ -86,7 +86,7 @@ impl Spread {
         /// drivers/md/dm-raid.c, `validate_region_size`.
         const METADATA: u64 = 4096 + (1 << 18);
         /// What each 500 MB take, and the journal of a large image. Source: lvm2
-        /// lib/metadata/integrity_manip.c, `_lv_size_bytes_to_integrity_meta_bytes`.
+        /// `lib/metadata/integrity_manip.c`, `_lv_size_bytes_to_integrity_meta_bytes`.
         const CHECKSUMS: u64 = 4 * MIB;
         const JOURNAL: u64 = 64 * MIB;
         let beside = |has: bool, bytes: u64| match Bytes::new(bytes).round_up(extent) {

@@ -60,8 +60,8 @@ pub fn of_size(volume: &Volume, size: Bytes, wish: &Wish) -> Decision {
         return Decision::Ready;
     }
     let size = spread.whole(size, extent);
-    let takes = |size| spread.takes(size, extent).get();
-    let more = Bytes::new(takes(size).saturating_sub(takes(has)));
+    let all = |size| spread.takes(size, extent).get();
+    let more = Bytes::new(all(size).saturating_sub(all(has)));
     // A thin volume takes nothing of the group.
     let taken = volume.pool.is_none().then_some((more, volume.free));
     match against(size, taken, has, &wish.create) {

@@ -146,7 +146,7 @@ pub fn free(bytes: u64) -> Room {
 
 /// The same in extents of 4 MiB, and counted in them.
 pub fn extents(free: u64) -> Room {
-    let Room::Group(mut group) = self::free(free * EXTENT) else {
+    let Room::Group(mut group) = self::free(free.saturating_mul(EXTENT)) else {
         unreachable!()
     };
     group.extent = NonZeroU64::new(EXTENT).unwrap();
