@@ -197,7 +197,7 @@ fn is_checked(word: &str) -> bool {
         --wipesignatures --zero --select";
     const CONFIGS: [&str; 2] = [
         "report/time_format=\"%s\" report/list_item_separator=\",\" \
-         report/binary_values_as_numeric=0 report/compact_output=0 report/prefixes=0 \
+         report/binary_values_as_numeric=0 report/compact_output=0 report/compact_output_cols=\"\" report/prefixes=0 \
          log/report_command_log=0 log/command_names=0 log/prefix=\"\"",
         "log/report_command_log=0",
     ];

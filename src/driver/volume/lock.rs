@@ -34,7 +34,9 @@ impl Busy {
                 command, pid, age, ..
             }) => {
                 let age = age.as_secs();
-                format!("{command} (pid {pid}) has been at work on it for {age} s")
+                let is_groups = self.path.to_string_lossy().contains("/group-");
+                let on = if is_groups { "in its group" } else { "on it" };
+                format!("{command} (pid {pid}) has been at work {on} for {age} s")
             }
             None => "a call that has just ended was at work on it".to_owned(),
         }
