@@ -141,22 +141,26 @@ pub fn life(seed: u64) -> Vec<Step> {
         .iter()
         .flat_map(|kind| [2 * kind, 2 * kind + 1])
         .collect();
-    // Of each kind one is there and in use. The other one is made later, or becomes a snapshot.
-    let first = slots.iter().step_by(2);
-    let mut steps: Vec<_> = first.clone().map(|slot| Step::Make(*slot)).collect();
-    let pods: Vec<_> = first.map(|slot| 2 * slot).collect();
+    let pods = slots.iter().step_by(2).map(|slot| 2 * slot).collect();
     let mut player = Player { dice, slots, pods };
-    steps.push(player.configure());
+    let mut steps = vec![player.configure()];
+    // One of each kind is there and in use. The other one is as new, or its snapshot.
     for pod in player.pods.clone() {
-        let which = Some(player.below(1000));
+        let (slot, which) = (pod / 2, Some(player.below(1000)));
         let (read_only, synced) = (false, true);
+        let other = match player.below(2) {
+            0 => Step::Make(slot + 1),
+            _ => Step::Snapshot { slot, to: slot + 1 },
+        };
         steps.extend([
+            Step::Make(slot),
             Step::Up {
                 pod,
                 read_only,
                 which,
             },
             Step::Write { pod, synced },
+            other,
         ]);
     }
     steps.extend((0..LENGTH).map(|_| player.step()));

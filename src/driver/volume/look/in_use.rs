@@ -55,7 +55,7 @@ pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device)
 }
 
 /// The mounts of a device in other mount namespaces, one for each namespace, as far as a [`Search`] gets.
-/// What it does not get to is open all the same, and seen as that.
+/// A mount that it does not reach has the device open all the same, and counts as that.
 pub fn elsewhere(kernel: &Kernel, config: &Config, device: &Device) -> Vec<Elsewhere> {
     let mut seen: BTreeSet<PathBuf> = mount_namespace(kernel, "self").into_iter().collect();
     let of_host = mount_namespace(kernel, 1);

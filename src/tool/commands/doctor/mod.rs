@@ -12,7 +12,7 @@ mod trial;
 mod volumes;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -177,26 +177,26 @@ fn look_at_log(checks: &mut Checks, host: &Host, config: &Config) {
     }
 }
 
-/// Names what is not run since somebody else than root can change it.
-fn look_for_distrust(checks: &mut Checks, host: &Host, config: &Config) {
+/// Names what is not run since somebody else than root can change it. Returns whether another tool is run
+/// in the place of each.
+fn look_for_distrust(checks: &mut Checks, host: &Host, config: &Config) -> bool {
     let mut said = BTreeSet::new();
+    let mut all_run = true;
     let some = FOR_SOME.iter().map(|(tool, ..)| *tool);
     for tool in NEEDED.into_iter().chain(some) {
         let Some((problem, has_other)) = host.tools.distrust(tool) else {
             continue;
         };
-        if has_other && said.insert(problem.clone()) {
+        all_run &= has_other;
+        if !has_other {
+            checks.failed("tools", format!("{tool} is not run: {problem}"));
+        } else if said.insert(problem.clone()) {
             let finding = checks.warning("tools", problem);
             finding.why("a tool there is not run, but that of the next directory in tool_dirs");
-        } else if !has_other {
-            checks.failed("tools", format!("{tool} is not run: {problem}"));
         }
     }
-    for dir in config
-        .tool_dirs
-        .iter()
-        .filter(|dir| host.kernel.is_dir(dir))
-    {
+    let is_dir = |dir: &&PathBuf| host.kernel.is_dir(dir);
+    for dir in config.tool_dirs.iter().filter(is_dir) {
         if let Err(problem) = require_roots(host.kernel, dir)
             && said.insert(problem.clone())
         {
@@ -204,20 +204,21 @@ fn look_for_distrust(checks: &mut Checks, host: &Host, config: &Config) {
             note.why("no tool that is put there is run");
         }
     }
+    all_run
 }
 
 fn look_for_tools(checks: &mut Checks, host: &Host, config: &Config) {
     let missing: Vec<&str> = NEEDED.into_iter().filter(|t| !host.tools.has(t)).collect();
-    if missing.is_empty() {
+    let all_run = look_for_distrust(checks, host, config);
+    if missing.is_empty() && all_run {
         checks.ok("tools", NEEDED.join(", "));
-    } else {
+    } else if !missing.is_empty() {
         let finding = format!(
             "{} not found in tool_dirs: install lvm2, util-linux and e2fsprogs",
             missing.join(", ")
         );
         checks.failed("tools", finding);
     }
-    look_for_distrust(checks, host, config);
     for (tool, what, package) in FOR_SOME {
         if host.tools.has(tool) {
             continue;

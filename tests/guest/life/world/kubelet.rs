@@ -178,6 +178,7 @@ impl World {
         self.tally.refusals += 1;
         let slot = pod / 2;
         println!("    refused: {}", reply.message);
+        self.refused.clone_from(&reply.message);
         let killed = self.lv(slot).is_some_and(|lv| lv.killed);
         if killed && self.operator(slot, reply) {
             return;

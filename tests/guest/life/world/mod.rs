@@ -86,6 +86,8 @@ pub struct World {
     /// The pod of which a process stays in its volume.
     open: Option<(usize, Process)>,
     kept: Vec<Kept>,
+    /// What the last refusal said.
+    refused: String,
     /// How much of the log was read.
     log_read: usize,
     // Each needs the next.
@@ -114,6 +116,7 @@ impl World {
             pool_scarred: false,
             open: None,
             kept: Vec::new(),
+            refused: String::new(),
             log_read: 0,
             groups,
             disks,
@@ -217,6 +220,7 @@ impl World {
                 assert_eq!(fs, place.fs);
                 if fs == "btrfs" {
                     // The kernel still has that of a snapshot, or of its origin, in mind.
+                    run("udevadm", &["settle"]);
                     lenient("btrfs", &["device", "scan", "--forget"]);
                 }
                 if self.lvs[lv].record != Record::Right {
@@ -225,7 +229,8 @@ impl World {
                 self.up(2 * slot, false, None);
                 assert!(
                     matches!(self.pods[2 * slot], Pod::Up { .. }),
-                    "{:?}",
+                    "{}: {:?}",
+                    self.refused,
                     self.lvs[lv]
                 );
                 self.look_into(2 * slot);

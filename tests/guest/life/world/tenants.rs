@@ -84,7 +84,7 @@ impl Kept {
 pub fn allowed(fs: &str, which: usize) -> &'static str {
     let own = match fs {
         "xfs" => "allocsize=64k",
-        _ => "commit=30",
+        _ => "commit=7",
     };
     ALLOWED.get(which % (ALLOWED.len() + 1)).unwrap_or(&own)
 }
