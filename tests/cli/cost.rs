@@ -33,13 +33,13 @@ fn a_call_that_needs_nothing_takes_few_instructions() {
     // An option that the driver does not know is compared with those that it knows.
     let unknown = JSON.replace("\"size\":\"64m\"", "\"purpose\":\"backups\"");
     let calls: [(&[&str], u32); 7] = [
-        (&["init"], 663),
-        (&["isattached", JSON, NOT_HERE], 845),
-        (&["attach", JSON, NOT_HERE], 865),
+        (&["init"], 700),
+        (&["isattached", JSON, NOT_HERE], 870),
+        (&["attach", JSON, NOT_HERE], 885),
         (&["attach", &unknown, NOT_HERE], 1200),
-        (&["detach", "data", NOT_HERE], 620),
-        (&["unmount", MISSING], 622),
-        (&["unmountdevice", MISSING], 622),
+        (&["detach", "data", NOT_HERE], 665),
+        (&["unmount", MISSING], 660),
+        (&["unmountdevice", MISSING], 660),
     ];
     let counted = calls.map(|(args, most)| (args, instructions(args) / 1000, most));
     let is_more = counted.iter().any(|(_, count, most)| count > most);

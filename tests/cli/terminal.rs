@@ -25,11 +25,11 @@ fn machine(word: &str) -> Machine {
             "lv_active": "", "lv_device_open": "", "lv_permissions": "writeable", "lv_health_status": word,
             "lv_snapshot_invalid": "unknown", "lv_layout": format!("linear,{word}"), "lv_role": word, "pool_lv": "",
             "data_percent": word, "metadata_percent": "", "vg_extent_size": "4194304", "vg_free": "0",
-            "vg_lock_type": "", "lv_lockargs": "", "pool_lv_uuid": "", "seg_monitor": word, "lv_profile": "",
+            "vg_lock_type": "", "lv_lockargs": "", "pool_lv_uuid": "", "stripes": "1", "data_stripes": "1", "seg_monitor": word, "lv_profile": "",
             "vg_profile": ""})
     };
     let group = |name: &str, owner: &str| {
-        json!({"vg_name": name, "vg_size": "67108864", "vg_free": "0", "vg_missing_pv_count": "1",
+        json!({"vg_name": name, "vg_size": "67108864", "vg_free": "0", "vg_extent_size": "4194304", "vg_missing_pv_count": "1",
             "vg_systemid": owner, "vg_lock_type": "", "vg_exported": word})
     };
     let disk = json!({"pv_name": format!("/dev/{word}"), "vg_name": "vg", "vg_systemid": "", "vg_lock_type": "",
@@ -135,7 +135,8 @@ fn what_others_wrote_is_a_part_of_a_line() {
         ] {
             let seen = seen(&hostile, args);
             assert!(!seen.contains(is_hidden), "{args:?}: {seen:?}");
-            serde_json::from_str::<Value>(&seen).unwrap();
+            let parsed = serde_json::from_str::<Value>(&seen);
+            assert!(parsed.is_ok(), "{args:?}: {seen}");
         }
         let yaml = text(
             &hostile
