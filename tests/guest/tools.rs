@@ -21,7 +21,7 @@ pub fn holds(lock: &str) -> Process {
 }
 
 /// Shell, for a mount namespace of its own: a journald with nothing but its own sockets and files.
-pub const JOURNALD: &str = r#"set -e
+pub const JOURNALD: &str = r"set -e
 mkdir -p /run/systemd
 mount -t tmpfs tmpfs /run/systemd
 mkdir -p /run/systemd/journal /run/systemd/journald.conf.d /run/log
@@ -30,7 +30,7 @@ printf '[Journal]\nRateLimitIntervalSec=0\nRuntimeMaxUse=100M\n' > /run/systemd/
 /lib/systemd/systemd-journald & journald=$!
 trap 'kill $journald' EXIT
 until [ -S /run/systemd/journal/socket ]; do sleep 0.1; done
-"#;
+";
 
 /// A directory of tools that the driver finds before the host's own.
 pub struct Tools {

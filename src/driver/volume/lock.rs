@@ -34,7 +34,8 @@ impl Busy {
                 command, pid, age, ..
             }) => {
                 let age = age.as_secs();
-                let is_groups = self.path.to_string_lossy().contains("/group-");
+                let name = self.path.file_name().and_then(|name| name.to_str());
+                let is_groups = name.is_some_and(|name| name.starts_with("group-"));
                 let on = if is_groups { "in its group" } else { "on it" };
                 format!("{command} (pid {pid}) has been at work {on} for {age} s")
             }
