@@ -92,7 +92,7 @@ mutants() {
     need_cargo_tool cargo-mutants 27.1.0
     say "mutants ${changed[*]} $*"
     # What others wait for comes first. A copy of the sources is built, with what was built of others before.
-    PATH=$TOOL:$PATH CARGO_TARGET_DIR=$CACHE/mutants nice cargo mutants --jobs 1 --no-times --output "$DIR" "${changed[@]}" "${files[@]}" ||
+    PATH=$TOOL:$PATH CARGO_TARGET_DIR=$CACHE/mutants nice cargo mutants --workspace --jobs 1 --no-times --output "$DIR" "${changed[@]}" "${files[@]}" ||
         [[ $? = [23] ]] || failed "mutants: cargo-mutants did not come to an end" # 2: not noticed, 3: a timeout
     read -r ran passed < <(awk -F '[:, ]+' '/^  "(caught|timeout|missed)"/ { n[$2] = $3 }
         END { passed = n["\"caught\""] + n["\"timeout\""]; print passed + n["\"missed\""], passed }' \

@@ -300,7 +300,7 @@ fn span(text: &str) -> String {
 
 #[test]
 fn the_page_for_who_is_on_call_has_each_reason_with_its_message() {
-    const PAGE: &str = "docs/on-call.md";
+    const PAGE: &str = "../../docs/on-call.md";
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE)).unwrap();
     let head = "| word | the message | why | what helps |\n|---|---|---|---|\n";
     let (before, rest) = page.split_once(head).unwrap();
