@@ -161,7 +161,7 @@ impl World {
         reply: &Reply,
     ) {
         const TEXTS: [(&str, &str); 13] = [
-            ("twin", "a btrfs with the same UUID"),
+            ("twin", "a btrfs with the same UUID as that of "),
             ("name-taken", "the node-wide mount "),
             ("another-is-there", " already holds "),
             ("there-read-only", "read-only, but the pod wants to write"),

@@ -218,8 +218,8 @@ impl World {
             };
             if !self.lvs[lv].files.is_empty() && !self.lvs[lv].lost {
                 assert_eq!(fs, place.fs);
-                if fs == "btrfs" {
-                    // The kernel still has that of a snapshot, or of its origin, in mind.
+                if fs == "btrfs" && self.free_device(slot).is_some() {
+                    // A snapshot that was written to later may be active with it.
                     run("udevadm", &["settle"]);
                     lenient("btrfs", &["device", "scan", "--forget"]);
                 }

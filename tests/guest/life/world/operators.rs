@@ -17,7 +17,7 @@ impl World {
     }
 
     /// The same, and active.
-    fn free_device(&self, slot: usize) -> Option<(usize, String)> {
+    pub(super) fn free_device(&self, slot: usize) -> Option<(usize, String)> {
         let lv = self.free(slot)?;
         self.groups[PLACES[slot].disk].lv("lvchange", &["-ay"], PLACES[slot].lv);
         Some((lv, self.volume(slot).device()))
