@@ -88,7 +88,10 @@ mod tests {
             "{log}"
         );
         for text in [reply.message.unwrap_or_default(), log] {
-            assert!(text.contains(" stopped at src/driver/calls/guard.rs:"), "{text}");
+            assert!(
+                text.contains(" stopped at src/driver/calls/guard.rs:"),
+                "{text}"
+            );
             assert!(!text.contains("not for kubelet"), "{text}");
         }
     }
