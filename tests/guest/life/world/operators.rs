@@ -223,6 +223,11 @@ impl World {
         });
         let used = used || self.kept.iter().any(|kept| PLACES[kept.slot].disk == disk);
         if !used && self.ill[disk] == Ill::No {
+            // A disk that udev still looks at shows LVM no group.
+            let seen = || std::process::Command::new("vgs").arg(group).output();
+            eventually("its group", || {
+                seen().is_ok_and(|seen| seen.status.success())
+            });
             run("vgchange", &["-qq", "-an", group]);
             if disk == 0 {
                 run("vgchange", &["-qq", "-ay", group]);
