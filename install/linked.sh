@@ -4,7 +4,7 @@
 # linked_crates ARCH: the crates whose code is in it, or has written some of it, as NAME@VERSION. No
 # tool that reads `cargo metadata` knows this: it also has what a feature names that nobody asks for.
 linked_crates() {
-    cargo tree --locked --edges normal --prefix none --no-dedupe --target "$1-unknown-linux-gnu" |
+    cargo tree --locked --package flexvolume-lvm --edges normal --prefix none --no-dedupe --target "$1-unknown-linux-gnu" |
         awk '{ print $1 "@" substr($2, 2) }' | LC_ALL=C sort -u
 }
 

@@ -72,7 +72,7 @@ sbom() {
   linked_with "$arch" "$2"
   (cd "$work/source" && cargo cyclonedx --quiet --format json --spec-version 1.5 --no-build-deps \
     --target "$triple" --override-filename "$arch")
-  jq --sort-keys --arg source "path+file://$work/source#" --arg rust "$RUSTC" --arg gcc "$GCC" --arg glibc "$GLIBC" \
+  jq --sort-keys --arg rust "$RUSTC" --arg gcc "$GCC" --arg glibc "$GLIBC" \
     --rawfile crates <(linked_crates "$arch") '
     def library($name; $version; $license):
       {type: "library", name: $name, version: $version, scope: "required", licenses: [{expression: $license}]};
@@ -88,7 +88,7 @@ sbom() {
         library("rust-std"; $rust / " " | .[1]; "MIT OR Apache-2.0"),
         library("libgcc"; $gcc; "GPL-3.0-or-later WITH GCC-exception-3.1") + source("gcc-\($gcc / "." | .[0])"; $gcc),
         library("glibc"; $glibc; "LGPL-2.1-or-later") + source("glibc"; $glibc)]
-    | walk(if type == "string" then ltrimstr($source) | sub("[?]download_url=file:.*"; "") else . end)' \
+    | walk(if type == "string" then sub("^path[+]file:[^#]*#"; "") | sub("[?]download_url=file:.*"; "") else . end)' \
     "$work/source/$arch.json"
 }
 
