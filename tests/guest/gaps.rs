@@ -185,6 +185,8 @@ impl Restored {
             }
             Self::Filesystem(_, its) => {
                 assert_eq!(data.uuid(), *its, "{reply:?}");
+                // To another node's kubelet, what the call has mounted is the host's.
+                sh(&format!("umount --all-targets {} || true", data.device()));
                 assert_eq!(read(&node.up("again", data).join("page")), "restored");
             }
         }
