@@ -1,7 +1,7 @@
 //! What happens between the driver's look and what it does: the names of volumes are swapped, a
 //! backup is restored while the driver waits, a disk stops to answer.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -19,8 +19,8 @@ pub fn ends(node: &Node, args: &[&str]) -> Output {
     let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let (mut child, begun) = (command.spawn().unwrap(), Instant::now());
     while child.try_wait().unwrap().is_none() {
-        let state = read(format!("/proc/{}/stat", child.id()).as_ref());
-        assert!(begun.elapsed() < limit, "{args:?} does not end: {state}");
+        let waits = || fs::read_to_string(format!("/proc/{}/stack", child.id()));
+        assert!(begun.elapsed() < limit, "{args:?} waits in {:?}", waits());
         std::thread::sleep(Duration::from_millis(10));
     }
     child.wait_with_output().unwrap()
