@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::fs::{EXAMINE, SUPERBLOCK, scan::examine, superblock::read_primary};
-use crate::host::{Kernel, Signals};
+use crate::host::{CLOSE_LAST, Kernel, Signals, close_last};
 use crate::mount::UNMOUNT;
 use crate::reply::Printed;
 
@@ -18,6 +18,9 @@ pub fn run(words: &[OsString]) -> Option<Printed> {
         Some(printed(examine_stdin(words)))
     } else if work == SUPERBLOCK {
         Some(printed(superblock_stdin()))
+    } else if work == CLOSE_LAST {
+        let closed = stdin().and_then(|device| Ok(close_last(&device)?));
+        Some(printed(closed.map(|()| String::new())))
     } else if work == UNMOUNT {
         let code = unmount(words);
         Some(code.map_or_else(

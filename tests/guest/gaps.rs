@@ -289,11 +289,12 @@ fn a_disk_that_stops_just_after_mkfs_holds_up_no_call() {
         let disk = Disk::new(&name, (size + 8) * MIB);
         let group = Group::on(&format!("{name}-vg"), &[&disk.path()]);
         let volume = group.linear("data", &format!("{size}m")).fs(fs);
-        // Nothing of it stays in memory, as where mkfs has written past the cache, nor what udev read.
+        // Nothing of it stays in memory, as where mkfs has written past the cache, nor what udev read; and
+        // when the driver ends, nobody else has the volume open.
         let tool = format!("mkfs.{fs}");
         let stops = format!(
             "$REAL \"$@\" || exit\n[ ! -e $HERE/go ] || exit 0\n\
-             {{ blockdev --flushbufs {}; dmsetup suspend --nolockfs {name}; }} >&2\n\
+             {{ udevadm settle; blockdev --flushbufs {}; dmsetup suspend --nolockfs {name}; }} >&2\n\
              echo 1 > /proc/sys/vm/drop_caches\n\
              echo >> $HERE/{tool}.runs",
             volume.device()

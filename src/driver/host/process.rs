@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -13,6 +14,7 @@ use nix::unistd::Pid;
 
 use crate::names::folded_to;
 
+use super::last_close::{CLOSE_LAST, own_devices};
 use super::trust::{require_roots, require_roots_to_run};
 use super::{Command, Effect, Kernel, Output, Program, Progress, Signals, ToolError, Tools};
 
@@ -126,6 +128,18 @@ impl<'a> Processes<'a> {
             .stderr(Stdio::piped())
             .spawn()
     }
+
+    /// Stops a child that takes too long. Returns its pid if it does not even die of SIGKILL.
+    fn stop(&self, watched: &mut Watched, effect: Effect, grace: Duration) -> Option<u32> {
+        let stuck = watched.stop(effect, grace);
+        for device in own_devices() {
+            let command = Command::myself(CLOSE_LAST, Effect::Reads, Duration::ZERO);
+            let command = command.stdin(Arc::new(device));
+            // Without that process this one may have to wait for the disk, and nothing else is lost.
+            let _ = self.spawn(Path::new("/proc/self/exe"), &command);
+        }
+        stuck
+    }
 }
 
 impl Tools for Processes<'_> {
@@ -178,7 +192,7 @@ impl Tools for Processes<'_> {
         let status = match end {
             End::Exited(status) => status,
             End::Deadline => {
-                let (stuck, line) = (watched.stop(effect, GRACE_AT_LIMIT), line());
+                let (stuck, line) = (self.stop(&mut watched, effect, GRACE_AT_LIMIT), line());
                 return Err(ToolError::TimedOut {
                     line,
                     limit,
@@ -187,13 +201,13 @@ impl Tools for Processes<'_> {
                 });
             }
             End::Stopping => {
-                watched.stop(effect, GRACE_AT_STOP);
+                self.stop(&mut watched, effect, GRACE_AT_STOP);
                 let line = line();
                 return Err(ToolError::Stopped { line, effect });
             }
             End::Flooded if command.beginning => {
                 let stdout = std::mem::take(&mut watched.stdout);
-                watched.stop(effect, GRACE_AT_LIMIT);
+                self.stop(&mut watched, effect, GRACE_AT_LIMIT);
                 return Ok(Output {
                     stdout,
                     cut: true,
@@ -201,7 +215,7 @@ impl Tools for Processes<'_> {
                 });
             }
             End::Flooded => {
-                watched.stop(effect, GRACE_AT_LIMIT);
+                self.stop(&mut watched, effect, GRACE_AT_LIMIT);
                 let (line, reason) = (command.whole_line(), "more than 16 MiB".to_owned());
                 return Err(ToolError::Unintelligible { line, reason });
             }
@@ -320,7 +334,7 @@ impl<'a> Watched<'a> {
         }
     }
 
-    /// Ends the child and all of its group. Returns its pid if it does not even die of SIGKILL.
+    /// Ends the child and all of its group, as [`Processes::stop`].
     fn stop(&mut self, effect: Effect, grace: Duration) -> Option<u32> {
         let steps = [(Signal::SIGTERM, grace), (Signal::SIGKILL, GRACE_AT_KILL)];
         let skip = usize::from(effect == Effect::Reads);
