@@ -24,9 +24,9 @@ fn inactive() -> String {
 }
 
 /// A machine whose LVM is stand-ins: `lvs` and `lvchange` are the bodies of shell scripts.
-struct Node(Machine);
+struct SlowTools(Machine);
 
-impl Node {
+impl SlowTools {
     /// The limits are 1 second.
     fn new(lvs: &str, lvchange: &str) -> Self {
         Self::with_limits(lvs, lvchange, "query = 1\nactivate = 1")
@@ -83,7 +83,7 @@ fn a_tool_that_does_not_end_is_killed_and_named() {
         (&inactive(), FLOOD, [activating, "more than 16 MiB"]),
     ];
     for (lvs, lvchange, words) in cases {
-        let node = Node::new(lvs, lvchange);
+        let node = SlowTools::new(lvs, lvchange);
         node.fails(&words);
         assert!(!runs(&node.0.wait_for("pid")), "{lvs:?} {lvchange:?}");
         if lvchange == asked {
@@ -95,7 +95,7 @@ fn a_tool_that_does_not_end_is_killed_and_named() {
 #[test]
 fn a_tool_is_killed_with_all_that_it_started() {
     let body = "trap '' TERM INT HUP\nsleep 1000 & echo $! > $TOP/child\nexec sleep 1000";
-    let node = Node::new(body, "");
+    let node = SlowTools::new(body, "");
     node.fails(&["did not end within 1 s"]);
     let child = node.0.wait_for("child");
     eventually("the end of the tool's child", || !runs(&child));
@@ -106,17 +106,17 @@ fn a_tool_that_complains_at_length_is_cut() {
     let lvs = "echo the reason >&2; yes 'nothing to see here' | head -c 300000 >&2
         echo the consequence >&2; exit 5";
     let words = ["exit code 5: the reason; nothing", " … ", "the consequence"];
-    Node::with_limits(lvs, "", "query = 60").fails(&words);
+    SlowTools::with_limits(lvs, "", "query = 60").fails(&words);
     // What explains its usage says its reason before that.
     let lvs = "echo too small >&2; echo Usage: lvs >&2; yes option | head -c 3000 >&2; exit 5";
-    let message = Node::new(lvs, "").fails(&["exit code 5: too small"]);
+    let message = SlowTools::new(lvs, "").fails(&["exit code 5: too small"]);
     assert!(message.ends_with("too small"), "{message}");
 }
 
 #[test]
 fn of_two_calls_that_ask_lvmlockd_at_once_the_later_one_waits() {
     let lvs = inactive().replace("\"vg_lock_type\":\"\"", "\"vg_lock_type\":\"sanlock\"");
-    let node = Node::with_limits(&lvs, "", "query = 60");
+    let node = SlowTools::with_limits(&lvs, "", "query = 60");
     let lvmlockctl = "mkdir $TOP/asked || { echo info=ls vg_name=nosuch; exit; }
         echo socket error -98 >&2; exit 158";
     node.0.tool("lvmlockctl", lvmlockctl);
@@ -127,7 +127,7 @@ fn of_two_calls_that_ask_lvmlockd_at_once_the_later_one_waits() {
 fn a_daemon_that_a_tool_leaves_behind_holds_up_nothing() {
     // With both pipes open, as a daemon that was written carelessly has them.
     let lvs = format!("sleep 1000 & echo $! > $TOP/daemon\n{NO_VOLUME}");
-    let node = Node::with_limits(&lvs, "", "query = 900");
+    let node = SlowTools::with_limits(&lvs, "", "query = 900");
     node.fails(&["there is no logical volume nosuch/data"]);
     let daemon = node.0.wait_for("daemon");
     assert!(runs(&daemon), "what a tool starts for good is not killed");
@@ -154,8 +154,8 @@ fn sigterm_ends_a_call_while_a_tool_hangs() {
     let other_signals = [Signal::SIGINT, Signal::SIGHUP].map(|signal| (signal, cases[0]));
     let all = cases.map(|case| (Signal::SIGTERM, case));
     for (signal, (lvs, lvchange, step)) in all.into_iter().chain(other_signals) {
-        for start in [Node::start, Node::start_with_secret] {
-            let node = Node::with_limits(lvs, lvchange, limits);
+        for start in [SlowTools::start, SlowTools::start_with_secret] {
+            let node = SlowTools::with_limits(lvs, lvchange, limits);
             let call = start(&node);
             let pid = node.0.wait_for("pid");
             call.signal(signal);
@@ -171,7 +171,7 @@ fn sigterm_ends_a_call_though_a_tool_takes_its_time_to_obey() {
     // kubelet gives the driver 10 seconds, and the driver keeps most of them in hand.
     let slow = "trap 'sleep 5; echo late > $TOP/late; exit 1' TERM; echo $$ > $TOP/pid\n\
         sleep 1000 & wait";
-    let node = Node::with_limits(&inactive(), slow, "query = 900\nactivate = 900");
+    let node = SlowTools::with_limits(&inactive(), slow, "query = 900\nactivate = 900");
     let call = node.start();
     let pid = node.0.wait_for("pid");
     call.signal(Signal::SIGTERM);
@@ -185,7 +185,7 @@ fn sigterm_ends_a_call_though_a_tool_takes_its_time_to_obey() {
 fn sigterm_between_two_tools_starts_no_other() {
     // lvs tells the driver to stop and answers in full: lvchange must not run any more.
     let lvs = format!("kill -TERM $PPID; {}", inactive());
-    let node = Node::with_limits(&lvs, "echo ran > $TOP/ran", "query = 900");
+    let node = SlowTools::with_limits(&lvs, "echo ran > $TOP/ran", "query = 900");
     let message = node.fails(&["told to stop"]);
     assert!(!message.contains("unfinished"), "{message}");
     assert!(!node.0.path("ran").exists());

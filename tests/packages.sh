@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced by tests/run.sh: the packages of this driver, and of one that says that it is older. What dpkg does with
-# them on each Debian is in tests/guest/packages.rs.
+# them on each Debian is in tests/guest/people/packages.rs.
 
 # need_packages: makes them once, in packages/new and packages/old of DIR. OLDER names the older driver.
 need_packages() {

@@ -1,5 +1,5 @@
 //! What others wrote is shown, and begins no line, moves nothing on the terminal and means nothing to a program
-//! that reads the output. Names of processes and directories are in `tests/guest/terminal.rs`.
+//! that reads the output. Names of processes and directories are in `tests/guest/people/terminal.rs`.
 
 use std::fs;
 

@@ -13,63 +13,20 @@
     clippy::arithmetic_side_effects
 )]
 
-mod disk;
-mod fuse;
-mod group;
-mod marks;
-mod node;
-mod snapshot;
-#[path = "../support/mod.rs"]
-mod support;
-mod tools;
-mod volume;
-
-mod apart;
-mod beside;
-mod busy;
-mod cache;
-mod call_outs;
-mod clones;
-mod collisions;
-mod counts;
-mod creation;
-mod descriptors;
-mod doctored;
-mod export;
-mod faults;
-mod flat;
-mod foreign;
-mod full;
-mod gaps;
-mod growth;
-mod handover;
-mod hangs;
-mod host_use;
-mod hung_server;
+mod calls;
+mod data;
+mod doctor;
 mod kills;
+mod lab;
 mod life;
-mod lives;
-mod oddities;
-mod old_kubelets;
-mod operator;
-mod order;
-mod packages;
-mod parallel;
-mod partial;
 mod people;
 mod policy;
-mod read_only;
 mod refusals;
-mod room;
-mod secrets;
-mod shown;
-mod subvolumes;
-mod swapped;
-mod terminal;
-mod unfinished;
-mod unreadable;
-mod weak;
+#[path = "../support/mod.rs"]
+mod support;
+mod users;
 
+use lab::{disk, fuse, group, node, signatures, snapshot, tools, volume};
 use std::path::Path;
 
 /// What nearly every case needs.

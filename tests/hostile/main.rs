@@ -11,15 +11,15 @@
 )]
 
 mod around;
-mod node;
 mod secrets;
 #[path = "../support/mod.rs"]
 mod support;
+mod traced_machine;
 mod vectors;
 
 use std::ffi::OsString;
 
-use node::{Node, bytes, words};
+use traced_machine::{TracedMachine, bytes, words};
 use vectors::{DEVICES, DIRECTORIES, DOCUMENTS, HARMLESS, NAMES, refused};
 
 /// How many call-outs take options.
@@ -59,7 +59,7 @@ fn call(n: usize, json: &str) -> Vec<OsString> {
 }
 
 /// What is wrong with the driver's answer: it should say no for this reason, and do nothing at all.
-fn wrongs(node: &Node, args: &[OsString], reason: &str) -> Option<String> {
+fn wrongs(node: &TracedMachine, args: &[OsString], reason: &str) -> Option<String> {
     let done = node.call(args);
     let is_refused = done.reply.status == "Failure" && done.reply.message.contains(reason);
     let shown: String = format!("{args:?}").chars().take(300).collect();
@@ -69,7 +69,7 @@ fn wrongs(node: &Node, args: &[OsString], reason: &str) -> Option<String> {
 
 /// Makes each of these calls, and says of all that went wrong what it was.
 fn refuses_all<'a>(calls: impl IntoIterator<Item = (Vec<OsString>, &'a str)>) -> usize {
-    let node = Node::new();
+    let node = TracedMachine::new();
     let before = node.files();
     let mut count = 0;
     let wrong: Vec<_> = calls
@@ -154,7 +154,7 @@ fn arguments_of_any_number_and_encoding_are_answered() {
 
 #[test]
 fn a_word_that_is_no_call_out_does_nothing() {
-    let node = Node::new();
+    let node = TracedMachine::new();
     let json = options("x", r#""""#);
     let (near, far) = (
         ["Mount", "mount ", "mount\n", "../mount"],
@@ -173,7 +173,7 @@ fn a_word_that_is_no_call_out_does_nothing() {
 
 #[test]
 fn tools_are_started_with_checked_words_only() {
-    let node = Node::new();
+    let node = TracedMachine::new();
     let before = node.files();
     let mut started = 0;
     for (option, value) in HARMLESS {

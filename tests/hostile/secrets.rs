@@ -2,9 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 
-use crate::node::{Done, Node, bytes};
 use crate::support::machine::Machine;
 use crate::support::reply::Reply;
+use crate::traced_machine::{Done, TracedMachine, bytes};
 use crate::vectors::refused;
 use crate::{CALLS, DIR, call, options};
 
@@ -88,7 +88,7 @@ fn calls() -> Vec<Vec<OsString>> {
 
 #[test]
 fn a_secret_is_never_seen_again() {
-    let node = Node::new();
+    let node = TracedMachine::new();
     for lines in ["", "deactivate = true\nattach = false"] {
         node.configure(lines);
         for args in calls() {

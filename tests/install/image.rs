@@ -1,6 +1,6 @@
 //! The container image and the manifests that run it.
 
-use crate::node::{Node, driver, file, same};
+use crate::plugin_dir::{PluginDir, driver, file, same};
 use crate::support::{put, run};
 use serde_json::{Value, json};
 use std::fs;
@@ -10,7 +10,7 @@ use std::process::Command;
 const PLUGINS: &str = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
 
 /// Makes the image of these executables, or of the driver, and unpacks the archive.
-fn image(node: &Node, name: &str, executables: &[&Path]) -> PathBuf {
+fn image(node: &PluginDir, name: &str, executables: &[&Path]) -> PathBuf {
     let archive = node.path(name);
     let output = Command::new("bash")
         .arg(file("install/image.sh"))
@@ -50,7 +50,7 @@ fn blob(image: &Path, descriptor: &Value) -> PathBuf {
 
 #[test]
 fn the_image_holds_the_executable_and_nothing_else() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let image = image(&node, "image.tar", &[]);
     let layout = parsed(&image.join("oci-layout"));
     assert_eq!(layout["imageLayoutVersion"], "1.0.0");
@@ -85,7 +85,7 @@ fn the_image_holds_the_executable_and_nothing_else() {
 
 #[test]
 fn the_same_executable_makes_the_same_image() {
-    let node = Node::new();
+    let node = PluginDir::new();
     image(&node, "one", &[]);
     image(&node, "other", &[]);
     assert!(same(&node.path("one"), &node.path("other")));
@@ -93,7 +93,7 @@ fn the_same_executable_makes_the_same_image() {
 
 #[test]
 fn an_image_for_both_architectures_has_one_name_and_the_executable_of_each() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let [here, other] = [node.path("here"), node.path("other")];
     // As far as image.sh can see: it runs neither.
     let mut bytes = fs::read(driver()).unwrap();
@@ -153,7 +153,7 @@ fn the_daemonset_has_the_least_privilege_that_installing_needs() {
 
 #[test]
 fn the_daemonset_runs_a_command_that_the_executable_knows_without_any_capability() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let daemonset = yaml("install/daemonset.yaml");
     let container = &daemonset["spec"]["template"]["spec"]["containers"][0];
     let version = env!("CARGO_PKG_VERSION");
@@ -178,7 +178,7 @@ fn the_daemonset_runs_a_command_that_the_executable_knows_without_any_capability
 
 #[test]
 fn image_sh_takes_no_option_for_an_archive() {
-    let node = Node::new();
+    let node = PluginDir::new();
     for (option, code) in [("--help", 0), ("-x", 2)] {
         let output = Command::new("bash")
             .arg(file("install/image.sh"))

@@ -1,6 +1,6 @@
 //! The installer, killed before each of its steps in turn.
 
-use crate::node::{Node, OURS, SCRIPT, file, same};
+use crate::plugin_dir::{OURS, PluginDir, SCRIPT, file, same};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -23,7 +23,7 @@ fn traced(args: &[OsString], options: &[&str]) -> Output {
 }
 
 /// How often a whole run makes each of these calls.
-fn calls(node: &Node, args: &[OsString]) -> BTreeMap<String, usize> {
+fn calls(node: &PluginDir, args: &[OsString]) -> BTreeMap<String, usize> {
     let log = node.path("trace");
     let output = traced(args, &["-o", log.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&output.stderr);
@@ -41,10 +41,10 @@ fn calls(node: &Node, args: &[OsString]) -> BTreeMap<String, usize> {
 fn kill_everywhere(
     command: &str,
     more: &[&str],
-    make: impl Fn() -> Node,
-    check: impl Fn(&Node, &str),
+    make: impl Fn() -> PluginDir,
+    check: impl Fn(&PluginDir, &str),
 ) {
-    let args = |node: &Node| {
+    let args = |node: &PluginDir| {
         let mut args = node.argv(command);
         args.extend(more.iter().map(OsString::from));
         if command == "install" {
@@ -72,7 +72,7 @@ fn kill_everywhere(
 
 #[test]
 fn a_first_install_killed_anywhere_is_all_or_nothing() {
-    kill_everywhere("install", &[], Node::new, |node, at| {
+    kill_everywhere("install", &[], PluginDir::new, |node, at| {
         if node.dir().exists() {
             assert!(same(&node.exe(), &node.path("b")), "{at}");
             assert!(node.config().exists(), "{at}");
@@ -86,7 +86,7 @@ fn a_first_install_killed_anywhere_is_all_or_nothing() {
 #[test]
 fn an_upgrade_killed_anywhere_leaves_one_driver_whole() {
     for args in [&[][..], &["--attach", "false"]] {
-        let script = || Node::running(SCRIPT);
+        let script = || PluginDir::running(SCRIPT);
         kill_everywhere("install", args, script, |node, at| {
             let old = same(&node.exe(), &node.path("before"));
             assert!(old || same(&node.exe(), &node.path("b")), "{at}");
@@ -100,7 +100,7 @@ fn an_upgrade_killed_anywhere_leaves_one_driver_whole() {
 }
 
 /// A node with this driver, and a config that somebody edited.
-fn edited(node: Node) -> Node {
+fn edited(node: PluginDir) -> PluginDir {
     node.install(&node.driver("a", OURS), &[]).success();
     fs::write(node.config(), MINE).unwrap();
     node
@@ -110,7 +110,7 @@ fn edited(node: Node) -> Node {
 fn an_upgrade_with_a_config_killed_anywhere_gives_the_driver_before_none_that_it_may_not_know() {
     let given = file("examples/config.toml");
     let args = ["--config", given.to_str().unwrap()];
-    let old = || edited(Node::new());
+    let old = || edited(PluginDir::new());
     kill_everywhere("install", &args, old, |node, at| {
         let is_mine = fs::read_to_string(node.config()).unwrap() == MINE;
         let is_before = same(&node.exe(), &node.path("a"));
@@ -123,7 +123,7 @@ fn an_upgrade_with_a_config_killed_anywhere_gives_the_driver_before_none_that_it
 }
 
 /// All but the file that a run which was killed at its end had locked. The next one removes it.
-fn names(node: &Node) -> Vec<String> {
+fn names(node: &PluginDir) -> Vec<String> {
     let mut names = node.names();
     names.retain(|name| name != ".flexvolume-lvm.lock");
     names
@@ -131,7 +131,7 @@ fn names(node: &Node) -> Vec<String> {
 
 #[test]
 fn an_uninstall_killed_anywhere_loses_nothing() {
-    let script = || edited(Node::running(SCRIPT));
+    let script = || edited(PluginDir::running(SCRIPT));
     kill_everywhere("uninstall", &[], script, |node, at| {
         let old = same(&node.exe(), &node.path("before"));
         assert!(old || same(&node.exe(), &node.path("a")), "{at}");
@@ -143,7 +143,7 @@ fn an_uninstall_killed_anywhere_loses_nothing() {
         assert_eq!(names(node).len(), 3, "{at}: {:?}", node.names());
         assert_eq!(node.kept_text(), MINE, "{at}");
     });
-    let new = || edited(Node::new());
+    let new = || edited(PluginDir::new());
     kill_everywhere("uninstall", &[], new, |node, at| {
         node.uninstall().success();
         assert_eq!(names(node).len(), 1, "{at}: {:?}", node.names());

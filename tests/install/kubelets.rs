@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use crate::node::{Node, SCRIPT, driver};
+use crate::plugin_dir::{PluginDir, SCRIPT, driver};
 use crate::support::eventually;
 
 /// A process that is called kubelet, tells a version, and runs until it is dropped. It has a child
@@ -13,12 +13,12 @@ use crate::support::eventually;
 struct Kubelet(Child);
 
 impl Kubelet {
-    fn running(node: &Node, version: &str, args: &[&str]) -> Self {
+    fn running(node: &PluginDir, version: &str, args: &[&str]) -> Self {
         Self::run_by(&[], node, version, args)
     }
 
     /// The same with these words before its command line.
-    fn run_by(words: &[&str], node: &Node, version: &str, args: &[&str]) -> Self {
+    fn run_by(words: &[&str], node: &PluginDir, version: &str, args: &[&str]) -> Self {
         let program = Self::compile(node, version);
         let line = [words, &[program.to_str().unwrap()], args].concat();
         let running = Command::new(line[0]).args(&line[1..]).spawn().unwrap();
@@ -27,7 +27,7 @@ impl Kubelet {
         Self(running)
     }
 
-    fn compile(node: &Node, version: &str) -> PathBuf {
+    fn compile(node: &PluginDir, version: &str) -> PathBuf {
         let program = node.path("kubelet");
         let source = format!(
             "#include <signal.h>\n#include <stdio.h>\n#include <string.h>\n\
@@ -66,7 +66,7 @@ impl Drop for Kubelet {
 }
 
 /// What doctor says, which has to end.
-fn doctor(node: &Node) -> String {
+fn doctor(node: &PluginDir) -> String {
     let mut doctor = Command::new("timeout");
     let output = doctor
         .args(["--signal=KILL", "60"])
@@ -91,7 +91,7 @@ fn warnings(text: &str, kubelet: &Kubelet) -> Vec<String> {
 }
 
 /// What is said of a kubelet, by `install` over what is there and then by `doctor`.
-fn said(node: &Node, kubelet: &Kubelet) -> [Vec<String>; 2] {
+fn said(node: &PluginDir, kubelet: &Kubelet) -> [Vec<String>; 2] {
     let installed = node.install(&driver(), &[]).success();
     let installed = String::from_utf8_lossy(&installed.get_output().stdout);
     [&*installed, &doctor(node)].map(|text| warnings(text, kubelet))
@@ -111,7 +111,7 @@ fn assert_each_has(said: &[Vec<String>; 2], words: &[&str]) {
 
 #[test]
 fn a_kubelet_that_looks_elsewhere_is_named() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let args = ["--volume-plugin-dir=/opt/other", "--root-dir", "/opt/root"];
     let args = [&args[..], &["--hostname-override", "not-this-host"]].concat();
     let kubelet = Kubelet::running(&node, "Kubernetes v1.36.2", &args);
@@ -134,7 +134,7 @@ fn a_kubelet_that_looks_elsewhere_is_named() {
 
 #[test]
 fn a_kubelet_that_fits_is_only_shown_with_its_version() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let dir = format!("--volume-plugin-dir={}/", node.plugins().display());
     let kubelet = Kubelet::running(&node, "Kubernetes v1.36.2", &[&dir]);
     assert_each_has(&said(&node, &kubelet), &[]);
@@ -145,14 +145,14 @@ fn a_kubelet_that_fits_is_only_shown_with_its_version() {
 
 #[test]
 fn a_kubelet_that_only_tells_its_version_is_not_named() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let kubelet = Kubelet::running(&node, "Kubernetes v1.36.2", &["--version", "slowly"]);
     assert_each_has(&said(&node, &kubelet), &[]);
 }
 
 #[test]
 fn a_controller_that_does_not_see_the_driver_is_named() {
-    let node = Node::running(SCRIPT);
+    let node = PluginDir::running(SCRIPT);
     let plugins = node.plugins().display().to_string();
     let config = format!(
         "volumePluginDir: {plugins}\nstaticPodPath: {}\n",
@@ -189,7 +189,7 @@ fn a_controller_that_does_not_see_the_driver_is_named() {
 /// Root runs doctor, and anybody may call a process kubelet.
 #[test]
 fn the_executable_of_another_user_or_of_a_container_is_not_asked_for_its_version() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let plugins = format!("--volume-plugin-dir={}", node.plugins().display());
     let args = [&*plugins];
     let kubelet = Kubelet::running(&node, "Kubernetes v1.30.4", &args);
@@ -220,7 +220,7 @@ const NOBODY: [&str; 4] = [
 /// Anybody may call a process kubelet, in a pod too, and give it any arguments.
 #[test]
 fn what_is_not_roots_own_on_this_host_does_not_speak_for_kubelet() {
-    let node = Node::new();
+    let node = PluginDir::new();
     fs::set_permissions(node.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let fifo = node.path("fifo");
     let fifo = fifo.to_str().unwrap();
@@ -262,7 +262,7 @@ fn what_is_not_roots_own_on_this_host_does_not_speak_for_kubelet() {
 /// Its effective user id is root's, and its arguments are a user's.
 #[test]
 fn a_program_with_the_set_user_id_bit_does_not_speak_for_kubelet() {
-    let node = Node::new();
+    let node = PluginDir::new();
     fs::set_permissions(node.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let program = Kubelet::compile(&node, "Kubernetes v1.30.4");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).unwrap();

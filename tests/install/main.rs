@@ -12,14 +12,14 @@ mod image;
 mod kills;
 mod kubelets;
 mod moved;
-mod node;
+mod plugin_dir;
 mod removal;
 #[path = "../support/mod.rs"]
 mod support;
 mod wrong;
 
 use assert_cmd::Command;
-use node::{Node, OURS, SCRIPT, driver, file, same, says};
+use plugin_dir::{OURS, PluginDir, SCRIPT, driver, file, same, says};
 use predicates::prelude::*;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -29,7 +29,7 @@ use support::put;
 
 #[test]
 fn a_new_node_gets_the_driver_and_attach_false() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let args = ["--vendor", "example.com", "--driver", "disk"];
     node.installs(&driver(), &args, "init says Success, attach = false");
     assert_eq!(node.names(), ["example.com~disk"]);
@@ -63,7 +63,7 @@ fn an_existing_driver_keeps_its_mode_and_comes_back() {
         ("its config says false", OURS, no, false),
         ("its config says true", OURS, yes, true),
     ] {
-        let node = Node::running(before);
+        let node = PluginDir::running(before);
         if let Some(text) = config {
             fs::write(node.config(), text).unwrap();
         }
@@ -100,7 +100,7 @@ fn an_existing_driver_keeps_its_mode_and_comes_back() {
 
 #[test]
 fn the_mode_of_a_config_is_never_changed() {
-    let node = Node::running(SCRIPT);
+    let node = PluginDir::running(SCRIPT);
     let driver = node.driver("a", OURS);
     let said = node.install(&driver, &["--attach", "false"]).success();
     said.stdout(says("attach = false").and(says(".lvm.original, the driver before")));
@@ -119,7 +119,7 @@ fn the_mode_of_a_config_is_never_changed() {
 
 #[test]
 fn a_config_that_is_given_takes_the_place_of_the_one_that_is_there() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let given = node.path("given.toml");
     let args = ["--config", given.to_str().unwrap()];
     let is_given = || same(&node.config(), &given);
@@ -157,7 +157,7 @@ fn a_config_that_is_given_takes_the_place_of_the_one_that_is_there() {
 
 #[test]
 fn a_second_driver_of_somebody_else_is_not_lost_either() {
-    let node = Node::running(SCRIPT);
+    let node = PluginDir::running(SCRIPT);
     let driver = node.driver("a", OURS);
     node.install(&driver, &[]).success();
     support::put(&node.exe(), fs::read(node.original()).unwrap());
@@ -179,7 +179,7 @@ fn a_second_driver_of_somebody_else_is_not_lost_either() {
 
 #[test]
 fn the_shell_script_installs_what_this_checkout_built() {
-    let node = Node::new();
+    let node = PluginDir::new();
     // A bare name is a file in this directory, and not the command of that name.
     for name in [driver().to_str().unwrap(), "lvm"] {
         Command::new("bash")
@@ -197,7 +197,7 @@ fn the_shell_script_installs_what_this_checkout_built() {
 
 #[test]
 fn the_shell_scripts_say_what_is_wrong_with_their_driver() {
-    let node = Node::new();
+    let node = PluginDir::new();
     fs::create_dir(node.path("bin")).unwrap();
     put(&node.path("bin/cargo"), "#!/bin/sh\necho builds >&2\n");
     let path = std::env::var("PATH").unwrap();
@@ -228,7 +228,7 @@ fn the_shell_scripts_say_what_is_wrong_with_their_driver() {
 
 #[test]
 fn with_follow_it_installs_and_waits_for_sigterm() {
-    let node = Node::running(OURS);
+    let node = PluginDir::running(OURS);
     let mut child = Process::new("timeout");
     child.arg("60").args(node.argv("install")).arg("--follow");
     let mut child = child.stdout(Stdio::piped()).spawn().unwrap();

@@ -1,6 +1,6 @@
 //! The driver in another plugin directory: the node's config goes with it.
 
-use crate::node::{Node, OURS, SCRIPT, driver, file, same, says};
+use crate::plugin_dir::{OURS, PluginDir, SCRIPT, driver, file, same, says};
 use crate::support::put;
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::process::Command;
 const MINE: &str = "attach = true\n[volume_group.only]\n";
 
 /// A second plugin directory of the node.
-fn other(node: &Node) -> PathBuf {
+fn other(node: &PluginDir) -> PathBuf {
     let dir = node.path("other");
     fs::create_dir(&dir).unwrap();
     dir
@@ -17,7 +17,7 @@ fn other(node: &Node) -> PathBuf {
 
 #[test]
 fn an_installation_elsewhere_takes_the_config_of_the_driver_that_runs_it() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let dir = other(&node);
     let local = node.path("local");
     let taken = dir.join("kubernetes.io~lvm/config.toml");
@@ -61,7 +61,7 @@ fn an_installation_elsewhere_takes_the_config_of_the_driver_that_runs_it() {
 
 #[test]
 fn of_two_configs_elsewhere_none_is_taken() {
-    let (node, third) = (Node::new(), Node::new());
+    let (node, third) = (PluginDir::new(), PluginDir::new());
     let dir = other(&node);
     let local = node.path("local");
     let local = ["--prefix", local.to_str().unwrap()];
@@ -88,13 +88,13 @@ set_dir "$TOP/exec"
 "#;
 
 /// Runs the packages' command. What it is to say is checked in the script.
-fn packaged(node: &Node, script: &str) {
+fn packaged(node: &PluginDir, script: &str) {
     put(&node.path("driver"), fs::read(driver()).unwrap());
     fs::copy(file("install/flexvolume-lvm"), node.path("F")).unwrap();
     fs::write(node.path("mine"), MINE).unwrap();
     let top = node.path("");
     let script = format!("TOP='{}'\n{PACKAGED}{script}", top.display());
-    let output = Node::in_namespace("-rm", &script);
+    let output = PluginDir::in_namespace("-rm", &script);
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
     assert!(output.status.success(), "{script}\n{said}");
@@ -110,7 +110,7 @@ fn the_packages_driver_keeps_mode_and_config_wherever_it_goes() {
         (OURS, edited, true),
         (OURS, ":", true),
     ] {
-        let node = Node::running(before);
+        let node = PluginDir::running(before);
         other(&node);
         packaged(
             &node,
@@ -137,7 +137,7 @@ fn the_packages_driver_keeps_mode_and_config_wherever_it_goes() {
 
 #[test]
 fn the_packages_driver_loses_no_config_where_there_are_two() {
-    let node = Node::new();
+    let node = PluginDir::new();
     other(&node);
     packaged(
         &node,

@@ -1,13 +1,13 @@
 //! Taking the driver off a node.
 
-use crate::node::{Node, OURS, SCRIPT, driver, same, says};
+use crate::plugin_dir::{OURS, PluginDir, SCRIPT, driver, same, says};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
 #[test]
 fn everything_goes_and_it_can_be_repeated() {
-    let node = Node::new();
+    let node = PluginDir::new();
     for _ in 0..2 {
         node.uninstall().success().stdout(says("nothing"));
         node.install(&driver(), &[]).success();
@@ -21,7 +21,7 @@ fn everything_goes_and_it_can_be_repeated() {
 
 #[test]
 fn a_link_comes_back_as_a_link() {
-    let node = Node::running(SCRIPT);
+    let node = PluginDir::running(SCRIPT);
     fs::rename(node.exe(), node.path("elsewhere")).unwrap();
     symlink("../../elsewhere", node.exe()).unwrap();
     for name in ["a", "b"] {
@@ -36,7 +36,7 @@ fn a_link_comes_back_as_a_link() {
 #[test]
 fn an_edited_config_is_kept_and_the_next_installation_takes_it() {
     const MINE: &str = "attach = false # mine\n";
-    for node in [Node::new(), Node::running(SCRIPT)] {
+    for node in [PluginDir::new(), PluginDir::running(SCRIPT)] {
         let driver = node.driver("a", OURS);
         node.install(&driver, &["--attach", "false"]).success();
         fs::write(node.config(), MINE).unwrap();
@@ -61,7 +61,7 @@ fn an_edited_config_is_kept_and_the_next_installation_takes_it() {
 
 #[test]
 fn a_directory_that_holds_other_files_stays() {
-    let node = Node::new();
+    let node = PluginDir::new();
     node.install(&node.driver("a", OURS), &[]).success();
     fs::write(node.dir().join("notes"), "").unwrap();
     node.uninstall()
@@ -76,7 +76,7 @@ fn it_is_refused_while_volumes_are_mounted() {
         "pods/1234/volumes/kubernetes.io~lvm/data",
         "plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data",
     ] {
-        let node = Node::new();
+        let node = PluginDir::new();
         node.install(&node.driver("a", OURS), &[]).success();
         let target = node.path(place);
         fs::create_dir_all(&target).unwrap();
@@ -86,7 +86,7 @@ fn it_is_refused_while_volumes_are_mounted() {
             driver().display(),
             node.plugins().display()
         );
-        let output = Node::in_namespace("-rm", &script);
+        let output = PluginDir::in_namespace("-rm", &script);
         assert_eq!(output.status.code(), Some(1));
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(text.contains("are mounted; delete their pods"), "{text}");
@@ -96,14 +96,14 @@ fn it_is_refused_while_volumes_are_mounted() {
 
 #[test]
 fn it_is_refused_in_a_container() {
-    let node = Node::new();
+    let node = PluginDir::new();
     node.install(&node.driver("a", OURS), &[]).success();
     let script = format!(
         "mount -t proc proc /proc || exit 77; exec '{}' uninstall --plugin-dir '{}'",
         driver().display(),
         node.plugins().display()
     );
-    let output = Node::in_namespace("-rmpf", &script);
+    let output = PluginDir::in_namespace("-rmpf", &script);
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("runs in a container"), "{text}");
     assert!(node.exe().exists());
@@ -111,12 +111,12 @@ fn it_is_refused_in_a_container() {
 
 #[test]
 fn what_is_not_this_driver_is_not_removed() {
-    let any_program = Node::running(SCRIPT);
+    let any_program = PluginDir::running(SCRIPT);
     crate::support::put(&any_program.exe(), fs::read("/bin/true").unwrap());
-    let replaced = Node::new();
+    let replaced = PluginDir::new();
     replaced.install(&replaced.driver("a", OURS), &[]).success();
     fs::rename(replaced.driver("script", SCRIPT), replaced.exe()).unwrap();
-    for node in [&Node::running(SCRIPT), &any_program, &replaced] {
+    for node in [&PluginDir::running(SCRIPT), &any_program, &replaced] {
         let before = (fs::read(node.exe()).unwrap(), node.names());
         node.uninstall()
             .code(1)
@@ -127,7 +127,7 @@ fn what_is_not_this_driver_is_not_removed() {
     replaced.uninstall().success();
     assert!(replaced.names().is_empty());
 
-    let moved = Node::running(SCRIPT);
+    let moved = PluginDir::running(SCRIPT);
     moved.install(&moved.driver("a", OURS), &[]).success();
     fs::rename(moved.driver("other", SCRIPT), moved.exe()).unwrap();
     moved.uninstall().code(1);
@@ -138,7 +138,7 @@ fn what_is_not_this_driver_is_not_removed() {
 
 #[test]
 fn a_name_for_people_comes_and_goes_with_the_driver() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let local = node.path("local");
     for dir in ["share/man", "share/bash-completion"] {
         fs::create_dir_all(local.join(dir)).unwrap();

@@ -1,6 +1,6 @@
 //! What `flexvolume-lvm install` refuses, and what it warns of.
 
-use crate::node::{Node, OURS, SCRIPT, driver, same, says};
+use crate::plugin_dir::{OURS, PluginDir, SCRIPT, driver, same, says};
 use crate::support::{eventually, put, run};
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -17,11 +17,11 @@ fn a_driver_that_does_not_answer_is_not_installed() {
         (&noisy, "it writes to standard error: warning: noise"),
         (r#"echo '{"status":"Success"}'; exit 1"#, "exit code 1"),
     ] {
-        let node = Node::new();
+        let node = PluginDir::new();
         node.refuses(&node.driver("bad", body), &[], message);
         assert!(node.names().is_empty(), "{body}");
 
-        let node = Node::running(SCRIPT);
+        let node = PluginDir::running(SCRIPT);
         node.refuses(&node.driver("bad", body), &["--attach", "false"], message);
         assert!(same(&node.exe(), &node.path("before")), "{body}");
         assert_eq!(node.names(), ["kubernetes.io~lvm", "lvm"], "{body}");
@@ -30,7 +30,7 @@ fn a_driver_that_does_not_answer_is_not_installed() {
 
 #[test]
 fn drivers_beside_it_that_kubelet_cannot_start_are_named() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let beside = |name: &str| node.plugins().join(name);
     for dir in "a.io~empty b.io~loose c.io~good nodir .hidden~x".split(' ') {
         fs::create_dir_all(beside(dir)).unwrap();
@@ -59,14 +59,14 @@ fn drivers_beside_it_that_kubelet_cannot_start_are_named() {
 
 #[test]
 fn a_plugin_directory_that_others_may_write_is_named() {
-    let node = Node::new();
+    let node = PluginDir::new();
     fs::set_permissions(node.plugins(), fs::Permissions::from_mode(0o777)).unwrap();
     node.installs(&driver(), &[], "exec can be written by others than root");
 }
 
 #[test]
 fn a_plugin_directory_where_nothing_can_be_run_is_named() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let argv = node.argv("install");
     let line = "mount -t tmpfs -o noexec none \"$0\" && exec \"$@\"";
     let mut command = assert_cmd::Command::new("unshare");
@@ -80,7 +80,7 @@ fn a_plugin_directory_where_nothing_can_be_run_is_named() {
 #[test]
 fn wrong_options_change_nothing() {
     let long = "a".repeat(64);
-    let node = Node::new();
+    let node = PluginDir::new();
     let missing = node.path("no/exec");
     let missing = missing.to_str().unwrap();
     for (args, code, message) in [
@@ -107,7 +107,7 @@ fn wrong_options_change_nothing() {
 
 #[test]
 fn a_symbolic_link_for_a_directory_is_refused() {
-    let node = Node::running(SCRIPT);
+    let node = PluginDir::running(SCRIPT);
     fs::rename(node.dir(), node.path("real")).unwrap();
     symlink(node.path("real"), node.dir()).unwrap();
     node.refuses(&node.driver("a", OURS), &[], "symbolic link");
@@ -117,7 +117,7 @@ fn a_symbolic_link_for_a_directory_is_refused() {
 fn the_mode_of_a_driver_that_does_not_answer_has_to_be_said() {
     // In a container there is no shell that could run the bash script.
     for text in ["#!/nonexistent/bash\n", "#!/bin/sh\nexit 1\n"] {
-        let node = Node::running(SCRIPT);
+        let node = PluginDir::running(SCRIPT);
         put(&node.exe(), text);
         let driver = node.driver("a", OURS);
         node.refuses(&driver, &[], "say it with --attach");
@@ -129,7 +129,7 @@ fn the_mode_of_a_driver_that_does_not_answer_has_to_be_said() {
 
 #[test]
 fn one_run_at_a_time() {
-    let node = Node::new();
+    let node = PluginDir::new();
     let file = node.plugins().join(".flexvolume-lvm.lock");
     let other = File::create(&file).unwrap();
     other.lock().unwrap();
@@ -144,7 +144,7 @@ fn one_run_at_a_time() {
 /// Whoever can open a directory or a file can lock it.
 #[test]
 fn no_lock_that_a_user_can_take_keeps_root_from_installing() {
-    let node = Node::new();
+    let node = PluginDir::new();
     node.install(&driver(), &[]).success();
     let mut follow = Command::new("timeout");
     follow.arg("60").args(node.argv("install")).arg("--follow");

@@ -23,7 +23,7 @@ struct App {
 }
 
 impl App {
-    fn new(mode: Mode, guest: &guests::Node) -> Self {
+    fn new(mode: Mode, guest: &guests::Guest) -> Self {
         let case = mode.case(CASE);
         if mode == Mode::Attach {
             driver_of_controller(&case);
@@ -41,7 +41,7 @@ impl App {
     }
 
     /// Waits until its pod on this node has printed a line.
-    fn says(&self, guest: &guests::Node, node: &str, line: &str) {
+    fn says(&self, guest: &guests::Guest, node: &str, line: &str) {
         let pod = self.deployment.pod_on(node).name;
         guest.sh(&until(&format!(
             "cat /var/log/pods/default_{pod}_*/main/* 2> /dev/null | grep -q ' {line}$'"
@@ -63,7 +63,7 @@ fn a_guest_becomes_a_node() {
     }
 }
 
-fn becomes_a_node(guest: &guests::Node, name: &str) {
+fn becomes_a_node(guest: &guests::Guest, name: &str) {
     guest.sh(
         "set -e; mkdir -p /run/log $SHARE/$NODE/log; mount --bind $SHARE/$NODE/log /run/log
         . $SHARE/cases; export FLEXVOLUME_LVM_RECORD=$SHARE/$NODE/calls.jsonl

@@ -7,7 +7,7 @@
 use std::env::{var, var_os};
 use std::time::SystemTime;
 
-use crate::pair::{Node, line};
+use crate::pair::{Guest, line};
 use crate::prelude::*;
 
 /// How many steps of each call a sample takes.
@@ -62,7 +62,7 @@ fn a_call_killed_at_any_step_leaves_the_volume_to_the_other_node() {
 }
 
 /// Puts stand-ins before the tools of a node's driver.
-fn put_stand_ins(node: &Node) {
+fn put_stand_ins(node: &Guest) {
     let script = include_str!("steps.sh");
     node.sh(&format!(
         "mkdir -p {STEPS} && cd {STEPS} && cat > stand-in << 'END' && chmod 755 stand-in\n{script}\nEND
@@ -74,7 +74,7 @@ fn put_stand_ins(node: &Node) {
 }
 
 impl Scene {
-    fn play(&self, a: &Node, b: &Node, seed: usize) {
+    fn play(&self, a: &Guest, b: &Guest, seed: usize) {
         let &Self { mode, call, .. } = self;
         let volume = |n: usize| {
             Volume::named(&format!(
@@ -141,7 +141,7 @@ impl Scene {
     }
 
     /// What the call begins with.
-    fn prepare(&self, node: &Node, volume: &Volume) {
+    fn prepare(&self, node: &Guest, volume: &Volume) {
         if !self.is_up {
             node.up(self.mode, volume).is_success();
             if self.mode == Mode::Attach {
@@ -171,7 +171,7 @@ impl Scene {
     }
 
     /// What kubelet calls when the pod has gone, which may be one or the other.
-    fn end(&self, node: &Node, volume: &Volume, n: usize) {
+    fn end(&self, node: &Guest, volume: &Volume, n: usize) {
         let (pod, global) = (pod_dir(self.mode, volume), global_dir(self.mode, volume));
         let name = format!("{}-of-pod", volume.lv);
         let words: &[&str] = match (self.mode, self.call, n % 4) {
@@ -185,7 +185,7 @@ impl Scene {
 
 /// Makes a call until it succeeds, as kubelet does; or until an operator has to remove what an lvcreate
 /// that was killed did not wipe.
-fn until_done(node: &Node, mode: Mode, words: &[impl AsRef<str>]) {
+fn until_done(node: &Guest, mode: Mode, words: &[impl AsRef<str>]) {
     let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
     eventually(&format!("{words:?}"), || {
         let reply = node.call(mode, &words);

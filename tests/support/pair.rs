@@ -17,8 +17,8 @@ use crate::support::{Mode, eventually};
 
 /// What each case works with: one at a time.
 pub struct Pair {
-    pub a: Node,
-    pub b: Node,
+    pub a: Guest,
+    pub b: Guest,
 }
 
 /// Both nodes. The first case boots them and makes the group, which takes longer than most cases.
@@ -28,7 +28,7 @@ pub fn pair() -> MutexGuard<'static, Pair> {
         let share = PathBuf::from(std::env::var_os("FLEXVOLUME_LVM_SHARED").unwrap());
         let disk = File::create(share.join("disk")).unwrap();
         disk.set_len(3 << 30).unwrap();
-        let (a, b) = (Node::new(&share, "a", 1), Node::new(&share, "b", 2));
+        let (a, b) = (Guest::new(&share, "a", 1), Guest::new(&share, "b", 2));
         a.boot();
         b.boot();
         a.sh("vgcreate --shared --setautoactivation n vg /dev/ubda");
@@ -39,7 +39,7 @@ pub fn pair() -> MutexGuard<'static, Pair> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-pub struct Node {
+pub struct Guest {
     name: &'static str,
     host_id: u32,
     share: PathBuf,
@@ -48,12 +48,12 @@ pub struct Node {
 
 /// Something that a node has been told to do.
 pub struct Begun<'a> {
-    node: &'a Node,
+    node: &'a Guest,
     number: u32,
     script: String,
 }
 
-impl Node {
+impl Guest {
     fn new(share: &Path, name: &'static str, host_id: u32) -> Self {
         Self {
             name,
@@ -294,7 +294,7 @@ impl Volume {
     }
 
     /// A blank volume, active nowhere.
-    pub fn new(node: &Node, lv: &str) -> Self {
+    pub fn new(node: &Guest, lv: &str) -> Self {
         let volume = Self::named(lv);
         let device = volume.device();
         // It may lie where another was.

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::{PLACES, World, device_at};
 use crate::life::oracle::{Holds, Lv, Record};
 use crate::life::player::Ill;
-use crate::marks::put;
 use crate::prelude::*;
+use crate::signatures::put;
 
 impl World {
     /// The volume of a slot, if nobody uses it and LVM can work on it.

@@ -1,9 +1,9 @@
 //! A model of calls that meet: every order of the steps of two calls, of another node's, of an operator's,
 //! and of a kill after any of them. `decide` is the real one; disk, tags and locks are [`world`]'s. What
 //! the steps run is in `steps.txt`, which the driver itself is held to in a guest
-//! (`tests/guest/steps.rs`).
+//! (`tests/guest/calls/steps.rs`).
 //!
-//! Not in it: who writes to a device without asking LVM or the kernel for it (`tests/guest/gaps.rs`), disks
+//! Not in it: who writes to a device without asking LVM or the kernel for it (`tests/guest/data/meanwhile.rs`), disks
 //! that fail, and time: who waits for a lock waits until it is free, and no step is so long that it is
 //! looked once more after it.
 

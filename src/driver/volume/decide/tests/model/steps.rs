@@ -1,4 +1,4 @@
-//! What the steps run, by one list. The driver itself is held to it in a guest: `tests/guest/order.rs`.
+//! What the steps run, by one list. The driver itself is held to it in a guest: `tests/guest/calls/steps.rs`.
 
 use super::Order;
 use super::call::{Actor, Does};

@@ -87,7 +87,7 @@ fn a_btrfs_whose_newer_copy_the_kernel_remembers_comes_back() {
     let copy = snapshot(&group, "data", "copy");
     by_hand(&copy.device(), "newer");
     let words = ["the kernel remembers", "`btrfs device scan --forget`"];
-    if !crate::clones::kernel_tells_btrfs_apart() {
+    if !crate::users::clones::kernel_tells_btrfs_apart() {
         node.refuses_mount(&volume, &words);
         group.lv("lvremove", &[], "copy");
         node.refuses_mount(&volume, &words);

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::host_use::hidden_mount;
 use crate::prelude::*;
+use crate::users::host::hidden_mount;
 
 /// Neither the one nor the other, for this reason; and nothing is changed.
 fn refused(node: &Node, reason: &str, words: &str) {

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use crate::marks::put;
 use crate::prelude::*;
+use crate::signatures::put;
 
-const LIST: &str = include_str!("../../src/driver/volume/decide/tests/model/steps.txt");
+const LIST: &str = include_str!("../../../src/driver/volume/decide/tests/model/steps.txt");
 
 /// Runs the driver, which must succeed, and lists its steps as [`LIST`] does.
 fn steps(node: &Node, args: &[&str]) -> Vec<String> {

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::marks::put;
 use crate::prelude::*;
+use crate::signatures::put;
 
 /// A node with a log, which the cluster calls n1.
 fn node(log: &str) -> Node {

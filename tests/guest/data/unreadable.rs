@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::marks::{luks, put};
 use crate::prelude::*;
+use crate::signatures::{luks, put};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -1,8 +1,8 @@
 //! One fault of the host, of its config or of a volume at a time, and the check of `doctor` that
 //! finds it.
 
-use crate::marks::put;
 use crate::prelude::*;
+use crate::signatures::put;
 use serde_json::Value;
 
 fn node(lines: &str) -> Node {

@@ -75,7 +75,7 @@ fn a_volume_that_gets_the_name_of_another_is_not_formatted() {
         group.linear(lv, "32m");
     }
     // Not zero everywhere: blkid is asked, as the last of all.
-    crate::marks::put(&Volume::new(&group, "data").device(), 1 << 20, b"remains");
+    crate::signatures::put(&Volume::new(&group, "data").device(), 1 << 20, b"remains");
     filled(&Node::new(Mode::MountOnly), &group, "other");
     // After the driver's last look, the blank one is away and the other has its name.
     let renames = "$REAL \"$@\"; code=$?\necho >> $HERE/blkid.runs\n\

@@ -1,9 +1,9 @@
 //! The record that mkfs is at work stays when mkfs is killed. It excuses what that has left, and
 //! nothing else that somebody may have put there since.
 
-use crate::gaps::{assert_begins_with, noise};
-use crate::marks::put;
+use crate::data::meanwhile::{assert_begins_with, noise};
 use crate::prelude::*;
+use crate::signatures::put;
 
 #[test]
 fn raw_data_on_a_volume_with_an_old_record_of_mkfs_is_not_formatted() {

@@ -239,7 +239,7 @@ fn status_sorts_volumes_and_shows_what_is_unwell() {
     let last = said.lines().last().unwrap_or_default();
     assert!(last.starts_with("sorted/small    20"), "{said}");
     node.down("pod", &volume);
-    crate::marks::put(&raw.device(), 0, b"raw");
+    crate::signatures::put(&raw.device(), 0, b"raw");
     node.prints(&unwell, "VOLUME      NEXT MOUNT\nsorted/raw  doubts\n", 1);
 }
 

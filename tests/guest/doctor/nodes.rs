@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::oddities::LvmConf;
+use crate::data::lvm_conf::LvmConf;
 use crate::prelude::*;
 use serde_json::Value;
 

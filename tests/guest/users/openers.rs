@@ -8,9 +8,9 @@ use std::process::{Command, Output, Stdio};
 
 use nix::sys::stat::{major, minor};
 
-use crate::gaps::noise;
-use crate::marks::put;
+use crate::data::meanwhile::noise;
 use crate::prelude::*;
+use crate::signatures::put;
 
 /// A process that has the volume's device open: `<` for reading, `<>` for writing as well. It claims
 /// nothing, as QEMU and the servers of network block devices do.

@@ -25,7 +25,7 @@ const CHANGES: &str = "execve,execveat,open,openat,creat,mkdir,mkdirat,rmdir,unl
 /// What a call leaves in the machine's directory.
 const TRACES: [&str; 3] = ["record", "log", "trace"];
 
-pub struct Node {
+pub struct TracedMachine {
     machine: Machine,
 }
 
@@ -47,7 +47,7 @@ impl Done {
     }
 }
 
-impl Node {
+impl TracedMachine {
     /// A node that creates missing volumes in the group `vg`: those whose name has "new" in it.
     pub fn new() -> Self {
         let machine = Machine::new();

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use crate::marks::put;
 use crate::prelude::*;
+use crate::signatures::put;
 
 /// lvcreate as it leaves a volume if it is killed, with the driver, after its change of LVM's
 /// metadata and before its wipe.
@@ -210,7 +210,7 @@ fn leave_marks(group: &Group) {
     }
     put(&device, 128 * KIB, &0x00BA_B10C_u64.to_le_bytes());
     // And one that lvcreate wipes.
-    crate::marks::md0(&device, SIZE - 64 * KIB);
+    crate::signatures::md0(&device, SIZE - 64 * KIB);
     group.lv("lvremove", &[], "removed");
     Group::wait_for_the_next_second();
 }

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
 
-use crate::marks::{bcache, gpt, luks, mbr, md0, md1, put, zfs};
 use crate::prelude::*;
+use crate::signatures::{bcache, gpt, luks, mbr, md0, md1, put, zfs};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::marks::put;
 use crate::prelude::*;
+use crate::signatures::put;
 
 /// A node that logs into a file of its own.
 fn logging(name: &str, lines: &str) -> Node {

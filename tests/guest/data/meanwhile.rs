@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::marks::put;
 use crate::prelude::*;
+use crate::signatures::put;
 
 const MIB: u64 = 1 << 20;
 

@@ -1,8 +1,8 @@
 //! A filesystem whose server does not answer any more, and volumes that have nothing to do with it.
 
+use crate::data::lvm_conf::LvmConf;
+use crate::data::meanwhile::ends;
 use crate::fuse::Fuse;
-use crate::gaps::ends;
-use crate::oddities::LvmConf;
 use crate::prelude::*;
 
 /// Every call-out of a volume's life, and what people ask, end well beside it.

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::marks::put;
 use crate::prelude::*;
+use crate::signatures::put;
 
 #[test]
 fn a_permission_is_for_what_it_names_and_only_where_a_mount_asks_for_it() {

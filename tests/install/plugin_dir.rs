@@ -18,11 +18,11 @@ grep -q '^attach = false' "${0%/*}/config.toml" 2>/dev/null && a=false || a=true
 echo '{"status":"Success","capabilities":{"attach":'$a',"fsGroup":true}}'"#;
 
 /// A place to install to, and the drivers that go there.
-pub struct Node {
+pub struct PluginDir {
     top: TempDir,
 }
 
-impl Node {
+impl PluginDir {
     pub fn new() -> Self {
         let top = TempDir::new().unwrap();
         fs::create_dir(top.path().join("exec")).unwrap();

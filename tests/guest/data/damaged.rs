@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::marks::put;
 use crate::prelude::*;
+use crate::signatures::put;
 
 const MIB: u64 = 1 << 20;
 

@@ -1,0 +1,12 @@
+//! The call-outs: their replies, processes, order, and end.
+
+mod each;
+mod growth;
+mod hangs;
+mod hung_server;
+mod lives;
+mod old_kubelets;
+mod parallel;
+mod processes;
+mod scale;
+mod steps;

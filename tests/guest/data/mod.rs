@@ -1,0 +1,13 @@
+//! Data is kept: whatever is on a volume, and whatever happens to its disk, its name and its LVM.
+
+mod creation;
+mod damaged;
+mod disk_cache;
+mod foreign;
+pub mod lvm_conf;
+pub mod meanwhile;
+mod partial;
+mod subvolumes;
+mod swapped;
+mod unfinished;
+mod unreadable;

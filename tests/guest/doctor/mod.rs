@@ -1,0 +1,4 @@
+//! The faults that `doctor` names.
+
+mod faults;
+mod nodes;

@@ -1,0 +1,10 @@
+//! The parts of a case: a group, its disks and volumes, a node, and tools before the real ones.
+
+pub mod disk;
+pub mod fuse;
+pub mod group;
+pub mod node;
+pub mod signatures;
+pub mod snapshot;
+pub mod tools;
+pub mod volume;

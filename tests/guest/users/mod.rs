@@ -1,0 +1,10 @@
+//! Who has a volume: pods, the host, processes, other volumes with the same content.
+
+mod busy;
+pub mod clones;
+mod collisions;
+mod descriptors;
+pub mod host;
+mod openers;
+mod parts;
+mod read_only;
