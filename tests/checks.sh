@@ -113,3 +113,50 @@ book() {
     cp -R examples target/book
     host book --test readme -- --include-ignored --nocapture every_link
 }
+
+# host NAME ARGUMENT OF CARGO TEST…
+host() {
+    local name=$1
+    shift
+    step "$name" logged "$DIR/$name.log" cargo test --quiet --no-fail-fast "$@"
+    count "$name" "$DIR/$name.log"
+}
+
+# cli [CASE…]
+cli() {
+    need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish
+    host cli --test cli "$@"
+}
+
+# All that needs neither a guest nor root.
+on_host() {
+    need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish
+    host host
+}
+
+# one_static_executable [MACHINE]: of a machine as readelf calls it.
+one_static_executable() {
+    local size headers
+    size=$(stat -c %s "$DRIVER")
+    echo "$DRIVER: $size bytes of $LARGEST"
+    headers=$(readelf --wide --file-header --program-headers --dynamic "$DRIVER") && [ "$size" -lt "$LARGEST" ] &&
+        [[ $headers == *"Machine: "*"${1:-}"* ]] && ! grep -E 'INTERP|NEEDED' <<< "$headers"
+}
+
+# The quickstart, on the same files as the guest's tests.
+quickstart() {
+    local suite passed=0 suites=("")
+    need_guest
+    # Of several the last will do.
+    [ -z "${SUITE:-}" ] || suites+=("${SUITES[-1]}")
+    for suite in "${suites[@]}"; do
+        say "quickstart ${suite:-here}"
+        if SUITE=$suite examples/quickstart.sh > "$DIR/quickstart.log" 2>&1; then
+            passed=$((passed + 1))
+        else
+            tail -n 60 "$DIR/quickstart.log"
+            failed "quickstart ${suite:-here}"
+        fi
+    done
+    echo "quickstart ${#suites[@]} $passed" >> "$DIR/counts"
+}
