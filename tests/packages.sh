@@ -43,10 +43,11 @@ packages() {
     echo "packages ${#cases[@]} $passed" >> "$DIR/counts"
 }
 
-# Its versions have two names for one thing, so one override is too many for each.
+# Its versions have two names for one thing, and each executable other bytes, so that an override may find
+# nothing.
 lintian_says_nothing() {
     lintian --allow-root --pedantic --display-info --tag-display-limit 0 "$DIR"/packages/new/*.deb |
-        { grep -vE '^N: |: unused-override (statically-linked|shared-library)' || true; } | tee "$DIR/said" &&
+        { grep -vE '^N: |: unused-override (statically-linked|shared-library|spelling-error)' || true; } | tee "$DIR/said" &&
         [ ! -s "$DIR/said" ]
 }
 
