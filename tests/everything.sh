@@ -29,7 +29,7 @@ everything() {
     mutated=src/driver/volume/decide/doubt.rs
     [ -z "$FULL" ] || mutated=data
     [ -z "$WITH_PLANE" ] || MEANWHILE+=("mutants mutants $mutated")
-    guest
+    guest "$@"
     wait
     cat "$DIR"/beside-*
     [ -z "$FULL" ] || ! (need_kubernetes kubelet && since 1.28) || here failover

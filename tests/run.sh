@@ -108,7 +108,7 @@ need strace:strace
 what=${1:-all}
 [ $# = 0 ] || shift
 case $what in
-    all) everything ;;
+    all) everything "$@" ;;
     host) on_host ;;
     unit) host unit --lib --bins "$@" ;;
     msrv)

@@ -43,7 +43,7 @@ pub struct Guest {
     name: &'static str,
     host_id: u32,
     share: PathBuf,
-    guest: Mutex<Option<Child>>,
+    machine: Mutex<Option<Child>>,
 }
 
 /// Something that a node has been told to do.
@@ -59,7 +59,7 @@ impl Guest {
             name,
             host_id,
             share: share.to_owned(),
-            guest: Mutex::new(None),
+            machine: Mutex::new(None),
         }
     }
 
@@ -106,7 +106,7 @@ impl Guest {
             .stderr(printed)
             .spawn()
             .unwrap();
-        *self.guest.lock().unwrap() = Some(guest);
+        *self.machine.lock().unwrap() = Some(guest);
         self.wait_for(0);
     }
 
@@ -120,7 +120,7 @@ impl Guest {
 
     /// As if its plug had been pulled.
     pub fn cut_power(&self) {
-        let mut guest = self.guest.lock().unwrap().take().unwrap();
+        let mut guest = self.machine.lock().unwrap().take().unwrap();
         // It has made a group of itself and the processes of its kernel.
         killpg(
             Pid::from_raw(guest.id().try_into().unwrap()),
@@ -140,7 +140,7 @@ impl Guest {
         let status = self.file(number, "status");
         eventually(&format!("{} of node {}", number, self.name), || {
             let ended = |guest: &mut Child| guest.try_wait().unwrap();
-            let ended = self.guest.lock().unwrap().as_mut().and_then(ended);
+            let ended = self.machine.lock().unwrap().as_mut().and_then(ended);
             assert!(ended.is_none(), "node {} ended: {ended:?}", self.name);
             status.exists()
         });
@@ -151,7 +151,7 @@ impl Guest {
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         fs::write(self.file(number, "sh"), script).unwrap();
-        let mut guest = self.guest.lock().unwrap();
+        let mut guest = self.machine.lock().unwrap();
         let console = guest.as_mut().unwrap().stdin.as_mut().unwrap();
         writeln!(console, "{number}").unwrap();
         Begun {
