@@ -1,23 +1,23 @@
-//! What an operator may overrule: signs of data that is not found any more.
+//! Signs of data on a volume that looks blank. An operator may overrule them.
 
 use std::fmt;
 
 use crate::fs::{Backup, ZEROED};
 use crate::names::LvId;
 
-/// A sign that a volume held data, though nothing is found on it now.
+/// A sign that a volume held data, though no filesystem is found on it now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
     Held(String, String),
     Mark(String),
     Backup(Backup),
-    /// Something at this byte, where lvcreate leaves zeroes, or blkid does not look for everything.
+    /// Data at this byte: in the part that lvcreate zeroes, or in a volume that is too small for blkid to check
+    /// fully.
     Data(u64),
 }
 
 impl Doubt {
-    /// Names these doubts in a permission to format, which is good for just them. Fits into a
-    /// tag: lvm(8), "TAGS".
+    /// Names these doubts in a permission to format, which covers only them. Fits into a tag: lvm(8), "TAGS".
     pub fn names(doubts: &[Self]) -> String {
         let names = doubts.iter().map(|doubt| match doubt {
             Self::Held(fs, uuid) => format!("record-{fs}-{uuid}"),
@@ -35,7 +35,7 @@ impl Doubt {
             .collect()
     }
 
-    /// Whether a volume may have it that was just made where a removed one was.
+    /// Whether a removed volume could have left this on a volume created in its place.
     pub fn may_be_remains(&self) -> bool {
         match self {
             Self::Held(..) => false,
@@ -44,7 +44,7 @@ impl Doubt {
         }
     }
 
-    /// Why a volume with these is not formatted, and what to do.
+    /// Says why a volume with these doubts is not formatted, and what to do.
     pub fn message(id: &LvId, doubts: &[Self], me: &str) -> String {
         let Some((first, more)) = doubts.split_first() else {
             return format!("{id} is not formatted");

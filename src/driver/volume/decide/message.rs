@@ -1,4 +1,4 @@
-//! What each [`Reason`] says: what is wrong, and what to do about it.
+//! The message of each [`Reason`]: what is wrong, then what to do.
 
 use super::doubt::Doubt;
 use super::facts::{Elsewhere, Occupied, Place};
@@ -11,7 +11,7 @@ use crate::names::{Bytes, LvId, Shown, folded};
 use crate::volume::device::Failure;
 
 impl Reason {
-    /// On one line, whoever wrote what it quotes.
+    /// The message, on one line whatever text it quotes.
     pub fn of(&self, id: &LvId) -> String {
         folded(&self.words(id))
     }
