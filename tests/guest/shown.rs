@@ -79,7 +79,7 @@ fn the_list_tells_who_uses_each_volume_and_how_full_it_is() {
         ("two", ["ext4", "bind", "2 pods", "ok"]),
         ("thin", ["ext4", "bind", "uid-2", "ok"]),
         ("off", ["-", "activate", "-", "ok"]),
-        ("raw", ["-", "doubts", "-", "ok"]),
+        ("raw", ["-", "signs-of-data", "-", "ok"]),
     ] {
         assert_eq!(&row(&list, &group.path(lv))[3..], cells, "{list}");
     }

@@ -228,7 +228,7 @@ impl Asked<'_> {
         let mut refused = true;
         let word: &[_] = match (lv.holds, lv.record) {
             (Holds::Blank | Holds::Raw, _) if self.read_only => &["blank-read-only"],
-            (Holds::Raw, _) if !lv.permitted => &["doubts"],
+            (Holds::Raw, _) if !lv.permitted => &["signs-of-data"],
             (Holds::Fs(fs), Record::Old) if fs != self.fs => &["wrong-type", "swapped"],
             (Holds::Fs(fs), _) if fs != self.fs => &["wrong-type"],
             (Holds::Fs(_), Record::Old) => &["swapped"],

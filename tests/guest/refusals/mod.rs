@@ -42,7 +42,7 @@ refusals! {
         undo: "umount $global",
     }
     swap { prepare: "mkswap $dev; swapon $dev", undo: "swapoff $dev; blkdiscard -f $dev", }
-    below { prepare: "dmsetup create ontop --table \"0 65536 linear $dev 0\"", undo: "dmsetup remove --retry ontop", }
+    part_of_device { prepare: "dmsetup create ontop --table \"0 65536 linear $dev 0\"", undo: "dmsetup remove --retry ontop", }
     r#loop {
         prepare: "losetup --find --show --offset 1M $dev > $dir/loop",
         says: "losetup --detach /dev/loop",
@@ -252,9 +252,9 @@ refusals! {
         says: "`lvchange --permission rw blank-read-only-volume/data`",
         undo: "lvchange --permission rw blank-read-only-volume/data",
     }
-    doubts {
+    signs_of_data {
         prepare: "printf raw | dd of=$dev conv=notrunc,fsync status=none",
-        says: "doubts/data has data at byte 0 ",
+        says: "signs-of-data/data has data at byte 0 ",
         undo: "$lvm allow-format --yes $vg/data",
     }
 }

@@ -18,6 +18,7 @@ pub enum Reason {
     AnotherIsThere(Occupied),
     NameTaken(Occupied),
     Swap,
+    #[strum(serialize = "part-of-device")]
     Below(Vec<String>),
     Loop(Vec<String>),
     /// These processes can write to it.
@@ -114,6 +115,7 @@ pub enum Reason {
     BeingRead(Vec<Opener>),
     BlankReadOnlyVolume(FsType),
     /// The one reason that a permission to format overrules.
+    #[strum(serialize = "signs-of-data")]
     Doubts(Vec<Doubt>),
 }
 

@@ -37,7 +37,7 @@ pub enum Outcome {
 struct ForPrograms {
     volume: String,
     /// In a word: `mount`, `format`, `bind`, `create`, `activate`, `repair`, `resume`, `refuse`,
-    /// `unread`, `busy`.
+    /// `not-read`, `busy`.
     verdict: &'static str,
     /// Why it is refused: a stable word, such as `wrong-type`.
     reason: Option<&'static str>,
@@ -138,7 +138,7 @@ impl Verdict {
                 Decision::Mount(_) => "mount",
                 Decision::Make { .. } => "format",
                 Decision::Resume => "resume",
-                Decision::Look(_) => "unread",
+                Decision::Look(_) => "not-read",
                 Decision::Create(_) => "create",
                 Decision::Activate | Decision::Extend(_) => "activate",
             },
