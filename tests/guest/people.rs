@@ -240,7 +240,11 @@ fn status_sorts_volumes_and_shows_what_is_unwell() {
     assert!(last.starts_with("sorted/small    20"), "{said}");
     node.down("pod", &volume);
     crate::marks::put(&raw.device(), 0, b"raw");
-    node.prints(&unwell, "VOLUME      NEXT MOUNT\nsorted/raw  signs-of-data\n", 1);
+    node.prints(
+        &unwell,
+        "VOLUME      NEXT MOUNT\nsorted/raw  signs-of-data\n",
+        1,
+    );
 }
 
 const JOURNAL: &str = r#""$0" mount /run/fields "$1" > /dev/null || true

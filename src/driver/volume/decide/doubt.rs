@@ -66,20 +66,20 @@ impl Doubt {
         );
         match first {
             Self::Held(fs, uuid) => format!(
-                "{id} should hold {fs} {uuid} according to its tag, but nothing is found on it; it is not \
-                 formatted.{also} {restore}, or if its data may go, {go}"
+                "{id} should hold {fs} {uuid} according to its tag, but nothing is found on it. It is not \
+                 formatted.{also} {restore}. If its data may be destroyed, {go}"
             ),
             Self::Mark(what) => format!(
-                "{id} has {what}, but blkid finds nothing whole there: it is damaged, or could not be read \
-                 just now. It is not formatted.{also} Repair or restore it, or if its data may go, {go}"
+                "{id} has {what}, but blkid finds nothing whole there: it is damaged, or a read failed. It \
+                 is not formatted.{also} Repair or restore it. If its data may be destroyed, {go}"
             ),
             Self::Backup(_) => format!(
-                "{id} looks blank at its beginning, but {first} says that it held data; it is not \
-                 formatted.{also} {restore}, or if its data may go, {go}"
+                "{id} looks blank at its beginning, but {first} shows that it held data. It is not \
+                 formatted.{also} {restore}. If its data may be destroyed, {go}"
             ),
             Self::Data(at) => format!(
-                "{id} has data at byte {at} that blkid does not recognise: somebody has written there, as \
-                 on an encrypted or a raw volume. It is not formatted. If that data may go, {go}"
+                "{id} has data at byte {at} that blkid does not recognise. It may be an encrypted or a raw \
+                 volume. It is not formatted. If that data may be destroyed, {go}"
             ),
         }
     }

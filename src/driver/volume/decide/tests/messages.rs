@@ -132,8 +132,8 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             reserve: size(7),
         },
         Reason::NoRoom {
-            size: size(7),
-            more: size(7),
+            size: size(77),
+            more: size(77),
             free: size(17),
             has: Bytes::new(0),
         },
