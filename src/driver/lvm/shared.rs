@@ -254,7 +254,7 @@ impl Locks {
             ),
             Self::Lost => format!(
                 "{vg} is shared between nodes, and this one could not renew its lease, or its sanlock \
-                 died, so other nodes may use its volumes by now. End the pods and processes that use them \
+                 died. Other nodes may use its volumes by now. End the pods and processes that use them \
                  here, deactivate them (`vgchange -an {vg}`), run `lvmlockctl --drop {vg}` and `systemctl \
                  start sanlock`, and then {start}"
             ),

@@ -155,7 +155,7 @@ refusals! {
         prepare: "lvremove -qq -y $vg/data",
         config: "[volume_group.no-pool]\ncreate = true",
         asks: &[("size", "32m"), ("thinpool", "pond")],
-        says: "LVM does not show no-pool/pond, the thin pool of no-pool/data: ",
+        says: "LVM does not show no-pool/pond, the thin pool of no-pool/data. ",
         check: Some("no-size"),
     }
     pool_full {
@@ -175,7 +175,7 @@ refusals! {
             pool=${dev%data}pool-tpool; table=$(dmsetup table $pool | cut -d ' ' -f 1-7)
             dmsetup load $pool --table \"$table 2 skip_block_zeroing read_only\"
             dmsetup suspend --noflush $pool; dmsetup resume $pool",
-        says: "the thin pool pool-unwell/pool is not well (metadata_read_only)",
+        says: "the thin pool pool-unwell/pool has a fault (metadata_read_only)",
         undo: "lvchange -qq --refresh $vg/pool",
     }
     failed {

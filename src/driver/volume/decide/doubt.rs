@@ -74,7 +74,7 @@ impl Doubt {
                  is not formatted.{also} Repair or restore it. If its data may be destroyed, {go}"
             ),
             Self::Backup(_) => format!(
-                "{id} looks blank at its beginning, but {first} shows that it held data. It is not \
+                "{id} looks blank at its beginning, but has held data: there is {first}. It is not \
                  formatted.{also} {restore}. If its data may be destroyed, {go}"
             ),
             Self::Data(at) => format!(

@@ -112,8 +112,8 @@ impl Reason {
                     ),
                 };
                 format!(
-                    "{id} is mounted {mounted}, and {what}. When the disk works again, end {users}. The \
-                     next mount after that works; it checks an ext filesystem first"
+                    "{id} is mounted {mounted}, but has failed: {what}. When the disk works again, end \
+                     {users}. The next mount after that works; it checks an ext filesystem first"
                 )
             }
             Self::Unknown => format!(
@@ -239,9 +239,9 @@ impl Reason {
                 percent,
                 limit,
             } => format!(
-                "the {what} of the thin pool {pool} is {percent:.1} percent full (the limit is \
-                 {limit}), so none of its volumes is mounted for writing, formatted or extended. Extend the pool (`{}`), free space in it, or \
-                 raise `thin_pool_limit` in config.toml",
+                "the {what} of the thin pool {pool} is {percent:.1} percent full (the limit is {limit}). \
+                 None of its volumes is mounted for writing, formatted or extended. Extend the pool \
+                 (`{}`), free space in it, or raise `thin_pool_limit` in config.toml",
                 extend_pool(pool, *size, what)
             ),
             Self::PoolUnwell { pool, health } => format!(
