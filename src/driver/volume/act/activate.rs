@@ -88,7 +88,7 @@ impl Job<'_> {
         }
         if !is_in_kernel(host.kernel, id) {
             bail!(
-                "LVM was told to activate {id}, and did not: see whether `volume_list` of lvm.conf \
+                "LVM did not activate {id}: see whether `volume_list` of lvm.conf \
                  leaves it out (`lvmconfig activation/volume_list`)"
             );
         }
