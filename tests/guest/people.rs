@@ -97,7 +97,7 @@ fn a_mount_is_rehearsed_before_there_is_a_volume() {
     node.prints(&named, good, 0);
     node.prints(&["check", "planned/new", "-o", "size=64m"], good, 0);
     node.prints(&["check", "planned/data", "-o", "size=1g"], "mount ext4", 0);
-    // What is refused is what the mount then says, word for word.
+    // `check` refuses in the words of the mount.
     for (lv, pairs) in [
         ("new", &["size=2g"][..]),
         ("new", &["size=700m"]),

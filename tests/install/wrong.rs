@@ -1,4 +1,4 @@
-//! What `flexvolume-lvm install` refuses, and what it warns of.
+//! Refusals and warnings of `flexvolume-lvm install`.
 
 use crate::node::{Node, OURS, SCRIPT, driver, same, says};
 use crate::support::{eventually, put, run};
