@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     let write = |mut out: Box<dyn Write>, text: &str| -> io::Result<()> {
         out.write_all(text.as_bytes()).and_then(|()| out.flush())
     };
-    // What kubelet reads stays as it is, byte for byte.
+    // Output for kubelet is not styled.
     let (out, err): (Box<dyn Write>, Box<dyn Write>) = if printed.styled {
         (Box::new(anstream::stdout()), Box::new(anstream::stderr()))
     } else {

@@ -18,7 +18,7 @@ use support::machine::{LVS_ROW, Machine, NO_VOLUME};
 use support::running::Running;
 use support::{eventually, runs};
 
-/// What lvs says of a volume that is not active, so that the driver goes on to lvchange.
+/// Output of lvs for an inactive volume, so that the driver goes on to lvchange.
 fn inactive() -> String {
     format!("set nosuch data; {LVS_ROW} \"$@\"")
 }

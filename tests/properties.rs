@@ -1,4 +1,4 @@
-//! What holds for any input, of all that is parsed without asking anybody.
+//! Properties of all parsers, for any input.
 
 #![allow(clippy::arithmetic_side_effects)] // the reference of a test may overflow: it would fail
 

@@ -1,4 +1,4 @@
-//! What the pages say is what the driver does, and their links lead somewhere.
+//! The pages agree with the driver, and their links lead somewhere.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
 use std::fs;

@@ -4,7 +4,7 @@
 //! Each room uses only those below it: `entry` and `child`; `calls`; `volume`; `fs`, `lvm` and `mount`;
 //! `host`; and what only parses.
 
-// What src/driver/host alone may call: see clippy.toml.
+// Only src/driver/host may call these functions: see clippy.toml.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 // Used by its own executable and tests alone.
 #![allow(
@@ -30,9 +30,9 @@ pub mod volume;
 
 pub use entry::{answer, executable, main, with_host, words};
 
-/// What makes, checks, grows, activates, extends, mounts or removes is not visible outside this crate. A
-/// command for people looks and decides, and of volumes it changes tags and names alone. Each of these exists
-/// here, and a doc test for each shows that it does not compile elsewhere.
+/// Functions that make, check, grow, activate, extend, mount or remove are not visible outside this crate.
+/// Commands for people look and decide; of volumes they change only tags and names. Each of these functions
+/// exists here, and a doc test for each shows that a call from elsewhere does not compile.
 macro_rules! hidden {
     ($($room:ident :: $name:ident $(:: $of:ident)?),+ $(,)?) => {
         $(const _: () = {

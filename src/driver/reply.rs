@@ -83,7 +83,7 @@ impl Reply {
     }
 }
 
-/// What the executable prints, and its exit code.
+/// The output of the executable, and its exit code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Printed {
     /// For standard output: with a call-out, the document and nothing else.

@@ -1,5 +1,5 @@
-//! What `flexvolume-lvm install` does with files. No call-out uses any of this: a driver that serves kubelet
-//! deletes no file and writes none beside itself.
+//! Changes files for `flexvolume-lvm install` and other commands for people. No call-out uses this: a driver
+//! that serves kubelet deletes no file and writes none beside itself.
 
 #![allow(clippy::disallowed_methods)] // the one door of this crate to files
 
@@ -95,7 +95,7 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(fs::read(path)?)
 }
 
-/// What tells the file that `path` leads to from all others. None: it cannot be looked at.
+/// The device and inode of the file that `path` leads to. `None`: the file cannot be looked at.
 pub fn identity(path: &Path) -> Option<(u64, u64)> {
     let metadata = fs::metadata(path).ok()?;
     Some((metadata.dev(), metadata.ino()))

@@ -3,7 +3,7 @@
 //! Each room uses only those below it: `cli`; `install`; `commands`; `kubelet`; `files` and `output`.
 //! All of them use the driver, which does what a command cannot do.
 
-// What src/tool/files.rs alone may call: see clippy.toml.
+// Only src/tool/files.rs may call these functions: see clippy.toml.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 // Used by its own executable and tests alone.
 #![allow(

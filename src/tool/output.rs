@@ -1,4 +1,4 @@
-//! What commands for people print: text in columns, or JSON.
+//! The output of commands for people: text in columns, or JSON.
 
 use std::fmt::{Display, Write};
 use std::io::{IsTerminal, Write as _};

@@ -66,7 +66,7 @@ fn machine(word: &str) -> Machine {
     machine
 }
 
-/// What is printed, without the driver's own colours.
+/// The output without the driver's own colours.
 fn seen(machine: &Machine, args: &[&str]) -> String {
     let output = machine.command(args).env("CLICOLOR_FORCE", "1").output();
     let output = output.unwrap();

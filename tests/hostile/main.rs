@@ -58,7 +58,7 @@ fn call(n: usize, json: &str) -> Vec<OsString> {
     })
 }
 
-/// What is wrong with the driver's answer: it should say no for this reason, and do nothing at all.
+/// The fault of the driver's answer: it should refuse for this reason, and do nothing.
 fn wrongs(node: &TracedMachine, args: &[OsString], reason: &str) -> Option<String> {
     let done = node.call(args);
     let is_refused = done.reply.status == "Failure" && done.reply.message.contains(reason);

@@ -90,7 +90,7 @@ fn warnings(text: &str, kubelet: &Kubelet) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// What is said of a kubelet, by `install` over what is there and then by `doctor`.
+/// The messages about a kubelet, of a repeated `install` and then of `doctor`.
 fn said(node: &PluginDir, kubelet: &Kubelet) -> [Vec<String>; 2] {
     let installed = node.install(&driver(), &[]).success();
     let installed = String::from_utf8_lossy(&installed.get_output().stdout);

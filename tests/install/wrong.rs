@@ -1,4 +1,4 @@
-//! What `flexvolume-lvm install` refuses, and what it warns of.
+//! Refusals and warnings of `flexvolume-lvm install`.
 
 use crate::plugin_dir::{OURS, PluginDir, SCRIPT, driver, same, says};
 use crate::support::{eventually, put, run};

@@ -78,7 +78,7 @@ fn a_wrong_filesystem_is_explained_in_the_event_word_for_word(mode: Mode) {
     all_end(&driver, mode, &volume, &[pod]);
 }
 
-/// What kubelet says ends with the reason that the driver gave, and that holds these words.
+/// kubelet's event ends with the driver's reason, which contains these words.
 fn assert_word_for_word(driver: &Driver, text: &str, words: &str) {
     let failures = driver.failures();
     let reason = failures.first().expect("a call has failed");

@@ -1,4 +1,4 @@
-//! What pods may ask of a volume, in both modes.
+//! Requests that pods may make of a volume, in both modes.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What keeps a node from the volumes of a shared group is said, with what to do.
+//! The message names each obstacle to the volumes of a shared group, and its remedy.
 
 use crate::prelude::*;
 
@@ -167,7 +167,7 @@ fn a_node_whose_sanlock_died_mounts_nothing_more_until_it_has_joined_again() {
     pair.a
         .sh("set -e; sanlock daemon; vgchange -an vg; lvmlockctl --drop vg");
     pair.a.join();
-    // What it held before is void now.
+    // Its old locks are void now.
     for volume in [&volume, &idle] {
         pair.b.up(MODE, volume).is_success();
     }

@@ -1,4 +1,4 @@
-//! What is read of a device, and what is made of it when that fails.
+//! Reads of a device, and decisions if a read fails.
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};

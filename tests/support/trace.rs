@@ -1,4 +1,4 @@
-//! What a call does, counted by strace and not timed: the numbers are the same on every machine.
+//! The system calls of a call, counted by strace: the numbers are the same on every machine.
 
 use std::fs;
 use std::path::Path;

@@ -13,9 +13,8 @@ use crate::volume::{
     Device, Subject, ensure_not_suspended, lock, release, release_named, volume_of,
 };
 
-/// `unmount <dir>` and `unmountdevice <global dir>`: takes off what is mounted there. Nothing
-/// mounted, or no such directory, is success. Never lazy, never forced, and nothing in the
-/// directory is touched.
+/// `unmount <dir>` and `unmountdevice <global dir>`: unmounts the directory. Nothing mounted, or no such
+/// directory, is success. Never lazy, never forced, and nothing in the directory is touched.
 ///
 /// Without attach mode nobody calls `unmountdevice` and `detach`: there the last `unmount` of a
 /// volume also does their work. In attach mode `unmountdevice` does that of `detach`. In a shared group

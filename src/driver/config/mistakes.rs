@@ -112,7 +112,7 @@ fn all_mistakes_are_named_at_once() {
         "f, line 15, volume_group.vg0.max_size",
     ];
     assert_eq!(named(of_values), want);
-    // What stands below what is not TOML may belong anywhere.
+    // Keys after a line that is not TOML may belong to any table.
     let want = [
         "f, line 1, log",
         "f, line 2, at \"attach = yes\"",

@@ -20,10 +20,10 @@ use crate::names::{Bytes, Shown};
 /// How much of a device's head and of its tail is read completely.
 ///
 /// This holds everything that libblkid looks at on its own account (`libblkid/src/superblocks/*.c`,
-/// `partitions/*.c`). The farthest are, at the head: LUKS2's second header (4 MiB), VMFS (2 MiB),
-/// UDF's anchor (1 MiB), ZFS labels (512 KiB), btrfs (64 KiB). At the tail: Promise RAID (3087
-/// sectors), ZFS labels (512 KiB and what rounds to 256 KiB), md 0.90 (128 KiB), DDF (257 sectors),
-/// GPT (a sector). What it reads beyond that, it reads because something nearer told it to.
+/// `partitions/*.c`). The farthest are, at the head: LUKS2's second header (4 MiB), VMFS (2 MiB), UDF's anchor
+/// (1 MiB), ZFS labels (512 KiB), btrfs (64 KiB). At the tail: Promise RAID (3087 sectors), ZFS labels (512 KiB
+/// and what rounds to 256 KiB), md 0.90 (128 KiB), DDF (257 sectors), GPT (a sector). blkid reads further only
+/// if a structure in this range points there.
 const END: u64 = 8 << 20;
 
 /// How much is read at once, in whole pages. More would not be quicker: memory that is touched for
@@ -33,8 +33,7 @@ const CHUNK: usize = 256 << 10;
 /// A sector: no superblock begins at anything less.
 const SECTOR: usize = 512;
 
-/// How much of a new volume's beginning lvcreate makes zero, unless it is told not to. Source:
-/// lvcreate(8), `--zero`.
+/// Bytes at the beginning of a new volume that lvcreate zeroes by default. Source: lvcreate(8), `--zero`.
 pub const ZEROED: u64 = 4 << 10;
 
 /// Up to this size blkid looks for no RAID, DRBD's among them: it takes the device for a floppy disk.

@@ -59,7 +59,7 @@ pub enum Condition {
     Errors,
 }
 
-/// What of a filesystem is on other devices.
+/// The parts of a filesystem that are on other devices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Beyond {
     Nothing,

@@ -180,7 +180,7 @@ pub fn proc_file(process: impl fmt::Display, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{process}/{name}"))
 }
 
-/// What tells the mount namespace of a process from all others.
+/// The identity of a process's mount namespace, which no other namespace has.
 pub fn mount_namespace(kernel: &Kernel, process: impl fmt::Display) -> Option<PathBuf> {
     kernel.link(&proc_file(process, "ns/mnt")).ok()
 }

@@ -52,7 +52,7 @@ impl Lock {
         Arc::clone(&self.0)
     }
 
-    /// What tells the lock file from all others.
+    /// The device and inode of the lock file, which no other file has.
     pub fn identity(&self) -> Option<(u64, u64)> {
         let metadata = self.0.metadata().ok()?;
         Some((metadata.dev(), metadata.ino()))
@@ -73,7 +73,7 @@ pub struct Space {
 /// Every error is the kernel's, without a path: the caller knows what it wanted.
 pub struct Kernel<'a> {
     signals: &'a Signals,
-    /// Tells a person what is waited for. Silent in a call of kubelet.
+    /// Shows a person the reason for a wait. Silent in a call of kubelet.
     pub progress: Progress,
 }
 
@@ -105,7 +105,7 @@ impl Kernel<'_> {
         const MOST: u64 = 16 << 20;
         let mut bytes = Vec::new();
         if let Ok(file) = File::open(proc_file(pid, name)) {
-            // What was read before an error counts: a process may end at any time.
+            // Bytes read before an error count: a process may end at any time.
             let _ = file.take(MOST).read_to_end(&mut bytes);
         }
         String::from_utf8_lossy(&bytes).into_owned()
@@ -218,7 +218,7 @@ impl Kernel<'_> {
         Ok(statistics.flags().contains(FsFlags::ST_NOEXEC))
     }
 
-    /// What the filesystem of such a mount has, and what of that is used.
+    /// The size of this mount's filesystem, and the used space.
     pub fn space(&self, path: &Path, mount_id: u64) -> io::Result<Space> {
         let statistics = fstatvfs(&open_mount(path, mount_id)?)?;
         let blocks = statistics.blocks();
@@ -233,7 +233,7 @@ impl Kernel<'_> {
         })
     }
 
-    /// What the filesystem of such a mount calls itself in the first 32 bits of statfs(2)'s `f_fsid`.
+    /// The first 32 bits of `f_fsid` (statfs(2)), by which this mount's filesystem names itself.
     pub fn filesystem_id(&self, path: &Path, mount_id: u64) -> io::Result<u64> {
         let statistics = fstatvfs(&open_mount(path, mount_id)?)?;
         Ok(statistics.filesystem_id() & u64::from(u32::MAX))

@@ -21,7 +21,7 @@ use crate::reply::Status;
 pub struct Log {
     started: Instant,
     subject: RefCell<String>,
-    /// What the journal has as fields of their own too: `journalctl FLEXVOLUME_VOLUME=vg0/data`.
+    /// Fields of the journal: `journalctl FLEXVOLUME_VOLUME=vg0/data`.
     fields: RefCell<String>,
     steps: RefCell<String>,
 }
@@ -106,7 +106,7 @@ impl Log {
     }
 }
 
-/// On one line, whoever wrote it.
+/// The text on one line.
 fn folded(text: impl Iterator<Item = char>) -> String {
     text.map(|c| if is_printable(c) { c } else { '?' })
         .collect()

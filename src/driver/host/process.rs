@@ -31,7 +31,7 @@ const GRACE_AT_STOP: Duration = Duration::from_secs(2);
 /// How long a SIGKILL may take before the process counts as stuck in the kernel.
 const GRACE_AT_KILL: Duration = Duration::from_secs(1);
 
-/// What tools get of this process's environment: how LVM works on this node.
+/// The variables of this process's environment that tools inherit: they tell LVM how to work on this node.
 const KEPT: [&str; 2] = [
     // Where lvm.conf is, with the node's filter, system ID and locks: without these LVM would touch what is
     // not this node's. Source: lvm(8).
@@ -74,7 +74,7 @@ impl<'a> Processes<'a> {
         (None, distrust)
     }
 
-    /// What a tool may run by its name: where only root can put anything.
+    /// The `PATH` of tools: directories that only root can write.
     fn search_path(&self) -> &OsStr {
         self.search_path.get_or_init(|| {
             let kernel = Kernel::new(self.signals);

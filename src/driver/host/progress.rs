@@ -56,7 +56,7 @@ impl Progress {
             self.say(&line);
             return command.limit;
         }
-        // What is wider than the terminal is cut off there, and not wrapped.
+        // A line wider than the terminal is cut off, not wrapped.
         self.draw(&format!("\x1b[?7l{} s: {line}\x1b[?7h", took.as_secs()));
         command.limit.min(took.saturating_add(Self::PAUSE))
     }

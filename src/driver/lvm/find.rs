@@ -27,7 +27,7 @@ pub enum Found {
 /// succeeds and lacks the volume. Any other failure is an error: a volume that cannot be seen just
 /// now must never count as absent.
 pub fn find(host: &Host, id: &LvId) -> Result<Found> {
-    // What follows goes by LVM's hints too.
+    // LVM's hints are renewed too, since the next LVM commands use them.
     let renew = Command::writes("pvscan", host.limits.query).args(["--cache"]);
     find_overlooked(host, id, || {
         host.run(&renew)?;

@@ -31,7 +31,7 @@ pub struct Volume {
     /// `lv_health_status`: empty if it is well; "partial", "refresh needed", …; and
     /// `lv_snapshot_invalid`, which is not told there.
     pub health: String,
-    /// What kind it is (`lv_layout`): "linear", "thin,sparse", "raid,raid1", …
+    /// Its kind (`lv_layout`): "linear", "thin,sparse", "raid,raid1", …
     pub layout: String,
     pub role: String,
     pub pool: Option<LvName>,

@@ -230,9 +230,9 @@ fn of_row(
 /// Message about several groups of one name.
 pub fn twins(vg: &impl fmt::Display, number: usize) -> String {
     format!(
-        "{number} volume groups are called {vg}, perhaps since a disk was copied, and LVM uses none \
-         of them by that name: compare them (`vgs -o vg_name,vg_uuid,pv_name`), and rename all but one \
-         (`vgrename UUID {vg}-2`)"
+        "{number} volume groups are called {vg}, so LVM uses none of them by that name. Perhaps a disk was \
+         copied: compare them (`vgs -o vg_name,vg_uuid,pv_name`), and rename all but one (`vgrename UUID \
+         {vg}-2`)"
     )
 }
 
@@ -249,14 +249,14 @@ impl Locks {
                 "{vg} is shared between nodes, and this node has not started its locks: run {start}"
             ),
             Self::Starting => format!(
-                "{vg} is shared between nodes, and its locks are just being started on this one, \
-                 which takes up to three minutes after a crash: wait, and kubelet tries again"
+                "{vg} is shared between nodes, and its locks are just being started on this one. That \
+                 takes up to three minutes after a crash: wait, and kubelet tries again"
             ),
             Self::Lost => format!(
-                "{vg} is shared between nodes, and this one could not renew its lease, or its \
-                 sanlock died, so others may use its volumes by now: end what uses them here, \
-                 deactivate them (`vgchange -an {vg}`), run `lvmlockctl --drop {vg}` and \
-                 `systemctl start sanlock`, and then {start}"
+                "{vg} is shared between nodes, and this one could not renew its lease, or its sanlock \
+                 died. Other nodes may use its volumes by now. End the pods and processes that use them \
+                 here, deactivate them (`vgchange -an {vg}`), run `lvmlockctl --drop {vg}` and `systemctl \
+                 start sanlock`, and then {start}"
             ),
             Self::Held | Self::Shared | Self::NotHeld | Self::Elsewhere(_) => return None,
         })

@@ -80,12 +80,12 @@ impl Spread {
         size.round_up(unit).unwrap_or(Bytes::new(u64::MAX))
     }
 
-    /// What a volume of this size takes of its group, in bytes; rather too much than too little.
+    /// The bytes that a volume of this size takes from its group; rather too many than too few.
     pub fn takes(self, size: Bytes, extent: NonZeroU64) -> Bytes {
         /// dm-raid's superblock, and a bit for each of at most 2^21 regions. Source: Linux'
         /// drivers/md/dm-raid.c, `validate_region_size`.
         const METADATA: u64 = 4096 + (1 << 18);
-        /// What each 500 MB take, and the journal of a large image. Source: lvm2
+        /// Checksums for each 500 MB, and the journal of a large image. Source: lvm2
         /// `lib/metadata/integrity_manip.c`, `_lv_size_bytes_to_integrity_meta_bytes`.
         const CHECKSUMS: u64 = 4 * MIB;
         const JOURNAL: u64 = 64 * MIB;

@@ -1,4 +1,4 @@
-//! What LVM reports, and what is read of it.
+//! Reports of LVM, and the values read from them.
 
 use std::num::NonZeroU64;
 

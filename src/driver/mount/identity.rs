@@ -10,7 +10,7 @@ use crate::names::{FsType, Shown};
 
 const BTRFS: &str = "/sys/fs/btrfs";
 
-/// What is wrong with the mount `row`. Nothing is read from the device.
+/// The fault of the mount `row`, if it is not of this source. Nothing is read from the device.
 pub fn difference(kernel: &Kernel, source: &Source, row: &Row) -> Option<&'static str> {
     const ANOTHER: &str = "its filesystem has become another one";
     if !row.is_of(source.number) {
@@ -34,9 +34,9 @@ pub fn difference(kernel: &Kernel, source: &Source, row: &Row) -> Option<&'stati
     }
 }
 
-/// What statfs(2) says of an ext with this UUID, in the first 32 bits of `f_fsid`: both halves of the UUID,
-/// combined. C libraries differ in what they make of the rest. `None`: it has no UUID, and e2fsck may give
-/// it one. Source: Linux' fs/ext4/super.c, `ext4_statfs`, since 2.6.19.
+/// The first 32 bits of `f_fsid` (statfs(2)) of an ext with this UUID: both halves of the UUID, combined. C
+/// libraries differ in the other bits. `None`: the ext has no UUID, and e2fsck may give it one. Source: Linux'
+/// fs/ext4/super.c, `ext4_statfs`, since 2.6.19.
 fn ext_id(uuid: &str) -> Option<u64> {
     let uuid = u128::from_str_radix(&uuid.replace('-', ""), 16).ok()?;
     let bytes = uuid.to_be_bytes();

@@ -20,7 +20,7 @@ pub struct Row {
     pub mount_point: PathBuf,
     pub options: String,
     pub fs_type: String,
-    /// What was mounted, as the caller of mount(2) named it.
+    /// The mounted source, as the caller of mount(2) named it.
     pub source: PathBuf,
     pub super_options: String,
     /// The disks of a btrfs, whose own number is no device's.

@@ -1,4 +1,4 @@
-//! What others may write, for tests of what people are shown.
+//! Text that others may write, for tests of text that people are shown.
 
 use proptest::prelude::*;
 

@@ -1,5 +1,5 @@
-//! An active logical volume's device, and what commands and system calls name it by.
-//! [`look`](super::look) finds it, and reads what the kernel knows of it.
+//! The device of an active logical volume, with its names for commands and system calls. [`look`](super::look)
+//! finds the device, and reads what the kernel knows of it.
 
 use std::fs::File;
 use std::io;
@@ -35,8 +35,7 @@ impl Device {
         (&self.id, &self.lv_uuid)
     }
 
-    /// Its node for tools. Where /dev is not the kernel's own, that may be missing, and LVM's stands in for
-    /// it.
+    /// The device node for tools: `/dev/dm-N`, or LVM's node if the kernel's is missing from this /dev.
     pub fn node(&self, kernel: &Kernel) -> Node {
         let own = Path::new("/dev").join(self.kernel_name());
         let name = self.path.clone();
@@ -52,12 +51,12 @@ impl Device {
         format!("dm-{}", self.number.minor)
     }
 
-    /// Opens [`Self::node`], and makes sure that it is this device.
+    /// Opens [`Self::node`], and checks that it is this device.
     pub fn open(&self, kernel: &Kernel, exclusive: bool) -> io::Result<File> {
         kernel.open_device(&self.node(kernel).path, self.number, exclusive)
     }
 
-    /// Holds it open, not exclusively: until that ends its number is given to no other device.
+    /// Opens the device, not exclusively. The kernel gives its number to no other device until it is closed.
     pub fn pin(self, kernel: &Kernel) -> Result<Pinned> {
         let file = self.open(kernel, false);
         let file =
@@ -70,7 +69,7 @@ impl Device {
     }
 }
 
-/// A device that cannot become another one: what works on it goes by this.
+/// A device held open, so that its number cannot become another device's. Tools work on this.
 pub struct Pinned {
     pub device: Device,
     pub node: Node,

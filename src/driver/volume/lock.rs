@@ -1,5 +1,5 @@
-//! One lock per logical volume, so that calls for the same volume go one after the other; and one per group, for
-//! what is taken of it.
+//! One lock per logical volume, so that calls for one volume run one after the other; and one per group, for
+//! calls that take space from it.
 
 use std::error::Error;
 use std::fmt;
@@ -85,22 +85,23 @@ pub fn hold_inactive(kernel: &Kernel, volume: &Volume, limit: Duration) -> Resul
     hold_file(kernel, &path, limit).with_context(|| format!("locking {}", volume.id))
 }
 
-/// Takes the lock of a group, under which volumes are made and extended: from before LVM is asked for what
-/// is free until LVM has taken of that. It comes after a volume's own lock: who holds it waits for none.
+/// Takes the lock of a group, under which volumes are created and extended. The call holds it from before it
+/// asks LVM for the free space until LVM has taken the space. Order: a volume's lock first; a holder of the
+/// group's lock waits for no other.
 pub fn hold_group(kernel: &Kernel, vg: &VgName, limit: Duration) -> Result<Lock> {
     let path = Path::new(LOCK_DIR).join(format!("group-{vg}.lock"));
     hold_file(kernel, &path, limit).with_context(|| format!("locking the group {vg}"))
 }
 
-/// Takes the lock of the file on which a tool is tried in a volume's place.
+/// Takes the lock of the file on which doctor tries a tool.
 pub fn hold_trial(kernel: &Kernel, limit: Duration) -> Result<Lock> {
     let path = Path::new(LOCK_DIR).join("trial.lock");
     hold_file(kernel, &path, limit)
 }
 
 fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
-    // flock(2) cannot wait with a limit and be woken by a signal, so it is asked again, less and
-    // less often.
+    // flock(2) cannot wait with a limit and be woken by a signal, so this loop tries again, less and less
+    // often.
     let started = Instant::now();
     let mut told = false;
     let mut pause = Duration::from_millis(5);
@@ -109,7 +110,7 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
             .try_lock(path)
             .with_context(|| format!("opening the lock file {}", path.shown()))?;
         if let Some(lock) = lock {
-            // Who can write to the directory can put another file in the lock's place.
+            // Anyone who can write to the directory can put another file in place of the lock.
             require_roots(kernel, Path::new(LOCK_DIR)).map_err(anyhow::Error::msg)?;
             return Ok(lock);
         }

@@ -1,4 +1,4 @@
-//! What everything in this room is about.
+//! The volume that a call or a command works on.
 
 use crate::config::Config;
 use crate::host::Host;

@@ -1,5 +1,4 @@
-//! What is wished of a volume: by a call's options or by a person's words, and what the node's config
-//! makes of that.
+//! Makes a [`Wish`] from a call's options or a person's request, and from the node's config.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +11,7 @@ use crate::names::{FsType, LvId};
 use crate::options::Options;
 
 impl Wish {
-    /// That of a call that names `dir`, or, without one, the device alone.
+    /// The wish of a call for `dir`; without `dir`, for the device alone.
     pub fn of_call(config: &Config, options: &Options, dir: Option<&Path>) -> Self {
         let id = &options.id;
         let of_node = config.mount_options(id.vg(), FsType::Btrfs);
@@ -34,7 +33,7 @@ impl Wish {
         }
     }
 
-    /// That of a person who asks what the next mount of a pod's volume would do.
+    /// The wish of a person who asks what the next mount of a pod's volume would do.
     pub fn of_person(config: &Config, id: &LvId, fs: Option<FsType>, read_only: bool) -> Self {
         let policy = config.policy(id.vg());
         let create = match &policy {

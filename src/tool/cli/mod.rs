@@ -1,4 +1,4 @@
-//! What a person types, to text: a command, or a call-out by hand.
+//! Runs the command or the call-out that a person types, and returns its output.
 
 mod by_hand;
 mod people;

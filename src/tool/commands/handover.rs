@@ -254,7 +254,7 @@ fn obstacles(host: &Host, seen: &Seen) -> Vec<Obstacle> {
     found
 }
 
-/// What LVM calls the volume whose device is there under a name that LVM does not know.
+/// LVM's name of the active volume, if its device has a name that LVM does not know.
 fn called_now(host: &Host, seen: &Seen) -> Option<LvId> {
     let device = seen.facts.device.as_ref()?;
     let all = lvm::all_volumes(host).ok()?;
@@ -344,7 +344,7 @@ fn of_openers(
     }
 }
 
-/// What to know of a name before a CSI driver has it.
+/// Notes on a name that a CSI driver would treat in its own way.
 fn notes(id: &LvId) -> Vec<String> {
     let name = id.lv().as_str();
     let mut notes = Vec::new();

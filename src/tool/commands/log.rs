@@ -79,7 +79,7 @@ struct Place {
 /// Some calls from the log.
 pub struct Found {
     pub calls: Vec<Call>,
-    /// What is said of the log if it was not read as a whole: see [`Place::reach`].
+    /// A note, if the log was not read as a whole: see [`Place::reach`].
     pub reach: String,
 }
 
@@ -358,7 +358,7 @@ fn of_file(host: &Host, file: &Path, place: &mut Place) -> Result<Vec<Call>> {
 }
 
 impl Place {
-    /// What is said of the log if it was not read as a whole.
+    /// A note, if the log was not read as a whole.
     fn reach(&self) -> String {
         let since = |time| {
             format!(
@@ -447,7 +447,7 @@ mod tests {
         }
     }
 
-    /// What means something in a line of the log, and what would break one.
+    /// Characters and words with a meaning in a line of the log, and characters that would break a line.
     const ANY: &str = "([\\\\\" =ax\\n\\r\u{1b}\u{85}\u{2028}\u{301}]|outcome=ok|call=){0,9}";
 
     #[test]

@@ -91,7 +91,7 @@ fn asked(place: &str, name: Option<String>, source: &Value) -> Asked {
 const MOST: usize = 100_000;
 const DEEPEST: usize = 100;
 
-/// What is begun and not ended: the list or mapping, its anchor, and the key that waits for its value.
+/// A list or mapping that has begun and not ended, its anchor, and the key that waits for its value.
 struct Open {
     value: Value,
     anchor: usize,

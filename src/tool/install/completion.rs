@@ -1,6 +1,6 @@
-//! What a shell offers where somebody presses TAB: `clap_complete`'s engine, with the call-outs beside the commands
-//! for people and the names that are on this node. These come from the kernel's own tables: nothing is asked that may
-//! take long, no device is opened, and nobody needs to be root.
+//! Completes a command line in a shell: `clap_complete`'s engine, with the call-outs, the commands for people
+//! and the names on this node. The names come from the kernel's tables: completion is quick, opens no device,
+//! and needs no root.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -23,7 +23,7 @@ use crate::commands::survey::Pods;
 pub const VARIABLE: &str = "FLEXVOLUME_LVM_COMPLETE";
 const SHELLS: Shells = Shells(&[&JoiningBash, &Fish, &AskingZsh]);
 
-/// What fits, as the shell wants it. `args`: argv as the shell's script makes it, `DRIVER -- WORD…`.
+/// The completions, in the shell's format. `args`: argv from the shell's script, `DRIVER -- WORD…`.
 pub fn run(shell: &OsStr, args: &[OsString], command: &Command) -> Result<Vec<u8>> {
     let words = args.get(2..).unwrap_or_default().to_vec();
     let mut text = Vec::new();
@@ -150,7 +150,7 @@ impl Names {
             .collect()
     }
 
-    /// What may follow `-o`.
+    /// Completions of the value of `-o`.
     fn pairs(&self, typed: &str) -> Vec<String> {
         let Some((key, _)) = typed.split_once('=') else {
             let keys = options::KNOWN.into_iter().chain(["fsType", "readwrite"]);

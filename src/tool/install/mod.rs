@@ -84,7 +84,7 @@ impl Attach {
     }
 }
 
-/// What is to be put in place.
+/// The new files to install.
 struct New {
     /// The executable itself.
     driver: Vec<u8>,

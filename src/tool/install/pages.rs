@@ -22,7 +22,7 @@ pub enum Shell {
     Zsh,
 }
 
-/// What tells a shell to ask `driver` where somebody presses TAB.
+/// The script by which a shell asks `driver` for completions.
 pub fn completions(shell: Shell, driver: &Path) -> Result<String> {
     let name = shell.to_possible_value();
     let name = name.as_ref().map_or("", |value| value.get_name());

@@ -56,7 +56,7 @@ fn remove_config(host: &Host, layout: &Layout, report: &mut Report) -> Result<()
     if !files::exists(config)? {
         return Ok(());
     }
-    // What cannot be read, a link that leads nowhere among them, somebody put there.
+    // Somebody put there what cannot be read, such as a dangling link.
     let text = files::read(config).unwrap_or_default();
     let is_new = text == config_text(false).into_bytes();
     if is_new && mode(host, &layout.dir, Attach::Keep).is_ok_and(|attach| !attach) {

@@ -22,7 +22,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// A kubelet that runs on this host. `None` means unknown.
 #[derive(Debug, Default)]
 pub struct Kubelet {
-    /// What to call it in a message.
+    /// Its name in a message.
     name: String,
     /// By its command line or config file, or by default.
     told: CommandLine,
@@ -89,7 +89,7 @@ fn are_all_roots(status: &str) -> bool {
     ids.is_some_and(|ids| ids.split_whitespace().eq(["0"; 4]))
 }
 
-/// What is in a small regular file, if it can be read.
+/// The text of a small regular file, if it can be read.
 fn text_of(kernel: &Kernel, file: &Path) -> Option<String> {
     let bytes = kernel.read_bytes(file).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -123,7 +123,7 @@ fn minor(version: &str) -> Option<u32> {
 }
 
 impl Kubelet {
-    /// What it calls this node, if it was told.
+    /// Its name for this node, if its settings give one.
     pub fn node_name(&self) -> Option<&str> {
         self.told.node_name.as_deref()
     }
@@ -177,7 +177,7 @@ impl Kubelet {
         lines
     }
 
-    /// What its version does wrong, a line each.
+    /// The faults of its version, a line each.
     pub fn faults(&self, config: &Config) -> Vec<String> {
         let Some((version, minor)) = self.version.as_deref().and_then(|v| Some((v, minor(v)?)))
         else {
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn names_the_faults_of_a_version() {
-        // What is said with attach = true comes first.
+        // Faults with attach = true come first.
         let cases = [
             ("Kubernetes v1.20.2", [false, false, false]),
             ("Kubernetes v1.24.17", [false, false, false]),

@@ -51,7 +51,7 @@ fn costs(node: &Node, volume: &Volume) -> Vec<Cost> {
     costs.collect()
 }
 
-/// What became of each cost, of which a part may be `more`: that of the bytes which a call reads.
+/// The change of each cost. A part of it may be `more`: the bytes that a call reads.
 fn assert_flat(small: &[Cost], large: &[Cost], more: impl Fn(&str) -> Option<u64>) {
     for ((name, small), (_, large)) in small.iter().zip(large) {
         println!("{name}: [system calls, bytes read] {small:?}, then {large:?}");

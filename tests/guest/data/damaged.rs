@@ -93,7 +93,7 @@ fn a_mounted_filesystem_that_has_failed_gets_no_more_writers() {
                 "xfs" => read.is_failure(&[words]),
                 _ => read.is_success(),
             }
-            // What stands is no new pod's.
+            // A mount that is there already is no new pod's.
             for pod in ["pod", "second"] {
                 let dir = node.pod_dir(pod, &volume);
                 node.does(&["mount", text(&dir), &volume.json_for(pod)]);

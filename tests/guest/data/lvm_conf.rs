@@ -1,4 +1,4 @@
-//! What a node may have that others have not: an lvm.conf of its owner's taste.
+//! Nodes with an unusual lvm.conf.
 
 use std::fs;
 

@@ -74,7 +74,7 @@ fn with_a_log(node: &Node, group: &Group, lv: &str, page: &str) -> Volume {
 #[test]
 fn a_name_that_changes_hands_before_a_tool_runs_leads_it_to_no_other_volume() {
     let plain = Node::new(Mode::MountOnly);
-    // What takes long is followed by another look.
+    // After a long step the driver looks again.
     for (number, (tool, holds, recorded, seconds)) in [
         ("mkfs.ext4", false, false, 0),
         ("mkfs.ext4", false, false, 3),

@@ -80,7 +80,7 @@ impl Lv {
     }
 }
 
-/// What is true of a volume that a pod asks for, as far as it matters to a mount.
+/// The facts of a pod's volume that matter to a mount.
 #[allow(clippy::struct_excessive_bools)]
 pub struct Asked<'a> {
     /// None: there is no volume of this name.
@@ -102,11 +102,11 @@ pub struct Asked<'a> {
     pub failed: bool,
     /// A snapshot of it is there, or that of which it is one.
     pub twin: bool,
-    /// What has its name at kubelet's places is another volume.
+    /// Another volume is mounted under its name in kubelet's directories.
     pub renamed: bool,
 }
 
-/// What may come of a mount.
+/// The possible results of a mount.
 #[derive(Debug, Default)]
 pub struct Expected {
     /// The words of refusals that are true.
@@ -228,7 +228,7 @@ impl Asked<'_> {
         let mut refused = true;
         let word: &[_] = match (lv.holds, lv.record) {
             (Holds::Blank | Holds::Raw, _) if self.read_only => &["blank-read-only"],
-            (Holds::Raw, _) if !lv.permitted => &["doubts"],
+            (Holds::Raw, _) if !lv.permitted => &["signs-of-data"],
             (Holds::Fs(fs), Record::Old) if fs != self.fs => &["wrong-type", "swapped"],
             (Holds::Fs(fs), _) if fs != self.fs => &["wrong-type"],
             (Holds::Fs(_), Record::Old) => &["swapped"],

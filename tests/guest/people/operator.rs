@@ -1,4 +1,4 @@
-//! What people ask at a shell: what the next mount would do, and what it may do.
+//! Commands for people: the verdict on the next mount, and permissions for it.
 
 use std::fs;
 use std::io::Write;

@@ -97,7 +97,7 @@ fn a_mount_is_rehearsed_before_there_is_a_volume() {
     node.prints(&named, good, 0);
     node.prints(&["check", "planned/new", "-o", "size=64m"], good, 0);
     node.prints(&["check", "planned/data", "-o", "size=1g"], "mount ext4", 0);
-    // What is refused is what the mount then says, word for word.
+    // `check` refuses in the words of the mount.
     for (lv, pairs) in [
         ("new", &["size=2g"][..]),
         ("new", &["size=700m"]),
@@ -240,7 +240,11 @@ fn status_sorts_volumes_and_shows_what_is_unwell() {
     assert!(last.starts_with("sorted/small    20"), "{said}");
     node.down("pod", &volume);
     crate::signatures::put(&raw.device(), 0, b"raw");
-    node.prints(&unwell, "VOLUME      NEXT MOUNT\nsorted/raw  doubts\n", 1);
+    node.prints(
+        &unwell,
+        "VOLUME      NEXT MOUNT\nsorted/raw  signs-of-data\n",
+        1,
+    );
 }
 
 const JOURNAL: &str = r#""$0" mount /run/fields "$1" > /dev/null || true

@@ -79,7 +79,7 @@ fn the_list_tells_who_uses_each_volume_and_how_full_it_is() {
         ("two", ["ext4", "bind", "2 pods", "ok"]),
         ("thin", ["ext4", "bind", "uid-2", "ok"]),
         ("off", ["-", "activate", "-", "ok"]),
-        ("raw", ["-", "doubts", "-", "ok"]),
+        ("raw", ["-", "signs-of-data", "-", "ok"]),
     ] {
         assert_eq!(&row(&list, &group.path(lv))[3..], cells, "{list}");
     }
@@ -111,7 +111,7 @@ fn the_list_tells_who_uses_each_volume_and_how_full_it_is() {
     assert_eq!(report["volumes"].as_array().unwrap().len(), 6);
 }
 
-/// What `check` says is what the mount does.
+/// The mount does as `check` says.
 #[test]
 fn check_asks_the_tools_that_the_mount_would_run() {
     let (group, volume) = Group::with_data("asked");
@@ -174,7 +174,7 @@ fn a_suspended_volume_is_for_no_second_pod() {
     node.prints(&["check", "waiting/data"], "REFUSED", 1);
     drop(resumed);
     node.up("two", &volume);
-    // What a killed lvextend leaves is resumed.
+    // A volume that a killed lvextend left suspended is resumed.
     let left =
         "dmsetup table waiting-data | dmsetup load waiting-data; dmsetup suspend waiting-data";
     run("sh", &["-c", left]);

@@ -195,7 +195,7 @@ fn where_the_node_names_a_thin_pool_pods_get_no_other() {
         node.refuses(&["attach", &other.json(), &host_name()], &words);
         node.up("pod", &volume.clone().with("thinpool", "pool"));
         assert_eq!(pool_of(lv), "pool");
-        // What is there is where it is.
+        // An existing volume stays where it is.
         node.up("second", &other);
         for pod in ["pod", "second"] {
             node.down(pod, &volume);
@@ -302,7 +302,7 @@ fn what_others_can_change_brings_nothing_up() {
         if path != locks {
             never_up(&node, &volume, &["can be written by others"]);
         }
-        // What is up can be taken down.
+        // Mounted volumes can be unmounted.
         node.does(&["unmount", text(&mounted)]);
         node.does(&["detach", &up.name, &host_name()]);
     }

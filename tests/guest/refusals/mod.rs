@@ -42,7 +42,7 @@ refusals! {
         undo: "umount $global",
     }
     swap { prepare: "mkswap $dev; swapon $dev", undo: "swapoff $dev; blkdiscard -f $dev", }
-    below { prepare: "dmsetup create ontop --table \"0 65536 linear $dev 0\"", undo: "dmsetup remove --retry ontop", }
+    part_of_device { prepare: "dmsetup create ontop --table \"0 65536 linear $dev 0\"", undo: "dmsetup remove --retry ontop", }
     r#loop {
         prepare: "losetup --find --show --offset 1M $dev > $dir/loop",
         says: "losetup --detach /dev/loop",
@@ -155,7 +155,7 @@ refusals! {
         prepare: "lvremove -qq -y $vg/data",
         config: "[volume_group.no-pool]\ncreate = true",
         asks: &[("size", "32m"), ("thinpool", "pond")],
-        says: "LVM does not show no-pool/pond, the thin pool of no-pool/data: ",
+        says: "LVM does not show no-pool/pond, the thin pool of no-pool/data. ",
         check: Some("no-size"),
     }
     pool_full {
@@ -175,7 +175,7 @@ refusals! {
             pool=${dev%data}pool-tpool; table=$(dmsetup table $pool | cut -d ' ' -f 1-7)
             dmsetup load $pool --table \"$table 2 skip_block_zeroing read_only\"
             dmsetup suspend --noflush $pool; dmsetup resume $pool",
-        says: "the thin pool pool-unwell/pool is not well (metadata_read_only)",
+        says: "the thin pool pool-unwell/pool has a fault (metadata_read_only)",
         undo: "lvchange -qq --refresh $vg/pool",
     }
     failed {
@@ -252,9 +252,9 @@ refusals! {
         says: "`lvchange --permission rw blank-read-only-volume/data`",
         undo: "lvchange --permission rw blank-read-only-volume/data",
     }
-    doubts {
+    signs_of_data {
         prepare: "printf raw | dd of=$dev conv=notrunc,fsync status=none",
-        says: "doubts/data has data at byte 0 ",
+        says: "signs-of-data/data has data at byte 0 ",
         undo: "$lvm allow-format --yes $vg/data",
     }
 }

@@ -32,7 +32,7 @@ pub struct Row {
     pub mode: Mode,
     /// Which of kubelet's two mounts of a volume.
     pub calls: &'static [&'static str],
-    /// What an operator does about it. After that, the volume is mounted.
+    /// The operator's remedy. After it, the volume is mounted.
     pub undo: &'static str,
 }
 
@@ -52,7 +52,7 @@ pub const ROW: Row = Row {
 const LASTING: &str = "lasting() { \"$@\" > /dev/null 2>&1 & echo $! >> $dir/pids; }\n";
 const END: &str = "[ ! -e $dir/pids ] || kill $(cat $dir/pids)\nrm -f $dir/pids\n";
 
-/// What is there for one row.
+/// The disk, the group and the words of one row.
 struct Scene {
     row: &'static Row,
     words: BTreeMap<&'static str, String>,

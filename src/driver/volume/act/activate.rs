@@ -1,4 +1,4 @@
-//! From the options of a volume to its device.
+//! Activates a volume, or creates it, and finds its device.
 
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,15 @@ use crate::volume::look::{Look, Made, is_in_kernel};
 use crate::volume::subject::Subject;
 
 impl Job<'_> {
-    /// The device of the volume, made active if it is not, and created if the config allows that.
+    /// The device of the volume. Activates the volume if needed; creates it if it is missing and the config
+    /// allows that.
     ///
     /// An active volume is found in the kernel's own tables, without a process.
     pub fn ensure_active(&self) -> Result<Device> {
         Ok(self.activate(None)?.0)
     }
 
-    /// The same, and what this call has made, if it has made the volume.
+    /// As [`Self::ensure_active`]; also returns the volume as lvcreate left it, if this call created it.
     pub(super) fn activate(&self, held: Option<&Lock>) -> Result<(Device, Option<Made>)> {
         const TRIES: usize = 5;
         let Subject { host, config, id } = self.subject;
@@ -33,7 +34,7 @@ impl Job<'_> {
             let mut seen = Look::at(self.subject, self.asker(None));
             let most = group.as_ref().map_or(Level::Content, |_| Level::Room);
             let decision = seen.settle_up_to(most, &wish)?;
-            // Whatever else was decided is not done under the group's lock.
+            // The group's lock is only for Create; every other decision drops it.
             if let (Decision::Create(size), Some(lock)) = (&decision, group.take()) {
                 // lvcreate activates it.
                 made = create(self, *size, &lock)?;
@@ -44,15 +45,15 @@ impl Job<'_> {
                 (Decision::Ready, Some(device), _) => return Ok((device, made)),
                 (Decision::Activate, _, Some(volume)) => {
                     let volume = &volume;
-                    // Otherwise the last unmount of another pod could deactivate it before its
-                    // device is found.
+                    // Without this lock, the last unmount of another pod could deactivate the volume before
+                    // this call finds its device.
                     let shared = volume.lock.is_some();
                     let own = ((config.deactivate || shared) && held.is_none())
                         .then(|| lock::hold_inactive(host.kernel, volume, config.limits.lock))
                         .transpose()?;
                     let lock = held.or(own.as_ref());
                     if shared {
-                        // If this call is killed, another has to know what to give back.
+                        // If this call is killed, another must know which volume to give back.
                         self.note(volume, lock)?;
                     }
                     let activated = lvm::activate(host, volume.target(), lock);
@@ -63,8 +64,8 @@ impl Job<'_> {
                         }
                     }
                     activated.map_err(|error| {
-                        // A thin volume may be in LVM's metadata and not in its pool, a RAID volume
-                        // not be ready.
+                        // A killed lvcreate may leave a thin volume that is in LVM's metadata but not in its
+                        // pool, or a RAID volume that is not ready.
                         if volume.record.new {
                             return error.context(format!(
                                 "{id} is new and nobody has used it; if lvcreate was cut short, \
@@ -87,7 +88,7 @@ impl Job<'_> {
         }
         if !is_in_kernel(host.kernel, id) {
             bail!(
-                "LVM was told to activate {id}, and did not: see whether `volume_list` of lvm.conf \
+                "LVM did not activate {id}: see whether `volume_list` of lvm.conf \
                  leaves it out (`lvmconfig activation/volume_list`)"
             );
         }
@@ -99,8 +100,8 @@ impl Job<'_> {
         )
     }
 
-    /// The device of a volume that LVM says is active. LVM has waited for udev to make its node,
-    /// unless a command that was killed has activated it just now.
+    /// The device of a volume that LVM says is active. LVM waits for udev to make the node; a killed command
+    /// that activated the volume did not.
     fn find_soon(&self) -> Result<Option<Device>> {
         let Subject { host, config, id } = self.subject;
         let kernel = host.kernel;
@@ -117,7 +118,7 @@ impl Job<'_> {
         }
     }
 
-    /// Locks the volume, and makes sure that it is active under the lock.
+    /// Locks the volume, and activates it again if it was deactivated before the lock was held.
     ///
     /// With `deactivate`, the last unmount of another pod may have taken the device away since it
     /// was found. Nobody deactivates it while this lock is held.
@@ -135,9 +136,9 @@ impl Job<'_> {
         Ok((again, lock))
     }
 
-    /// Notes kubelet's name of the volume on the volume itself, before it can be mounted. `detach`
-    /// and a repeated `unmount` get that name and nothing else, and need it only when they are to
-    /// deactivate: if the config says so, or nodes share the group. What fails here is only logged.
+    /// Writes kubelet's name of the volume into a tag of the volume, before the mount. `detach` and a repeated
+    /// `unmount` are told only this name. They need it only to deactivate: if the config says so, or nodes
+    /// share the group. A failure is only logged.
     pub fn note_name(&self, device: &Device) {
         let Subject { host, config, .. } = self.subject;
         let may_be = config.deactivate || lvm::has_lvmlockd(host);

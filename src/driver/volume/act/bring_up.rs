@@ -1,4 +1,4 @@
-//! Carries a decision out, under the volume's lock, and looks again wherever time has passed.
+//! Carries out decisions under the volume's lock, and looks again after each wait.
 
 use std::path::Path;
 use std::time::Instant;
@@ -18,15 +18,15 @@ use crate::volume::device::Device;
 use crate::volume::look::{Asker, Held, Holding, LONG, Look, look_under_lock, require_same};
 use crate::volume::subject::Subject;
 
-/// Puts the volume's filesystem at `dir`. `handed`: the device that kubelet hands on, or "".
-/// Returns what a success should not hide. Doing it again succeeds and changes nothing.
+/// Mounts the volume's filesystem at `dir`. `handed`: the device that kubelet passes, or "". Returns warnings
+/// to show although the call succeeded. A repeated call succeeds and changes nothing.
 pub fn bring_up<'a>(job: &Job<'a>, dir: &'a Path, handed: &str) -> Result<Option<String>> {
     let host = job.subject.host;
     let kernel = host.kernel;
     let (device, made) = job.activate(None)?;
     require_same(host, job.options, handed, &device)?;
     let wish = job.wish(Some(dir));
-    // What stands already needs no lock.
+    // A mount that is already there needs no lock.
     let asker = job.asker(Some(dir)).who_made(made.as_ref());
     let mut seen = Look::at(job.subject, asker);
     match seen.settle_up_to(Level::Uses, &wish)? {
@@ -36,21 +36,21 @@ pub fn bring_up<'a>(job: &Job<'a>, dir: &'a Path, handed: &str) -> Result<Option
     }
     let (device, lock) = job.hold_active(device)?;
     job.note_name(&device);
-    // Before anything that takes time: kubelet may remove the directory of a pod that has gone, and
-    // what is mounted there then would be nobody's.
+    // Directories come before slow steps: kubelet may remove the directory of a pod that has gone, and a mount
+    // made there afterwards would never be unmounted.
     let made = dir.ancestors().take_while(|dir| !kernel.exists(dir));
     let made: Vec<&Path> = made.collect();
     make_dirs(kernel, dir)?;
     under_lock(job, dir, asker, &device, lock).inspect_err(|_| {
         for dir in made {
-            // It may hold something by now.
+            // Fails, rightly, if somebody has put something there.
             let _ = kernel.remove_dir(dir);
         }
     })
 }
 
-/// Looks, decides and does one thing, until the volume is at `dir`. `lock` is that of the volume `of`
-/// which `dir` is to have. What was waited for is followed by another look, here and nowhere else.
+/// Looks, decides and does one thing, until the volume `of` is mounted at `dir`. `lock`: its lock. After each
+/// wait this loop looks again.
 fn under_lock<'a>(
     job: &Job<'a>,
     dir: &'a Path,
@@ -63,7 +63,7 @@ fn under_lock<'a>(
     let wish = job.wish(Some(dir));
     let patience = config.limits.lock;
     let mut holding = Holding::from(lock);
-    // The filesystem that was checked, and grown if that comes first.
+    // UUID of the filesystem that this call has checked, and grown if it is ext2.
     let mut prepared = None;
     let mut remarks = Vec::new();
     for _ in 0..TRIES {
@@ -73,7 +73,7 @@ fn under_lock<'a>(
             bail!("{id} was deactivated just now; repeat the call");
         };
         if device.lv_uuid != of.lv_uuid {
-            // Its name is another volume's by now, of which nobody holds the lock.
+            // The name now means another volume, whose lock is not held.
             bail!("{id} was replaced by another volume just now; repeat the call");
         }
         let lock = holding.of_volume()?;
@@ -83,7 +83,7 @@ fn under_lock<'a>(
             Decision::Bind(from) => {
                 note_options(job, &from);
                 match bind(host.kernel, &from, dir, wish.restrictions(&from)) {
-                    // An unmount needs no lock: what was to be bound from may have gone just now.
+                    // An unmount takes no lock: the mount to bind from may have just gone.
                     Err(error) if is_gone(&error) => continue,
                     done => return done.map(|()| None),
                 }
@@ -98,7 +98,7 @@ fn under_lock<'a>(
                 None => continue,
             },
             Decision::Refuse(reason) => return Err(Refusal::of(id, reason).into()),
-            // What was there a moment ago has changed.
+            // The volume has changed since the last look.
             Decision::Look(_)
             | Decision::Ready
             | Decision::Create(_)
@@ -114,7 +114,7 @@ fn under_lock<'a>(
             },
             ..how
         };
-        // e2fsck and mount(8) claim the device themselves. Until it is mounted its number stays its own.
+        // e2fsck and mount(8) claim the device themselves. The pin keeps its number until it is mounted.
         let first = FirstMount {
             job,
             dir,
@@ -129,8 +129,8 @@ fn under_lock<'a>(
             prepared = Some(first.how.uuid);
             continue;
         }
-        // The look itself took long. A disk that is always slow would never be looked at in time, so it is
-        // only asked who has it open by now.
+        // The look itself took long. Another full look at a slow disk would take as long, so only the openers
+        // are looked for again.
         let is_free = !matches!(seen.facts.content, Some(Content::Claimed(_)));
         if seen.took_long()
             && is_free
@@ -154,17 +154,17 @@ fn keep(job: &Job, seen: &Look, dir: &Path, flags: Option<MsFlags>) -> Result<Op
     };
     note_options(job, row);
     if let Some(flags) = flags {
-        // A call was killed between binding and this, or the node's config is another one by now.
+        // A call was killed between bind and restrict, or the node's config has changed.
         restrict(job.subject.host.kernel, dir, flags)?;
     }
     Ok(None)
 }
 
-/// Mount options belong to the filesystem, which other pods may use: they count when it is mounted
-/// for the first time.
+/// Logs mount options that do not apply. They belong to the filesystem, which pods share, so they count only at
+/// its first mount.
 fn note_options(job: &Job, row: &Row) {
     let wanted = job.options.mount_options.joined().unwrap_or_default();
-    // ext shows it only where its superblock says otherwise.
+    // ext shows `errors=` only if its superblock says otherwise.
     let says_errors = row.super_options.contains("errors=");
     let is_untold = |option: &str| option.starts_with("errors=") && !says_errors;
     let missing: Vec<&str> = wanted

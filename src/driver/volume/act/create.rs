@@ -1,4 +1,4 @@
-//! Creates a volume, where the node's config allows that.
+//! Creates a volume, if the node's config allows that.
 
 use anyhow::{Result, bail};
 
@@ -10,7 +10,8 @@ use crate::volume::device::Device;
 use crate::volume::look::Made;
 use crate::volume::subject::Subject;
 
-/// Makes the volume, under its group's lock. Returns it as lvcreate left it, if this call made it.
+/// Creates the volume under its group's lock. Returns the volume as lvcreate left it, or `None` if another node
+/// was quicker or the kernel counts no writes.
 pub fn create(job: &Job, size: Bytes, lock: &Lock) -> Result<Option<Made>> {
     let Subject { host, config, id } = job.subject;
     let Some(policy) = config.policy(id.vg())? else {
@@ -18,7 +19,7 @@ pub fn create(job: &Job, size: Bytes, lock: &Lock) -> Result<Option<Made>> {
     };
     let pool = job.wish(None).create.thin_pool().cloned();
     let mut more = policy.lvcreate_options.clone();
-    // lvcreate activates it. If this call is killed, another has to know what to give back.
+    // lvcreate activates the volume. If this call is killed, another must know which volume to give back.
     let name = job.options.volume_name.as_deref().and_then(lvm::volume_tag);
     if let Some(tag) = name.filter(|_| lvm::has_lvmlockd(host)) {
         more.extend(["--addtag".to_owned(), tag]);
@@ -32,10 +33,10 @@ pub fn create(job: &Job, size: Bytes, lock: &Lock) -> Result<Option<Made>> {
         return Ok(None);
     }
     made?;
-    // Still under the lock of the group: no other call makes another one.
+    // The group's lock is still held: no other call can create another volume of this name.
     let device = Device::find(host.kernel, id)?;
     Ok(device.and_then(|device| {
-        // A kernel that has not counted what lvcreate wrote will not count what others write.
+        // A kernel that did not count lvcreate's writes will not count those of others.
         let written = device.written(host.kernel).filter(|count| *count > 0)?;
         let lv_uuid = device.lv_uuid;
         Some(Made { lv_uuid, written })

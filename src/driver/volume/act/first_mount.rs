@@ -1,4 +1,4 @@
-//! The first mount of a filesystem: what has to be done before it, beside it and after it.
+//! The first mount of a filesystem, with its check and growth.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::volume::look::is_shut_down;
 use crate::volume::look::volume_of;
 use crate::volume::subject::Subject;
 
-/// A filesystem that is to be mounted, under its volume's lock.
+/// A filesystem to mount, under its volume's lock.
 pub struct FirstMount<'a> {
     pub job: &'a Job<'a>,
     pub dir: &'a Path,
@@ -28,8 +28,8 @@ pub struct FirstMount<'a> {
 }
 
 impl FirstMount<'_> {
-    /// The check, and what has to be on the disk before there is a mount. Returns what a success should
-    /// not hide.
+    /// Checks the filesystem, grows ext2, and changes tags that must change before the mount. Returns a warning
+    /// to show although the call succeeded.
     pub fn prepare(&self) -> Result<Option<String>> {
         let (host, mut remark) = (self.job.subject.host, None);
         let (how, node) = (&self.how, &self.on.node);
@@ -49,8 +49,8 @@ impl FirstMount<'_> {
         {
             remark = Some(format!("{} is not grown: {error:#}", self.volume.id));
         }
-        // A tag that allows mkfs must be gone before there can be data: from here on this call may be
-        // killed, and the repeated one finds a mount and looks no further.
+        // A tag that allows mkfs must be gone before there can be data: if this call is killed after the mount,
+        // the repeated one finds the mount and looks no further.
         if how.record && self.is_recorded_first() {
             self.record()?;
         }
@@ -69,8 +69,8 @@ impl FirstMount<'_> {
         lvm::retag(host, self.volume.target(), &tags, Some(self.lock))
     }
 
-    /// Mounts the filesystem, notes it, and grows it if the volume was extended. Returns what a success
-    /// should not hide.
+    /// Mounts the filesystem, records it in a tag, and grows it if the volume was extended. Returns warnings to
+    /// show although the call succeeded.
     pub fn mount(&self) -> Result<Vec<String>> {
         let Subject { host, id, .. } = self.job.subject;
         let (how, volume) = (&self.how, &self.volume);
@@ -97,8 +97,7 @@ impl FirstMount<'_> {
                 .and_then(|()| self.undo_if_shut_down(elsewhere))?,
         }
 
-        // From here on the volume is mounted with its data: what fails now is said, and no reason to
-        // keep a pod from it.
+        // The volume is mounted with its data: a failure from here on is a warning, and the pod starts.
         let mut remarks = Vec::new();
         if !volume.health.is_empty() {
             remarks.push(format!(
@@ -120,7 +119,8 @@ impl FirstMount<'_> {
         Ok(remarks)
     }
 
-    /// The kernel mounts a filesystem again that it has shut down, as long as it is mounted elsewhere.
+    /// Unmounts a filesystem that the kernel has shut down: the kernel mounts it again while it is mounted
+    /// elsewhere.
     fn undo_if_shut_down(&self, elsewhere: &[Elsewhere]) -> Result<()> {
         let Subject { host, id, .. } = self.job.subject;
         let mount = mounted_at(host.kernel, self.dir).ok().flatten();
@@ -133,8 +133,9 @@ impl FirstMount<'_> {
         Err(after_undo(refusal.into(), undo))
     }
 
-    /// xfs mounts no UUID twice, lest one filesystem be mounted by two ways. Two logical volumes are never
-    /// the same one: then each is a copy. Asked only if the mount has failed: it reads all devices.
+    /// Mounts an xfs of which copies are mounted. xfs refuses a UUID that is mounted already, since it may be
+    /// the same filesystem by another path. Two logical volumes are never the same, so each is a copy. Runs
+    /// only after a failed mount, since it reads all devices.
     fn mount_beside_copies(&self, source: Source, error: Error) -> Result<()> {
         let Subject { host, id, .. } = self.job.subject;
         let has_failed = matches!(error.downcast_ref(), Some(ToolError::Failed { .. }));
@@ -169,8 +170,8 @@ impl FirstMount<'_> {
         let Subject { host, config, id } = self.job.subject;
         let fs = self.how.fs;
         let of_driver = match fs {
-            // Whatever the superblock says: an error in one volume must neither stop the whole node
-            // (`tune2fs -e panic`), nor be written on after it (what mke2fs sets).
+            // Overrides the superblock: an error in one volume must neither stop the whole node (`tune2fs -e
+            // panic`), nor let writes go on (the default of mke2fs).
             FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => "errors=remount-ro",
             // A snapshot has the UUID of its origin, and xfs mounts no UUID twice.
             FsType::Xfs if self.volume.is_snapshot() => "nouuid",
@@ -187,7 +188,7 @@ impl FirstMount<'_> {
     }
 }
 
-/// The other devices that are mounted with the UUID of this xfs, as far as that can be seen.
+/// Other devices with the UUID of this xfs that are mounted, if blkid shows them.
 fn copies_mounted_as_xfs(host: &Host, source: &Source) -> Vec<DeviceNumber> {
     let kernel = host.kernel;
     let names = kernel.list(Path::new("/sys/fs/xfs")).unwrap_or_default();
@@ -205,7 +206,7 @@ fn copies_mounted_as_xfs(host: &Host, source: &Source) -> Vec<DeviceNumber> {
     all.filter(is_copy).map(|one| one.number).collect()
 }
 
-/// mount(8) of util-linux 2.41 says of a filesystem that was shut down only that it may not.
+/// mount(8) of util-linux 2.41 does not say that the filesystem was shut down, so this adds it.
 fn not_mounted_again(id: &LvId, elsewhere: &[Elsewhere], error: Error) -> Error {
     if elsewhere.is_empty() {
         return error;

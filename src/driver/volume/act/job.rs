@@ -1,4 +1,4 @@
-//! A call of kubelet's.
+//! A call of kubelet.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ impl<'a> Job<'a> {
         Wish::of_call(self.subject.config, self.options, dir)
     }
 
-    /// The call, which names `dir`.
+    /// The call as an asker; `dir`: the directory that it names.
     pub fn asker(&self, dir: Option<&'a Path>) -> Asker<'a> {
         Asker::Call {
             named: dir.map(|dir| (dir, self.options.volume_name.as_deref())),

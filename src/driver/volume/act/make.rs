@@ -13,9 +13,9 @@ use crate::volume::device::{Device, Pinned};
 use crate::volume::look::Look;
 use crate::volume::subject::Subject;
 
-/// Makes a filesystem, and returns its UUID. None: the volume is not as it was when that was decided,
-/// and its record is as before. That mkfs is at work is recorded before, and what it made afterwards,
-/// so that a killed one is known as such.
+/// Makes a filesystem, and returns its UUID. `None`: the volume has changed since the decision; nothing was
+/// made, and its tags are as before. A tag is set before mkfs and replaced after it, so that a killed mkfs can
+/// be recognised.
 pub fn make(
     job: &Job,
     seen: &mut Look,
@@ -32,7 +32,7 @@ pub fn make(
     let record = &volume.record;
     let making = making_tag(fs);
     let is_begun = record.tags.contains(&making);
-    // A mkfs of another type was cut short before: only the newest attempt counts.
+    // Replaces the tag of an earlier mkfs of another type that was killed: only the newest counts.
     let begun = Tags {
         remove: record.unmade_tags().map(str::to_owned).collect(),
         add: vec![making.clone()],
@@ -50,15 +50,15 @@ pub fn make(
     }
     let ready = || -> Result<Option<Pinned>> {
         let is_as_it_was = seen.is_as_it_was()?;
-        // A second descriptor keeps the device from being removed and its number given to another; the
-        // claim must go, because mkfs itself opens the device exclusively.
+        // The claim must go, because mkfs opens the device exclusively. This second descriptor keeps the kernel
+        // from removing the device and giving its number to another.
         is_as_it_was
             .then(|| device.clone().pin(host.kernel))
             .transpose()
     };
     let pin = match ready() {
         Ok(Some(pin)) => pin,
-        // mkfs does not run. What is there now is not the half of one, and must not look like that.
+        // mkfs did not run: remove its tag, unless an earlier mkfs set it.
         other => {
             let undo = if is_begun { Ok(()) } else { take_back() };
             return match other {
@@ -85,7 +85,7 @@ pub fn make(
         }
         let error = error.context(format!("making {fs} on {}", device.id));
         drop(pin);
-        // A mkfs that refused may have left the volume as blank as it was.
+        // A mkfs that refused may have written nothing: look whether the volume is still blank.
         let mut now = Look::at(job.subject, job.asker(None));
         now.facts.lvm.clone_from(&lvm);
         let mut wish = job.wish(None);

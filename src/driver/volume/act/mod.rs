@@ -1,5 +1,5 @@
-//! Does what was decided: activates or creates a volume, makes its filesystem, mounts it, gives it
-//! back. Under the volume's lock, and with another look wherever time has passed.
+//! Carries out decisions: activates or creates a volume, makes its filesystem, mounts it, gives it back. Works
+//! under the volume's lock, and looks again after each wait.
 
 mod activate;
 mod bring_up;

@@ -1,5 +1,4 @@
-//! Gives a volume back after its last use: to other nodes in a shared group, and where the config
-//! says so.
+//! Deactivates a volume after its last use: in a shared group, for other nodes, and if the config says so.
 
 use std::time::Duration;
 
@@ -28,17 +27,17 @@ pub fn release_named(host: &Host, config: &Config, name: &str, asked: bool) -> R
     Ok(())
 }
 
-/// Gives a volume of a shared group back that could not be brought up here, since its pod may go to
-/// another node. Where another call works on it for longer, it stays.
+/// Deactivates a volume of a shared group that could not be mounted here, since its pod may go to another node.
+/// If another call keeps it busy, it stays active.
 pub fn give_up(subject: Subject) {
-    // A look of `status` or the metrics is over by then.
+    // Longer than `status` or the metrics look at one volume.
     const PATIENCE: Duration = Duration::from_secs(5);
     if let Err(error) = release(subject, false, PATIENCE) {
         subject.host.log.about("left-active", &format!("{error:#}"));
     }
 }
 
-/// kubelet gives the name of the volume; a person may give the device.
+/// The volumes that `volume` names: kubelet's name of a volume, or a device given by a person.
 fn volumes_named(host: &Host, volume: &str) -> Result<Vec<LvId>> {
     if let Some(id) = LvId::from_device(volume) {
         return Ok(vec![id]);
@@ -61,10 +60,9 @@ fn volumes_named(host: &Host, volume: &str) -> Result<Vec<LvId>> {
     Ok(found.into_iter().map(|volume| volume.id).collect())
 }
 
-/// Deactivates a volume that is neither mounted nor otherwise in use: if that is asked for, and in a
-/// shared group in any case, since no other node can have it before. Whoever looks at a device that
-/// has just been unmounted, as udev does, holds it for a moment. A call that works on the volume is
-/// waited for.
+/// Deactivates a volume that nothing uses: if `asked`, and always in a shared group, since no other node can
+/// use it until then. Waits up to `patience` for a call that works on the volume. Tries again if the device is
+/// open, since udev opens it briefly after an unmount.
 pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> {
     const APART: Duration = Duration::from_millis(500);
     let Subject { host, config, id } = subject;
@@ -79,7 +77,7 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     };
     let device = Device::find(kernel, id)?;
     let (target, held) = match (&volume, &device) {
-        // Also while a killed call's lvchange may be about to activate it.
+        // Locks it even without a device: the lvchange of a killed call may be about to activate it.
         (Some(volume), _) => (
             volume.target(),
             lock::hold_inactive(kernel, volume, patience)?,
@@ -94,13 +92,12 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
             if lock.of.is_none() || locks != Locks::Held {
                 return Ok(());
             }
-            // And LVM deactivates a pool only along with a thin volume that is active.
+            // LVM deactivates a pool only together with an active thin volume.
             if volume.as_ref().is_some_and(|volume| volume.pool.is_some()) {
                 lvm::activate(host, target, Some(&held))?;
             }
         } else if locks != Locks::Lost
-            // LVM would deactivate it, succeed, and keep its lock. Of a lease that is lost nothing is
-            // kept.
+            // LVM would deactivate it, succeed, and keep its lock. A lost lease keeps no lock.
             && let Some(obstacle) = locks.obstacle(vg)
         {
             bail!(
@@ -108,14 +105,15 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
             );
         }
     }
-    // LVM itself tries for 5 s (`activation/retry_deactivation`); only another node has to have it.
+    // LVM itself retries for 5 s (`activation/retry_deactivation`). Only for another node is it worth trying
+    // longer.
     let mut tries: u32 = if volume.is_some() { 5 } else { 1 };
     while !is_used(host, id)? {
         tries = tries.saturating_sub(1);
         match lvm::deactivate(host, target, &held) {
             Err(_) if tries > 0 && !kernel.pause(APART) => {}
-            // It is unmounted, and no other node waits for it: a process that still has it in a mount
-            // namespace of its own is no reason to keep a pod from ending.
+            // The volume is unmounted, and no other node waits for it. A process that still has it in its own
+            // mount namespace must not keep a pod from ending.
             Err(error) if volume.is_none() => {
                 host.log.about("left-active", &format!("{error:#}"));
                 break;

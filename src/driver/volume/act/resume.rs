@@ -1,4 +1,4 @@
-//! A volume that is suspended: every access to it would wait without end.
+//! Resumes a volume that a killed LVM command left suspended: every access to it would wait for ever.
 
 use anyhow::Result;
 
@@ -9,8 +9,8 @@ use crate::volume::device::Device;
 use crate::volume::lock;
 use crate::volume::subject::Subject;
 
-/// Fails for a volume that is suspended. One that a killed lvextend left like that is resumed, under its
-/// lock, which is waited for unless the caller has it.
+/// Fails if the volume is suspended. If a killed lvextend left it so, first resumes it under its lock. `held`:
+/// that lock, if the caller has it.
 pub fn ensure_not_suspended(subject: Subject, device: &Device, held: Option<&Lock>) -> Result<()> {
     let Subject { host, config, id } = subject;
     let kernel = host.kernel;
@@ -18,8 +18,8 @@ pub fn ensure_not_suspended(subject: Subject, device: &Device, held: Option<&Loc
         let own = held.is_none();
         let own = own.then(|| lock::hold(kernel, device, config.limits.lock));
         let own = own.transpose()?;
-        // LVM waited for a command that was still at work, and that has resumed it. While the lock was
-        // waited for, an operator may have suspended it again, which leaves no table.
+        // Looks again: a running command may have resumed it by now, or an operator may have suspended it
+        // again, which leaves no unused table.
         if let Some(lock) = held.or(own.as_ref())
             && device.is_suspended(kernel)
             && (held.is_some() || lvm::has_unused_table(host, id)?)
@@ -31,7 +31,7 @@ pub fn ensure_not_suspended(subject: Subject, device: &Device, held: Option<&Loc
     require_not_suspended(kernel, device)
 }
 
-/// Fails if every read and write of it would wait.
+/// Fails if every read and write of the device would wait.
 fn require_not_suspended(kernel: &Kernel, device: &Device) -> Result<()> {
     match device.suspended(kernel) {
         None => Ok(()),

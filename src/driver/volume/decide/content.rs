@@ -1,4 +1,4 @@
-//! What `decide` says of what is on a volume. As pure as that; [`make`] is its very last arm.
+//! Decides by the content of a volume. Pure; [`make`] is the very last arm.
 
 use super::decision::{Decision, Grow, Mount, Wish};
 use super::doubt::Doubt;
@@ -10,8 +10,8 @@ use crate::lvm::Volume;
 use crate::names::FsType;
 use crate::volume::device::Failure;
 
-/// A filesystem that is this much smaller than its volume was not grown along with it. Less is what
-/// alignment and whole block groups leave unused.
+/// A filesystem smaller than its volume by this much was not grown with it. Alignment and whole block groups
+/// leave less than this unused.
 const WORTH_GROWING: u64 = 1 << 20;
 
 /// Decides by the content, from the strongest doubt to the last permission: mkfs is the very last arm.
@@ -36,7 +36,7 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
     })
 }
 
-/// Something has claimed the device: a mount that cannot be bound from, or nobody knows what.
+/// Something has claimed the device: a mount in another mount namespace, or an unknown user.
 fn claimed(
     facts: &Facts,
     found: Option<&(FsType, String)>,
@@ -45,8 +45,8 @@ fn claimed(
 ) -> Decision {
     let openers = facts.openers.clone().unwrap_or_default();
     let is_hosts = openers.elsewhere.iter().any(|other| other.hosts);
-    // The kernel gives a filesystem that is mounted already to whoever mounts it again. Only our own
-    // record tells that it is the volume's, and never if the host uses it.
+    // A second mount of a mounted filesystem shows the same filesystem. Only our own tag proves that it is the
+    // volume's; the host's own mount is never shared.
     let made = volume.record.made.as_ref();
     let ours = found.filter(|(_, uuid)| made.is_some_and(|made| made.uuid == *uuid) && !is_hosts);
     let (Some((fs, uuid)), true) = (ours, facts.is_mounted_here() || openers.is_mounted()) else {
@@ -88,12 +88,12 @@ pub fn wrong_type(found: &str, wish: &Wish) -> Option<Reason> {
     Some(Reason::WrongType { found, wanted })
 }
 
-/// A filesystem is there: the one that was asked for, and the one that the volume is known to hold?
+/// Decides for a volume with a filesystem: is it of the wanted type, and the one that the volume's tag names?
 fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish) -> Decision {
     let record = &volume.record;
     let (fs, writes) = (found.fs, !wish.read_only);
     if found.half && record.made.is_none() && record.making.as_deref() == Some(fs.as_str()) {
-        // Nobody ever mounted it: it is what the driver's own mkfs left when it was killed.
+        // Nobody ever mounted it: the driver's own mkfs was killed and left it.
         return unwritable(facts, volume, wish)
             .or_else(|| wrong_type(fs.as_str(), wish))
             .map_or_else(|| make(facts, fs, true), Decision::Refuse);
@@ -110,7 +110,7 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
             holds: format!("{fs} {}", found.uuid),
         });
     }
-    // btrfs counts all of its disks, and looks at each itself.
+    // The size of a btrfs counts all of its disks. btrfs checks each of them itself.
     if found.covers > found.device && fs != FsType::Btrfs {
         return Decision::Refuse(Reason::Reduced {
             fs,
@@ -137,20 +137,20 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
             FsType::Ext2 => Grow::Before,
             _ => Grow::After,
         },
-        // Any other tag that speaks of its content is out of date from now on: a permission to
-        // format it was for another content.
+        // Every other tag about its content is out of date from now on: a permission to format was for other
+        // content.
         record: record.made.is_none() || record.content_tags().count() != 1,
         alive: None,
         disks: Some(found.parts.clone().unwrap_or_default().disks),
     })
 }
 
-/// Why a mount could bring together parts of two filesystems, or take the log of one for the other's.
+/// Why a mount could combine parts of two filesystems, or replay the log of one into the other.
 fn mixed_up(found: &Filesystem, volume: &Volume) -> Option<Reason> {
     let parts = found.parts.as_ref()?;
     let is_ext = found.fs.is_ext();
-    // The tools name the ext itself by its device, so that the origin's log goes to the origin. Disks of a
-    // btrfs are taken by UUID.
+    // Tools name an ext by its device, so the log of an origin goes to the origin. They find the disks of a
+    // btrfs by UUID.
     let is_known = is_ext && volume.is_origin() && !volume.is_snapshot();
     let twins = parts.twins.iter().filter(|_| !is_known);
     let with: Vec<String> = twins.chain(&parts.ambiguous).cloned().collect();
@@ -158,7 +158,7 @@ fn mixed_up(found: &Filesystem, volume: &Volume) -> Option<Reason> {
     (is_snapshot || !with.is_empty()).then_some(Reason::MixedUp { fs: found.fs, with })
 }
 
-/// Nothing is there, unless one of `doubts` is right, or the record.
+/// Decides for a volume that looks blank. `doubts` and the tag are signs that it held data.
 fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish) -> Decision {
     let record = &volume.record;
     if let Some(reason) = unwritable(facts, volume, wish) {
@@ -183,7 +183,7 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
     Decision::Refuse(Reason::Doubts(doubts))
 }
 
-/// The last arm. Whoever reads a device that is to be formatted has a reason for it, and is waited for.
+/// The last arm: mkfs. A process that reads the device has a reason, so mkfs waits until it has ended.
 fn make(facts: &Facts, fs: FsType, again: bool) -> Decision {
     if facts.is_mounted_here() {
         return Decision::Refuse(Reason::InUse(Vec::new()));
@@ -198,11 +198,10 @@ fn make(facts: &Facts, fs: FsType, again: bool) -> Decision {
     }
 }
 
-/// Whether a mke2fs that was killed leaves this. Its superblock comes last; before that, with the small
-/// blocks that it chooses for less than 512 MiB, its group descriptors do, at 2 KiB. mkfs.xfs writes its
-/// superblock first, and mkfs.btrfs nothing in front of it, so these leave nothing that blkid does not
-/// name. Where all that is there counts as data, a part of it may be somebody's. Source:
-/// mke2fs.conf(5), "small"; seen with a kill at each write.
+/// Whether a killed mke2fs may have left this. It writes backups first and its superblock last. Below 512 MiB
+/// it chooses small blocks, and its group descriptors are at 2 KiB. mkfs.xfs writes its superblock first, and
+/// mkfs.btrfs nothing before its own, so blkid names what they leave. In a volume of up to [`TINY`] all bytes
+/// count as data, and some may be somebody's. Source: mke2fs.conf(5), "small"; seen with a kill at each write.
 fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
     match doubt {
         Doubt::Backup(_) => true,
@@ -211,7 +210,7 @@ fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
     }
 }
 
-/// Why mkfs cannot write to it.
+/// Why mkfs cannot write to the volume.
 fn unwritable(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<Reason> {
     if wish.read_only {
         Some(Reason::BlankReadOnly)

@@ -1,4 +1,4 @@
-//! What is asked for, and what is to be done: the two ends of [`decide`](super::decide).
+//! [`Wish`], the request, and [`Decision`], the answer: the two ends of [`decide`](super::decide).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,22 +20,22 @@ pub struct Wish {
     /// The type that a blank volume gets if `fs` is `None`.
     pub default_fs: FsType,
     pub read_only: bool,
-    /// A subvolume is named, of a btrfs.
+    /// The mount options name a subvolume of btrfs.
     pub subvolume: bool,
-    /// The restrictions that the node's config has for each mount of a type of filesystem.
+    /// The flags, such as `nosuid`, that the node's config sets on each mount, by type of filesystem.
     pub restrictions: BTreeMap<FsType, MsFlags>,
-    /// The directory is not one of kubelet's: a person at a shell asks.
+    /// The directory is not one of kubelet's: a person calls the driver by hand.
     pub by_hand: bool,
-    /// Why the node's config gives pods nothing of this volume group.
+    /// Why the node's config does not let pods use this volume group.
     pub not_allowed: Option<String>,
-    /// Percent of a thin pool above which nothing is written.
+    /// Fill of a thin pool, in percent, from which on nothing is mounted for writing.
     pub pool_limit: u8,
     pub create: Create,
 }
 
 impl Wish {
-    /// Those of the mount in `row`, or of one that is bound from there: what it has, what the node asks of
-    /// each, and whether this one is read-only.
+    /// The flags for the mount in `row`, or for a bind from it: its own flags, those of the node's config, and
+    /// read-only if the wish is.
     pub fn restrictions(&self, row: &Row) -> MsFlags {
         let fs = FsType::parse(&row.fs_type).ok();
         let of_node = fs.and_then(|fs| self.restrictions.get(&fs));
@@ -50,7 +50,7 @@ pub enum Purpose {
     /// The device alone.
     Device,
     Filesystem,
-    /// To be at least this large, with its filesystem.
+    /// The volume and its filesystem, at least this large.
     Size(Bytes),
 }
 
@@ -62,11 +62,12 @@ pub struct Create {
     pub largest: Option<Bytes>,
     /// Bytes that the config keeps free in the group.
     pub reserve: Bytes,
-    /// How much of the group a volume takes.
+    /// How many stripes and copies `lvcreate_options` ask for: they decide how much of the group a volume
+    /// takes.
     pub spread: Spread,
     /// The thin pool that the config names for volumes of the group.
     pub pool: Option<LvName>,
-    /// The one that the volume's own options name.
+    /// The thin pool that the volume's options name.
     pub asked_pool: Option<LvName>,
 }
 
@@ -85,7 +86,7 @@ impl Default for Create {
 }
 
 impl Create {
-    /// The thin pool in which it would be made, which takes nothing from the group.
+    /// The thin pool in which the volume would be created. A thin volume takes nothing from the group.
     pub fn thin_pool(&self) -> Option<&LvName> {
         self.pool.as_ref().or(self.asked_pool.as_ref())
     }
@@ -101,33 +102,33 @@ pub enum Level {
     /// Who has its device open.
     Openers,
     Content,
-    /// What it is to be made of, which another call can take: it counts under the group's lock.
+    /// The free space to create it in. Another call can take it, so it is looked at under the group's lock.
     Room,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
-    /// Nothing can be said before this is looked at.
+    /// Look at this level first: the facts so far do not decide.
     Look(Level),
-    /// Nothing is to be done: what was wanted is there.
+    /// Nothing is to be done: the wish is fulfilled.
     Ready,
-    /// Extend it to this size: the one that was wanted, in whole extents.
+    /// Extend the volume to this size: the wanted size in whole extents.
     Extend(Bytes),
-    /// Make it with this size, likewise.
+    /// Create the volume with this size, in whole extents.
     Create(Bytes),
     Activate,
-    /// Resume what a killed LVM command left suspended, then look again.
+    /// Resume the volume that a killed LVM command left suspended, then look again.
     Resume,
-    /// It is mounted at the directory. `flags`: what to make of that mount, which a killed call left
-    /// otherwise.
+    /// The volume is mounted at the directory. `flags`: the flags to set on that mount, if a killed call did
+    /// not set them.
     Keep {
-        /// None: it is as it should be.
+        /// `None`: the mount has the right flags.
         flags: Option<MsFlags>,
     },
     Bind(Row),
     Mount(Mount),
-    /// Make this filesystem: nothing is on the volume. `again`: what is there is the half of one
-    /// that the driver's own mkfs left.
+    /// Make this filesystem on a blank volume. `again`: on one that the driver's own mkfs left half made when
+    /// it was killed.
     Make {
         fs: FsType,
         again: bool,
@@ -140,20 +141,20 @@ pub struct Mount {
     pub fs: FsType,
     pub uuid: String,
     pub check: bool,
-    /// Whether and when it is grown to the size of its volume.
+    /// Whether and when to grow it to the size of its volume.
     pub grow: Grow,
-    /// Whether the volume's tags have to be changed to say that it is there.
+    /// Whether the volume's tags must be changed to name it.
     pub record: bool,
-    /// The kernel has it mounted already, in these other mount namespaces or where nobody sees it, and
-    /// gives us the same filesystem.
+    /// The filesystem is mounted already, in these other mount namespaces or where no mount table shows it.
+    /// Mounting it again gives the same filesystem.
     pub alive: Option<Vec<Elsewhere>>,
-    /// Devices that a btrfs may have beside the volume's own. `None`: it is mounted already, with
-    /// whatever it has.
+    /// Devices that a btrfs may have beside the volume's own. `None`: it is mounted already, so its devices are
+    /// not checked.
     pub disks: Option<Vec<DeviceNumber>>,
 }
 
 impl Mount {
-    /// That of a filesystem that the driver has made and recorded just now.
+    /// The mount of a filesystem that the driver has just made and recorded.
     pub fn of_made(fs: FsType, uuid: String) -> Self {
         Self {
             fs,
@@ -169,9 +170,9 @@ impl Mount {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grow {
-    /// It fills its volume, or nothing may be written.
+    /// The filesystem fills its volume, or may not be written.
     Not,
-    /// Before it is mounted: the kernel does not grow ext2 while it is mounted.
+    /// Before the mount: the kernel does not grow a mounted ext2.
     Before,
     After,
 }

@@ -1,23 +1,23 @@
-//! What an operator may overrule: signs of data that is not found any more.
+//! Signs of data on a volume that looks blank. An operator may overrule them.
 
 use std::fmt;
 
 use crate::fs::{Backup, ZEROED};
 use crate::names::LvId;
 
-/// A sign that a volume held data, though nothing is found on it now.
+/// A sign that a volume held data, though no filesystem is found on it now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
     Held(String, String),
     Mark(String),
     Backup(Backup),
-    /// Something at this byte, where lvcreate leaves zeroes, or blkid does not look for everything.
+    /// Data at this byte: in the part that lvcreate zeroes, or in a volume that is too small for blkid to check
+    /// fully.
     Data(u64),
 }
 
 impl Doubt {
-    /// Names these doubts in a permission to format, which is good for just them. Fits into a
-    /// tag: lvm(8), "TAGS".
+    /// Names these doubts in a permission to format, which covers only them. Fits into a tag: lvm(8), "TAGS".
     pub fn names(doubts: &[Self]) -> String {
         let names = doubts.iter().map(|doubt| match doubt {
             Self::Held(fs, uuid) => format!("record-{fs}-{uuid}"),
@@ -35,7 +35,7 @@ impl Doubt {
             .collect()
     }
 
-    /// Whether a volume may have it that was just made where a removed one was.
+    /// Whether a removed volume could have left this on a volume created in its place.
     pub fn may_be_remains(&self) -> bool {
         match self {
             Self::Held(..) => false,
@@ -44,7 +44,7 @@ impl Doubt {
         }
     }
 
-    /// Why a volume with these is not formatted, and what to do.
+    /// Says why a volume with these doubts is not formatted, and what to do.
     pub fn message(id: &LvId, doubts: &[Self], me: &str) -> String {
         let Some((first, more)) = doubts.split_first() else {
             return format!("{id} is not formatted");
@@ -66,20 +66,20 @@ impl Doubt {
         );
         match first {
             Self::Held(fs, uuid) => format!(
-                "{id} should hold {fs} {uuid} according to its tag, but nothing is found on it; it is not \
-                 formatted.{also} {restore}, or if its data may go, {go}"
+                "{id} should hold {fs} {uuid} according to its tag, but nothing is found on it. It is not \
+                 formatted.{also} {restore}. If its data may be destroyed, {go}"
             ),
             Self::Mark(what) => format!(
-                "{id} has {what}, but blkid finds nothing whole there: it is damaged, or could not be read \
-                 just now. It is not formatted.{also} Repair or restore it, or if its data may go, {go}"
+                "{id} has {what}, but blkid finds nothing whole there: it is damaged, or a read failed. It \
+                 is not formatted.{also} Repair or restore it. If its data may be destroyed, {go}"
             ),
             Self::Backup(_) => format!(
-                "{id} looks blank at its beginning, but {first} says that it held data; it is not \
-                 formatted.{also} {restore}, or if its data may go, {go}"
+                "{id} looks blank at its beginning, but has held data: there is {first}. It is not \
+                 formatted.{also} {restore}. If its data may be destroyed, {go}"
             ),
             Self::Data(at) => format!(
-                "{id} has data at byte {at} that blkid does not recognise: somebody has written there, as \
-                 on an encrypted or a raw volume. It is not formatted. If that data may go, {go}"
+                "{id} has data at byte {at} that blkid does not recognise. It may be an encrypted or a raw \
+                 volume. It is not formatted. If that data may be destroyed, {go}"
             ),
         }
     }

@@ -1,5 +1,5 @@
-//! What is known of a volume, level by level. Each level costs more than the one before it, and is
-//! looked at only when [`decide`](super::decide) asks for it.
+//! The facts about a volume, level by level. Each level costs more than the one before it, and is looked at
+//! only when [`decide`](super::decide) asks for it.
 
 use std::path::PathBuf;
 
@@ -18,25 +18,25 @@ use crate::volume::device::{Device, Failure};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Facts {
     pub id: LvId,
-    /// Its device, from the kernel's own tables. None: it is not active here.
+    /// The volume's device, from the kernel's tables. `None`: the volume is not active here.
     pub device: Option<Device>,
-    /// Why what stands in the device's place is not this volume's device.
+    /// Why the device under the volume's name is not this volume's device.
     pub not_its_device: Option<String>,
     pub uses: Option<Uses>,
     pub lvm: Option<Lvm>,
-    /// What it is to be made of.
+    /// The group or pool in which to create the volume.
     pub room: Option<Room>,
-    /// Who has the lock of a volume in a shared group.
+    /// The state of lvmlockd's lock, for a volume in a shared group.
     pub locks: Option<Locks>,
-    /// Who has its device open, if LVM says that somebody has.
+    /// Everyone who has its device open. Looked at only if LVM says that it is open.
     pub openers: Option<Openers>,
     pub content: Option<Content>,
-    /// Whether this very call has made it with lvcreate, and the kernel has counted no write since,
-    /// looked at with the content.
+    /// Whether this call has created the volume, and the kernel has counted no write since. Looked at with the
+    /// content.
     pub untouched: bool,
-    /// Whether the kernel lets nobody write to its device, looked at with the content.
+    /// Whether the kernel has its device read-only. Looked at with the content.
     pub read_only: bool,
-    /// First disk, if every disk below is read-only.
+    /// The first of its disks, if all of them are read-only.
     pub read_only_disk: Option<String>,
     pub now: u64,
 }
@@ -44,16 +44,16 @@ pub struct Facts {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Uses {
     pub there: Option<There>,
-    /// In attach mode, what the global directory of the call's volume name holds instead.
+    /// In attach mode: the other volume that is mounted in the global directory of the call's volume name.
     pub name_taken: Option<Occupied>,
     /// Its mounts in the driver's mount namespace.
     pub mounts: Vec<Mounted>,
     pub swap: bool,
     /// Devices built on top of it, by kernel name.
     pub holders: Vec<String>,
-    /// The device-mapper name of the device, at or below it, that is suspended.
+    /// The device-mapper name of the suspended device: its own, or one that it is built on.
     pub suspended: Option<String>,
-    /// How its mounted filesystem failed. `None`: it is well, or nobody needs to know.
+    /// How its mounted filesystem failed. `None`: no failure is seen, or no decision needs this.
     pub failure: Option<Failure>,
 }
 
@@ -63,37 +63,37 @@ pub enum There {
     Another(Occupied),
 }
 
-/// A directory that should hold the volume, and holds something else.
+/// A directory for the volume where something else is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occupied {
     pub dir: PathBuf,
     pub by: Foreign,
-    /// kubelet's name of the volume, where kubelet keeps one mount for each name.
+    /// kubelet's name of the volume, if kubelet keeps one mount per name.
     pub name: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounted {
     pub row: Row,
-    /// Whether kubelet made it: it is in one of kubelet's directories.
+    /// Whether the mount is in one of kubelet's directories.
     pub kubelets: bool,
-    /// Whether it is the node's one mount for the very volume that the call names.
+    /// Whether it is kubelet's global mount for the volume name of this call.
     pub own_global: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Openers {
-    /// Those that write first.
+    /// Writers first.
     pub processes: Vec<Opener>,
     /// Loop devices over it, by kernel name.
     pub loops: Vec<String>,
     /// Its mounts in other mount namespaces.
     pub elsewhere: Vec<Elsewhere>,
-    /// Whether the kernel has its filesystem mounted, be it where no table of mounts shows that.
+    /// Whether the kernel has its filesystem mounted, even where no mount table shows it.
     pub has_filesystem: bool,
     /// Whether the kernel has counted errors in that filesystem.
     pub has_errors: bool,
-    /// How often it is open beside all these.
+    /// How many more times it is open than the openers above explain.
     pub unseen: usize,
 }
 
@@ -106,8 +106,8 @@ impl Openers {
         !self.is_mounted() && self.processes.is_empty() && self.loops.is_empty() && self.unseen == 0
     }
 
-    /// Whether waiting may help: nobody is seen who writes, and what is not seen, or only reads what is
-    /// to be formatted, may look at it for a moment only.
+    /// True if waiting may help: there is no known writer and no loop device. The other openers may be short
+    /// probes: unseen ones, and readers of a volume that is still to be formatted.
     pub fn may_end(&self, is_recorded: bool) -> bool {
         let writes = self.processes.iter().any(|opener| opener.writes);
         let reads = !self.processes.is_empty() && !is_recorded;
@@ -117,21 +117,21 @@ impl Openers {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Lvm {
-    /// It could not be asked, or its answer could not be read.
+    /// LVM could not be asked, or its answer could not be read.
     Silent(String),
-    /// It knows no such volume group here.
+    /// LVM knows no such volume group on this node.
     NoGroup,
-    /// It has the volume, and does not show it.
+    /// LVM has the volume, but hides it.
     Hidden,
     /// The group has no such volume.
     NoVolume,
     Volume {
         volume: Box<Volume>,
-        /// Its thin pool. None: it is in none, or it is to be read only.
+        /// Its thin pool. `None`: the volume is in none, or is only to be read.
         pool: Option<Pool>,
         /// Whether a killed LVM command left a table that the kernel does not use yet.
         unused_table: bool,
-        /// Whether a disk is missing and no redundancy makes up for it.
+        /// Whether a disk is missing, and no other disk has a copy of its data.
         lost: bool,
     },
 }
@@ -151,8 +151,8 @@ pub enum Pool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     Blank {
-        /// Every place that could hold a signature reads as zero. If not, blkid found nothing,
-        /// before and after the driver's own reading.
+        /// All places of signatures read as zero. If false: blkid found nothing, before and after the driver's
+        /// own reading.
         zero: bool,
         /// Signs of data that the driver's own reading found.
         doubts: Vec<Doubt>,
@@ -178,30 +178,30 @@ pub struct Filesystem {
     pub uuid: String,
     pub covers: Bytes,
     pub device: Bytes,
-    /// Whether its superblock says that its mkfs did not finish. That of an ext cannot say so.
+    /// Whether its superblock says that its mkfs did not finish. An ext superblock cannot say so.
     pub half: bool,
     pub condition: Condition,
-    /// `None`: all of it is on the volume.
+    /// `None`: the whole filesystem is on the volume.
     pub parts: Option<Parts>,
 }
 
-/// The devices of a filesystem of which a part is elsewhere: a btrfs of several disks, or an ext with its
-/// journal on another device. Kernel and tools find its parts by their UUIDs alone.
+/// The devices of a filesystem on several devices: a btrfs of several disks, or an ext with its journal on
+/// another device. Kernel and tools find the parts by UUID alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Other devices with the UUIDs of this one: its snapshots, its origin, copies.
+    /// Other devices with the same UUIDs: its snapshots, its origin, copies.
     pub twins: Vec<String>,
-    /// Devices of which only one can be another part of it.
+    /// Several devices with the UUIDs of one other part: only one of them can be that part.
     pub ambiguous: Vec<String>,
-    /// The disks of btrfs on this node that no other device can be taken for.
+    /// The disks of btrfs on this node whose UUIDs no other device has.
     pub disks: Vec<DeviceNumber>,
 }
 
-/// Where a filesystem is mounted that has failed.
+/// Where a failed filesystem is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     Here(PathBuf),
-    /// In these other mount namespaces; none: no table of mounts shows where.
+    /// In these other mount namespaces. Empty: no mount table shows where.
     Elsewhere(Vec<Elsewhere>),
 }
 
@@ -211,12 +211,12 @@ pub struct Elsewhere {
     pub pid: u32,
     pub command: Foreign,
     pub at: PathBuf,
-    /// Whether that is the host's own use: the namespace of process 1, outside kubelet's directories.
+    /// Whether it is the host's own mount: in the namespace of process 1, outside kubelet's directories.
     pub hosts: bool,
 }
 
 impl Elsewhere {
-    /// Several for a message, cut after the third.
+    /// The first three, for a message.
     pub fn list(all: &[Self]) -> String {
         let names = all.iter().take(3).map(|other| {
             format!(
@@ -256,19 +256,19 @@ impl Facts {
         }
     }
 
-    /// The volume's row; an error if LVM was not asked.
+    /// LVM's row of the volume; an error if LVM was not asked.
     pub fn require_volume(&self) -> Result<&Volume> {
         self.volume()
             .with_context(|| format!("LVM was not asked for {}", self.id))
     }
 
-    /// Whether this mount namespace has it mounted.
+    /// Whether it is mounted in the driver's mount namespace.
     pub fn is_mounted_here(&self) -> bool {
         let uses = self.uses.as_ref();
         uses.is_some_and(|uses| !uses.mounts.is_empty())
     }
 
-    /// Whether the driver's own lvcreate made it, and nothing was put there since.
+    /// Whether its tag says that the driver created it and has not yet formatted it.
     pub fn is_new(&self) -> bool {
         self.volume().is_some_and(|volume| volume.record.new)
     }

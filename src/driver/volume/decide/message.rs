@@ -1,4 +1,4 @@
-//! What each [`Reason`] says: what is wrong, and what to do about it.
+//! The message of each [`Reason`]: what is wrong, then what to do.
 
 use super::doubt::Doubt;
 use super::facts::{Elsewhere, Occupied, Place};
@@ -11,7 +11,7 @@ use crate::names::{Bytes, LvId, Shown, folded};
 use crate::volume::device::Failure;
 
 impl Reason {
-    /// On one line, whoever wrote what it quotes.
+    /// The message, on one line whatever text it quotes.
     pub fn of(&self, id: &LvId) -> String {
         folded(&self.words(id))
     }
@@ -47,36 +47,36 @@ impl Reason {
                 format!("{id} is swap space of this host (`swapon --show`), so no pod can have it")
             }
             Self::Below(holders) => format!(
-                "{id} is part of another device of this host ({}), so no pod can have it. Close what is \
-                 on top of it (`lsblk {device}`), or name another volume",
+                "{id} is part of another device of this host ({}), so no pod can have it. Remove the \
+                 device on top of it (`lsblk {device}`), or name another volume",
                 holders.join(", ")
             ),
             Self::Loop(loops) => format!(
-                "{id} is used through a loop device of this host ({}), so no pod can have it; if \
-                 nobody needs that, run `losetup --detach /dev/{}`",
+                "{id} is used through a loop device of this host ({}), so no pod can have it. If nobody \
+                 needs the loop device, run `losetup --detach /dev/{}`",
                 loops.join(", "),
                 loops.first().map_or("", String::as_str)
             ),
             Self::Open(processes) => format!(
-                "{id} is open in {}, so no pod can have it: two that write at once destroy the \
-                 data. End that process, or name another volume",
+                "{id} is open in {}, so no pod can have it: two writers at once destroy the data. End that \
+                 process, or name another volume",
                 name_them(processes)
             ),
             Self::OpenUnseen => format!(
-                "{id} is open (`dmsetup info {device}`), but not in a process that can be seen from here, \
-                 so no pod can have it. Look for a storage target (`targetcli ls`), a loop device \
-                 (`losetup --list`), a process of another PID namespace or, beside very many open files, \
-                 any process (`fuser -v {device}`), and close it there"
+                "{id} is open (`dmsetup info {device}`), but no process is found that has it open, so no \
+                 pod can have it. Look for a storage target (`targetcli ls`), a loop device (`losetup \
+                 --list`), a process in another PID namespace, or with very many open files any process \
+                 (`fuser -v {device}`). Close it there"
             ),
             Self::HostMount(at) => format!(
-                "{id} is mounted by the host itself at {}, so no pod can have it. If that is a \
-                 mount made by hand, unmount it; if it is kubelet's own directory, name that in \
-                 `kubelet_dirs` of config.toml",
+                "{id} is mounted by the host itself at {}, so no pod can have it. If somebody made that \
+                 mount by hand, unmount it. If the directory is kubelet's, add kubelet's root directory to \
+                 `kubelet_dirs` in config.toml",
                 at.shown()
             ),
             Self::WrongType { found, wanted } => format!(
-                "{id} holds {found}, not {wanted}; it is left as it is. Set fsType to {found}, or \
-                 name another volume"
+                "{id} holds {found}, not {wanted}; it is left as it is. Set fsType to {found}, or name \
+                 another volume"
             ),
             Self::ThereReadOnly(dir) => format!(
                 "{} holds {id} read-only, but the pod wants to write. {READ_ONLY}",
@@ -93,8 +93,8 @@ impl Reason {
                          write to it"
                     }
                     Failure::ShutDown => {
-                        "the kernel has shut its filesystem down because of an error (`dmesg`), so \
-                         that nothing there can be read or written"
+                        "the kernel has shut its filesystem down because of an error (`dmesg`), so nothing \
+                         in it can be read or written"
                     }
                 };
                 let (mounted, users) = match place {
@@ -103,7 +103,7 @@ impl Reason {
                         format!("all pods that use it (`{me} status {id}` lists them)"),
                     ),
                     Place::Elsewhere(by) if by.is_empty() => (
-                        "where no table of mounts shows it".to_owned(),
+                        "where no mount table shows it".to_owned(),
                         "the processes that have files open there (`lsof +L1`)".to_owned(),
                     ),
                     Place::Elsewhere(by) => (
@@ -112,8 +112,8 @@ impl Reason {
                     ),
                 };
                 format!(
-                    "{id} is mounted {mounted}, and {what}. Once the disk is well, end {users}: the next \
-                     mount then begins anew, and checks an ext filesystem first"
+                    "{id} is mounted {mounted}, but has failed: {what}. When the disk works again, end \
+                     {users}. The next mount after that works; it checks an ext filesystem first"
                 )
             }
             Self::Unknown => format!(
@@ -121,27 +121,27 @@ impl Reason {
                  LVM (`pvs`, `filter` in lvm.conf)"
             ),
             Self::NoGroup => format!(
-                "this node has no volume group {vg}: check that the option `volumegroup` is right, that \
-                 the group's disks are here and visible to LVM (`pvs -a`, `lvmdevices`, `filter` in \
-                 lvm.conf), and that the pod runs on the node that has them"
+                "this node has no volume group {vg}: check the option `volumegroup`, and whether the pod \
+                 runs on the node with the group's disks. If the disks are here, LVM must see them (`pvs \
+                 -a`, `lvmdevices`, `filter` in lvm.conf)"
             ),
             Self::NoVolume(size) => format!(
                 "there is no logical volume {id}: check `volumeID` (`lvs {vg}`), or create it with \
-                 `lvcreate --name {lv} --size {} {vg}`; with `create = true` in the group's table \
-                 of config.toml this node makes such volumes itself",
+                 `lvcreate --name {lv} --size {} {vg}`. With `create = true` in the group's table of \
+                 config.toml the driver creates such volumes",
                 size.map_or_else(|| "10g".to_owned(), |size| format!("{}b", size.get()))
             ),
             Self::Hidden => format!(
-                "LVM has {id}, but hides it (`lvs -a {vg}`): it is being merged into the volume that \
-                 it is a snapshot of, or is part of another volume; name that volume"
+                "LVM has {id}, but hides it (`lvs -a {vg}`). It is a snapshot being merged, or part of \
+                 another volume: name that other volume"
             ),
             Self::NoSize => format!(
-                "there is no logical volume {id}, and none is made without the option `size`: add that to \
-                 the volume's options, or create the volume by hand"
+                "there is no logical volume {id}, and none is made without the option `size`. Add `size` \
+                 to the volume's options, or create the volume by hand"
             ),
             Self::CreateReadOnly => format!(
-                "there is no logical volume {id}, and none is made for a read-only volume, which \
-                 would stay blank; mount it for writing once, or name another"
+                "there is no logical volume {id}, and none is made for a read-only mount: it would stay \
+                 blank. Mount it for writing once, or name another volume"
             ),
             Self::AnotherPool { pool, asked } => format!(
                 "there is no logical volume {id}, and none is made in the thin pool {asked}: the \
@@ -189,31 +189,31 @@ impl Reason {
                 )
             }
             Self::Pool => format!(
-                "{id} is a pool that holds other volumes, not a volume for a filesystem; name one \
-                 of those"
+                "{id} is a pool that holds other volumes, not a volume for a filesystem. Name a volume in \
+                 the pool"
             ),
             Self::HeldElsewhere(holder) => held_elsewhere(id, holder.as_ref()),
             Self::ActiveShared => format!(
-                "{id} is active here in shared mode (`lvchange -asy`), so another node may write to \
-                 it at the same time; deactivate it where nothing needs that (`lvchange -an {id}`)"
+                "{id} is active here in shared mode (`lvchange -asy`), so another node may write to it at \
+                 the same time. Run `lvchange -an {id}` on each node that has it active"
             ),
             Self::ActiveWithoutLock => format!(
-                "{id} is active here, but lvmlockd on this node does not have its lock, as after a \
-                 crash of lvmlockd: another node may have it too. Nothing new is mounted from it. \
-                 End what uses it here, then run `lvchange -an {id}`; if that or the next mount \
+                "{id} is active here, but lvmlockd on this node does not have its lock, as after a crash \
+                 of lvmlockd: another node may have it too. Nothing new is mounted from it. End the pods \
+                 and processes that use it here, then run `lvchange -an {id}`. If that or the next mount \
                  fails, restart this node"
             ),
             Self::Partial => format!(
-                "{id} is partial, because a disk of it is missing (`pvs`, `lvs -a -o +devices {id}`): bring \
+                "{id} is incomplete: one of its disks is missing (`pvs`, `lvs -a -o +devices {id}`). Bring \
                  the disk back, or restore the volume from a backup"
             ),
             Self::SnapshotFull => format!(
-                "{id} is a snapshot that has run full, so its content is lost; its origin is well. Remove \
-                 the snapshot (`lvremove {id}`), and make a larger one"
+                "{id} is a snapshot that has run full, so its content is lost. The original volume is not \
+                 affected. Remove the snapshot (`lvremove {id}`), and make a larger one"
             ),
             Self::AnotherDevice => format!(
-                "the active device {device} is not the logical volume that LVM calls {id} now; \
-                 reactivate it (`lvchange -an {id} && lvchange -ay {id}`)"
+                "the active device {device} is not the logical volume that LVM now calls {id}. Run \
+                 `lvchange -an {id} && lvchange -ay {id}`"
             ),
             Self::Suspended(name) => {
                 let which = if *name == id.dm_name() {
@@ -222,14 +222,14 @@ impl Reason {
                     format!("{device} is on /dev/mapper/{name}, which")
                 };
                 format!(
-                    "{which} is suspended, so every access to it would wait; if no LVM command is \
-                     at work on it, run `dmsetup resume {name}`"
+                    "{which} is suspended, so every access to it would wait. If no LVM command is working \
+                     on it, run `dmsetup resume {name}`"
                 )
             }
             Self::NoPool(pool) => {
                 format!(
-                    "LVM does not show {pool}, the thin pool of {id}: look for it with `lvs -a {vg}`, and \
-                     if it should be there, check LVM's metadata with `vgck {vg}`"
+                    "LVM does not show {pool}, the thin pool of {id}. Look for it with `lvs -a {vg}`. If \
+                     it should be there, check LVM's metadata with `vgck {vg}`"
                 )
             }
             Self::PoolFull {
@@ -239,41 +239,40 @@ impl Reason {
                 percent,
                 limit,
             } => format!(
-                "the {what} of the thin pool {pool} is {percent:.1} percent full (the limit is \
-                 {limit}), so none of its volumes is mounted for writing, formatted or extended. Extend the pool (`{}`), free space in it, or \
-                 raise `thin_pool_limit` in config.toml",
+                "the {what} of the thin pool {pool} is {percent:.1} percent full (the limit is {limit}). \
+                 None of its volumes is mounted for writing, formatted or extended. Extend the pool \
+                 (`{}`), free space in it, or raise `thin_pool_limit` in config.toml",
                 extend_pool(pool, *size, what)
             ),
             Self::PoolUnwell { pool, health } => format!(
-                "the thin pool {pool} is not well ({health}), so {id} is not written to; see `lvs \
-                 -a -o +lv_health_status {pool}`, and lvmthin(7) for its repair"
+                "the thin pool {pool} has a fault ({health}), so {id} is not written. See `lvs -a -o \
+                 +lv_health_status {pool}`; lvmthin(7) describes the repair"
             ),
             Self::Unreadable { at, error } => format!(
-                "{id} cannot be read at byte {at} ({error}), so nobody can tell whether it is \
-                 blank; nothing was written. Repair the disk below it (`dmesg`, `pvs`, `lvs -a -o \
-                 +devices {id}`)"
+                "{id} cannot be read at byte {at} ({error}), so nobody can tell whether it is blank; \
+                 nothing was written. Repair or replace its disk (`dmesg`, `pvs`, `lvs -a -o +devices \
+                 {id}`)"
             ),
             Self::InUse(by) if by.is_empty() => format!(
-                "{device} is in use by something else on this host: find it with `lsblk {device}` or \
-                 `dmsetup ls --tree`, and close it"
+                "{device} is in use by something else on this host. Find the user with `lsblk {device}` or \
+                 `dmsetup ls --tree`, and close the device there"
             ),
             Self::InUse(by) => format!(
-                "{device} is in use, since it is mounted in another mount namespace ({}). It is free when \
-                 that process has ended",
+                "{device} is in use, since it is mounted in another mount namespace ({}). End that process",
                 Elsewhere::list(by)
             ),
             Self::StillMounted => format!(
-                "{id} is still mounted, though no table of mounts shows where, as after `umount --lazy` \
-                 while a file is open; and its tag does not name that filesystem. It is free when the \
-                 processes that have files open there have ended (`lsof +L1`)"
+                "{id} is still mounted, but no mount table shows where. That happens after `umount --lazy` \
+                 while a file is open. Its tag does not name the mounted filesystem. End the processes \
+                 that have files open there (`lsof +L1`)"
             ),
             Self::Several => format!(
-                "{id} holds several signatures at once; it is left as it is. `wipefs {device}` \
-                 lists them, and `wipefs --offset OFFSET {device}` removes the wrong one"
+                "{id} holds several signatures at once; it is left as it is. List them with `wipefs \
+                 {device}`, and remove the wrong one with `wipefs --offset OFFSET {device}`"
             ),
             Self::Other { what, wanted } => format!(
-                "{id} holds {what}, which is not {}; it is left as it is. If that may really go, run \
-                 `wipefs --all {device} && {me} allow-format {id}`",
+                "{id} holds {what}, which is not {}; it is left as it is. If that data may be destroyed, \
+                 run `wipefs --all {device} && {me} allow-format {id}`",
                 wanted.map_or("a filesystem of this driver".to_owned(), |fs| fs
                     .to_string())
             ),
@@ -285,26 +284,26 @@ impl Reason {
                 };
                 format!(
                     "blkid finds {fs} on {id}, but no valid superblock is there; it is left as it is. \
-                     Check it (`{check} {device}`), and repair or restore it"
+                     Check it (`{check} {device}`), then repair it or restore a backup"
                 )
             }
             Self::NewNotBlank(what) => format!(
-                "{id} holds {what}, but it is new and the driver has not formatted it: lvcreate was \
-                 cut short before it wiped what a removed volume left, or somebody put that there. \
-                 Keep a filesystem with `{me} adopt {id}`; or, if nothing of it is needed, run `lvremove \
-                 {id}`, and it is made again. If the new one holds the same, run `blkdiscard --zeroout \
-                 {device}`"
+                "{id} holds {what}, but it is new and the driver has not formatted it. Either lvcreate was \
+                 killed before it wiped the data of a removed volume, or somebody wrote to it. To keep a \
+                 filesystem, run `{me} adopt {id}`. If the data may be destroyed, run `lvremove {id}`: the \
+                 next call creates it again. If the new volume holds the same data, run `blkdiscard \
+                 --zeroout {device}`"
             ),
             Self::Swapped { held, holds } => format!(
-                "{id} should hold {held} according to its tag, but holds {holds}: its content was replaced, \
-                 restored or swapped. If this is the right content, run `{me} adopt {id}`"
+                "{id} should hold {held} according to its tag, but holds {holds}: somebody replaced, \
+                 restored or swapped its content. If this is the right content, run `{me} adopt {id}`"
             ),
             Self::Reduced { fs, has, covers } => {
                 let [has, all] = has.compared(*covers);
                 format!(
-                    "{id} has {has}, but the {fs} on it covers {all}: the volume was reduced, or an \
-                     image was copied in part. Nothing was written. Extend it again (`lvextend --size {}b \
-                     {id}`) before any repair, which would cut off what is missing",
+                    "{id} has {has}, but the {fs} on it covers {all}: the volume was reduced, or an image \
+                     was not copied whole. Nothing was written. Extend it again (`lvextend --size {}b \
+                     {id}`). Do not repair it first: a repair deletes the files in the missing part",
                     covers.get()
                 )
             }
@@ -315,40 +314,41 @@ impl Reason {
                 };
                 if fs.is_ext() {
                     format!(
-                        "{id} holds {fs} with its journal on another device, and is a snapshot or has copies: \
-                         a mount could take the log of the one for that of the other. Nothing was \
-                         written.{same} Remove the copies, or mount the original; to read a snapshot, run \
+                        "{id} holds {fs} with its journal on another device, and is a snapshot or has \
+                         copies. A mount could use the journal of the wrong one. Nothing was \
+                         written.{same} Remove the copies, or mount the original. To read a snapshot, run \
                          `mount -o ro,noload {device} DIR`"
                     )
                 } else {
                     format!(
-                        "{id} is one disk of a {fs} on several, and there are copies of them: the kernel could \
-                         take a copy for a disk. Nothing was written.{same} Remove or deactivate the copies \
-                         (`lvremove`, `lvchange -an`), and run `btrfs device scan --forget && btrfs device \
-                         scan`"
+                        "{id} is one of several disks of a {fs}, and there are copies of them: the kernel \
+                         could take a copy for a disk. Nothing was written.{same} Remove or deactivate the \
+                         copies (`lvremove`, `lvchange -an`), and run `btrfs device scan --forget && btrfs \
+                         device scan`"
                     )
                 }
             }
             Self::ReadOnlyVolume => format!(
-                "{id} is a read-only logical volume: ask for it with readOnly, or make it writable \
+                "{id} is a read-only logical volume. Set readOnly in the pod, or make the volume writable \
                  with `lvchange --permission rw {id}`"
             ),
             Self::ReadOnlyDisk(disk) => format!(
-                "{id} is on the disk /dev/{disk}, which is read-only (`lsblk -o NAME,RO`): ask for it \
-                 with readOnly, or see in `dmesg` why that is, and run `blockdev --setrw \
-                 /dev/{disk}` if it may be written"
+                "{id} is on the disk /dev/{disk}, which is read-only (`lsblk -o NAME,RO`). Set readOnly in \
+                 the pod. Or look in `dmesg` for the cause, and if the disk may be written, run `blockdev \
+                 --setrw /dev/{disk}`"
             ),
             Self::BlankReadOnly => format!(
-                "{id} holds no filesystem, and a read-only volume is not formatted; mount it for \
+                "{id} holds no filesystem, and is not formatted for a read-only mount. Mount it for \
                  writing once, or name another volume"
             ),
             Self::BeingRead(processes) => format!(
-                "{id} holds no filesystem, and is open in {}: it is formatted when they have closed it",
+                "{id} holds no filesystem, and is open in {}. The driver formats it when these processes \
+                 have closed it",
                 name_them(processes)
             ),
             Self::BlankReadOnlyVolume(fs) => format!(
-                "{id} holds no filesystem and is a read-only logical volume; to have {fs} made on \
-                 it run `lvchange --permission rw {id}`"
+                "{id} holds no filesystem and is a read-only logical volume. To let the driver make {fs} \
+                 on it, run `lvchange --permission rw {id}`"
             ),
             Self::Doubts(doubts) => Doubt::message(id, doubts, &me),
         }
@@ -368,22 +368,22 @@ pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {
     }
 }
 
-/// What to do when two volumes of one name meet on a node.
+/// Advice for two volumes of one name on a node.
 pub fn same_name_advice(name: Option<&str>) -> String {
     let called = name.map_or_else(
         || "have the same one".to_owned(),
         |name| format!("are called {name:?}"),
     );
     format!(
-        "With attach = true kubelet keeps one mount for each volume name, and two different \
-         logical volumes {called} on this node: give the volumes of the two pods \
-         different names, use PersistentVolumes, or set attach = false on the node"
+        "With attach = true kubelet keeps one mount for each volume name, and two different logical \
+         volumes {called} on this node. Either give the volumes of the two pods different names, or use \
+         PersistentVolumes, or set attach = false on the node"
     )
 }
 
 fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {
     let free = format!(
-        "It is free when its pods there have ended; if it has none there, run `lvchange -an {id}` on \
+        "It is free when its pods there have ended. If it has no pods there, run `lvchange -an {id}` on \
          that node"
     );
     let Some(holder) = holder else {
@@ -397,12 +397,11 @@ fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {
         return format!("{held}. {free}");
     }
     format!(
-        "{held}. That node gave its last sign of life {silent} s ago: in {} s sanlock takes it for dead, \
-         and this node can have the volume. Wait: nobody can safely have the lock earlier",
+        "{held}. That node gave its last sign of life {silent} s ago. Wait: in {} s sanlock takes it for \
+         dead, and this node can have the volume. Nobody can safely have it earlier",
         dead_after.saturating_sub(silent)
     )
 }
 
-const READ_ONLY: &str = "If another pod mounted it read-only, this works when that pod is gone; if \
-    the kernel made it read-only because of an error (`dmesg`), stop the pods that use it and check \
-    the filesystem";
+const READ_ONLY: &str = "If another pod mounted it read-only, end that pod. If the kernel made it \
+    read-only because of an error (`dmesg`), stop the pods that use it and check the filesystem";

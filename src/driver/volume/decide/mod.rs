@@ -1,4 +1,4 @@
-//! What may be done with a volume. Pure: no file here reads a disk, a clock or the config. From
+//! Decides what may be done with a volume. Pure: no file here reads a disk, a clock or the config. From
 //! [`facts`] and a [`Wish`] the [`rules`] make a [`Decision`], or a [`Reason`] against it.
 
 mod content;

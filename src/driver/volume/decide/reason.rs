@@ -18,6 +18,7 @@ pub enum Reason {
     AnotherIsThere(Occupied),
     NameTaken(Occupied),
     Swap,
+    #[strum(serialize = "part-of-device")]
     Below(Vec<String>),
     Loop(Vec<String>),
     /// These processes can write to it.
@@ -52,9 +53,9 @@ pub enum Reason {
         reserve: Bytes,
     },
     NoRoom {
-        /// What it is to have, of which it has `has`.
+        /// The size that the volume is to have. It has `has`.
         size: Bytes,
-        /// What that takes of the group.
+        /// The bytes that this takes from the group.
         more: Bytes,
         free: Bytes,
         has: Bytes,
@@ -103,7 +104,7 @@ pub enum Reason {
         has: Bytes,
         covers: Bytes,
     },
-    /// Devices `with` which a filesystem that is on several could be confused.
+    /// A filesystem on several devices, with copies: `with` lists the devices that could be confused.
     MixedUp {
         fs: FsType,
         with: Vec<String>,
@@ -113,25 +114,26 @@ pub enum Reason {
     BlankReadOnly,
     BeingRead(Vec<Opener>),
     BlankReadOnlyVolume(FsType),
-    /// The one that a permission to format overrules.
+    /// The one reason that a permission to format overrules.
+    #[strum(serialize = "signs-of-data")]
     Doubts(Vec<Doubt>),
 }
 
-/// Whose a volume is that is refused.
+/// The owner of a refused volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// The host uses it itself, or it is a part of LVM's own: no pod will ever have it.
+    /// The host uses the volume itself, or it is LVM's own: no pod will ever have it.
     Hosts,
-    /// Somebody's on this host, such as a virtual machine's disk, unless a pod ever had it.
+    /// Somebody on this host uses it, as for a virtual machine's disk; unless a pod has had it.
     Somebodys,
     /// Another node uses it, in a shared group.
     OtherNodes,
-    /// A pod's, which waits until somebody has done what the message says.
+    /// A pod waits for it until somebody has done what the message says.
     Pods,
 }
 
 impl Reason {
-    /// Whether something is broken, whoever the volume belongs to.
+    /// Whether something is broken, whoever owns the volume.
     pub fn is_broken(&self) -> bool {
         matches!(
             self,
@@ -149,7 +151,7 @@ impl Reason {
         )
     }
 
-    /// Whether a refusal is a fault that somebody has to mend, or as it should be.
+    /// The owner, which tells whether the refusal is a fault to mend or as it should be.
     pub fn whose(&self) -> Whose {
         match self {
             Self::Swap | Self::Below(_) | Self::HostMount(_) | Self::Pool => Whose::Hosts,

@@ -1,6 +1,6 @@
-//! What may be done with a volume: the one place that decides it. Pure: the same facts and the same
-//! wish give the same decision. Read it from top to bottom; it goes from what costs nothing to know
-//! to what costs most: what is on the device, which is in `content`.
+//! The one place that decides what may be done with a volume. Pure: the same facts and the same wish give the
+//! same decision. The rules run from the cheapest facts to the dearest: the content of the device, in
+//! `content`.
 
 use super::content::{of_content, wrong_type};
 use super::decision::{Decision, Level, Purpose, Wish};
@@ -49,7 +49,7 @@ pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
     }
 }
 
-/// Who uses it, and where it is mounted. None: nobody.
+/// Decides by the volume's users and mounts. `None`: nothing speaks against going on.
 fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
     let refuse = |reason| Some(Decision::Refuse(reason));
     match &uses.there {
@@ -69,8 +69,8 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
     if let Some(host) = uses.mounts.iter().find(|mounted| !mounted.kubelets) {
         let recorded = match (wish.by_hand, &facts.lvm) {
             (false, _) => false,
-            // An operator may mount by hand anywhere, even twice. With our record on the volume,
-            // that mount is not the host's own use of it.
+            // An operator may mount by hand anywhere, even twice. If the volume has our tag, such a mount is
+            // not the host's own use.
             (true, None) => return Some(Decision::Look(Level::Lvm)),
             (true, Some(_)) => facts.volume().is_some_and(|v| v.record.made.is_some()),
         };
@@ -97,7 +97,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
     from.cloned().map(Decision::Bind)
 }
 
-/// Keeps a mount that is already where it is wanted, if it is what was asked for.
+/// Keeps the mount that is already at the directory, if its type and its access are as asked.
 fn keep(row: &Row, wish: &Wish) -> Decision {
     if let Some(reason) = wrong_type(&row.fs_type, wish) {
         return Decision::Refuse(reason);
@@ -112,19 +112,19 @@ fn keep(row: &Row, wish: &Wish) -> Decision {
     }
 }
 
-/// True if the failure rules out one more pod. A pod may read what can still be read, if only to save it.
+/// True if the failure rules out one more pod. A pod may still read the filesystem, if only to save its data.
 pub fn is_harmed(failure: Failure, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && (failure == Failure::ShutDown || !wish.read_only)
 }
 
-/// Whether a pod is to write through a mount whose filesystem cannot be written.
+/// Whether the pod wants to write, and the filesystem of this mount is read-only.
 fn writes_through(row: &Row, wish: &Wish) -> bool {
     wish.purpose == Purpose::Filesystem && !wish.read_only && row.is_filesystem_read_only()
 }
 
-/// The mount to bind from: one of all of the filesystem, kubelet's before others, its own global one
-/// before a pod's, one that can be written before one that cannot. Of a btrfs each pod may name another
-/// subvolume, which no other mount but its own global one surely shows.
+/// The mount to bind from. It shows the whole filesystem. Preferred: kubelet's, then its own global mount, then
+/// a writable one. A btrfs may be mounted with another subvolume for each pod; then only its own global mount
+/// is sure to fit.
 fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
     let is_another = |row: &Row| wish.subvolume && row.fs_type == "btrfs";
     let fits = |one: &&Mounted| one.own_global || (one.row.is_whole() && !is_another(&one.row));
@@ -133,7 +133,7 @@ fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
     best.map(|mounted| &mounted.row)
 }
 
-/// Decides by LVM's answer. `None`: nothing against it.
+/// Decides by LVM's answer. `None`: nothing speaks against going on.
 fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     let refuse = |reason| Some(Decision::Refuse(reason));
     let (volume, pool, unused_table, lost) = match lvm {
@@ -175,8 +175,8 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
         return refuse(Reason::AnotherDevice);
     }
     if let Some(name) = facts.uses.as_ref().and_then(|uses| uses.suspended.as_ref()) {
-        // A killed lvextend leaves a table that the kernel does not use yet. Suspending by hand
-        // leaves none, and is left alone.
+        // A killed lvextend leaves a table that the kernel does not use yet. A suspend by hand leaves none: it
+        // is refused, not resumed.
         return if unused_table {
             Some(Decision::Resume)
         } else {
@@ -186,7 +186,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     of_pool(pool.as_ref()?, wish).map(Decision::Refuse)
 }
 
-/// Who has the lock of a volume in a shared group. None: this node, or it may try to get it.
+/// Decides by the lock of a volume in a shared group. `None`: this node has the lock, or may try to get it.
 pub fn of_locks(locks: &Locks, vg: &VgName, is_active: bool) -> Option<Reason> {
     if let Some(obstacle) = locks.obstacle(vg) {
         return Some(Reason::NoLocks(obstacle));
@@ -200,7 +200,7 @@ pub fn of_locks(locks: &Locks, vg: &VgName, is_active: bool) -> Option<Reason> {
     }
 }
 
-/// Who has the device open. None: nobody, or nobody who could be in the way.
+/// Decides by the openers of the device. `None`: nobody has it open who could do harm.
 pub fn of_openers(facts: &Facts, wish: &Wish) -> Option<Decision> {
     let refuse = |reason| Some(Decision::Refuse(reason));
     if facts.is_mounted_here() && wish.purpose != Purpose::Filesystem {

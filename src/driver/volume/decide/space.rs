@@ -1,5 +1,4 @@
-//! What `decide` says of space: in a volume group, in a thin pool, and by the node's config. As pure
-//! as that.
+//! Decides by space: in a volume group, in a thin pool, and by the limits of the node's config. Pure.
 
 use super::decision::{Create, Decision, Level, Wish};
 use super::facts::{Pool, Room};
@@ -7,7 +6,7 @@ use super::reason::Reason;
 use crate::lvm::{Spread, Volume};
 use crate::names::Bytes;
 
-/// Where there is no such volume.
+/// Decides for a volume that does not exist.
 pub fn absent(room: Option<&Room>, wish: &Wish) -> Decision {
     let Create { allowed, size, .. } = wish.create;
     let reason = match size {
@@ -34,7 +33,7 @@ fn made_of(room: &Room, size: Bytes, wish: &Wish) -> Decision {
                 against(size, Some((more, group.free)), Bytes::default(), create),
             )
         }
-        // It takes nothing of the group.
+        // A thin volume takes nothing from the group.
         Room::Pool(pool) => {
             let size = match pool {
                 Pool::Seen(pool) => Spread::LINEAR.whole(size, pool.extent),
@@ -47,13 +46,13 @@ fn made_of(room: &Room, size: Bytes, wish: &Wish) -> Decision {
     reason.map_or(Decision::Create(size), Decision::Refuse)
 }
 
-/// Where the config names a pool, how much of it pods get is the node's to say.
+/// Refuses a pool that the volume's options name, if the config names another.
 fn another_pool(create: &Create) -> Option<Reason> {
     let (pool, asked) = (create.pool.clone()?, create.asked_pool.clone()?);
     (pool != asked).then_some(Reason::AnotherPool { pool, asked })
 }
 
-/// May it be made this large? It never becomes smaller.
+/// Decides whether to extend the volume to `size`. It never becomes smaller.
 pub fn of_size(volume: &Volume, size: Bytes, wish: &Wish) -> Decision {
     let (has, extent, spread) = (volume.size, volume.extent, volume.spread);
     if size <= has {
@@ -62,7 +61,7 @@ pub fn of_size(volume: &Volume, size: Bytes, wish: &Wish) -> Decision {
     let size = spread.whole(size, extent);
     let of_group = |size| spread.takes(size, extent).get();
     let more = Bytes::new(of_group(size).saturating_sub(of_group(has)));
-    // A thin volume takes nothing of the group.
+    // A thin volume takes nothing from the group.
     let taken = volume.pool.is_none().then_some((more, volume.free));
     match against(size, taken, has, &wish.create) {
         Some(reason) => Decision::Refuse(reason),
@@ -70,8 +69,8 @@ pub fn of_size(volume: &Volume, size: Bytes, wish: &Wish) -> Decision {
     }
 }
 
-/// What speaks against a volume of this size, where there is one of `has` or none yet. `taken`: what it
-/// takes more of its group, and what is free there.
+/// Why a volume may not have this size. `has`: its size now, 0 if it does not exist. `taken`: the bytes that it
+/// needs from its group, and the bytes that are free there.
 fn against(
     size: Bytes,
     taken: Option<(Bytes, Bytes)>,
@@ -98,7 +97,7 @@ fn against(
     })
 }
 
-/// Why volumes of this thin pool may not be written to.
+/// Why volumes of this thin pool may not be written.
 pub fn of_pool(pool: &Pool, wish: &Wish) -> Option<Reason> {
     let limit = wish.pool_limit;
     let pool = match pool {

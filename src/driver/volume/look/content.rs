@@ -1,4 +1,4 @@
-//! What is on a device that nobody else has.
+//! Reads the content of a device that nobody else has open.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Look<'_> {
         if self.facts.is_mounted_here() || openers.is_some_and(Openers::is_mounted) {
             return self.claimed(&device);
         }
-        // Exclusive: neither mounted nor swap nor part of another device, and it stays so.
+        // Opened exclusively: while this is open, nobody can mount it, swap on it or build a device on it.
         let claim = match device.open(kernel, !self.asker.is_person()) {
             Ok(file) => Arc::new(file),
             Err(e) if e.raw_os_error() == Some(EBUSY) => {
@@ -54,9 +54,9 @@ impl Look<'_> {
         )
     }
 
-    /// Looks once more, before what cannot be taken back, after a disk or LVM's lock may have been
-    /// waited for: the volume is still claimed, nobody else has it open, nothing was written to it since
-    /// the look began, and it reads as it did.
+    /// Looks again before mkfs, since a disk or LVM's lock may have taken long. True if the volume is still
+    /// claimed, nobody else has it open, the kernel counted no write since the look began, and it reads the
+    /// same.
     pub fn is_as_it_was(&self) -> Result<bool> {
         let (host, facts) = (self.subject.host, &self.facts);
         let (Some(device), Some(volume), Some(claim)) =
@@ -65,7 +65,7 @@ impl Look<'_> {
             return Ok(false);
         };
         device.require_still_there(host.kernel)?;
-        // Flushed: what somebody wrote into the kernel's cache is counted then.
+        // Flushed first, so that the count includes writes that were only in the kernel's cache.
         let content = self.read(device, volume, claim, true)?;
         let written = device.written(host.kernel);
         Ok(Some(content) == facts.content
@@ -75,10 +75,10 @@ impl Look<'_> {
             && self.openers(1)?.is_nobody())
     }
 
-    /// Reads a device that nobody else has. `flush`: see [`fs::scan`].
+    /// Reads a device that nobody else has open. `flush`: see [`fs::scan`].
     ///
-    /// Of a volume that may be blank all is read first: where all is zero, nothing else needs to be
-    /// asked. blkid alone would not do, for it says "nothing" of what it cannot read.
+    /// If the volume may be blank, this reads it first; if all is zero, blkid is not run. blkid alone is not
+    /// enough: it also says "nothing" if it cannot read.
     fn read(
         &self,
         device: &Device,
@@ -101,10 +101,12 @@ impl Look<'_> {
             if seen.is_zero && seen.unreadable.is_none() {
                 return Ok(unnamed(seen));
             }
-            // A failing disk fails now and then. By now all was read, and lies in the kernel's cache.
+            // A failing disk may fail only sometimes. Everything has been read by now, and is in the kernel's
+            // cache.
             found = match seen.unreadable {
                 None => fs::probe(host, &node)?,
-                // One page that only the probe of another kind reads keeps blkid from naming anything.
+                // One unreadable page keeps blkid from naming anything, even if no filesystem's probe needs
+                // that page.
                 Some(_) if seen.signature.is_none() => fs::probe_filesystems(host, &node)?,
                 Some(_) => Found::Nothing,
             };
@@ -136,7 +138,7 @@ impl Look<'_> {
     }
 }
 
-/// The content by the driver's own reading, where blkid names nothing or was not asked.
+/// The content by the driver's own reading, if blkid names nothing or was not run.
 fn unnamed(seen: Examination) -> Content {
     if let Some(Unreadable { offset: at, error }) = seen.unreadable {
         return Content::Unreadable { at, error };

@@ -1,4 +1,4 @@
-//! An active logical volume's device, as the kernel's own tables show it: no process is started.
+//! Reads the device of an active logical volume from the kernel's tables. Starts no process.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -53,8 +53,7 @@ impl Device {
         }
     }
 
-    /// How many sectors were written to it or discarded since it was activated. Source: Linux'
-    /// Documentation/block/stat.rst.
+    /// Sectors written to it or discarded since it was activated. Source: Linux' Documentation/block/stat.rst.
     pub fn written(&self, kernel: &Kernel) -> Option<u64> {
         const WRITTEN: usize = 6;
         const DISCARDED: usize = 13;
@@ -64,8 +63,8 @@ impl Device {
         Some(column(WRITTEN)?.saturating_add(column(DISCARDED).unwrap_or(0)))
     }
 
-    /// Whether the kernel has a filesystem on it mounted somewhere, be it where no table of mounts
-    /// shows that: `umount --lazy`, while a file is open.
+    /// Whether the kernel has a filesystem of it mounted, even one that no mount table shows (after `umount
+    /// --lazy` while a file is open).
     pub fn has_filesystem(&self, kernel: &Kernel) -> bool {
         let (name, btrfs) = (self.kernel_name(), Path::new("/sys/fs/btrfs"));
         let is_in = |dir: &Path| kernel.exists(&dir.join(&name));
@@ -90,7 +89,7 @@ impl Device {
         sysfs(kernel, self.number, "ro").is_ok_and(|ro| ro != "0")
     }
 
-    /// The first of its disks, if the kernel lets nobody write to any of them.
+    /// The first of its disks, if all of them are read-only.
     pub fn read_only_disk(&self, kernel: &Kernel) -> Option<String> {
         let disks = self.disks(kernel);
         let is_read_only = |disk: &String| {
@@ -101,20 +100,20 @@ impl Device {
         disks.into_iter().next().filter(|_| all)
     }
 
-    /// Whether it is suspended itself, so that every access waits until somebody resumes it.
+    /// Whether this device itself is suspended: every access waits until somebody resumes it.
     pub fn is_suspended(&self, kernel: &Kernel) -> bool {
         sysfs(kernel, self.number, "dm/suspended").is_ok_and(|suspended| suspended == "1")
     }
 
-    /// The device-mapper name of the device that makes every access wait: this one, or one below it.
+    /// The device-mapper name of the suspended device: this one, or one that it is built on.
     pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
         suspended(kernel, &sysfs_path(self.number, ""), DEEPEST)
     }
 
-    /// How the kernel reacted to an error in this filesystem, mounted as `mounts`. Reads no disk, since
-    /// one that hangs would hold up the call.
+    /// How the kernel reacted to an error in this filesystem, mounted as `mounts`. Reads no disk: a disk that
+    /// hangs would block the call.
     pub fn failure(&self, kernel: &Kernel, mounts: &[&Row]) -> Option<Failure> {
-        // kubelet's own directories have no server that could keep the answer.
+        // kubelet's own directories are on no network server that could delay the answer.
         let is_kubelets = |row: &&&Row| KubeletPath::of(&row.mount_point) != KubeletPath::Other;
         let first = mounts.iter().find(is_kubelets).or(mounts.first())?;
         let is_made_read_only =
@@ -129,9 +128,8 @@ impl Device {
         }
     }
 
-    /// Whether the kernel has counted errors in the ext on it since that was mounted, wherever, or
-    /// checked. Not each Linux makes an ext whose journal was aborted read-only, or shows that in
-    /// another way. None: no ext on it is mounted.
+    /// Whether the kernel has counted errors in its ext filesystem since the last mount or check. Some versions
+    /// of Linux show an aborted journal in no other way. `None`: no ext of it is mounted.
     pub fn has_ext_errors(&self, kernel: &Kernel) -> Option<bool> {
         let count = format!("/sys/fs/ext4/{}/errors_count", self.kernel_name());
         let count = kernel.read(Path::new(&count)).ok()?;
@@ -151,13 +149,12 @@ impl Device {
         disks
     }
 
-    /// Whether the kernel still has it, and it is still the same volume.
+    /// Whether the kernel still has this device, for the same volume.
     pub fn is_still_there(&self, kernel: &Kernel) -> bool {
         Self::find(kernel, &self.id).is_ok_and(|now| now.as_ref() == Some(self))
     }
 
-    /// Fails if the volume's name means another device by now: what goes by its name, a record or a
-    /// mount, would go to that one.
+    /// Fails if the volume's name now means another device: a tag or a mount made by name would hit that one.
     pub fn require_still_there(&self, kernel: &Kernel) -> Result<()> {
         if !self.is_still_there(kernel) {
             bail!("{} was replaced by another device just now", self.id);
@@ -166,8 +163,8 @@ impl Device {
     }
 }
 
-/// Whether the filesystem of the mount with this id, which is at `path`, was shut down. Its root is in
-/// memory as long as it is mounted.
+/// Whether the filesystem of the mount `mount_id` at `path` was shut down. Reads no disk: the root of a mounted
+/// filesystem is in memory.
 pub fn is_shut_down(kernel: &Kernel, path: &Path, mount_id: u64) -> bool {
     let asked = kernel.ask_mount(path, mount_id);
     asked.is_err_and(|e| e.raw_os_error() == Some(EIO))
@@ -183,7 +180,8 @@ pub fn volume_of(kernel: &Kernel, number: DeviceNumber) -> Option<Device> {
         .filter(|device| device.number == number)
 }
 
-/// LVM suspends a volume while it changes it, and answers when that has ended.
+/// Reads again whether the volume is suspended: LVM suspends a volume while changing it, and has resumed it by
+/// the time it answers.
 pub fn forget_what_lvm_resumed(kernel: &Kernel, facts: &mut Facts) {
     if let (Some(device), Some(uses)) = (&facts.device, &mut facts.uses)
         && uses.suspended.is_some()
@@ -192,7 +190,7 @@ pub fn forget_what_lvm_resumed(kernel: &Kernel, facts: &mut Facts) {
     }
 }
 
-/// Whether the kernel has the volume's device, also if there is no node for it.
+/// Whether the kernel has the volume's device, even without a node in /dev.
 pub fn is_in_kernel(kernel: &Kernel, id: &LvId) -> bool {
     let all = Path::new("/sys/block");
     let name = id.dm_name();
@@ -231,7 +229,7 @@ fn suspended(kernel: &Kernel, dir: &Path, deepest: usize) -> Option<String> {
         .find_map(|name| suspended(kernel, &below.join(name), deepest))
 }
 
-/// Adds the devices at the bottom of those in this directory of /sys.
+/// Adds the disks at the bottom of the devices in this directory of /sys.
 fn collect_disks(kernel: &Kernel, dir: &Path, deepest: usize, disks: &mut BTreeSet<String>) {
     let Some(deepest) = deepest.checked_sub(1) else {
         return;

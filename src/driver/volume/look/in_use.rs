@@ -1,4 +1,4 @@
-//! Who has a volume, told in words; and mounts that only other mount namespaces show.
+//! Names the users of a volume for messages, and finds mounts in other mount namespaces.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub fn name_of(host: &Host, row: &Row) -> Foreign {
     }
 }
 
-/// Fails if the device that kubelet hands on is not this one: two volumes share a name.
+/// Fails if kubelet passes another device than this one, as it does if two volumes share a name.
 pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device) -> Result<()> {
     if word.is_empty() {
         return Ok(());
@@ -54,8 +54,8 @@ pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device)
     )
 }
 
-/// The mounts of a device in other mount namespaces, one for each namespace, as far as a [`Search`] gets.
-/// A mount that it does not reach has the device open all the same, and counts as that.
+/// The mounts of a device in other mount namespaces, one for each namespace. [`Search`] may stop early; a mount
+/// that it did not reach still counts as an unseen opener.
 pub fn elsewhere(kernel: &Kernel, config: &Config, device: &Device) -> Vec<Elsewhere> {
     let mut seen: BTreeSet<PathBuf> = mount_namespace(kernel, "self").into_iter().collect();
     let of_host = mount_namespace(kernel, 1);

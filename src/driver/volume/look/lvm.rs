@@ -1,4 +1,4 @@
-//! What LVM says of a volume, of its pool and its group, and who has its lock.
+//! Asks LVM for a volume, its pool and its group, and lvmlockd for its lock.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::volume::decide::{Lvm, Pool, Room, Wish};
 use crate::volume::subject::Subject;
 
 impl Look<'_> {
-    /// Asks LVM for the volume and, if it is to be written, for its thin pool.
+    /// Asks LVM for the volume and, unless it is only to be read, for its thin pool.
     pub fn ask_lvm(&self, wish: &Wish) -> Lvm {
         let Subject { host, id, .. } = self.subject;
         let answer = || -> Result<Lvm> {
@@ -34,7 +34,7 @@ impl Look<'_> {
                 lost,
             })
         };
-        // A list does not say what becomes of a suspended one.
+        // A list made earlier does not say whether a suspended volume has an unused table.
         let uses = self.facts.uses.as_ref();
         let is_suspended = uses.is_some_and(|uses| uses.suspended.is_some());
         let known = self.asker.known().filter(|_| !is_suspended);
@@ -44,7 +44,7 @@ impl Look<'_> {
             .unwrap_or_else(|error| Lvm::Silent(format!("{error:#}")))
     }
 
-    /// Asks LVM for what the volume is to be made of: its group, or a thin pool.
+    /// Asks LVM for the free space in which the volume is to be created: a group or a thin pool.
     pub(super) fn look_for_room(&mut self, wish: &Wish) {
         let Subject { host, id, .. } = self.subject;
         let room = match wish.create.thin_pool() {
@@ -81,7 +81,7 @@ impl Look<'_> {
         Some(lvm::locks(host, id.vg(), lock, config.limits.query))
     }
 
-    /// Notes which node has the volume, if that can be told within `limit`: sanlock's disk may hang.
+    /// Notes which node has the volume, if the answer comes within `limit`: sanlock's disk may hang.
     pub fn note_holder(&mut self, limit: Duration) {
         let Subject { host, config, id } = self.subject;
         let limit = limit.min(config.limits.query);

@@ -1,4 +1,4 @@
-//! Gathers what is known of a volume, and changes nothing.
+//! Gathers the [`Facts`] about a volume, and changes nothing on it.
 
 mod content;
 mod device;
@@ -27,7 +27,7 @@ use crate::names::LvUuid;
 use crate::volume::decide::{Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide};
 use crate::volume::device::Device;
 
-/// Long enough for others to do something: after a step that took this long, a call looks once more.
+/// After a step that took this long, a call looks again: others may have changed something.
 pub const LONG: Duration = Duration::from_secs(2);
 
 /// A volume as the lvcreate of this very call left it.
@@ -41,14 +41,14 @@ pub struct Made {
 #[derive(Clone, Copy)]
 pub enum Asker<'a> {
     Call {
-        /// The directory that it names, and kubelet's name of the volume.
+        /// The call's directory, and kubelet's name of the volume.
         named: Option<(&'a Path, Option<&'a str>)>,
         made: Option<&'a Made>,
     },
-    /// A person. Nothing is claimed, and nobody who has the volume open is waited for.
+    /// A person. The look claims no device, and does not wait for those who have it open.
     Person {
         known: Option<Known<'a>>,
-        /// The device is not read, though the next mount would read it.
+        /// Do not read the device, though the next mount would.
         unread: bool,
     },
 }
@@ -76,7 +76,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Drops a list that is older than a wait.
+    /// Drops a list made before the wait.
     fn without_list(self) -> Self {
         match self {
             Self::Person { unread, .. } => Self::Person {
@@ -97,14 +97,14 @@ pub struct Look<'a> {
     asker: Asker<'a>,
     began: Instant,
     pub facts: Facts,
-    /// The device, claimed unless a person asks: nobody else can claim it while this lives.
+    /// The open device. For a call it is claimed: nobody else can claim it while this lives.
     pub claim: Option<Arc<File>>,
     /// Sectors written to the device when LVM was asked: see [`Device::written`].
     written: Option<u64>,
 }
 
 impl<'a> Look<'a> {
-    /// Begins with the device, which the kernel has if the volume is active.
+    /// Begins a look by finding the device, which exists if the volume is active.
     pub fn at(subject: Subject<'a>, asker: Asker<'a>) -> Self {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let mut facts = Facts::of(subject.id, now.as_secs());
@@ -127,7 +127,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether so much time has passed that others may have done something.
+    /// Whether the look took so long that others may have changed something.
     pub fn took_long(&self) -> bool {
         self.began.elapsed() >= LONG
     }
@@ -202,7 +202,7 @@ impl<'a> Look<'a> {
             let occupied = |dir: &Path, row| Occupied {
                 dir: dir.to_owned(),
                 by: in_use::name_of(host, row),
-                // Names matter where kubelet keeps one mount for each.
+                // The name matters only if kubelet keeps one mount per name.
                 name: name
                     .filter(|_| config.attach && KubeletPath::of(dir) != KubeletPath::Other)
                     .map(str::to_owned),

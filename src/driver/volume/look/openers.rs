@@ -1,5 +1,5 @@
-//! Who has the device of a volume open. Only an exclusive open keeps others out, and virtual
-//! machines, storage targets and loop devices open without that.
+//! Finds everyone who has the device of a volume open. Only an exclusive open keeps others out; virtual
+//! machines, storage targets and loop devices open the device without one.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -16,21 +16,21 @@ use crate::volume::decide::{Decision, Openers, Wish, of_openers};
 use crate::volume::device::Device;
 use crate::volume::subject::Subject;
 
-/// How long a call waits for those who look at a device for a moment, as udev does after each change.
+/// How long a call waits for short-lived openers, such as udev after each change.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The device-mapper devices and who has them open, read once for one volume or for many.
 pub struct Openings {
     /// How often each is open. Source: dmsetup(8), `-o open`.
     counts: Vec<(DeviceNumber, usize)>,
-    /// Read when the first device is open more often than the rest explains.
+    /// Read once some device is open more often than its mounts and loop devices explain.
     files: OnceCell<Vec<(DeviceNumber, Opener)>>,
     loops: Vec<(String, DeviceNumber)>,
 }
 
 impl Look<'_> {
-    /// Who has the device open, beside this process, which has it open `own` times. Whoever only looks at
-    /// it for a moment is waited for.
+    /// Everyone who has the device open except this process, which has it open `own` times. A call waits up to
+    /// 3 s for short-lived openers.
     pub(super) fn openers(&self, own: usize) -> Result<Openers> {
         let Some(device) = &self.facts.device else {
             return Ok(Openers::default());
@@ -53,7 +53,7 @@ impl Look<'_> {
         )
     }
 
-    /// Who has the device open, and be it only to read. Whoever looks at it for a moment is waited for.
+    /// Everyone who has the device open, even read-only. Waits up to 3 s, since udev opens devices briefly.
     pub fn users(&self) -> Result<Openers> {
         let Some(device) = &self.facts.device else {
             return Ok(Openers::default());
@@ -69,8 +69,7 @@ impl Look<'_> {
         })
     }
 
-    /// Looks once more who has the device open, which is held open by this process, but not claimed any
-    /// more: much time has passed since LVM was asked.
+    /// Looks for openers again after a slow look. This process has the device open, but no longer claims it.
     pub fn openers_now(&mut self, wish: &Wish) -> Result<Option<Decision>> {
         self.facts.openers = Some(self.openers(1)?);
         Ok(of_openers(&self.facts, wish))
@@ -85,7 +84,7 @@ fn wait_until(
     let started = Instant::now();
     let mut pause = Duration::from_millis(50);
     loop {
-        // The last look begins when patience is at its end: one look may take longer than that.
+        // One last look starts after PATIENCE has passed: a single look may take longer than that.
         let is_last = started.elapsed() >= PATIENCE;
         let openers = see()?;
         if is_last || is_it(&openers) || kernel.pause(pause) {
@@ -96,7 +95,7 @@ fn wait_until(
 }
 
 impl Openings {
-    /// Of one device, or of all.
+    /// Reads the openings of one device, or of all.
     pub fn read(host: &Host, of: Option<DeviceNumber>) -> Result<Self> {
         Ok(Self {
             counts: counts(host, of)?,
@@ -105,8 +104,8 @@ impl Openings {
         })
     }
 
-    /// Who has this one open, beside this process, which has it open `own` times. `mounted`: it is, in
-    /// this mount namespace.
+    /// Everyone who has this device open except this process, which has it open `own` times. `mounted`: this
+    /// mount namespace has it mounted.
     pub fn of(
         &self,
         kernel: &Kernel,
@@ -120,7 +119,7 @@ impl Openings {
             .iter()
             .find(|(number, _)| *number == device.number);
         let (_, count) = count.with_context(|| format!("dmsetup does not list {}", device.id))?;
-        // Whoever has it, mounted too, has it open: nobody needs to be searched for.
+        // Every user, also a mount, counts as an open: with none left, no search is needed.
         if *count <= own {
             return Ok(Openers::default());
         }
@@ -131,7 +130,7 @@ impl Openings {
         let loops: Vec<String> = loops.map(|(name, _)| name.clone()).collect();
         let elsewhere = in_use::elsewhere(kernel, config, device);
         let has_filesystem = device.has_filesystem(kernel);
-        // However many mounts it has, the kernel opens it once for all of them.
+        // The kernel opens a device once for all of its mounts.
         let is_mounted = mounted || has_filesystem || !elsewhere.is_empty();
         let seen = [loops.len(), usize::from(is_mounted), own];
         let others = count.saturating_sub(seen.iter().sum());
@@ -148,7 +147,7 @@ impl Openings {
             );
         }
         let unseen = others.saturating_sub(processes.len());
-        // Who writes first: it is what a message names.
+        // Writers first: a message names them.
         processes.sort_by_key(|opener| (!opener.writes, opener.pid));
         processes.dedup_by_key(|opener| opener.pid);
         Ok(Openers {
@@ -173,7 +172,7 @@ fn counts(host: &Host, of: Option<DeviceNumber>) -> Result<Vec<(DeviceNumber, us
             "--minor".to_owned(),
             minor.to_string(),
         ]),
-        // One of them may go while it asks for each.
+        // A device may go away while dmsetup asks for each.
         None => command.accept(&[0, 1]),
     };
     let output = host.run(&command);
@@ -186,14 +185,14 @@ fn counts(host: &Host, of: Option<DeviceNumber>) -> Result<Vec<(DeviceNumber, us
     Ok(text.lines().filter_map(row).collect())
 }
 
-/// The loop devices over block devices, with what each is over. The kernel knows the path that was
-/// given to it then, in the mount namespace of that time; what it leads to nowhere tells.
+/// Loop devices over block devices, each with its backing device. The kernel gives only the path that was used
+/// at setup; in this mount namespace that path may mean another device.
 fn loops_over_devices(kernel: &Kernel) -> Vec<(String, DeviceNumber)> {
     let block = Path::new("/sys/block");
     let mut names = kernel.list(block).unwrap_or_default();
     names.retain(|name| name.starts_with("loop"));
     let over = |name: String| {
-        // One that is set up over nothing has no such file.
+        // A loop device without a backing file has no such file.
         let file = kernel.read(&block.join(&name).join("loop/backing_file"));
         let file = file.ok()?;
         let number = kernel.device_number(Path::new(file.trim_end_matches('\n')));

@@ -1,4 +1,4 @@
-//! Which other devices hold parts of a filesystem that is on several, and which could be taken for them.
+//! Finds the other devices of a filesystem on several devices, and copies that could be mistaken for them.
 
 use anyhow::{Context, Result};
 
@@ -10,7 +10,7 @@ use crate::volume::decide::Parts;
 use crate::volume::device::Device;
 
 impl Look<'_> {
-    /// `None`: all of it is on this device. Else all devices of the node are read.
+    /// `None`: the whole filesystem is on this device. Otherwise blkid reads all devices of the node.
     pub(super) fn parts(&self, device: &Device, beyond: &Beyond) -> Result<Option<Parts>> {
         if *beyond == Beyond::Nothing {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! What is known of all volumes at once, so that nobody asks again for each of them.
+//! Lists of all volumes, read once, so that a look at each volume need not ask again.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use crate::volume::subject::Subject;
 pub struct Tables {
     pub mounts: Table,
     pub(super) swaps: Vec<DeviceNumber>,
-    /// Read when the first volume is found open.
+    /// Read once LVM says that some volume is open.
     openings: OnceCell<Openings>,
 }
 
@@ -46,7 +46,7 @@ impl Tables {
 pub struct Known<'a> {
     pub volumes: &'a [Volume],
     pub groups: &'a [Group],
-    /// Of those that are active.
+    /// Devices of the active volumes.
     pub devices: &'a BTreeMap<LvId, Device>,
     pub tables: &'a Tables,
 }
@@ -56,7 +56,7 @@ impl<'a> Known<'a> {
         self.devices.get(id)
     }
 
-    /// LVM's answer for one volume by the list. `None` if it is not listed.
+    /// LVM's answer for one volume, taken from the list. `None`: the volume is not in the list.
     pub(super) fn of(&self, Subject { host, id, .. }: Subject, wish: &Wish) -> Option<Lvm> {
         let is_its = |group: &&Group| group.name == id.vg().as_str();
         let number = self.groups.iter().filter(is_its).count();

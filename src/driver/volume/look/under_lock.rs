@@ -1,4 +1,4 @@
-//! The one conductor of looks and locks, for calls and for commands.
+//! Looks at a volume under its locks, for calls and for commands.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::volume::decide::{Decision, Level, Wish};
 use crate::volume::lock;
 use crate::volume::subject::Subject;
 
-/// A look under the volume's lock, and the decision that it led to.
+/// A look under the volume's lock, and the decision from it.
 pub struct Held<'a> {
     pub seen: Look<'a>,
     pub decision: Decision,
@@ -19,12 +19,11 @@ pub struct Held<'a> {
 /// The locks of a volume that are held.
 #[derive(Default)]
 pub struct Holding {
-    /// None: it is not active.
+    /// `None`: the volume is not active, or not locked yet.
     pub volume: Option<Lock>,
-    /// Its group's, of a call that may extend it.
+    /// The group's lock, held by a call that may extend the volume.
     pub group: Option<Lock>,
-    /// Whether its lvcreate has ended: a killed call may have left that at work, which is to wipe what is
-    /// there.
+    /// Whether a possible lvcreate of a killed call has ended: it may still be wiping the volume.
     is_made: bool,
 }
 
@@ -38,7 +37,7 @@ impl From<Lock> for Holding {
 }
 
 impl Holding {
-    /// The lock that a tool inherits which changes the volume.
+    /// The volume's lock. Tools that change the volume inherit it.
     pub fn of_volume(&self) -> Result<&Lock> {
         self.volume
             .as_ref()
@@ -46,8 +45,8 @@ impl Holding {
     }
 }
 
-/// Looks at a volume until the decision needs nothing more. Of its locks, those that are not held yet are
-/// waited for as long as `patience`; after a wait it is looked anew.
+/// Looks at a volume until the decision needs no more facts. Waits up to `patience` for each lock not yet held,
+/// then looks again.
 pub fn look_under_lock<'a>(
     subject: Subject<'a>,
     mut asker: Asker<'a>,

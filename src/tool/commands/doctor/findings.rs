@@ -1,4 +1,4 @@
-//! What `flexvolume-lvm doctor` finds: what is wrong, why that matters, and the command that helps.
+//! The findings of `flexvolume-lvm doctor`: the fault, why it matters, and the command that helps.
 
 use std::fmt::Write;
 

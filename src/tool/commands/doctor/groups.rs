@@ -1,5 +1,5 @@
-//! What `flexvolume-lvm doctor` says of groups that cannot give pods what they have: exported, another host's,
-//! without locks, left out by lvm.conf, or full.
+//! `flexvolume-lvm doctor`: groups whose volumes pods cannot use, as they are exported, another host's, without
+//! locks, left out by lvm.conf, or full.
 
 use super::findings::{Checks, Level};
 use crate::commands::survey::Walk;

@@ -61,7 +61,7 @@ pub(super) fn look_at_lvm(checks: &mut Checks, host: &Host, config: &Loaded, can
                 Reason::HeldElsewhere(_) | Reason::FilesystemFailed(Place::Here(_), _),
             ))
             | Outcome::Busy(_) => {}
-            // What has no record may be the host's own, and is well as it is, unless it is broken.
+            // A volume without our tag may be the host's own: it is reported only if it is broken.
             Outcome::Decided(Decision::Refuse(reason)) if !is_ours && !reason.is_broken() => {}
             Outcome::Decided(Decision::Refuse(reason)) => {
                 let finding = format!("the next mount is refused: {}", reason.of(id));

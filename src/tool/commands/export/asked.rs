@@ -1,4 +1,4 @@
-//! What people may ask of `export`.
+//! The arguments of `export`.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub struct Export {
     /// The `StorageClass` of both; growth needs one with allowVolumeExpansion [default: none]
     #[arg(long, value_name = "NAME", value_parser = object_name)]
     pub class: Option<String>,
-    /// What the cluster calls this node [default: `node_name` in config.toml, kubelet's --hostname-override,
+    /// The name of this node in the cluster [default: `node_name` in config.toml, kubelet's --hostname-override,
     /// the host's name]
     #[arg(long, value_name = "NAME", value_parser = object_name)]
     pub node: Option<String>,

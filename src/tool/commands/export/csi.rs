@@ -53,7 +53,7 @@ impl Csi {
         }
     }
 
-    /// What differs with it from this driver, a line each.
+    /// How it differs from this driver, a line each.
     pub fn differences(self) -> &'static [&'static str] {
         match self {
             Self::Topolvm => &[

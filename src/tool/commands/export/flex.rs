@@ -35,7 +35,7 @@ fn volume_of(volume: &Exported, driver: &str) -> String {
     persistent_volume(volume, HOST, &source)
 }
 
-/// What to know of the volume, and the lines of its pods that change.
+/// Notes on the volume, and the lines of its pods that change.
 pub fn notes(volume: &Exported, driver: &str) -> String {
     let mut text = comment(&volume.notes.join("\n"));
     for user in &volume.users {

@@ -1,4 +1,4 @@
-//! What is known of a volume that its objects need: its verdict, its filesystem, its pods.
+//! Gathers the facts for a volume's objects: its verdict, its filesystem, its pods.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ impl<'a> Exporter<'a> {
         })
     }
 
-    /// What holds for all that follows.
+    /// The heading of the output.
     pub fn title(&self) -> String {
         let text = format!(
             "Volumes of node {}, for `kubectl apply --server-side -f`. The node does not know the names of \
@@ -158,7 +158,7 @@ impl<'a> Exporter<'a> {
         })
     }
 
-    /// What the next mount would do; of a volume that pods only read, the next one that only reads.
+    /// The verdict on the next mount; on the next read-only mount, if pods only read the volume.
     fn verdict(&self, volume: &Volume) -> (Verdict, Option<Decision>) {
         let id = &volume.id;
         let ask = Ask {

@@ -64,7 +64,7 @@ impl Csi {
         persistent_volume(volume, self.key(), &source)
     }
 
-    /// What stands for the volume beside its `PersistentVolume`.
+    /// The object that stands for the volume beside its `PersistentVolume`.
     fn object(self, volume: &Exported, device_class: Option<&str>) -> Option<String> {
         let (name, node) = (&volume.object, quoted(volume.node.as_deref()?));
         let (vg, lv) = (volume.id.vg().as_str(), quoted(volume.id.lv().as_str()));

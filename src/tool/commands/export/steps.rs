@@ -53,7 +53,7 @@ and old to what they were, and begin at the first step that does not show what i
     )
 }
 
-/// What of its configuration has to fit.
+/// The settings of the CSI driver that must fit.
 fn runs(to: Csi, volume: &Exported) -> String {
     let vg = volume.id.vg();
     match to {

@@ -1,4 +1,4 @@
-//! What is printed, word for word: `FLEXVOLUME_LVM_WRITE=1 cargo test --lib export` writes `golden/`.
+//! The printed text, word for word: `FLEXVOLUME_LVM_WRITE=1 cargo test --lib export` writes `golden/`.
 
 use std::path::Path;
 
@@ -205,7 +205,7 @@ fn all_are_texts(text: &str) {
     assert_eq!(objects[1]["spec"]["storageClassName"], text);
 }
 
-/// What the API server shows of a handed-over volume.
+/// The objects of a handed-over volume, as the API server shows them.
 fn held(csi: Csi, handle: &str) -> String {
     let mut text = csi.text(&sample(), None).replace(csi::UID, handle);
     if csi == Csi::Topolvm {

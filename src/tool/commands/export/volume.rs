@@ -25,7 +25,7 @@ pub struct Exported {
     pub mount_options: Option<String>,
     /// The pods that have it, or had it last.
     pub users: Vec<User>,
-    /// What to know of it, a line each.
+    /// Notes on the volume, a line each.
     pub notes: Vec<String>,
 }
 

@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Erases the rest of the terminal.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// What to show, and how.
+/// The arguments of `status`.
 #[derive(Debug, clap::Args)]
 #[allow(clippy::struct_excessive_bools)] // each is a flag
 pub struct Status {

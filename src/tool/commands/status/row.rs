@@ -117,7 +117,7 @@ fn place(row: &Row) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
     Ok,
-    /// What LVM says of it.
+    /// LVM's words on its health.
     Lvm(String),
     Suspended,
     FilesystemErrors,
@@ -195,7 +195,7 @@ fn is_full(walk: &Walk, pool: &Volume) -> bool {
     pool.is_pool() && filled.next().is_some()
 }
 
-/// What the list can show of a volume, in the order of [`Line::cells`].
+/// The columns of the list, in the order of [`Line::cells`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Column {
     Volume,
@@ -243,7 +243,7 @@ impl Line {
         self.health != Health::Ok || next.is_some_and(|one| one.is_refused() && !one.is_hosts)
     }
 
-    /// What puts it in the order of a column: numbers by their value.
+    /// The key to sort by a column: numbers by their value.
     pub fn sorted_by(&self, column: Column) -> (u64, String) {
         let list = |items: &[String]| (0, items.join(" "));
         let or_none = |text: Option<&String>| (0, text.cloned().unwrap_or_default());

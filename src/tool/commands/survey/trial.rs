@@ -1,4 +1,4 @@
-//! What the tools of a filesystem say before they are let at a volume. Nothing is written to it.
+//! Tries the filesystem's tools without writing to the volume.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use driver::names::{Bytes, FsType, Shown, VgName};
 use driver::volume::lock::{self, LOCK_DIR};
 use driver::volume::{Content, Decision, Facts};
 
-/// What the tool says against it that the decided mount would run. None: nothing, or it runs none.
+/// The objection of the tool that the decided mount would run. `None`: no objection, or the mount runs no tool.
 pub fn tried(host: &Host, config: &Config, seen: &Seen) -> Option<Outcome> {
     let device = seen.facts.device.as_ref()?;
     match &seen.decision {

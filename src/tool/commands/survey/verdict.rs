@@ -1,4 +1,4 @@
-//! What the next mount of a volume would do, for the commands that tell it.
+//! The verdict on a volume's next mount, for `check`, `status` and other commands.
 
 use anyhow::Error;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::look::Seen;
 use driver::names::{LvId, Shown, folded};
 use driver::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, Whose, lock};
 
-/// What the next mount of a volume would do, as far as that can be told without mounting.
+/// The result of a volume's next mount, as far as it can be known without mounting.
 #[derive(Debug, Clone, Serialize)]
 #[serde(into = "ForPrograms")]
 pub struct Verdict {
@@ -37,7 +37,7 @@ pub enum Outcome {
 struct ForPrograms {
     volume: String,
     /// In a word: `mount`, `format`, `bind`, `create`, `activate`, `repair`, `resume`, `refuse`,
-    /// `unread`, `busy`.
+    /// `not-read`, `busy`.
     verdict: &'static str,
     /// Why it is refused: a stable word, such as `wrong-type`.
     reason: Option<&'static str>,
@@ -138,7 +138,7 @@ impl Verdict {
                 Decision::Mount(_) => "mount",
                 Decision::Make { .. } => "format",
                 Decision::Resume => "resume",
-                Decision::Look(_) => "unread",
+                Decision::Look(_) => "not-read",
                 Decision::Create(_) => "create",
                 Decision::Activate | Decision::Extend(_) => "activate",
             },

@@ -209,7 +209,8 @@ impl World {
             "mounting" => self.slots[slot].is_some_and(|lv| self.is_kept(lv)),
             _ => false,
         };
-        let told = said(before) || ["activate", "unread"].contains(&&*before.verdict) || is_untold;
+        let told =
+            said(before) || ["activate", "not-read"].contains(&&*before.verdict) || is_untold;
         assert!(
             told || !self.is_well(slot) || self.pool_scarred,
             "{before:?} was told, and then {reply:?}"

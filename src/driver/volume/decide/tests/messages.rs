@@ -104,9 +104,9 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::ThereReadOnly(text("/var/lib/kubelet/pods/7").into()),
         Reason::MountedReadOnly(text("/var/lib/kubelet/pods/7").into()),
         Reason::FilesystemFailed(here(), Failure::Errors),
+        Reason::FilesystemFailed(here(), Failure::ShutDown),
         Reason::FilesystemFailed(Place::Elsewhere(elsewhere()), Failure::Errors),
         Reason::FilesystemFailed(Place::Elsewhere(Vec::new()), Failure::Errors),
-        Reason::FilesystemFailed(here(), Failure::ShutDown),
         Reason::LvmSilent(text(
             "asking LVM for vg7/web7: LVM is locked by lvs7 (pid 77)",
         )),
@@ -132,8 +132,8 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             reserve: size(7),
         },
         Reason::NoRoom {
-            size: size(7),
-            more: size(7),
+            size: size(77),
+            more: size(77),
             free: size(17),
             has: Bytes::new(0),
         },

@@ -1,4 +1,4 @@
-//! What the values that `decide` takes and gives say of themselves.
+//! Methods of the values that `decide` takes and gives.
 
 use super::sample::*;
 use crate::names::LvId;

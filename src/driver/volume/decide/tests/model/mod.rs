@@ -54,7 +54,7 @@ pub enum Action {
     KillDriver(usize),
 }
 
-/// What meets.
+/// The calls and tools that meet.
 pub struct Meeting {
     pub begin: State,
     pub order: Order,

@@ -149,7 +149,7 @@ pub struct State {
     pub orphans: Vec<Tool>,
     /// How many more kills there are.
     pub kills: u8,
-    /// What must never be.
+    /// Violations, which must never happen.
     pub wrong: Option<&'static str>,
 }
 

@@ -185,7 +185,8 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         && is_blank
 }
 
-/// What is formatted without a permission, is so with any; what needs one, is not without it.
+/// A volume that is formatted without a permission is formatted with any. One that needs a permission is not
+/// formatted without it.
 pub fn without_one_permission(facts: &Facts, wish: &Wish) {
     let mut less = facts.clone();
     let needs = !doubts_left(facts).is_empty();
