@@ -274,6 +274,22 @@ fn broken_driver(dir: &Path) -> Option<String> {
 }
 
 #[cfg(test)]
+impl Kubelet {
+    /// One with this command line, version, and manifest of the controller.
+    pub fn sample(line: &str, version: &str, controller: Option<&str>) -> Self {
+        Self {
+            name: "kubelet (pid 1)".to_owned(),
+            told: CommandLine::parse(&line.replace(' ', "\0")),
+            controller: controller.map(|text| Manifest {
+                file: "/etc/kubernetes/manifests/kube-controller-manager.yaml".into(),
+                text: text.to_owned(),
+            }),
+            version: Some(version.to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -78,7 +78,7 @@ pub struct Findings(Vec<Finding>);
 
 impl Findings {
     /// Adds what a check found.
-    pub fn add(&mut self, check: &'static str, found: Vec<Finding>) {
+    pub fn add(&mut self, check: &'static str, found: impl IntoIterator<Item = Finding>) {
         let found = found.into_iter();
         self.0.extend(found.map(|one| Finding { check, ..one }));
     }

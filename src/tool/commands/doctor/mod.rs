@@ -19,13 +19,15 @@ use anyhow::Result;
 use crate::output::{self, Printed};
 use driver::config::Loaded;
 use driver::host::Host;
-use facts::{Facts, Lvm};
+use facts::{Facts, Lvm, VolumeFacts};
 use findings::{Finding, Findings};
 
 /// A check of the node. Its word is a stable identifier for programs.
 type OfNode = (&'static str, fn(&Facts) -> Vec<Finding>);
 /// A check of volumes, groups and disks, made if LVM answers.
 type OfLvm = (&'static str, fn(&Facts, &Lvm) -> Vec<Finding>);
+/// A check of one volume, made of each.
+type OfVolume = (&'static str, fn(&Facts, &VolumeFacts) -> Option<Finding>);
 
 /// In the order in which they are printed.
 const OF_NODE: [OfNode; 15] = [
@@ -46,7 +48,7 @@ const OF_NODE: [OfNode; 15] = [
     ("lvm", host::lvm),
 ];
 
-const OF_LVM: [OfLvm; 23] = [
+const OF_LVM: [OfLvm; 14] = [
     ("config", groups::config),
     ("duplicate-groups", groups::duplicate_groups),
     ("hidden-groups", groups::hidden_groups),
@@ -59,6 +61,11 @@ const OF_LVM: [OfLvm; 23] = [
     ("shared-disks", disks::shared_disks),
     ("autoextend", autoextend::autoextend),
     ("mounts", volumes::lost),
+    ("next-mount", volumes::next_mount),
+    ("volumes", volumes::left_out),
+];
+
+const OF_VOLUME: [OfVolume; 9] = [
     ("filesystem-errors", volumes::failed),
     ("filesystem-errors", volumes::filesystem_errors),
     ("volume-health", volumes::health),
@@ -68,8 +75,6 @@ const OF_LVM: [OfLvm; 23] = [
     ("pool-full", volumes::pool_full),
     ("volume-lock", volumes::lock),
     ("device-node", volumes::device_node),
-    ("next-mount", volumes::next_mount),
-    ("volumes", volumes::left_out),
 ];
 
 pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
@@ -85,6 +90,12 @@ fn findings(facts: &Facts) -> Findings {
     if let Ok(lvm) = &facts.lvm {
         for (name, check) in OF_LVM {
             findings.add(name, check(facts, lvm));
+        }
+        for volume in &lvm.volumes {
+            for (name, check) in OF_VOLUME {
+                let found = check(facts, volume).map(|one| one.on(&volume.volume.id));
+                findings.add(name, found);
+            }
         }
     }
     findings

@@ -6,17 +6,8 @@ use super::facts::{Facts, LONGEST, Lvm, VolumeFacts};
 use super::findings::{Finding, Level};
 use crate::commands::survey::Outcome;
 use driver::host::own_name;
-use driver::names::{LvId, Shown};
+use driver::names::Shown;
 use driver::volume::{Decision, Place, Reason, extend_pool, of_locks};
-
-/// What is found of each volume.
-fn each(lvm: &Lvm, check: impl Fn(&VolumeFacts, &LvId) -> Option<Finding>) -> Vec<Finding> {
-    let found = lvm.volumes.iter().filter_map(|one| {
-        let id = &one.volume.id;
-        Some(check(one, id)?.on(id))
-    });
-    found.collect()
-}
 
 pub fn lost(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
     let found = lvm.lost.iter().map(|id| {
@@ -26,109 +17,99 @@ pub fn lost(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
     found.collect()
 }
 
-pub fn failed(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    each(lvm, |one, id| {
-        let finding = Finding::failed(one.failed.as_ref()?.of(id));
-        let finding = finding.why("pods cannot rely on what they write there");
-        Some(finding.run("dmesg"))
+pub fn failed(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
+    let id = &one.volume.id;
+    let finding = Finding::failed(one.failed.as_ref()?.of(id));
+    let finding = finding.why("pods cannot rely on what they write there");
+    Some(finding.run("dmesg"))
+}
+
+pub fn filesystem_errors(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
+    let id = &one.volume.id;
+    one.has_errors.then(|| {
+        Finding::warning("the kernel met errors in its filesystem")
+            .why("the next mount checks it, and fails if that needs a decision")
+            .run(format!("{} check {id}; dmesg", own_name()))
     })
 }
 
-pub fn filesystem_errors(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    each(lvm, |one, id| {
-        one.has_errors.then(|| {
-            Finding::warning("the kernel met errors in its filesystem")
-                .why("the next mount checks it, and fails if that needs a decision")
-                .run(format!("{} check {id}; dmesg", own_name()))
-        })
+pub fn health(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
+    let id = &one.volume.id;
+    let health = &one.volume.health;
+    (!health.is_empty()).then(|| {
+        Finding::warning(format!("LVM says {health:?}"))
+            .why("it may lose data, or cannot be activated")
+            .run(format!("lvs -a -o +devices {id}"))
     })
 }
 
-pub fn health(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    each(lvm, |one, id| {
-        let health = &one.volume.health;
-        (!health.is_empty()).then(|| {
-            Finding::warning(format!("LVM says {health:?}"))
-                .why("it may lose data, or cannot be activated")
-                .run(format!("lvs -a -o +devices {id}"))
-        })
+pub fn mkfs_unfinished(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
+    let id = &one.volume.id;
+    let fs = one.volume.record.making.as_ref()?;
+    let finding = Finding::warning(format!("mkfs.{fs} was not seen to end"));
+    let finding = finding.why("the next mount makes it again");
+    Some(finding.run(format!("{} check {id}", own_name())))
+}
+
+pub fn may_be_formatted(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
+    let id = &one.volume.id;
+    one.volume.record.permission.as_ref().map(|_| {
+        Finding::warning("the next mount may format it, as an operator allowed")
+            .why("the permission is good for a day")
+            .run(format!("{} check {id}", own_name()))
     })
 }
 
-pub fn mkfs_unfinished(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    each(lvm, |one, id| {
-        let fs = one.volume.record.making.as_ref()?;
-        let finding = Finding::warning(format!("mkfs.{fs} was not seen to end"));
-        let finding = finding.why("the next mount makes it again");
-        Some(finding.run(format!("{} check {id}", own_name())))
+pub fn kept_from_others(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
+    let id = &one.volume.id;
+    one.is_kept_idle.then(|| {
+        Finding::warning("active here, and nothing uses it")
+            .why("no other node can have it; only a pod that is just starting needs it so")
+            .run(format!("lvchange -an {id}"))
     })
 }
 
-pub fn may_be_formatted(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    each(lvm, |one, id| {
-        one.volume.record.permission.as_ref().map(|_| {
-            Finding::warning("the next mount may format it, as an operator allowed")
-                .why("the permission is good for a day")
-                .run(format!("{} check {id}", own_name()))
-        })
-    })
-}
-
-pub fn kept_from_others(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    each(lvm, |one, id| {
-        one.is_kept_idle.then(|| {
-            Finding::warning("active here, and nothing uses it")
-                .why("no other node can have it; only a pod that is just starting needs it so")
-                .run(format!("lvchange -an {id}"))
-        })
-    })
-}
-
-pub fn pool_full(facts: &Facts, lvm: &Lvm) -> Vec<Finding> {
+pub fn pool_full(facts: &Facts, one: &VolumeFacts) -> Option<Finding> {
+    let (volume, id, size) = (&one.volume, &one.volume.id, one.volume.size);
     let limit = facts.config.thin_pool_limit;
-    each(lvm, |one, id| {
-        let volume = &one.volume;
-        if !volume.is_pool_filled_to(limit) {
-            return None;
-        }
-        let (size, mut findings, mut commands) = (volume.size, Vec::new(), Vec::new());
-        for (what, percent) in volume.filled_to(limit) {
-            let pool = id.clone();
-            let full = Reason::PoolFull {
-                pool,
-                size,
-                what,
-                percent,
-                limit,
-            };
-            findings.push(full.of(id));
-            commands.push(extend_pool(id, size, what));
-        }
-        let first = if volume.free.get() == 0 {
-            format!("vgextend {} DISK, then: ", id.vg())
-        } else {
-            String::new()
+    if !volume.is_pool_filled_to(limit) {
+        return None;
+    }
+    let (mut findings, mut commands) = (Vec::new(), Vec::new());
+    for (what, percent) in volume.filled_to(limit) {
+        let pool = id.clone();
+        let full = Reason::PoolFull {
+            pool,
+            size,
+            what,
+            percent,
+            limit,
         };
-        let finding = Finding::warning(findings.join(". "));
-        let finding = finding.why("its volumes run full with it");
-        Some(finding.run(format!("{first}{}", commands.join(" && "))))
-    })
+        findings.push(full.of(id));
+        commands.push(extend_pool(id, size, what));
+    }
+    let first = if volume.free.get() == 0 {
+        format!("vgextend {} DISK, then: ", id.vg())
+    } else {
+        String::new()
+    };
+    let finding = Finding::warning(findings.join(". "));
+    let finding = finding.why("its volumes run full with it");
+    Some(finding.run(format!("{first}{}", commands.join(" && "))))
 }
 
-pub fn lock(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    each(lvm, |one, id| {
-        let reason = of_locks(one.lock.as_ref()?, id.vg(), true)?;
-        Some(Finding::failed(format!("mounted, but {}", reason.of(id))))
-    })
+pub fn lock(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
+    let id = &one.volume.id;
+    let reason = of_locks(one.lock.as_ref()?, id.vg(), true)?;
+    Some(Finding::failed(format!("mounted, but {}", reason.of(id))))
 }
 
-pub fn device_node(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    each(lvm, |one, id| {
-        one.lacks_node.then(|| {
-            Finding::failed(format!("active, but {} is missing", id.device().shown()))
-                .why("it cannot be mounted")
-                .run(format!("vgmknodes {}", id.vg()))
-        })
+pub fn device_node(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
+    let id = &one.volume.id;
+    one.lacks_node.then(|| {
+        Finding::failed(format!("active, but {} is missing", id.device().shown()))
+            .why("it cannot be mounted")
+            .run(format!("vgmknodes {}", id.vg()))
     })
 }
 

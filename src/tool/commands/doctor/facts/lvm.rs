@@ -77,15 +77,6 @@ pub fn is_thick_snapshot(volume: &Volume) -> bool {
     volume.role.split(',').any(|part| part == "thicksnapshot")
 }
 
-fn is_thin_pool(&self) -> bool {
-        is_thin_pool(&self.volume)
-    }
-}
-
-fn is_thick_snapshot(volume: &Volume) -> bool {
-    volume.role.split(',').any(|part| part == "thicksnapshot")
-}
-
 fn is_thin_pool(volume: &Volume) -> bool {
     volume.is_pool() && volume.layout.split(',').any(|part| part == "thin")
 }
