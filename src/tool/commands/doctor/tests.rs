@@ -186,9 +186,9 @@ impl Facts {
         self.of(lv).next_mount = Some(Outcome::Decided(Decision::Refuse(reason)));
     }
 
-    fn kubelet(&mut self, line: &str, controller: Option<&str>) {
+    fn kubelet(&mut self, line: &str, version: &str, controller: Option<&str>) {
         self.kubelets
-            .push(Kubelet::sample(line, "v1.36.2", controller));
+            .push(Kubelet::sample(line, version, controller));
         self.config.attach = controller.is_some();
     }
 
@@ -214,9 +214,10 @@ const ROWS: &[Row] = &[
     ("lvm-lock", "warning", "", "ps -fp 7", |f| f.lvm_lockers = vec![Process { pid: 7, command: "lvs".shown(), what: "".shown(), age: Duration::from_secs(10) }]),
     ("locks", "failed", "", "df -i /run", |f| f.lock_problem = Some("full".to_owned())),
     ("plugin-directory", "warning", "", "anybody", |f| f.plugin_dir_problem = Some("anybody may write".to_owned())),
-    ("kubelet", "failed", "", "--plugin-dir /other", |f| f.kubelet("kubelet --volume-plugin-dir=/other", None)),
-    ("kubelet", "failed", "", "not node", |f| f.kubelet("kubelet --hostname-override=n", None)),
-    ("kubelet", "note", "", "waits for ever", |f| f.kubelet("kubelet", Some("    - --flex-volume-plugin-dir=/exec\n    - mountPath: /exec"))),
+    ("kubelet", "failed", "", "--plugin-dir /other", |f| f.kubelet("kubelet --volume-plugin-dir=/other", "1.24.17", None)),
+    ("kubelet", "failed", "", "not node", |f| f.kubelet("kubelet --hostname-override=n", "1.24.17", None)),
+    ("kubelet", "note", "", "waits for ever", |f| f.kubelet("kubelet", "1.36.2", Some("    - --flex-volume-plugin-dir=/exec\n    - mountPath: /exec"))),
+    ("control-plane", "failed", "", "does not mount /exec", |f| f.kubelet("kubelet", "1.24.17", Some(""))),
     ("other-drivers", "warning", "", "nfs", |f| f.broken_drivers = vec!["nfs does not start".to_owned()]),
     ("log", "warning", "", "systemctl start systemd-journald.socket", |f| f.has_log = false),
     ("log", "warning", "", "/nonexistent is not a directory", |f| (f.has_log, f.config.log) = (false, LogTarget::File("/nonexistent/log".into()))),
@@ -309,8 +310,8 @@ fn each_check_finds_its_own_fault_and_no_other() {
 
 #[test]
 fn each_check_has_a_row() {
-    /// Shown by tests/install/kubelets.rs and tests/guest/faults.rs.
-    const ELSEWHERE: [&str; 2] = ["control-plane", "volumes"];
+    /// Shown by tests/guest/faults.rs.
+    const ELSEWHERE: [&str; 1] = ["volumes"];
     let of_node = OF_NODE.iter().map(|(name, _)| *name);
     let of_lvm = OF_LVM.iter().map(|(name, _)| *name);
     let of_volume = OF_VOLUME.iter().map(|(name, _)| *name);
