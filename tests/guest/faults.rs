@@ -1,7 +1,6 @@
 //! One fault of the host, of its config or of a volume at a time, and the check of `doctor` that
 //! finds it.
 
-use crate::marks::put;
 use crate::prelude::*;
 use serde_json::Value;
 
@@ -186,13 +185,7 @@ fn what_is_wrong_with_a_volume_is_named() {
     group.pool();
     let thin = group.thin("thin", "1g");
     let node = node("thin_pool_limit = 25");
-    for check in [
-        "device-node",
-        "may-be-formatted",
-        "mkfs-unfinished",
-        "next-mount",
-        "pool-full",
-    ] {
+    for check in ["device-node", "next-mount", "pool-full"] {
         node.is_well(check);
     }
     sh(&format!("rm {}", volume.device()));
@@ -200,12 +193,6 @@ fn what_is_wrong_with_a_volume_is_named() {
     // LVM 2.03.16 makes the node, and fails without a word.
     run("sh", &["-c", &format!("{help} || true")]);
     node.is_well("device-node");
-    group.lv("lvchange", &["--addtag", "flexvolume.making=ext4"], "data");
-    sh(&node.is_ill("mkfs-unfinished", "ailing/data", "check ailing/data"));
-    group.lv("lvchange", &["--deltag", "flexvolume.making=ext4"], "data");
-    put(&volume.device(), 0, b"raw");
-    node.prints(&["allow-format", "--yes", "ailing/data"], "", 0);
-    sh(&node.is_ill("may-be-formatted", "ailing/data", "check ailing/data"));
     group.lv("lvchange", &["--addtag", "flexvolume.fs=ext4:gone"], "data");
     node.is_ill("next-mount", "ailing/data", "");
     let fill = "dd if=/dev/urandom bs=1M count=160 oflag=direct status=none of=";
@@ -226,20 +213,6 @@ fn what_is_wrong_with_a_volume_is_named() {
         "ailing/pool",
         "vgextend ailing DISK, then: lvextend",
     );
-}
-
-#[test]
-fn a_volume_on_a_disk_that_is_gone_is_named() {
-    let disks = ["gone-a", "gone-b"].map(|name| Disk::new(name, 64 << 20));
-    let [kept, lost] = disks.each_ref().map(Disk::path);
-    let group = Group::on("losing", &[&kept, &lost]);
-    sh(&format!("lvcreate -qq -y -n data -L 16m losing {lost}"));
-    let node = node("");
-    node.is_well("volume-health");
-    group.lv("lvchange", &["-an"], "data");
-    disks[1].fail_wholly();
-    node.is_ill("volume-health", "losing/data", "lvs -a -o +devices");
-    disks[1].heal();
 }
 
 #[test]

@@ -128,7 +128,6 @@ pub fn tools(facts: &Facts) -> Vec<Finding> {
     let mut all_run = true;
     for Tool { name, distrust, .. } in &facts.tools {
         match distrust {
-            None => {}
             Some(Distrust { problem, has_other }) if !has_other => {
                 all_run = false;
                 found.push(Finding::failed(format!("{name} is not run: {problem}")));
@@ -137,7 +136,7 @@ pub fn tools(facts: &Facts) -> Vec<Finding> {
                 let why = "a tool there is not run, but that of the next directory in tool_dirs";
                 found.push(Finding::warning(problem).why(why));
             }
-            Some(_) => {}
+            None | Some(_) => {}
         }
     }
     let problems = facts.tool_dir_problems.iter();

@@ -320,13 +320,15 @@ fn each_check_has_a_row() {
     assert_eq!(rows.chain(ELSEWHERE).collect::<BTreeSet<_>>(), all);
 }
 
+type Case<'a> = (&'a str, &'a dyn Fn(&mut Facts));
+
 #[test]
 fn what_is_young_or_watched_or_named_before_is_no_fault() {
     let unnamed = |f: &mut Facts, reason| {
         f.record(&[]);
         f.refuse("data", reason);
     };
-    let cases: [(&str, &dyn Fn(&mut Facts)); 6] = [
+    let cases: [Case; 6] = [
         ("a mount of a pod that ends just now", &|f| {
             f.mounted(Some(Duration::ZERO)).ended_pod = Some("uid".to_owned());
         }),

@@ -52,6 +52,7 @@ pub struct Watch {
     pub has_dmeventd: bool,
 }
 
+#[allow(clippy::struct_excessive_bools)] // answers, each by itself
 pub struct VolumeFacts {
     pub volume: Volume,
     /// Whether pods have it mounted.
@@ -104,11 +105,11 @@ impl Lvm {
             lost: walk.lost(),
             groups: walk.groups.clone(),
         };
-        let can_look = can_lock && loaded.problem.is_none();
+        let is_mountable = can_lock && loaded.problem.is_none();
         let (mut locks, mut watches) = (BTreeMap::new(), watches);
         for volume in &walk.volumes {
             let watch = watches.remove(&volume.id);
-            let facts = of_volume(&walk, volume, can_look, &mut locks);
+            let facts = of_volume(&walk, volume, is_mountable, &mut locks);
             asked.volumes.push(VolumeFacts { watch, ..facts });
         }
         Ok(asked)
@@ -169,7 +170,7 @@ fn hidden(walk: &Walk) -> Vec<Hidden> {
 fn of_volume(
     walk: &Walk,
     volume: &Volume,
-    can_look: bool,
+    is_mountable: bool,
     locks: &mut BTreeMap<VgName, GroupLocks>,
 ) -> VolumeFacts {
     let (host, id) = (walk.host, &volume.id);
@@ -186,7 +187,7 @@ fn of_volume(
         ..Ask::default()
     };
     let mut has_errors = false;
-    let next_mount = (can_look && !volume.is_pool()).then(|| {
+    let next_mount = (is_mountable && !volume.is_pool()).then(|| {
         let verdict = walk.verdict(id, ask, LONGEST, |seen| {
             has_errors = matches!(&seen.facts.content, Some(Content::Filesystem(found))
                 if found.condition == Condition::Errors);
