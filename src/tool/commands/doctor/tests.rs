@@ -337,7 +337,7 @@ fn what_is_young_or_watched_or_named_before_is_no_fault() {
             f.of("thin").volume.size = Bytes::new(1024 * MIB);
         }),
         ("a snapshot with room", &|f| {
-            f.of("snap").volume.data_percent = Some(79.0)
+            f.of("snap").volume.data_percent = Some(79.0);
         }),
         ("a lock of LVM that was taken just now", &|f| {
             let (command, what) = ("lvs".shown(), "".shown());
@@ -351,7 +351,7 @@ fn what_is_young_or_watched_or_named_before_is_no_fault() {
         }),
         ("what the host itself uses", &|f| unnamed(f, Reason::Swap)),
         ("what another node has", &|f| {
-            f.refuse("data", Reason::HeldElsewhere(None))
+            f.refuse("data", Reason::HeldElsewhere(None));
         }),
     ];
     for (name, change) in cases {
