@@ -38,10 +38,17 @@ pub trait Tools {
     /// Whether it is there, also if it is not to be run.
     fn has(&self, tool: &str) -> bool;
 
-    /// Why the first tool of this name is not run, if so, and whether another of the name is.
-    fn distrust(&self, _tool: &str) -> Option<(String, bool)> {
+    /// Of the first tool of this name, if it is not run.
+    fn distrust(&self, _tool: &str) -> Option<Distrust> {
         None
     }
+}
+
+/// Why a tool is not run.
+pub struct Distrust {
+    pub problem: String,
+    /// Whether another tool of its name is run.
+    pub has_other: bool,
 }
 
 /// The means of a call-out: tools and kernel of this machine, and the log.

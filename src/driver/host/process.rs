@@ -16,7 +16,9 @@ use crate::names::folded_to;
 
 use super::last_close::{CLOSE_LAST, own_devices};
 use super::trust::{require_roots, require_roots_to_run};
-use super::{Command, Effect, Kernel, Output, Program, Progress, Signals, ToolError, Tools};
+use super::{
+    Command, Distrust, Effect, Kernel, Output, Program, Progress, Signals, ToolError, Tools,
+};
 
 /// More than any report: 10,000 logical volumes take about 4 MiB.
 const MOST_STDOUT: usize = 16 << 20;
@@ -147,9 +149,12 @@ impl Tools for Processes<'_> {
         !matches!(self.find(tool), (None, None))
     }
 
-    fn distrust(&self, tool: &str) -> Option<(String, bool)> {
+    fn distrust(&self, tool: &str) -> Option<Distrust> {
         let (found, problem) = self.find(tool);
-        Some((problem?, found.is_some()))
+        Some(Distrust {
+            problem: problem?,
+            has_other: found.is_some(),
+        })
     }
 
     fn run(&self, command: &Command) -> Result<Output, ToolError> {

@@ -65,15 +65,23 @@ pub enum Fault {
     Returned,
 }
 
-/// The disks with a fault: group, device or `[unknown]`, and fault. A disk without a group is nobody's.
-pub fn faulty_disks(host: &Host) -> Result<Vec<(String, PathBuf, Fault)>> {
+#[derive(Debug, PartialEq, Eq)]
+pub struct FaultyDisk {
+    pub vg: String,
+    /// The device, or `[unknown]`.
+    pub path: PathBuf,
+    pub fault: Fault,
+}
+
+/// The disks with a fault. A disk without a group is nobody's.
+pub fn faulty_disks(host: &Host) -> Result<Vec<FaultyDisk>> {
     let fields = "pv_name,vg_name,pv_duplicate,pv_missing,dev_size,pv_size,pe_start";
     // Without --all it leaves out the duplicates.
     let command = ask("pvs", fields, host.limits.query).args(["--all"]);
     read(host, &command, faults).context("asking LVM for its disks")
 }
 
-fn faults(report: Report) -> Result<Vec<(String, PathBuf, Fault)>, String> {
+fn faults(report: Report) -> Result<Vec<FaultyDisk>, String> {
     let mut faulty = Vec::new();
     for row in report.rows("pv")? {
         let bytes = |field| text(&row, field).map(|size| size.parse().unwrap_or(0_u64));
@@ -94,10 +102,11 @@ fn faults(report: Report) -> Result<Vec<(String, PathBuf, Fault)>, String> {
         } else {
             continue;
         };
-        let fault = (vg, text(&row, "pv_name")?.into(), fault);
+        let path = text(&row, "pv_name")?.into();
+        let disk = FaultyDisk { vg, path, fault };
         // All that are missing look the same.
-        if !faulty.contains(&fault) {
-            faulty.push(fault);
+        if !faulty.contains(&disk) {
+            faulty.push(disk);
         }
     }
     Ok(faulty)
@@ -126,7 +135,8 @@ mod tests {
             );
             let json = format!(r#"{{"report":[{{"pv":[{row}]}}]}}"#);
             let found = faults(Report::parse(json.as_bytes()).unwrap()).unwrap();
-            let want: Vec<_> = want.map(|fault| ("vg".to_owned(), path.into(), fault)).into_iter().collect();
+            let disk = |fault| FaultyDisk { vg: "vg".to_owned(), path: path.into(), fault };
+            let want: Vec<_> = want.map(disk).into_iter().collect();
             assert_eq!(found, want, "{name}");
         }
     }

@@ -16,17 +16,19 @@ mod wait;
 
 pub(crate) use change::{activate, create, deactivate, extend, refresh};
 pub use change::{rename, retag};
-pub use disks::{Disk, Fault, Sight, disks, faulty_disks};
+pub use disks::{Disk, Fault, FaultyDisk, Sight, disks, faulty_disks};
 pub use find::{
     Found, all_groups, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of,
     tagged,
 };
-pub use monitor::{Settings, monitors};
+pub use monitor::{Monitor, Settings, monitors};
 pub use parts::has_lost_data;
 pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag};
 pub use report::{Group, Report, Target, Volume};
 pub use sanlock::{Holder, holder};
-pub use shared::{GroupLocks, Locks, has_lvmlockd, kept_away, locks, may_be_shared, twins};
+pub use shared::{
+    GroupLocks, KeptAway, Locks, has_lvmlockd, kept_away, locks, may_be_shared, twins,
+};
 pub use spread::Spread;
 
 #[cfg(test)]

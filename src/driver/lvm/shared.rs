@@ -150,21 +150,29 @@ pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
     obstacles.next()
 }
 
-/// The groups on this node's disks that it cannot use, though no filter leaves them out: exported ones,
-/// another host's, shared ones without their locks. With whose they are, and what to do.
-pub fn kept_away(host: &Host, known: &[Group], limit: Duration) -> Vec<(String, String, String)> {
+/// A group on this node's disks that it cannot use, though no filter leaves it out.
+pub struct KeptAway {
+    pub vg: String,
+    /// "of host NAME", or "shared by sanlock".
+    pub owner: String,
+    /// Why, and what to do.
+    pub why: String,
+}
+
+/// Exported groups, another host's, and shared ones without their locks.
+pub fn kept_away(host: &Host, known: &[Group], limit: Duration) -> Vec<KeptAway> {
     let rows = rows(host, &["--foreign", "--shared"], limit).unwrap_or_default();
     let kept = rows.iter().filter_map(|row| {
-        let name = text(row, "vg_name").ok()?;
-        let is_hidden = !known.iter().any(|group| group.name == name);
-        let why = of_row(host, &VgName::parse(name).ok()?, row, is_hidden, limit)?;
+        let vg = text(row, "vg_name").ok()?.to_owned();
+        let is_hidden = !known.iter().any(|group| group.name == vg);
+        let why = of_row(host, &VgName::parse(&vg).ok()?, row, is_hidden, limit)?;
         let owner =
             ["vg_lock_type", "vg_systemid"].map(|field| text(row, field).unwrap_or_default());
         let owner = match owner {
             ["" | "none", owner] => format!("of host {owner}"),
             [manager, _] => format!("shared by {manager}"),
         };
-        Some((name.to_owned(), owner, why))
+        Some(KeptAway { vg, owner, why })
     });
     kept.collect()
 }

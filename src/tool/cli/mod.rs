@@ -15,7 +15,7 @@ use driver::reply::{Printed, Reply};
 use driver::with_host;
 
 use crate::install::completion;
-use people::{People, Tool};
+use people::{People, Task};
 
 /// The exit code of a command line that is wrong, and of one that is root's.
 const USAGE: u8 = 2;
@@ -137,8 +137,8 @@ fn people(args: &[OsString]) -> Printed {
     let parsed = command
         .try_get_matches_from(args)
         .and_then(|found| People::from_arg_matches(&found));
-    let tool = match parsed {
-        Ok(parsed) => parsed.tool,
+    let task = match parsed {
+        Ok(parsed) => parsed.task,
         Err(error) => {
             let text = error.render().ansi().to_string();
             return styled(if error.use_stderr() {
@@ -149,17 +149,17 @@ fn people(args: &[OsString]) -> Printed {
         }
     };
     let is_root = nix::unistd::geteuid().is_root();
-    if tool.needs_root() && !is_root {
+    if task.needs_root() && !is_root {
         return Printed::failure(
             "not root: LVM answers root only; use sudo\n".to_owned(),
             USAGE,
         );
     }
     let answer = with_host(args, progress(false), |host, config| {
-        people::run(&tool, host, config)
+        people::run(&task, host, config)
     });
     styled(answer.unwrap_or_else(|error| {
-        let is_roots = matches!(tool, Tool::Install(_) | Tool::Uninstall(_));
+        let is_roots = matches!(task, Task::Install(_) | Task::Uninstall(_));
         let said = format!("{error:#}");
         let lines = said.lines().map(folded);
         let said = lines.collect::<Vec<_>>().join("\n");

@@ -21,7 +21,7 @@ use driver::names::{LvId, LvName, Shown};
           subcommand_help_heading = "Commands for people")]
 pub struct People {
     #[command(subcommand)]
-    pub tool: Tool,
+    pub task: Task,
 }
 
 fn after_help() -> String {
@@ -69,7 +69,7 @@ Files:
 The log is in the journal (`journalctl -t flexvolume-lvm`), unless `log` in config.toml says otherwise.";
 
 #[derive(Debug, Subcommand)]
-pub enum Tool {
+pub enum Task {
     /// Show what LVM, the kernel, the driver and the next mount know of volumes
     ///
     /// One volume is shown as a tree from its disk to its pods, with its last calls.
@@ -193,7 +193,7 @@ pub enum Handover {
     },
 }
 
-impl Tool {
+impl Task {
     /// Whether it asks LVM, which answers root only.
     pub fn needs_root(&self) -> bool {
         matches!(
@@ -211,20 +211,20 @@ impl Tool {
     }
 }
 
-pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
-    match tool {
-        Tool::Status(asked) => status::run(host, loaded, asked),
-        Tool::Log(asked) => log::run(host, loaded, asked),
-        Tool::Doctor { json } => doctor::run(host, loaded, *json),
-        Tool::Check(asked) => check::run(host, loaded, asked),
-        Tool::Export(asked) => export::run(host, loaded, asked),
-        Tool::Config { asked } => config::run(host, loaded, asked),
-        Tool::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
-        Tool::Adopt { volume } => operator::adopt(host, loaded, &named(volume)?),
-        Tool::AllowFormat { volume, yes } => {
+pub fn run(task: &Task, host: &Host, loaded: &Loaded) -> Result<Printed> {
+    match task {
+        Task::Status(asked) => status::run(host, loaded, asked),
+        Task::Log(asked) => log::run(host, loaded, asked),
+        Task::Doctor { json } => doctor::run(host, loaded, *json),
+        Task::Check(asked) => check::run(host, loaded, asked),
+        Task::Export(asked) => export::run(host, loaded, asked),
+        Task::Config { asked } => config::run(host, loaded, asked),
+        Task::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
+        Task::Adopt { volume } => operator::adopt(host, loaded, &named(volume)?),
+        Task::AllowFormat { volume, yes } => {
             operator::allow_format(host, loaded, &named(volume)?, *yes)
         }
-        Tool::Handover {
+        Task::Handover {
             step:
                 Handover::Check {
                     volume,
@@ -232,8 +232,8 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
                     json,
                 },
         } => handover::check(host, loaded, volume, wanted.as_ref(), *json),
-        Tool::Rename { volume, to } => handover::rename(host, loaded, volume, to),
-        Tool::Install(options) => {
+        Task::Rename { volume, to } => handover::rename(host, loaded, volume, to),
+        Task::Install(options) => {
             let place = &options.place;
             let is_linked = pages::is_linked(&place.prefix, &place.exe());
             if options.link
@@ -249,17 +249,17 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
             }
             Ok(Printed::text(said))
         }
-        Tool::Uninstall(place) => {
+        Task::Uninstall(place) => {
             let mut said = install::uninstall(host, place)?;
             let removed = pages::unlink(&place.prefix, &place.exe(), &People::command());
             said.push_str(&removed.context("removing the link for people")?);
             Ok(Printed::text(said))
         }
-        Tool::Completions { shell } => {
+        Task::Completions { shell } => {
             let driver = std::env::current_exe().context("finding the driver's own executable")?;
             Ok(Printed::text(pages::completions(*shell, &driver)?))
         }
-        Tool::Man { dir } => {
+        Task::Man { dir } => {
             let written = pages::write_man(dir, People::command())?;
             let lines = written.iter().map(|path| format!("{}\n", path.shown()));
             Ok(Printed::text(lines.collect()))

@@ -233,10 +233,10 @@ fn next(host: &Host, layout: &Layout, init: &Init, report: &mut Report) {
     let plugin_dir = &layout.plugin_dir;
     let config = load(host.kernel, &layout.dir.exe, None);
     let config = config.or_default();
-    let of_kubelets = kubelet::running(host);
+    let (of_kubelets, host_name) = (kubelet::running(host), host.kernel.host_name());
     let of_kubelets = of_kubelets.iter();
     let of_kubelets = of_kubelets.flat_map(|one| {
-        let problems = one.problems(host.kernel, Some(plugin_dir), config);
+        let problems = one.problems(&host_name, Some(plugin_dir), config);
         problems.into_iter().chain(one.faults(config))
     });
     let warnings = init.message.clone().into_iter();

@@ -26,8 +26,15 @@ pub struct Kubelet {
     name: String,
     /// By its command line or config file, or by default.
     told: CommandLine,
-    controller_attaches: bool,
+    /// Manifest of kube-controller-manager, if that is a static pod of this kubelet and makes `attach` calls.
+    controller: Option<Manifest>,
     version: Option<String>,
+}
+
+#[derive(Debug)]
+struct Manifest {
+    file: PathBuf,
+    text: String,
 }
 
 /// The kubelets that run on this host, by their command lines and config files. Any process may call
@@ -64,10 +71,17 @@ pub fn running(host: &Host) -> Vec<Kubelet> {
         told.plugin_dir = told.plugin_dir.or_else(|| default(PLUGIN_DIR));
         told.root_dir = told.root_dir.or_else(|| default(ROOT_DIR));
         told.static_pods = told.static_pods.or_else(|| in_file("staticPodPath"));
+        let attaches = value_in(&file, "enableControllerAttachDetach") != Some("false");
+        let pods = told.static_pods.as_ref().filter(|_| attaches);
+        let controller = pods.and_then(|pods| {
+            let file = Path::new(pods).join("kube-controller-manager.yaml");
+            let text = text_of(kernel, &file)?;
+            Some(Manifest { file, text })
+        });
         found.push(Kubelet {
             name: format!("{} (pid {pid})", program.shown()),
             told,
-            controller_attaches: value_in(&file, "enableControllerAttachDetach") != Some("false"),
+            controller,
             version: exe.and_then(|exe| version(host, exe)),
         });
     }
@@ -141,7 +155,7 @@ impl Kubelet {
     /// that is known.
     pub fn problems(
         &self,
-        kernel: &Kernel,
+        host_name: &str,
         plugin_dir: Option<&Path>,
         config: &Config,
     ) -> Vec<String> {
@@ -165,9 +179,8 @@ impl Kubelet {
                 root.shown()
             ));
         }
-        let name = config.node_name.clone();
-        let name = name.unwrap_or_else(|| kernel.host_name());
-        if let Some(told) = self.told.node_name.as_ref().filter(|told| **told != name) {
+        let name = config.node_name.as_deref().unwrap_or(host_name);
+        if let Some(told) = self.told.node_name.as_ref().filter(|told| *told != name) {
             lines.push(format!(
                 "{shown} runs with --hostname-override {}: set `node_name` in config.toml to \
                  that, not {name}",
@@ -205,11 +218,9 @@ impl Kubelet {
 
     /// Why kube-controller-manager on this host cannot call the driver in `plugin_dir`, if it is a
     /// static pod of this kubelet.
-    pub fn fault_of_controller(&self, kernel: &Kernel, plugin_dir: &Path) -> Option<String> {
-        let pods = Path::new(self.told.static_pods.as_ref()?);
-        let file = pods.join("kube-controller-manager.yaml");
-        let manifest = text_of(kernel, &file)?;
-        if !self.controller_attaches || controller_sees(&manifest, plugin_dir) {
+    pub fn fault_of_controller(&self, plugin_dir: &Path) -> Option<String> {
+        let Manifest { file, text } = self.controller.as_ref()?;
+        if controller_sees(text, plugin_dir) {
             return None;
         }
         let (file, dir) = (file.shown(), plugin_dir.shown());
@@ -260,6 +271,22 @@ fn broken_driver(dir: &Path) -> Option<String> {
             exe.shown()
         )
     })
+}
+
+#[cfg(test)]
+impl Kubelet {
+    /// One with this command line, version, and manifest of the controller.
+    pub fn sample(line: &str, version: &str, controller: Option<&str>) -> Self {
+        Self {
+            name: "kubelet (pid 1)".to_owned(),
+            told: CommandLine::parse(&line.replace(' ', "\0")),
+            controller: controller.map(|text| Manifest {
+                file: "/etc/kubernetes/manifests/kube-controller-manager.yaml".into(),
+                text: text.to_owned(),
+            }),
+            version: Some(version.to_owned()),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -318,29 +318,3 @@ fn a_plugin_directory_that_anybody_may_write_is_named() {
     fs::set_permissions(dir, fs::Permissions::from_mode(0o777)).unwrap();
     node.is_ill("plugin-directory", "", "");
 }
-
-#[test]
-fn a_node_without_faults_has_the_exit_code_zero_and_one_with_warnings_three() {
-    let (group, volume) = Group::with_data("graded");
-    let node = Node::new(Mode::MountOnly);
-    let (said, code) = node.says(&["doctor"]);
-    let bad: Vec<&str> = said
-        .lines()
-        .filter(|line| !line.starts_with("ok"))
-        .collect();
-    assert_eq!(code, i32::from(!bad.is_empty()) * 3, "{said}");
-    run(
-        "lvchange",
-        &["-qq", "--addtag", "flexvolume.making=ext4", "graded/data"],
-    );
-    let said = node.prints(&["doctor"], "mkfs.ext4 was not seen to end", 3);
-    assert!(said.contains("  run: "), "{said}");
-    run("mkfs.ext4", &["-q", &volume.device()]);
-    group.lv("lvchange", &["--deltag", "flexvolume.making=ext4"], "data");
-    run(
-        "lvchange",
-        &["-qq", "--addtag", "flexvolume.fs=ext4:uuid", "graded/data"],
-    );
-    assert_eq!(node.says(&["doctor"]).1, 1);
-    drop(group);
-}

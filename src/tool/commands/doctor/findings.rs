@@ -20,6 +20,7 @@ pub enum Level {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(Debug))]
 #[allow(clippy::struct_field_names)] // what programs read
 pub struct Finding {
     /// The check's name: a stable identifier for programs.
@@ -33,55 +34,53 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub fn on(&mut self, about: &impl ToString) -> &mut Self {
+    pub fn ok(finding: impl Into<String>) -> Self {
+        Self::new(Level::Ok, finding)
+    }
+
+    pub fn warning(finding: impl Into<String>) -> Self {
+        Self::new(Level::Warning, finding)
+    }
+
+    pub fn failed(finding: impl Into<String>) -> Self {
+        Self::new(Level::Failed, finding)
+    }
+
+    pub fn new(verdict: Level, finding: impl Into<String>) -> Self {
+        Self {
+            check: "",
+            verdict,
+            about: None,
+            finding: folded(&finding.into()),
+            why: None,
+            command: None,
+        }
+    }
+
+    pub fn on(mut self, about: &impl ToString) -> Self {
         self.about = Some(about.to_string().shown().to_string());
         self
     }
 
-    pub fn why(&mut self, why: &'static str) -> &mut Self {
+    pub fn why(mut self, why: &'static str) -> Self {
         self.why = Some(why);
         self
     }
 
-    pub fn run(&mut self, command: impl Into<String>) -> &mut Self {
+    pub fn run(mut self, command: impl Into<String>) -> Self {
         self.command = Some(folded(&command.into()));
         self
     }
 }
 
 #[derive(Default)]
-pub struct Checks(Vec<Finding>);
+pub struct Findings(Vec<Finding>);
 
-impl Checks {
-    pub fn ok(&mut self, check: &'static str, finding: impl Into<String>) {
-        self.add(check, Level::Ok, finding);
-    }
-
-    pub fn warning(&mut self, check: &'static str, finding: impl Into<String>) -> &mut Finding {
-        self.add(check, Level::Warning, finding)
-    }
-
-    pub fn failed(&mut self, check: &'static str, finding: impl Into<String>) -> &mut Finding {
-        self.add(check, Level::Failed, finding)
-    }
-
-    #[allow(clippy::indexing_slicing)] // it has just been pushed
-    pub fn add(
-        &mut self,
-        check: &'static str,
-        verdict: Level,
-        finding: impl Into<String>,
-    ) -> &mut Finding {
-        let at = self.0.len();
-        self.0.push(Finding {
-            check,
-            verdict,
-            about: None,
-            finding: folded(&finding.into()),
-            why: None,
-            command: None,
-        });
-        &mut self.0[at]
+impl Findings {
+    /// Adds what a check found.
+    pub fn add(&mut self, check: &'static str, found: impl IntoIterator<Item = Finding>) {
+        let found = found.into_iter();
+        self.0.extend(found.map(|one| Finding { check, ..one }));
     }
 
     /// The text or JSON to print. The exit code is 1 if a pod would fail, and 3 if there are only warnings.
@@ -149,16 +148,14 @@ mod tests {
 
     #[test]
     fn a_long_subject_moves_nothing_aside_and_a_command_stays_whole() {
-        let mut checks = Checks::default();
-        checks.ok("lvm", "1 logical volume");
+        let mut findings = Findings::default();
+        findings.add("lvm", vec![Finding::ok("1 logical volume")]);
         let dir = "/var/lib/kubelet/pods/uid/volumes/kubernetes.io~lvm/data";
-        let finding = checks.warning("pod-directories", "nothing is mounted there");
-        finding
-            .on(&dir)
-            .why("its pod waits")
-            .run(format!("rmdir {dir}"));
-        checks.add("kubelet", Level::Note, "it may crash");
-        let printed = checks.printed(false, 40).unwrap();
+        let finding = Finding::warning("nothing is mounted there").on(&dir);
+        let finding = finding.why("its pod waits").run(format!("rmdir {dir}"));
+        findings.add("pod-directories", vec![finding]);
+        findings.add("kubelet", vec![Finding::new(Level::Note, "it may crash")]);
+        let printed = findings.printed(false, 40).unwrap();
         let shown = anstream::adapter::strip_str(&printed.stdout).to_string();
         let want = format!(
             "ok       lvm      1 logical volume\n\
@@ -172,13 +169,14 @@ mod tests {
     proptest! {
         #[test]
         fn a_finding_is_on_its_own_lines_whatever_others_wrote_in_it(hostile in hostile()) {
-            let mut checks = Checks::default();
-            checks.add("mounts", Level::Note, &*hostile).on(&hostile).why("why").run(&*hostile);
-            let text = checks.printed(false, usize::MAX).unwrap().stdout;
+            let finding = Finding::new(Level::Note, &*hostile).on(&hostile);
+            let mut findings = Findings::default();
+            findings.add("mounts", vec![finding.why("why").run(&*hostile)]);
+            let text = findings.printed(false, usize::MAX).unwrap().stdout;
             // A long subject has a line of its own.
             let lines = if hostile.shown().to_string().chars().count() > 40 { 4 } else { 3 };
             prop_assert!(has_lines(&text, lines), "{text:?}");
-            let json = checks.printed(true, usize::MAX).unwrap().stdout;
+            let json = findings.printed(true, usize::MAX).unwrap().stdout;
             prop_assert!(has_lines(&json, 10), "{json:?}");
         }
     }

@@ -208,13 +208,13 @@ fn last_mounts(walk: &Walk, asked: &Status) -> BTreeMap<String, String> {
 /// Groups on this node's disks that it does not use.
 fn add_kept_away(walk: &Walk, asked: &Status, report: &mut Report, rows: &mut Vec<Vec<String>>) {
     let mut kept = lvm::kept_away(walk.host, &walk.groups, walk.config.limits.query);
-    kept.retain(|(name, ..)| !walk.has_group(name));
-    for (name, owner, _) in kept {
+    kept.retain(|kept| !walk.has_group(&kept.vg));
+    for lvm::KeptAway { vg, owner, .. } in kept {
         if asked.sort.is_none() && !asked.unwell {
             let none = || "-".to_owned();
             let group = "group".to_owned();
             let mut cells = vec![
-                bold(&name),
+                bold(&vg),
                 none(),
                 none(),
                 group,
@@ -225,7 +225,7 @@ fn add_kept_away(walk: &Walk, asked: &Status, report: &mut Report, rows: &mut Ve
             cells.resize(Column::value_variants().len(), none());
             rows.push(cells);
         }
-        report.not_used.insert(name, owner);
+        report.not_used.insert(vg, owner);
     }
 }
 

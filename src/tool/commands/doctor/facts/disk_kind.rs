@@ -1,42 +1,11 @@
-//! `flexvolume-lvm doctor` on groups whose disks other hosts may see too.
+//! Which disks other hosts may see too.
 
 use std::path::{Path, PathBuf};
 
-use super::findings::Checks;
-use driver::host::{Host, Kernel};
-use driver::lvm;
-use driver::names::Shown;
-
-/// Warns of groups that nothing keeps another host from using at the same time.
-pub(super) fn look_at(checks: &mut Checks, host: &Host) {
-    let disks = match lvm::disks(host, lvm::Sight::Used) {
-        Ok(disks) => disks,
-        Err(error) => {
-            checks.warning("disks", format!("{error:#}"));
-            return;
-        }
-    };
-    for lvm::Disk { vg, path, .. } in disks.into_iter().filter(|disk| disk.is_open) {
-        if let Some(kind) = kind(host.kernel, &path) {
-            let finding = format!(
-                "{vg} is on {}, {kind} disk that other hosts may see, and LVM does not keep them \
-                 from using the group",
-                path.shown()
-            );
-            checks
-                .warning("shared-disks", finding)
-                .on(&vg)
-                .why("two hosts that mount one volume destroy its filesystem")
-                .run(format!(
-                    "vgchange --systemid ID {vg} for one host (lvmsystemid(7)), or share it by \
-                     lvmlockd, as in docs/shared-groups.md"
-                ));
-        }
-    }
-}
+use driver::host::Kernel;
 
 /// The kind of disk, if it is one that several hosts may use.
-fn kind(kernel: &Kernel, disk: &Path) -> Option<&'static str> {
+pub(super) fn kind_of_shared(kernel: &Kernel, disk: &Path) -> Option<&'static str> {
     let number = kernel.device_number(disk).ok()??;
     let block = PathBuf::from(format!("/sys/dev/block/{number}"));
     let read = |file: &Path| kernel.read(file).unwrap_or_default();

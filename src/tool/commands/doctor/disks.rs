@@ -1,0 +1,93 @@
+//! Checks of disks: those that LVM cannot use as they are, and those that other hosts may see too.
+
+use super::facts::{Facts, Lvm, UsedDisk};
+use super::findings::Finding;
+use driver::lvm::{Fault, FaultyDisk};
+use driver::names::Shown;
+
+pub fn disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
+    let problem = lvm.faulty_disks.as_ref().err();
+    let problem = problem.or(lvm.used_disks.as_ref().err());
+    problem.into_iter().map(Finding::warning).collect()
+}
+
+pub fn duplicate_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
+    let found = with(lvm, Fault::Duplicate).map(|FaultyDisk { vg, path, .. }| {
+        let path = path.shown();
+        Finding::failed(format!(
+            "{path} says that it is a disk of this group, and so does another"
+        ))
+        .on(vg)
+        .why("until that is mended, LVM neither activates nor changes a volume of the group")
+        // LVM does not know either which of them is the copy.
+        .run(format!(
+            "lsblk -o NAME,SIZE,SERIAL,WWN, and for the one that is the copy: \
+                 vgimportclone --basevgname {vg}-2 DISK; of two paths to one disk leave one \
+                 out by `filter` in lvm.conf"
+        ))
+    });
+    found.collect()
+}
+
+pub fn short_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
+    let found = with(lvm, Fault::Short).map(|FaultyDisk { vg, path, .. }| {
+        let path = path.shown();
+        Finding::warning(format!("{path} is smaller than LVM's metadata says"))
+            .on(vg)
+            .why("volumes at its end cannot be activated, and what was there is gone")
+            .run(format!(
+                "pvs -o pv_name,dev_size,pv_size {path}; lvs -a -o +devices {vg}"
+            ))
+    });
+    found.collect()
+}
+
+pub fn missing_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
+    let missing = with(lvm, Fault::Missing).map(|FaultyDisk { vg, .. }| {
+        Finding::failed("a disk is missing")
+            .on(vg)
+            .why("volumes on it cannot be activated, unless they are RAID or mirrored")
+            .run(format!(
+                "pvs -o pv_name,vg_name,pv_uuid,pv_missing; lsblk; dmesg; and bring it back. If it is \
+                 lost: lvs -a -o +devices {vg}; lvconvert --repair for each RAID volume; lvremove the \
+                 others, to restore them from a backup; and then vgreduce --removemissing {vg}"
+            ))
+    });
+    let returned = with(lvm, Fault::Returned).map(|FaultyDisk { vg, path, .. }| {
+        let path = path.shown();
+        Finding::failed(format!(
+            "{path} is back, and LVM still takes it for missing"
+        ))
+        .on(vg)
+        .why("the group was changed without it")
+        .run(format!("vgextend --restoremissing {vg} {path}"))
+    });
+    missing.chain(returned).collect()
+}
+
+fn with(lvm: &Lvm, fault: Fault) -> impl Iterator<Item = &FaultyDisk> {
+    let faulty = lvm.faulty_disks.iter().flatten();
+    faulty.filter(move |disk| disk.fault == fault)
+}
+
+/// Groups that nothing keeps another host from using at the same time.
+pub fn shared_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
+    let open = lvm
+        .used_disks
+        .iter()
+        .flatten()
+        .filter(|used| used.disk.is_open);
+    let found = open.filter_map(|UsedDisk { disk, shared_kind }| {
+        let (vg, path, kind) = (&disk.vg, disk.path.shown(), (*shared_kind)?);
+        let finding = Finding::warning(format!(
+            "{vg} is on {path}, {kind} disk that other hosts may see, and LVM does not keep them \
+             from using the group"
+        ));
+        let finding = finding.why("two hosts that mount one volume destroy its filesystem");
+        Some(finding.on(vg).run(format!(
+            "vgchange --systemid ID {vg} for one host (lvmsystemid(7)), or share it by \
+             lvmlockd, as in docs/shared-groups.md"
+        )))
+    });
+    found.collect()
+}

@@ -1,0 +1,211 @@
+//! What LVM, and the kernel, say of groups, disks and volumes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::disk_kind::kind_of_shared;
+use crate::commands::survey::{Ask, Outcome, Walk};
+use driver::config::Loaded;
+use driver::fs::Condition;
+use driver::host::Host;
+use driver::lvm::{
+    self, Disk, FaultyDisk, Group, GroupLocks, KeptAway, Locks, Monitor, Sight, Volume,
+};
+use driver::names::{LvId, VgName};
+use driver::volume::{Content, Device, Reason};
+
+/// For how long volumes are read.
+pub const LONGEST: Duration = Duration::from_secs(10);
+
+pub struct Lvm {
+    /// Sorted by name.
+    pub volumes: Vec<VolumeFacts>,
+    pub groups: Vec<Group>,
+    pub kept_away: Vec<KeptAway>,
+    /// Disks that LVM would see if its settings did not leave them out.
+    pub hidden: Vec<Hidden>,
+    pub faulty_disks: Result<Vec<FaultyDisk>, String>,
+    pub used_disks: Result<Vec<UsedDisk>, String>,
+    /// Why LVM does not tell which volumes dmeventd watches.
+    pub watch_problem: Option<String>,
+    /// Volumes of pods that LVM does not know any more.
+    pub lost: BTreeSet<LvId>,
+}
+
+pub struct Hidden {
+    pub disk: Disk,
+    /// LVM's devices file does not list it. Else a filter leaves it out.
+    pub is_unlisted: bool,
+}
+
+pub struct UsedDisk {
+    pub disk: Disk,
+    /// "an iSCSI", if it is of a kind that several hosts may use.
+    pub shared_kind: Option<&'static str>,
+}
+
+pub struct Watch {
+    pub monitor: Monitor,
+    pub has_dmeventd: bool,
+}
+
+#[allow(clippy::struct_excessive_bools)] // answers, each by itself
+pub struct VolumeFacts {
+    pub volume: Volume,
+    /// Whether pods have it mounted.
+    pub is_pods: bool,
+    /// Whether it is active in a group that nodes share, and nothing uses it.
+    pub is_kept_idle: bool,
+    /// Whether it is active and has no device node.
+    pub lacks_node: bool,
+    /// Why no more pods get its filesystem: the kernel met errors in it.
+    pub failed: Option<Reason>,
+    /// The lock of a mounted volume. None: it takes none. (The next mount does not ask for that lock.)
+    pub lock: Option<Locks>,
+    /// Of what can fill up. None: LVM does not tell.
+    pub watch: Option<Watch>,
+    /// None: the config or the locks keep every volume from being mounted, or it is a pool.
+    pub next_mount: Option<Outcome>,
+    /// Whether the kernel met errors in its filesystem before.
+    pub has_errors: bool,
+}
+
+/// A snapshot with space of its own, unlike a thin one.
+pub fn is_thick_snapshot(volume: &Volume) -> bool {
+    volume.role.split(',').any(|part| part == "thicksnapshot")
+}
+
+fn is_thin_pool(volume: &Volume) -> bool {
+    volume.is_pool() && volume.layout.split(',').any(|part| part == "thin")
+}
+
+impl Lvm {
+    /// Fails if LVM does not answer. `can_lock`: without that no volume can be looked at as a mount does.
+    pub(super) fn ask(host: &Host, loaded: &Loaded, can_lock: bool) -> Result<Self> {
+        let walk = Walk::begin(host, loaded)?;
+        let disks = |sight| lvm::disks(host, sight).map_err(|error| format!("{error:#}"));
+        let (watches, watch_problem) = match watches(&walk) {
+            Ok(watches) => (watches, None),
+            Err(error) => (BTreeMap::new(), Some(error)),
+        };
+        let used = |disk: Disk| UsedDisk {
+            shared_kind: kind_of_shared(host.kernel, &disk.path),
+            disk,
+        };
+        let mut asked = Self {
+            volumes: Vec::new(),
+            kept_away: lvm::kept_away(host, &walk.groups, host.limits.query),
+            hidden: hidden(&walk),
+            faulty_disks: lvm::faulty_disks(host).map_err(|error| format!("{error:#}")),
+            used_disks: disks(Sight::Used).map(|disks| disks.into_iter().map(used).collect()),
+            watch_problem,
+            lost: walk.lost(),
+            groups: walk.groups.clone(),
+        };
+        let is_mountable = can_lock && loaded.problem.is_none();
+        let (mut locks, mut watches) = (BTreeMap::new(), watches);
+        for volume in &walk.volumes {
+            let watch = watches.remove(&volume.id);
+            let facts = of_volume(&walk, volume, is_mountable, &mut locks);
+            asked.volumes.push(VolumeFacts { watch, ..facts });
+        }
+        Ok(asked)
+    }
+
+    pub fn has_group(&self, vg: &str) -> bool {
+        self.groups.iter().any(|group| group.name == vg)
+    }
+}
+
+/// What watches the pools and snapshots, if there are any.
+fn watches(walk: &Walk) -> Result<BTreeMap<LvId, Watch>, String> {
+    let fills_up = |volume: &Volume| is_thin_pool(volume) || is_thick_snapshot(volume);
+    if !walk.volumes.iter().any(fills_up) {
+        return Ok(BTreeMap::new());
+    }
+    let monitors = lvm::monitors(walk.host).map_err(|error| error.to_string())?;
+    let its = monitors.into_iter();
+    let its = its.filter(|one| walk.volume(&one.id).is_some_and(fills_up));
+    let watches = its.map(|monitor| {
+        let dmeventd = Path::new(&monitor.settings.executable);
+        let has_dmeventd = walk.host.kernel.exists(dmeventd);
+        let id = monitor.id.clone();
+        (
+            id,
+            Watch {
+                monitor,
+                has_dmeventd,
+            },
+        )
+    });
+    Ok(watches.collect())
+}
+
+/// Disks of groups that LVM would see and does not, and that the config does not exclude.
+fn hidden(walk: &Walk) -> Vec<Hidden> {
+    let named = &walk.config.volume_groups;
+    let beyond = |sight| {
+        let mut disks = lvm::disks(walk.host, sight).unwrap_or_default();
+        let is_ours = |vg: &str| named.is_empty() || named.keys().any(|name| name.as_str() == vg);
+        disks.retain(|disk| is_ours(&disk.vg) && !walk.has_group(&disk.vg));
+        disks
+    };
+    let hidden = beyond(Sight::All);
+    let unlisted = if hidden.is_empty() {
+        Vec::new()
+    } else {
+        beyond(Sight::Unlisted)
+    };
+    let of_disk = |disk: Disk| Hidden {
+        is_unlisted: unlisted.iter().any(|other| other.vg == disk.vg),
+        disk,
+    };
+    hidden.into_iter().map(of_disk).collect()
+}
+
+/// Asks each group for its locks at most once.
+fn of_volume(
+    walk: &Walk,
+    volume: &Volume,
+    is_mountable: bool,
+    locks: &mut BTreeMap<VgName, GroupLocks>,
+) -> VolumeFacts {
+    let (host, id) = (walk.host, &volume.id);
+    let is_mounted = |device: &Device| !walk.mounts(device.number).is_empty();
+    let is_mounted = walk.device(volume).is_some_and(is_mounted);
+    let lock = volume.lock.as_ref().filter(|_| is_mounted).map(|lock| {
+        let ask = || GroupLocks::ask(host, id.vg(), host.limits.query);
+        let its = locks.entry(id.vg().clone()).or_insert_with(ask);
+        its.of(Some(lock))
+    });
+    // A volume that pods read is well, though none could write to it now.
+    let ask = Ask {
+        read_only: walk.is_only_read(volume),
+        ..Ask::default()
+    };
+    let mut has_errors = false;
+    let next_mount = (is_mountable && !volume.is_pool()).then(|| {
+        let verdict = walk.verdict(id, ask, LONGEST, |seen| {
+            has_errors = matches!(&seen.facts.content, Some(Content::Filesystem(found))
+                if found.condition == Condition::Errors);
+            None
+        });
+        verdict.outcome
+    });
+    VolumeFacts {
+        volume: volume.clone(),
+        is_pods: walk.is_mounted_for_pods(volume),
+        is_kept_idle: walk.is_kept_idle(volume),
+        lacks_node: volume.active
+            && !volume.is_pool()
+            && matches!(Device::find(host.kernel, id), Ok(None)),
+        failed: walk.failed(volume),
+        lock,
+        watch: None,
+        next_mount,
+        has_errors,
+    }
+}

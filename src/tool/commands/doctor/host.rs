@@ -1,0 +1,195 @@
+//! Checks of the host: its tools, device-mapper, udev, locks and log.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::facts::{Facts, Tool};
+use super::findings::{Finding, Level};
+use driver::config::LogTarget;
+use driver::host::Distrust;
+use driver::host::holders;
+use driver::names::Shown;
+use driver::volume::lock::LOCK_DIR;
+
+/// The tools without which nothing works.
+pub const NEEDED: [&str; 10] = [
+    "lvs", "vgs", "lvchange", "lvcreate", "lvextend", "dmsetup", "blkid", "wipefs", "mount",
+    "e2fsck",
+];
+
+/// A tool that only some filesystems need.
+pub struct ForSome {
+    pub tool: &'static str,
+    needed_for: &'static str,
+    package: &'static str,
+}
+
+#[rustfmt::skip] // a row is a line
+pub const FOR_SOME: [ForSome; 8] = [
+    ForSome { tool: "mkfs.ext2", needed_for: "ext2", package: "e2fsprogs" },
+    ForSome { tool: "mkfs.ext3", needed_for: "ext3", package: "e2fsprogs" },
+    ForSome { tool: "mkfs.ext4", needed_for: "ext4", package: "e2fsprogs" },
+    ForSome { tool: "resize2fs", needed_for: "growing ext", package: "e2fsprogs" },
+    ForSome { tool: "mkfs.xfs", needed_for: "xfs", package: "xfsprogs" },
+    ForSome { tool: "xfs_growfs", needed_for: "growing xfs", package: "xfsprogs" },
+    ForSome { tool: "mkfs.btrfs", needed_for: "btrfs", package: "btrfs-progs" },
+    ForSome { tool: "btrfs", needed_for: "growing btrfs", package: "btrfs-progs" },
+];
+
+pub fn config(facts: &Facts) -> Vec<Finding> {
+    if let Some(problem) = &facts.config_problem {
+        return vec![Finding::failed(problem)];
+    }
+    let config = &facts.config;
+    let there = if facts.has_config_file {
+        ""
+    } else {
+        " (not there)"
+    };
+    vec![Finding::ok(format!(
+        "{}{there}: attach = {}, default_fs = {}, deactivate = {}",
+        config.file, config.attach, config.default_fs, config.deactivate
+    ))]
+}
+
+pub fn device_mapper(facts: &Facts) -> Vec<Finding> {
+    let said = match &facts.device_mapper {
+        Ok(said) => said,
+        Err(problem) => {
+            let finding = Finding::failed(problem);
+            let finding = finding.why("without it there are no logical volumes");
+            return vec![finding.run("modprobe dm_mod")];
+        }
+    };
+    let versions = said.lines().filter_map(|line| line.split_once(':'));
+    let versions: Vec<&str> = versions.map(|(_, version)| version.trim()).collect();
+    let versions = versions.join(", ");
+    vec![Finding::ok(format!("library and kernel: {versions}"))]
+}
+
+pub fn udev(facts: &Facts) -> Vec<Finding> {
+    vec![if facts.has_udev {
+        Finding::ok("udevd's socket is there")
+    } else {
+        Finding::warning("no /run/udev/control")
+            .why("without udevd, LVM makes its device nodes itself or waits for ever")
+            .run("systemctl start systemd-udevd")
+    }]
+}
+
+pub fn lvm_lock(facts: &Facts) -> Vec<Finding> {
+    const LONG: Duration = Duration::from_secs(10);
+    let lockers = facts.lvm_lockers.iter();
+    let lockers: Vec<_> = lockers.filter(|one| one.age >= LONG).collect();
+    let Some(first) = lockers.first() else {
+        return Vec::new();
+    };
+    let (who, age) = (holders::name_them(&lockers), first.age.as_secs());
+    let finding = format!("LVM is locked by {who}, which has run for {age} s");
+    vec![
+        Finding::warning(finding)
+            .why("every other LVM command waits for that, the driver's too")
+            .run(format!("ps -fp {}, and answer or end it", first.pid)),
+    ]
+}
+
+pub fn locks(facts: &Facts) -> Vec<Finding> {
+    vec![match &facts.lock_problem {
+        None => Finding::ok(LOCK_DIR),
+        Some(problem) => Finding::failed(problem)
+            .why("every call locks its volume there, so none can be mounted")
+            .run(format!("df /run; df -i /run; ls -ld {LOCK_DIR}")),
+    }]
+}
+
+/// No call fails for a log that cannot be written, so nobody would notice.
+pub fn log(facts: &Facts) -> Vec<Finding> {
+    let file = &facts.config.file;
+    match &facts.config.log {
+        _ if facts.has_log => Vec::new(),
+        LogTarget::None => Vec::new(),
+        LogTarget::Syslog => {
+            vec![
+                Finding::warning("no /dev/log, so nothing is logged").run(format!(
+                    "systemctl start systemd-journald.socket, or set `log` in {file} to a file"
+                )),
+            ]
+        }
+        LogTarget::File(log) => vec![Finding::warning(format!(
+            "{} is not a directory, so nothing is logged; make it, or correct `log` in {file}",
+            log.parent().unwrap_or(log).shown()
+        ))],
+    }
+}
+
+pub fn tools(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut said = BTreeSet::new();
+    let mut all_run = true;
+    for Tool { name, distrust, .. } in &facts.tools {
+        match distrust {
+            Some(Distrust { problem, has_other }) if !has_other => {
+                all_run = false;
+                found.push(Finding::failed(format!("{name} is not run: {problem}")));
+            }
+            Some(Distrust { problem, .. }) if said.insert(problem) => {
+                let why = "a tool there is not run, but that of the next directory in tool_dirs";
+                found.push(Finding::warning(problem).why(why));
+            }
+            None | Some(_) => {}
+        }
+    }
+    let problems = facts.tool_dir_problems.iter();
+    found.extend(
+        problems
+            .filter(|problem| said.insert(problem))
+            .map(|it| Finding::new(Level::Note, it).why("no tool that is put there is run")),
+    );
+    let missing = NEEDED.into_iter().filter(|tool| !facts.has_tool(tool));
+    let missing = missing.collect::<Vec<_>>().join(", ");
+    if !missing.is_empty() {
+        found.push(Finding::failed(format!(
+            "{missing} not found in tool_dirs: install lvm2, util-linux and e2fsprogs"
+        )));
+    } else if all_run {
+        found.push(Finding::ok(NEEDED.join(", ")));
+    }
+    let lacking = FOR_SOME.iter().filter(|one| !facts.has_tool(one.tool));
+    found.extend(lacking.map(|one| {
+        let (tool, needed_for, package) = (one.tool, one.needed_for, one.package);
+        let (level, default) = if needed_for == facts.config.default_fs.as_str() {
+            (Level::Failed, ", and it is this node's default_fs")
+        } else {
+            (Level::Warning, "")
+        };
+        let finding = format!("no {tool}, which {needed_for} needs{default}: install {package}");
+        Finding::new(level, finding)
+    }));
+    found
+}
+
+/// Options in the config that mkfs does not take.
+pub fn mkfs_options(facts: &Facts) -> Vec<Finding> {
+    let problems = facts.mkfs_problems.iter().map(|(fs, problem)| {
+        let file = &facts.config.file;
+        Finding::failed(problem)
+            .on(fs)
+            .why("no new volume can be formatted")
+            .run(format!(
+                "correct mkfs_options in [filesystem.{fs}] of {file}"
+            ))
+    });
+    problems.collect()
+}
+
+pub fn lvm(facts: &Facts) -> Vec<Finding> {
+    match &facts.lvm {
+        Ok(lvm) => vec![Finding::ok(format!(
+            "{} logical volumes",
+            lvm.volumes.len()
+        ))],
+        // A tool that is missing is named as such.
+        Err(_) if !facts.has_tool("lvs") => Vec::new(),
+        Err(problem) => vec![Finding::failed(problem)],
+    }
+}

@@ -1,0 +1,378 @@
+//! For each check, a node that is well but for one answer, and what is found then.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use super::facts::{Hidden, Mounted, Tool, Unmounted, UsedDisk, Watch};
+use super::host::{FOR_SOME, NEEDED};
+use super::*;
+use crate::commands::survey::Outcome;
+use crate::kubelet::Kubelet;
+use driver::config::{Config, LogTarget, VolumeGroup};
+use driver::host::Distrust;
+use driver::host::holders::Process;
+use driver::lvm::{
+    Disk, Fault, FaultyDisk, Group, KeptAway, Locks, Monitor, Record, Report, Settings,
+};
+use driver::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
+use driver::volume::{Decision, Reason};
+use serde_json::Value;
+
+const MIB: u64 = 1 << 20;
+const OLD: Option<Duration> = Some(Duration::from_secs(600));
+
+/// A volume that the driver made, a thin pool with a volume, and a snapshot, all of 64 MiB.
+fn volumes() -> Vec<VolumeFacts> {
+    let row = |(lv, layout, role, pool): (&str, &str, &str, &str)| {
+        format!(
+            r#"{{"vg_name":"vg","lv_name":"{lv}","lv_uuid":"{lv}","lv_size":"67108864","lv_time":"0",
+            "lv_tags":"flexvolume.fs=ext4:u","lv_active":"active","lv_device_open":"",
+            "lv_permissions":"writeable","lv_health_status":"","lv_snapshot_invalid":"",
+            "lv_layout":"{layout}","lv_role":"{role}","pool_lv":"{pool}","data_percent":"10",
+            "metadata_percent":"","vg_extent_size":"4194304","vg_free":"4194304","vg_lock_type":"",
+            "lv_lockargs":"","pool_lv_uuid":"","stripes":"1","data_stripes":"1"}}"#
+        )
+    };
+    let rows = [
+        ("data", "linear", "public", ""),
+        ("pool", "thin,pool", "private", ""),
+        ("snap", "linear", "public,snapshot,thicksnapshot", ""),
+        ("thin", "thin,sparse", "public", "pool"),
+    ];
+    let json = format!(r#"{{"report":[{{"lv":[{}]}}]}}"#, rows.map(row).join(","));
+    let volumes = Report::parse(json.as_bytes()).unwrap().volumes().unwrap();
+    let settings = Settings {
+        is_off: false,
+        executable: "/sbin/dmeventd".to_owned(),
+        pool: 100,
+        snapshot: 100,
+    };
+    let facts = volumes.into_iter().map(|volume| VolumeFacts {
+        is_pods: false,
+        is_kept_idle: false,
+        lacks_node: false,
+        failed: None,
+        lock: None,
+        watch: (["pool", "snap"].contains(&volume.id.lv().as_str())).then(|| Watch {
+            monitor: Monitor {
+                id: volume.id.clone(),
+                is_watched: Some(true),
+                settings: settings.clone(),
+            },
+            has_dmeventd: true,
+        }),
+        next_mount: Some(Outcome::Decided(Decision::Ready)),
+        has_errors: false,
+        volume,
+    });
+    facts.collect()
+}
+
+fn group(name: &str) -> Group {
+    Group {
+        name: name.to_owned(),
+        size: Bytes::new(1024 * MIB),
+        free: Bytes::new(4 * MIB),
+        extent: NonZeroU64::new(4 * MIB).unwrap(),
+        missing: 0,
+        exported: false,
+    }
+}
+
+fn disk(vg: &str) -> Disk {
+    Disk {
+        vg: vg.to_owned(),
+        path: "/dev/sdb".into(),
+        is_open: true,
+    }
+}
+
+fn well() -> Facts {
+    let some = FOR_SOME.iter().map(|one| one.tool);
+    let tools = NEEDED.into_iter().chain(some).map(|name| Tool {
+        name,
+        is_there: true,
+        distrust: None,
+    });
+    Facts {
+        config: Config::default(),
+        config_problem: None,
+        has_config_file: true,
+        device_mapper: Ok("Library version:   1.02.185\n".to_owned()),
+        has_udev: true,
+        lvm_lockers: Vec::new(),
+        lock_problem: None,
+        host_name: "node".to_owned(),
+        plugin_dir: Some("/exec".into()),
+        plugin_dir_problem: None,
+        kubelets: Vec::new(),
+        broken_drivers: Vec::new(),
+        has_log: true,
+        tools: tools.collect(),
+        tool_dir_problems: Vec::new(),
+        lvm: Ok(Lvm {
+            volumes: volumes(),
+            groups: vec![group("vg")],
+            kept_away: Vec::new(),
+            hidden: Vec::new(),
+            faulty_disks: Ok(Vec::new()),
+            used_disks: Ok(Vec::new()),
+            watch_problem: None,
+            lost: BTreeSet::new(),
+        }),
+        mkfs_problems: Vec::new(),
+        mounts: Vec::new(),
+        unmounted: Vec::new(),
+    }
+}
+
+impl Facts {
+    fn lvm(&mut self) -> &mut Lvm {
+        self.lvm.as_mut().unwrap()
+    }
+
+    fn of(&mut self, lv: &str) -> &mut VolumeFacts {
+        let mut all = self.lvm().volumes.iter_mut();
+        all.find(|one| one.volume.id.lv().as_str() == lv).unwrap()
+    }
+
+    fn settings(&mut self, lv: &str) -> &mut Settings {
+        &mut self.of(lv).watch.as_mut().unwrap().monitor.settings
+    }
+
+    fn record(&mut self, tags: &[&str]) {
+        self.of("data").volume.record = Record::parse(tags.iter().copied());
+    }
+
+    fn fault(&mut self, fault: Fault) {
+        let (vg, path) = ("vg".to_owned(), "/dev/sdb".into());
+        self.lvm().faulty_disks = Ok(vec![FaultyDisk { vg, path, fault }]);
+    }
+
+    fn table(&mut self, vg: &str, policy: VolumeGroup) {
+        let vg = VgName::parse(vg).unwrap();
+        self.config.volume_groups.insert(vg, policy);
+    }
+
+    fn lose(&mut self, tool: &str) {
+        self.tools.retain(|one| one.name != tool);
+    }
+
+    fn distrust(&mut self, has_other: bool) {
+        let problem = "/bin is anybody's".to_owned();
+        self.tools[0].distrust = Some(Distrust { problem, has_other });
+    }
+
+    fn mounted(&mut self, age: Option<Duration>) -> &mut Mounted {
+        self.mounts.push(Mounted {
+            at: "/k/data".into(),
+            source: "/dev/mapper/vg-data".into(),
+            source_is_gone: false,
+            age,
+            ended_pod: None,
+            is_nodes_alone: false,
+        });
+        self.mounts.last_mut().unwrap()
+    }
+
+    fn kept(&mut self, vg: &str) {
+        let (vg, owner) = (vg.to_owned(), "of host other".to_owned());
+        let why = format!("{vg} is another host's");
+        self.lvm().kept_away.push(KeptAway { vg, owner, why });
+    }
+
+    fn refuse(&mut self, lv: &str, reason: Reason) {
+        self.of(lv).next_mount = Some(Outcome::Decided(Decision::Refuse(reason)));
+    }
+
+    fn kubelet(&mut self, line: &str, version: &str, controller: Option<&str>) {
+        self.kubelets
+            .push(Kubelet::sample(line, version, controller));
+        self.config.attach = controller.is_some();
+    }
+
+    /// What is not well, and the exit code.
+    fn bad(&self) -> (Vec<Value>, u8) {
+        let printed = findings(self).printed(true, 80).unwrap();
+        let mut found: Vec<Value> = serde_json::from_str(&printed.stdout).unwrap();
+        found.retain(|one| one["verdict"] != "ok");
+        (found, printed.code)
+    }
+}
+
+/// The check; how bad it is; the volume, directory or disk; a part of what is said or helps; what is wrong.
+type Row<'a> = (&'a str, &'a str, &'a str, &'a str, fn(&mut Facts));
+
+#[rustfmt::skip] // a row is a line
+const ROWS: &[Row] = &[
+    ("config", "failed", "", "line 3", |f| f.config_problem = Some("line 3".to_owned())),
+    ("config", "warning", "", "[volume_group.nosuch]", |f| f.table("nosuch", VolumeGroup::default())),
+    ("config", "warning", "", "thin_pool = ", |f| f.table("vg", VolumeGroup { thin_pool: LvName::parse("data").ok(), ..VolumeGroup::default() })),
+    ("device-mapper", "failed", "", "modprobe dm_mod", |f| f.device_mapper = Err("no".to_owned())),
+    ("udev", "warning", "", "systemctl start systemd-udevd", |f| f.has_udev = false),
+    ("lvm-lock", "warning", "", "ps -fp 7", |f| f.lvm_lockers = vec![Process { pid: 7, command: "lvs".shown(), what: "".shown(), age: Duration::from_secs(10) }]),
+    ("locks", "failed", "", "df -i /run", |f| f.lock_problem = Some("full".to_owned())),
+    ("plugin-directory", "warning", "", "anybody", |f| f.plugin_dir_problem = Some("anybody may write".to_owned())),
+    ("kubelet", "failed", "", "--plugin-dir /other", |f| f.kubelet("kubelet --volume-plugin-dir=/other", "1.24.17", None)),
+    ("kubelet", "failed", "", "not node", |f| f.kubelet("kubelet --hostname-override=n", "1.24.17", None)),
+    ("kubelet", "note", "", "waits for ever", |f| f.kubelet("kubelet", "1.36.2", Some("    - --flex-volume-plugin-dir=/exec\n    - mountPath: /exec"))),
+    ("control-plane", "failed", "", "does not mount /exec", |f| f.kubelet("kubelet", "1.24.17", Some(""))),
+    ("other-drivers", "warning", "", "nfs", |f| f.broken_drivers = vec!["nfs does not start".to_owned()]),
+    ("log", "warning", "", "systemctl start systemd-journald.socket", |f| f.has_log = false),
+    ("log", "warning", "", "/nonexistent is not a directory", |f| (f.has_log, f.config.log) = (false, LogTarget::File("/nonexistent/log".into()))),
+    ("tools", "failed", "", "lvchange not found", |f| f.lose("lvchange")),
+    ("tools", "failed", "", "default_fs: install e2fsprogs", |f| f.lose("mkfs.ext4")),
+    ("tools", "warning", "", "install xfsprogs", |f| f.lose("mkfs.xfs")),
+    ("tools", "failed", "", "lvs is not run", |f| f.distrust(false)),
+    ("tools", "warning", "", "/bin is anybody's", |f| f.distrust(true)),
+    ("tools", "note", "", "/opt", |f| f.tool_dir_problems = vec!["/opt is anybody's".to_owned()]),
+    ("mkfs-options", "failed", "ext4", "[filesystem.ext4]", |f| f.mkfs_problems = vec![(FsType::Ext4, "-i 1".to_owned())]),
+    ("mounts", "failed", "/k/data", "umount /k/data", |f| f.mounted(None).source_is_gone = true),
+    ("mounts", "warning", "/k/data", "pod uid, which has no logs", |f| f.mounted(OLD).ended_pod = Some("uid".to_owned())),
+    ("mounts", "warning", "/k/data", "umount /k/data", |f| f.mounted(OLD).is_nodes_alone = true),
+    ("mounts", "failed", "vg/gone", "pvs -a", |f| f.lvm().lost = LvId::parse("vg/gone").into_iter().collect()),
+    ("pod-directories", "warning", "/k/data", "rmdir /k/data", |f| f.unmounted = vec![Unmounted { at: "/k/data".into(), age: OLD, has_files: false }]),
+    ("pod-directories", "warning", "/k/data", "ls -la /k/data", |f| f.unmounted = vec![Unmounted { at: "/k/data".into(), age: OLD, has_files: true }]),
+    ("lvm", "failed", "", "broken", |f| f.lvm = Err("broken".to_owned())),
+    ("duplicate-groups", "failed", "vg", "vgrename UUID vg-2", |f| f.lvm().groups.push(group("vg"))),
+    ("hidden-groups", "warning", "away", "lvmconfig devices/filter", |f| f.lvm().hidden.push(Hidden { disk: disk("away"), is_unlisted: false })),
+    ("hidden-groups", "warning", "away", "lvmdevices --adddev /dev/sdb", |f| f.lvm().hidden.push(Hidden { disk: disk("away"), is_unlisted: true })),
+    ("groups", "note", "away", "another host's", |f| f.kept("away")),
+    ("groups", "failed", "vg", "another host's", |f| f.kept("vg")),
+    ("room", "warning", "vg", "vgextend vg DISK", |f| f.table("vg", VolumeGroup { create: true, reserve: Bytes::new(4 * MIB), ..VolumeGroup::default() })),
+    ("disks", "warning", "", "broken", |f| f.lvm().used_disks = Err("broken".to_owned())),
+    ("disks", "warning", "", "broken", |f| f.lvm().faulty_disks = Err("broken".to_owned())),
+    ("duplicate-disks", "failed", "vg", "vgimportclone --basevgname vg-2 DISK", |f| f.fault(Fault::Duplicate)),
+    ("short-disks", "warning", "vg", "pvs -o pv_name,dev_size,pv_size /dev/sdb", |f| f.fault(Fault::Short)),
+    ("missing-disks", "failed", "vg", "vgreduce --removemissing vg", |f| f.fault(Fault::Missing)),
+    ("missing-disks", "failed", "vg", "vgextend --restoremissing vg /dev/sdb", |f| f.fault(Fault::Returned)),
+    ("shared-disks", "warning", "vg", "vgchange --systemid ID vg", |f| f.lvm().used_disks = Ok(vec![UsedDisk { disk: disk("vg"), shared_kind: Some("an iSCSI") }])),
+    ("autoextend", "warning", "", "broken", |f| f.lvm().watch_problem = Some("broken".to_owned())),
+    ("autoextend", "warning", "vg/snap", "lvextend --extents +20%ORIGIN vg/snap", |f| f.of("snap").volume.data_percent = Some(80.0)),
+    ("autoextend", "warning", "vg/pool", "lvextend --size 67108865b vg/pool, or", |f| f.of("thin").volume.size = Bytes::new(64 * MIB + 1)),
+    ("autoextend", "warning", "vg/pool", "vgextend vg DISK", |f| {
+        f.settings("pool").pool = 70;
+        f.of("pool").volume.free = Bytes::new(0);
+        f.of("thin").volume.size = Bytes::new(1024 * MIB);
+    }),
+    ("autoextend", "warning", "vg/snap", "lvchange --monitor y vg/snap", |f| {
+        f.settings("snap").snapshot = 70;
+        f.of("snap").watch.as_mut().unwrap().monitor.is_watched = Some(false);
+    }),
+    ("autoextend", "warning", "vg/pool", "install dmeventd", |f| {
+        f.settings("pool").pool = 70;
+        let watch = f.of("pool").watch.as_mut().unwrap();
+        (watch.monitor.is_watched, watch.has_dmeventd) = (Some(false), false);
+    }),
+    ("autoextend", "warning", "vg/pool", "set monitoring = 1", |f| {
+        let settings = f.settings("pool");
+        (settings.pool, settings.is_off) = (70, true);
+        f.of("pool").watch.as_mut().unwrap().monitor.is_watched = Some(false);
+    }),
+    ("next-mount", "failed", "vg/data", "swap", |f| f.refuse("data", Reason::Swap)),
+    ("next-mount", "warning", "vg/data", "broken", |f| f.of("data").next_mount = Some(Outcome::Unknown("broken".to_owned()))),
+    ("filesystem-errors", "failed", "vg/data", "dmesg", |f| f.of("data").failed = Some(Reason::Swap)),
+    ("filesystem-errors", "warning", "vg/data", "check vg/data; dmesg", |f| f.of("data").has_errors = true),
+    ("volume-health", "warning", "vg/data", "lvs -a -o +devices vg/data", |f| f.of("data").volume.health = "partial".to_owned()),
+    ("mkfs-unfinished", "warning", "vg/data", "mkfs.xfs was not seen to end", |f| f.record(&["flexvolume.making=xfs"])),
+    ("may-be-formatted", "warning", "vg/data", "check vg/data", |f| f.record(&["flexvolume.mayformat=mark:1"])),
+    ("kept-from-others", "warning", "vg/data", "lvchange -an vg/data", |f| f.of("data").is_kept_idle = true),
+    ("pool-full", "warning", "vg/pool", "lvextend --size +", |f| f.of("pool").volume.data_percent = Some(95.0)),
+    ("pool-full", "warning", "vg/pool", "vgextend vg DISK, then: lvextend", |f| {
+        let pool = &mut f.of("pool").volume;
+        (pool.metadata_percent, pool.free) = (Some(95.0), Bytes::new(0));
+    }),
+    ("volume-lock", "failed", "vg/data", "mounted, but", |f| f.of("data").lock = Some(Locks::Lost)),
+    ("device-node", "failed", "vg/data", "vgmknodes vg", |f| f.of("data").lacks_node = true),
+];
+
+#[test]
+fn each_check_finds_its_own_fault_and_no_other() {
+    assert_eq!(well().bad(), (Vec::new(), 0));
+    for (check, verdict, about, words, fault) in ROWS {
+        let mut facts = well();
+        fault(&mut facts);
+        let (found, code) = facts.bad();
+        let [one] = found.as_slice() else {
+            panic!("{check} {words}: {found:?}")
+        };
+        assert_eq!(
+            (&one["check"], &one["verdict"]),
+            (&(*check).into(), &(*verdict).into())
+        );
+        assert_eq!(one["about"].as_str().unwrap_or_default(), *about, "{one}");
+        assert!(one.to_string().contains(words), "{one}");
+        let want = [("note", 0), ("failed", 1), ("warning", 3)];
+        assert!(want.contains(&(*verdict, code)), "{code} {one}");
+    }
+}
+
+#[test]
+fn each_check_has_a_row() {
+    /// Shown by tests/guest/faults.rs.
+    const ELSEWHERE: [&str; 1] = ["volumes"];
+    let of_node = OF_NODE.iter().map(|(name, _)| *name);
+    let of_lvm = OF_LVM.iter().map(|(name, _)| *name);
+    let of_volume = OF_VOLUME.iter().map(|(name, _)| *name);
+    let all: BTreeSet<&str> = of_node.chain(of_lvm).chain(of_volume).collect();
+    let rows = ROWS.iter().map(|(check, ..)| *check);
+    assert_eq!(rows.chain(ELSEWHERE).collect::<BTreeSet<_>>(), all);
+}
+
+type Case<'a> = (&'a str, &'a dyn Fn(&mut Facts));
+
+#[test]
+fn what_is_young_or_watched_or_named_before_is_no_fault() {
+    let unnamed = |f: &mut Facts, reason| {
+        f.record(&[]);
+        f.refuse("data", reason);
+    };
+    let cases: [Case; 6] = [
+        ("a mount of a pod that ends just now", &|f| {
+            f.mounted(Some(Duration::ZERO)).ended_pod = Some("uid".to_owned());
+        }),
+        ("a pool that dmeventd extends", &|f| {
+            f.settings("pool").pool = 70;
+            f.of("thin").volume.size = Bytes::new(1024 * MIB);
+        }),
+        ("a snapshot with room", &|f| {
+            f.of("snap").volume.data_percent = Some(79.0);
+        }),
+        ("a lock of LVM that was taken just now", &|f| {
+            let (command, what) = ("lvs".shown(), "".shown());
+            let age = Duration::from_secs(9);
+            f.lvm_lockers = vec![Process {
+                pid: 7,
+                command,
+                what,
+                age,
+            }];
+        }),
+        ("what the host itself uses", &|f| unnamed(f, Reason::Swap)),
+        ("what another node has", &|f| {
+            f.refuse("data", Reason::HeldElsewhere(None));
+        }),
+    ];
+    for (name, change) in cases {
+        let mut facts = well();
+        change(&mut facts);
+        assert_eq!(facts.bad(), (Vec::new(), 0), "{name}");
+    }
+    let mut facts = well();
+    facts.kept("away");
+    facts.table("away", VolumeGroup::default());
+    let verdicts = facts
+        .bad()
+        .0
+        .into_iter()
+        .filter(|one| one["check"] == "groups");
+    let verdicts: Vec<_> = verdicts.map(|one| one["verdict"].clone()).collect();
+    assert_eq!(verdicts, ["warning"], "named in the config");
+    for lv in ["data", "thin"] {
+        facts.refuse(lv, Reason::LvmSilent("twins".to_owned()));
+    }
+    let twins = facts.bad().0;
+    let twins = twins.iter().filter(|one| one["check"] == "next-mount");
+    assert_eq!(twins.count(), 1, "not one for each volume");
+}
