@@ -2,7 +2,6 @@
 //! finds it.
 
 use crate::prelude::*;
-use crate::signatures::put;
 use serde_json::Value;
 
 fn node(lines: &str) -> Node {
