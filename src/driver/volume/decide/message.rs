@@ -44,7 +44,10 @@ impl Reason {
                 same_name_advice(name.as_deref())
             ),
             Self::Swap => {
-                format!("{id} is swap space of this host (`swapon --show`), so no pod can have it")
+                format!(
+                    "{id} is swap space of this host (`swapon --show`), so no pod can have it; `swapoff \
+                     {device}` frees it"
+                )
             }
             Self::Below(holders) => format!(
                 "{id} is part of another device of this host ({}), so no pod can have it. Close what is \
@@ -69,10 +72,10 @@ impl Reason {
                  any process (`fuser -v {device}`), and close it there"
             ),
             Self::HostMount(at) => format!(
-                "{id} is mounted by the host itself at {}, so no pod can have it. If that is a \
-                 mount made by hand, unmount it; if it is kubelet's own directory, name that in \
+                "{id} is mounted by the host itself at {at}, so no pod can have it. If that is a \
+                 mount made by hand, run `umount {at}`; if it is kubelet's own directory, name that in \
                  `kubelet_dirs` of config.toml",
-                at.shown()
+                at = at.shown()
             ),
             Self::WrongType { found, wanted } => format!(
                 "{id} holds {found}, not {wanted}; it is left as it is. Set fsType to {found}, or \
@@ -264,8 +267,7 @@ impl Reason {
             ),
             Self::StillMounted => format!(
                 "{id} is still mounted, though no table of mounts shows where, as after `umount --lazy` \
-                 while a file is open; and its tag does not name that filesystem. It is free when the \
-                 processes that have files open there have ended (`lsof +L1`)"
+                 while a file is open. It is free when the processes that have files open there have ended (`lsof +L1`)"
             ),
             Self::Several => format!(
                 "{id} holds several signatures at once; it is left as it is. `wipefs {device}` \

@@ -9,7 +9,7 @@ mod parts;
 mod tables;
 mod under_lock;
 
-pub use device::{is_in_kernel, is_shut_down, swaps, volume_of};
+pub use device::{is_in_kernel, is_shut_down, volume_of};
 pub use in_use::require_same;
 pub use tables::{Known, Tables};
 pub use under_lock::{Held, Holding, look_under_lock};
