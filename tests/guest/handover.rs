@@ -66,7 +66,11 @@ fn a_volume_that_anybody_has_is_neither_ready_nor_renamed() {
         let table = format!("0 {table} linear {device} 0");
         run("dmsetup", &["create", "on-top", "--table", &table]);
         let _below = Finally("dmsetup remove --retry on-top".to_owned());
-        refused(&node, "below", "is part of another device (dm-");
+        refused(
+            &node,
+            "below",
+            "is part of another device of this host (dm-",
+        );
     }
     {
         let looped = run("losetup", &["--find", "--show", &device]);

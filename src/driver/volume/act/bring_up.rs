@@ -50,7 +50,7 @@ pub fn bring_up<'a>(job: &Job<'a>, dir: &'a Path, handed: &str) -> Result<Option
 }
 
 /// Looks, decides and does one thing, until the volume is at `dir`. `lock` is that of the volume `of`
-/// which `dir` is to have. What was waited for is followed by another look, here and nowhere else.
+/// which `dir` is to have. A step that took long is followed by another look, which the step itself may do too.
 fn under_lock<'a>(
     job: &Job<'a>,
     dir: &'a Path,

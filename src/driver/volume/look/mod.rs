@@ -1,4 +1,5 @@
-//! Gathers what is known of a volume, and changes nothing.
+//! Gathers what is known of a volume. The volume stays as it is; the look of a call may have LVM renew its cache
+//! of devices (`pvscan --cache`), and takes locks in /run.
 
 mod content;
 mod device;

@@ -1,4 +1,4 @@
-//! The one conductor of looks and locks, for calls and for commands.
+//! The look under the locks that a call or a command holds or waits for.
 
 use std::time::Duration;
 
