@@ -28,7 +28,7 @@ pub mod reply;
 mod secret;
 pub mod volume;
 
-pub use entry::{answer, executable, main, with_host, words};
+pub use entry::{answer, executable, main, with_hosts, words};
 
 /// What makes, checks, grows, activates, extends, mounts or removes is not visible outside this crate. A
 /// command for people looks and decides, and of volumes it changes tags and names alone. Each of these exists
@@ -62,6 +62,8 @@ hidden!(
     lvm::deactivate,
     lvm::extend,
     lvm::refresh,
+    lvm::rename,
+    lvm::retag,
     mount::bind,
     mount::ensure_unmounted,
     mount::make_dirs,

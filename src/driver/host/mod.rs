@@ -24,6 +24,8 @@ pub use process::Processes;
 pub use progress::Progress;
 pub use signals::Signals;
 
+use std::io;
+use std::ops::Deref;
 use std::time::Instant;
 
 use crate::config::Limits;
@@ -39,6 +41,40 @@ pub trait Tools {
     /// Why the first tool of this name is not run, if so, and whether another of the name is.
     fn distrust(&self, _tool: &str) -> Option<(String, bool)> {
         None
+    }
+}
+
+/// The tools of a command that only looks: none of them changes anything.
+pub(crate) struct Looking<'a>(pub &'a dyn Tools);
+
+impl Tools for Looking<'_> {
+    fn run(&self, command: &Command) -> Result<Output, ToolError> {
+        if command.effect == Effect::Writes {
+            return Err(ToolError::Spawn {
+                tool: command.tool_name(),
+                source: io::Error::other("a command that only looks does not run it"),
+            });
+        }
+        self.0.run(command)
+    }
+
+    fn has(&self, tool: &str) -> bool {
+        self.0.has(tool)
+    }
+
+    fn distrust(&self, tool: &str) -> Option<(String, bool)> {
+        self.0.distrust(tool)
+    }
+}
+
+/// The host of a command for people that changes tags or a name. Only [`crate::with_hosts`] makes one.
+pub struct Writing<'a>(pub(crate) &'a Host<'a>);
+
+impl<'a> Deref for Writing<'a> {
+    type Target = Host<'a>;
+
+    fn deref(&self) -> &Host<'a> {
+        self.0
     }
 }
 

@@ -11,7 +11,7 @@ use crate::install::{self, pages};
 use crate::output::Printed;
 use driver::calls;
 use driver::config::Loaded;
-use driver::host::Host;
+use driver::host::{Host, Writing};
 use driver::names::{LvId, LvName, Shown};
 
 /// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
@@ -211,7 +211,8 @@ impl Tool {
     }
 }
 
-pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
+/// Does it. What takes `host` only looks at volumes.
+pub fn run(tool: &Tool, host: &Host, writing: &Writing, loaded: &Loaded) -> Result<Printed> {
     match tool {
         Tool::Status(asked) => status::run(host, loaded, asked),
         Tool::Log(asked) => log::run(host, loaded, asked),
@@ -220,9 +221,9 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
         Tool::Export(asked) => export::run(host, loaded, asked),
         Tool::Config { asked } => config::run(host, loaded, asked),
         Tool::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
-        Tool::Adopt { volume } => operator::adopt(host, loaded, &named(volume)?),
+        Tool::Adopt { volume } => operator::adopt(writing, loaded, &named(volume)?),
         Tool::AllowFormat { volume, yes } => {
-            operator::allow_format(host, loaded, &named(volume)?, *yes)
+            operator::allow_format(writing, loaded, &named(volume)?, *yes)
         }
         Tool::Handover {
             step:
@@ -232,7 +233,7 @@ pub fn run(tool: &Tool, host: &Host, loaded: &Loaded) -> Result<Printed> {
                     json,
                 },
         } => handover::check(host, loaded, volume, wanted.as_ref(), *json),
-        Tool::Rename { volume, to } => handover::rename(host, loaded, volume, to),
+        Tool::Rename { volume, to } => handover::rename(writing, loaded, volume, to),
         Tool::Install(options) => {
             let place = &options.place;
             let is_linked = pages::is_linked(&place.prefix, &place.exe());

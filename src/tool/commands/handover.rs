@@ -12,7 +12,7 @@ use super::operator;
 use super::survey::{Ask, Pods, Seen, look, uid_of};
 use crate::output::{Printed, printed};
 use driver::config::{Config, Loaded};
-use driver::host::{Host, own_name};
+use driver::host::{Host, Writing, own_name};
 use driver::lvm;
 use driver::names::{LvId, LvName, Shown};
 use driver::volume::{Decision, Facts, Lvm, Reason, Subject, lock, users};
@@ -111,7 +111,7 @@ pub fn check(
 }
 
 /// Gives a volume that nothing uses another name in its group. Its tags stay on it.
-pub fn rename(host: &Host, config: &Loaded, id: &LvId, name: &LvName) -> Result<Printed> {
+pub fn rename(host: &Writing, config: &Loaded, id: &LvId, name: &LvName) -> Result<Printed> {
     let config = config.require()?;
     let new = renamed(id, name)?;
     if *id == new {
@@ -156,12 +156,7 @@ pub fn rename(host: &Host, config: &Loaded, id: &LvId, name: &LvName) -> Result<
         bail!("{id} keeps its name: it was activated or replaced just now. Run this again");
     }
     let held = seen.lock.as_ref().or(own.as_ref());
-    lvm::rename(
-        host,
-        id,
-        name,
-        held.context("the volume's lock is not held")?,
-    )?;
+    host.rename(id, name, held.context("the volume's lock is not held")?)?;
     drop(claim);
     match lvm::find(host, &new)? {
         lvm::Found::Volume(now) if now.uuid == volume.uuid => {}
