@@ -51,6 +51,7 @@ mod life;
 mod lives;
 mod oddities;
 mod old_kubelets;
+mod only_looks;
 mod operator;
 mod order;
 mod packages;
