@@ -10,7 +10,7 @@ use crate::calls::{is_by_hand, named};
 use crate::child;
 use crate::config::{Config, FILE_VARIABLE, Loaded};
 use crate::host::trust::load;
-use crate::host::{Host, Kernel, Log, Processes, Progress, Signals};
+use crate::host::{Host, Kernel, Log, Looking, Processes, Progress, Signals, Writing};
 use crate::options::holds_secret;
 use crate::reply::{Printed, Reply};
 use crate::secret;
@@ -71,8 +71,22 @@ pub fn answer(
     answered(&reply)
 }
 
+/// Gives `work` two hosts, for a person's command: one that only looks, whose tools change nothing, and one for
+/// what changes tags or a name.
+pub fn with_hosts<T>(
+    args: &[OsString],
+    progress: Progress,
+    work: impl FnOnce(&Host, &Writing, &Loaded) -> Result<T>,
+) -> Result<T> {
+    with_host(args, progress, |host, config| {
+        let tools = Looking(host.tools);
+        let looking = Host::new(&tools, host.kernel, host.limits);
+        work(&looking, &Writing(host), config)
+    })
+}
+
 /// Gives `work` this machine and the config of the driver that `args` call.
-pub fn with_host<T>(
+fn with_host<T>(
     args: &[OsString],
     progress: Progress,
     work: impl FnOnce(&Host, &Loaded) -> Result<T>,

@@ -28,7 +28,7 @@ pub mod reply;
 mod secret;
 pub mod volume;
 
-pub use entry::{answer, executable, main, with_host, words};
+pub use entry::{answer, executable, main, with_hosts, words};
 
 /// Functions that make, check, grow, activate, extend, mount or remove are not visible outside this crate.
 /// Commands for people look and decide; of volumes they change only tags and names. Each of these functions
@@ -62,6 +62,8 @@ hidden!(
     lvm::deactivate,
     lvm::extend,
     lvm::refresh,
+    lvm::rename,
+    lvm::retag,
     mount::bind,
     mount::ensure_unmounted,
     mount::make_dirs,

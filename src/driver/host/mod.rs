@@ -26,6 +26,8 @@ pub use process::Processes;
 pub use progress::Progress;
 pub use signals::Signals;
 
+use std::io;
+use std::ops::Deref;
 use std::time::Instant;
 
 use crate::config::Limits;
@@ -49,6 +51,40 @@ pub struct Distrust {
     pub problem: String,
     /// Whether another tool of its name is run.
     pub has_other: bool,
+}
+
+/// The tools of a command that only looks: none of them changes anything.
+pub(crate) struct Looking<'a>(pub &'a dyn Tools);
+
+impl Tools for Looking<'_> {
+    fn run(&self, command: &Command) -> Result<Output, ToolError> {
+        if command.effect == Effect::Writes {
+            return Err(ToolError::Spawn {
+                tool: command.tool_name(),
+                source: io::Error::other("a command that only looks does not run it"),
+            });
+        }
+        self.0.run(command)
+    }
+
+    fn has(&self, tool: &str) -> bool {
+        self.0.has(tool)
+    }
+
+    fn distrust(&self, tool: &str) -> Option<Distrust> {
+        self.0.distrust(tool)
+    }
+}
+
+/// The host of a command for people that changes tags or a name. Only [`crate::with_hosts`] makes one.
+pub struct Writing<'a>(pub(crate) &'a Host<'a>);
+
+impl<'a> Deref for Writing<'a> {
+    type Target = Host<'a>;
+
+    fn deref(&self) -> &Host<'a> {
+        self.0
+    }
 }
 
 /// The means of a call-out: tools and kernel of this machine, and the log.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use super::record::{NEW, Tags};
 use super::report::{Target, Volume};
 use super::wait::explain;
-use crate::host::{Command, Host, Lock};
+use crate::host::{Command, Host, Lock, Writing};
 use crate::names::{Bytes, LvId, LvName, VgName};
 
 /// Whatever lvm.conf(5) says, LVM's complaints are to be on standard error, in plain text.
@@ -77,6 +77,18 @@ pub fn retag(host: &Host, target: Target, tags: &Tags, lock: Option<&Lock>) -> R
         return Ok(());
     }
     lvchange(host, target, &options, lock, "tagging")
+}
+
+impl Writing<'_> {
+    /// Changes a volume's tags.
+    pub fn retag(&self, target: Target, tags: &Tags, lock: Option<&Lock>) -> Result<()> {
+        retag(self, target, tags, lock)
+    }
+
+    /// See [`rename`].
+    pub fn rename(&self, id: &LvId, name: &LvName, lock: &Lock) -> Result<()> {
+        rename(self, id, name, lock)
+    }
 }
 
 /// Makes a volume of `size`, in `pool` if one is given. Signatures that a removed volume

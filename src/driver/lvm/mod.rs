@@ -14,8 +14,7 @@ mod spread;
 mod tests;
 mod wait;
 
-pub(crate) use change::{activate, create, deactivate, extend, refresh};
-pub use change::{rename, retag};
+pub(crate) use change::{activate, create, deactivate, extend, refresh, rename, retag};
 pub use disks::{Disk, Fault, FaultyDisk, Sight, disks, faulty_disks};
 pub use find::{
     Found, all_groups, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of,

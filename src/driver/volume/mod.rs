@@ -12,7 +12,7 @@ mod wish;
 pub(crate) use act::{Job, bring_up, ensure_not_suspended, give_up, release, release_named};
 pub use decide::{
     Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Openers, Place, Purpose, Reason,
-    Refusal, Uses, Whose, Wish, extend_pool, of_locks,
+    Refusal, Uses, Whose, Wish, extend_pool, of_locks, users,
 };
 pub use device::Device;
 pub use look::{Asker, Held, Holding, Known, Tables, look_under_lock, require_same, volume_of};

@@ -12,7 +12,7 @@ use driver::calls::{self, VERBOSE};
 use driver::host::Progress;
 use driver::names::{Shown, folded, nearest};
 use driver::reply::{Printed, Reply};
-use driver::with_host;
+use driver::with_hosts;
 
 use crate::install::completion;
 use people::{People, Task};
@@ -155,8 +155,8 @@ fn people(args: &[OsString]) -> Printed {
             USAGE,
         );
     }
-    let answer = with_host(args, progress(false), |host, config| {
-        people::run(&task, host, config)
+    let answer = with_hosts(args, progress(false), |host, writing, config| {
+        people::run(&task, host, writing, config)
     });
     styled(answer.unwrap_or_else(|error| {
         let is_roots = matches!(task, Task::Install(_) | Task::Uninstall(_));

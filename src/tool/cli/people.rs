@@ -11,7 +11,7 @@ use crate::install::{self, pages};
 use crate::output::Printed;
 use driver::calls;
 use driver::config::Loaded;
-use driver::host::Host;
+use driver::host::{Host, Writing};
 use driver::names::{LvId, LvName, Shown};
 
 /// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
@@ -211,8 +211,9 @@ impl Task {
     }
 }
 
-pub fn run(task: &Task, host: &Host, loaded: &Loaded) -> Result<Printed> {
-    match task {
+/// Does it. What takes `host` only looks at volumes.
+pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Result<Printed> {
+    match tool {
         Task::Status(asked) => status::run(host, loaded, asked),
         Task::Log(asked) => log::run(host, loaded, asked),
         Task::Doctor { json } => doctor::run(host, loaded, *json),
@@ -220,9 +221,9 @@ pub fn run(task: &Task, host: &Host, loaded: &Loaded) -> Result<Printed> {
         Task::Export(asked) => export::run(host, loaded, asked),
         Task::Config { asked } => config::run(host, loaded, asked),
         Task::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
-        Task::Adopt { volume } => operator::adopt(host, loaded, &named(volume)?),
+        Task::Adopt { volume } => operator::adopt(writing, loaded, &named(volume)?),
         Task::AllowFormat { volume, yes } => {
-            operator::allow_format(host, loaded, &named(volume)?, *yes)
+            operator::allow_format(writing, loaded, &named(volume)?, *yes)
         }
         Task::Handover {
             step:
@@ -232,7 +233,7 @@ pub fn run(task: &Task, host: &Host, loaded: &Loaded) -> Result<Printed> {
                     json,
                 },
         } => handover::check(host, loaded, volume, wanted.as_ref(), *json),
-        Task::Rename { volume, to } => handover::rename(host, loaded, volume, to),
+        Task::Rename { volume, to } => handover::rename(writing, loaded, volume, to),
         Task::Install(options) => {
             let place = &options.place;
             let is_linked = pages::is_linked(&place.prefix, &place.exe());

@@ -12,10 +12,10 @@ use super::operator;
 use super::survey::{Ask, Pods, Seen, look, uid_of};
 use crate::output::{Printed, printed};
 use driver::config::{Config, Loaded};
-use driver::host::{Host, own_name};
+use driver::host::{Host, Writing, own_name};
 use driver::lvm;
 use driver::names::{LvId, LvName, Shown};
-use driver::volume::{Decision, Lvm, Openers, Reason, Subject, Uses, lock};
+use driver::volume::{Decision, Facts, Lvm, Reason, Subject, lock, users};
 
 #[derive(Serialize)]
 struct Report {
@@ -31,6 +31,15 @@ struct Obstacle {
     /// A stable word.
     reason: &'static str,
     message: String,
+}
+
+impl Obstacle {
+    fn of(id: &LvId, reason: &Reason) -> Self {
+        Self {
+            reason: reason.into(),
+            message: reason.of(id),
+        }
+    }
 }
 
 /// Says whether a volume is free to be handed over; `wanted` is the name that it is to have by now.
@@ -102,7 +111,7 @@ pub fn check(
 }
 
 /// Gives a volume that nothing uses another name in its group. Its tags stay on it.
-pub fn rename(host: &Host, config: &Loaded, id: &LvId, name: &LvName) -> Result<Printed> {
+pub fn rename(host: &Writing, config: &Loaded, id: &LvId, name: &LvName) -> Result<Printed> {
     let config = config.require()?;
     let new = renamed(id, name)?;
     if *id == new {
@@ -147,12 +156,7 @@ pub fn rename(host: &Host, config: &Loaded, id: &LvId, name: &LvName) -> Result<
         bail!("{id} keeps its name: it was activated or replaced just now. Run this again");
     }
     let held = seen.lock.as_ref().or(own.as_ref());
-    lvm::rename(
-        host,
-        id,
-        name,
-        held.context("the volume's lock is not held")?,
-    )?;
+    host.rename(id, name, held.context("the volume's lock is not held")?)?;
     drop(claim);
     match lvm::find(host, &new)? {
         lvm::Found::Volume(now) if now.uuid == volume.uuid => {}
@@ -206,25 +210,16 @@ fn is_missing(seen: &Seen) -> bool {
 /// All that is in the way of a volume's next name or driver, but that it is not active.
 fn obstacles(host: &Host, seen: &Seen) -> Vec<Obstacle> {
     let (facts, id) = (&seen.facts, &seen.facts.id);
-    let mut found = Vec::new();
-    let mut add = |reason, words: String| {
-        let message = format!("{id} {words}");
-        found.push(Obstacle { reason, message });
-    };
-    if let Some(uses) = &facts.uses {
-        of_uses(host, id, uses, &mut add);
-    }
-    if let Some(openers) = &facts.openers {
-        let is_below = facts
-            .uses
-            .as_ref()
-            .is_some_and(|uses| uses.swap || !uses.holders.is_empty());
-        of_openers(id, openers, facts.is_mounted_here(), is_below, &mut add);
-    }
+    let mut found = mounts(host, facts);
+    let others = users(facts).into_iter();
+    found.extend(others.map(|user| Obstacle::of(id, &user)));
     if facts.volume().is_some_and(|volume| volume.lock.is_some()) {
-        let why =
-            "is in a volume group that nodes share (lvmlockd), where no CSI driver activates it";
-        add("shared", format!("{why}: leave it as it is"));
+        let message = format!(
+            "{id} is in a volume group that nodes share (lvmlockd), where no CSI driver activates it: leave it as \
+             it is"
+        );
+        let reason = "shared";
+        found.push(Obstacle { reason, message });
     }
     if !found.is_empty() {
         return found;
@@ -262,86 +257,29 @@ fn called_now(host: &Host, seen: &Seen) -> Option<LvId> {
     all.into_iter().find(is_it).map(|volume| volume.id)
 }
 
-fn of_uses(host: &Host, id: &LvId, uses: &Uses, add: &mut impl FnMut(&'static str, String)) {
+/// Its mounts for pods.
+fn mounts(host: &Host, facts: &Facts) -> Vec<Obstacle> {
     let pods = Pods::read(host.kernel);
-    let device = id.device();
-    let device = device.shown();
-    for mounted in &uses.mounts {
-        let at = mounted.row.mount_point.shown();
-        let words = match uid_of(&mounted.row.mount_point) {
+    let mounts = facts.uses.iter().flat_map(|uses| &uses.mounts);
+    let of_pods = mounts.filter(|mounted| mounted.kubelets).map(|mounted| {
+        let at = &mounted.row.mount_point;
+        let what = match uid_of(at) {
             Some(uid) => format!(
-                "is mounted for the pod {} at {at}: set what made the pod to 0 replicas, or delete it, and wait",
-                pods.name(uid)
+                "the pod {} at {}: set what made the pod to 0 replicas, or delete it, and wait",
+                pods.name(uid),
+                at.shown()
             ),
-            None if mounted.kubelets => format!(
-                "is mounted for all pods of this node at {at}: kubelet unmounts it after the last of them"
+            None => format!(
+                "all pods of this node at {}: kubelet unmounts it after the last of them",
+                at.shown()
             ),
-            None => format!("is mounted at {at}: run `umount {at}`"),
         };
-        add("mounted", words);
-    }
-    if uses.swap {
-        add(
-            "swap",
-            format!("is swap space of this host: run `swapoff {device}`"),
-        );
-    }
-    if !uses.holders.is_empty() {
-        let holders = uses.holders.join(", ");
-        add(
-            "below",
-            format!(
-                "is part of another device ({holders}): close what is on top of it (`lsblk {device}`)"
-            ),
-        );
-    }
-}
-
-fn of_openers(
-    id: &LvId,
-    openers: &Openers,
-    is_mounted: bool,
-    is_below: bool,
-    add: &mut impl FnMut(&'static str, String),
-) {
-    for other in &openers.elsewhere {
-        let (command, pid, at) = (&other.command, other.pid, other.at.shown());
-        add(
-            "mounted-elsewhere",
-            format!(
-                "is mounted in another mount namespace, where {command} (pid {pid}) has it at {at}: end that \
-                 process"
-            ),
-        );
-    }
-    if openers.has_filesystem && !is_mounted && openers.elsewhere.is_empty() {
-        add(
-            "still-mounted",
-            "is still mounted, though no table of mounts shows where, as after `umount --lazy`: end the \
-             processes that have files open there (`lsof +L1`)"
-                .to_owned(),
-        );
-    }
-    for name in &openers.loops {
-        add(
-            "loop",
-            format!("is below the loop device {name}: run `losetup --detach /dev/{name}`"),
-        );
-    }
-    for opener in &openers.processes {
-        add("open", format!("is open in {opener}: end that process"));
-    }
-    if openers.unseen > 0 && !is_below {
-        let device = id.device();
-        add(
-            "open-unseen",
-            format!(
-                "is open (`dmsetup info {}`), but not in a process that can be seen from here: look for a \
-                 storage target (`targetcli ls`) or a process of another PID namespace",
-                device.shown()
-            ),
-        );
-    }
+        Obstacle {
+            reason: "mounted",
+            message: format!("{} is mounted for {what}", facts.id),
+        }
+    });
+    of_pods.collect()
 }
 
 /// Notes on a name that a CSI driver would treat in its own way.
@@ -371,7 +309,7 @@ mod tests {
     use crate::hostile::{has_lines, hostile};
     use driver::host::holders::Opener;
     use driver::names::Shown;
-    use driver::volume::Elsewhere;
+    use driver::volume::{Elsewhere, Openers};
 
     proptest! {
         #[test]
@@ -383,10 +321,9 @@ mod tests {
                 elsewhere: vec![Elsewhere { pid, command, at: hostile.into(), hosts: false }],
                 ..Openers::default()
             };
-            let mut found = Vec::new();
-            of_openers(&id, &openers, false, false, &mut |reason, message| {
-                found.push(Obstacle { reason, message });
-            });
+            let mut facts = Facts::of(&id, 0);
+            facts.openers = Some(openers);
+            let found: Vec<_> = users(&facts).iter().map(|user| Obstacle::of(&id, user)).collect();
             let text = lines(&found);
             prop_assert!(has_lines(&text, 2), "{text:?}");
         }

@@ -9,14 +9,14 @@ use super::survey::{Ask, Seen, look};
 use crate::output::Printed;
 use driver::config::{Config, Loaded};
 use driver::fs::{self, Found};
-use driver::host::Host;
+use driver::host::{Host, Writing};
 use driver::lvm::{self, Tags};
 use driver::names::{LvId, Shown};
 use driver::reply::Status;
 use driver::volume::{Content, Decision, Device, Doubt, Reason, Subject};
 
 /// `flexvolume-lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there.
-pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
+pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
     let config = config.require()?;
     let seen = look(Subject { host, config, id }, None, held(config))?;
     let refuse = |reason: &Reason| bail!("{}", reason.of(id));
@@ -45,7 +45,7 @@ pub fn adopt(host: &Host, config: &Loaded, id: &LvId) -> Result<Printed> {
 
 /// `flexvolume-lvm allow-format VG/LV`: lets the next mount, within a day, format a volume on which nothing
 /// is found, although its record or remains on it say that it held data.
-pub fn allow_format(host: &Host, config: &Loaded, id: &LvId, yes: bool) -> Result<Printed> {
+pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Result<Printed> {
     let config = config.require()?;
     let look = || look(Subject { host, config, id }, None, held(config));
     let mut seen = look()?;
@@ -142,9 +142,11 @@ fn confirmed(id: &LvId, given_up: &str) -> Result<bool> {
     Ok(answer.trim() == "yes")
 }
 
-fn retag(host: &Host, seen: &Seen, tags: &Tags) -> Result<()> {
+fn retag(host: &Writing, seen: &Seen, tags: &Tags) -> Result<()> {
     let volume = seen.facts.require_volume()?;
-    lvm::retag(host, volume.target(), tags, seen.lock.as_ref()).context("writing the record")
+    let lock = seen.lock.as_ref();
+    let tagged = host.retag(volume.target(), tags, lock);
+    tagged.context("writing the record")
 }
 
 /// Logs who did it.

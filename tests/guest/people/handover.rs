@@ -41,12 +41,12 @@ fn a_volume_that_anybody_has_is_neither_ready_nor_renamed() {
         run("mkdir", &["/run/by-hand"]);
         run("mount", &[&device, "/run/by-hand"]);
         let _host = Finally("umount /run/by-hand".to_owned());
-        refused(&node, "mounted", "run `umount /run/by-hand`");
+        refused(&node, "host-mount", "run `umount /run/by-hand`");
     }
     {
         let hidden = hidden_mount(&volume);
-        let words = format!("where sleep (pid {}) has it at /mnt", hidden.0.id());
-        refused(&node, "mounted-elsewhere", &words);
+        let words = format!("(sleep (pid {}) has it at /mnt)", hidden.0.id());
+        refused(&node, "in-use", &words);
     }
     {
         run("mount", &[&device, "/run/by-hand"]);
@@ -66,7 +66,11 @@ fn a_volume_that_anybody_has_is_neither_ready_nor_renamed() {
         let table = format!("0 {table} linear {device} 0");
         run("dmsetup", &["create", "on-top", "--table", &table]);
         let _below = Finally("dmsetup remove --retry on-top".to_owned());
-        refused(&node, "below", "is part of another device (dm-");
+        refused(
+            &node,
+            "below",
+            "is part of another device of this host (dm-",
+        );
     }
     {
         let looped = run("losetup", &["--find", "--show", &device]);
@@ -75,7 +79,7 @@ fn a_volume_that_anybody_has_is_neither_ready_nor_renamed() {
     }
     for (how, line) in [("to read", "<"), ("to write", ">>")] {
         let opener = Process::new(&format!("exec sleep 1000 {line} {device}"), root);
-        let words = format!("is open in sleep (pid {}, {how}): end", opener.0.id());
+        let words = format!("is open in sleep (pid {}, {how})", opener.0.id());
         eventually("it is open", || {
             node.says(&["handover", "check", "handed/data"])
                 .0

@@ -96,7 +96,7 @@ fn what_a_pod_calls_its_processes_and_directories_is_a_part_of_a_line() {
         (&["status", held], "mounted elsewhere: k3s [2J forged"),
         (&["status", open], "used by k3s [2J forged"),
         (&["status", hosts], "─ /run/evil [2J forged"),
-        (&["handover", "check", held], "where k3s [2J forged (pid "),
+        (&["handover", "check", held], "(k3s [2J forged (pid "),
         (
             &["handover", "check", open],
             "is open in k3s [2J forged (pid ",
@@ -105,7 +105,7 @@ fn what_a_pod_calls_its_processes_and_directories_is_a_part_of_a_line() {
             &["handover", "check", hosts],
             "run `umount /run/evil [2J forged",
         ),
-        (&["rename", held, "new"], "where k3s [2J forged (pid "),
+        (&["rename", held, "new"], "(k3s [2J forged (pid "),
         (&["rename", open, "new"], "is open in k3s [2J forged (pid "),
         (
             &["rename", hosts, "new"],

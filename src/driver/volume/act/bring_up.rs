@@ -49,8 +49,8 @@ pub fn bring_up<'a>(job: &Job<'a>, dir: &'a Path, handed: &str) -> Result<Option
     })
 }
 
-/// Looks, decides and does one thing, until the volume `of` is mounted at `dir`. `lock`: its lock. After each
-/// wait this loop looks again.
+/// Looks, decides and does one thing, until the volume `of` is mounted at `dir`. `lock`: its lock. After a step
+/// that took long this loop looks again.
 fn under_lock<'a>(
     job: &Job<'a>,
     dir: &'a Path,

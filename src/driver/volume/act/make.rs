@@ -1,4 +1,4 @@
-//! Makes a filesystem where [`decide`](crate::volume::decide::decide) has said so: the only way to mkfs.
+//! Makes a filesystem where [`decide`](crate::volume::decide::decide) has said so. Nothing else runs an mkfs that writes to a volume.
 
 use anyhow::{Context, Error, Result, bail};
 

@@ -7,11 +7,11 @@ use anyhow::{Result, bail};
 use crate::config::Config;
 use crate::host::Host;
 use crate::lvm::{self, Locks};
-use crate::mount::Table;
 use crate::names::LvId;
+use crate::volume::decide::users;
 use crate::volume::device::Device;
 use crate::volume::lock;
-use crate::volume::look::swaps;
+use crate::volume::look::{Asker, Look};
 use crate::volume::subject::Subject;
 
 /// Deactivates the volumes that kubelet knows by this name, as [`release`] does.
@@ -68,7 +68,7 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     let Subject { host, config, id } = subject;
     let (kernel, vg, limit) = (host.kernel, id.vg(), config.limits.query);
     let may_be_shared = lvm::may_be_shared(host, vg);
-    if !(asked || may_be_shared) || is_used(host, id)? {
+    if !(asked || may_be_shared) || is_used(subject)? {
         return Ok(());
     }
     let volume = match may_be_shared.then(|| lvm::find(host, id)).transpose()? {
@@ -108,7 +108,7 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     // LVM itself retries for 5 s (`activation/retry_deactivation`). Only for another node is it worth trying
     // longer.
     let mut tries: u32 = if volume.is_some() { 5 } else { 1 };
-    while !is_used(host, id)? {
+    while !is_used(subject)? {
         tries = tries.saturating_sub(1);
         match lvm::deactivate(host, target, &held) {
             Err(_) if tries > 0 && !kernel.pause(APART) => {}
@@ -124,13 +124,12 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     Ok(())
 }
 
-fn is_used(host: &Host, id: &LvId) -> Result<bool> {
-    let kernel = host.kernel;
-    let Some(device) = Device::find(kernel, id)? else {
-        return Ok(false);
-    };
-    let mounts = Table::read(kernel)?;
-    let mounted = !mounts.of_device(device.number).is_empty();
-    let held = !device.holders(kernel).unwrap_or_default().is_empty();
-    Ok(mounted || held || swaps(kernel).contains(&device.number))
+fn is_used(subject: Subject) -> Result<bool> {
+    let (named, made) = (None, None);
+    let mut seen = Look::at(subject, Asker::Call { named, made });
+    if let Some(why) = seen.facts.not_its_device {
+        bail!("{why}");
+    }
+    seen.facts.uses = seen.uses()?;
+    Ok(seen.facts.is_mounted_here() || !users(&seen.facts).is_empty())
 }

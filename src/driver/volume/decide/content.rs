@@ -2,9 +2,10 @@
 
 use super::decision::{Decision, Grow, Mount, Wish};
 use super::doubt::Doubt;
-use super::facts::{Content, Facts, Filesystem, Openers, Place};
+use super::facts::{Content, Facts, Filesystem, Place};
 use super::reason::Reason;
 use super::rules::is_harmed;
+use super::users::users;
 use crate::fs::TINY;
 use crate::lvm::Volume;
 use crate::names::FsType;
@@ -50,12 +51,8 @@ fn claimed(
     let made = volume.record.made.as_ref();
     let ours = found.filter(|(_, uuid)| made.is_some_and(|made| made.uuid == *uuid) && !is_hosts);
     let (Some((fs, uuid)), true) = (ours, facts.is_mounted_here() || openers.is_mounted()) else {
-        return Decision::Refuse(mounted_elsewhere(&openers).unwrap_or_else(|| {
-            match openers.processes {
-                processes if !processes.is_empty() => Reason::Open(processes),
-                _ => Reason::InUse(Vec::new()),
-            }
-        }));
+        let user = users(facts).into_iter().next();
+        return Decision::Refuse(user.unwrap_or(Reason::InUse(Vec::new())));
     };
     if let Some(reason) = wrong_type(fs.as_str(), wish) {
         return Decision::Refuse(reason);
@@ -73,13 +70,6 @@ fn claimed(
         alive: Some(openers.elsewhere),
         disks: None,
     })
-}
-
-fn mounted_elsewhere(openers: &Openers) -> Option<Reason> {
-    if !openers.elsewhere.is_empty() {
-        return Some(Reason::InUse(openers.elsewhere.clone()));
-    }
-    openers.has_filesystem.then_some(Reason::StillMounted)
 }
 
 pub fn wrong_type(found: &str, wish: &Wish) -> Option<Reason> {
@@ -188,13 +178,10 @@ fn make(facts: &Facts, fs: FsType, again: bool) -> Decision {
     if facts.is_mounted_here() {
         return Decision::Refuse(Reason::InUse(Vec::new()));
     }
-    let Some(openers) = &facts.openers else {
-        return Decision::Make { fs, again };
-    };
-    match mounted_elsewhere(openers) {
-        Some(reason) => Decision::Refuse(reason),
-        None if openers.processes.is_empty() => Decision::Make { fs, again },
-        None => Decision::Refuse(Reason::BeingRead(openers.processes.clone())),
+    match users(facts).into_iter().next() {
+        Some(Reason::Open(processes)) => Decision::Refuse(Reason::BeingRead(processes)),
+        Some(user) => Decision::Refuse(user),
+        None => Decision::Make { fs, again },
     }
 }
 

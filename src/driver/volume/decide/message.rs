@@ -44,7 +44,10 @@ impl Reason {
                 same_name_advice(name.as_deref())
             ),
             Self::Swap => {
-                format!("{id} is swap space of this host (`swapon --show`), so no pod can have it")
+                format!(
+                    "{id} is swap space of this host (`swapon --show`), so no pod can have it. If the host does \
+                     not need that, run `swapoff {device}`"
+                )
             }
             Self::Below(holders) => format!(
                 "{id} is part of another device of this host ({}), so no pod can have it. Remove the \
@@ -69,10 +72,10 @@ impl Reason {
                  (`fuser -v {device}`). Close it there"
             ),
             Self::HostMount(at) => format!(
-                "{id} is mounted by the host itself at {}, so no pod can have it. If somebody made that \
-                 mount by hand, unmount it. If the directory is kubelet's, add kubelet's root directory to \
-                 `kubelet_dirs` in config.toml",
-                at.shown()
+                "{id} is mounted by the host itself at {at}, so no pod can have it. If somebody made that \
+                 mount by hand, run `umount {at}`. If the directory is kubelet's, add kubelet's root \
+                 directory to `kubelet_dirs` in config.toml",
+                at = at.shown()
             ),
             Self::WrongType { found, wanted } => format!(
                 "{id} holds {found}, not {wanted}; it is left as it is. Set fsType to {found}, or name \
@@ -263,8 +266,7 @@ impl Reason {
             ),
             Self::StillMounted => format!(
                 "{id} is still mounted, but no mount table shows where. That happens after `umount --lazy` \
-                 while a file is open. Its tag does not name the mounted filesystem. End the processes \
-                 that have files open there (`lsof +L1`)"
+                 while a file is open. End the processes that have files open there (`lsof +L1`)"
             ),
             Self::Several => format!(
                 "{id} holds several signatures at once; it is left as it is. List them with `wipefs \

@@ -11,6 +11,7 @@ mod rules;
 mod space;
 #[cfg(test)]
 mod tests;
+mod users;
 
 pub use decision::{Create, Decision, Grow, Level, Mount, Purpose, Refusal, Wish};
 pub use doubt::Doubt;
@@ -21,3 +22,4 @@ pub use facts::{
 pub use message::{extend_pool, same_name_advice};
 pub use reason::{Reason, Whose};
 pub use rules::{decide, of_locks, of_openers};
+pub use users::users;

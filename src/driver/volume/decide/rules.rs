@@ -7,6 +7,7 @@ use super::decision::{Decision, Level, Purpose, Wish};
 use super::facts::{Facts, Lvm, Mounted, Place, There, Uses};
 use super::reason::Reason;
 use super::space::{absent, of_pool, of_size};
+use super::users::users;
 use crate::lvm::Locks;
 use crate::mount::Row;
 use crate::names::VgName;
@@ -60,22 +61,17 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
     if let Some(what) = &uses.name_taken {
         return refuse(Reason::NameTaken(what.clone()));
     }
-    if uses.swap {
-        return refuse(Reason::Swap);
-    }
-    if !uses.holders.is_empty() {
-        return refuse(Reason::Below(uses.holders.clone()));
-    }
-    if let Some(host) = uses.mounts.iter().find(|mounted| !mounted.kubelets) {
-        let recorded = match (wish.by_hand, &facts.lvm) {
-            (false, _) => false,
-            // An operator may mount by hand anywhere, even twice. If the volume has our tag, such a mount is
-            // not the host's own use.
-            (true, None) => return Some(Decision::Look(Level::Lvm)),
-            (true, Some(_)) => facts.volume().is_some_and(|v| v.record.made.is_some()),
-        };
-        if !recorded {
-            return refuse(Reason::HostMount(host.row.mount_point.clone()));
+    let is_recorded = facts.volume().is_some_and(|v| v.record.made.is_some());
+    for user in users(facts) {
+        match user {
+            // An operator may mount by hand anywhere, even twice. With our record on the volume,
+            // that mount is not the host's own use of it.
+            Reason::HostMount(_) if wish.by_hand && facts.lvm.is_none() => {
+                return Some(Decision::Look(Level::Lvm));
+            }
+            Reason::HostMount(_) if wish.by_hand && is_recorded => {}
+            Reason::Swap | Reason::Below(_) | Reason::HostMount(_) => return refuse(user),
+            _ => {}
         }
     }
     let first = &uses.mounts.first()?.row;
@@ -202,22 +198,21 @@ pub fn of_locks(locks: &Locks, vg: &VgName, is_active: bool) -> Option<Reason> {
 
 /// Decides by the openers of the device. `None`: nobody has it open who could do harm.
 pub fn of_openers(facts: &Facts, wish: &Wish) -> Option<Decision> {
-    let refuse = |reason| Some(Decision::Refuse(reason));
     if facts.is_mounted_here() && wish.purpose != Purpose::Filesystem {
         return None;
     }
     let is_open = facts.volume().is_some_and(|volume| volume.open);
-    let Some(openers) = &facts.openers else {
+    if facts.openers.is_none() {
         return is_open.then_some(Decision::Look(Level::Openers));
-    };
-    let writers = || openers.processes.iter().filter(|opener| opener.writes);
-    if !openers.loops.is_empty() {
-        refuse(Reason::Loop(openers.loops.clone()))
-    } else if writers().next().is_some() {
-        refuse(Reason::Open(writers().cloned().collect()))
-    } else if openers.unseen > 0 {
-        refuse(Reason::OpenUnseen)
-    } else {
-        None
     }
+    let in_the_way = |user| match user {
+        Reason::Loop(_) | Reason::OpenUnseen => Some(user),
+        Reason::Open(mut processes) => {
+            processes.retain(|process| process.writes);
+            (!processes.is_empty()).then_some(Reason::Open(processes))
+        }
+        _ => None,
+    };
+    let user = users(facts).into_iter().find_map(in_the_way);
+    user.map(Decision::Refuse)
 }

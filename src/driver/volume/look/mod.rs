@@ -1,4 +1,5 @@
-//! Gathers the [`Facts`] about a volume, and changes nothing on it.
+//! Gathers the [`Facts`] about a volume, and changes nothing on it. The look of a call takes locks in /run, and
+//! may have LVM renew its cache of devices (`pvscan --cache`).
 
 mod content;
 mod device;
@@ -9,7 +10,7 @@ mod parts;
 mod tables;
 mod under_lock;
 
-pub use device::{is_in_kernel, is_shut_down, swaps, volume_of};
+pub use device::{is_in_kernel, is_shut_down, volume_of};
 pub use in_use::require_same;
 pub use tables::{Known, Tables};
 pub use under_lock::{Held, Holding, look_under_lock};

@@ -21,7 +21,7 @@ use driver::config::Loaded;
 use driver::host::{Host, own_name};
 use driver::lvm::{self, Group};
 use driver::names::{Bytes, LvId};
-use row::{Column, Line, sized};
+use row::{Cells, Column, Line, sized};
 
 /// How long the list reads devices. Mounted and inactive volumes need no reading.
 const LONGEST: Duration = Duration::from_millis(400);
@@ -206,31 +206,23 @@ fn last_mounts(walk: &Walk, asked: &Status) -> BTreeMap<String, String> {
 }
 
 /// Groups on this node's disks that it does not use.
-fn add_kept_away(walk: &Walk, asked: &Status, report: &mut Report, rows: &mut Vec<Vec<String>>) {
+fn add_kept_away(walk: &Walk, asked: &Status, report: &mut Report, rows: &mut Vec<Cells>) {
     let mut kept = lvm::kept_away(walk.host, &walk.groups, walk.config.limits.query);
     kept.retain(|kept| !walk.has_group(&kept.vg));
     for lvm::KeptAway { vg, owner, .. } in kept {
         if asked.sort.is_none() && !asked.unwell {
-            let none = || "-".to_owned();
-            let group = "group".to_owned();
-            let mut cells = vec![
-                bold(&vg),
-                none(),
-                none(),
-                group,
-                none(),
-                none(),
-                owner.clone(),
-            ];
-            cells.resize(Column::value_variants().len(), none());
-            rows.push(cells);
+            rows.push(Cells::from([
+                (Column::Volume, bold(&vg)),
+                (Column::Fs, "group".to_owned()),
+                (Column::Health, owner.clone()),
+            ]));
         }
         report.not_used.insert(vg, owner);
     }
 }
 
 /// The rows as they are asked for, and no wider than the terminal.
-fn in_columns(rows: &[Vec<String>], asked: &Status) -> String {
+fn in_columns(rows: &[Cells], asked: &Status) -> String {
     let columns_of = |wanted: &[Column]| {
         let titles = wanted.iter().map(|column| {
             let title = column.name().to_uppercase().replace('-', " ");
@@ -268,7 +260,7 @@ fn in_columns(rows: &[Vec<String>], asked: &Status) -> String {
     text
 }
 
-fn group_cells(walk: &Walk, group: &Group, bytes: bool) -> Vec<String> {
+fn group_cells(walk: &Walk, group: &Group, bytes: bool) -> Cells {
     let its = walk
         .volumes
         .iter()
@@ -276,22 +268,20 @@ fn group_cells(walk: &Walk, group: &Group, bytes: bool) -> Vec<String> {
     let volumes = its.filter(|volume| !volume.is_pool()).count();
     let free = format!("{} free", sized(group.free, bytes));
     let used = group.size.get().saturating_sub(group.free.get());
-    let mut cells = vec![
-        bold(&group.name),
-        sized(group.size, bytes),
-        sized(Bytes::new(used), bytes),
-        "group".to_owned(),
-        "-".to_owned(),
-        counted(volumes, "volume"),
-        match group.missing {
-            0 if group.exported => "exported".to_owned(),
-            0 => free,
-            missing => red(format!(
-                "{} missing, {free}",
-                counted(usize::try_from(missing).unwrap_or(usize::MAX), "disk",)
-            )),
-        },
-    ];
-    cells.resize(Column::value_variants().len(), "-".to_owned());
-    cells
+    let health = match group.missing {
+        0 if group.exported => "exported".to_owned(),
+        0 => free,
+        missing => red(format!(
+            "{} missing, {free}",
+            counted(usize::try_from(missing).unwrap_or(usize::MAX), "disk")
+        )),
+    };
+    Cells::from([
+        (Column::Volume, bold(&group.name)),
+        (Column::Size, sized(group.size, bytes)),
+        (Column::Used, sized(Bytes::new(used), bytes)),
+        (Column::Fs, "group".to_owned()),
+        (Column::UsedBy, counted(volumes, "volume")),
+        (Column::Health, health),
+    ])
 }

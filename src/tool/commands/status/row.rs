@@ -1,6 +1,7 @@
 //! One volume as LVM, the kernel, the driver's record and the next mount have it.
 
-use std::fmt::{self, Write};
+use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -195,8 +196,11 @@ fn is_full(walk: &Walk, pool: &Volume) -> bool {
     pool.is_pool() && filled.next().is_some()
 }
 
-/// The columns of the list, in the order of [`Line::cells`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// A row of the list. A missing cell is shown as `-`.
+pub type Cells = BTreeMap<Column, String>;
+
+/// The columns of the list, in this order; each has its arm in [`Line::cell`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Column {
     Volume,
     Size,
@@ -214,7 +218,7 @@ pub enum Column {
 
 impl Column {
     /// Those that are shown in any case.
-    pub const USUAL: usize = 7;
+    pub const USUAL: usize = Self::Device as usize;
 
     /// `next-mount`
     pub fn name(self) -> String {
@@ -222,8 +226,8 @@ impl Column {
         value.map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    pub fn of(self, cells: &[String]) -> String {
-        cells.get(self as usize).cloned().unwrap_or_default()
+    pub fn of(self, cells: &Cells) -> String {
+        cells.get(&self).map_or("-", String::as_str).to_owned()
     }
 }
 
@@ -266,50 +270,48 @@ impl Line {
         }
     }
 
-    /// All that its row may show.
-    pub fn cells(&self, walk: &Walk, volume: &Volume, bytes: bool) -> Vec<String> {
-        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        let used = if volume.is_pool() {
-            volume.data_percent.map(|data| format!("{data:.1} %"))
-        } else {
-            let used = self.fs_used_bytes;
-            used.map(|used| sized(Bytes::new(used), bytes))
-        };
-        let fs = if volume.is_pool() {
-            Some("pool".to_owned())
-        } else {
-            self.fs.clone()
-        };
-        let mut health = self.health.to_string();
-        if let Some(metadata) = volume.metadata_percent.filter(|_| volume.is_pool()) {
-            let _ = write!(health, ", metadata {metadata:.1} %");
+    pub fn cells(&self, walk: &Walk, volume: &Volume, bytes: bool) -> Cells {
+        let all = Column::value_variants().iter();
+        let cell = |column: &Column| Some((*column, self.cell(*column, walk, volume, bytes)?));
+        all.filter_map(cell).collect()
+    }
+
+    fn cell(&self, column: Column, walk: &Walk, volume: &Volume, bytes: bool) -> Option<String> {
+        let list = |items: &[String]| (!items.is_empty()).then(|| items.join(" "));
+        let is_pool = volume.is_pool();
+        match column {
+            Column::Volume => Some(self.volume.clone()),
+            Column::Size => Some(sized(volume.size, bytes)),
+            Column::Used if is_pool => volume.data_percent.map(|data| format!("{data:.1} %")),
+            Column::Used => self
+                .fs_used_bytes
+                .map(|used| sized(Bytes::new(used), bytes)),
+            Column::Fs if is_pool => Some("pool".to_owned()),
+            Column::Fs => self.fs.clone(),
+            Column::NextMount => self.next_mount.as_ref().map(|verdict| match verdict {
+                verdict if verdict.is_refused() && !verdict.is_hosts => red(verdict.short()),
+                verdict => verdict.short().to_owned(),
+            }),
+            Column::UsedBy => self.users(walk, volume),
+            Column::Health => {
+                let metadata = volume.metadata_percent.filter(|_| is_pool);
+                let metadata = metadata.map(|metadata| format!(", metadata {metadata:.1} %"));
+                let health = format!("{}{}", self.health, metadata.unwrap_or_default());
+                Some(self.health.colored(health))
+            }
+            Column::Device => self.device.clone(),
+            Column::Uuid => Some(self.uuid.clone()),
+            Column::Record => list(&self.record),
+            Column::MountedAt => list(&self.mounted_at),
+            Column::LastMount => self.last_mount.clone(),
         }
-        let next = self.next_mount.as_ref().map(|verdict| match verdict {
-            verdict if verdict.is_refused() && !verdict.is_hosts => red(verdict.short()),
-            verdict => verdict.short().to_owned(),
-        });
-        let list = |items: &[String]| or_none((!items.is_empty()).then(|| items.join(" ")));
-        vec![
-            self.volume.clone(),
-            sized(volume.size, bytes),
-            or_none(used),
-            or_none(fs),
-            or_none(next),
-            self.users(walk, volume),
-            self.health.colored(health),
-            or_none(self.device.clone()),
-            self.uuid.clone(),
-            list(&self.record),
-            list(&self.mounted_at),
-            or_none(self.last_mount.clone()),
-        ]
     }
 
     /// `shop/web-0`, `3 pods`, `host`, `swap`, `dm-5`.
-    fn users(&self, walk: &Walk, volume: &Volume) -> String {
+    fn users(&self, walk: &Walk, volume: &Volume) -> Option<String> {
         if volume.is_pool() {
             let its = walk.volumes.iter().filter(|one| one.is_in(volume));
-            return counted(its.count(), "volume");
+            return Some(counted(its.count(), "volume"));
         }
         let mut users = match self.pods.as_slice() {
             [] => Vec::new(),
@@ -317,9 +319,6 @@ impl Line {
             pods => vec![counted(pods.len(), "pod")],
         };
         users.extend(self.other_users.iter().cloned());
-        if users.is_empty() {
-            return "-".to_owned();
-        }
-        users.join(", ")
+        (!users.is_empty()).then(|| users.join(", "))
     }
 }

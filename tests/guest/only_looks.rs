@@ -1,0 +1,51 @@
+//! The commands that only look leave volumes, tags, mounts and /run as they are.
+
+use crate::prelude::*;
+
+/// Mounts, tags, sizes and states of all volumes; the content of those that `devices` name; the files in /run,
+/// but LVM's own and the empty files that are the driver's locks.
+fn all_of_it(node: &Node, devices: &[String]) -> (Snapshot, String) {
+    let rows = run("lvs", &["--noheadings", "-o", "lv_uuid,lv_attr,lv_tags"]);
+    let content = sh(&format!("sha256sum {}", devices.join(" ")));
+    let files = sh(
+        "find /run -type f -not -path '/run/lvm/*' -not -path '/run/lock/*' -not -path '/run/udev/*' \
+         -not -path '/run/flexvolume-lvm/*.lock' | sort | xargs -r sha256sum",
+    );
+    let locks = sh("find /run/flexvolume-lvm -size +0 2>/dev/null | grep lock || true");
+    let snapshot = Snapshot::take(node.kubelet_dir());
+    (snapshot, [rows, content, files, locks].join("\n"))
+}
+
+#[test]
+fn what_only_looks_changes_nothing() {
+    let (mut node, group, mounted) = Node::with_data(Mode::MountOnly, "looked");
+    let [blank, ready, damaged, inactive] =
+        ["blank", "ready", "damaged", "inactive"].map(|lv| group.linear(lv, "32m"));
+    for volume in [&ready, &damaged, &inactive] {
+        run("mkfs.ext4", &["-q", &volume.device()]);
+    }
+    sh(&format!(
+        "dd if=/dev/zero of={} bs=1k seek=1 count=1 conv=notrunc,fsync",
+        damaged.device()
+    ));
+    group.lv("lvchange", &["-an"], "inactive");
+    node.write("pod", &mounted, "kept");
+    node.up("pod", &mounted);
+    let devices = [&blank, &ready, &damaged].map(|volume| volume.device());
+    let before = all_of_it(&node, &devices);
+    for args in [
+        &["status"][..],
+        &["status", "--wide"],
+        &["status", "looked/damaged"],
+        &["check"],
+        &["check", "looked/inactive"],
+        &["doctor"],
+        &["metrics"],
+        &["export", "--all"],
+    ] {
+        let (said, _) = node.says(args);
+        assert!(said.contains("looked"), "{args:?}: {said}");
+        assert_eq!(all_of_it(&node, &devices), before, "{args:?}: {said}");
+    }
+    node.down("pod", &mounted);
+}
