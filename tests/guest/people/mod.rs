@@ -2,6 +2,7 @@
 
 mod export;
 mod handover;
+mod only_looks;
 mod operator;
 mod packages;
 mod shell;
