@@ -109,7 +109,7 @@ fn what_a_pod_calls_its_processes_and_directories_is_a_part_of_a_line() {
         (&["rename", open, "new"], "is open in k3s [2J forged (pid "),
         (
             &["rename", hosts, "new"],
-            "is mounted at /run/evil [2J forged",
+            "by the host itself at /run/evil [2J forged",
         ),
         (&["adopt", open], "is open in k3s [2J forged"),
         (
