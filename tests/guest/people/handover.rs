@@ -68,7 +68,7 @@ fn a_volume_that_anybody_has_is_neither_ready_nor_renamed() {
         let _below = Finally("dmsetup remove --retry on-top".to_owned());
         refused(
             &node,
-            "below",
+            "part-of-device",
             "is part of another device of this host (dm-",
         );
     }

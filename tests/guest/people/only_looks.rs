@@ -21,7 +21,7 @@ fn all_of_it(node: &Node, devices: &[String]) -> (Snapshot, String) {
 
 #[test]
 fn what_only_looks_changes_nothing() {
-    let (mut node, group, mounted) = Node::with_data(Mode::MountOnly, "looked");
+    let (node, group, mounted) = Node::with_data(Mode::MountOnly, "looked");
     let [blank, ready, damaged, inactive] =
         ["blank", "ready", "damaged", "inactive"].map(|lv| group.linear(lv, "32m"));
     for volume in [&ready, &damaged, &inactive] {
@@ -34,7 +34,7 @@ fn what_only_looks_changes_nothing() {
     group.lv("lvchange", &["-an"], "inactive");
     node.write("pod", &mounted, "kept");
     node.up("pod", &mounted);
-    let devices = [&blank, &ready, &damaged].map(|volume| volume.device());
+    let devices = [&blank, &ready, &damaged].map(Volume::device);
     let before = all_of_it(&node, &devices);
     for args in [
         &["status"][..],
