@@ -128,3 +128,36 @@ pub fn own_name() -> String {
         Err(_) => "lvm".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Tools that all succeed.
+    struct All;
+
+    impl Tools for All {
+        fn run(&self, _: &Command) -> Result<Output, ToolError> {
+            Ok(Output::default())
+        }
+
+        fn has(&self, _: &str) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_command_that_only_looks_runs_no_tool_that_writes() {
+        let limit = Duration::from_secs(1);
+        let (reads, writes) = (
+            Command::reads("lvs", limit),
+            Command::writes("lvchange", limit),
+        );
+        assert!(Looking(&All).run(&reads).is_ok());
+        let refused = anyhow::Error::new(Looking(&All).run(&writes).unwrap_err());
+        let refused = format!("{refused:#}");
+        assert!(refused.contains("only looks"), "{refused}");
+    }
+}
