@@ -50,7 +50,7 @@ fn parts_of_the_tests() -> BTreeSet<String> {
     cases
         .lines()
         .filter_map(|line| line.strip_prefix("    ")?.split_once(')'))
-        .map(|(word, _)| word.to_owned())
+        .flat_map(|(words, _)| words.split(" | ").map(str::to_owned))
         .filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()))
         .collect()
 }

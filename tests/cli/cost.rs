@@ -26,20 +26,20 @@ fn a_call_that_needs_nothing_starts_nothing_and_makes_few_system_calls() {
     }
 }
 
-/// In thousands, of a development build (a release build takes a third of that). The bounds are a tenth
-/// above what was counted.
+/// In thousands, of a development build (a release build takes a quarter of that). Two thirds are relocations of
+/// the executable, which grow with its size. The bounds are a tenth above the count.
 #[test]
 fn a_call_that_needs_nothing_takes_few_instructions() {
     // An option that the driver does not know is compared with those that it knows.
     let unknown = JSON.replace("\"size\":\"64m\"", "\"purpose\":\"backups\"");
     let calls: [(&[&str], u32); 7] = [
-        (&["init"], 700),
-        (&["isattached", JSON, NOT_HERE], 870),
-        (&["attach", JSON, NOT_HERE], 885),
-        (&["attach", &unknown, NOT_HERE], 1200),
-        (&["detach", "data", NOT_HERE], 665),
-        (&["unmount", MISSING], 660),
-        (&["unmountdevice", MISSING], 660),
+        (&["init"], 780),
+        (&["isattached", JSON, NOT_HERE], 960),
+        (&["attach", JSON, NOT_HERE], 980),
+        (&["attach", &unknown, NOT_HERE], 1310),
+        (&["detach", "data", NOT_HERE], 740),
+        (&["unmount", MISSING], 735),
+        (&["unmountdevice", MISSING], 735),
     ];
     let counted = calls.map(|(args, most)| (args, instructions(args) / 1000, most));
     let is_more = counted.iter().any(|(_, count, most)| count > most);
