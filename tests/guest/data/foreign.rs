@@ -27,7 +27,7 @@ const LUKS: &str = "crypto_LUKS";
 const RAID: &str = "linux_raid_member";
 const UNKNOWN: &str = "that blkid does not recognise";
 /// blkid of util-linux 2.41 says nothing of an ext4 whose first sector is another's.
-const SEVERAL: &str = "several signatures at once; it is left as it is. `wipefs /dev/mapper/marked-data` lists them\
+const SEVERAL: &str = "several signatures at once; it is left as it is. List them with `wipefs /dev/mapper/marked-data`\
                        |an ext backup superblock";
 
 /// What it is called, how it gets onto a device, what the message must say: one of these.

@@ -207,7 +207,7 @@ impl Reason {
                  fails, restart this node"
             ),
             Self::Partial => format!(
-                "{id} is incomplete: one of its disks is missing (`pvs`, `lvs -a -o +devices {id}`). Bring \
+                "{id} is partial: one of its disks is missing (`pvs`, `lvs -a -o +devices {id}`). Bring \
                  the disk back, or restore the volume from a backup"
             ),
             Self::SnapshotFull => format!(
