@@ -1,5 +1,7 @@
 //! The tools of each filesystem.
 
+use std::time::Duration;
+
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -33,12 +35,33 @@ pub fn try_mkfs(host: &Host, fs: FsType, file: &Path, more: &[&str], lock: &Lock
         Family::Btrfs => None,
     };
     let more: Vec<&str> = more.iter().copied().chain(dry).collect();
-    Ok(mkfs(host, fs, &node, &more, false, lock)?)
+    // It changes no volume, so a command that only looks may run it.
+    Ok(run_mkfs(
+        host,
+        Command::reads,
+        fs,
+        &node,
+        &more,
+        false,
+        lock,
+    )?)
 }
 
 /// Runs mkfs on a device that holds nothing. `again`: it may overwrite what a killed mkfs left.
 pub fn mkfs(
     host: &Host,
+    fs: FsType,
+    device: &Node,
+    more: &[&str],
+    again: bool,
+    lock: &Lock,
+) -> Result<(), ToolError> {
+    run_mkfs(host, Command::writes, fs, device, more, again, lock)
+}
+
+fn run_mkfs(
+    host: &Host,
+    command: fn(&'static str, Duration) -> Command,
     fs: FsType,
     device: &Node,
     more: &[&str],
@@ -55,7 +78,7 @@ pub fn mkfs(
     };
     // mke2fs needs no -F for a device that is neither mounted nor busy, and with it would not look.
     let force = (again && !fs.is_ext()).then_some("-f");
-    let command = Command::writes(tool, host.limits.make)
+    let command = command(tool, host.limits.make)
         .stdin(lock.file())
         .args(options.split(' ').chain(force))
         .args(more);
