@@ -19,7 +19,7 @@ mod support;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use driver::fs::scan::{Examination, examine};
+use driver::fs::scan::{Examination, Extent, examine};
 use driver::fs::superblock::{Family, Superblock, read_primary};
 use support::sh;
 use tempfile::NamedTempFile;
@@ -67,7 +67,7 @@ fn primary(file: &NamedTempFile) -> Superblock {
 }
 
 fn seen(file: &NamedTempFile, size: u64, lv_time: u64) -> Examination {
-    let seen = examine(file.as_file(), size, lv_time);
+    let seen = examine(file.as_file(), size, lv_time, Extent::Whole);
     assert_eq!(seen.unreadable, None);
     seen
 }
