@@ -74,7 +74,7 @@ fn has_others(bytes: &[u8], offset: u64, size: u64, own: Family) -> bool {
 
 /// The type of the only filesystem that has a superblock in the head.
 fn type_by(head: &[u8], family: Family) -> Option<FsType> {
-    let at = |offset: usize| head.get(offset..).map(Fields).unwrap_or(Fields(&[]));
+    let at = |offset: usize| head.get(offset..).map_or(Fields(&[]), Fields);
     let is_ext = at(1024).le16(0x38)? == 0xEF53;
     let is_xfs = at(0).array(0)? == *b"XFSB";
     let is_btrfs = at(64 << 10).array(0x40)? == *b"_BHRfS_M";

@@ -142,7 +142,8 @@ impl<'a> Processes<'a> {
     /// unnoticed.
     fn begin(&self, path: &Path, command: &Command) -> io::Result<Watched<'a>> {
         self.signals.watch()?;
-        let mut watched = match self.reader.take().filter(|_| command.stays) {
+        let reader = command.stays.then(|| self.reader.take()).flatten();
+        let mut watched = match reader {
             Some(reader) => reader,
             None => Watched::new(self.spawn(path, command)?, self.signals)?,
         };
@@ -215,7 +216,7 @@ impl Tools for Processes<'_> {
         let status = match end {
             End::Exited(status) => status,
             End::Answered => {
-                let answer = reader::answer(std::mem::take(&mut watched.stdout));
+                let answer = reader::answer(&std::mem::take(&mut watched.stdout));
                 self.reader.replace(Some(watched));
                 return answer.map_err(|stderr| ToolError::Failed {
                     line: line(),
@@ -383,12 +384,11 @@ impl<'a> Watched<'a> {
             loop {
                 match self.wait(deadline, false) {
                     Ok(End::Exited(_)) | Err(_) => return None,
-                    Ok(End::Answered) => self.stdout.clear(),
                     Ok(End::Deadline | End::Stopping) => break,
                     // It still prints: throw that away and go on waiting. What prints without a
                     // pause would otherwise never let anybody look at the clock.
                     Ok(End::Flooded) if deadline.is_some_and(|d| Instant::now() >= d) => break,
-                    Ok(End::Flooded) => self.stdout.clear(),
+                    Ok(End::Answered | End::Flooded) => self.stdout.clear(),
                 }
             }
         }

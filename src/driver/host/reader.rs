@@ -33,7 +33,7 @@ pub(super) fn ask(stdin: &mut ChildStdin, command: &Command) -> io::Result<()> {
 }
 
 /// What was found, or why nothing was.
-pub(super) fn answer(line: Vec<u8>) -> Result<Output, String> {
+pub(super) fn answer(line: &[u8]) -> Result<Output, String> {
     match line.split_first() {
         Some((b'+', found)) => Ok(Output {
             stdout: found.to_vec(),

@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use nix::fcntl::{FcntlArg, OFlag, PosixFadviseAdvice, fcntl, posix_fadvise};
 use nix::libc::EINVAL;
 
-/// Alignment of a direct read: no block of a disk is larger. Source: open(2), O_DIRECT.
+/// Alignment of a direct read: no block of a disk is larger. Source: open(2), `O_DIRECT`.
 const PAGE: usize = 4096;
 
 pub struct Uncached {

@@ -1,7 +1,9 @@
 //! Which processes each call starts, and why it cannot do with fewer. Times differ from machine to
 //! machine; these numbers do not.
 
-use std::time::Duration;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use crate::prelude::*;
 
@@ -207,4 +209,37 @@ fn a_volume_made_on_demand_is_not_activated_a_second_time() {
     let args = ["attach", &volume.json(), &host_name()];
     starts(&node, &args, &[ASK, ASK, ASK, ASK, "vgs", "lvcreate"]);
     assert!(group.is_active("data"));
+}
+
+/// MiB that were read of a volume since it was activated. Source: Linux' Documentation/block/stat.rst.
+fn read_of(volume: &Volume) -> f64 {
+    let node = fs::canonicalize(volume.device()).unwrap();
+    let name = node.file_name().unwrap().to_str().unwrap();
+    let stat = read(Path::new(&format!("/sys/class/block/{name}/stat")));
+    let sectors: f64 = stat.split_whitespace().nth(2).unwrap().parse().unwrap();
+    sectors / 2048.0
+}
+
+#[test]
+fn a_blank_volume_is_read_once_and_a_recorded_one_hardly() {
+    for fs in ["ext4", "xfs", "btrfs"] {
+        let node = Node::new(Mode::MountOnly);
+        let group = Group::new("sparing");
+        let volume = group.linear("data", "512m").fs(fs);
+        let dir = precreated(node.pod_dir("pod", &volume));
+        let args = ["mount", text(&dir), &volume.json()];
+        // Its ends, its marks, and what mkfs and the mount read themselves.
+        for most in [16.0 + 1.0 + 5.0, 4.0] {
+            let (before, began) = (read_of(&volume), Instant::now());
+            node.does(&args);
+            let (read, took) = (read_of(&volume) - before, began.elapsed());
+            println!("{fs}: {read} MiB in {took:?}");
+            // After 2 s the driver looks once more.
+            assert!(
+                read <= most || took >= Duration::from_secs(2),
+                "{fs}: {read} MiB"
+            );
+            node.does(&["unmount", text(&dir)]);
+        }
+    }
 }
