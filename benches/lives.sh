@@ -114,7 +114,8 @@ compare() {
         "$(median < "$fs-$2")" "$(paste "$fs-$1" "$fs-$2" | awk '{ print $1 / $2 }' | median)"
 }
 
-# All take part in turn: the driver in both modes, and with volumes that have a filesystem already (again); 
+
+# All take part in turn: the driver in both modes, and with volumes that have a filesystem already (again);
 # the first round fills caches and does not count.
 lives() {
     local fs=$1 size=$2 round who all=(driver alone needed again later ${SCRIPT:+script})
