@@ -3,7 +3,7 @@
 use anyhow::Error;
 use serde::Serialize;
 
-use super::look::Seen;
+use super::look::Look;
 use driver::names::{LvId, Shown, folded};
 use driver::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, Whose, lock};
 
@@ -58,7 +58,7 @@ impl From<Verdict> for ForPrograms {
 }
 
 impl Verdict {
-    pub fn of(seen: &Seen) -> Self {
+    pub fn of(seen: &Look) -> Self {
         let facts = &seen.facts;
         let mut steps = found(facts);
         steps.extend(to_do(&seen.decision));
