@@ -241,7 +241,7 @@ mod tests {
     use crate::host::Signals;
 
     #[test]
-    fn what_is_in_the_place_of_a_directory_is_named() {
+    fn a_file_in_the_place_of_a_directory_is_named() {
         let top = tempfile::tempdir().unwrap();
         let signals = Signals::install().unwrap();
         let made = |name: &str| make_dirs(&Kernel::new(&signals), &top.path().join(name));

@@ -356,7 +356,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_checked_is_on_its_own_lines_whatever_others_wrote(hostile in hostile()) {
+        fn hostile_text_adds_no_line_to_check(hostile in hostile()) {
             let tame = report("x");
             let report = report(&hostile);
             for print in [in_steps, in_lines] {

@@ -313,7 +313,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_obstacle_is_a_line_whatever_a_pod_calls_its_processes_and_directories(hostile in hostile()) {
+        fn hostile_text_adds_no_line_to_an_obstacle(hostile in hostile()) {
             let id = LvId::parse("vg/data").unwrap();
             let (pid, command) = (7, hostile.shown());
             let openers = Openers {

@@ -307,7 +307,7 @@ spec:
     }
 
     #[test]
-    fn what_is_no_manifest_is_said_to_be_none() {
+    fn a_text_that_is_no_manifest_is_refused() {
         assert_eq!(found(""), []);
         let error = |text: &str| format!("{:#}", volumes(text).unwrap_err());
         assert!(error("a: [\nb: }").starts_with("line 2: this is not YAML: "));
@@ -323,7 +323,7 @@ spec:
 
     proptest! {
         #[test]
-        fn a_place_is_a_part_of_a_line_whatever_the_manifest_holds(hostile in hostile()) {
+        fn hostile_text_adds_no_line_to_a_place(hostile in hostile()) {
             let pod = json!({"kind": hostile, "metadata": {"name": hostile}, "spec": {"volumes": [
                 {"name": hostile, "flexVolume": {"driver": "a.b/lvm", "options": {&*hostile: 1}}},
             ]}});

@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_finding_is_on_its_own_lines_whatever_others_wrote_in_it(hostile in hostile()) {
+        fn hostile_text_adds_no_line_to_a_finding(hostile in hostile()) {
             let finding = Finding::new(Severity::Note, &*hostile).on(&hostile);
             let mut findings = Findings::default();
             findings.add("mounts", vec![finding.why("why").run(&*hostile)]);
