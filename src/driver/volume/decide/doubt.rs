@@ -70,8 +70,8 @@ impl Doubt {
                  formatted.{also} {restore}. If its data may be destroyed, {go}"
             ),
             Self::Mark(what) => format!(
-                "{id} has {what}, but blkid finds nothing whole there: it is damaged, or a read failed. It \
-                 is not formatted.{also} Repair or restore it. If its data may be destroyed, {go}"
+                "{id} has {what}, but blkid does not recognise it: it is damaged, or a read failed. The \
+                 volume is not formatted.{also} Repair or restore it. If its data may be destroyed, {go}"
             ),
             Self::Backup(_) => format!(
                 "{id} looks blank at its beginning, but has held data: there is {first}. It is not \
