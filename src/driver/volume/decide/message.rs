@@ -296,8 +296,8 @@ impl Reason {
                  next call creates it again. If the new volume holds the same data, run `blkdiscard \
                  --zeroout {device}`"
             ),
-            Self::Swapped { held, holds } => format!(
-                "{id} should hold {held} according to its tag, but holds {holds}: somebody replaced, \
+            Self::Swapped { recorded, found } => format!(
+                "{id} should hold {recorded} according to its tag, but holds {found}: somebody replaced, \
                  restored or swapped its content. If this is the right content, run `{me} adopt {id}`"
             ),
             Self::Reduced { fs, has, covers } => {
