@@ -96,7 +96,7 @@ impl MountOptions {
         Self(all)
     }
 
-    /// Those of [`FINAL`] by which these, the node's, restrict each mount.
+    /// The options of [`FINAL`] among these of the node: they restrict each mount.
     pub fn finals(&self) -> impl Iterator<Item = &'static str> {
         let kept = FINAL.iter().filter(|(no, yes)| {
             let last = self

@@ -26,7 +26,7 @@ pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
             Some(Content::Filesystem(found)),
         ) => (found.fs, found.uuid.clone()),
         (Decision::Mount(mount), _) => (mount.fs, mount.uuid.clone()),
-        // It is mounted: what is there is read beside that.
+        // The volume is mounted: blkid reads it meanwhile.
         (Decision::Bind(_), _) => match fs::probe(host, &device_of(&seen)?.node(host.kernel))? {
             Found::Filesystem { fs, uuid } => (fs, uuid),
             _ => bail!("{id} is mounted, but blkid cannot name what is on it"),

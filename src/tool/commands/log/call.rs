@@ -35,7 +35,7 @@ impl Call {
         };
         while let Some((key, after)) = rest.trim_start().split_once('=') {
             let (value, after) = read_value(after);
-            // Whoever could write the log may have.
+            // Somebody else may have written this line, control characters included.
             let value = folded(&value);
             rest = after;
             match key {

@@ -38,7 +38,7 @@ pub struct Inventory<'a> {
 pub struct Choice {
     /// The volumes, each once; LVM may not know some of them.
     pub ids: BTreeSet<LvId>,
-    /// Those that were named by themselves, not by their group.
+    /// The volumes that were named themselves, not by their group.
     pub named: BTreeSet<LvId>,
     /// The groups to show.
     pub groups: BTreeSet<String>,
@@ -278,7 +278,7 @@ impl<'a> Inventory<'a> {
         if !found.is_empty() {
             return Ok(found.into_iter().collect());
         }
-        // It may be one that a mount would make.
+        // Perhaps a volume that a mount would create.
         if word.contains('/') {
             return Ok(vec![
                 LvId::parse(word).context("reading the volume's name")?,

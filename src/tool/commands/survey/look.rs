@@ -40,7 +40,7 @@ pub struct Look {
 pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<Look> {
     let Subject { config, id, .. } = subject;
     let wish = match request.options {
-        // Of a pod: it will be mounted in kubelet's directory.
+        // The options are a pod's: kubelet will have it mounted in its own directory.
         Some(options) => {
             let dir = config.kubelet_dirs.first().map(PathBuf::as_path);
             Wish::of_call(config, options, dir)
@@ -59,7 +59,7 @@ pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<
         seen.note_holder(HOLDER);
         decision = seen.settle(&wish)?;
     }
-    // Whatever was decided, these are shown.
+    // The commands show these, whatever was decided.
     if seen.facts.uses.is_none() {
         seen.facts.uses = seen.uses()?;
     }

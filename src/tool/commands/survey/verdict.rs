@@ -22,7 +22,7 @@ pub struct Verdict {
 #[derive(Debug, Clone)]
 pub enum Outcome {
     Decided(Decision),
-    /// It is mounted if `e2fsck -p` can repair what is wrong, which this tells.
+    /// The faults of an ext. The next mount repairs it if `e2fsck -p` can.
     Repair(String),
     /// The tool that it takes refuses: a stable word for which, and what it says.
     Tried(&'static str, String),
