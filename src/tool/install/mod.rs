@@ -126,7 +126,7 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
         let _ = tell(&report.0);
         while !host.kernel.pause(Duration::from_secs(3600)) {}
         report = InstallReport::default();
-        report.say("stopped", "by SIGTERM; the driver stays on the node");
+        report.say("stopped", "by a signal; the driver stays on the node");
     }
     Ok(report.0)
 }
