@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let args: Vec<_> = std::env::args_os().collect();
-    // Whoever has a terminal is no kubelet.
+    // kubelet has no terminal, so a person runs this.
     let is_a_persons = io::stderr().is_terminal();
     let printed = driver::words(&args).map_or_else(
         |printed| printed,

@@ -278,7 +278,7 @@ fn every_key_of_the_config_is_explained() {
 }
 
 #[test]
-fn what_is_to_be_downloaded_is_of_this_version() {
+fn downloads_in_the_pages_are_of_this_version() {
     for (name, files) in [
         ("README.md", 3),
         ("docs/start.md", 4),

@@ -65,7 +65,7 @@ pub fn answer(
             })
         })
     });
-    // It never got as far as its own line in the log, or to the config that says where that goes.
+    // The call ended before it wrote a line to the log, and before it read in the config where the log is.
     let reply =
         reply.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &Config::default().log));
     answered(&reply)

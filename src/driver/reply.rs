@@ -91,7 +91,7 @@ pub struct Printed {
     /// For standard error: with a call-out, nothing.
     pub stderr: String,
     pub code: u8,
-    /// It is for people: colours are left out where they would be in the way.
+    /// The text is for people, and has colours only where a terminal shows them.
     pub styled: bool,
 }
 

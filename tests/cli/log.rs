@@ -56,7 +56,7 @@ fn a_call_names_its_volume_and_pod_though_it_is_refused() {
 }
 
 #[test]
-fn a_name_is_one_that_status_takes_and_one_that_is_nowhere_is_said_to_be_that() {
+fn log_takes_the_names_of_status_and_says_if_it_finds_none() {
     let machine = Machine::new();
     let of_pod = JSON.replacen(
         '{',

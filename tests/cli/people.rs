@@ -159,7 +159,7 @@ fn options_by_hand_are_kubelets_and_each_step_can_be_seen() {
 }
 
 #[test]
-fn who_waits_at_a_terminal_is_told_for_what() {
+fn a_wait_is_explained_at_a_terminal() {
     let machine = Machine::new();
     let report = r#"echo '{"report":[{"lv":[],"vg":[]}]}'"#;
     machine.tool("lvs", &format!("sleep 4; {report}"));
@@ -348,7 +348,7 @@ fn the_journal_is_asked_for_this_drivers_lines_alone() {
 }
 
 #[test]
-fn what_is_watched_is_drawn_again_until_it_is_enough() {
+fn watch_draws_again_until_it_is_stopped() {
     let machine = Machine::new();
     let report = r#"echo '{"report":[{"lv":[],"vg":[]}]}'"#;
     machine.tool("lvs", report);

@@ -6,7 +6,7 @@ use crate::Machine;
 use crate::people::prints;
 
 #[test]
-fn what_cannot_be_rehearsed_is_said_at_once() {
+fn a_call_that_cannot_be_rehearsed_is_refused_at_once() {
     let machine = Machine::new();
     let file = machine.path("pod.yaml");
     let path = file.to_str().unwrap();

@@ -82,7 +82,7 @@ fn is_hidden(c: char) -> bool {
 }
 
 #[test]
-fn what_others_wrote_is_a_part_of_a_line() {
+fn hostile_text_adds_no_line_to_a_list() {
     for word in HOSTILE {
         let word = word.replace("long", &"ä".repeat(9000));
         let (tame, hostile) = (machine("a tame word"), machine(&word));

@@ -122,7 +122,7 @@ fn linked(machine: &Machine, owner: u32) {
 }
 
 #[test]
-fn what_only_root_can_change_is_run_by_whatever_links() {
+fn a_tool_that_only_root_can_change_is_run_through_any_link() {
     let machine = machine();
     linked(&machine, 0);
     symlink("tools", machine.path("sbin")).unwrap();

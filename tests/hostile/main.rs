@@ -93,7 +93,7 @@ fn no_option_gets_past_its_check() {
 }
 
 #[test]
-fn what_is_no_directory_or_device_is_refused() {
+fn a_path_that_is_no_directory_or_device_is_refused() {
     let json = options("x", r#""""#);
     let dirs = DIRECTORIES.iter().flat_map(|dir| {
         let calls = [

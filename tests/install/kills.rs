@@ -107,7 +107,7 @@ fn edited(node: PluginDir) -> PluginDir {
 }
 
 #[test]
-fn an_upgrade_with_a_config_killed_anywhere_gives_the_driver_before_none_that_it_may_not_know() {
+fn a_killed_upgrade_never_gives_the_old_driver_the_new_config() {
     let given = file("examples/config.toml");
     let args = ["--config", given.to_str().unwrap()];
     let old = || edited(PluginDir::new());

@@ -219,7 +219,7 @@ const NOBODY: [&str; 4] = [
 
 /// Anybody may call a process kubelet, in a pod too, and give it any arguments.
 #[test]
-fn what_is_not_roots_own_on_this_host_does_not_speak_for_kubelet() {
+fn only_a_process_of_the_hosts_root_speaks_for_kubelet() {
     let node = PluginDir::new();
     fs::set_permissions(node.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let fifo = node.path("fifo");

@@ -110,7 +110,7 @@ fn it_is_refused_in_a_container() {
 }
 
 #[test]
-fn what_is_not_this_driver_is_not_removed() {
+fn only_this_driver_is_removed() {
     let any_program = PluginDir::running(SCRIPT);
     crate::support::put(&any_program.exe(), fs::read("/bin/true").unwrap());
     let replaced = PluginDir::new();

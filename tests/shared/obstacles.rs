@@ -44,7 +44,7 @@ fn a_node_without_locks_is_told_how_to_start_them() {
 }
 
 #[test]
-fn a_group_of_another_host_is_said_to_be_that() {
+fn another_hosts_group_is_named() {
     let pair = pair();
     let node = &pair.b;
     node.sh("truncate -s 64m /run/foreign && losetup /dev/loop5 /run/foreign
@@ -78,7 +78,7 @@ fn check_status_and_doctor_tell_who_has_a_volume() {
 }
 
 #[test]
-fn what_is_active_without_its_lock_or_shared_is_not_mounted() {
+fn a_volume_active_without_its_own_lock_is_not_mounted() {
     let pair = pair();
     let volume = Volume::new(&pair.a, "unlocked");
     pair.a.sh("lvchange -asy vg/unlocked");

@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anyhow::{Result, anyhow};
 
+use super::log_fields::log_fields;
 use super::named;
-use super::subject::subject;
 use crate::config::{Loaded, LogTarget};
 use crate::host::{Host, Log};
 use crate::options::holds_secret;
@@ -15,7 +15,7 @@ use crate::reply::{Reply, Status};
 
 /// Answers one call-out of kubelet: `args` is argv without the executable's name.
 pub fn run(args: &[OsString], host: &Host, config: &Loaded) -> Reply {
-    for (key, value) in subject(args) {
+    for (key, value) in log_fields(args) {
         host.log.about(key, &value);
     }
     let answer = guarded(|| super::answer(args, host, config));

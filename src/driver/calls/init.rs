@@ -21,8 +21,8 @@ pub fn run(config: &Loaded) -> Reply {
     match &config.problem {
         None => reply,
         Some(problem) => reply.with_message(&format!(
-            "{problem}; until that is corrected no volume is brought up, and all but `attach` \
-             counts as its default"
+            "{problem}; until that is corrected no volume is brought up, and every key but \
+             `attach` has its default"
         )),
     }
 }

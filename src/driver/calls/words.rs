@@ -33,7 +33,7 @@ pub fn named(name: impl AsRef<OsStr>) -> Option<(&'static str, &'static str)> {
     ALL.into_iter().find(|(known, _)| name.as_ref() == *known)
 }
 
-/// Of a call-out by hand: tells each step on standard error.
+/// The option of a call-out by hand that prints each step on standard error.
 pub const VERBOSE: &str = "--verbose";
 
 /// Whether a person wrote it, by what kubelet never writes.

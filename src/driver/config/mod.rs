@@ -1,8 +1,6 @@
 //! The node's config: `config.toml` beside the executable. Every key is optional; no file is an
 //! empty file.
 
-#[cfg(test)]
-mod mistakes;
 mod parse;
 #[cfg(test)]
 mod tests;

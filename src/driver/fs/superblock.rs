@@ -88,7 +88,7 @@ pub struct Superblock {
 
 const PRIMARY_EXT: u64 = 1024;
 
-/// As many bytes as any of the superblocks' fields below reach: ext's `s_mkfs_time_hi` is the last.
+/// All fields below are within so many bytes: ext's `s_mkfs_time_hi` is the last.
 const LONGEST: usize = 1024;
 
 /// The primary superblock of the filesystem on `device`. None: there is no valid one.

@@ -26,7 +26,7 @@ pub fn begin_anew(program: &OsStr, args: &[&str], stdin: &[u8]) -> io::Error {
 /// A pipe that holds these bytes and its end.
 fn pipe_of(bytes: &[u8]) -> io::Result<PipeReader> {
     let (reader, mut writer) = io::pipe()?;
-    // Nobody reads yet, so that all of it has to fit. Source: fcntl(2), F_SETPIPE_SZ.
+    // Nobody reads yet, so the pipe must take all bytes. Source: fcntl(2), F_SETPIPE_SZ.
     let size = i32::try_from(bytes.len()).map_err(io::Error::other)?;
     fcntl(&writer, FcntlArg::F_SETPIPE_SZ(size.max(1)))?;
     writer.write_all(bytes)?;
@@ -38,7 +38,7 @@ fn pipe_of(bytes: &[u8]) -> io::Result<PipeReader> {
 pub fn take_name_of(program: &OsStr) {
     let name = Path::new(program).file_name().unwrap_or(program);
     if let Ok(name) = CString::new(name.as_bytes()) {
-        // It is only a name.
+        // A failure does not matter: it is only a name.
         let _ = prctl::set_name(&name);
     }
 }

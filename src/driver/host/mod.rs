@@ -37,14 +37,14 @@ use std::time::Instant;
 use crate::config::Limits;
 
 pub trait Tools {
-    /// It fails when the tool is missing, cannot start, exits with a code that [`Command`] does not
+    /// Runs a tool. Fails if the tool is missing, cannot start, exits with a code that [`Command`] does not
     /// accept, outlives its limit, or the driver is told to stop meanwhile.
     fn run(&self, command: &Command) -> Result<Output, ToolError>;
 
     /// Whether it is there, also if it is not to be run.
     fn has(&self, tool: &str) -> bool;
 
-    /// Of the first tool of this name, if it is not run.
+    /// Why the first tool of this name is not run.
     fn distrust(&self, _tool: &str) -> Option<Distrust> {
         None
     }

@@ -126,7 +126,7 @@ pub fn require_roots(kernel: &Kernel, path: &Path) -> Result<(), String> {
              {shown}`"
         ));
     }
-    // As in /tmp: others may add files there, but not touch those of root.
+    // A sticky directory, such as /tmp: others may add files, but not change those of root.
     if metadata.is_dir() && mode & STICKY != 0 {
         return Ok(());
     }

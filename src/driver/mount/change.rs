@@ -39,7 +39,7 @@ pub struct Source<'a> {
 
 /// Mounts a device with mount(8), which knows every filesystem's options.
 ///
-/// Whatever mount(8) left when it failed or was stopped is undone.
+/// If mount(8) fails or is stopped, undoes what it left.
 pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Result<()> {
     let Source { id, node, fs, .. } = *source;
     let mut command = Command::writes("mount", host.limits.mount)
@@ -241,7 +241,7 @@ mod tests {
     use crate::host::Signals;
 
     #[test]
-    fn what_is_in_the_place_of_a_directory_is_named() {
+    fn a_file_in_the_place_of_a_directory_is_named() {
         let top = tempfile::tempdir().unwrap();
         let signals = Signals::install().unwrap();
         let made = |name: &str| make_dirs(&Kernel::new(&signals), &top.path().join(name));

@@ -60,7 +60,7 @@ impl Row {
         has_option(&self.options, "ro")
     }
 
-    /// Those of this mount, not of its filesystem.
+    /// The restrictions of this mount, not of its filesystem.
     pub fn restrictions(&self) -> MsFlags {
         restrictions(self.options.split(','))
     }

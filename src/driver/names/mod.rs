@@ -8,8 +8,8 @@ mod foreign;
 mod fs_type;
 #[cfg(test)]
 pub mod hostile;
-mod near;
 mod size;
+mod suggest;
 #[cfg(test)]
 mod tests;
 mod uuid;
@@ -23,8 +23,8 @@ use serde::Deserialize;
 
 pub use foreign::{Foreign, Shown, folded, folded_to, is_printable};
 pub use fs_type::FsType;
-pub use near::{nearest, plain};
 pub use size::Bytes;
+pub use suggest::{nearest, plain};
 pub use uuid::LvUuid;
 
 const VOLUME: &str = "logical volume";

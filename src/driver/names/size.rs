@@ -35,7 +35,7 @@ impl Bytes {
         format!("{value:.0} PiB")
     }
 
-    /// The same of two that are compared; exact where that makes the difference.
+    /// Both rounded, or both exact if rounding makes them equal.
     pub fn compared(self, other: Self) -> [String; 2] {
         let rounded = [self, other].map(Self::rounded);
         if rounded[0] == rounded[1] {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// It stays the volume's own while names come and go. Source: lvm2 lib/uuid/uuid.c: 32 characters,
-/// for people in groups of 6, 4, 4, 4, 4, 4 and 6.
+/// The UUID of a logical volume, which keeps it when its name changes. Source: lvm2 lib/uuid/uuid.c: 32
+/// characters, for people in groups of 6, 4, 4, 4, 4, 4 and 6.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LvUuid(String);
 
@@ -13,7 +13,7 @@ impl LvUuid {
         Self(text.replace('-', ""))
     }
 
-    /// As device-mapper has it: without hyphens.
+    /// The UUID without hyphens, as device-mapper writes it.
     pub fn plain(&self) -> &str {
         &self.0
     }

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_the_table_is_refused() {
+    fn an_option_outside_the_table_is_refused() {
         let nobodys = "bind rbind move remount shared rshared slave private rprivate unbindable \
             loop loop=/dev/loop0 offset=4096 sizelimit=1 encryption=aes source=/dev/sda device=/dev/sda \
             logdev=/dev/sda rtdev=/dev/sda journal_dev=0x801 journal_path=/dev/sda helper=x \

@@ -96,7 +96,7 @@ impl MountOptions {
         Self(all)
     }
 
-    /// Those of [`FINAL`] by which these, the node's, restrict each mount.
+    /// The options of [`FINAL`] among these of the node: they restrict each mount.
     pub fn finals(&self) -> impl Iterator<Item = &'static str> {
         let kept = FINAL.iter().filter(|(no, yes)| {
             let last = self
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_later_wins_but_read_only_stays() {
+    fn a_later_option_wins_but_read_only_stays() {
         let cases = [
             ("", "", None),
             ("noatime", "discard", Some("noatime,discard")),
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     #[rustfmt::skip] // a row is a line
-    fn what_the_node_keeps_from_pods_is_final() {
+    fn a_pod_cannot_undo_a_restriction_of_the_node() {
         let cases = [
             ("", "", None, ""),
             ("noatime", "suid,relatime", Some("noatime,suid,relatime"), ""),

@@ -35,7 +35,7 @@ fn reads_all_that_kubelet_sends() {
 }
 
 #[test]
-fn what_is_not_said_is_none() {
+fn an_option_that_is_not_given_is_none() {
     let empty = r#""kubernetes.io/fsType":"","kubernetes.io/readwrite":"","mountoptions":"",
         "kubernetes.io/pvOrVolumeName":"""#;
     for more in ["", empty] {
@@ -150,7 +150,7 @@ fn an_error_names_the_option_and_what_to_do() {
 }
 
 #[test]
-fn an_option_that_is_nearly_a_known_one_is_no_surprise_later() {
+fn a_misspelt_option_finds_the_known_one() {
     let cases = [
         ("volumeGroup", Some("volumegroup")),
         ("volume-group", Some("volumegroup")),

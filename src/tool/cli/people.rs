@@ -85,7 +85,7 @@ pub enum Task {
     /// Check a config before it is put in place
     Config {
         #[command(subcommand)]
-        asked: config::Asked,
+        subcommand: config::Subcommand,
     },
     /// Check this node: tools, LVM, udev, kubelet, config, volumes that need help, leftovers
     ///
@@ -214,12 +214,12 @@ impl Task {
 /// Does it. What takes `host` only looks at volumes.
 pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Result<Printed> {
     match tool {
-        Task::Status(asked) => status::run(host, loaded, asked),
-        Task::Log(asked) => log::run(host, loaded, asked),
+        Task::Status(args) => status::run(host, loaded, args),
+        Task::Log(args) => log::run(host, loaded, args),
         Task::Doctor { json } => doctor::run(host, loaded, *json),
-        Task::Check(asked) => check::run(host, loaded, asked),
-        Task::Export(asked) => export::run(host, loaded, asked),
-        Task::Config { asked } => config::run(host, loaded, asked),
+        Task::Check(args) => check::run(host, loaded, args),
+        Task::Export(args) => export::run(host, loaded, args),
+        Task::Config { subcommand } => config::run(host, loaded, subcommand),
         Task::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
         Task::Adopt { volume } => operator::adopt(writing, loaded, &named(volume)?),
         Task::AllowFormat { volume, yes } => {

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::manifest;
-use super::survey::{Ask, Outcome, Seen, Verdict, Walk, tried};
+use super::survey::{Inventory, Look, Outcome, Request, Verdict, tried};
 use crate::output::{Printed, columns, printed};
 use driver::config::Loaded;
 use driver::host::Host;
@@ -46,7 +46,7 @@ pub struct Check {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct CheckReport {
     volumes: Vec<Checked>,
     /// Volumes of a manifest whose options are wrong.
     mistakes: Vec<Mistake>,
@@ -75,18 +75,18 @@ struct Mistake {
 /// Checks the volumes and groups that are named, or all, or rehearses mounts. The exit code is 0 if every
 /// volume would mount, as far as can be known without writing to it, else 1, also if a call works on one just now.
 /// One that the host itself uses counts only if it is named.
-pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
+pub fn run(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     config.require()?;
-    let manifest = asked.file.as_deref().map(|file| rehearsed(host, file));
+    let manifest = args.file.as_deref().map(|file| rehearsed(host, file));
     let manifest = manifest.transpose()?;
-    let walk = Walk::begin(host, config)?;
-    let ask = Ask {
-        fs: asked.fs,
-        read_only: asked.ro,
+    let inventory = Inventory::take(host, config)?;
+    let request = Request {
+        fs: args.fs,
+        read_only: args.ro,
         patience: PATIENCE,
-        ..Ask::default()
+        ..Request::default()
     };
-    let mut report = Report {
+    let mut report = CheckReport {
         volumes: Vec::new(),
         mistakes: Vec::new(),
         would_mount: 0,
@@ -96,23 +96,23 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
         to_repair: 0,
         hosts_own: 0,
     };
-    let more = |seen: &Seen| tried(host, walk.config, seen);
+    let more = |seen: &Look| tried(host, inventory.config, seen);
     let mut unknown = String::new();
-    let is_one = if manifest.is_some() || !asked.options.is_empty() {
-        for one in manifest.unwrap_or_else(|| vec![asked.by_hand()]) {
+    let is_one = if manifest.is_some() || !args.options.is_empty() {
+        for one in manifest.unwrap_or_else(|| vec![args.by_hand()]) {
             match one
                 .options
                 .map_err(Error::msg)
-                .and_then(|options| asked.parse(options))
+                .and_then(|options| args.parse(options))
             {
                 Ok(options) => {
-                    let ask = Ask {
+                    let request = Request {
                         options: Some(&options),
-                        ..ask
+                        ..request
                     };
                     let verdict = Verdict {
                         is_hosts: false,
-                        ..walk.verdict(&options.id, ask, Duration::MAX, more)
+                        ..inventory.verdict(&options.id, request, Duration::MAX, more)
                     };
                     report.volumes.push(Checked {
                         place: one.place,
@@ -132,12 +132,12 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
         report.volumes.len() == 1 && report.mistakes.is_empty()
     } else {
         let choice;
-        (choice, unknown) = walk.choose_known(&asked.names)?;
-        let is_pool = |id: &&LvId| walk.volume(id).is_some_and(Volume::is_pool);
+        (choice, unknown) = inventory.choose_known(&args.names)?;
+        let is_pool = |id: &&LvId| inventory.volume(id).is_some_and(Volume::is_pool);
         let ids = choice.ids.iter();
         let ids = ids.filter(|id| choice.named.contains(id) || !is_pool(id));
         for id in ids {
-            let verdict = walk.verdict(id, ask, Duration::MAX, more);
+            let verdict = inventory.verdict(id, request, Duration::MAX, more);
             let is_hosts = verdict.is_hosts && !choice.named.contains(id);
             let verdict = Verdict {
                 is_hosts,
@@ -156,7 +156,7 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
     } else {
         in_lines(&report)
     };
-    let mut printed = printed(&report, text, asked.json)?;
+    let mut printed = printed(&report, text, args.json)?;
     let others = [
         report.would_be_refused,
         report.not_active,
@@ -169,7 +169,7 @@ pub fn run(host: &Host, config: &Loaded, asked: &Check) -> Result<Printed> {
 }
 
 /// The volumes of a manifest.
-fn rehearsed(host: &Host, file: &Path) -> Result<Vec<manifest::Asked>> {
+fn rehearsed(host: &Host, file: &Path) -> Result<Vec<manifest::FlexVolume>> {
     let shown = file.shown();
     let bytes = if file == Path::new("-") {
         let mut bytes = Vec::new();
@@ -188,7 +188,7 @@ fn rehearsed(host: &Host, file: &Path) -> Result<Vec<manifest::Asked>> {
 
 impl Check {
     /// The volume that `-o` describes, and a name beside it.
-    fn by_hand(&self) -> manifest::Asked {
+    fn by_hand(&self) -> manifest::FlexVolume {
         let mut options = Map::new();
         if let [name] = self.names.as_slice()
             && let Some((vg, lv)) = name.split_once('/')
@@ -203,7 +203,7 @@ impl Check {
         } else {
             Ok(options)
         };
-        manifest::Asked {
+        manifest::FlexVolume {
             place: None,
             options,
         }
@@ -220,7 +220,7 @@ impl Check {
     }
 }
 
-impl Report {
+impl CheckReport {
     fn count(&mut self) {
         let number = |is: &dyn Fn(&Verdict) -> bool| {
             self.volumes.iter().filter(|one| is(&one.verdict)).count()
@@ -243,7 +243,7 @@ impl Report {
     }
 }
 
-fn in_steps(report: &Report) -> String {
+fn in_steps(report: &CheckReport) -> String {
     let mut text = String::new();
     for Checked { place, verdict } in &report.volumes {
         let place = place
@@ -262,7 +262,7 @@ fn in_steps(report: &Report) -> String {
     text
 }
 
-fn in_lines(report: &Report) -> String {
+fn in_lines(report: &CheckReport) -> String {
     let rows = report.volumes.iter().map(|Checked { place, verdict }| {
         let what = verdict.message().or_else(|| verdict.main_step());
         let mut row: Vec<String> = place.iter().map(ToString::to_string).collect();
@@ -279,7 +279,7 @@ fn in_lines(report: &Report) -> String {
     format!("{}{}\n", columns(&rows), count(report))
 }
 
-fn count(report: &Report) -> String {
+fn count(report: &CheckReport) -> String {
     let mut text = format!(
         "{} would mount, {} would be refused",
         report.would_mount, report.would_be_refused
@@ -309,7 +309,7 @@ mod tests {
     use driver::volume::{Content, Decision, Facts, Reason};
 
     /// A report in which others' words stand at each place.
-    fn report(hostile: &str) -> Report {
+    fn report(hostile: &str) -> CheckReport {
         let id = LvId::parse("vg/data").unwrap();
         let mut row = Table::parse("36 1 254:1 / /a rw - ext4 /dev/x rw").rows()[0].clone();
         row.mount_point = hostile.into();
@@ -322,7 +322,7 @@ mod tests {
             let mut facts = Facts::of(&id, 7);
             facts.content = Some(content);
             let lock = None;
-            Verdict::of(&Seen {
+            Verdict::of(&Look {
                 facts,
                 decision,
                 lock,
@@ -342,7 +342,7 @@ mod tests {
             verdict,
         });
         let message = place.to_string();
-        Report {
+        CheckReport {
             volumes: volumes.into(),
             mistakes: vec![Mistake { place, message }],
             would_mount: 0,
@@ -356,7 +356,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_checked_is_on_its_own_lines_whatever_others_wrote(hostile in hostile()) {
+        fn hostile_text_adds_no_line_to_check(hostile in hostile()) {
             let tame = report("x");
             let report = report(&hostile);
             for print in [in_steps, in_lines] {

@@ -11,7 +11,7 @@ use driver::host::Host;
 use driver::names::Shown;
 
 #[derive(Debug, clap::Subcommand)]
-pub enum Asked {
+pub enum Subcommand {
     /// Name all mistakes in a config, with file, line and key
     ///
     /// Needs neither root nor LVM. The exit code is 0 if there is none, and 1 if there are.
@@ -21,8 +21,8 @@ pub enum Asked {
     },
 }
 
-pub fn run(host: &Host, loaded: &Loaded, asked: &Asked) -> Result<Printed> {
-    let Asked::Check { file } = asked;
+pub fn run(host: &Host, loaded: &Loaded, subcommand: &Subcommand) -> Result<Printed> {
+    let Subcommand::Check { file } = subcommand;
     let own = Path::new(&loaded.config.file);
     let file = file.as_deref().unwrap_or(own);
     let is_own = file == own;

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::export::object_name;
 use super::operator;
-use super::survey::{Ask, Pods, Seen, look, uid_of};
+use super::survey::{Look, Pods, Request, look, uid_of};
 use crate::output::{Printed, printed};
 use driver::config::{Config, Loaded};
 use driver::host::{Host, Writing, own_name};
@@ -18,7 +18,7 @@ use driver::names::{LvId, LvName, Shown};
 use driver::volume::{Decision, Facts, Lvm, Reason, Subject, lock, users};
 
 #[derive(Serialize)]
-struct Report {
+struct HandoverReport {
     volume: String,
     ready: bool,
     obstacles: Vec<Obstacle>,
@@ -92,7 +92,7 @@ pub fn check(
             ),
         });
     }
-    let report = Report {
+    let report = HandoverReport {
         volume: id.to_string(),
         ready: obstacles.is_empty(),
         obstacles,
@@ -193,22 +193,22 @@ fn lines(obstacles: &[Obstacle]) -> String {
 }
 
 /// Looks at who has it, under its lock.
-fn seen(host: &Host, config: &Config, id: &LvId, patience: Duration) -> Result<Seen> {
-    let ask = Ask {
+fn seen(host: &Host, config: &Config, id: &LvId, patience: Duration) -> Result<Look> {
+    let request = Request {
         patience,
         unread: true,
         users: true,
-        ..Ask::default()
+        ..Request::default()
     };
-    look(Subject { host, config, id }, None, ask)
+    look(Subject { host, config, id }, None, request)
 }
 
-fn is_missing(seen: &Seen) -> bool {
+fn is_missing(seen: &Look) -> bool {
     seen.facts.device.is_none() && matches!(seen.facts.lvm, Some(Lvm::NoVolume))
 }
 
 /// All that is in the way of a volume's next name or driver, but that it is not active.
-fn obstacles(host: &Host, seen: &Seen) -> Vec<Obstacle> {
+fn obstacles(host: &Host, seen: &Look) -> Vec<Obstacle> {
     let (facts, id) = (&seen.facts, &seen.facts.id);
     let mut found = mounts(host, facts);
     let others = users(facts).into_iter();
@@ -250,7 +250,7 @@ fn obstacles(host: &Host, seen: &Seen) -> Vec<Obstacle> {
 }
 
 /// LVM's name of the active volume, if its device has a name that LVM does not know.
-fn called_now(host: &Host, seen: &Seen) -> Option<LvId> {
+fn called_now(host: &Host, seen: &Look) -> Option<LvId> {
     let device = seen.facts.device.as_ref()?;
     let all = lvm::all_volumes(host).ok()?;
     let is_it = |volume: &lvm::Volume| volume.uuid == device.lv_uuid;
@@ -313,7 +313,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_obstacle_is_a_line_whatever_a_pod_calls_its_processes_and_directories(hostile in hostile()) {
+        fn hostile_text_adds_no_line_to_an_obstacle(hostile in hostile()) {
             let id = LvId::parse("vg/data").unwrap();
             let (pid, command) = (7, hostile.shown());
             let openers = Openers {

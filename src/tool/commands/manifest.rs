@@ -11,7 +11,7 @@ use driver::options::{FS_TYPE, NAME, READ_WRITE};
 
 /// One volume of the driver.
 #[derive(Debug, PartialEq)]
-pub struct Asked {
+pub struct FlexVolume {
     /// Where it stands: `Pod web, volume data`. None: it was given by hand.
     pub place: Option<Foreign>,
     /// The options of the call, or what the API server would say.
@@ -20,18 +20,18 @@ pub struct Asked {
 
 /// Every flexVolume of a driver whose name ends in `/lvm`, in every document of the text, whatever the
 /// object is: a pod, a Deployment, a `PersistentVolume`, a list of them.
-pub fn volumes(text: &str) -> Result<Vec<Asked>> {
+pub fn volumes(text: &str) -> Result<Vec<FlexVolume>> {
     let mut found = Vec::new();
     for document in documents(text)? {
-        walk(&document, "", &mut found);
+        collect(&document, "", &mut found);
     }
     Ok(found)
 }
 
-fn walk(value: &Value, above: &str, found: &mut Vec<Asked>) {
+fn collect(value: &Value, above: &str, found: &mut Vec<FlexVolume>) {
     let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).map(str::to_owned);
     match value {
-        Value::Array(items) => items.iter().for_each(|item| walk(item, above, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, above, found)),
         Value::Object(fields) => {
             let name = value.get("metadata").and_then(|data| text(data, "name"));
             let place = match (text(value, "kind"), &name) {
@@ -42,9 +42,9 @@ fn walk(value: &Value, above: &str, found: &mut Vec<Asked>) {
             for (key, below) in fields {
                 match (key.as_str(), text(below, "driver")) {
                     ("flexVolume", Some(driver)) if driver.ends_with("/lvm") => {
-                        found.push(asked(&place, text(value, "name"), below));
+                        found.push(flex_volume(&place, text(value, "name"), below));
                     }
-                    _ => walk(below, &place, found),
+                    _ => collect(below, &place, found),
                 }
             }
         }
@@ -53,7 +53,7 @@ fn walk(value: &Value, above: &str, found: &mut Vec<Asked>) {
 }
 
 /// `name`: that of a pod's volume. A `PersistentVolume` has none beside its `flexVolume`.
-fn asked(place: &str, name: Option<String>, source: &Value) -> Asked {
+fn flex_volume(place: &str, name: Option<String>, source: &Value) -> FlexVolume {
     let mut options = Map::new();
     let mut set = |key: &str, value: &str| options.insert(key.to_owned(), Value::from(value));
     if let Some(fs) = source.get("fsType").and_then(Value::as_str) {
@@ -84,7 +84,7 @@ fn asked(place: &str, name: Option<String>, source: &Value) -> Asked {
         None => place.shown(),
     };
     let place = Some(place);
-    Asked { place, options }
+    FlexVolume { place, options }
 }
 
 /// More values than any manifest has: with aliases, a few lines can stand for billions.
@@ -201,12 +201,12 @@ mod tests {
 
     fn found(text: &str) -> Vec<(String, String)> {
         let volumes = volumes(text).unwrap();
-        let shown = volumes.into_iter().map(|asked| {
-            let options = asked
+        let shown = volumes.into_iter().map(|volume| {
+            let options = volume
                 .options
                 .map(|options| Value::from(options).to_string());
             (
-                asked.place.unwrap().to_string(),
+                volume.place.unwrap().to_string(),
                 options.unwrap_or_else(|e| e),
             )
         });
@@ -307,7 +307,7 @@ spec:
     }
 
     #[test]
-    fn what_is_no_manifest_is_said_to_be_none() {
+    fn a_text_that_is_no_manifest_is_refused() {
         assert_eq!(found(""), []);
         let error = |text: &str| format!("{:#}", volumes(text).unwrap_err());
         assert!(error("a: [\nb: }").starts_with("line 2: this is not YAML: "));
@@ -323,7 +323,7 @@ spec:
 
     proptest! {
         #[test]
-        fn a_place_is_a_part_of_a_line_whatever_the_manifest_holds(hostile in hostile()) {
+        fn hostile_text_adds_no_line_to_a_place(hostile in hostile()) {
             let pod = json!({"kind": hostile, "metadata": {"name": hostile}, "spec": {"volumes": [
                 {"name": hostile, "flexVolume": {"driver": "a.b/lvm", "options": {&*hostile: 1}}},
             ]}});

@@ -9,7 +9,7 @@ use anyhow::Result;
 
 use super::log;
 use super::status::{Health, of_volume};
-use super::survey::Walk;
+use super::survey::Inventory;
 use crate::files;
 use crate::output::Printed;
 use driver::config::Loaded;
@@ -59,11 +59,11 @@ impl Metrics {
 
 /// `flexvolume-lvm metrics`: prints them, or puts them into a file in `dir`, whole at any time.
 pub fn run(host: &Host, config: &Loaded, dir: Option<&Path>) -> Result<Printed> {
-    let walk = Walk::begin(host, config)?;
+    let inventory = Inventory::take(host, config)?;
     let mut metrics = Metrics::default();
-    add_groups(&mut metrics, &walk);
-    add_volumes(&mut metrics, &walk);
-    add_calls(&mut metrics, &walk);
+    add_groups(&mut metrics, &inventory);
+    add_volumes(&mut metrics, &inventory);
+    add_calls(&mut metrics, &inventory);
     let text = metrics.text();
     let Some(dir) = dir else {
         return Ok(Printed::text(text));
@@ -75,8 +75,8 @@ pub fn run(host: &Host, config: &Loaded, dir: Option<&Path>) -> Result<Printed> 
 }
 
 #[allow(clippy::cast_precision_loss)] // every sample is a float
-fn add_groups(metrics: &mut Metrics, walk: &Walk) {
-    for group in &walk.groups {
+fn add_groups(metrics: &mut Metrics, inventory: &Inventory) {
+    for group in &inventory.groups {
         let labels = [("vg", &*group.name)];
         for (name, help, value) in [
             (
@@ -101,9 +101,9 @@ fn add_groups(metrics: &mut Metrics, walk: &Walk) {
 }
 
 #[allow(clippy::cast_precision_loss)]
-fn add_volumes(metrics: &mut Metrics, walk: &Walk) {
-    for volume in &walk.volumes {
-        let (line, _) = of_volume(walk, volume, LONGEST);
+fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
+    for volume in &inventory.volumes {
+        let (line, _) = of_volume(inventory, volume, LONGEST);
         let labels = [
             ("vg", volume.id.vg().as_str()),
             ("lv", volume.id.lv().as_str()),
@@ -160,7 +160,7 @@ fn add_volumes(metrics: &mut Metrics, walk: &Walk) {
                 "Whether the next mount of the volume would be refused, and why.",
                 &[vg, lv, ("verdict", verdict.short())],
                 // The next writer would be refused, and that is as the pods that read want it.
-                flag(verdict.is_refused() && !walk.is_only_read(volume)),
+                flag(verdict.is_refused() && !inventory.is_only_read(volume)),
             );
         }
         for (name, help, bytes) in [
@@ -184,8 +184,8 @@ fn add_volumes(metrics: &mut Metrics, walk: &Walk) {
 
 /// Gauges of the last hour, not counters, since the log forgets.
 #[allow(clippy::cast_precision_loss)]
-fn add_calls(metrics: &mut Metrics, walk: &Walk) {
-    let calls = log::since(walk.host, walk.config, CALLS);
+fn add_calls(metrics: &mut Metrics, inventory: &Inventory) {
+    let calls = log::since(inventory.host, inventory.config, CALLS);
     let can_read = f64::from(u8::from(calls.is_ok()));
     metrics.add(
         "log_readable",

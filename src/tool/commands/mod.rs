@@ -8,7 +8,7 @@ pub mod handover;
 pub mod log;
 mod manifest;
 pub mod metrics;
-mod moment;
 pub mod operator;
 pub mod status;
 pub mod survey;
+mod time;

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write as _};
 
 use anyhow::{Context, Result, bail};
 
-use super::survey::{Ask, Seen, look};
+use super::survey::{Look, Request, look};
 use crate::output::Printed;
 use driver::config::{Config, Loaded};
 use driver::fs::{self, Found};
@@ -26,7 +26,7 @@ pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
             Some(Content::Filesystem(found)),
         ) => (found.fs, found.uuid.clone()),
         (Decision::Mount(mount), _) => (mount.fs, mount.uuid.clone()),
-        // It is mounted: what is there is read beside that.
+        // The volume is mounted: blkid reads it meanwhile.
         (Decision::Bind(_), _) => match fs::probe(host, &device_of(&seen)?.node(host.kernel))? {
             Found::Filesystem { fs, uuid } => (fs, uuid),
             _ => bail!("{id} is mounted, but blkid cannot name what is on it"),
@@ -90,7 +90,7 @@ pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Re
 }
 
 /// Why the next mount does not format it, if an operator may overrule that. None: it formats it.
-fn doubts_of(seen: &Seen) -> Result<Option<&[Doubt]>> {
+fn doubts_of(seen: &Look) -> Result<Option<&[Doubt]>> {
     let id = &seen.facts.id;
     match &seen.decision {
         Decision::Make { .. } => Ok(None),
@@ -109,20 +109,20 @@ fn listed(doubts: &[Doubt]) -> String {
 }
 
 /// The next mount resumes it. What is on it cannot be read before.
-fn suspended(seen: &Seen) -> Reason {
+fn suspended(seen: &Look) -> Reason {
     Reason::Suspended(seen.facts.id.dm_name())
 }
 
-fn device_of(seen: &Seen) -> Result<&Device> {
+fn device_of(seen: &Look) -> Result<&Device> {
     let device = seen.facts.device.as_ref();
     device.with_context(|| format!("{} is not active", seen.facts.id))
 }
 
 /// Looks as a mount does, and waits for other calls.
-fn held(config: &Config) -> Ask<'static> {
-    Ask {
+fn held(config: &Config) -> Request<'static> {
+    Request {
         patience: config.limits.lock,
-        ..Ask::default()
+        ..Request::default()
     }
 }
 
@@ -142,7 +142,7 @@ fn confirmed(id: &LvId, given_up: &str) -> Result<bool> {
     Ok(answer.trim() == "yes")
 }
 
-fn retag(host: &Writing, seen: &Seen, tags: &Tags) -> Result<()> {
+fn retag(host: &Writing, seen: &Look, tags: &Tags) -> Result<()> {
     let volume = seen.facts.require_volume()?;
     let lock = seen.lock.as_ref();
     let tagged = host.retag(volume.target(), tags, lock);

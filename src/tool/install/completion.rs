@@ -102,7 +102,7 @@ fn pairs(typed: &OsStr) -> Vec<CompletionCandidate> {
     )
 }
 
-/// Those that begin as what is typed.
+/// The words that begin with the typed text.
 fn offer(words: impl IntoIterator<Item = String>, typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_str().unwrap_or_default();
     let fits = words.into_iter().filter(|word| word.starts_with(typed));

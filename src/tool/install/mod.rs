@@ -97,9 +97,9 @@ struct New {
 
 /// Lists what was done, and what a person may do next.
 #[derive(Debug, Default)]
-struct Report(String);
+struct InstallReport(String);
 
-impl Report {
+impl InstallReport {
     fn say(&mut self, what: &str, text: impl Display) {
         let _ = writeln!(self.0, "{what:<10} {text}");
     }
@@ -125,8 +125,8 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
     if options.follow {
         let _ = tell(&report.0);
         while !host.kernel.pause(Duration::from_secs(3600)) {}
-        report = Report::default();
-        report.say("stopped", "as told; the driver stays on the node");
+        report = InstallReport::default();
+        report.say("stopped", "by a signal; the driver stays on the node");
     }
     Ok(report.0)
 }
@@ -155,7 +155,7 @@ fn given(file: &Path, attach: Attach) -> Result<Vec<u8>> {
 pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
     let layout = options.layout();
     if !layout.has_dir()? {
-        let mut report = Report::default();
+        let mut report = InstallReport::default();
         let dir = layout.dir.path.shown();
         report.say("nothing", format_args!("to remove: there is no {dir}"));
         return Ok(report.0);

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use super::answer::{self, Init};
 use super::layout::{DriverDir, Layout};
-use super::{Attach, New, Report};
+use super::{Attach, InstallReport, New};
 use crate::files::{self, Kind};
 use crate::kubelet;
 use driver::host::Host;
@@ -26,7 +26,7 @@ pub fn config_text(attach: bool) -> String {
 
 /// Where the config comes from.
 #[derive(Clone, PartialEq, Eq)]
-enum Config {
+enum ConfigSource {
     Found,
     /// An earlier installation left it.
     Kept,
@@ -40,7 +40,7 @@ enum Config {
 }
 
 /// Installs or upgrades. Running it again, also after it was interrupted, is safe.
-pub fn put(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
+pub fn put(host: &Host, layout: &Layout, new: &New) -> Result<InstallReport> {
     layout.clean()?;
     let done = put_whole(host, layout, new);
     // Whatever went wrong, nothing half-made stays.
@@ -50,7 +50,7 @@ pub fn put(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
 
 /// The order is: config, copy of the driver before, driver. An interruption leaves one driver whole,
 /// with a config that is right for it. A directory that is new gets its own name last.
-fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
+fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<InstallReport> {
     let is_new = !layout.has_dir()?;
     let dir = if is_new { &layout.new } else { &layout.dir };
     if is_new {
@@ -62,20 +62,20 @@ fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
     files::write(&dir.staged, &new.driver, EXECUTABLE)?;
     let config = configure(host, layout, dir, new)?;
     let prepared = prepare(host, layout, dir, &config, new.attach);
-    if prepared.is_err() && !matches!(config, Config::Found | Config::Replaced) {
+    if prepared.is_err() && !matches!(config, ConfigSource::Found | ConfigSource::Replaced) {
         files::remove(&dir.config)?;
     }
     let (init, is_foreign) = prepared?;
-    let mut report = Report::default();
+    let mut report = InstallReport::default();
     let exe = layout.dir.exe.shown();
     let is_there = || files::read(&dir.exe).is_ok_and(|have| have == new.driver);
-    if config == Config::Found && files::is_executable(&dir.exe) && is_there() {
+    if config == ConfigSource::Found && files::is_executable(&dir.exe) && is_there() {
         report.say("unchanged", format_args!("{exe} is this driver already"));
         next(host, layout, &init, &mut report);
         return Ok(report);
     }
     files::rename(&dir.staged, &dir.exe)?;
-    if config == Config::Replaced {
+    if config == ConfigSource::Replaced {
         files::rename(&layout.new.config, &dir.config)?;
     }
     if is_new {
@@ -92,22 +92,22 @@ fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
     }
     let file = layout.dir.config.shown();
     match config {
-        Config::Found => report.say("kept", format_args!("{file}, as it is")),
-        Config::Written | Config::Given => {
+        ConfigSource::Found => report.say("kept", format_args!("{file}, as it is")),
+        ConfigSource::Written | ConfigSource::Given => {
             report.say("config", format_args!("{file}: attach = {}", init.attach));
         }
-        Config::Replaced => report.say(
+        ConfigSource::Replaced => report.say(
             "config",
             format_args!("{file}: replaced, attach = {}", init.attach),
         ),
-        Config::Kept => {
+        ConfigSource::Kept => {
             files::remove(&layout.kept_config)?;
             report.say(
                 "config",
                 format_args!("{file}: the one of an earlier installation"),
             );
         }
-        Config::Copied(from) => report.say(
+        ConfigSource::Copied(from) => report.say(
             "config",
             format_args!("{file}: that of {}, attach = {}", from.shown(), init.attach),
         ),
@@ -118,7 +118,7 @@ fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<Report> {
 
 /// Makes sure that there is a config. A new one has the mode of the driver that is there, so a run that is
 /// interrupted after this has changed nothing.
-fn configure(host: &Host, layout: &Layout, dir: &DriverDir, new: &New) -> Result<Config> {
+fn configure(host: &Host, layout: &Layout, dir: &DriverDir, new: &New) -> Result<ConfigSource> {
     if files::exists(&dir.config)? {
         return match &new.config {
             Some(text) if files::read(&dir.config)? != *text => {
@@ -126,24 +126,24 @@ fn configure(host: &Host, layout: &Layout, dir: &DriverDir, new: &New) -> Result
                 files::make_dirs(&layout.new.path)?;
                 files::write(&layout.new.config, text, READABLE)?;
                 files::second_name(&dir.staged, &layout.new.staged)?;
-                Ok(Config::Replaced)
+                Ok(ConfigSource::Replaced)
             }
-            _ => Ok(Config::Found),
+            _ => Ok(ConfigSource::Found),
         };
     }
     let from = if let Some(text) = &new.config {
         files::write(&dir.staged_config, text, READABLE)?;
-        Config::Given
+        ConfigSource::Given
     } else if files::exists(&layout.kept_config)? {
         files::second_name(&layout.kept_config, &dir.staged_config)?;
-        Config::Kept
+        ConfigSource::Kept
     } else if let Some((from, text)) = layout.config_elsewhere(&new.elsewhere)? {
         files::write(&dir.staged_config, &text, READABLE)?;
-        Config::Copied(from)
+        ConfigSource::Copied(from)
     } else {
         let text = config_text(mode(host, dir, new.attach)?);
         files::write(&dir.staged_config, text.as_bytes(), READABLE)?;
-        Config::Written
+        ConfigSource::Written
     };
     files::rename(&dir.staged_config, &dir.config)?;
     Ok(from)
@@ -173,7 +173,7 @@ fn prepare(
     host: &Host,
     layout: &Layout,
     dir: &DriverDir,
-    config: &Config,
+    config: &ConfigSource,
     attach: Attach,
 ) -> Result<(Init, bool)> {
     if host.kernel.is_noexec(&dir.path).unwrap_or(false) {
@@ -184,15 +184,15 @@ fn prepare(
         );
     }
     let tried = match config {
-        Config::Replaced => &layout.new.staged,
+        ConfigSource::Replaced => &layout.new.staged,
         _ => &dir.staged,
     };
     let init = answer::init(host, tried)
         .context("init of the new driver does not say Success; nothing was changed")?;
     if attach.wanted().is_some_and(|wanted| wanted != init.attach) {
         let file = match config {
-            Config::Kept => &layout.kept_config,
-            Config::Copied(from) => from,
+            ConfigSource::Kept => &layout.kept_config,
+            ConfigSource::Copied(from) => from,
             _ => &layout.dir.config,
         };
         bail!(
@@ -229,7 +229,7 @@ fn keep_original(dir: &DriverDir) -> Result<()> {
     )
 }
 
-fn next(host: &Host, layout: &Layout, init: &Init, report: &mut Report) {
+fn next(host: &Host, layout: &Layout, init: &Init, report: &mut InstallReport) {
     let plugin_dir = &layout.plugin_dir;
     let config = load(host.kernel, &layout.dir.exe, None);
     let config = config.or_default();

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use super::layout::Layout;
 use super::put::{config_text, is_original, mode};
-use super::{Attach, Report, answer};
+use super::{Attach, InstallReport, answer};
 use crate::files;
 use driver::host::Host;
 use driver::mount::Table;
@@ -17,7 +17,7 @@ use driver::names::Shown;
 /// The order matters. A running kubelet forgets a driver when its executable and its directory
 /// are unlinked; one that is renamed away stays an error in its queue. The mode is never changed
 /// under this driver while it is still there.
-pub fn uninstall(host: &Host, layout: &Layout) -> Result<Report> {
+pub fn uninstall(host: &Host, layout: &Layout) -> Result<InstallReport> {
     require_no_mounts(host, layout)?;
     require_own_driver(host, layout)?;
     let dir = &layout.dir;
@@ -26,7 +26,7 @@ pub fn uninstall(host: &Host, layout: &Layout) -> Result<Report> {
         require_nothing_else(layout)?;
     }
     layout.clean()?;
-    let mut report = Report::default();
+    let mut report = InstallReport::default();
     if comes_back {
         files::second_name(&dir.original, &dir.staged)?;
         files::rename(&dir.staged, &dir.exe)?;
@@ -51,7 +51,7 @@ pub fn uninstall(host: &Host, layout: &Layout) -> Result<Report> {
 
 /// A config is moved out of the directory, unless the next installation would write the same, here and in any
 /// other plugin directory.
-fn remove_config(host: &Host, layout: &Layout, report: &mut Report) -> Result<()> {
+fn remove_config(host: &Host, layout: &Layout, report: &mut InstallReport) -> Result<()> {
     let config = &layout.dir.config;
     if !files::exists(config)? {
         return Ok(());

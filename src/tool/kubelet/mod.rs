@@ -1,6 +1,6 @@
 //! kubelet as it runs on this host, and what it finds in its plugin directory.
 
-mod told;
+mod settings;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use driver::host::holders::{Search, proc_file};
 use driver::host::trust::require_roots;
 use driver::host::{Command, Host, Kernel};
 use driver::names::Shown;
-use told::{CommandLine, value_in, values_in};
+use settings::{CommandLine, value_in, values_in};
 
 /// kubelet's defaults.
 pub const PLUGIN_DIR: &str = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
@@ -25,7 +25,7 @@ pub struct Kubelet {
     /// Its name in a message.
     name: String,
     /// By its command line or config file, or by default.
-    told: CommandLine,
+    settings: CommandLine,
     /// Manifest of kube-controller-manager, if that is a static pod of this kubelet and makes `attach` calls.
     controller: Option<Manifest>,
     version: Option<String>,
@@ -60,19 +60,19 @@ pub fn running(host: &Host) -> Vec<Kubelet> {
         if !is_kubelet(&program) || only_tells || is_starting {
             continue;
         }
-        let mut told = CommandLine::parse(&line);
-        let file = told.config.as_deref().map(Path::new);
+        let mut settings = CommandLine::parse(&line);
+        let file = settings.config.as_deref().map(Path::new);
         let file = file.and_then(|file| text_of(kernel, file));
         let file = file.unwrap_or_default();
         let in_file = |key: &str| value_in(&file, key).map(str::to_owned);
         // k3s hides its arguments.
         let default = |dir: &str| (program == "kubelet").then(|| dir.to_owned());
-        told.plugin_dir = told.plugin_dir.or_else(|| in_file("volumePluginDir"));
-        told.plugin_dir = told.plugin_dir.or_else(|| default(PLUGIN_DIR));
-        told.root_dir = told.root_dir.or_else(|| default(ROOT_DIR));
-        told.static_pods = told.static_pods.or_else(|| in_file("staticPodPath"));
+        settings.plugin_dir = settings.plugin_dir.or_else(|| in_file("volumePluginDir"));
+        settings.plugin_dir = settings.plugin_dir.or_else(|| default(PLUGIN_DIR));
+        settings.root_dir = settings.root_dir.or_else(|| default(ROOT_DIR));
+        settings.static_pods = settings.static_pods.or_else(|| in_file("staticPodPath"));
         let attaches = value_in(&file, "enableControllerAttachDetach") != Some("false");
-        let pods = told.static_pods.as_ref().filter(|_| attaches);
+        let pods = settings.static_pods.as_ref().filter(|_| attaches);
         let controller = pods.and_then(|pods| {
             let file = Path::new(pods).join("kube-controller-manager.yaml");
             let text = text_of(kernel, &file)?;
@@ -80,7 +80,7 @@ pub fn running(host: &Host) -> Vec<Kubelet> {
         });
         found.push(Kubelet {
             name: format!("{} (pid {pid})", program.shown()),
-            told,
+            settings,
             controller,
             version: exe.and_then(|exe| version(host, exe)),
         });
@@ -139,7 +139,7 @@ fn minor(version: &str) -> Option<u32> {
 impl Kubelet {
     /// Its name for this node, if its settings give one.
     pub fn node_name(&self) -> Option<&str> {
-        self.told.node_name.as_deref()
+        self.settings.node_name.as_deref()
     }
 
     /// One line about it if nothing is wrong.
@@ -161,7 +161,7 @@ impl Kubelet {
     ) -> Vec<String> {
         let mut lines = Vec::new();
         let shown = &self.name;
-        if let (Some(looks_in), Some(plugin_dir)) = (&self.told.plugin_dir, plugin_dir)
+        if let (Some(looks_in), Some(plugin_dir)) = (&self.settings.plugin_dir, plugin_dir)
             && Path::new(looks_in) != plugin_dir
         {
             let (plugin_dir, looks_in) = (plugin_dir.shown(), looks_in.shown());
@@ -170,7 +170,7 @@ impl Kubelet {
                  --plugin-dir {looks_in}"
             ));
         }
-        if let Some(root) = &self.told.root_dir
+        if let Some(root) = &self.settings.root_dir
             && !config.kubelet_dirs.iter().any(|dir| dir == Path::new(root))
         {
             lines.push(format!(
@@ -180,11 +180,16 @@ impl Kubelet {
             ));
         }
         let name = config.node_name.as_deref().unwrap_or(host_name);
-        if let Some(told) = self.told.node_name.as_ref().filter(|told| *told != name) {
+        if let Some(given) = self
+            .settings
+            .node_name
+            .as_ref()
+            .filter(|given| *given != name)
+        {
             lines.push(format!(
                 "{shown} runs with --hostname-override {}: set `node_name` in config.toml to \
                  that, not {name}",
-                told.shown()
+                given.shown()
             ));
         }
         lines
@@ -279,7 +284,7 @@ impl Kubelet {
     pub fn sample(line: &str, version: &str, controller: Option<&str>) -> Self {
         Self {
             name: "kubelet (pid 1)".to_owned(),
-            told: CommandLine::parse(&line.replace(' ', "\0")),
+            settings: CommandLine::parse(&line.replace(' ', "\0")),
             controller: controller.map(|text| Manifest {
                 file: "/etc/kubernetes/manifests/kube-controller-manager.yaml".into(),
                 text: text.to_owned(),

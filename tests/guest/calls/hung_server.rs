@@ -48,7 +48,7 @@ fn lives_beside(group: &Group, node: &Node, lv: &str, page: Option<&str>) {
 }
 
 #[test]
-fn a_server_that_stopped_below_a_loop_device_or_a_pod_holds_up_no_other_volume() {
+fn a_stopped_server_holds_up_no_other_volume() {
     const LIMITS: &str = "[limits]\nquery = 10\nactivate = 10\nmount = 10\nlock = 5\n";
     for (vg, looped) in [("hungloop", true), ("hungpod", false)] {
         for mode in BOTH_MODES {

@@ -43,7 +43,7 @@ fn starts(node: &Node, args: &[&str], expected: &[&str]) {
 }
 
 #[test]
-fn what_stands_already_is_answered_without_a_process() {
+fn a_mount_that_is_there_is_answered_without_a_process() {
     let (node, _group, volume) = Node::with_data(Mode::Attach, "standing");
     let pod = node.up("pod", &volume);
     let global = node.global_dir(&volume);

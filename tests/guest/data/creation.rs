@@ -49,7 +49,7 @@ fn is_refused(node: &Node, group: &Group, volume: &Volume, held: &str) {
 }
 
 #[test]
-fn what_a_removed_volume_held_is_not_shown() {
+fn a_created_volume_shows_no_data_of_a_removed_one() {
     for left in ["ext4", "xfs"] {
         let name = format!("tenants{left}");
         let (node, group, volume) = cut_short(&name, left);
@@ -127,7 +127,7 @@ fn an_orphaned_lvcreate_is_waited_for() {
 }
 
 #[test]
-fn what_somebody_puts_on_a_created_volume_is_kept() {
+fn data_put_on_a_created_volume_is_kept() {
     for fs in ["ext4", "xfs", "btrfs"] {
         let name = format!("images{fs}");
         let lines = format!("[volume_group.{name}]\ncreate = true\n");
@@ -216,7 +216,7 @@ fn leave_marks(group: &Group) {
 }
 
 #[test]
-fn what_a_removed_volume_left_keeps_no_volume_from_being_made() {
+fn the_remains_of_a_removed_volume_prevent_no_creation() {
     let group = Group::new("leftover");
     let config = "[volume_group.leftover]\ncreate = true\n";
     for (fs, wanted) in [("ext4", "ext4"), ("xfs", "xfs"), ("btrfs", "btrfs")] {
@@ -251,7 +251,7 @@ fn what_a_removed_volume_left_keeps_no_volume_from_being_made() {
 }
 
 #[test]
-fn what_is_written_after_lvcreate_is_not_taken_for_what_a_removed_volume_left() {
+fn data_written_after_lvcreate_is_not_taken_for_remains() {
     let group = Group::new("quick");
     let volume = Volume::new(&group, "data").with("size", "320m");
     let device = volume.device();

@@ -8,7 +8,7 @@ use crate::signatures::put;
 const MIB: u64 = 1 << 20;
 
 #[test]
-fn what_nobody_may_write_to_is_read() {
+fn a_read_only_volume_is_read() {
     let (node, group, volume) = Node::with_data(Mode::MountOnly, "permission");
     node.write("pod", &volume, "kept");
     let disk = run("vgs", &["--noheadings", "-o", "pv_name", "permission"]);

@@ -120,7 +120,7 @@ fn replay(log: &Path, onto: &Path) {
 }
 
 #[test]
-fn what_was_wiped_stays_so_when_a_disk_loses_its_cache() {
+fn a_wipe_outlasts_the_loss_of_a_disks_cache() {
     // The volume is created where a removed one held an xfs, the driver is killed when mkfs is
     // recorded as begun, and then the power goes.
     let killed = "[ -e $HERE/go ] || { kill -KILL $PPID; exit; }\nexec $REAL \"$@\"";

@@ -104,7 +104,7 @@ fn ext4_and_md(d: &str) {
 }
 
 #[test]
-fn whatever_is_on_a_volume_is_named_and_left_alone() {
+fn any_content_of_a_volume_is_named_and_left_alone() {
     let node = Node::new(Mode::MountOnly);
     let disk = Disk::new("signatures", SIZE + 8 * MIB);
     let group = Group::on("marked", &[&disk.path()]);
@@ -199,7 +199,7 @@ fn one_backup_far_away_keeps_a_volume_from_being_formatted() {
 }
 
 #[test]
-fn what_appears_after_the_last_look_is_not_overwritten_by_force() {
+fn data_that_appears_after_the_last_look_is_not_overwritten() {
     let group = Group::new("sudden");
     for (fs, size) in [("xfs", "300m"), ("btrfs", "128m")] {
         let volume = group.linear(fs, size).fs(fs);

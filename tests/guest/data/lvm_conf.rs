@@ -47,7 +47,7 @@ fn a_report_as_people_like_it_does_not_hide_the_record() {
 }
 
 #[test]
-fn what_lvm_says_is_understood_wherever_lvm_conf_puts_it() {
+fn lvms_output_is_understood_wherever_lvm_conf_sends_it() {
     let lines = "[volume_group.said]\ncreate = true\n[volume_group.silent]\n[volume_group.nosuch]\n\
          [volume_group.limited]\ncreate = true\n";
     let node = Node::with_config(Mode::MountOnly, lines);
@@ -85,7 +85,7 @@ fn what_lvm_says_is_understood_wherever_lvm_conf_puts_it() {
 }
 
 #[test]
-fn a_volume_that_lvm_conf_keeps_from_being_activated_is_said_to_be_that() {
+fn volume_list_that_prevents_activation_is_named() {
     let (node, group, volume) = Node::with_data(Mode::MountOnly, "listed");
     group.lv("lvchange", &["-an"], "data");
     {
@@ -99,7 +99,7 @@ fn a_volume_that_lvm_conf_keeps_from_being_activated_is_said_to_be_that() {
 }
 
 #[test]
-fn an_exported_group_is_said_to_be_that() {
+fn exported_group_is_named() {
     let (node, group, volume) = Node::with_data(Mode::MountOnly, "exported");
     node.up("pod", &volume);
     node.down("pod", &volume);

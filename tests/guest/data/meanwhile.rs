@@ -196,7 +196,7 @@ impl Restored {
 }
 
 #[test]
-fn what_is_restored_while_lvms_lock_is_awaited_is_not_overwritten() {
+fn data_restored_while_lvms_lock_is_awaited_is_not_overwritten() {
     let plain = Node::new(Mode::MountOnly);
     for (fs, size) in FILESYSTEMS {
         for raw in [false, true] {
@@ -240,7 +240,7 @@ fn bytes_read(device: &str) -> u64 {
 }
 
 #[test]
-fn what_is_restored_during_a_slow_look_is_not_overwritten() {
+fn data_restored_during_a_slow_look_is_not_overwritten() {
     let plain = Node::new(Mode::MountOnly);
     for raw in [false, true] {
         println!("raw: {raw}");

@@ -54,7 +54,7 @@ fn the_half_of_a_mkfs_is_not_given_to_a_pod_that_wants_another_type() {
 }
 
 #[test]
-fn an_ext_with_data_is_not_formatted_whatever_e2fsck_says_and_however_old_a_record_of_mkfs_is() {
+fn an_ext_with_data_is_not_formatted_whatever_e2fsck_or_an_old_record_says() {
     /// The highest byte of the features without which nobody may look at it.
     const FEATURES: u64 = 1024 + 0x63;
     let group = Group::new("populated");

@@ -85,7 +85,7 @@ fn a_filesystem_that_cannot_be_read_for_a_while_comes_back() {
 }
 
 #[test]
-fn a_group_that_lvm_overlooks_since_its_disk_failed_for_a_while_comes_back() {
+fn a_group_is_found_again_after_its_disk_came_back() {
     let node = Node::new(Mode::MountOnly);
     let disk = Disk::new("overlooked", 64 * MIB);
     let group = Group::on("passed", &[&disk.path()]);
@@ -107,7 +107,7 @@ fn stand_in(tool: &str, script: &str) -> String {
 }
 
 #[test]
-fn what_blkid_could_not_read_for_a_moment_is_not_blank() {
+fn a_volume_that_blkid_could_not_read_once_is_not_blank() {
     const SIZE: u64 = 16 * MIB;
     let disk = Disk::new("flaky", SIZE + 8 * MIB);
     let group = Group::on("moment", &[&disk.path()]);
@@ -139,7 +139,7 @@ fn what_blkid_could_not_read_for_a_moment_is_not_blank() {
 }
 
 #[test]
-fn what_blkid_could_not_read_is_seen_at_the_second_look() {
+fn a_filesystem_that_blkid_could_not_read_is_found_by_the_second_look() {
     const SIZE: u64 = 16 * MIB;
     let disk = Disk::new("faltering", SIZE + 8 * MIB);
     let group = Group::on("second", &[&disk.path()]);

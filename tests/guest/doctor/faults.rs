@@ -9,7 +9,7 @@ fn node(lines: &str) -> Node {
 }
 
 #[test]
-fn what_is_wrong_with_the_host_is_named() {
+fn faults_of_the_host_are_named() {
     for check in [
         "config",
         "device-mapper",
@@ -56,7 +56,7 @@ type Row<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str, &'a str);
 
 #[test]
 #[rustfmt::skip] // a row is a line
-fn what_breaks_under_a_pod_is_named_until_it_is_mended() {
+fn a_fault_under_a_pod_is_named_until_it_is_mended() {
     let (group, volume) = Group::with_data("breaking");
     group.pool();
     let node = node("");
@@ -144,7 +144,7 @@ fn a_group_that_is_not_for_this_host_is_a_note_unless_the_config_names_it() {
 }
 
 #[test]
-fn who_is_not_root_is_told_so_in_one_line() {
+fn doctor_without_root_says_so_in_one_line() {
     let exe = node("").exe();
     let nobody = [
         "--reuid=65534",
@@ -180,7 +180,7 @@ fn who_is_not_root_is_told_so_in_one_line() {
 }
 
 #[test]
-fn what_is_wrong_with_a_volume_is_named() {
+fn faults_of_a_volume_are_named() {
     let (group, volume) = Group::with_data("ailing");
     group.pool();
     let thin = group.thin("thin", "1g");

@@ -136,7 +136,7 @@ fn a_disk_that_is_missing_is_named_and_one_without_a_group_is_not() {
 }
 
 #[test]
-fn what_is_mounted_from_a_disk_that_fails_is_named() {
+fn a_mount_on_a_failing_disk_is_named() {
     for (fs, size) in [("ext4", 64), ("xfs", 320)] {
         let node = Node::new(Mode::MountOnly);
         let disk = Disk::new(&format!("failing{fs}"), (size + 8) << 20);
@@ -218,7 +218,7 @@ fn a_group_that_the_devices_file_does_not_list_is_named() {
 }
 
 #[test]
-fn what_fills_up_and_is_not_extended_is_named() {
+fn a_full_pool_that_nothing_extends_is_named() {
     const CHECK: &str = "autoextend";
     let group = Group::new("filling");
     group.pool();
@@ -273,7 +273,7 @@ fn what_fills_up_and_is_not_extended_is_named() {
 }
 
 #[test]
-fn what_pods_left_behind_is_named_once_it_is_old() {
+fn old_remains_of_pods_are_named() {
     let (_group, volume) = Group::with_data("leftover");
     let node = Node::new(Mode::MountOnly);
     fs::create_dir_all("/var/log/pods/shop_other_uid-other").unwrap();

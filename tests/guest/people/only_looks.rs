@@ -20,7 +20,7 @@ fn all_of_it(node: &Node, devices: &[String]) -> (Snapshot, String) {
 }
 
 #[test]
-fn what_only_looks_changes_nothing() {
+fn commands_that_only_look_change_nothing() {
     let (node, group, mounted) = Node::with_data(Mode::MountOnly, "looked");
     let [blank, ready, damaged, inactive] =
         ["blank", "ready", "damaged", "inactive"].map(|lv| group.linear(lv, "32m"));

@@ -57,7 +57,7 @@ impl Asked {
 }
 
 #[test]
-fn a_question_that_nobody_answers_keeps_no_pod_waiting_and_an_answer_is_for_what_was_shown() {
+fn an_open_question_locks_nothing_and_an_answer_counts_only_for_the_same_volume() {
     let (node, group, volume) = Node::with_data(Mode::MountOnly, "asked");
     put(&volume.device(), 0, b"raw");
     let asked = Asked::of(&node, "asked/data");

@@ -52,7 +52,7 @@ fn wrong(node: &Node, args: &[&str], words: &str) -> Option<String> {
 }
 
 #[test]
-fn what_a_pod_calls_its_processes_and_directories_is_a_part_of_a_line() {
+fn names_of_a_pods_processes_and_directories_add_no_line() {
     let group = Group::new("shown-raw");
     let node = Node::new(Mode::MountOnly);
     let [held, open, hosts] = ["held", "open", "hosts"].map(|lv| group.linear(lv, "32m"));

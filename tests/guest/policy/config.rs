@@ -87,7 +87,7 @@ fn no_volume_gets_larger_than_the_config_allows() {
 }
 
 #[test]
-fn what_mount_options_the_node_keeps_from_pods_no_pod_takes_back() {
+fn no_pod_undoes_the_mount_options_of_the_node() {
     let group = Group::new("kept");
     for mode in BOTH_MODES {
         let log = format!("/run/kept-{}.log", mode.lv());
@@ -121,7 +121,7 @@ fn what_mount_options_the_node_keeps_from_pods_no_pod_takes_back() {
 }
 
 #[test]
-fn what_the_node_restricts_is_so_for_each_later_mount_too() {
+fn the_nodes_restrictions_hold_for_each_later_mount() {
     const FINAL: [&str; 4] = ["nosuid", "nodev", "noexec", "nosymfollow"];
     let options_at = |dir: &Path| mount_at(dir).unwrap().options;
     let has = |dir: &Path, option: &str| options_at(dir).split([',', ' ']).any(|one| one == option);
@@ -160,7 +160,7 @@ fn what_the_node_restricts_is_so_for_each_later_mount_too() {
 }
 
 #[test]
-fn what_the_node_restricts_is_so_for_a_mount_that_a_csi_driver_made() {
+fn the_nodes_restrictions_hold_beside_a_csi_drivers_mount() {
     let lines = "[filesystem.ext4]\nmount_options = 'nosuid,nodev'\n";
     let group = Group::new("csimade");
     for mode in BOTH_MODES {
@@ -276,7 +276,7 @@ fn linked_config(node: &Node, dir: &str) -> (PathBuf, PathBuf) {
 }
 
 #[test]
-fn what_others_can_change_brings_nothing_up() {
+fn files_that_others_can_change_bring_nothing_up() {
     let (node, group, up) = Node::with_data(Mode::MountOnly, "rights");
     let (volume, mounted) = (group.linear("down", "32m"), node.up("pod", &up));
     let (config, dir) = linked_config(&node, "/run/rights-config");

@@ -19,7 +19,7 @@ fn run_what_it_says(reply: &Reply, command: &str) {
 }
 
 #[test]
-fn a_full_volume_group_is_said_and_nothing_is_changed() {
+fn a_full_group_is_named_and_nothing_is_changed() {
     let group = Group::of_size("packed", 128 * MIB);
     for mode in BOTH_MODES {
         let node = Node::new(mode);

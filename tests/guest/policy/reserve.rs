@@ -63,7 +63,7 @@ fn volumes_that_grow_at_once_leave_the_reserve() {
 }
 
 #[test]
-fn what_a_killed_call_has_begun_to_take_counts() {
+fn space_that_a_killed_call_began_to_take_counts() {
     let host = host_name();
     for tool in ["lvcreate", "lvextend"] {
         let group = Group::new(&format!("begun-{tool}"));

@@ -100,7 +100,7 @@ fn a_volume_whose_device_is_gone_is_unmounted() {
 }
 
 #[test]
-fn what_a_global_mount_hid_stays_when_the_last_pod_clears_it() {
+fn files_below_a_global_mount_outlast_the_last_pod() {
     let (mut node, _group, volume) = Node::with_data(Mode::Attach, "hiding");
     let global = precreated(node.global_dir(&volume));
     fs::write(global.join("hidden"), "not ours").unwrap();

@@ -57,7 +57,7 @@ fn in_attach_mode_the_second_volume_of_a_name_is_refused() {
 }
 
 #[test]
-fn a_directory_that_holds_another_volume_is_said_to_be_that_where_names_do_not_matter() {
+fn a_directory_that_holds_another_volume_is_named_without_attach() {
     let group = Group::new("occupied");
     let [first, second] = ["data", "other"].map(|lv| group.linear(lv, "32m"));
     let node = Node::new(Mode::MountOnly);

@@ -66,7 +66,7 @@ fn a_pod_with_very_many_open_files_holds_up_no_first_mount() {
 }
 
 #[test]
-fn who_has_a_volume_open_is_looked_for_on_the_host_first_and_not_for_ever() {
+fn openers_are_searched_on_the_host_first_and_for_a_limited_time() {
     let (node, _group, volume) = Node::with_data(Mode::MountOnly, "sought");
     node.write("pod", &volume, "kept");
     let crowd = crowd();

@@ -30,7 +30,7 @@ fn a_volume_that_the_host_has_mounted_is_no_pods_whatever_its_record_says() {
 }
 
 #[test]
-fn what_the_host_has_mounted_on_a_path_like_kubelets_is_no_pods() {
+fn a_host_mount_on_a_path_like_kubelets_is_no_pods() {
     let volume_dir = "pods/1-2/volumes/kubernetes.io~lvm/data";
     let global_dir = "plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data";
     let (node, _group, volume) = Node::with_data(Mode::MountOnly, "hostshape");

@@ -43,7 +43,7 @@ fn comes_up(node: &Node, group: &Group, volume: &Volume, lv: &str, fs: &str) {
 }
 
 #[test]
-fn who_may_write_to_a_volume_keeps_pods_from_it_and_who_reads_it_does_not() {
+fn a_writer_keeps_pods_from_a_volume_and_a_reader_does_not() {
     let node = Node::new(Mode::MountOnly);
     for (fs, size) in FILESYSTEMS {
         let group = Group::new(&format!("opened{fs}"));
@@ -119,7 +119,7 @@ fn a_filesystem_that_the_host_has_through_a_hidden_node_is_no_pods() {
 }
 
 #[test]
-fn who_only_asks_keeps_nobody_from_mounting_a_volume() {
+fn a_look_by_hand_keeps_nobody_from_mounting_a_volume() {
     let (group, volume) = Group::with_data("asked");
     Node::new(Mode::MountOnly).write("pod", &volume, "kept");
     let id = group.path("data");

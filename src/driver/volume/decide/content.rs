@@ -96,8 +96,8 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
     }
     if let Some(made) = record.made.as_ref().filter(|made| made.uuid != found.uuid) {
         return Decision::Refuse(Reason::Swapped {
-            held: format!("{} {}", made.fs, made.uuid),
-            holds: format!("{fs} {}", found.uuid),
+            recorded: format!("{} {}", made.fs, made.uuid),
+            found: format!("{fs} {}", found.uuid),
         });
     }
     // The size of a btrfs counts all of its disks. btrfs checks each of them itself.
@@ -165,7 +165,7 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
         return Decision::Refuse(Reason::NewNotBlank(doubt.to_string()));
     }
     if let Some(made) = &record.made {
-        doubts.insert(0, Doubt::Held(made.fs.clone(), made.uuid.clone()));
+        doubts.insert(0, Doubt::Recorded(made.fs.clone(), made.uuid.clone()));
     }
     if doubts.is_empty() || record.permits(&Doubt::names(&doubts), facts.now) {
         return make(facts, wish.fs.unwrap_or(wish.default_fs), false);
@@ -193,7 +193,7 @@ fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
     match doubt {
         Doubt::Backup(_) => true,
         Doubt::Data(at) => *at >= 2048 && (TINY + 1..512 << 20).contains(&volume.size.get()),
-        Doubt::Held(..) | Doubt::Mark(_) => false,
+        Doubt::Recorded(..) | Doubt::Mark(_) => false,
     }
 }
 

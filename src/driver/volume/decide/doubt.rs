@@ -8,7 +8,8 @@ use crate::names::LvId;
 /// A sign that a volume held data, though no filesystem is found on it now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
-    Held(String, String),
+    /// A tag records a filesystem: its type and its UUID.
+    Recorded(String, String),
     Mark(String),
     Backup(Backup),
     /// Data at this byte: in the part that lvcreate zeroes, or in a volume that is too small for blkid to check
@@ -20,7 +21,7 @@ impl Doubt {
     /// Names these doubts in a permission to format, which covers only them. Fits into a tag: lvm(8), "TAGS".
     pub fn names(doubts: &[Self]) -> String {
         let names = doubts.iter().map(|doubt| match doubt {
-            Self::Held(fs, uuid) => format!("record-{fs}-{uuid}"),
+            Self::Recorded(fs, uuid) => format!("record-{fs}-{uuid}"),
             Self::Mark(what) => format!("mark-{what}"),
             Self::Backup(backup) => format!("backup-{}-{}", backup.uuid, backup.offset),
             Self::Data(at) => format!("data-{at}"),
@@ -38,7 +39,7 @@ impl Doubt {
     /// Whether a removed volume could have left this on a volume created in its place.
     pub fn may_be_remains(&self) -> bool {
         match self {
-            Self::Held(..) => false,
+            Self::Recorded(..) => false,
             Self::Mark(_) | Self::Backup(_) => true,
             Self::Data(at) => *at >= ZEROED,
         }
@@ -65,13 +66,13 @@ impl Doubt {
             |repair| format!("Repair it (`{repair}`) or restore it"),
         );
         match first {
-            Self::Held(fs, uuid) => format!(
+            Self::Recorded(fs, uuid) => format!(
                 "{id} should hold {fs} {uuid} according to its tag, but nothing is found on it. It is not \
                  formatted.{also} {restore}. If its data may be destroyed, {go}"
             ),
             Self::Mark(what) => format!(
-                "{id} has {what}, but blkid finds nothing whole there: it is damaged, or a read failed. It \
-                 is not formatted.{also} Repair or restore it. If its data may be destroyed, {go}"
+                "{id} has {what}, but blkid does not recognise it: it is damaged, or a read failed. The \
+                 volume is not formatted.{also} Repair or restore it. If its data may be destroyed, {go}"
             ),
             Self::Backup(_) => format!(
                 "{id} looks blank at its beginning, but has held data: there is {first}. It is not \
@@ -88,7 +89,7 @@ impl Doubt {
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Held(fs, uuid) => write!(f, "the record of {fs} {uuid}"),
+            Self::Recorded(fs, uuid) => write!(f, "the record of {fs} {uuid}"),
             Self::Mark(what) => f.write_str(what),
             Self::Backup(backup) => backup.fmt(f),
             Self::Data(at) => write!(f, "data at byte {at}"),

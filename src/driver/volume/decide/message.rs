@@ -68,8 +68,8 @@ impl Reason {
             Self::OpenUnseen => format!(
                 "{id} is open (`dmsetup info {device}`), but no process is found that has it open, so no \
                  pod can have it. Look for a storage target (`targetcli ls`), a loop device (`losetup \
-                 --list`), a process in another PID namespace, or with very many open files any process \
-                 (`fuser -v {device}`). Close it there"
+                 --list`), or a process in another PID namespace or with very many open files (`fuser -v \
+                 {device}`), and close the device there"
             ),
             Self::HostMount(at) => format!(
                 "{id} is mounted by the host itself at {at}, so no pod can have it. If somebody made that \
@@ -202,8 +202,8 @@ impl Reason {
             ),
             Self::ActiveWithoutLock => format!(
                 "{id} is active here, but lvmlockd on this node does not have its lock, as after a crash \
-                 of lvmlockd: another node may have it too. Nothing new is mounted from it. End the pods \
-                 and processes that use it here, then run `lvchange -an {id}`. If that or the next mount \
+                 of lvmlockd: another node may have it too. The driver mounts nothing new from it. End \
+                 the pods and processes that use it here, then run `lvchange -an {id}`. If that or the next mount \
                  fails, restart this node"
             ),
             Self::Partial => format!(
@@ -248,8 +248,8 @@ impl Reason {
                 extend_pool(pool, *size, what)
             ),
             Self::PoolUnwell { pool, health } => format!(
-                "the thin pool {pool} has a fault ({health}), so {id} is not written. See `lvs -a -o \
-                 +lv_health_status {pool}`; lvmthin(7) describes the repair"
+                "the thin pool {pool} has a fault ({health}), so the driver does not write to {id}. See \
+                 `lvs -a -o +lv_health_status {pool}`; lvmthin(7) describes the repair"
             ),
             Self::Unreadable { at, error } => format!(
                 "{id} cannot be read at byte {at} ({error}), so nobody can tell whether it is blank; \
@@ -296,8 +296,8 @@ impl Reason {
                  next call creates it again. If the new volume holds the same data, run `blkdiscard \
                  --zeroout {device}`"
             ),
-            Self::Swapped { held, holds } => format!(
-                "{id} should hold {held} according to its tag, but holds {holds}: somebody replaced, \
+            Self::Swapped { recorded, found } => format!(
+                "{id} should hold {recorded} according to its tag, but holds {found}: somebody replaced, \
                  restored or swapped its content. If this is the right content, run `{me} adopt {id}`"
             ),
             Self::Reduced { fs, has, covers } => {

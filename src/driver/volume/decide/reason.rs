@@ -96,8 +96,8 @@ pub enum Reason {
     Damaged(FsType),
     NewNotBlank(String),
     Swapped {
-        held: String,
-        holds: String,
+        recorded: String,
+        found: String,
     },
     Reduced {
         fs: FsType,

@@ -10,7 +10,7 @@ use driver::names::{Shown, folded};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum Severity {
     Ok,
     /// To be known, and nothing that anybody can mend: it changes no exit code.
     Note,
@@ -25,7 +25,7 @@ pub enum Level {
 pub struct Finding {
     /// The check's name: a stable identifier for programs.
     check: &'static str,
-    verdict: Level,
+    verdict: Severity,
     /// The volume, directory or disk, if it is about one.
     about: Option<String>,
     finding: String,
@@ -35,18 +35,18 @@ pub struct Finding {
 
 impl Finding {
     pub fn ok(finding: impl Into<String>) -> Self {
-        Self::new(Level::Ok, finding)
+        Self::new(Severity::Ok, finding)
     }
 
     pub fn warning(finding: impl Into<String>) -> Self {
-        Self::new(Level::Warning, finding)
+        Self::new(Severity::Warning, finding)
     }
 
     pub fn failed(finding: impl Into<String>) -> Self {
-        Self::new(Level::Failed, finding)
+        Self::new(Severity::Failed, finding)
     }
 
-    pub fn new(verdict: Level, finding: impl Into<String>) -> Self {
+    pub fn new(verdict: Severity, finding: impl Into<String>) -> Self {
         Self {
             check: "",
             verdict,
@@ -87,9 +87,9 @@ impl Findings {
     pub fn printed(&self, json: bool, width: usize) -> Result<Printed> {
         let mut report = printed(&self.0, self.text(width), json)?;
         report.code = match self.0.iter().map(|one| one.verdict).max() {
-            None | Some(Level::Ok | Level::Note) => 0,
-            Some(Level::Failed) => 1,
-            Some(Level::Warning) => 3,
+            None | Some(Severity::Ok | Severity::Note) => 0,
+            Some(Severity::Failed) => 1,
+            Some(Severity::Warning) => 3,
         };
         Ok(report)
     }
@@ -107,10 +107,10 @@ impl Findings {
         let mut text = String::new();
         for one in &self.0 {
             let (word, padded) = match one.verdict {
-                Level::Ok => ("ok".to_owned(), "     "),
-                Level::Note => ("note".to_owned(), "   "),
-                Level::Warning => (yellow("WARNING"), ""),
-                Level::Failed => (red("FAILED"), " "),
+                Severity::Ok => ("ok".to_owned(), "     "),
+                Severity::Note => ("note".to_owned(), "   "),
+                Severity::Warning => (yellow("WARNING"), ""),
+                Severity::Failed => (red("FAILED"), " "),
             };
             let about = about(one);
             let _ = write!(text, "{word}{padded}  {about:column$}");
@@ -154,7 +154,10 @@ mod tests {
         let finding = Finding::warning("nothing is mounted there").on(&dir);
         let finding = finding.why("its pod waits").run(format!("rmdir {dir}"));
         findings.add("pod-directories", vec![finding]);
-        findings.add("kubelet", vec![Finding::new(Level::Note, "it may crash")]);
+        findings.add(
+            "kubelet",
+            vec![Finding::new(Severity::Note, "it may crash")],
+        );
         let printed = findings.printed(false, 40).unwrap();
         let shown = anstream::adapter::strip_str(&printed.stdout).to_string();
         let want = format!(
@@ -168,8 +171,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_finding_is_on_its_own_lines_whatever_others_wrote_in_it(hostile in hostile()) {
-            let finding = Finding::new(Level::Note, &*hostile).on(&hostile);
+        fn hostile_text_adds_no_line_to_a_finding(hostile in hostile()) {
+            let finding = Finding::new(Severity::Note, &*hostile).on(&hostile);
             let mut findings = Findings::default();
             findings.add("mounts", vec![finding.why("why").run(&*hostile)]);
             let text = findings.printed(false, usize::MAX).unwrap().stdout;

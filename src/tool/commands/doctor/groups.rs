@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::facts::{Facts, Hidden, Lvm};
-use super::findings::{Finding, Level};
+use super::findings::{Finding, Severity};
 use driver::lvm;
 use driver::names::Shown;
 
@@ -75,12 +75,12 @@ pub fn kept_away(facts: &Facts, lvm: &Lvm) -> Vec<Finding> {
         let mut named = facts.config.volume_groups.keys();
         let group = lvm.groups.iter().find(|group| group.name == *vg);
         let level = if group.is_some_and(|group| !group.exported) {
-            Level::Failed
+            Severity::Failed
         } else if named.any(|name| name.as_str() == vg) {
-            Level::Warning
+            Severity::Warning
         } else {
             // Nothing is wrong with another host's group, unless pods of this one are to have it.
-            Level::Note
+            Severity::Note
         };
         Finding::new(level, &kept.why).on(vg)
     });

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::facts::{Facts, Tool};
-use super::findings::{Finding, Level};
+use super::findings::{Finding, Severity};
 use driver::config::LogTarget;
 use driver::host::Distrust;
 use driver::host::holders;
@@ -143,7 +143,7 @@ pub fn tools(facts: &Facts) -> Vec<Finding> {
     found.extend(
         problems
             .filter(|problem| said.insert(problem))
-            .map(|it| Finding::new(Level::Note, it).why("no tool that is put there is run")),
+            .map(|it| Finding::new(Severity::Note, it).why("no tool that is put there is run")),
     );
     let missing = NEEDED.into_iter().filter(|tool| !facts.has_tool(tool));
     let missing = missing.collect::<Vec<_>>().join(", ");
@@ -158,9 +158,9 @@ pub fn tools(facts: &Facts) -> Vec<Finding> {
     found.extend(lacking.map(|one| {
         let (tool, needed_for, package) = (one.tool, one.needed_for, one.package);
         let (level, default) = if needed_for == facts.config.default_fs.as_str() {
-            (Level::Failed, ", and it is this node's default_fs")
+            (Severity::Failed, ", and it is this node's default_fs")
         } else {
-            (Level::Warning, "")
+            (Severity::Warning, "")
         };
         let finding = format!("no {tool}, which {needed_for} needs{default}: install {package}");
         Finding::new(level, finding)

@@ -1,7 +1,7 @@
 //! Checks of the kubelets that run on this node.
 
 use super::facts::Facts;
-use super::findings::{Finding, Level};
+use super::findings::{Finding, Severity};
 
 pub fn plugin_directory(facts: &Facts) -> Vec<Finding> {
     let problem = facts.plugin_dir_problem.iter().map(|problem| {
@@ -22,7 +22,7 @@ pub fn kubelets(facts: &Facts) -> Vec<Finding> {
         }
         found.extend(problems.into_iter().map(Finding::failed));
         let faults = kubelet.faults(&facts.config).into_iter();
-        found.extend(faults.map(|fault| Finding::new(Level::Note, fault)));
+        found.extend(faults.map(|fault| Finding::new(Severity::Note, fault)));
     }
     found
 }

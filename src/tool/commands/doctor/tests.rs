@@ -323,7 +323,7 @@ fn each_check_has_a_row() {
 type Case<'a> = (&'a str, &'a dyn Fn(&mut Facts));
 
 #[test]
-fn what_is_young_or_watched_or_named_before_is_no_fault() {
+fn young_watched_and_already_named_things_are_no_fault() {
     let unnamed = |f: &mut Facts, reason| {
         f.record(&[]);
         f.refuse("data", reason);

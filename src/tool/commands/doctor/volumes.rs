@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::facts::{Facts, LONGEST, Lvm, VolumeFacts};
-use super::findings::{Finding, Level};
+use super::findings::{Finding, Severity};
 use crate::commands::survey::Outcome;
 use driver::host::own_name;
 use driver::names::Shown;
@@ -129,9 +129,9 @@ pub fn next_mount(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
             _ => !is_ours(one) && !reason.is_broken(),
         };
         let level = if is_ours(one) {
-            Level::Failed
+            Severity::Failed
         } else {
-            Level::Warning
+            Severity::Warning
         };
         let finding = format!("the next mount is refused: {}", reason.of(id));
         // All volumes of groups with one name are refused in the same words.

@@ -6,10 +6,10 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::asked::Export;
+use super::args::Export;
 use super::csi::Csi;
+use super::exporter::{Exporter, object_for};
 use super::flex;
-use super::look::{Exporter, object_for};
 use super::steps;
 use super::volume::{ClaimName, Exported, object_name};
 use super::yaml::{comment, comment_as_it_is};
@@ -20,7 +20,7 @@ use driver::options::MountOptions;
 
 /// A volume as its CSI driver has it.
 #[derive(Debug)]
-pub struct Held {
+pub struct CsiVolume {
     csi: Csi,
     /// The name of its `PersistentVolume`.
     object: String,
@@ -42,18 +42,18 @@ pub fn run(exporter: &Exporter, file: &Path) -> Result<Printed> {
         let mut bytes = Vec::new();
         std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
     } else {
-        exporter.walk.host.kernel.read_bytes(file)
+        exporter.inventory.host.kernel.read_bytes(file)
     };
     let bytes = bytes.with_context(|| format!("reading {shown}"))?;
-    let held =
+    let from_csi =
         read(&String::from_utf8_lossy(&bytes)).with_context(|| format!("reading {shown}"))?;
-    let id = held.id(exporter)?;
-    if let (Some(node), None) = (&held.node, &exporter.asked.node)
+    let id = from_csi.id(exporter)?;
+    if let (Some(node), None) = (&from_csi.node, &exporter.args.node)
         && *node != exporter.node
     {
         bail!(
             "{} is for node {node}, and this is {}: run this there, or name this node with --node {node}",
-            held.object,
+            from_csi.object,
             exporter.node
         );
     }
@@ -61,22 +61,22 @@ pub fn run(exporter: &Exporter, file: &Path) -> Result<Printed> {
         Ok(volume) => volume,
         Err(why) => bail!("{}", why.of(&id)),
     };
-    let is_taken = |id: &LvId| exporter.walk.volume(id).is_some();
-    let text = held.text(seen, exporter.asked, &exporter.driver, is_taken)?;
+    let is_taken = |id: &LvId| exporter.inventory.volume(id).is_some();
+    let text = from_csi.text(seen, exporter.args, &exporter.driver, is_taken)?;
     Ok(Printed::text(text))
 }
 
-impl Held {
+impl CsiVolume {
     /// The volume, of which TopoLVM and csi-driver-lvm do not say the group.
     fn id(&self, exporter: &Exporter) -> Result<LvId> {
         if let Some(vg) = &self.vg {
             return LvId::new(vg.clone(), self.lv.clone());
         }
         let is_asked = |id: &LvId| {
-            let names = &exporter.asked.names;
+            let names = &exporter.args.names;
             names.is_empty() || names.iter().any(|name| name == id.vg().as_str())
         };
-        let ids = exporter.walk.volumes.iter().map(|volume| &volume.id);
+        let ids = exporter.inventory.volumes.iter().map(|volume| &volume.id);
         let found: Vec<&LvId> = ids
             .filter(|id| *id.lv() == self.lv && is_asked(id))
             .collect();
@@ -96,11 +96,11 @@ impl Held {
     pub fn text(
         &self,
         seen: Exported,
-        asked: &Export,
+        args: &Export,
         driver: &str,
         is_taken: impl Fn(&LvId) -> bool,
     ) -> Result<String> {
-        let claim = asked.claim.clone().or_else(|| self.claim.clone());
+        let claim = args.claim.clone().or_else(|| self.claim.clone());
         let named = self.beside.as_ref().and_then(|(_, name)| name.clone());
         let lv = match (self.csi, named) {
             (Csi::Topolvm, Some(name)) if name != self.lv => name,
@@ -122,19 +122,19 @@ impl Held {
         let volume = Exported {
             object: object_for(&id, seen.node.as_deref()).unwrap_or(seen.object),
             claim: claim.context("the PersistentVolume has no claim; name one with --claim")?,
-            class: asked.class.clone().unwrap_or_else(|| self.class.clone()),
+            class: args.class.clone().unwrap_or_else(|| self.class.clone()),
             mount_options: self.mount_options.clone().without_read_only(),
             users: Vec::new(),
             id,
             ..seen
         };
         let beside = self.beside.as_ref().map(|(object, _)| object.as_str());
-        let held = format!("{}/{}", volume.id.vg(), self.lv);
+        let name = format!("{}/{}", volume.id.vg(), self.lv);
         let steps = steps::back(
             self.csi,
             &volume,
             &self.object,
-            &held,
+            &name,
             beside.unwrap_or_default(),
         );
         Ok([
@@ -147,7 +147,7 @@ impl Held {
 }
 
 /// The one CSI `PersistentVolume` of the text, with what stands beside it.
-pub fn read(text: &str) -> Result<Held> {
+pub fn read(text: &str) -> Result<CsiVolume> {
     let mut objects = Vec::new();
     for document in documents(text)? {
         match document.get("items").and_then(Value::as_array) {
@@ -207,7 +207,7 @@ pub fn read(text: &str) -> Result<Held> {
         let name = at(beside, &["spec", "name"]).and_then(|name| LvName::parse(name).ok());
         Ok((object, name))
     });
-    Ok(Held {
+    Ok(CsiVolume {
         csi,
         lv,
         vg,

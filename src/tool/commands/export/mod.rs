@@ -1,11 +1,11 @@
 //! `flexvolume-lvm export`: the objects by which a cluster uses volumes of this node, and the way to a CSI
 //! driver and back. Changes nothing.
 
-mod asked;
+mod args;
 mod back;
 mod csi;
+mod exporter;
 mod flex;
-mod look;
 mod out;
 mod steps;
 #[cfg(test)]
@@ -19,31 +19,36 @@ use std::fmt::Write;
 use anyhow::{Result, bail};
 
 use crate::output::{Printed, counted};
-pub use asked::Export;
+pub use args::Export;
 use driver::config::Loaded;
 use driver::host::Host;
 use driver::lvm;
 use driver::names::LvId;
-use look::{Exporter, NotExported};
+use exporter::{Exporter, NotExported};
 use volume::Exported;
 pub use volume::object_name;
 use yaml::comment;
 
 /// Prints the objects of the volumes. The exit code is 1 if one of them is left out.
-pub fn run(host: &Host, loaded: &Loaded, asked: &Export) -> Result<Printed> {
+pub fn run(host: &Host, loaded: &Loaded, args: &Export) -> Result<Printed> {
     loaded.require()?;
-    let exporter = Exporter::begin(host, loaded, asked)?;
-    if let Some(file) = &asked.from {
+    let exporter = Exporter::begin(host, loaded, args)?;
+    if let Some(file) = &args.from {
         return back::run(&exporter, file);
     }
-    let (choice, unknown) = exporter.walk.choose_known(&asked.names)?;
-    let is_pool = |id: &LvId| exporter.walk.volume(id).is_some_and(lvm::Volume::is_pool);
+    let (choice, unknown) = exporter.inventory.choose_known(&args.names)?;
+    let is_pool = |id: &LvId| {
+        exporter
+            .inventory
+            .volume(id)
+            .is_some_and(lvm::Volume::is_pool)
+    };
     let ids: Vec<&LvId> = choice
         .ids
         .iter()
         .filter(|id| choice.named.contains(*id) || !is_pool(id))
         .collect();
-    if let Some(to) = asked.to {
+    if let Some(to) = args.to {
         let ([id], "") = (&ids[..], &*unknown) else {
             bail!("--to takes one volume, as VG/LV");
         };
@@ -54,10 +59,10 @@ pub fn run(host: &Host, loaded: &Loaded, asked: &Export) -> Result<Printed> {
         if let Some(why) = to.refusal(&volume) {
             bail!("{id}: {why}");
         }
-        let text = to.text(&volume, asked.device_class.as_deref());
+        let text = to.text(&volume, args.device_class.as_deref());
         return Ok(Printed::text(text));
     }
-    if asked.claim.is_some() && ids.len() != 1 {
+    if args.claim.is_some() && ids.len() != 1 {
         bail!(
             "--claim takes one volume, as VG/LV, and not {}",
             counted(ids.len(), "volume")

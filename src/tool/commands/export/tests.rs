@@ -248,7 +248,7 @@ fn the_way_back_ends_where_the_way_out_began() {
 }
 
 #[test]
-fn what_has_no_way_back_is_said() {
+fn an_object_without_a_way_back_is_refused() {
     let csi = held(Csi::DriverLvm, "web-data");
     for (text, words) in [
         (

@@ -35,7 +35,7 @@ impl Call {
         };
         while let Some((key, after)) = rest.trim_start().split_once('=') {
             let (value, after) = read_value(after);
-            // Whoever could write the log may have.
+            // Somebody else may have written this line, control characters included.
             let value = folded(&value);
             rest = after;
             match key {
@@ -76,7 +76,7 @@ mod tests {
     proptest! {
         /// Pods choose the names and values of options, and tools what they complain about.
         #[test]
-        fn what_others_write_is_read_as_it_was_written(
+        fn hostile_text_in_the_log_is_read_back_unchanged(
             (name, value, volume, message) in (ANY, ANY, ANY, ANY)
         ) {
             let log = host::Log::default();

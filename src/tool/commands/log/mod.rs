@@ -9,8 +9,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
-use super::moment::{before, moment};
-use super::survey::{Pods, Walk};
+use super::survey::{Inventory, Pods};
+use super::time::{before, parse_time};
 use crate::output::{self, Printed, columns, printed, red, titles};
 use driver::config::{Config, Loaded};
 use driver::host::Host;
@@ -32,7 +32,7 @@ pub struct Log {
     failed: bool,
     /// Only calls since this: an age (1h, 2days), today, yesterday, or a date with or without a time,
     /// in UTC like the times shown
-    #[arg(long, value_name = "WHEN", value_parser = moment)]
+    #[arg(long, value_name = "WHEN", value_parser = parse_time)]
     since: Option<u64>,
     /// How many calls to show, from the last
     #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 100)]
@@ -52,41 +52,41 @@ pub struct Found {
     pub reach: String,
 }
 
-pub fn run(host: &Host, loaded: &Loaded, asked: &Log) -> Result<Printed> {
+pub fn run(host: &Host, loaded: &Loaded, args: &Log) -> Result<Printed> {
     let config = loaded.or_default();
-    let oldest = asked.since.unwrap_or(0);
+    let oldest = args.since.unwrap_or(0);
     let mut place = Place::default();
     // A name may be in older calls alone.
-    let from = if asked.name.is_some() { 0 } else { oldest };
+    let from = if args.name.is_some() { 0 } else { oldest };
     let mut calls = read(host, config, from, &mut place)?;
-    if !asked.follow {
+    if !args.follow {
         require_a_journal(host, config, &place)?;
     }
-    let names = asked.name.as_deref();
+    let names = args.name.as_deref();
     let names = names.map(|name| names_of(host, loaded, name, &calls, &place));
     let names = names.transpose()?;
     let wanted = |call: &Call| {
-        (call.failed || !asked.failed)
+        (call.failed || !args.failed)
             && call.time >= oldest
             && names.as_ref().is_none_or(|names| call.is_about_any(names))
     };
     calls.retain(wanted);
-    calls.drain(..calls.len().saturating_sub(asked.lines));
-    if !asked.follow {
+    calls.drain(..calls.len().saturating_sub(args.lines));
+    if !args.follow {
         let reach = place.reach();
         let text = match &calls[..] {
             [] => format!("no such call is in the log{reach}\n"),
             calls => in_columns(calls, true),
         };
-        let mut printed = printed(&calls, text, asked.json)?;
-        if calls.len() < asked.lines && !reach.is_empty() {
+        let mut printed = printed(&calls, text, args.json)?;
+        if calls.len() < args.lines && !reach.is_empty() {
             printed.stderr = format!("the log was read{reach}\n");
         }
         return Ok(printed);
     }
     let mut first = true;
     loop {
-        let text = if asked.json {
+        let text = if args.json {
             let lines = calls.iter().map(serde_json::to_string);
             let lines: Vec<String> = lines.collect::<Result<_, _>>()?;
             lines.iter().flat_map(|line| [line, "\n"]).collect()
@@ -205,9 +205,9 @@ fn names_of(
         return Ok(names);
     }
     let find = || {
-        let walk = Walk::begin(host, loaded)?;
-        let found = walk.choose(&[word.to_owned()])?;
-        walk.require(&found).map(|()| found.ids)
+        let inventory = Inventory::take(host, loaded)?;
+        let found = inventory.choose(&[word.to_owned()])?;
+        inventory.require(&found).map(|()| found.ids)
     };
     let missing = || format!("no call about {word} is in the log{}", place.reach());
     let found = find().with_context(missing)?;

@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::commands::log;
-use crate::commands::survey::{Choice, Walk};
+use crate::commands::survey::{Choice, Inventory};
 use crate::output::{self, Printed, bold, columns, counted, cut, printed, red};
 use driver::config::Loaded;
 use driver::host::{Host, own_name};
@@ -72,7 +72,7 @@ struct GroupLine {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct StatusReport {
     groups: Vec<GroupLine>,
     volumes: Vec<Line>,
     /// Groups on this node's disks that it does not use, with whose they are.
@@ -82,19 +82,18 @@ struct Report {
 }
 
 /// `flexvolume-lvm status`.
-pub fn run(host: &Host, config: &Loaded, asked: &Status) -> Result<Printed> {
+pub fn run(host: &Host, config: &Loaded, args: &Status) -> Result<Printed> {
     loop {
-        let walk = Walk::begin(host, config)?;
-        let choice = walk.choose(&asked.names)?;
-        walk.require(&choice)?;
-        let is_list =
-            asked.unwell || asked.bytes || asked.sort.is_some() || !asked.columns.is_empty();
+        let inventory = Inventory::take(host, config)?;
+        let choice = inventory.choose(&args.names)?;
+        inventory.require(&choice)?;
+        let is_list = args.unwell || args.bytes || args.sort.is_some() || !args.columns.is_empty();
         let one = choice.one().filter(|_| !is_list);
-        let shown = match one.and_then(|id| walk.volume(id)) {
-            Some(volume) => tree::of(&walk, volume, asked.json)?,
-            None => list(&walk, &choice, asked)?,
+        let shown = match one.and_then(|id| inventory.volume(id)) {
+            Some(volume) => tree::of(&inventory, volume, args.json)?,
+            None => list(&inventory, &choice, args)?,
         };
-        if !asked.watch {
+        if !args.watch {
             return Ok(shown);
         }
         if !output::tell(&format!("{CLEAR}{}", shown.stdout)) || host.kernel.pause(PAUSE) {
@@ -103,27 +102,27 @@ pub fn run(host: &Host, config: &Loaded, asked: &Status) -> Result<Printed> {
     }
 }
 
-fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
-    let mut report = Report {
+fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed> {
+    let mut report = StatusReport {
         groups: Vec::new(),
         volumes: Vec::new(),
         not_used: BTreeMap::new(),
         lost: BTreeSet::new(),
     };
     let mut rows = Vec::new();
-    let last_mounts = last_mounts(walk, asked);
+    let last_mounts = last_mounts(inventory, args);
     let names = choice.ids.iter().map(|id| id.vg().as_str());
     let names: BTreeSet<&str> = names
         .chain(choice.groups.iter().map(String::as_str))
         .collect();
     // Who asks for what is wrong wants to know it all.
-    let longest = if asked.unwell { Duration::MAX } else { LONGEST };
+    let longest = if args.unwell { Duration::MAX } else { LONGEST };
     for name in names {
-        let group = walk.groups.iter().find(|group| group.name == name);
+        let group = inventory.groups.iter().find(|group| group.name == name);
         let group = group.filter(|_| choice.groups.contains(name));
-        if let Some(group) = group.filter(|group| !asked.unwell || group.missing > 0) {
-            if asked.sort.is_none() {
-                rows.push(group_cells(walk, group, asked.bytes));
+        if let Some(group) = group.filter(|group| !args.unwell || group.missing > 0) {
+            if args.sort.is_none() {
+                rows.push(group_cells(inventory, group, args.bytes));
             }
             report.groups.push(GroupLine {
                 group: group.name.clone(),
@@ -134,39 +133,39 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
             });
         }
         for id in choice.ids.iter().filter(|id| id.vg().as_str() == name) {
-            let Some(volume) = walk.volume(id) else {
+            let Some(volume) = inventory.volume(id) else {
                 continue;
             };
-            let (mut line, _) = of_volume(walk, volume, longest);
+            let (mut line, _) = of_volume(inventory, volume, longest);
             line.last_mount = last_mounts.get(&line.volume).cloned();
-            if asked.unwell && !line.is_unwell() {
+            if args.unwell && !line.is_unwell() {
                 continue;
             }
-            if asked.sort.is_none() {
-                rows.push(line.cells(walk, volume, asked.bytes));
+            if args.sort.is_none() {
+                rows.push(line.cells(inventory, volume, args.bytes));
             }
             report.volumes.push(line);
         }
     }
-    if let Some(column) = asked.sort {
+    if let Some(column) = args.sort {
         report
             .volumes
             .sort_by_cached_key(|line| line.sorted_by(column));
         let volumes = report.volumes.iter();
-        let rows_of =
-            volumes.filter_map(|line| Some((line, walk.volume(&LvId::parse(&line.volume).ok()?)?)));
-        rows.extend(rows_of.map(|(line, volume)| line.cells(walk, volume, asked.bytes)));
+        let rows_of = volumes
+            .filter_map(|line| Some((line, inventory.volume(&LvId::parse(&line.volume).ok()?)?)));
+        rows.extend(rows_of.map(|(line, volume)| line.cells(inventory, volume, args.bytes)));
     }
-    if asked.names.is_empty() {
-        add_kept_away(walk, asked, &mut report, &mut rows);
+    if args.names.is_empty() {
+        add_kept_away(inventory, args, &mut report, &mut rows);
     }
-    let mut text = if walk.groups.is_empty() && rows.is_empty() {
+    let mut text = if inventory.groups.is_empty() && rows.is_empty() {
         "LVM shows no volume groups; see `vgs`, `pvs`\n".to_owned()
     } else {
-        in_columns(&rows, asked)
+        in_columns(&rows, args)
     };
-    if asked.names.is_empty() {
-        report.lost = walk.lost().iter().map(LvId::to_string).collect();
+    if args.names.is_empty() {
+        report.lost = inventory.lost().iter().map(LvId::to_string).collect();
     }
     for id in &report.lost {
         let lost = format!("{id} is mounted for pods, and LVM does not know it any more");
@@ -183,18 +182,18 @@ fn list(walk: &Walk, choice: &Choice, asked: &Status) -> Result<Printed> {
         );
     }
     let is_unwell = rows.len().saturating_add(report.lost.len()) > 0;
-    if asked.unwell && !is_unwell {
+    if args.unwell && !is_unwell {
         "all is well\n".clone_into(&mut text);
     }
-    let mut printed = printed(&report, text, asked.json)?;
-    printed.code = u8::from(asked.unwell && is_unwell);
+    let mut printed = printed(&report, text, args.json)?;
+    printed.code = u8::from(args.unwell && is_unwell);
     Ok(printed)
 }
 
 /// Only where they are shown: the whole log is read for them.
-fn last_mounts(walk: &Walk, asked: &Status) -> BTreeMap<String, String> {
-    let wanted = asked.columns.iter().chain(&asked.sort);
-    if !asked.wide
+fn last_mounts(inventory: &Inventory, args: &Status) -> BTreeMap<String, String> {
+    let wanted = args.columns.iter().chain(&args.sort);
+    if !args.wide
         && !wanted
             .into_iter()
             .any(|column| *column == Column::LastMount)
@@ -202,15 +201,24 @@ fn last_mounts(walk: &Walk, asked: &Status) -> BTreeMap<String, String> {
         return BTreeMap::new();
     }
     // A log that cannot be read is the doctor's to name.
-    log::last_mounts(walk.host, walk.config).unwrap_or_default()
+    log::last_mounts(inventory.host, inventory.config).unwrap_or_default()
 }
 
 /// Groups on this node's disks that it does not use.
-fn add_kept_away(walk: &Walk, asked: &Status, report: &mut Report, rows: &mut Vec<Cells>) {
-    let mut kept = lvm::kept_away(walk.host, &walk.groups, walk.config.limits.query);
-    kept.retain(|kept| !walk.has_group(&kept.vg));
+fn add_kept_away(
+    inventory: &Inventory,
+    args: &Status,
+    report: &mut StatusReport,
+    rows: &mut Vec<Cells>,
+) {
+    let mut kept = lvm::kept_away(
+        inventory.host,
+        &inventory.groups,
+        inventory.config.limits.query,
+    );
+    kept.retain(|kept| !inventory.has_group(&kept.vg));
     for lvm::KeptAway { vg, owner, .. } in kept {
-        if asked.sort.is_none() && !asked.unwell {
+        if args.sort.is_none() && !args.unwell {
             rows.push(Cells::from([
                 (Column::Volume, bold(&vg)),
                 (Column::Fs, "group".to_owned()),
@@ -222,7 +230,7 @@ fn add_kept_away(walk: &Walk, asked: &Status, report: &mut Report, rows: &mut Ve
 }
 
 /// The rows as they are asked for, and no wider than the terminal.
-fn in_columns(rows: &[Cells], asked: &Status) -> String {
+fn in_columns(rows: &[Cells], args: &Status) -> String {
     let columns_of = |wanted: &[Column]| {
         let titles = wanted.iter().map(|column| {
             let title = column.name().to_uppercase().replace('-', " ");
@@ -237,14 +245,14 @@ fn in_columns(rows: &[Cells], asked: &Status) -> String {
     };
     let all = Column::value_variants();
     let (usual, more) = all.split_at(Column::USUAL);
-    let wanted = match (asked.columns.as_slice(), asked.wide) {
+    let wanted = match (args.columns.as_slice(), args.wide) {
         ([], false) => usual,
         ([], true) => all,
         (wanted, _) => wanted,
     };
     let text = columns_of(wanted);
     let width = output::width();
-    if !asked.wide || text == cut(&text, width) {
+    if !args.wide || text == cut(&text, width) {
         return cut(&text, width);
     }
     let text = cut(&columns_of(usual), width);
@@ -260,8 +268,8 @@ fn in_columns(rows: &[Cells], asked: &Status) -> String {
     text
 }
 
-fn group_cells(walk: &Walk, group: &Group, bytes: bool) -> Cells {
-    let its = walk
+fn group_cells(inventory: &Inventory, group: &Group, bytes: bool) -> Cells {
+    let its = inventory
         .volumes
         .iter()
         .filter(|v| v.id.vg().as_str() == group.name);

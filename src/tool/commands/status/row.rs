@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Serialize, Serializer};
 
-use crate::commands::survey::{Ask, Verdict, Walk, uids_of};
+use crate::commands::survey::{Inventory, Request, Verdict, uids_of};
 use crate::output::{counted, red, yellow};
 use driver::lvm::{Locks, Volume};
 use driver::mount::Row;
@@ -40,33 +40,39 @@ pub struct Line {
 }
 
 /// Collects what is known of a volume, with its verdict. Reads no device after `longest`.
-pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Option<Facts>) {
+pub fn of_volume(
+    inventory: &Inventory,
+    volume: &Volume,
+    longest: Duration,
+) -> (Line, Option<Facts>) {
     let id = &volume.id;
     let (verdict, facts) = if volume.is_pool() {
         (None, None)
     } else {
-        match walk.see(id, Ask::default(), longest) {
+        match inventory.see(id, Request::default(), longest) {
             Ok(seen) => (Some(Verdict::of(&seen)), Some(seen.facts)),
             Err(error) => (Some(Verdict::of_error(id, &error)), None),
         }
     };
     let device = match &facts {
         Some(facts) => facts.device.clone(),
-        None => walk.device(volume).cloned(),
+        None => inventory.device(volume).cloned(),
     };
-    let mounts = device.as_ref().map(|device| walk.mounts(device.number));
+    let mounts = device
+        .as_ref()
+        .map(|device| inventory.mounts(device.number));
     let mounts = mounts.unwrap_or_default();
     let uses = facts.as_ref().and_then(|facts| facts.uses.as_ref());
     let suspended = uses.is_some_and(|uses| uses.suspended.is_some());
     let failed = match uses {
         Some(uses) => uses.failure.is_some(),
-        None => walk.failed(volume).is_some(),
+        None => inventory.failed(volume).is_some(),
     };
     let first = mounts.first().filter(|_| !suspended);
-    let space = first.and_then(|row| walk.host.kernel.space(&row.mount_point, row.id).ok());
+    let space = first.and_then(|row| inventory.host.kernel.space(&row.mount_point, row.id).ok());
     let record = &volume.record;
     let fs = mounts.first().map(|row| row.fs_type.shown().to_string());
-    let is_hosts = |row: &&Row| !walk.is_pods(row);
+    let is_hosts = |row: &&Row| !inventory.is_pods(row);
     let mut other_users = Vec::new();
     if mounts.iter().any(is_hosts) {
         other_users.push("host".to_owned());
@@ -93,7 +99,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
         fs: fs.or_else(|| record.made.as_ref().map(|made| made.fs.clone())),
         fs_bytes: space.as_ref().map(|space| space.bytes),
         fs_used_bytes: space.as_ref().map(|space| space.used),
-        health: Health::of(walk, volume, suspended, failed),
+        health: Health::of(inventory, volume, suspended, failed),
         data_percent: volume.data_percent,
         metadata_percent: volume.metadata_percent,
         device: device.map(|device| device.path.shown().to_string()),
@@ -101,7 +107,7 @@ pub fn of_volume(walk: &Walk, volume: &Volume, longest: Duration) -> (Line, Opti
         mounted_at: mounts.iter().map(|row| place(row)).collect(),
         pods: pods
             .iter()
-            .map(|uid| walk.pods.name(uid).to_string())
+            .map(|uid| inventory.pods.name(uid).to_string())
             .collect(),
         other_users,
         next_mount: verdict,
@@ -130,8 +136,8 @@ pub enum Health {
 }
 
 impl Health {
-    fn of(walk: &Walk, volume: &Volume, suspended: bool, failed: bool) -> Self {
-        let pool = walk.pool(volume);
+    fn of(inventory: &Inventory, volume: &Volume, suspended: bool, failed: bool) -> Self {
+        let pool = inventory.pool(volume);
         let record = &volume.record;
         if !volume.health.is_empty() {
             Self::Lvm(volume.health.clone())
@@ -139,15 +145,15 @@ impl Health {
             Self::Suspended
         } else if failed {
             Self::FilesystemErrors
-        } else if is_full(walk, volume) {
+        } else if is_full(inventory, volume) {
             Self::Full
-        } else if pool.is_some_and(|pool| is_full(walk, pool)) {
+        } else if pool.is_some_and(|pool| is_full(inventory, pool)) {
             Self::PoolFull
         } else if record.permission.is_some() {
             Self::MayBeFormatted
         } else if record.making.is_some() {
             Self::MkfsUnfinished
-        } else if walk.is_kept_idle(volume) {
+        } else if inventory.is_kept_idle(volume) {
             Self::KeptFromOthers
         } else {
             Self::Ok
@@ -191,8 +197,8 @@ impl Serialize for Health {
 }
 
 /// Whether a pool is filled beyond `thin_pool_limit`.
-fn is_full(walk: &Walk, pool: &Volume) -> bool {
-    let mut filled = pool.filled_to(walk.config.thin_pool_limit);
+fn is_full(inventory: &Inventory, pool: &Volume) -> bool {
+    let mut filled = pool.filled_to(inventory.config.thin_pool_limit);
     pool.is_pool() && filled.next().is_some()
 }
 
@@ -270,13 +276,19 @@ impl Line {
         }
     }
 
-    pub fn cells(&self, walk: &Walk, volume: &Volume, bytes: bool) -> Cells {
+    pub fn cells(&self, inventory: &Inventory, volume: &Volume, bytes: bool) -> Cells {
         let all = Column::value_variants().iter();
-        let cell = |column: &Column| Some((*column, self.cell(*column, walk, volume, bytes)?));
+        let cell = |column: &Column| Some((*column, self.cell(*column, inventory, volume, bytes)?));
         all.filter_map(cell).collect()
     }
 
-    fn cell(&self, column: Column, walk: &Walk, volume: &Volume, bytes: bool) -> Option<String> {
+    fn cell(
+        &self,
+        column: Column,
+        inventory: &Inventory,
+        volume: &Volume,
+        bytes: bool,
+    ) -> Option<String> {
         let list = |items: &[String]| (!items.is_empty()).then(|| items.join(" "));
         let is_pool = volume.is_pool();
         match column {
@@ -292,7 +304,7 @@ impl Line {
                 verdict if verdict.is_refused() && !verdict.is_hosts => red(verdict.short()),
                 verdict => verdict.short().to_owned(),
             }),
-            Column::UsedBy => self.users(walk, volume),
+            Column::UsedBy => self.users(inventory, volume),
             Column::Health => {
                 let metadata = volume.metadata_percent.filter(|_| is_pool);
                 let metadata = metadata.map(|metadata| format!(", metadata {metadata:.1} %"));
@@ -308,9 +320,9 @@ impl Line {
     }
 
     /// `shop/web-0`, `3 pods`, `host`, `swap`, `dm-5`.
-    fn users(&self, walk: &Walk, volume: &Volume) -> Option<String> {
+    fn users(&self, inventory: &Inventory, volume: &Volume) -> Option<String> {
         if volume.is_pool() {
-            let its = walk.volumes.iter().filter(|one| one.is_in(volume));
+            let its = inventory.volumes.iter().filter(|one| one.is_in(volume));
             return Some(counted(its.count(), "volume"));
         }
         let mut users = match self.pods.as_slice() {

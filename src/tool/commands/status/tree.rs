@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::row::{Line, of_volume};
 use crate::commands::log::{self, Call, Found};
-use crate::commands::survey::{Walk, content_in_words, uid_of};
+use crate::commands::survey::{Inventory, content_in_words, uid_of};
 use crate::output::{Printed, bold, columns, printed, red};
 use driver::host::holders;
 use driver::lvm::Volume;
@@ -34,17 +34,22 @@ struct Story {
 }
 
 /// `flexvolume-lvm status VG/LV`.
-pub fn of(walk: &Walk, volume: &Volume, json: bool) -> Result<Printed> {
-    let kernel = walk.host.kernel;
-    let (line, facts) = of_volume(walk, volume, Duration::MAX);
-    let device = walk.device(volume);
+pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed> {
+    let kernel = inventory.host.kernel;
+    let (line, facts) = of_volume(inventory, volume, Duration::MAX);
+    let device = inventory.device(volume);
     let locked_by = device.as_ref().map(|device| {
         let holders = holders::of_file(kernel, &lock::path_of(device));
         holders.iter().map(ToString::to_string).collect()
     });
     let seen = facts.as_ref();
     let uses = seen.and_then(|facts| facts.uses.as_ref());
-    let last_calls = log::last(walk.host, walk.config, &volume.id.to_string(), CALLS);
+    let last_calls = log::last(
+        inventory.host,
+        inventory.config,
+        &volume.id.to_string(),
+        CALLS,
+    );
     let disks = device.as_ref().map(|device| device.disks(kernel));
     let story = Story {
         thin_pool: volume.pool.as_ref().map(ToString::to_string),
@@ -61,7 +66,7 @@ pub fn of(walk: &Walk, volume: &Volume, json: bool) -> Result<Printed> {
             .map_or_else(|_| Vec::new(), |found| found.calls.clone()),
         line,
     };
-    let mut text = tree(walk, volume, &story, seen);
+    let mut text = tree(inventory, volume, &story, seen);
     text.push_str(&in_words(&story));
     match last_calls {
         Ok(Found { calls, reach }) if calls.is_empty() => {
@@ -79,18 +84,22 @@ pub fn of(walk: &Walk, volume: &Volume, json: bool) -> Result<Printed> {
 }
 
 /// The devices and mounts, each on what is below it, from the disks to the pods.
-fn tree(walk: &Walk, volume: &Volume, story: &Story, facts: Option<&Facts>) -> String {
+fn tree(inventory: &Inventory, volume: &Volume, story: &Story, facts: Option<&Facts>) -> String {
     let line = &story.line;
     let mut levels = Vec::new();
     if !story.disks.is_empty() {
         levels.push(format!("disk {}", story.disks.join(", ")));
     }
     let vg = volume.id.vg();
-    if let Some(group) = walk.groups.iter().find(|group| group.name == vg.as_str()) {
+    if let Some(group) = inventory
+        .groups
+        .iter()
+        .find(|group| group.name == vg.as_str())
+    {
         let (free, size) = (group.free.rounded(), group.size.rounded());
         levels.push(format!("group {vg}: {free} of {size} free"));
     }
-    if let Some(pool) = walk.pool(volume) {
+    if let Some(pool) = inventory.pool(volume) {
         levels.push(format!(
             "pool {}: {}{}",
             pool.id,
@@ -124,7 +133,7 @@ fn tree(walk: &Walk, volume: &Volume, story: &Story, facts: Option<&Facts>) -> S
     for (n, place) in line.mounted_at.iter().enumerate() {
         let is_last = n.saturating_add(1) == line.mounted_at.len();
         let branch = if is_last { "└─ " } else { "├─ " };
-        let pod = uid_of(place.as_ref()).map(|uid| format!("  pod {}", walk.pods.name(uid)));
+        let pod = uid_of(place.as_ref()).map(|uid| format!("  pod {}", inventory.pods.name(uid)));
         let _ = writeln!(
             text,
             "{:space$}{branch}{place}{}",

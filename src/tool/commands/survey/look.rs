@@ -16,7 +16,7 @@ use driver::volume::{
 const HOLDER: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Default)]
-pub struct Ask<'a> {
+pub struct Request<'a> {
     pub fs: Option<FsType>,
     pub read_only: bool,
     /// The options of a call that is rehearsed, instead of these two.
@@ -29,7 +29,7 @@ pub struct Ask<'a> {
     pub users: bool,
 }
 
-pub struct Seen {
+pub struct Look {
     pub facts: Facts,
     pub decision: Decision,
     /// The volume's lock. None: it is not active.
@@ -37,39 +37,39 @@ pub struct Seen {
 }
 
 /// Looks at a volume as the next mount does, under its lock, and changes nothing.
-pub fn look(subject: Subject, known: Option<Known>, ask: Ask) -> Result<Seen> {
+pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<Look> {
     let Subject { config, id, .. } = subject;
-    let wish = match ask.options {
-        // Of a pod: it will be mounted in kubelet's directory.
+    let wish = match request.options {
+        // The options are a pod's: kubelet will have it mounted in its own directory.
         Some(options) => {
             let dir = config.kubelet_dirs.first().map(PathBuf::as_path);
             Wish::of_call(config, options, dir)
         }
-        None => Wish::of_person(config, id, ask.fs, ask.read_only),
+        None => Wish::of_person(config, id, request.fs, request.read_only),
     };
-    let unread = ask.unread;
+    let unread = request.unread;
     let (asker, mut holding) = (Asker::Person { known, unread }, Holding::default());
-    let held = look_under_lock(subject, asker, &wish, ask.patience, &mut holding)?;
+    let held = look_under_lock(subject, asker, &wish, request.patience, &mut holding)?;
     let Held {
         mut seen,
         mut decision,
     } = held;
     let is_shared = seen.facts.volume().is_some_and(|v| v.lock.is_some());
-    if decision == Decision::Activate && is_shared && !ask.unread {
+    if decision == Decision::Activate && is_shared && !request.unread {
         seen.note_holder(HOLDER);
         decision = seen.settle(&wish)?;
     }
-    // Whatever was decided, these are shown.
+    // The commands show these, whatever was decided.
     if seen.facts.uses.is_none() {
         seen.facts.uses = seen.uses()?;
     }
     if seen.facts.lvm.is_none() {
         seen.facts.lvm = Some(seen.ask_lvm(&wish));
     }
-    if ask.users {
+    if request.users {
         seen.facts.openers = Some(seen.users()?);
     }
-    Ok(Seen {
+    Ok(Look {
         facts: seen.facts,
         decision,
         lock: holding.volume,

@@ -1,13 +1,13 @@
 //! All volumes of this node looked at once: what `status`, `check`, `doctor` and `metrics` share.
 
+mod inventory;
 mod look;
 mod pods;
 mod trial;
 mod verdict;
-mod walk;
 
-pub use look::{Ask, Seen, look};
+pub use inventory::{Choice, Inventory};
+pub use look::{Look, Request, look};
 pub use pods::{Pods, uid_of, uids_of};
 pub use trial::{mkfs as try_mkfs, tried};
 pub use verdict::{Outcome, Verdict, content_in_words};
-pub use walk::{Choice, Walk};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::look::Seen;
+use super::look::Look;
 use super::verdict::Outcome;
 use crate::files;
 use driver::config::Config;
@@ -15,7 +15,7 @@ use driver::volume::lock::{self, LOCK_DIR};
 use driver::volume::{Content, Decision, Facts};
 
 /// The objection of the tool that the decided mount would run. `None`: no objection, or the mount runs no tool.
-pub fn tried(host: &Host, config: &Config, seen: &Seen) -> Option<Outcome> {
+pub fn tried(host: &Host, config: &Config, seen: &Look) -> Option<Outcome> {
     let device = seen.facts.device.as_ref()?;
     match &seen.decision {
         Decision::Mount(mount) if mount.check && !is_left_by_a_crash(&seen.facts) => {

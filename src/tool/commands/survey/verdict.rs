@@ -3,7 +3,7 @@
 use anyhow::Error;
 use serde::Serialize;
 
-use super::look::Seen;
+use super::look::Look;
 use driver::names::{LvId, Shown, folded};
 use driver::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, Whose, lock};
 
@@ -22,7 +22,7 @@ pub struct Verdict {
 #[derive(Debug, Clone)]
 pub enum Outcome {
     Decided(Decision),
-    /// It is mounted if `e2fsck -p` can repair what is wrong, which this tells.
+    /// The faults of an ext. The next mount repairs it if `e2fsck -p` can.
     Repair(String),
     /// The tool that it takes refuses: a stable word for which, and what it says.
     Tried(&'static str, String),
@@ -58,7 +58,7 @@ impl From<Verdict> for ForPrograms {
 }
 
 impl Verdict {
-    pub fn of(seen: &Seen) -> Self {
+    pub fn of(seen: &Look) -> Self {
         let facts = &seen.facts;
         let mut steps = found(facts);
         steps.extend(to_do(&seen.decision));

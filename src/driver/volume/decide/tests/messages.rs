@@ -70,7 +70,7 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         what: text("crypto_LUKS7").shown(),
         wanted,
     };
-    let held = || Doubt::Held(text("ext4"), text("7f6b1e88"));
+    let held = || Doubt::Recorded(text("ext4"), text("7f6b1e88"));
     let backup = || {
         Doubt::Backup(Backup {
             offset: 1 << 27,
@@ -181,8 +181,8 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::Damaged(FsType::Btrfs),
         Reason::NewNotBlank(text("ext4 7f6b1e88")),
         Reason::Swapped {
-            held: text("ext4 7f6b1e88"),
-            holds: text("xfs 77aa1200"),
+            recorded: text("ext4 7f6b1e88"),
+            found: text("xfs 77aa1200"),
         },
         Reason::Reduced {
             fs: FsType::Ext4,

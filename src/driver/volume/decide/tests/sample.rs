@@ -333,7 +333,7 @@ pub fn doubts<const N: usize>(doubts: [Doubt; N]) -> Decision {
 }
 
 pub fn held() -> Doubt {
-    Doubt::Held("ext4".to_owned(), "u".to_owned())
+    Doubt::Recorded("ext4".to_owned(), "u".to_owned())
 }
 
 pub fn permit(facts: &mut Facts, doubts: &[Doubt], given: u64) {

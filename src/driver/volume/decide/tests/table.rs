@@ -180,7 +180,7 @@ fn a_filesystem_is_there() {
         ("to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); }, mount(Ext4, |m| m.check = false)),
         ("of the wrong type", |f, _| holds(f, Xfs, |_| ()), wrong("xfs", Ext4)),
         ("ext3 is not ext4", |f, _| holds(f, Ext3, |_| ()), wrong("ext3", Ext4)),
-        ("of another UUID than its record", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::Swapped { held: "ext4 v".into(), holds: "ext4 u".into() })),
+        ("of another UUID than its record", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::Swapped { recorded: "ext4 v".into(), found: "ext4 u".into() })),
         ("with a permission to format, which is over", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat=data-0:1"); }, mount(Ext4, |_| ())),
         ("larger than its volume", |f, _| holds(f, Ext4, |s| s.covers = Bytes::new(2 * GIB)), Refuse(Reason::Reduced { fs: Ext4, has: Bytes::new(GIB), covers: Bytes::new(2 * GIB) })),
         ("btrfs looks at its disks itself", |f, w| { w.fs = None; holds(f, Btrfs, |s| s.covers = Bytes::new(2 * GIB)); }, mount(Btrfs, |_| ())),

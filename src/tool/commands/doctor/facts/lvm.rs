@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::disk_kind::kind_of_shared;
-use crate::commands::survey::{Ask, Outcome, Walk};
+use crate::commands::survey::{Inventory, Outcome, Request};
 use driver::config::Loaded;
 use driver::fs::Condition;
 use driver::host::Host;
@@ -85,9 +85,9 @@ fn is_thin_pool(volume: &Volume) -> bool {
 impl Lvm {
     /// Fails if LVM does not answer. `can_lock`: without that no volume can be looked at as a mount does.
     pub(super) fn ask(host: &Host, loaded: &Loaded, can_lock: bool) -> Result<Self> {
-        let walk = Walk::begin(host, loaded)?;
+        let inventory = Inventory::take(host, loaded)?;
         let disks = |sight| lvm::disks(host, sight).map_err(|error| format!("{error:#}"));
-        let (watches, watch_problem) = match watches(&walk) {
+        let (watches, watch_problem) = match watches(&inventory) {
             Ok(watches) => (watches, None),
             Err(error) => (BTreeMap::new(), Some(error)),
         };
@@ -97,19 +97,19 @@ impl Lvm {
         };
         let mut asked = Self {
             volumes: Vec::new(),
-            kept_away: lvm::kept_away(host, &walk.groups, host.limits.query),
-            hidden: hidden(&walk),
+            kept_away: lvm::kept_away(host, &inventory.groups, host.limits.query),
+            hidden: hidden(&inventory),
             faulty_disks: lvm::faulty_disks(host).map_err(|error| format!("{error:#}")),
             used_disks: disks(Sight::Used).map(|disks| disks.into_iter().map(used).collect()),
             watch_problem,
-            lost: walk.lost(),
-            groups: walk.groups.clone(),
+            lost: inventory.lost(),
+            groups: inventory.groups.clone(),
         };
         let is_mountable = can_lock && loaded.problem.is_none();
         let (mut locks, mut watches) = (BTreeMap::new(), watches);
-        for volume in &walk.volumes {
+        for volume in &inventory.volumes {
             let watch = watches.remove(&volume.id);
-            let facts = of_volume(&walk, volume, is_mountable, &mut locks);
+            let facts = of_volume(&inventory, volume, is_mountable, &mut locks);
             asked.volumes.push(VolumeFacts { watch, ..facts });
         }
         Ok(asked)
@@ -121,17 +121,17 @@ impl Lvm {
 }
 
 /// What watches the pools and snapshots, if there are any.
-fn watches(walk: &Walk) -> Result<BTreeMap<LvId, Watch>, String> {
+fn watches(inventory: &Inventory) -> Result<BTreeMap<LvId, Watch>, String> {
     let fills_up = |volume: &Volume| is_thin_pool(volume) || is_thick_snapshot(volume);
-    if !walk.volumes.iter().any(fills_up) {
+    if !inventory.volumes.iter().any(fills_up) {
         return Ok(BTreeMap::new());
     }
-    let monitors = lvm::monitors(walk.host).map_err(|error| error.to_string())?;
+    let monitors = lvm::monitors(inventory.host).map_err(|error| error.to_string())?;
     let its = monitors.into_iter();
-    let its = its.filter(|one| walk.volume(&one.id).is_some_and(fills_up));
+    let its = its.filter(|one| inventory.volume(&one.id).is_some_and(fills_up));
     let watches = its.map(|monitor| {
         let dmeventd = Path::new(&monitor.settings.executable);
-        let has_dmeventd = walk.host.kernel.exists(dmeventd);
+        let has_dmeventd = inventory.host.kernel.exists(dmeventd);
         let id = monitor.id.clone();
         (
             id,
@@ -145,12 +145,12 @@ fn watches(walk: &Walk) -> Result<BTreeMap<LvId, Watch>, String> {
 }
 
 /// Disks of groups that LVM would see and does not, and that the config does not exclude.
-fn hidden(walk: &Walk) -> Vec<Hidden> {
-    let named = &walk.config.volume_groups;
+fn hidden(inventory: &Inventory) -> Vec<Hidden> {
+    let named = &inventory.config.volume_groups;
     let beyond = |sight| {
-        let mut disks = lvm::disks(walk.host, sight).unwrap_or_default();
+        let mut disks = lvm::disks(inventory.host, sight).unwrap_or_default();
         let is_ours = |vg: &str| named.is_empty() || named.keys().any(|name| name.as_str() == vg);
-        disks.retain(|disk| is_ours(&disk.vg) && !walk.has_group(&disk.vg));
+        disks.retain(|disk| is_ours(&disk.vg) && !inventory.has_group(&disk.vg));
         disks
     };
     let hidden = beyond(Sight::All);
@@ -168,27 +168,27 @@ fn hidden(walk: &Walk) -> Vec<Hidden> {
 
 /// Asks each group for its locks at most once.
 fn of_volume(
-    walk: &Walk,
+    inventory: &Inventory,
     volume: &Volume,
     is_mountable: bool,
     locks: &mut BTreeMap<VgName, GroupLocks>,
 ) -> VolumeFacts {
-    let (host, id) = (walk.host, &volume.id);
-    let is_mounted = |device: &Device| !walk.mounts(device.number).is_empty();
-    let is_mounted = walk.device(volume).is_some_and(is_mounted);
+    let (host, id) = (inventory.host, &volume.id);
+    let is_mounted = |device: &Device| !inventory.mounts(device.number).is_empty();
+    let is_mounted = inventory.device(volume).is_some_and(is_mounted);
     let lock = volume.lock.as_ref().filter(|_| is_mounted).map(|lock| {
         let ask = || GroupLocks::ask(host, id.vg(), host.limits.query);
         let its = locks.entry(id.vg().clone()).or_insert_with(ask);
         its.of(Some(lock))
     });
     // A volume that pods read is well, though none could write to it now.
-    let ask = Ask {
-        read_only: walk.is_only_read(volume),
-        ..Ask::default()
+    let request = Request {
+        read_only: inventory.is_only_read(volume),
+        ..Request::default()
     };
     let mut has_errors = false;
     let next_mount = (is_mountable && !volume.is_pool()).then(|| {
-        let verdict = walk.verdict(id, ask, LONGEST, |seen| {
+        let verdict = inventory.verdict(id, request, LONGEST, |seen| {
             has_errors = matches!(&seen.facts.content, Some(Content::Filesystem(found))
                 if found.condition == Condition::Errors);
             None
@@ -197,12 +197,12 @@ fn of_volume(
     });
     VolumeFacts {
         volume: volume.clone(),
-        is_pods: walk.is_mounted_for_pods(volume),
-        is_kept_idle: walk.is_kept_idle(volume),
+        is_pods: inventory.is_mounted_for_pods(volume),
+        is_kept_idle: inventory.is_kept_idle(volume),
         lacks_node: volume.active
             && !volume.is_pool()
             && matches!(Device::find(host.kernel, id), Ok(None)),
-        failed: walk.failed(volume),
+        failed: inventory.failed(volume),
         lock,
         watch: None,
         next_mount,

@@ -64,7 +64,7 @@ fn start() -> [Child; 2] {
 }
 
 #[test]
-fn what_a_pod_wrote_is_there_with_csi_driver_lvm_and_back() {
+fn a_pods_data_goes_to_csi_driver_lvm_and_back() {
     let (_running, case, pair, volume) = scene_of_pair("metal", Mode::MountOnly);
     let (driver, claim) = (&pair.node, volume.name.clone());
     let _until_the_power_goes = start();

@@ -238,13 +238,13 @@ fn every_order_of_the_steps_keeps_every_promise_and_takes_every_step() {
 }
 
 #[test]
-fn a_mkfs_that_is_recorded_only_afterwards_is_a_volume_that_no_call_brings_up() {
+fn without_a_tag_before_mkfs_a_killed_mkfs_leaves_a_stuck_volume() {
     let begin = world(Some(blank()), vec![pod(0, 0)], 1);
     breaks(&begin, Order::RecordAfterMkfs, COMES_UP);
 }
 
 #[test]
-fn a_lock_given_up_between_the_look_and_mkfs_leaves_a_volume_that_no_call_brings_up() {
+fn without_the_lock_from_look_to_mkfs_a_volume_gets_stuck() {
     let begin = world(Some(blank()), vec![pod(0, 0), pod(0, 1)], 1);
     breaks(&begin, Order::LockGivenUp, COMES_UP);
 }

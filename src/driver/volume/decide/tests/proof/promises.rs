@@ -231,7 +231,7 @@ fn doubts_left(facts: &Facts) -> Vec<Doubt> {
         Doubt::Backup(_) => of_mke2fs || is_fresh,
         Doubt::Data(at) => (of_mke2fs && is_small && *at >= 2048) || (is_fresh && *at >= 4096),
         Doubt::Mark(_) => is_fresh,
-        Doubt::Held(..) => false,
+        Doubt::Recorded(..) => false,
     };
     let mut all = doubts(&volume.record, facts.content.as_ref().unwrap());
     all.retain(|doubt| !is_left(doubt));

@@ -273,7 +273,7 @@ pub fn contents() -> Vec<Content> {
 /// What speaks against formatting it.
 pub fn doubts(record: &Record, content: &Content) -> Vec<Doubt> {
     let held = record.made.as_ref();
-    let held = held.map(|made| Doubt::Held(made.fs.clone(), made.uuid.clone()));
+    let held = held.map(|made| Doubt::Recorded(made.fs.clone(), made.uuid.clone()));
     let seen = match content {
         Content::Blank { doubts, .. } => doubts.clone(),
         _ => Vec::new(),

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::asked::Export;
+use super::args::Export;
 use super::volume::{ClaimName, Exported, User, nearest_name, object_name};
 use super::yaml::comment;
 use crate::commands::log::{self, Call, Found};
-use crate::commands::survey::{Ask, Choice, Outcome, Verdict, Walk, tried, uid_of};
+use crate::commands::survey::{Choice, Inventory, Outcome, Request, Verdict, tried, uid_of};
 use crate::kubelet;
 use driver::config::{Config, Loaded};
 use driver::host::{Host, own_name};
@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST_LOGGED: usize = 255;
 
 pub struct Exporter<'a> {
-    pub walk: Walk<'a>,
-    pub asked: &'a Export,
+    pub inventory: Inventory<'a>,
+    pub args: &'a Export,
     /// This driver's name, as kubelet knows it.
     pub driver: String,
     pub node: String,
@@ -57,9 +57,9 @@ impl NotExported {
 }
 
 impl<'a> Exporter<'a> {
-    pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded, asked: &'a Export) -> Result<Self> {
-        let walk = Walk::begin(host, loaded)?;
-        let (mounts, gap) = match log::mounts(host, walk.config) {
+    pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded, args: &'a Export) -> Result<Self> {
+        let inventory = Inventory::take(host, loaded)?;
+        let (mounts, gap) = match log::mounts(host, inventory.config) {
             Ok(Found { calls, reach }) if reach.is_empty() => (calls, String::new()),
             Ok(Found { calls, reach }) => (calls, format!(" The log was read{reach}.")),
             Err(why) => (
@@ -71,14 +71,14 @@ impl<'a> Exporter<'a> {
         };
         Ok(Self {
             driver: own_driver().unwrap_or_else(|| "kubernetes.io/lvm".to_owned()),
-            node: match &asked.node {
+            node: match &args.node {
                 Some(name) => name.clone(),
-                None => node_name(host, walk.config)?,
+                None => node_name(host, inventory.config)?,
             },
             mounts,
             gap,
-            walk,
-            asked,
+            inventory,
+            args,
         })
     }
 
@@ -95,12 +95,12 @@ impl<'a> Exporter<'a> {
     /// `is_named`: a person named this very volume.
     pub fn export(&self, id: &LvId, is_named: bool) -> Result<Exported, NotExported> {
         let refused = |why: String| Err(NotExported::Refused(why));
-        let Some(volume) = self.walk.volume(id) else {
+        let Some(volume) = self.inventory.volume(id) else {
             let choice = Choice {
                 ids: [id.clone()].into(),
                 ..Choice::default()
             };
-            let missing = self.walk.require(&choice).err();
+            let missing = self.inventory.require(&choice).err();
             return refused(missing.map_or_else(String::new, |error| format!("{error:#}")));
         };
         let (verdict, decision) = self.verdict(volume);
@@ -120,7 +120,7 @@ impl<'a> Exporter<'a> {
                 "pod {pod}, which has it, is a static one, and these have no claims: it stays in the pod's manifest"
             ));
         }
-        let claim = match &self.asked.claim {
+        let claim = match &self.args.claim {
             Some(claim) => claim.clone(),
             None => match claim_for(id, &users) {
                 Some(claim) => claim,
@@ -151,7 +151,7 @@ impl<'a> Exporter<'a> {
             node,
             object,
             claim,
-            class: self.asked.class.clone().unwrap_or_default(),
+            class: self.args.class.clone().unwrap_or_default(),
             mount_options,
             users,
             notes,
@@ -161,15 +161,15 @@ impl<'a> Exporter<'a> {
     /// The verdict on the next mount; on the next read-only mount, if pods only read the volume.
     fn verdict(&self, volume: &Volume) -> (Verdict, Option<Decision>) {
         let id = &volume.id;
-        let ask = Ask {
+        let request = Request {
             patience: PATIENCE,
-            read_only: self.walk.is_only_read(volume),
-            ..Ask::default()
+            read_only: self.inventory.is_only_read(volume),
+            ..Request::default()
         };
-        match self.walk.see(id, ask, Duration::MAX) {
+        match self.inventory.see(id, request, Duration::MAX) {
             Ok(seen) => {
                 let mut verdict = Verdict::of(&seen);
-                if let Some(outcome) = tried(self.walk.host, self.walk.config, &seen) {
+                if let Some(outcome) = tried(self.inventory.host, self.inventory.config, &seen) {
                     verdict.outcome = outcome;
                 }
                 (verdict, Some(seen.decision))
@@ -180,10 +180,10 @@ impl<'a> Exporter<'a> {
 
     /// The pods that have the volume, or the one that had it last; and one of them that is static.
     fn users(&self, volume: &Volume) -> (Vec<User>, Option<String>) {
-        let walk = &self.walk;
-        let device = walk.device(volume);
+        let inventory = &self.inventory;
+        let device = inventory.device(volume);
         let rows = device
-            .map(|device| walk.mounts(device.number))
+            .map(|device| inventory.mounts(device.number))
             .unwrap_or_default();
         let mut users = Vec::new();
         for row in rows {
@@ -191,7 +191,7 @@ impl<'a> Exporter<'a> {
             let (KubeletPath::Pod { .. }, Some(uid)) = (KubeletPath::of(at), uid_of(at)) else {
                 continue;
             };
-            let pod = walk.pods.name(uid).to_string();
+            let pod = inventory.pods.name(uid).to_string();
             if is_static(uid) {
                 return (Vec::new(), Some(pod));
             }

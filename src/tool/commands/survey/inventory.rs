@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::look::{Ask, Seen, look};
+use super::look::{Look, Request, look};
 use super::pods::{Pods, uid_of};
 use super::verdict::{Outcome, Verdict};
 use driver::config::{Config, Loaded};
@@ -19,7 +19,7 @@ use driver::names::folded;
 use driver::names::{LvId, nearest};
 use driver::volume::{Device, Known, Place, Reason, Subject, Tables, volume_of};
 
-pub struct Walk<'a> {
+pub struct Inventory<'a> {
     pub host: &'a Host<'a>,
     pub config: &'a Config,
     loaded: &'a Loaded,
@@ -38,7 +38,7 @@ pub struct Walk<'a> {
 pub struct Choice {
     /// The volumes, each once; LVM may not know some of them.
     pub ids: BTreeSet<LvId>,
-    /// Those that were named by themselves, not by their group.
+    /// The volumes that were named themselves, not by their group.
     pub named: BTreeSet<LvId>,
     /// The groups to show.
     pub groups: BTreeSet<String>,
@@ -59,8 +59,8 @@ impl Choice {
     }
 }
 
-impl<'a> Walk<'a> {
-    pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
+impl<'a> Inventory<'a> {
+    pub fn take(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
         let config = loaded.or_default();
         let volumes = lvm::all_volumes(host)?;
         let devices = volumes.iter().filter(|volume| !volume.is_pool());
@@ -149,9 +149,9 @@ impl<'a> Walk<'a> {
         !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }
 
-    /// Looks at a volume as its next mount does, but reads no device once the walk has lasted `longest`:
+    /// Looks at a volume as its next mount does, but reads no device once the inventory is older than `longest`:
     /// a list must not take long.
-    pub fn see(&self, id: &LvId, ask: Ask, longest: Duration) -> Result<Seen> {
+    pub fn see(&self, id: &LvId, request: Request, longest: Duration) -> Result<Look> {
         let (host, config) = (self.host, self.loaded.require()?);
         let known = Known {
             volumes: &self.volumes,
@@ -163,7 +163,7 @@ impl<'a> Walk<'a> {
         look(
             Subject { host, config, id },
             Some(known),
-            Ask { unread, ..ask },
+            Request { unread, ..request },
         )
     }
 
@@ -171,11 +171,11 @@ impl<'a> Walk<'a> {
     pub fn verdict(
         &self,
         id: &LvId,
-        ask: Ask,
+        request: Request,
         longest: Duration,
-        more: impl FnOnce(&Seen) -> Option<Outcome>,
+        more: impl FnOnce(&Look) -> Option<Outcome>,
     ) -> Verdict {
-        match self.see(id, ask, longest) {
+        match self.see(id, request, longest) {
             Ok(seen) => {
                 let mut verdict = Verdict::of(&seen);
                 verdict.outcome = more(&seen).unwrap_or(verdict.outcome);
@@ -278,7 +278,7 @@ impl<'a> Walk<'a> {
         if !found.is_empty() {
             return Ok(found.into_iter().collect());
         }
-        // It may be one that a mount would make.
+        // Perhaps a volume that a mount would create.
         if word.contains('/') {
             return Ok(vec![
                 LvId::parse(word).context("reading the volume's name")?,

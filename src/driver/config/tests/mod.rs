@@ -1,8 +1,10 @@
+mod mistakes;
+
 use proptest::prelude::*;
 
 use super::*;
 
-const EXAMPLE: &str = include_str!("../../../examples/config.toml");
+const EXAMPLE: &str = include_str!("../../../../examples/config.toml");
 
 /// A table of a filesystem without a key says nothing, as no table does.
 fn parsed(text: &str) -> Config {

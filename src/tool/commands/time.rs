@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Error, Result};
 
 /// The time, in seconds since the epoch, that a person writes.
-pub fn moment(text: &str) -> Result<u64> {
-    moment_at(text, before(Duration::ZERO))
+pub fn parse_time(text: &str) -> Result<u64> {
+    parse_time_at(text, before(Duration::ZERO))
 }
 
-fn moment_at(text: &str, now: u64) -> Result<u64> {
+fn parse_time_at(text: &str, now: u64) -> Result<u64> {
     const DAY: u64 = 86_400;
     let today = now.saturating_sub(now % DAY);
     if let Ok(ago) = humantime::parse_duration(text) {
@@ -62,7 +62,7 @@ mod tests {
             ("", None),
         ];
         for (text, want) in cases {
-            assert_eq!(moment_at(text, NOW).ok(), want, "{text}");
+            assert_eq!(parse_time_at(text, NOW).ok(), want, "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Mistakes in a file, each with its message: one line with file, line and key.
 
-use super::Config;
+use crate::config::Config;
 
 /// `⏎` ends a line of the file.
 const MISTAKES: &str = r#"

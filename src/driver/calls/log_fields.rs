@@ -8,7 +8,7 @@ use crate::options::{GROUP, VOLUME, holds_secret, object_name};
 
 /// Whom a call is about, for the log: the volume, the pod, and kubelet's name of the volume, as far
 /// as they can be read. Whatever else is wrong with the call, `grep volume=VG/LV` finds it.
-pub fn subject(args: &[OsString]) -> Vec<(&'static str, String)> {
+pub fn log_fields(args: &[OsString]) -> Vec<(&'static str, String)> {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
     let json = words.iter().find(|word| word.trim_start().starts_with('{'));
     let (volume, pod, name) = match (json, words.as_slice()) {
