@@ -6,7 +6,7 @@
 #                                   packages are there. SUITE=bullseye|bookworm|trixie|sid: on that
 #                                   Debian's files and kernel, which takes root and debootstrap
 #   examples/quickstart.sh --keep   the same, and leaves you in a shell in the guest with the
-#                                   volume in place; `exit` ends the guest
+#                                   volume in place; `exit` ends the guest. It needs KVM
 #   examples/quickstart.sh --here   on this machine itself, with a loop device; needs root and
 #                                   device-mapper, and cleans up
 #
@@ -77,5 +77,5 @@ echo; echo "You are in the guest, in the driver's directory. Try ./lvm status, .
 exec env PS1="guest# " bash --norc
 END
     chmod +x "$DIR/shell"
-    vng "${ACCEL[@]}" --rwdir "$DIR" --shell "$DIR/shell"
+    vng --rwdir "$DIR" --shell "$DIR/shell"
 fi

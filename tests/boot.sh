@@ -85,8 +85,16 @@ need_actionlint() {
     mv "$top.new" "$top"
 }
 
+# zizmor, which audits workflows: sets ZIZMOR.
+need_zizmor() {
+    local version=1.32.0
+    ZIZMOR=$CACHE/venv-zizmor-$version/bin/zizmor
+    [ ! -x "$ZIZMOR" ] || return 0
+    need_venv "${ZIZMOR%/bin/*}" "zizmor==$version"
+}
+
 # Everything that a guest needs. Sets MACHINE, if it is not set yet: "vng" where KVM works, else
-# "uml", and "vng" again where that does not work either.
+# "uml".
 need_guest() {
     [ "$(uname -m)" = x86_64 ] || die "the guest is known to work on x86_64 only, not on $(uname -m)"
     if [ -n "${SUITE:-}" ]; then
@@ -98,17 +106,13 @@ need_guest() {
     need lvs:lvm2 thin_check:thin-provisioning-tools mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs \
         mkfs.btrfs:btrfs-progs udevadm:udev lsblk:util-linux modprobe:kmod busybox:busybox-static \
         mkfs.vfat:dosfstools
-    ACCEL=(--disable-kvm)
-    [ "${MACHINE:-}" != uml ] || need linux.uml:user-mode-linux
-    if [ "${MACHINE:-}" != uml ] && [ -e /dev/kvm ]; then
-        need_vng
-        choose_acceleration
-    fi
-    if [ -z "${MACHINE:-}" ]; then
+    if [ "${MACHINE:-}" != uml ] && kvm_works; then
         MACHINE=vng
-        [ ${#ACCEL[@]} = 0 ] || ! uml_works || MACHINE=uml
+    elif [ "${MACHINE:-}" != vng ] && uml_works; then
+        MACHINE=uml
+    else
+        die "a guest needs KVM, or user-mode Linux (not with MACHINE=vng): see $CACHE/kvm-* and uml-*"
     fi
-    [ "$MACHINE" = uml ] || need_vng
 }
 
 # What shares a volume group between nodes. It is unpacked, and not installed: its daemons would start
@@ -152,12 +156,17 @@ need_vng() {
     [ -n "$KERNEL" ] || die "missing here: a kernel in /boot with device-mapper modules in /lib/modules"
     VENV=$CACHE/venv-$VNG_VERSION
     [ ! -x "$VENV/bin/vng" ] || return 0
-    say "installing virtme-ng $VNG_VERSION into $VENV"
+    need_venv "$VENV" "virtme-ng==$VNG_VERSION"
+}
+
+# need_venv DIR PACKAGE: a package of Python in a directory of its own.
+need_venv() {
+    say "installing $2 into $1"
     python3 -c 'import venv, ensurepip' 2> /dev/null || need python3-venv:python3-venv
+    rm -rf "$1"
     mkdir -p "$CACHE"
-    rm -rf "$VENV"
-    python3 -m venv "$VENV"
-    "$VENV/bin/pip" install --quiet --disable-pip-version-check "virtme-ng==$VNG_VERSION"
+    python3 -m venv "$1"
+    "$1/bin/pip" install --quiet --disable-pip-version-check "$2"
 }
 
 vng() {
@@ -170,9 +179,11 @@ vng() {
         --force-9p "$@"
 }
 
-# Empties ACCEL where KVM works. /dev/kvm may be there and not: only a guest that came up proves it.
-choose_acceleration() {
+# Whether KVM works here. /dev/kvm may be there and not: only a guest that came up proves it.
+kvm_works() {
     local answer
+    [ -e /dev/kvm ] || return 1
+    need_vng
     answer=$CACHE/kvm-$(uname -r)-${KERNEL##*/}
     if [ ! -e "$answer" ]; then
         say "trying whether KVM works here"
@@ -184,11 +195,7 @@ choose_acceleration() {
             echo no > "$answer"
         fi
     fi
-    if [ "$(cat "$answer")" = yes ]; then
-        ACCEL=()
-    else
-        echo "KVM does not work here (remembered in $answer): the guest is emulated, which is slower"
-    fi
+    [ "$(cat "$answer")" = yes ]
 }
 
 # boot DIR SECONDS COMMAND [FILE OF A DISK…]: runs COMMAND in a guest that shares DIR, prints what
@@ -208,7 +215,7 @@ boot() {
     # The pipes are needed: qemu opens what it writes to anew, and would overwrite a file.
     timeout --kill-after=10 "$seconds" "${BASH:-bash}" -c "$(declare -f as_root die vng)
         VENV=$VENV KERNEL=$KERNEL; vng \"\$@\" < /dev/null" boot \
-        --verbose --append loglevel=5 --append no_timer_check "${ACCEL[@]}" --rwdir "$dir" \
+        --verbose --append loglevel=5 --append no_timer_check --rwdir "$dir" \
         ${virtio:+"--qemu-opts=$virtio"} ${VNG_OPTIONS[@]+"${VNG_OPTIONS[@]}"} -- "exec 2>&1
         cut_power() { echo b > /proc/sysrq-trigger; sleep 600; }
         $command" 2> >(cat > "${BOOT_FILES:-$dir}/console") | cat || status=$?

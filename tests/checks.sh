@@ -14,6 +14,9 @@ lint() {
     step shellcheck shellcheck --external-sources --check-sourced "${scripts[@]}"
     need_actionlint
     step actionlint actionlint .github/workflows/*.yml
+    need_zizmor
+    # Actions by commit, rights, injection, credentials left behind.
+    step zizmor "$ZIZMOR" --offline --no-progress --quiet .github
 }
 
 # actionlint WORKFLOW…: what GitHub would not take, or what is dangerous in it.

@@ -4,7 +4,7 @@
 #   tests/run.sh                 everything but the control plane
 #   tests/run.sh --plane         everything, which is what must pass before a change is taken
 #   tests/run.sh unit            what needs neither a machine nor the executable
-#   tests/run.sh lint            format, clippy, shellcheck, and actionlint for .github/workflows
+#   tests/run.sh lint            format, clippy, shellcheck, actionlint and zizmor for .github
 #   tests/run.sh host            all that needs neither a guest nor root
 #   tests/run.sh cli             the executable's replies, on this machine
 #   tests/run.sh release         what install/release.sh makes of the last commit: the same bytes twice
@@ -35,7 +35,7 @@
 #   tests/run.sh failover        two such nodes share a volume group, and one of them dies; Kubernetes
 #                                1.28 or newer
 #
-# The guest is a virtual machine where KVM works, else user-mode Linux, else an emulated machine;
+# The guest is a virtual machine where KVM works, else user-mode Linux;
 # MACHINE=vng or MACHINE=uml chooses. It has this machine's files, or with
 # SUITE=bullseye|bookworm|trixie|sid that Debian's own files and kernel, which debootstrap puts into
 # the cache once. SUITE=all takes those of tests/suite.sh: the newest stable one with all tests, and the others

@@ -1,7 +1,6 @@
 # shellcheck shell=bash
 # Sourced by tests/boot.sh: a guest that is Linux as a process of this machine (user-mode Linux).
-# It has a kernel of its own with device-mapper, as an emulated machine has, and where KVM does not
-# work it takes a fifth of the time. It has one processor.
+# It has a kernel of its own with device-mapper, as a virtual machine has, and needs no KVM. It has one processor.
 
 # Whether it works here: only a guest that came up proves that.
 uml_works() {

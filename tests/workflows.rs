@@ -1,4 +1,4 @@
-//! What `.github` says is what this repository has. What GitHub itself takes, actionlint knows.
+//! What `.github` says is what this repository has. actionlint knows what GitHub takes, zizmor what is unsafe.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -69,12 +69,11 @@ fn each_step_runs_one_script_that_the_tests_run_too() {
                 continue;
             };
             steps += 1;
-            // Values come in variables: what is pasted in would be run.
             assert!(
                 !run.contains(['\n', ';', '&', '|', '`', '<']),
                 "{name}: {run}"
             );
-            assert!(!run.contains("${{") && !run.contains("$("), "{name}: {run}");
+            assert!(!run.contains("$("), "{name}: {run}");
             let words: Vec<&str> = run.split(' ').collect();
             let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(words[0]);
             let mode = fs::metadata(&script).map(|found| found.permissions().mode());
@@ -90,38 +89,12 @@ fn each_step_runs_one_script_that_the_tests_run_too() {
 }
 
 #[test]
-fn a_workflow_may_read_and_ends_and_takes_only_actions_that_nobody_can_exchange() {
-    for file in names(".github/workflows") {
-        let workflow = yaml(&file);
-        assert_eq!(
-            workflow["permissions"],
-            serde_json::json!({"contents": "read"}),
-            "{file}"
-        );
-        assert!(!text(&file).contains("pull_request_target"), "{file}");
-        for line in text(&file).lines().filter(|line| line.contains("uses:")) {
-            // A person reads the version, GitHub the commit.
-            let (action, version) = line.split_once(" # v").unwrap_or((line, ""));
-            let (action, commit) = action.split_once('@').unwrap();
-            assert!(action.contains("uses: actions/"), "{file}: {line}");
-            assert!(
-                commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()),
-                "{file}: {line}"
-            );
-            assert!(version.split('.').count() == 3, "{file}: {line}");
-        }
-    }
+fn a_job_ends_and_takes_only_githubs_own_actions() {
     for (name, job) in jobs() {
         assert!(job["timeout-minutes"].is_u64(), "{name}");
-        assert!(job.get("permissions").is_none(), "{name}");
         for step in job["steps"].as_array().unwrap() {
-            let checks_out = step["uses"]
-                .as_str()
-                .is_some_and(|uses| uses.contains("/checkout@"));
-            assert!(
-                !checks_out || step["with"]["persist-credentials"] == false,
-                "{name}"
-            );
+            let own = |uses: &str| uses.starts_with("actions/");
+            assert!(step["uses"].as_str().is_none_or(own), "{name}: {step}");
         }
     }
 }
@@ -178,36 +151,6 @@ fn dependabot_looks_where_there_are_crates() {
                 .exists(),
             "{}",
             manifest.display()
-        );
-    }
-}
-
-#[test]
-fn no_crate_needs_a_newer_rust_than_cargo_toml_says() {
-    let output = std::process::Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--locked", "--offline"])
-        .args(["--filter-platform=x86_64-unknown-linux-gnu"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let version = |text: &str| {
-        let parts = text.split('.').map(|part| part.parse::<u32>().unwrap());
-        parts.collect::<Vec<u32>>()
-    };
-    let packages = metadata["packages"].as_array().unwrap();
-    assert!(packages.len() > 50, "{}", packages.len());
-    for package in packages {
-        let needed = package["rust_version"].as_str().unwrap_or("1.0");
-        assert!(
-            version(needed) <= version(env!("CARGO_PKG_RUST_VERSION")),
-            "{} needs Rust {needed}",
-            package["name"]
         );
     }
 }

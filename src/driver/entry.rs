@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::calls::guard::{exit_code, guarded, logged, note_panics, run};
+use crate::calls::guard::{answer_panics, logged, printed, run};
 use crate::calls::{is_by_hand, named};
 use crate::child;
-use crate::config::{Config, FILE_VARIABLE, Loaded};
+use crate::config::{FILE_VARIABLE, Loaded, LogTarget};
 use crate::host::trust::load;
 use crate::host::{Host, Kernel, Log, Looking, Processes, Progress, Signals, Writing};
 use crate::options::holds_secret;
@@ -49,26 +49,20 @@ pub fn answer(
     progress: Progress,
     translated: impl FnOnce(&Host) -> Result<Vec<OsString>>,
 ) -> Printed {
-    let answered = |reply: &Reply| Printed {
-        code: exit_code(reply, words),
-        ..Printed::text(format!("{}\n", reply.to_json()))
-    };
     if args.iter().any(holds_secret) {
-        return answered(&Reply::failure(&secret::hide(args, words)));
+        return printed(&Reply::failure(&secret::hide(args, words)), words);
     }
-    note_panics();
-    let reply = guarded(|| {
-        with_host(args, progress, |host, config| {
-            Ok(match translated(host) {
-                Ok(call) => run(&call, host, config),
-                Err(error) => logged(words, Err(error), &host.log, &config.or_default().log),
-            })
+    let target = LogTarget::default();
+    answer_panics(words, Vec::new(), &target);
+    let reply = with_host(args, progress, |host, config| {
+        Ok(match translated(host) {
+            Ok(call) => run(&call, host, config),
+            Err(error) => logged(words, Err(error), &host.log, &config.or_default().log),
         })
     });
     // The call ended before it wrote a line to the log, and before it read in the config where the log is.
-    let reply =
-        reply.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &Config::default().log));
-    answered(&reply)
+    let reply = reply.unwrap_or_else(|e| logged(words, Err(e), &Log::default(), &target));
+    printed(&reply, words)
 }
 
 /// Gives `work` two hosts, for a person's command: one that only looks, whose tools change nothing, and one for

@@ -1,25 +1,25 @@
-//! Around each call-out: its one line in the log, and an answer whatever happens on the way to it.
+//! Around each call-out: its one line in the log, and an answer also if the driver has a bug.
 
-use std::cell::Cell;
 use std::ffi::OsString;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anyhow::{Result, anyhow};
 
 use super::log_fields::log_fields;
 use super::named;
 use crate::config::{Loaded, LogTarget};
-use crate::host::{Host, Log};
+use crate::host::{Host, Log, on_panic};
 use crate::options::holds_secret;
-use crate::reply::{Reply, Status};
+use crate::reply::{Printed, Reply, Status};
 
 /// Answers one call-out of kubelet: `args` is argv without the executable's name.
 pub fn run(args: &[OsString], host: &Host, config: &Loaded) -> Reply {
-    for (key, value) in log_fields(args) {
-        host.log.about(key, &value);
+    let fields = log_fields(args);
+    for (key, value) in &fields {
+        host.log.about(key, value);
     }
-    let answer = guarded(|| super::answer(args, host, config));
-    logged(args, answer, &host.log, &config.or_default().log)
+    let target = &config.or_default().log;
+    answer_panics(args, fields, target);
+    logged(args, super::answer(args, host, config), &host.log, target)
 }
 
 pub fn logged(args: &[OsString], answer: Result<Reply>, log: &Log, target: &LogTarget) -> Reply {
@@ -32,62 +32,78 @@ pub fn logged(args: &[OsString], answer: Result<Reply>, log: &Log, target: &LogT
     reply
 }
 
-thread_local! {
-    static PANICKED_AT: Cell<Option<String>> = const { Cell::new(None) };
-}
-
-/// Has a panic leave its place for [`guarded`]. The default hook would write to standard error,
-/// which kubelet reads as part of the reply.
-pub fn note_panics() {
-    std::panic::set_hook(Box::new(|panic| {
-        PANICKED_AT.set(panic.location().map(ToString::to_string));
-    }));
-}
-
-/// The answer, whatever happens on the way to it: a panic is an error that says where it was. What
-/// the panic itself says is left out, because it may quote a secret.
-pub fn guarded<T>(answer: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {
-        let place = PANICKED_AT.take();
-        Err(anyhow!(
-            "flexvolume-lvm {} stopped at {} because of a bug; please report this message",
+/// Has a panic end the process with a logged answer that says where the panic was. What the panic itself says is
+/// left out, because it may quote a secret.
+pub fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, target: &LogTarget) {
+    let (args, target) = (args.to_vec(), target.clone());
+    on_panic(move |place| {
+        let log = Log::default();
+        for (key, value) in &fields {
+            log.about(key, value);
+        }
+        let bug = anyhow!(
+            "flexvolume-lvm {} stopped at {place} because of a bug; please report this message",
             env!("CARGO_PKG_VERSION"),
-            place.as_deref().unwrap_or("an unknown place")
-        ))
-    })
+        );
+        printed(&logged(&args, Err(bug), &log, &target), &args)
+    });
 }
 
-/// The exit code that goes with a reply.
+/// The reply as kubelet reads it.
 ///
 /// kubelet writes the whole argv of a call that exits other than 0 into its log, secrets included;
 /// it takes the failure from the document all the same. Source: kubelet's
 /// `pkg/volume/flexvolume/driver-call.go`, `Run`.
-pub fn exit_code(reply: &Reply, args: &[OsString]) -> u8 {
+pub fn printed(reply: &Reply, args: &[OsString]) -> Printed {
     let failed = reply.status == Status::Failure;
-    u8::from(failed && !args.iter().any(holds_secret))
+    Printed {
+        code: u8::from(failed && !args.iter().any(holds_secret)),
+        ..Printed::text(format!("{}\n", reply.to_json()))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+
+    /// In the environment of a process of this test's own, which panics: the file of its log.
+    const LOG: &str = "PANICS_WITH_LOG";
 
     #[test]
     fn a_panic_leaves_its_place_in_the_message_and_in_the_log() {
-        note_panics();
-        let answer = guarded(|| panic!("not for kubelet"));
-        let _ = std::panic::take_hook();
+        if let Some(file) = std::env::var_os(LOG) {
+            let target = LogTarget::File(file.into());
+            answer_panics(
+                &["mount".into(), "/x".into()],
+                vec![("volume", "vg/lv".into())],
+                &target,
+            );
+            panic!("not for kubelet");
+        }
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("log");
-        let args = ["mount".into(), "/x".into()];
-        let target = LogTarget::File(file.clone());
-        let reply = logged(&args, answer, &Log::default(), &target);
-        assert_eq!(reply.status, Status::Failure);
+        let name = "calls::guard::tests::a_panic_leaves_its_place_in_the_message_and_in_the_log";
+        let mut panics = Command::new(std::env::current_exe().unwrap());
+        let ended = panics
+            .args(["--exact", name])
+            .env(LOG, &file)
+            .output()
+            .unwrap();
+        assert_eq!(ended.status.code(), Some(1));
+        let reply = String::from_utf8(ended.stdout).unwrap();
+        assert!(
+            reply.contains(r#"{"status":"Failure","#) && reply.ends_with("}\n"),
+            "{reply}"
+        );
         let log = std::fs::read_to_string(file).unwrap();
         assert!(
-            log.contains(" call=mount ") && log.lines().count() == 1,
+            log.contains(" call=mount volume=vg/lv ") && log.lines().count() == 1,
             "{log}"
         );
-        for text in [reply.message.unwrap_or_default(), log] {
+        assert!(ended.stderr.is_empty());
+        for text in [reply, log] {
             assert!(
                 text.contains(" stopped at src/driver/calls/guard.rs:"),
                 "{text}"

@@ -68,7 +68,7 @@ impl Default for Config {
             tool_dirs: split_paths(PATH).collect(),
             deactivate: false,
             thin_pool_limit: 95,
-            log: LogTarget::Syslog,
+            log: LogTarget::default(),
             limits: Limits::default(),
             filesystems: BTreeMap::new(),
             volume_groups: BTreeMap::new(),
@@ -148,10 +148,11 @@ impl Config {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum LogTarget {
     /// The journal, or `/dev/log` where there is none.
+    #[default]
     Syslog,
     None,
     File(PathBuf),

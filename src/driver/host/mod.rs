@@ -30,11 +30,12 @@ pub use reader::{READ_DEVICES, answer_each};
 pub use signals::Signals;
 pub use uncached::{Pages, Uncached};
 
-use std::io;
+use std::io::{self, Write};
 use std::ops::Deref;
 use std::time::Instant;
 
 use crate::config::Limits;
+use crate::reply::Printed;
 
 pub trait Tools {
     /// Runs a tool. Fails if the tool is missing, cannot start, exits with a code that [`Command`] does not
@@ -119,6 +120,21 @@ impl<'a> Host<'a> {
         self.kernel.progress.ended(command, &result, took);
         result
     }
+}
+
+/// Has a panic print the answer to its place in the source, and end the process. The hook of the standard library
+/// would write to standard error, which kubelet reads as part of the reply.
+pub fn on_panic(answer: impl Fn(&str) -> Printed + Send + Sync + 'static) {
+    std::panic::set_hook(Box::new(move |panic| {
+        let place = panic.location().map(ToString::to_string);
+        let printed = answer(place.as_deref().unwrap_or("an unknown place"));
+        let mut out = io::stdout();
+        let _ = out
+            .write_all(printed.stdout.as_bytes())
+            .and_then(|()| out.flush());
+        #[allow(clippy::exit)] // the driver keeps nothing that a destructor would undo
+        std::process::exit(printed.code.into());
+    }));
 }
 
 /// How a person calls this driver: by its path, because `lvm` in a shell is LVM's own.
