@@ -159,3 +159,37 @@ fn fill(group: &Group, volumes: usize) {
     fs::write(&file, text).unwrap();
     run("vgcfgrestore", &["-qq", "-y", "-f", &file, &group.name]);
 }
+
+/// How many volumes more.
+const MORE: usize = 40;
+
+/// Programs and system calls of a command for people.
+fn asked(node: &Node, args: &[&str]) -> (Vec<String>, usize) {
+    let found = trace(&node.exe(), args);
+    (found.programs, found.calls)
+}
+
+#[test]
+fn a_command_for_people_asks_once_for_all_volumes() {
+    // Its own system calls for each mounted volume more, and the programs that it starts.
+    let commands: [(&[&str], usize, &[&str]); 3] = [
+        (&["status"], 40, &["lvm"]),
+        (&["status", "-x"], 40, &["lvm"]),
+        (&["metrics"], 40, &["lvm", "journalctl"]),
+    ];
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("many");
+    node.up("pod", &group.linear("data", "32m"));
+    let small = commands.map(|(args, ..)| asked(&node, args));
+    for n in 0..MORE {
+        let lv = format!("more{n}");
+        let pod = format!("pod{n}");
+        node.up(&pod, &group.linear(&lv, "16m"));
+    }
+    for ((args, most, programs), (_, small)) in commands.iter().zip(small) {
+        let (started, large) = asked(&node, args);
+        println!("{args:?}: {small} system calls, then {large}; {started:?}");
+        assert_eq!(started, *programs, "{args:?}");
+        assert!(large <= small + MORE * most, "{args:?}: {small}, {large}");
+    }
+}

@@ -207,7 +207,7 @@ fn last_mounts(walk: &Walk, asked: &Status) -> BTreeMap<String, String> {
 
 /// Groups on this node's disks that it does not use.
 fn add_kept_away(walk: &Walk, asked: &Status, report: &mut Report, rows: &mut Vec<Cells>) {
-    let mut kept = lvm::kept_away(walk.host, &walk.groups, walk.config.limits.query);
+    let mut kept = walk.kept_away();
     kept.retain(|kept| !walk.has_group(&kept.vg));
     for lvm::KeptAway { vg, owner, .. } in kept {
         if asked.sort.is_none() && !asked.unwell {

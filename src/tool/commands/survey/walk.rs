@@ -13,7 +13,7 @@ use super::pods::{Pods, uid_of};
 use super::verdict::{Outcome, Verdict};
 use driver::config::{Config, Loaded};
 use driver::host::{DeviceNumber, Host, own_name};
-use driver::lvm::{self, Group, Volume};
+use driver::lvm::{self, Group, KeptAway, Owners, Volume};
 use driver::mount::{KubeletPath, Row, is_kubelets};
 use driver::names::folded;
 use driver::names::{LvId, nearest};
@@ -26,6 +26,7 @@ pub struct Walk<'a> {
     /// All visible volumes, pools among them.
     pub volumes: Vec<Volume>,
     pub groups: Vec<Group>,
+    owners: Owners,
     /// The devices of active volumes. A pool has none that anybody opens.
     devices: BTreeMap<LvId, Device>,
     pub tables: Tables,
@@ -62,9 +63,13 @@ impl Choice {
 impl<'a> Walk<'a> {
     pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
         let config = loaded.or_default();
-        let volumes = lvm::all_volumes(host)?;
+        let lvm::All {
+            volumes,
+            groups,
+            owners,
+        } = lvm::All::ask(host)?;
         let devices = volumes.iter().filter(|volume| !volume.is_pool());
-        let devices = devices.filter_map(|volume| Device::find(host.kernel, &volume.id).ok()?);
+        let devices = devices.filter_map(|volume| Device::listed(host.kernel, volume).ok()?);
         let devices = devices.map(|device| (device.id.clone(), device)).collect();
         Ok(Self {
             host,
@@ -72,7 +77,8 @@ impl<'a> Walk<'a> {
             loaded,
             volumes,
             devices,
-            groups: lvm::all_groups(host)?,
+            groups,
+            owners,
             tables: Tables::read(host.kernel)?,
             pods: Pods::read(host.kernel),
             started: Instant::now(),
@@ -94,6 +100,12 @@ impl<'a> Walk<'a> {
 
     pub fn mounts(&self, device: DeviceNumber) -> Vec<&Row> {
         self.tables.mounts.of_device(device)
+    }
+
+    /// Groups on this node's disks that it does not use.
+    pub fn kept_away(&self) -> Vec<KeptAway> {
+        let limit = self.config.limits.query;
+        lvm::kept_away(self.host, &self.groups, &self.owners, limit)
     }
 
     /// The volumes of pods that LVM no longer knows: their disks have gone, or are hidden from it.

@@ -97,7 +97,7 @@ impl Lvm {
         };
         let mut asked = Self {
             volumes: Vec::new(),
-            kept_away: lvm::kept_away(host, &walk.groups, host.limits.query),
+            kept_away: walk.kept_away(),
             hidden: hidden(&walk),
             faulty_disks: lvm::faulty_disks(host).map_err(|error| format!("{error:#}")),
             used_disks: disks(Sight::Used).map(|disks| disks.into_iter().map(used).collect()),
@@ -201,6 +201,7 @@ fn of_volume(
         is_kept_idle: walk.is_kept_idle(volume),
         lacks_node: volume.active
             && !volume.is_pool()
+            && walk.device(volume).is_none()
             && matches!(Device::find(host.kernel, id), Ok(None)),
         failed: walk.failed(volume),
         lock,
