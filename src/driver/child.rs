@@ -5,22 +5,23 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
-use crate::fs::{EXAMINE, SUPERBLOCK, scan::examine, superblock::read_primary};
-use crate::host::{CLOSE_LAST, Kernel, Signals, close_last};
+use crate::fs::{
+    EXAMINE, Extent, SUPERBLOCK, alone::named, scan::examine, superblock::read_primary,
+};
+use crate::host::{CLOSE_LAST, Kernel, READ_DEVICES, Signals, Uncached, answer_each, close_last};
 use crate::mount::UNMOUNT;
 use crate::reply::Printed;
 
 pub fn run(words: &[OsString]) -> Option<Printed> {
     let work = words.first()?;
-    if work == EXAMINE {
-        Some(printed(examine_stdin(words)))
-    } else if work == SUPERBLOCK {
-        Some(printed(superblock_stdin()))
+    if work == READ_DEVICES {
+        Some(printed(answer_each(read)))
     } else if work == CLOSE_LAST {
-        let closed = stdin().and_then(|device| Ok(close_last(&device)?));
-        Some(printed(closed.map(|()| String::new())))
+        let device = std::io::stdin().as_fd().try_clone_to_owned();
+        let closed = device.and_then(|device| close_last(&File::from(device)));
+        Some(printed(closed.map_err(Into::into)))
     } else if work == UNMOUNT {
         let code = unmount(words);
         Some(code.map_or_else(
@@ -32,39 +33,41 @@ pub fn run(words: &[OsString]) -> Option<Printed> {
     }
 }
 
-fn printed(seen: Result<String>) -> Printed {
-    seen.map_or_else(|error| failure(&error, 1), Printed::text)
-}
-
-fn stdin() -> Result<File> {
-    Ok(File::from(std::io::stdin().as_fd().try_clone_to_owned()?))
-}
-
-/// `superblock-stdin`, with the device on standard input.
-fn superblock_stdin() -> Result<String> {
-    Ok(serde_json::to_string(&read_primary(&stdin()?)?)?)
+fn printed(done: Result<()>) -> Printed {
+    done.map_or_else(|error| failure(&error, 1), |()| Printed::default())
 }
 
 fn failure(error: &anyhow::Error, code: u8) -> Printed {
     Printed::failure(format!("{error:#}\n"), code)
 }
 
-/// `examine-stdin <size> <time of creation> [flush]`, in decimal, with the device on standard input.
-fn examine_stdin(words: &[OsString]) -> Result<String> {
-    let number = |n: usize| -> Result<u64> {
-        let word = words.get(n).and_then(|word| word.to_str());
-        let word = word.context("too few arguments")?;
-        word.parse().context("reading a number")
-    };
-    let device = stdin()?;
-    let flush = || match words.get(3) {
-        Some(_) => device.sync_all().context("flushing the disk"),
-        None => Ok(()),
-    };
-    flush()?;
-    let seen = examine(&device, number(1)?, number(2)?);
-    flush()?;
-    Ok(serde_json::to_string(&seen)?)
+/// `examine <size> <time of creation> <extent> [flush]` or `superblock [<size>]`, the numbers in decimal.
+fn read(device: &Uncached, words: &[&str]) -> Result<String> {
+    let number = |word: &str| word.parse::<u64>().context("reading a number");
+    match *words {
+        [EXAMINE, size, made, extent, ref flush @ ..] => {
+            let flush = || match flush {
+                [] => Ok(()),
+                _ => device.flush().context("flushing the disk"),
+            };
+            let extent = extent.parse()?;
+            flush()?;
+            if extent == Extent::Cached {
+                device.fill_cache()?;
+            }
+            let seen = examine(device, number(size)?, number(made)?, extent);
+            flush()?;
+            Ok(serde_json::to_string(&seen)?)
+        }
+        [SUPERBLOCK, ref size @ ..] => {
+            let mut found = read_primary(device)?;
+            if let (Some(found), [size]) = (&mut found, size) {
+                found.alone = named(device, number(size)?, found)?;
+            }
+            Ok(serde_json::to_string(&found)?)
+        }
+        _ => bail!("no such question"),
+    }
 }
 
 /// `unmount-alone -- <dir>`: one umount2(2). The exit code is the kernel's error.

@@ -18,8 +18,10 @@ mod support;
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::Command;
 
-use driver::fs::scan::{Examination, examine};
+use driver::fs::alone::named;
+use driver::fs::scan::{Examination, Extent, examine};
 use driver::fs::superblock::{Family, Superblock, read_primary};
 use support::sh;
 use tempfile::NamedTempFile;
@@ -67,7 +69,7 @@ fn primary(file: &NamedTempFile) -> Superblock {
 }
 
 fn seen(file: &NamedTempFile, size: u64, lv_time: u64) -> Examination {
-    let seen = examine(file.as_file(), size, lv_time);
+    let seen = examine(file.as_file(), size, lv_time, Extent::Whole);
     assert_eq!(seen.unreadable, None);
     seen
 }
@@ -212,4 +214,68 @@ fn blank_devices_of_every_size_are_blank() {
 fn assert_blank(seen: &Examination) {
     let nothing = seen.written.is_none() && seen.backup.is_none();
     assert!(seen.is_zero && nothing, "{seen:?}");
+}
+
+/// The type that the driver names without blkid.
+fn alone(file: &NamedTempFile, size: u64) -> Option<String> {
+    let found = read_primary(file.as_file()).unwrap()?;
+    let fs = named(file.as_file(), size, &found).unwrap()?;
+    Some(fs.to_string())
+}
+
+fn by_blkid(file: &NamedTempFile) -> Option<String> {
+    let path = file.path().to_str().unwrap();
+    let args = ["-p", "-o", "value", "-s", "TYPE", path];
+    let output = Command::new("blkid").args(args).output().unwrap();
+    let kind = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+    output.status.success().then_some(kind)
+}
+
+#[test]
+fn a_filesystem_that_is_alone_has_the_name_that_blkid_gives_it() {
+    let lines = [
+        format!("mkfs.ext2 {EXT}"),
+        format!("mkfs.ext2 {EXT} -b 1024"),
+        format!("mkfs.ext3 {EXT}"),
+        format!("mkfs.ext4 {EXT}"),
+        format!("mkfs.ext4 {EXT} -b 4096 -O ^metadata_csum"),
+        format!("mkfs.ext4 {EXT} -O ^has_journal"),
+        "mkfs.xfs -q -f".to_owned(),
+        "mkfs.xfs -q -f -s size=4096".to_owned(),
+        "mkfs.btrfs -q -f".to_owned(),
+    ];
+    let size = 400 * MIB;
+    for line in &lines {
+        let file = made(line, size);
+        assert!(by_blkid(&file).is_some(), "{line}");
+        assert_eq!(alone(&file, size), by_blkid(&file), "{line}");
+    }
+    // One that blkid gives another name, or none, is for blkid.
+    for line in lines {
+        let wrong_bytes: [(u64, &[u8]); 11] = [
+            (0, b"boot code"),
+            (512, b"LABELONE"),
+            (1024 + 0x80, b"another label"),
+            (200, b"a changed byte"),
+            (65_536 + 0x100, b"a changed byte"),
+            (4096, &0xA92B_4EFC_u32.to_le_bytes()),
+            (4086, b"SWAPSPACE2"),
+            (size - 8192, &0xA92B_4EFC_u32.to_le_bytes()),
+            (size - 65_536, &0xA92B_4EFC_u32.to_le_bytes()),
+            (size - 1024, b"Intel Raid ISM Cfg Sig. "),
+            (128 << 10, &0x00BA_B10C_u64.to_le_bytes()),
+        ];
+        for (at, bytes) in wrong_bytes {
+            let file = made(&line, size);
+            file.as_file().write_all_at(bytes, at).unwrap();
+            let is_left_out = alone(&file, size).is_none();
+            assert!(
+                is_left_out || alone(&file, size) == by_blkid(&file),
+                "{line}: {at}"
+            );
+            // These may have the filesystem inside them, whatever else is on the device.
+            let is_of_others = at >= size - (64 << 10) || [4086, 4096, 128 << 10].contains(&at);
+            assert!(is_left_out || !is_of_others, "{line}: {at}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use driver::fs::scan::{Backup, Examination, examine};
+use driver::fs::scan::{Backup, Examination, Extent, examine};
 use driver::fs::superblock::{ReadAt, read_primary};
 
 use crate::{GIB, MIB, TIB, UUID};
@@ -67,7 +67,7 @@ impl ReadAt for Broken {
 fn a_sector_that_cannot_be_read_is_named_wherever_it_is() {
     for size in [512, 100 * 1024, 17 * MIB, 2 * GIB, 3 * TIB] {
         let whole = Broken::of(size);
-        assert_eq!(examine(&whole, size, 0).unreadable, None);
+        assert_eq!(examine(&whole, size, 0, Extent::Whole).unreadable, None);
         let reads = whole.reads.take();
         // The first and the last sector of every read at the ends, and of some between.
         let ends = reads.len().min(16);
@@ -83,7 +83,7 @@ fn a_sector_that_cannot_be_read_is_named_wherever_it_is() {
                     short,
                     ..Broken::bad_at(size, bad)
                 };
-                let found = examine(&broken, size, 0).unreadable;
+                let found = examine(&broken, size, 0, Extent::Whole).unreadable;
                 let found = found.unwrap_or_else(|| panic!("{size}: {bad} went unnoticed"));
                 let is_right = if short {
                     found.offset == bad / 4096 * 4096
@@ -105,7 +105,7 @@ fn every_byte_of_both_ends_is_read() {
         .chain([16 * MIB - 512, 17 * MIB + 512, TIB])
     {
         let device = Broken::of(size);
-        let _ = examine(&device, size, 0);
+        let _ = examine(&device, size, 0, Extent::Whole);
         let mut reads = device.reads.take();
         reads.sort_unstable();
         for end in [0..size.min(8 * MIB), size.saturating_sub(8 * MIB)..size] {
@@ -131,7 +131,7 @@ fn doubtful_reads_are_errors_and_interrupted_ones_are_repeated() {
             error,
             ..Broken::bad_at(size, bad)
         };
-        examine(&device, size, 0).unreadable
+        examine(&device, size, 0, Extent::Whole).unreadable
     };
     assert_eq!(case(Some(1), Some(ErrorKind::Interrupted)), None);
     let second_try = case(Some(1), None).expect("a read that failed once");
@@ -139,7 +139,9 @@ fn doubtful_reads_are_errors_and_interrupted_ones_are_repeated() {
 
     // The device is shorter than the kernel said.
     let device = Broken::of(size);
-    let found = examine(&device, size + 4 * MIB, 0).unreadable.unwrap();
+    let found = examine(&device, size + 4 * MIB, 0, Extent::Whole)
+        .unreadable
+        .unwrap();
     assert_eq!(found.offset, size);
 
     let interrupted = Broken {
@@ -166,7 +168,7 @@ fn a_backup_is_said_in_words_and_passes_through_a_child() {
             block_size: 4096,
             written: 1_709_210_096,
         }),
-        ..examine(&device, MIB, 0)
+        ..examine(&device, MIB, 0, Extent::Whole)
     };
     let json = serde_json::to_string(&seen).unwrap();
     let read: Examination = serde_json::from_str(&json).unwrap();

@@ -1,6 +1,7 @@
 //! The filesystem on a device: what is there, making one, checking, growing. What may be done is
 //! decided elsewhere.
 
+pub mod alone;
 mod backups;
 mod blkid;
 pub mod scan;
@@ -10,12 +11,12 @@ pub mod superblock;
 mod tests;
 mod tools;
 
-/// The calls by which the driver runs itself to read a device. Not for people.
-pub const EXAMINE: &str = "examine-stdin";
-pub const SUPERBLOCK: &str = "superblock-stdin";
+/// What the process that reads devices is asked for.
+pub const EXAMINE: &str = "examine";
+pub const SUPERBLOCK: &str = "superblock";
 
 pub use blkid::{Found, Identified, all, has_several, probe, probe_filesystems};
-pub use scan::{Backup, Examination, TINY, Unreadable, ZEROED, scan, superblock_of};
-pub use superblock::{Beyond, Condition, Family};
+pub use scan::{Backup, Examination, Extent, TINY, Unreadable, ZEROED, scan, superblock_of};
+pub use superblock::{Beyond, Condition, Family, Superblock};
 pub(crate) use tools::{check, grow, mkfs};
 pub use tools::{has_errors, try_mkfs};

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::backups::{self, PAGE};
 use super::signatures;
 use super::superblock::{ReadAt, Superblock, ext_backup, fill};
-use crate::host::{Command, Effect, Host};
+use crate::host::{Command, Host, Pages};
 use crate::names::{Bytes, Shown};
 
 /// How much of a device's head and of its tail is read completely.
@@ -26,9 +26,14 @@ use crate::names::{Bytes, Shown};
 /// if a structure in this range points there.
 const END: u64 = 8 << 20;
 
-/// How much is read at once, in whole pages. More would not be quicker: memory that is touched for
-/// the first time costs more than a system call.
-const CHUNK: usize = 256 << 10;
+/// How much is read at once, in whole pages: what most disks take as one request, or a few.
+const CHUNK: usize = 1 << 20;
+
+/// How much of the head, and how much of the tail, [`Extent::Marks`] reads.
+const MARKED: u64 = 384 << 10;
+
+/// How many places of a backup superblock [`Extent::Marks`] reads, a page each.
+const MARKED_PLACES: usize = 60;
 
 /// A sector: no superblock begins at anything less.
 const SECTOR: usize = 512;
@@ -39,6 +44,18 @@ pub const ZEROED: u64 = 4 << 10;
 /// Up to this size blkid looks for no RAID, DRBD's among them: it takes the device for a floppy disk.
 /// Source: libblkid, `BLKID_FL_TINY_DEV`.
 pub const TINY: u64 = 1440 << 10;
+
+/// How much of a device is examined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
+pub enum Extent {
+    Whole,
+    /// The same, and it stays in the page cache for blkid, which reads it next.
+    Cached,
+    /// At most 1 MiB, where most kinds of content have their marks: for a device that was all zero a moment
+    /// ago, and to which the kernel has counted no write since.
+    Marks,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Examination {
@@ -92,31 +109,34 @@ impl fmt::Display for Backup {
     }
 }
 
-/// Reads a device, which the caller has claimed, in a process of its own: a read of a failing disk
-/// may never come back, and a process can be left behind. `flush`: before and after reading,
-/// makes the disk keep what anybody has written. lvcreate does not: after a power cut, data that it
-/// wiped could show again.
+/// Reads a device, which the caller has claimed, in a process of its own: a read of a failing disk may never
+/// come back, and a process can be left behind. `flush`: before and after reading, makes the disk keep what
+/// anybody has written. lvcreate does not: after a power cut, data that it wiped could show again.
 pub fn scan(
     host: &Host,
-    size: Bytes,
-    lv_time: u64,
+    (size, lv_time): (Bytes, u64),
+    extent: Extent,
     flush: bool,
-    claim: &Arc<File>,
-    device: &Path,
+    (claim, path): (&Arc<File>, &Path),
 ) -> Result<Examination> {
-    let command = Command::myself(super::EXAMINE, Effect::Reads, host.limits.query)
-        .stdin(Arc::clone(claim))
+    let command = Command::asks(super::EXAMINE, Arc::clone(claim), host.limits.query)
         .args([size.get().to_string(), lv_time.to_string()])
+        .args([<&str>::from(extent)])
         .args(flush.then_some("flush"));
-    let reading = || format!("reading {}", device.shown());
+    let reading = || format!("reading {}", path.shown());
     let output = host.run(&command).with_context(reading)?;
     serde_json::from_slice(&output.stdout).with_context(reading)
 }
 
-/// Reads the superblock of the filesystem on a device, in such a process too. `None` if none is valid.
-pub fn superblock_of(host: &Host, device: &Arc<File>, path: &Path) -> Result<Option<Superblock>> {
-    let command = Command::myself(super::SUPERBLOCK, Effect::Reads, host.limits.query)
-        .stdin(Arc::clone(device));
+/// Reads the superblock of the filesystem on a device, in that process too. `None` if none is valid. With the
+/// device's `size` it also tells whether the filesystem is alone there.
+pub fn superblock_of(
+    host: &Host,
+    size: Option<Bytes>,
+    (device, path): (&Arc<File>, &Path),
+) -> Result<Option<Superblock>> {
+    let command = Command::asks(super::SUPERBLOCK, Arc::clone(device), host.limits.query)
+        .args(size.map(|size| size.get().to_string()));
     let reading = || format!("reading the superblock of {}", path.shown());
     let output = host.run(&command).with_context(reading)?;
     serde_json::from_slice(&output.stdout).with_context(reading)
@@ -129,7 +149,7 @@ pub fn superblock_of(host: &Host, device: &Arc<File>, path: &Path) -> Result<Opt
 /// volume has left in the same place. All of this rests on the node's clock: if it was set back
 /// between lvcreate and mkfs, or if an older filesystem was copied onto the volume block by block,
 /// its backups look too old. Copies of other filesystems carry no time, and do not count.
-pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64) -> Examination {
+pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64, extent: Extent) -> Examination {
     let mut seen = Examination {
         unreadable: None,
         backup: None,
@@ -137,15 +157,19 @@ pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64) -> Examination {
         is_zero: true,
         written: None,
     };
-    device.forget_cache();
-    let head = 0..size.min(END);
+    let (end, places) = match extent {
+        Extent::Whole | Extent::Cached => (END, usize::MAX),
+        Extent::Marks => (MARKED, MARKED_PLACES),
+    };
+    let head = 0..size.min(end);
     // From a whole page on, lest a superblock be cut in two.
-    let tail_start = size.saturating_sub(END);
+    let tail_start = size.saturating_sub(end);
     let tail = head.end.max(tail_start.saturating_sub(tail_start % PAGE))..size;
     let between = head.end..tail.start;
     let mut ranges = vec![head, tail];
-    ranges.extend(backups::places(size, &between));
-    let mut buffer = vec![0; CHUNK];
+    ranges.extend(backups::places(size, &between).into_iter().take(places));
+    let mut buffer = Pages::new(CHUNK);
+    let buffer = buffer.bytes();
     for range in ranges {
         for start in range.clone().step_by(CHUNK) {
             let left = usize::try_from(range.end.saturating_sub(start)).unwrap_or(usize::MAX);

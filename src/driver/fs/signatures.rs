@@ -8,6 +8,7 @@
 /// `superblocks/*.c`.
 #[rustfmt::skip] // a row is a line
 const MARKS: &[(&str, u64, &[u8])] = &[
+    ("a swap header", 4096 - 10, b"SWAPSPACE2"),
     ("an md superblock", 4096, &MD),
     // Its UUID's first half; blkid of util-linux 2.41 wants its checksum to be right too.
     ("a bcache superblock", 4096 + 24, &[0xC6, 0x85, 0x73, 0xF6, 0x4E, 0x1A, 0x45, 0xCA]),
@@ -22,8 +23,10 @@ const MARKS: &[(&str, u64, &[u8])] = &[
     ("a UDF descriptor", 32_769, b"BEA01"),
     ("a gfs2 superblock", 65_536, &[0x01, 0x16, 0x19, 0x70]),
     ("a reiserfs superblock", 65_536 + 0x34, b"ReIsEr"),
-    ("a btrfs superblock", 65_536 + 0x40, b"_BHRfS_M"),
+    (BTRFS, 65_536 + 0x40, b"_BHRfS_M"),
 ];
+
+pub(super) const BTRFS: &str = "a btrfs superblock";
 
 /// `MD_SB_MAGIC` of Linux software RAID.
 const MD: [u8; 4] = 0xA92B_4EFC_u32.to_le_bytes();
@@ -96,8 +99,8 @@ mod tests {
         const SIZE: u64 = (32 << 20) + 4096;
         let places: Vec<u64> = MARKS.iter().map(|(_, place, _)| *place).collect();
         let want = [
-            4096, 4120, 4120, 8182, 16_374, 32_758, 65_526, 32_768, 32_769, 32_769, 65_536, 65_588,
-            65_600,
+            4086, 4096, 4120, 4120, 8182, 16_374, 32_758, 65_526, 32_768, 32_769, 32_769, 65_536,
+            65_588, 65_600,
         ];
         assert_eq!(places, want);
         for (name, place, mark) in MARKS {

@@ -7,28 +7,25 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 
-use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use serde::{Deserialize, Serialize};
 
+use crate::host::Uncached;
 use crate::names::FsType;
 
 pub trait ReadAt {
     /// Reads some bytes at `offset`, as pread(2) does: 0 of them means that nothing is there.
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
-
-    /// Asks that what is read next comes from the device and not from a cache.
-    fn forget_cache(&self) {}
 }
 
 impl ReadAt for File {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         FileExt::read_at(self, into, offset)
     }
+}
 
-    fn forget_cache(&self) {
-        // A length of 0 means to the end. It is advice: where it is refused, a cached page answers,
-        // and those bytes were once read from the device.
-        let _ = posix_fadvise(self, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
+impl ReadAt for Uncached {
+    fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        Self::read_at(self, into, offset)
     }
 }
 
@@ -85,6 +82,8 @@ pub struct Superblock {
     /// whole, unless the disk has lost what it said to have written.
     pub in_progress: bool,
     pub beyond: Beyond,
+    /// The type, where it is beyond doubt that this filesystem is alone on the device: see [`named`].
+    pub alone: Option<FsType>,
 }
 
 const PRIMARY_EXT: u64 = 1024;
@@ -207,6 +206,7 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         newest_time: Some(made.max(written).max(mounted)),
         in_progress: false,
         beyond,
+        alone: None,
     })
 }
 
@@ -235,6 +235,7 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
         beyond: Beyond::Nothing,
+        alone: None,
     })
 }
 
@@ -264,6 +265,7 @@ fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
             0 | 1 => Beyond::Nothing,
             _ => Beyond::Disks,
         },
+        alone: None,
     })
 }
 
@@ -272,10 +274,11 @@ fn whole(all: u64, part: u64) -> Option<u64> {
     all.is_multiple_of(part).then(|| all.checked_div(part))?
 }
 
-struct Fields<'a>(&'a [u8]);
+/// Bytes from the beginning of a superblock.
+pub(super) struct Fields<'a>(pub &'a [u8]);
 
 impl Fields<'_> {
-    fn array<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+    pub(super) fn array<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
         self.0.get(at..)?.first_chunk().copied()
     }
 
@@ -283,11 +286,11 @@ impl Fields<'_> {
         self.0.get(at).copied()
     }
 
-    fn le16(&self, at: usize) -> Option<u16> {
+    pub(super) fn le16(&self, at: usize) -> Option<u16> {
         self.array(at).map(u16::from_le_bytes)
     }
 
-    fn le32(&self, at: usize) -> Option<u32> {
+    pub(super) fn le32(&self, at: usize) -> Option<u32> {
         self.array(at).map(u32::from_le_bytes)
     }
 

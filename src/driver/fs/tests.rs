@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind, Write};
 
-use super::scan::{Backup, Examination, examine};
+use super::scan::{Backup, Examination, Extent, examine};
 use super::superblock::{Beyond, Condition, Family, ReadAt, Superblock, ext_backup, read_primary};
 
 const KIB: u64 = 1 << 10;
@@ -76,7 +76,7 @@ impl<'a> Device<'a> {
     }
 
     fn examined(&self, lv_time: u64) -> Examination {
-        examine(self, self.size, lv_time)
+        examine(self, self.size, lv_time, Extent::Whole)
     }
 }
 
@@ -114,6 +114,7 @@ fn a_whole_superblock_is_read() {
         newest_time: Some(300),
         in_progress: false,
         beyond: Beyond::Nothing,
+        alone: None,
     };
     let other = |family, size| Superblock {
         family,

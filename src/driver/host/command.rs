@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::own_name;
+use super::{READ_DEVICES, own_name};
 use crate::names::folded;
 
 /// The executable: a tool of the host, this executable, or a driver that is to be installed.
@@ -55,6 +55,8 @@ pub struct Command {
     pub(super) stdin: Option<Arc<File>>,
     /// Of an answer that is too long, the beginning will do.
     pub(super) beginning: bool,
+    /// The process that answers it stays for the next one: see [`Self::asks`].
+    pub(super) stays: bool,
     has_operands: bool,
 }
 
@@ -69,6 +71,15 @@ impl Command {
 
     pub fn myself(work: &'static str, effect: Effect, limit: Duration) -> Self {
         Self::new(Program::Myself(work), limit, effect)
+    }
+
+    /// Asks this executable about a device. A process of its own answers, and stays for what this call asks
+    /// next; if the device does not answer, that process is left behind.
+    pub fn asks(work: &'static str, device: Arc<File>, limit: Duration) -> Self {
+        Self {
+            stays: true,
+            ..Self::myself(work, Effect::Reads, limit).stdin(device)
+        }
     }
 
     pub fn driver(path: impl Into<PathBuf>, limit: Duration) -> Self {
@@ -86,6 +97,7 @@ impl Command {
             accepted: &[0],
             stdin: None,
             beginning: false,
+            stays: false,
             has_operands: false,
         }
     }
@@ -162,6 +174,18 @@ impl Command {
     }
 
     fn line_without(&self, unseen: &Range<usize>) -> String {
+        if let (true, Some(device)) = (self.stays, &self.stdin) {
+            let path = fs::read_link(format!("/proc/self/fd/{}", device.as_raw_fd()));
+            let args = self.args.iter().map(|arg| arg.to_string_lossy());
+            let work = self.tool_name().into();
+            let path = path.unwrap_or_default().to_string_lossy().into_owned();
+            let words: Vec<_> = [path.into(), work].into_iter().chain(args).collect();
+            let question = quoted(&words.join(" "));
+            return folded(&format!(
+                "echo {question} | {} {READ_DEVICES}",
+                quoted(&own_name())
+            ));
+        }
         let mut words = match &self.program {
             Program::Tool(tool) => vec![(*tool).to_owned()],
             Program::Myself(work) => vec![quoted(&own_name()), (*work).to_owned()],

@@ -13,8 +13,10 @@ mod last_close;
 mod log;
 mod process;
 mod progress;
+mod reader;
 mod signals;
 pub mod trust;
+mod uncached;
 
 pub use anew::{begin_anew, take_name_of};
 pub use command::{Command, Effect, Node, Output, Program, ToolError};
@@ -24,7 +26,9 @@ pub use last_close::{CLOSE_LAST, close_last};
 pub use log::{Log, read_value};
 pub use process::Processes;
 pub use progress::Progress;
+pub use reader::{READ_DEVICES, answer_each};
 pub use signals::Signals;
+pub use uncached::{Pages, Uncached};
 
 use std::io;
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,6 +15,7 @@ use nix::unistd::Pid;
 use crate::names::folded_to;
 
 use super::last_close::{CLOSE_LAST, own_devices};
+use super::reader::{self, READ_DEVICES};
 use super::trust::{require_roots, require_roots_to_run};
 use super::{
     Command, Distrust, Effect, Kernel, Output, Program, Progress, Signals, ToolError, Tools,
@@ -49,6 +50,8 @@ pub struct Processes<'a> {
     progress: Progress,
     directories: Vec<PathBuf>,
     search_path: OnceCell<OsString>,
+    /// The process that reads devices, once it has answered.
+    reader: RefCell<Option<Watched<'a>>>,
 }
 
 impl<'a> Processes<'a> {
@@ -59,6 +62,7 @@ impl<'a> Processes<'a> {
             progress,
             directories,
             search_path: OnceCell::new(),
+            reader: RefCell::default(),
         }
     }
 
@@ -105,17 +109,20 @@ impl<'a> Processes<'a> {
     /// The one place that makes a child process.
     fn spawn(&self, path: &Path, command: &Command) -> io::Result<Child> {
         let mut child = std::process::Command::new(path);
-        if let Program::Myself(work) = &command.program {
-            child.arg(work);
-        }
-        if let Some(file) = &command.stdin {
-            child.stdin(file.try_clone()?);
+        if command.stays {
+            child.arg(READ_DEVICES).stdin(Stdio::piped());
         } else {
-            child.stdin(Stdio::null());
+            if let Program::Myself(work) = &command.program {
+                child.arg(work);
+            }
+            let stdin = command.stdin.as_ref();
+            let stdin = stdin.map(|file| file.try_clone().map(Stdio::from));
+            child
+                .args(&command.args)
+                .stdin(stdin.transpose()?.unwrap_or_else(Stdio::null));
         }
         let kept = KEPT.map(|name| Some((name, std::env::var_os(name)?)));
         child
-            .args(&command.args)
             // By hand and from kubelet, in whatever environment these were started, a tool does the same.
             .env_clear()
             .envs(kept.into_iter().flatten())
@@ -129,6 +136,21 @@ impl<'a> Processes<'a> {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
+    }
+
+    /// A child that is at work on the command. `watch` comes before there is one, so that its end cannot come
+    /// unnoticed.
+    fn begin(&self, path: &Path, command: &Command) -> io::Result<Watched<'a>> {
+        self.signals.watch()?;
+        let reader = command.stays.then(|| self.reader.take()).flatten();
+        let mut watched = match reader {
+            Some(reader) => reader,
+            None => Watched::new(self.spawn(path, command)?, self.signals)?,
+        };
+        if let Some(stdin) = &mut watched.child.stdin {
+            reader::ask(stdin, command)?;
+        }
+        Ok(watched)
     }
 
     /// Stops a child that takes too long. Returns its pid if it does not even die of SIGKILL.
@@ -170,10 +192,7 @@ impl Tools for Processes<'_> {
             source,
         };
         let path = self.path(&command.program)?;
-        // Before the child is there, so that its end cannot come unnoticed.
-        self.signals.watch().map_err(spawn_error)?;
-        let child = self.spawn(&path, command).map_err(spawn_error)?;
-        let mut watched = Watched::new(child, self.signals).map_err(spawn_error)?;
+        let mut watched = self.begin(&path, command).map_err(spawn_error)?;
         let started = Instant::now();
         let mut wait = |limit| {
             let end = watched.wait(started.checked_add(limit), true);
@@ -196,6 +215,15 @@ impl Tools for Processes<'_> {
         let (limit, effect) = (command.limit, command.effect);
         let status = match end {
             End::Exited(status) => status,
+            End::Answered => {
+                let answer = reader::answer(&std::mem::take(&mut watched.stdout));
+                self.reader.replace(Some(watched));
+                return answer.map_err(|stderr| ToolError::Failed {
+                    line: line(),
+                    code: 1,
+                    stderr,
+                });
+            }
             End::Deadline => {
                 let (stuck, line) = (self.stop(&mut watched, effect, GRACE_AT_LIMIT), line());
                 return Err(ToolError::TimedOut {
@@ -248,6 +276,8 @@ impl Tools for Processes<'_> {
 
 enum End {
     Exited(ExitStatus),
+    /// It said a line, and stays.
+    Answered,
     Deadline,
     Stopping,
     Flooded,
@@ -287,6 +317,9 @@ impl<'a> Watched<'a> {
         loop {
             if !self.read_pipes()? {
                 return Ok(End::Flooded);
+            }
+            if self.child.stdin.is_some() && self.stdout.ends_with(b"\n") {
+                return Ok(End::Answered);
             }
             if let Some(status) = self.child.try_wait()? {
                 // Anything it wrote just before it exited is in the pipes by now. A pipe holds
@@ -355,7 +388,7 @@ impl<'a> Watched<'a> {
                     // It still prints: throw that away and go on waiting. What prints without a
                     // pause would otherwise never let anybody look at the clock.
                     Ok(End::Flooded) if deadline.is_some_and(|d| Instant::now() >= d) => break,
-                    Ok(End::Flooded) => self.stdout.clear(),
+                    Ok(End::Answered | End::Flooded) => self.stdout.clear(),
                 }
             }
         }

@@ -14,7 +14,12 @@ fn steps(node: &Node, args: &[&str]) -> Vec<String> {
     let file = dir.path().join("trace");
     let output = assert_cmd::Command::new("strace")
         .args(["-f", "--seccomp-bpf", "-qq", "-y", "-s", "4096"])
-        .args(["-e", "trace=execve,flock,mount,umount2", "-o", text(&file)])
+        .args([
+            "-e",
+            "trace=execve,flock,mount,umount2,write",
+            "-o",
+            text(&file),
+        ])
         .arg(node.exe())
         .args(args)
         .output()
@@ -24,13 +29,18 @@ fn steps(node: &Node, args: &[&str]) -> Vec<String> {
     assert!(!said.contains("Failure"), "{args:?}: {said}");
     let trace = read(&file);
     let own = trace.split(' ').next().unwrap();
-    let lines = trace.lines().skip(1).filter(|line| line.ends_with(" = 0"));
     let step = |line: &str| {
         let (pid, call) = line.split_once(' ')?;
         let call = call.trim_start();
         let of_driver = |name: &str| pid == own && call.starts_with(name);
+        if of_driver("write(") {
+            return question(call);
+        }
+        if !line.ends_with(" = 0") {
+            return None;
+        }
         if call.starts_with("execve(") {
-            return Some(program(call));
+            return program(call);
         }
         let is_bind = of_driver("mount(") && !call.contains("MS_REMOUNT");
         (of_driver("flock(") && call.contains("/run/flexvolume-lvm/"))
@@ -39,11 +49,23 @@ fn steps(node: &Node, args: &[&str]) -> Vec<String> {
             .or(of_driver("umount2(").then_some("umount2"))
             .map(str::to_owned)
     };
-    without_more_looks(lines.filter_map(step).collect())
+    without_more_looks(trace.lines().skip(1).filter_map(step).collect())
 }
 
-/// A program with those of its arguments that matter to what it does to the volume.
-fn program(execve: &str) -> String {
+/// What the process that reads devices is asked for.
+fn question(write: &str) -> Option<String> {
+    let (_, line) = write.split_once("\"/proc/")?;
+    let words: Vec<&str> = line.split(['\\', ' ']).collect();
+    match words[1..] {
+        ["examine", _, _, extent, ..] => Some(format!("examine {extent}")),
+        ["superblock", ..] => Some("superblock".to_owned()),
+        _ => None,
+    }
+}
+
+/// A program with those of its arguments that matter to what it does to the volume. The process that reads
+/// devices is told by its questions.
+fn program(execve: &str) -> Option<String> {
     let (_, argv) = execve.split_once('[').unwrap();
     let (argv, _) = argv.split_once(']').unwrap();
     let argv: Vec<&str> = argv
@@ -52,7 +74,8 @@ fn program(execve: &str) -> String {
         .collect();
     let tool = Path::new(execve.split('"').nth(1).unwrap());
     let tool = tool.file_name().unwrap().to_str().unwrap();
-    match tool {
+    Some(match tool {
+        "exe" if argv[1] == "read-devices" => return None,
         "exe" => argv[1].to_owned(),
         "e2fsck" => format!("{tool} {}", argv[1]),
         "lvchange" => {
@@ -66,7 +89,7 @@ fn program(execve: &str) -> String {
             [tool, &tags("--deltag"), &tags("--addtag")].concat()
         }
         _ => tool.to_owned(),
-    }
+    })
 }
 
 /// A tag, with TIME for when a permission was given.
@@ -80,7 +103,7 @@ fn in_time(tag: &str) -> String {
 /// A step that took 2 s is followed by another look, as in a guest that has much to do.
 fn without_more_looks(mut steps: Vec<String>) -> Vec<String> {
     let is_look =
-        |step: &String| ["lvs", "blkid", "superblock-stdin", "dmsetup"].contains(&step.as_str());
+        |step: &String| ["lvs", "blkid", "superblock", "dmsetup"].contains(&step.as_str());
     if steps.last().is_some_and(|last| last == "mount") {
         let change = steps.iter().rev().skip(1).position(|step| !is_look(step));
         let end = steps.len() - 1;

@@ -100,7 +100,7 @@ pub fn make(
             error
         });
     }
-    let made = fs::superblock_of(host, &pin.file, &device.path)
+    let made = fs::superblock_of(host, None, (&pin.file, &device.path))
         .with_context(|| format!("looking at the {fs} that was made on {}", device.id))?
         .filter(|made| made.family == Family::of(fs) && !made.in_progress)
         .with_context(|| {

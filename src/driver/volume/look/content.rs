@@ -3,13 +3,14 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use nix::libc::EBUSY;
 
 use super::{Asker, Look};
-use crate::fs::{self, Examination, Family, Found, Unreadable};
-use crate::lvm::Volume;
-use crate::names::{Bytes, Shown};
+use crate::fs::{self, Examination, Extent, Family, Found, Superblock, Unreadable};
+use crate::host::ToolError;
+use crate::lvm::{Made, Volume};
+use crate::names::{Bytes, FsType, Shown};
 use crate::volume::decide::{Content, Doubt, Filesystem, Openers};
 use crate::volume::device::Device;
 
@@ -66,7 +67,15 @@ impl Look<'_> {
         };
         device.require_still_there(host.kernel)?;
         // Flushed first, so that the count includes writes that were only in the kernel's cache.
-        let content = self.read(device, volume, claim, true)?;
+        let content = if matches!(&facts.content, Some(Content::Blank { zero: true, .. }))
+            && !self.took_long()
+        {
+            // The counts vouch for the rest.
+            let marks = self.examined(device, volume, claim, Extent::Marks, true)?;
+            unnamed(marks)
+        } else {
+            self.read(device, volume, claim, true)?
+        };
         let written = device.written(host.kernel);
         Ok(Some(content) == facts.content
             && written.is_some()
@@ -75,10 +84,24 @@ impl Look<'_> {
             && self.openers(1)?.is_nobody())
     }
 
+    fn examined(
+        &self,
+        device: &Device,
+        volume: &Volume,
+        claim: &Arc<File>,
+        extent: Extent,
+        flush: bool,
+    ) -> Result<Examination> {
+        let host = self.subject.host;
+        let of = (device.size(host.kernel)?, volume.created);
+        fs::scan(host, of, extent, flush, (claim, &device.path))
+    }
+
     /// Reads a device that nobody else has open. `flush`: see [`fs::scan`].
     ///
     /// If the volume may be blank, this reads it first; if all is zero, blkid is not run. blkid alone is not
-    /// enough: it also says "nothing" if it cannot read.
+    /// enough: it also says "nothing" if it cannot read. Nor is blkid run for the filesystem of the record, if
+    /// that is beyond doubt.
     fn read(
         &self,
         device: &Device,
@@ -88,16 +111,27 @@ impl Look<'_> {
     ) -> Result<Content> {
         let (host, node) = (self.subject.host, device.node(self.subject.host.kernel));
         let size = device.size(host.kernel)?;
-        let scan = || fs::scan(host, size, volume.created, flush, claim, &device.path);
-        if volume.record.made.is_none() {
-            let seen = scan()?;
+        let superblock = |size| fs::superblock_of(host, size, (claim, &device.path));
+        if let Some(made) = &volume.record.made {
+            match superblock(Some(size)) {
+                Ok(Some(found)) => {
+                    if let Some(fs) = recorded(&found, made) {
+                        return self.filesystem(device, fs, found);
+                    }
+                }
+                // Where one place cannot be read, everything is read below.
+                Err(error) if !has_failed(&error) => return Err(error),
+                Ok(None) | Err(_) => {}
+            }
+        } else {
+            let seen = self.examined(device, volume, claim, Extent::Whole, flush)?;
             if seen.is_zero && seen.unreadable.is_none() {
                 return Ok(unnamed(seen));
             }
         }
         let mut found = fs::probe(host, &node)?;
         if found == Found::Nothing {
-            let seen = scan()?;
+            let seen = self.examined(device, volume, claim, Extent::Cached, flush)?;
             if seen.is_zero && seen.unreadable.is_none() {
                 return Ok(unnamed(seen));
             }
@@ -117,25 +151,38 @@ impl Look<'_> {
                 return Ok(unnamed(seen));
             }
         }
-        Ok(match found {
-            Found::Nothing | Found::Several => Content::Several,
-            Found::Other(what) => Content::Other(what),
-            Found::Filesystem { fs, uuid } => {
-                let Some(superblock) = fs::superblock_of(host, claim, &device.path)? else {
-                    return Ok(Content::Damaged(fs));
-                };
-                Content::Filesystem(Filesystem {
-                    fs,
-                    uuid,
-                    covers: Bytes::new(superblock.size),
-                    device: size,
-                    half: superblock.in_progress && superblock.family == Family::of(fs),
-                    condition: superblock.condition,
-                    parts: self.parts(device, &superblock.beyond)?,
-                })
-            }
-        })
+        match found {
+            Found::Nothing | Found::Several => Ok(Content::Several),
+            Found::Other(what) => Ok(Content::Other(what)),
+            Found::Filesystem { fs, uuid } => match superblock(None)? {
+                Some(found) => self.filesystem(device, fs, Superblock { uuid, ..found }),
+                None => Ok(Content::Damaged(fs)),
+            },
+        }
     }
+
+    fn filesystem(&self, device: &Device, fs: FsType, found: Superblock) -> Result<Content> {
+        Ok(Content::Filesystem(Filesystem {
+            fs,
+            covers: Bytes::new(found.size),
+            device: device.size(self.subject.host.kernel)?,
+            half: found.in_progress && found.family == Family::of(fs),
+            condition: found.condition,
+            parts: self.parts(device, &found.beyond)?,
+            uuid: found.uuid,
+        }))
+    }
+}
+
+/// The type of this filesystem, if it is the one of the record, beyond doubt.
+fn recorded(found: &Superblock, made: &Made) -> Option<FsType> {
+    let fs = found.alone.filter(|fs| fs.as_str() == made.fs)?;
+    (found.uuid == made.uuid && !found.in_progress).then_some(fs)
+}
+
+/// Whether the reading itself failed, and not the process that was to read.
+fn has_failed(error: &Error) -> bool {
+    matches!(error.downcast_ref(), Some(ToolError::Failed { .. }))
 }
 
 /// The content by the driver's own reading, if blkid names nothing or was not run.

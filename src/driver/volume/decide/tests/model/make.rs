@@ -29,8 +29,12 @@ impl Turn<'_> {
             At::LookAgain => {
                 let is_there = device == Some(of);
                 let now = self.state.volumes[of].content;
-                self.did.ran.extend(reading(now, &record));
                 let seen = self.my().seen.clone().unwrap();
+                // Any write is counted, so the marks are enough where all was zero.
+                self.did.ran.extend(match seen.content {
+                    Some(Sight::Read(Content::Zero)) => vec!["examine marks".to_owned()],
+                    _ => reading(now, &record),
+                });
                 let is_alone = seen
                     .opened(&self.state, self.me, &mut self.did.ran)
                     .is_nobody();
@@ -65,7 +69,7 @@ impl Turn<'_> {
             // The driver takes the record back if nothing is there still. That it stays is harder.
             At::Made if failed => self.end(End::Error("mkfs refused")),
             At::Made => {
-                self.did.ran.push("superblock-stdin".to_owned());
+                self.did.ran.push("superblock".to_owned());
                 let Content::Ext4 { uuid, .. } = self.state.volumes[of].content else {
                     return self.end(End::Error("mkfs lied"));
                 };

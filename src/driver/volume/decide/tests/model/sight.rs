@@ -232,17 +232,22 @@ fn openers(opened: Opened) -> Openers {
 
 /// What is run to read a device: `volume/look/content.rs`, `read`.
 pub fn reading(content: Content, record: &Record) -> Vec<String> {
-    let mut ran = Vec::new();
-    if record.made.is_none() {
-        ran.push("examine-stdin");
-    }
+    let mut ran = vec![match &record.made {
+        None => "examine whole",
+        Some(_) => "superblock",
+    }];
+    let is_recorded = |uuid: u8| {
+        let uuid = format!("u{uuid}");
+        record.made.as_ref().is_some_and(|made| made.uuid == uuid)
+    };
     match content {
         Content::Zero if record.made.is_none() => {}
-        Content::Zero => ran.extend(["blkid", "examine-stdin"]),
+        Content::Zero => ran.extend(["blkid", "examine cached"]),
         Content::Remains | Content::Raw => {
-            ran.extend(["blkid", "examine-stdin", "blkid", "wipefs"]);
+            ran.extend(["blkid", "examine cached", "blkid", "wipefs"]);
         }
-        Content::Ext4 { .. } => ran.extend(["blkid", "superblock-stdin"]),
+        Content::Ext4 { uuid, .. } if is_recorded(uuid) => {}
+        Content::Ext4 { .. } => ran.extend(["blkid", "superblock"]),
     }
     ran.into_iter().map(str::to_owned).collect()
 }

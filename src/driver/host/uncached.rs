@@ -1,0 +1,121 @@
+//! A block device that is read past the page cache: what the disk holds now, in large pieces.
+
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+
+use nix::fcntl::{FcntlArg, OFlag, PosixFadviseAdvice, fcntl, posix_fadvise};
+use nix::libc::EINVAL;
+
+/// Alignment of a direct read: no block of a disk is larger. Source: open(2), `O_DIRECT`.
+const PAGE: usize = 4096;
+
+pub struct Uncached {
+    file: File,
+    is_direct: Cell<bool>,
+}
+
+impl Uncached {
+    pub(super) fn open(path: &str) -> io::Result<Self> {
+        let open = |flags: OFlag| {
+            let mut options = OpenOptions::new();
+            options.read(true).custom_flags(flags.bits()).open(path)
+        };
+        let (file, is_direct) = match open(OFlag::O_DIRECT) {
+            Err(e) if e.raw_os_error() == Some(EINVAL) => (open(OFlag::empty())?, false),
+            file => (file?, true),
+        };
+        let is_direct = Cell::new(is_direct);
+        Ok(Self { file, is_direct })
+    }
+
+    /// Makes the disk keep what anybody has written.
+    pub fn flush(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    /// From now on reads fill the page cache, for a tool that reads the device next.
+    pub fn fill_cache(&self) -> io::Result<()> {
+        fcntl(&self.file, FcntlArg::F_SETFL(OFlag::empty()))?;
+        self.is_direct.set(false);
+        // A length of 0 means to the end. It is advice: where it is refused, a cached page answers, and those
+        // bytes were once read from the device.
+        let _ = posix_fadvise(&self.file, 0, 0, PosixFadviseAdvice::POSIX_FADV_DONTNEED);
+        Ok(())
+    }
+
+    pub fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        if !self.is_direct.get() {
+            return self.file.read_at(into, offset);
+        }
+        let skip = offset.checked_rem(PAGE as u64).unwrap_or(0);
+        let is_aligned = into.as_ptr().align_offset(PAGE) == 0 && into.len().is_multiple_of(PAGE);
+        let read = if is_aligned && skip == 0 {
+            self.direct(into, offset)
+        } else {
+            self.surrounding(into, offset, skip)
+        };
+        match read {
+            // This device has larger blocks, or no direct reads.
+            Err(e) if e.raw_os_error() == Some(EINVAL) => {
+                self.fill_cache()?;
+                self.file.read_at(into, offset)
+            }
+            read => read,
+        }
+    }
+
+    /// Reads whole pages, and copies what is wanted of them. `skip`: bytes of the first page before `offset`.
+    fn surrounding(&self, into: &mut [u8], offset: u64, skip: u64) -> io::Result<usize> {
+        let start = offset.saturating_sub(skip);
+        let skip = usize::try_from(skip).unwrap_or(0);
+        let mut pages = Pages::new(skip.saturating_add(into.len()).next_multiple_of(PAGE));
+        let length = self.direct(pages.bytes(), start)?;
+        let found = pages.bytes().get(skip..length).unwrap_or_default();
+        let copied = into.iter_mut().zip(found);
+        Ok(copied.map(|(to, from)| *to = *from).count())
+    }
+
+    /// Of pages of which one cannot be read, reads those before it: the kernel does not say which one it is.
+    fn direct(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+        let error = match self.file.read_at(into, offset) {
+            Err(error) if into.len() > PAGE => error,
+            read => return read,
+        };
+        let mut good = 0_usize;
+        for page in into.chunks_mut(PAGE) {
+            match self.file.read_at(page, offset.saturating_add(good as u64)) {
+                Ok(length) => good = good.saturating_add(length),
+                Err(error) if good == 0 => return Err(error),
+                Err(_) => return Ok(good),
+            }
+        }
+        // It failed once.
+        Err(error)
+    }
+}
+
+/// Zeroed memory that begins at a page.
+pub struct Pages {
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Pages {
+    pub fn new(length: usize) -> Self {
+        let memory = vec![0; length.saturating_add(PAGE)];
+        let start = memory.as_ptr().align_offset(PAGE);
+        Self {
+            memory,
+            start,
+            length,
+        }
+    }
+
+    pub fn bytes(&mut self) -> &mut [u8] {
+        let end = self.start.saturating_add(self.length);
+        self.memory.get_mut(self.start..end).unwrap_or_default()
+    }
+}
