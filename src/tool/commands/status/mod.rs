@@ -97,6 +97,7 @@ pub fn run(host: &Host, config: &Loaded, asked: &Status) -> Result<Printed> {
         if !asked.watch {
             return Ok(shown);
         }
+        drop(walk);
         if !output::tell(&format!("{CLEAR}{}", shown.stdout)) || host.kernel.pause(PAUSE) {
             return Ok(Printed::default());
         }

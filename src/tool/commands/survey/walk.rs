@@ -1,6 +1,7 @@
 //! The volumes of this node, for the commands that show them: LVM is asked once for all, the
 //! kernel's tables are read once, and what a person named is found among them.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use super::look::{Ask, Seen, look};
 use super::pods::{Pods, uid_of};
 use super::verdict::{Outcome, Verdict};
 use driver::config::{Config, Loaded};
-use driver::host::{DeviceNumber, Host, own_name};
+use driver::host::{DeviceNumber, Host, Progress, own_name};
 use driver::lvm::{self, Group, KeptAway, Owners, Volume};
 use driver::mount::{KubeletPath, Row, is_kubelets};
 use driver::names::folded;
@@ -32,6 +33,14 @@ pub struct Walk<'a> {
     pub tables: Tables,
     pub pods: Pods,
     started: Instant,
+    /// How many volumes were looked at, and how long after the start a person is next told.
+    seen: Cell<(usize, Duration)>,
+}
+
+impl Drop for Walk<'_> {
+    fn drop(&mut self) {
+        self.host.kernel.progress.done();
+    }
 }
 
 /// The volumes and groups that a person named.
@@ -82,6 +91,7 @@ impl<'a> Walk<'a> {
             tables: Tables::read(host.kernel)?,
             pods: Pods::read(host.kernel),
             started: Instant::now(),
+            seen: Cell::new((0, Progress::PATIENCE)),
         })
     }
 
@@ -161,6 +171,18 @@ impl<'a> Walk<'a> {
         !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }
 
+    /// Shows a person who waits how many volumes were looked at, and which one is next.
+    fn count(&self, id: &LvId) {
+        let ((seen, mut at), took) = (self.seen.get(), self.started.elapsed());
+        if took >= at {
+            let all = self.volumes.len();
+            let progress = self.host.kernel.progress;
+            progress.shows(&format!("looked at {seen} of {all} volumes, now at {id}"));
+            at = took.saturating_add(Progress::PAUSE);
+        }
+        self.seen.set((seen.saturating_add(1), at));
+    }
+
     /// Looks at a volume as its next mount does, but reads no device once the walk has lasted `longest`:
     /// a list must not take long.
     pub fn see(&self, id: &LvId, ask: Ask, longest: Duration) -> Result<Seen> {
@@ -172,6 +194,7 @@ impl<'a> Walk<'a> {
             tables: &self.tables,
         };
         let unread = self.started.elapsed() > longest;
+        self.count(id);
         look(
             Subject { host, config, id },
             Some(known),
