@@ -3,6 +3,7 @@
 #
 #   benches/run.sh host    size, memory, system calls, instructions; times beside the floor
 #   benches/run.sh guest   whole lives of volumes, and many pods at once, on real LVM in a guest
+#   benches/run.sh many    commands for people beside MANY (1000) volumes, in a guest
 #
 # PEER=FILE is the bash script that the driver takes the place of; without it its figures are left
 # out. ROUNDS (201), LIVES (3), CROWD (100) and CPUS (2) set how much is done; MACHINE=uml or vng
@@ -78,6 +79,15 @@ guest() {
         { cat "$DIR/console"; return 1; }
 }
 
+many() {
+    local VNG_OPTIONS=()
+    need_guest
+    install benches/many.sh "$DIR/many"
+    boot "$DIR" "${GUEST_LIMIT:-3600}" "modprobe -qa loop dm-mod; mount -o remount,size=85% /run
+        mkdir /run/driver && cp $DIR/lvm /run/driver/
+        MANY=${MANY:-1000} $DIR/many /run/driver/lvm" || { cat "$DIR/console"; return 1; }
+}
+
 need_rust
 install "$(artifact bin lvm)" "$DIR/lvm"
 case ${1:-} in
@@ -85,9 +95,9 @@ case ${1:-} in
         install "$(artifact bench floor)" "$DIR/floor"
         host
         ;;
-    guest) guest ;;
+    guest | many) "$1" ;;
     *)
-        sed -n '2,9s/^# \{0,1\}//p' "$0"
+        sed -n '2,10s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
 esac

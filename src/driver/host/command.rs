@@ -2,6 +2,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -46,8 +47,8 @@ pub struct Command {
     pub(super) args: Vec<OsString>,
     /// Replaces the argument with this number in the line for people.
     shown: Option<(usize, OsString)>,
-    /// How many of the first arguments are left out of the line for people.
-    unseen: usize,
+    /// The arguments that are left out of the line for people.
+    unseen: Range<usize>,
     pub(super) limit: Duration,
     pub(super) effect: Effect,
     pub(super) accepted: &'static [i32],
@@ -90,7 +91,7 @@ impl Command {
             program,
             args: Vec::new(),
             shown: None,
-            unseen: 0,
+            unseen: 0..0,
             limit,
             effect,
             accepted: &[0],
@@ -108,12 +109,12 @@ impl Command {
         self
     }
 
-    /// Adds options, before all others, that tell the tool how to answer. A person who repeats the
-    /// command does not need them, so its line leaves them out.
+    /// Adds options that tell the tool how to answer. A person who repeats the command does not need them, so its
+    /// line leaves them out.
     pub fn unseen<I: IntoIterator<Item: Into<OsString>>>(mut self, args: I) -> Self {
-        debug_assert!(self.args.is_empty(), "not the first options");
+        let first = self.args.len();
         self = self.args(args);
-        self.unseen = self.args.len();
+        self.unseen = first..self.args.len();
         self
     }
 
@@ -165,14 +166,14 @@ impl Command {
 
     /// The command line, for people: it can be pasted into a shell.
     pub fn line(&self) -> String {
-        self.line_without(self.unseen)
+        self.line_without(&self.unseen)
     }
 
     pub fn whole_line(&self) -> String {
-        self.line_without(0)
+        self.line_without(&(0..0))
     }
 
-    fn line_without(&self, unseen: usize) -> String {
+    fn line_without(&self, unseen: &Range<usize>) -> String {
         if let (true, Some(device)) = (self.stays, &self.stdin) {
             let path = fs::read_link(format!("/proc/self/fd/{}", device.as_raw_fd()));
             let args = self.args.iter().map(|arg| arg.to_string_lossy());
@@ -190,11 +191,13 @@ impl Command {
             Program::Myself(work) => vec![quoted(&own_name()), (*work).to_owned()],
             Program::Driver(path) => vec![quoted(&path.to_string_lossy())],
         };
-        let args = self.args.iter().enumerate().skip(unseen);
-        let args = args.map(|(n, arg)| match &self.shown {
-            Some((which, shown)) if *which == n => shown,
-            _ => arg,
-        });
+        let args = self.args.iter().enumerate();
+        let args = args
+            .filter(|(n, _)| !unseen.contains(n))
+            .map(|(n, arg)| match &self.shown {
+                Some((which, shown)) if *which == n => shown,
+                _ => arg,
+            });
         words.extend(args.map(|arg| quoted(&arg.to_string_lossy())));
         if let (Program::Myself(_), Some(file)) = (&self.program, &self.stdin)
             && let Ok(path) = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))

@@ -96,7 +96,14 @@ impl Kernel<'_> {
     /// Reads a small file of /proc, /sys or the driver's own directory.
     pub fn read(&self, path: &Path) -> io::Result<String> {
         // Lossy: a mount point may be named in bytes that are not UTF-8, and must not hide others.
-        fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if path.starts_with("/sys") {
+            // The kernel gives all of an attribute at once. Source: Linux' Documentation/filesystems/sysfs.rst.
+            let mut page = [0; 4096];
+            let length = File::open(path)?.read(&mut page)?;
+            return Ok(text(page.get(..length).unwrap_or_default()));
+        }
+        fs::read(path).map(|bytes| text(&bytes))
     }
 
     /// Reads what the kernel tells of another process, and at most 16 MiB of that: the process itself may
@@ -326,19 +333,19 @@ impl Kernel<'_> {
     /// Takes the flock(2) on `path`, which is made if missing, with its directory. `None` if somebody
     /// holds it.
     pub fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
-        if let Some(dir) = path.parent() {
-            match DirBuilder::new().mode(0o700).create(dir) {
-                Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-                _ => {}
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true).mode(0o600);
+        options.custom_flags(OFlag::O_NOFOLLOW.bits());
+        let file = match (options.open(path), path.parent()) {
+            // The first lock since the node started.
+            (Err(e), Some(dir)) if e.kind() == io::ErrorKind::NotFound => {
+                match DirBuilder::new().mode(0o700).create(dir) {
+                    Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+                    _ => options.open(path)?,
+                }
             }
-        }
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .custom_flags(OFlag::O_NOFOLLOW.bits())
-            .open(path)?;
+            (file, _) => file?,
+        };
         // std's lock is flock(2), and closing the last descriptor is what unlocks: a child that
         // still works under the lock keeps it.
         match file.try_lock() {

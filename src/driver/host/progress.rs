@@ -17,7 +17,7 @@ impl Progress {
     pub const PATIENCE: Duration = Duration::from_secs(2);
 
     /// How often the line is drawn.
-    const PAUSE: Duration = Duration::from_secs(1);
+    pub const PAUSE: Duration = Duration::from_secs(1);
 
     /// For a person. `steps`: each step is told. `is_terminal`: the person sees standard error at once.
     /// `draws`: that terminal can draw a line again.
@@ -56,9 +56,13 @@ impl Progress {
             self.say(&line);
             return command.limit;
         }
-        // A line wider than the terminal is cut off, not wrapped.
-        self.draw(&format!("\x1b[?7l{} s: {line}\x1b[?7h", took.as_secs()));
+        self.shows(&format!("{} s: {line}", took.as_secs()));
         command.limit.min(took.saturating_add(Self::PAUSE))
+    }
+
+    /// Draws the line. A line wider than the terminal is cut off, not wrapped.
+    pub fn shows(self, line: &str) {
+        self.draw(&format!("\x1b[?7l{line}\x1b[?7h"));
     }
 
     fn draw(self, line: &str) {

@@ -1,5 +1,6 @@
 //! Asks LVM about volumes and groups, and has it change them.
 
+mod all;
 mod change;
 mod disks;
 mod find;
@@ -14,11 +15,11 @@ mod spread;
 mod tests;
 mod wait;
 
+pub use all::{All, Owners};
 pub(crate) use change::{activate, create, deactivate, extend, refresh, rename, retag};
 pub use disks::{Disk, Fault, FaultyDisk, Sight, disks, faulty_disks};
 pub use find::{
-    Found, all_groups, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of,
-    tagged,
+    Found, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of, tagged,
 };
 pub use monitor::{Monitor, Settings, monitors};
 pub use parts::has_lost_data;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::record::Record;
 use super::spread::Spread;
-use crate::host::{Command, Host, ToolError};
+use crate::host::{Command, DeviceNumber, Host, ToolError};
 use crate::names::{Bytes, LvId, LvName, LvUuid, VgName, is_printable};
 
 /// A volume by name, and by the UUID that tells it from another one of that name.
@@ -23,6 +23,8 @@ pub struct Volume {
     pub created: u64,
     pub record: Record,
     pub active: bool,
+    /// The number of its device. None: it is not active.
+    pub number: Option<DeviceNumber>,
     /// Whether anybody may have its device open (`lv_device_open`, which can be "unknown"): a mount, a
     /// device on top of it, a process.
     pub open: bool,
@@ -158,17 +160,19 @@ impl Report {
 
     /// The rows of one kind (`lv`, `vg`), every field a string. Whoever wrote to a disk may have written its
     /// metadata: what cannot be seen becomes what no name or tag has.
-    pub(super) fn rows(self, kind: &str) -> Result<Vec<Fields>, String> {
+    pub(super) fn rows(mut self, kind: &str) -> Result<Vec<Fields>, String> {
+        self.take(kind)
+    }
+
+    pub(super) fn take(&mut self, kind: &str) -> Result<Vec<Fields>, String> {
         let mut rows = Vec::new();
-        for mut part in self.report {
-            if let Some(found) = part.remove(kind) {
-                let found = serde_json::from_value::<Vec<Fields>>(found);
-                rows.extend(found.map_err(|e| e.to_string())?);
-                for value in rows.iter_mut().flat_map(BTreeMap::values_mut) {
-                    if !value.chars().all(is_printable) {
-                        *value = value.replace(|c| !is_printable(c), "?");
-                    }
-                }
+        for found in self.report.iter_mut().filter_map(|part| part.remove(kind)) {
+            let found = serde_json::from_value::<Vec<Fields>>(found);
+            rows.extend(found.map_err(|e| e.to_string())?);
+        }
+        for value in rows.iter_mut().flat_map(BTreeMap::values_mut) {
+            if !value.chars().all(is_printable) {
+                *value = value.replace(|c| !is_printable(c), "?");
             }
         }
         Ok(rows)
@@ -177,18 +181,7 @@ impl Report {
     /// The volumes in it, without those whose name this driver does not accept: LVM reserves more names
     /// with every release, and keeps old volumes that have one. Sorted by name.
     pub fn volumes(self) -> Result<Vec<Volume>, String> {
-        let mut volumes: Vec<Volume> = Vec::new();
-        for row in self.rows("lv")? {
-            if let Some(id) = id(&row)? {
-                volumes.push(volume(&row, id)?);
-            }
-        }
-        // A volume has a row for each segment.
-        volumes.sort_by(|a, b| {
-            (&a.id, &a.uuid, b.spread.images).cmp(&(&b.id, &b.uuid, a.spread.images))
-        });
-        volumes.dedup_by(|again, one| again.uuid == one.uuid);
-        Ok(volumes)
+        volumes(self.rows("lv")?)
     }
 
     pub(super) fn has(self, kind: &str, field: &str, value: &str) -> Result<bool, String> {
@@ -200,6 +193,20 @@ impl Report {
     pub(super) fn groups(self) -> Result<Vec<Group>, String> {
         self.rows("vg")?.iter().map(group).collect()
     }
+}
+
+pub(super) fn volumes(rows: Vec<Fields>) -> Result<Vec<Volume>, String> {
+    let mut volumes: Vec<Volume> = Vec::new();
+    for row in rows {
+        if let Some(id) = id(&row)? {
+            volumes.push(volume(&row, id)?);
+        }
+    }
+    // A volume has a row for each segment.
+    volumes
+        .sort_by(|a, b| (&a.id, &a.uuid, b.spread.images).cmp(&(&b.id, &b.uuid, a.spread.images)));
+    volumes.dedup_by(|again, one| again.uuid == one.uuid);
+    Ok(volumes)
 }
 
 pub(super) fn text<'a>(row: &'a Fields, field: &str) -> Result<&'a str, String> {
@@ -238,6 +245,11 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
         created: number(row, "lv_time").unwrap_or(0),
         record: Record::parse(text(row, "lv_tags")?.split(',')),
         active: text(row, "lv_active")? == "active",
+        // -1: none.
+        number: number(row, "lv_kernel_major")
+            .and_then(|major| Ok((major, number(row, "lv_kernel_minor")?)))
+            .map(|(major, minor)| DeviceNumber { major, minor })
+            .ok(),
         open: !text(row, "lv_device_open")?.is_empty(),
         writable: match text(row, "lv_permissions")? {
             "unknown" | "" => None,
@@ -283,7 +295,7 @@ fn lock(row: &Fields) -> Result<Option<LvLock>, String> {
     }))
 }
 
-fn group(row: &Fields) -> Result<Group, String> {
+pub(super) fn group(row: &Fields) -> Result<Group, String> {
     Ok(Group {
         name: text(row, "vg_name")?.to_owned(),
         size: Bytes::new(number(row, "vg_size")?),
@@ -295,7 +307,7 @@ fn group(row: &Fields) -> Result<Group, String> {
 }
 
 pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
-    lv_device_open,lv_permissions,lv_health_status,lv_snapshot_invalid,lv_layout,lv_role,pool_lv,data_percent,\
+    lv_kernel_major,lv_kernel_minor,lv_device_open,lv_permissions,lv_health_status,lv_snapshot_invalid,lv_layout,lv_role,pool_lv,data_percent,\
     metadata_percent,vg_extent_size,vg_free,vg_lock_type,lv_lockargs,pool_lv_uuid,stripes,data_stripes";
 pub(super) const VG_FIELDS: &str =
     "vg_name,vg_size,vg_free,vg_extent_size,vg_missing_pv_count,vg_exported";
@@ -313,17 +325,25 @@ pub(super) fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command 
 
 /// As above, with further settings of lvm.conf(5).
 pub(super) fn ask_with(tool: &'static str, fields: &str, limit: Duration, config: &str) -> Command {
-    Command::reads(tool, limit).unseen([
-        "--reportformat",
-        "json",
-        "--units",
-        "b",
-        "--nosuffix",
-        "--config",
-        &format!("{FORMAT}{config}"),
-        "--options",
-        fields,
-    ])
+    let format = format!("{FORMAT}{config}");
+    let options = [&in_json(&format)[..], &["--options", fields]].concat();
+    Command::reads(tool, limit).unseen(options)
+}
+
+/// The options of a report, with these settings of lvm.conf(5).
+#[rustfmt::skip]
+fn in_json(config: &str) -> [&str; 7] {
+    ["--reportformat", "json", "--units", "b", "--nosuffix", "--config", config]
+}
+
+/// Asks for several reports of each group at once, each with its kind and fields, and further options. Source:
+/// lvm-fullreport(8).
+pub(super) fn ask_in_full(reports: &[(&str, &str)], limit: Duration, more: &[&str]) -> Command {
+    let reports = reports.iter();
+    let reports = reports.flat_map(|(kind, fields)| ["--configreport", kind, "--options", fields]);
+    let options: Vec<&str> = in_json(FORMAT).into_iter().chain(reports).collect();
+    let command = Command::reads("lvm", limit).args(["fullreport"]);
+    command.unseen([&options, more].concat())
 }
 
 pub(super) fn read<T>(

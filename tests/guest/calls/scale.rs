@@ -159,3 +159,41 @@ fn fill(group: &Group, volumes: usize) {
     fs::write(&file, text).unwrap();
     run("vgcfgrestore", &["-qq", "-y", "-f", &file, &group.name]);
 }
+
+/// How many volumes more.
+const MORE: usize = 24;
+
+#[test]
+fn a_command_for_people_asks_once_for_all_volumes() {
+    // Its own system calls for each volume more, and the programs that it starts.
+    let commands: [(&[&str], usize, &[&str]); 3] = [
+        (&["status"], 45, &["lvm", "exe"]),
+        (&["status", "-x"], 45, &["lvm", "exe"]),
+        (&["metrics"], 45, &["lvm", "exe", "journalctl"]),
+    ];
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("many");
+    let asked = |args| trace(&node.exe(), args);
+    // Half of them are not mounted, and are read.
+    let add = |n: usize| {
+        let (lv, pod) = (format!("lv{n}"), format!("pod{n}"));
+        let volume = group.linear(&lv, "16m");
+        node.up(&pod, &volume);
+        if n % 2 == 1 {
+            node.down(&pod, &volume);
+        }
+    };
+    (0..2).for_each(add);
+    let small = commands.map(|(args, ..)| asked(args).calls);
+    (2..2 + MORE).for_each(add);
+    for ((args, most, programs), small) in commands.into_iter().zip(small) {
+        let large = asked(args);
+        let calls = large.calls;
+        println!(
+            "{args:?}: {small} system calls, then {calls}; {:?}",
+            large.programs
+        );
+        assert_eq!(large.programs, programs, "{args:?}");
+        assert!(calls <= small + MORE * most, "{args:?}: {small}, {calls}");
+    }
+}

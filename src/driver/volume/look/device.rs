@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use nix::libc::EIO;
 
 use crate::host::{DeviceNumber, Kernel};
+use crate::lvm::Volume;
 use crate::mount::{KubeletPath, Row};
 use crate::names::{Bytes, LvId, LvUuid, Shown};
 use crate::volume::decide::Facts;
@@ -50,6 +51,22 @@ impl Device {
                 path.shown(),
                 id.vg()
             ),
+        }
+    }
+
+    /// The device of a volume that LVM has just listed with its number: where `/dev/mapper` has that number too,
+    /// nothing else is asked.
+    pub fn listed(kernel: &Kernel, volume: &Volume) -> Result<Option<Self>> {
+        let path = volume.id.device();
+        let number = kernel.device_number(&path).ok().flatten();
+        match number.filter(|number| volume.number == Some(*number)) {
+            Some(number) => Ok(Some(Self {
+                id: volume.id.clone(),
+                path,
+                number,
+                lv_uuid: volume.uuid.clone(),
+            })),
+            None => Self::find(kernel, &volume.id),
         }
     }
 
@@ -210,6 +227,17 @@ pub fn swaps(kernel: &Kernel) -> Vec<DeviceNumber> {
         .filter_map(|line| line.split_whitespace().next())
         .filter_map(|path| kernel.device_number(Path::new(path)).ok()?)
         .collect()
+}
+
+/// Whether any device-mapper device is suspended.
+pub fn is_any_suspended(kernel: &Kernel) -> bool {
+    let all = Path::new("/sys/block");
+    let names = kernel.list(all).unwrap_or_default();
+    let mut names = names.iter().filter(|name| name.starts_with("dm-"));
+    names.any(|name| {
+        let suspended = kernel.read(&all.join(name).join("dm/suspended"));
+        suspended.is_ok_and(|suspended| suspended.trim_end() == "1")
+    })
 }
 
 /// More layers than anybody builds: LVM on RAID on a cache on LUKS on multipath.

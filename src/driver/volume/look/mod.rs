@@ -145,7 +145,9 @@ impl<'a> Look<'a> {
                 Decision::Look(level) if level <= most => match level {
                     Level::Uses => self.facts.uses = self.uses()?,
                     Level::Lvm => {
+                        // A person's look is no ground for mkfs.
                         let device = self.facts.device.as_ref();
+                        let device = device.filter(|_| !self.asker.is_person());
                         self.written = device.and_then(|one| one.written(self.subject.host.kernel));
                         self.facts.lvm = Some(self.ask_lvm(wish));
                         device::forget_what_lvm_resumed(self.subject.host.kernel, &mut self.facts);
@@ -190,12 +192,23 @@ impl<'a> Look<'a> {
         let mut uses = Uses {
             mounts: mounts.collect(),
             swap: tables.swaps.contains(&device.number),
-            holders: device
-                .holders(kernel)
-                .with_context(|| format!("looking for devices on top of {}", device.id))?,
-            suspended: device.suspended(kernel),
             ..Uses::default()
         };
+        let known = self.asker.known();
+        let is_closed = known.is_some_and(|known| known.is_closed(&device.id));
+        if !is_closed {
+            let holders = device.holders(kernel);
+            uses.holders =
+                holders.with_context(|| format!("looking for devices on top of {}", device.id))?;
+        }
+        // A filesystem on a suspended device may not even tell its size, so that is looked at again.
+        let may_be_suspended = |known: Known| {
+            let is_itself = || !is_closed && device.is_suspended(kernel);
+            !known.is_nothing_suspended(kernel) || is_itself()
+        };
+        if known.is_none_or(may_be_suspended) {
+            uses.suspended = device.suspended(kernel);
+        }
         if let Some((dir, name)) = self.asker.call() {
             let at = |dir: &Path| -> Result<Option<&Row>> {
                 Ok(mounted_at(kernel, dir)?.and_then(|id| table.by_id(id)))

@@ -21,6 +21,8 @@ pub struct Tables {
     pub(super) swaps: Vec<DeviceNumber>,
     /// Read once LVM says that some volume is open.
     openings: OnceCell<Openings>,
+    /// Whether any device is suspended.
+    suspended: OnceCell<bool>,
 }
 
 impl Tables {
@@ -29,6 +31,7 @@ impl Tables {
             mounts: Table::read(kernel)?,
             swaps: device::swaps(kernel),
             openings: OnceCell::new(),
+            suspended: OnceCell::new(),
         })
     }
 
@@ -54,6 +57,17 @@ pub struct Known<'a> {
 impl<'a> Known<'a> {
     pub(super) fn device(&self, id: &LvId) -> Option<&'a Device> {
         self.devices.get(id)
+    }
+
+    /// Whether LVM says that nobody has the volume open. Then it has no holders either.
+    pub(super) fn is_closed(&self, id: &LvId) -> bool {
+        Volume::among(self.volumes, id).is_some_and(|volume| !volume.open)
+    }
+
+    /// Whether no device was suspended, so that no volume is built on one that is.
+    pub(super) fn is_nothing_suspended(&self, kernel: &Kernel) -> bool {
+        let suspended = &self.tables.suspended;
+        !*suspended.get_or_init(|| device::is_any_suspended(kernel))
     }
 
     /// LVM's answer for one volume, taken from the list. `None`: the volume is not in the list.

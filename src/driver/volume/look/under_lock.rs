@@ -59,7 +59,8 @@ pub fn look_under_lock<'a>(
         let mut seen = Look::at(subject, asker);
         if let (None, Some(device)) = (&holding.volume, &seen.facts.device) {
             let lock = lock::hold(kernel, device, patience)?;
-            if !device.is_still_there(kernel) {
+            // Of many volumes that were listed just now, only those that are read are looked for again.
+            if asker.known().is_none() && !device.is_still_there(kernel) {
                 asker = asker.without_list();
                 continue;
             }
@@ -74,6 +75,12 @@ pub fn look_under_lock<'a>(
         }
         let is_unread = matches!(asker, Asker::Person { unread: true, .. });
         if let (Decision::Look(_), false) = (&decision, is_unread) {
+            let device = seen.facts.device.as_ref();
+            if asker.known().is_some() && device.is_some_and(|one| !one.is_still_there(kernel)) {
+                asker = asker.without_list();
+                holding.volume = None;
+                continue;
+            }
             decision = seen.settle(wish)?;
         }
         return Ok(Held { seen, decision });

@@ -96,6 +96,7 @@ pub fn run(host: &Host, config: &Loaded, args: &Status) -> Result<Printed> {
         if !args.watch {
             return Ok(shown);
         }
+        drop(inventory);
         if !output::tell(&format!("{CLEAR}{}", shown.stdout)) || host.kernel.pause(PAUSE) {
             return Ok(Printed::default());
         }
@@ -211,11 +212,7 @@ fn add_kept_away(
     report: &mut StatusReport,
     rows: &mut Vec<Cells>,
 ) {
-    let mut kept = lvm::kept_away(
-        inventory.host,
-        &inventory.groups,
-        inventory.config.limits.query,
-    );
+    let mut kept = inventory.kept_away();
     kept.retain(|kept| !inventory.has_group(&kept.vg));
     for lvm::KeptAway { vg, owner, .. } in kept {
         if args.sort.is_none() && !args.unwell {

@@ -1,6 +1,7 @@
 //! The volumes of this node, for the commands that show them: LVM is asked once for all, the
 //! kernel's tables are read once, and what a person named is found among them.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -12,8 +13,8 @@ use super::look::{Look, Request, look};
 use super::pods::{Pods, uid_of};
 use super::verdict::{Outcome, Verdict};
 use driver::config::{Config, Loaded};
-use driver::host::{DeviceNumber, Host, own_name};
-use driver::lvm::{self, Group, Volume};
+use driver::host::{DeviceNumber, Host, Progress, own_name};
+use driver::lvm::{self, Group, KeptAway, Owners, Volume};
 use driver::mount::{KubeletPath, Row, is_kubelets};
 use driver::names::folded;
 use driver::names::{LvId, nearest};
@@ -26,11 +27,20 @@ pub struct Inventory<'a> {
     /// All visible volumes, pools among them.
     pub volumes: Vec<Volume>,
     pub groups: Vec<Group>,
+    owners: Owners,
     /// The devices of active volumes. A pool has none that anybody opens.
     devices: BTreeMap<LvId, Device>,
     pub tables: Tables,
     pub pods: Pods,
     started: Instant,
+    /// How many volumes were looked at, and how long after the start a person is next told.
+    seen: Cell<(usize, Duration)>,
+}
+
+impl Drop for Inventory<'_> {
+    fn drop(&mut self) {
+        self.host.kernel.progress.done();
+    }
 }
 
 /// The volumes and groups that a person named.
@@ -62,9 +72,13 @@ impl Choice {
 impl<'a> Inventory<'a> {
     pub fn take(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
         let config = loaded.or_default();
-        let volumes = lvm::all_volumes(host)?;
+        let lvm::All {
+            volumes,
+            groups,
+            owners,
+        } = lvm::All::ask(host)?;
         let devices = volumes.iter().filter(|volume| !volume.is_pool());
-        let devices = devices.filter_map(|volume| Device::find(host.kernel, &volume.id).ok()?);
+        let devices = devices.filter_map(|volume| Device::listed(host.kernel, volume).ok()?);
         let devices = devices.map(|device| (device.id.clone(), device)).collect();
         Ok(Self {
             host,
@@ -72,10 +86,12 @@ impl<'a> Inventory<'a> {
             loaded,
             volumes,
             devices,
-            groups: lvm::all_groups(host)?,
+            groups,
+            owners,
             tables: Tables::read(host.kernel)?,
             pods: Pods::read(host.kernel),
             started: Instant::now(),
+            seen: Cell::new((0, Progress::PATIENCE)),
         })
     }
 
@@ -94,6 +110,12 @@ impl<'a> Inventory<'a> {
 
     pub fn mounts(&self, device: DeviceNumber) -> Vec<&Row> {
         self.tables.mounts.of_device(device)
+    }
+
+    /// Groups on this node's disks that it does not use.
+    pub fn kept_away(&self) -> Vec<KeptAway> {
+        let limit = self.config.limits.query;
+        lvm::kept_away(self.host, &self.groups, &self.owners, limit)
     }
 
     /// The volumes of pods that LVM no longer knows: their disks have gone, or are hidden from it.
@@ -149,6 +171,18 @@ impl<'a> Inventory<'a> {
         !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }
 
+    /// Shows a person who waits how many volumes were looked at, and which one is next.
+    fn count(&self, id: &LvId) {
+        let ((seen, mut at), took) = (self.seen.get(), self.started.elapsed());
+        if took >= at {
+            let all = self.volumes.len();
+            let progress = self.host.kernel.progress;
+            progress.shows(&format!("looked at {seen} of {all} volumes, now at {id}"));
+            at = took.saturating_add(Progress::PAUSE);
+        }
+        self.seen.set((seen.saturating_add(1), at));
+    }
+
     /// Looks at a volume as its next mount does, but reads no device once the inventory is older than `longest`:
     /// a list must not take long.
     pub fn see(&self, id: &LvId, request: Request, longest: Duration) -> Result<Look> {
@@ -160,6 +194,7 @@ impl<'a> Inventory<'a> {
             tables: &self.tables,
         };
         let unread = self.started.elapsed() > longest;
+        self.count(id);
         look(
             Subject { host, config, id },
             Some(known),

@@ -97,7 +97,7 @@ impl Lvm {
         };
         let mut asked = Self {
             volumes: Vec::new(),
-            kept_away: lvm::kept_away(host, &inventory.groups, host.limits.query),
+            kept_away: inventory.kept_away(),
             hidden: hidden(&inventory),
             faulty_disks: lvm::faulty_disks(host).map_err(|error| format!("{error:#}")),
             used_disks: disks(Sight::Used).map(|disks| disks.into_iter().map(used).collect()),
@@ -201,6 +201,7 @@ fn of_volume(
         is_kept_idle: inventory.is_kept_idle(volume),
         lacks_node: volume.active
             && !volume.is_pool()
+            && inventory.device(volume).is_none()
             && matches!(Device::find(host.kernel, id), Ok(None)),
         failed: inventory.failed(volume),
         lock,
