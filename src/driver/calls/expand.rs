@@ -10,8 +10,8 @@ use crate::names::{Bytes, FsType, Shown};
 use crate::options::Options;
 use crate::reply::Reply;
 use crate::volume::{
-    Decision, Held, Holding, Job, Purpose, Refusal, Subject, Wish, ensure_not_suspended, give_up,
-    lock, look_under_lock,
+    Decided, Decision, HeldLocks, Job, Purpose, Refusal, Subject, Wish, ensure_not_suspended,
+    give_up, lock, look_under_lock,
 };
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
@@ -44,9 +44,9 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
         ..job.wish(Some(dir))
     };
     // Until LVM has extended it, nobody else takes what was free when LVM was asked.
-    let mut holding = Holding::from(lock);
+    let mut holding = HeldLocks::from(lock);
     holding.group = Some(lock::hold_group(host.kernel, id.vg(), config.limits.lock)?);
-    let under_lock = |holding: &mut Holding| {
+    let under_lock = |holding: &mut HeldLocks| {
         let (asker, patience) = (job.asker(Some(dir)), config.limits.lock);
         look_under_lock(job.subject, asker, &wish, patience, holding)
     };
@@ -55,7 +55,7 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
         ensure_not_suspended(job.subject, &device, Some(holding.of_volume()?))?;
         held = under_lock(&mut holding)?;
     }
-    let Held { seen, decision } = held;
+    let Decided { seen, decision } = held;
     // Its number is given to no other device while LVM and the filesystem's tool work.
     let on = device.pin(host.kernel)?;
     let device = &on.device;

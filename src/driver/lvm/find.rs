@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 
-use super::report::{Group, LV_FIELDS, LvLock, Report, VG_FIELDS, Volume, ask, read, text};
+use super::report::{Group, LV_FIELDS, Lease, Report, VG_FIELDS, Volume, ask, read, text};
 use super::wait::explain;
 use crate::host::{Command, Host, ToolError};
 use crate::names::{LvId, VgName};
@@ -60,7 +60,7 @@ fn find_overlooked(
 }
 
 /// The lock that a volume needs, with its place. That of a thin volume is its pool's.
-pub fn lock_of(host: &Host, volume: &Volume) -> Option<LvLock> {
+pub fn lock_of(host: &Host, volume: &Volume) -> Option<Lease> {
     let own = volume.lock.clone()?;
     let pool = volume.pool.clone().filter(|_| own.args.is_empty());
     let Some(pool) = pool else { return Some(own) };

@@ -29,9 +29,9 @@ pub use record::{
 pub use report::{Group, Report, Target, Volume};
 pub use sanlock::{Holder, holder};
 pub use shared::{
-    GroupLocks, KeptAway, Locks, has_lvmlockd, kept_away, locks, may_be_shared, twins,
+    GroupLeases, KeptAway, LeaseState, has_lvmlockd, kept_away, locks, may_be_shared, twins,
 };
 pub use spread::Spread;
 
 #[cfg(test)]
-pub use report::{LvLock, sample};
+pub use report::{Lease, sample};

@@ -44,11 +44,11 @@ pub struct Volume {
     pub free: Bytes,
     pub spread: Spread,
     /// The lock that it takes to activate it, if nodes share its group.
-    pub lock: Option<LvLock>,
+    pub lock: Option<Lease>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LvLock {
+pub struct Lease {
     /// The UUID of the volume whose lock it is: a thin volume has that of its pool. None: LVM does
     /// not tell, as of a snapshot, which has that of its origin.
     pub of: Option<String>,
@@ -279,7 +279,7 @@ fn extent(row: &Fields) -> Result<NonZeroU64, String> {
     NonZeroU64::new(number(row, "vg_extent_size")?).ok_or_else(|| "an extent size of 0".to_owned())
 }
 
-fn lock(row: &Fields) -> Result<Option<LvLock>, String> {
+fn lock(row: &Fields) -> Result<Option<Lease>, String> {
     if ["", "none"].contains(&text(row, "vg_lock_type")?) {
         return Ok(None);
     }
@@ -289,7 +289,7 @@ fn lock(row: &Fields) -> Result<Option<LvLock>, String> {
     } else {
         text(row, "lv_uuid")?
     };
-    Ok(Some(LvLock {
+    Ok(Some(Lease {
         of: Some(of.to_owned()).filter(|uuid| !uuid.is_empty()),
         args,
     }))

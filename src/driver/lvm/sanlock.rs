@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::report::LvLock;
+use super::report::Lease;
 use crate::host::{Command, Host, Kernel, ToolError};
 use crate::names::{Shown, VgName};
 
@@ -78,7 +78,7 @@ pub(super) fn has_forgotten(host: &Host, dump: &str, vg: &VgName, limit: Duratio
 }
 
 /// The other node that has a lock. `None` if it is free or unknown (always with DLM).
-pub fn holder(host: &Host, vg: &VgName, lock: &LvLock, limit: Duration) -> Option<Holder> {
+pub fn holder(host: &Host, vg: &VgName, lock: &Lease, limit: Duration) -> Option<Holder> {
     let (_, place) = lock.args.rsplit_once(':')?;
     let space = format!("lvm_{vg}");
     let resource = format!("{space}:{}:{}:{place}", lock.of.as_deref()?, leases(vg));

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::all::Owners;
-use super::report::{Fields, Group, LvLock, ask, read, text};
+use super::report::{Fields, Group, Lease, ask, read, text};
 use super::sanlock::{Holder, has_forgotten, leases};
 use crate::host::{Command, Host, Output, ToolError};
 use crate::names::VgName;
 
 /// State of a volume's lock, as lvmlockd on this node tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Locks {
+pub enum LeaseState {
     /// lvmlockd does not run, or does not answer.
     Silent(String),
     /// This node has not joined those that share the group, or was refused.
@@ -40,18 +40,19 @@ pub fn has_lvmlockd(host: &Host) -> bool {
 }
 
 /// The locks of a group, as lvmlockd and sanlock tell: asked once for all of its volumes.
-pub struct GroupLocks {
+pub struct GroupLeases {
     vg: VgName,
     dump: Result<String, String>,
     is_forgotten: bool,
 }
 
-impl GroupLocks {
+impl GroupLeases {
     pub fn ask(host: &Host, vg: &VgName, limit: Duration) -> Self {
         let dump = dump(host, limit).map_err(|error| error.to_string());
         let dump = dump.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
         let is_forgotten = dump.as_ref().is_ok_and(|dump| {
-            state(dump, vg.as_str(), None) == Locks::NotHeld && has_forgotten(host, dump, vg, limit)
+            state(dump, vg.as_str(), None) == LeaseState::NotHeld
+                && has_forgotten(host, dump, vg, limit)
         });
         Self {
             vg: vg.clone(),
@@ -61,24 +62,26 @@ impl GroupLocks {
     }
 
     /// State of the lock of a volume of the group; without a lock, of the group's lockspace.
-    pub fn of(&self, lock: Option<&LvLock>) -> Locks {
+    pub fn of(&self, lock: Option<&Lease>) -> LeaseState {
         let dump = match &self.dump {
             Ok(dump) => dump,
-            Err(error) => return Locks::Silent(error.clone()),
+            Err(error) => return LeaseState::Silent(error.clone()),
         };
         let of = lock.and_then(|lock| lock.of.as_deref());
         match state(dump, self.vg.as_str(), of) {
-            Locks::Held | Locks::Shared | Locks::NotHeld if self.is_forgotten => Locks::Lost,
+            LeaseState::Held | LeaseState::Shared | LeaseState::NotHeld if self.is_forgotten => {
+                LeaseState::Lost
+            }
             // LVM does not tell which lock a snapshot needs, and checks that itself.
-            Locks::NotHeld if lock.is_some() && of.is_none() => Locks::Held,
+            LeaseState::NotHeld if lock.is_some() && of.is_none() => LeaseState::Held,
             state => state,
         }
     }
 }
 
 /// State of a volume's lock in the group `vg`; without a lock, of the group's lockspace.
-pub fn locks(host: &Host, vg: &VgName, lock: Option<&LvLock>, limit: Duration) -> Locks {
-    GroupLocks::ask(host, vg, limit).of(lock)
+pub fn locks(host: &Host, vg: &VgName, lock: Option<&Lease>, limit: Duration) -> LeaseState {
+    GroupLeases::ask(host, vg, limit).of(lock)
 }
 
 /// All that lvmlockd knows. Every lvmlockctl listens on the same address for its answer: of two at once,
@@ -98,8 +101,8 @@ fn dump(host: &Host, limit: Duration) -> Result<Output, ToolError> {
 }
 
 /// Reads lvmlockd's own lines: a lockspace (`info=ls`), followed by its locks (`info=r`).
-fn state(dump: &str, vg: &str, lock: Option<&str>) -> Locks {
-    let mut state = Locks::NotStarted;
+fn state(dump: &str, vg: &str, lock: Option<&str>) -> LeaseState {
+    let mut state = LeaseState::NotStarted;
     let mut is_its = false;
     for line in dump.lines() {
         let field = |name: &str| {
@@ -114,19 +117,19 @@ fn state(dump: &str, vg: &str, lock: Option<&str>) -> Locks {
                     continue;
                 }
                 state = if is_set("kill_vg") || is_set("drop_vg") {
-                    Locks::Lost
+                    LeaseState::Lost
                 } else if is_set("create_fail") || is_set("thread_stop") {
-                    Locks::NotStarted
+                    LeaseState::NotStarted
                 } else if is_set("create_done") {
-                    Locks::NotHeld
+                    LeaseState::NotHeld
                 } else {
-                    Locks::Starting
+                    LeaseState::Starting
                 };
             }
-            Some("r") if is_its && state == Locks::NotHeld && lock.is_some() => {
+            Some("r") if is_its && state == LeaseState::NotHeld && lock.is_some() => {
                 match field("mode").filter(|_| field("name") == lock) {
-                    Some("ex") => state = Locks::Held,
-                    Some("sh") => state = Locks::Shared,
+                    Some("ex") => state = LeaseState::Held,
+                    Some("sh") => state = LeaseState::Shared,
                     _ => {}
                 }
             }
@@ -256,7 +259,7 @@ pub fn twins(vg: &impl fmt::Display, number: usize) -> String {
     )
 }
 
-impl Locks {
+impl LeaseState {
     /// Why this node cannot use any volume of a shared group, and what to do.
     pub fn obstacle(&self, vg: &VgName) -> Option<String> {
         let start = format!("`vgchange --lockstart {vg}` (at boot: lvmlocks.service)");
@@ -299,26 +302,40 @@ info=r name=c-d type=lv mode=un sh_count=0 version=0\n";
     #[test]
     fn lvmlockd_says_who_has_a_volume() {
         let cases = [
-            ("held", "vg", "a-b", "", "", Locks::Held),
-            ("shared", "other", "a-b", "", "", Locks::Shared),
-            ("not held any more", "vg", "c-d", "", "", Locks::NotHeld),
-            ("never held", "vg", "e-f", "", "", Locks::NotHeld),
+            ("held", "vg", "a-b", "", "", LeaseState::Held),
+            ("shared", "other", "a-b", "", "", LeaseState::Shared),
+            (
+                "not held any more",
+                "vg",
+                "c-d",
+                "",
+                "",
+                LeaseState::NotHeld,
+            ),
+            ("never held", "vg", "e-f", "", "", LeaseState::NotHeld),
             (
                 "of another group",
                 "third",
                 "a-b",
                 "",
                 "",
-                Locks::NotStarted,
+                LeaseState::NotStarted,
             ),
-            ("starting", "vg", "a-b", "done=1", "done=0", Locks::Starting),
+            (
+                "starting",
+                "vg",
+                "a-b",
+                "done=1",
+                "done=0",
+                LeaseState::Starting,
+            ),
             (
                 "failed to start",
                 "vg",
                 "a-b",
                 "fail=0",
                 "fail=1",
-                Locks::NotStarted,
+                LeaseState::NotStarted,
             ),
             (
                 "stopping",
@@ -326,10 +343,17 @@ info=r name=c-d type=lv mode=un sh_count=0 version=0\n";
                 "a-b",
                 "stop=0",
                 "stop=1",
-                Locks::NotStarted,
+                LeaseState::NotStarted,
             ),
-            ("lost", "vg", "a-b", "kill_vg=0", "kill_vg=1", Locks::Lost),
-            ("nothing", "vg", "a-b", "info=", "", Locks::NotStarted),
+            (
+                "lost",
+                "vg",
+                "a-b",
+                "kill_vg=0",
+                "kill_vg=1",
+                LeaseState::Lost,
+            ),
+            ("nothing", "vg", "a-b", "info=", "", LeaseState::NotStarted),
         ];
         for (name, vg, lock, from, to, want) in cases {
             let dump = if from.is_empty() {
@@ -339,6 +363,6 @@ info=r name=c-d type=lv mode=un sh_count=0 version=0\n";
             };
             assert_eq!(state(&dump, vg, Some(lock)), want, "{name}");
         }
-        assert_eq!(state(DUMP, "vg", None), Locks::NotHeld);
+        assert_eq!(state(DUMP, "vg", None), LeaseState::NotHeld);
     }
 }

@@ -15,5 +15,7 @@ pub use decide::{
     Refusal, Uses, Whose, Wish, extend_pool, of_locks, users,
 };
 pub use device::Device;
-pub use look::{Asker, Held, Holding, Known, Tables, look_under_lock, require_same, volume_of};
+pub use look::{
+    Asker, Decided, HeldLocks, Known, Tables, look_under_lock, require_same, volume_of,
+};
 pub use subject::Subject;

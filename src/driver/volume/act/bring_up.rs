@@ -15,7 +15,7 @@ use crate::host::Lock;
 use crate::mount::{Row, bind, make_dirs, restrict};
 use crate::volume::decide::{Content, Decision, Grow, Level, Mount, Refusal, There};
 use crate::volume::device::Device;
-use crate::volume::look::{Asker, Held, Holding, LONG, Look, look_under_lock, require_same};
+use crate::volume::look::{Asker, Decided, HeldLocks, LONG, Look, look_under_lock, require_same};
 use crate::volume::subject::Subject;
 
 /// Mounts the volume's filesystem at `dir`. `handed`: the device that kubelet passes, or "". Returns warnings
@@ -62,13 +62,13 @@ fn under_lock<'a>(
     let Subject { host, config, id } = job.subject;
     let wish = job.wish(Some(dir));
     let patience = config.limits.lock;
-    let mut holding = Holding::from(lock);
+    let mut holding = HeldLocks::from(lock);
     // UUID of the filesystem that this call has checked, and grown if it is ext2.
     let mut prepared = None;
     let mut remarks = Vec::new();
     for _ in 0..TRIES {
         let held = look_under_lock(job.subject, asker, &wish, patience, &mut holding)?;
-        let Held { mut seen, decision } = held;
+        let Decided { mut seen, decision } = held;
         let Some(device) = seen.facts.device.clone() else {
             bail!("{id} was deactivated just now; repeat the call");
         };

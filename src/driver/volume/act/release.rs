@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::config::Config;
 use crate::host::Host;
-use crate::lvm::{self, Locks};
+use crate::lvm::{self, LeaseState};
 use crate::names::LvId;
 use crate::volume::decide::users;
 use crate::volume::device::Device;
@@ -89,14 +89,14 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
         let locks = lvm::locks(host, vg, Some(lock), limit);
         if Device::find(kernel, id)?.is_none() {
             // A killed LVM command may have left the lock without a device.
-            if lock.of.is_none() || locks != Locks::Held {
+            if lock.of.is_none() || locks != LeaseState::Held {
                 return Ok(());
             }
             // LVM deactivates a pool only together with an active thin volume.
             if volume.as_ref().is_some_and(|volume| volume.pool.is_some()) {
                 lvm::activate(host, target, Some(&held))?;
             }
-        } else if locks != Locks::Lost
+        } else if locks != LeaseState::Lost
             // LVM would deactivate it, succeed, and keep its lock. A lost lease keeps no lock.
             && let Some(obstacle) = locks.obstacle(vg)
         {

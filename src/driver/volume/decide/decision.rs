@@ -98,7 +98,7 @@ pub enum Level {
     Uses,
     Lvm,
     /// lvmlockd, of a volume in a shared group.
-    Locks,
+    LeaseState,
     /// Who has its device open.
     Openers,
     Content,

@@ -9,7 +9,7 @@ use super::doubt::Doubt;
 use crate::fs::Condition;
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
-use crate::lvm::{Group, Locks, Volume};
+use crate::lvm::{Group, LeaseState, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, Foreign, FsType, LvId, Shown};
 use crate::volume::device::{Device, Failure};
@@ -27,7 +27,7 @@ pub struct Facts {
     /// The group or pool in which to create the volume.
     pub room: Option<Room>,
     /// The state of lvmlockd's lock, for a volume in a shared group.
-    pub locks: Option<Locks>,
+    pub locks: Option<LeaseState>,
     /// Everyone who has its device open. Looked at only if LVM says that it is open.
     pub openers: Option<Openers>,
     pub content: Option<Content>,

@@ -8,7 +8,7 @@ use super::facts::{Facts, Lvm, Mounted, Place, There, Uses};
 use super::reason::Reason;
 use super::space::{absent, of_pool, of_size};
 use super::users::users;
-use crate::lvm::Locks;
+use crate::lvm::LeaseState;
 use crate::mount::Row;
 use crate::names::VgName;
 use crate::volume::device::Failure;
@@ -158,7 +158,7 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     }
     if volume.lock.is_some() {
         let Some(locks) = &facts.locks else {
-            return Some(Decision::Look(Level::Locks));
+            return Some(Decision::Look(Level::LeaseState));
         };
         if let Some(reason) = of_locks(locks, facts.id.vg(), facts.device.is_some()) {
             return refuse(reason);
@@ -183,15 +183,15 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
 }
 
 /// Decides by the lock of a volume in a shared group. `None`: this node has the lock, or may try to get it.
-pub fn of_locks(locks: &Locks, vg: &VgName, is_active: bool) -> Option<Reason> {
+pub fn of_locks(locks: &LeaseState, vg: &VgName, is_active: bool) -> Option<Reason> {
     if let Some(obstacle) = locks.obstacle(vg) {
         return Some(Reason::NoLocks(obstacle));
     }
     match locks {
-        Locks::Elsewhere(holder) => Some(Reason::HeldElsewhere(holder.clone())),
+        LeaseState::Elsewhere(holder) => Some(Reason::HeldElsewhere(holder.clone())),
         // Another node may write to it at the same time.
-        Locks::Shared => Some(Reason::ActiveShared),
-        Locks::NotHeld if is_active => Some(Reason::ActiveWithoutLock),
+        LeaseState::Shared => Some(Reason::ActiveShared),
+        LeaseState::NotHeld if is_active => Some(Reason::ActiveWithoutLock),
         _ => None,
     }
 }

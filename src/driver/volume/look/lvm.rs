@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::{Asker, Look};
-use crate::lvm::{self, Locks};
+use crate::lvm::{self, LeaseState};
 use crate::names::{LvId, LvName};
 use crate::volume::decide::{Lvm, Pool, Room, Wish};
 use crate::volume::subject::Subject;
@@ -75,7 +75,7 @@ impl Look<'_> {
         }
     }
 
-    pub(super) fn locks(&self) -> Option<Locks> {
+    pub(super) fn locks(&self) -> Option<LeaseState> {
         let Subject { host, config, id } = self.subject;
         let lock = self.facts.volume()?.lock.as_ref();
         Some(lvm::locks(host, id.vg(), lock, config.limits.query))
@@ -91,7 +91,7 @@ impl Look<'_> {
             .and_then(|volume| lvm::lock_of(host, volume));
         let holder = lock.and_then(|lock| lvm::holder(host, id.vg(), &lock, limit));
         if holder.is_some() {
-            self.facts.locks = Some(Locks::Elsewhere(holder));
+            self.facts.locks = Some(LeaseState::Elsewhere(holder));
         }
     }
 }

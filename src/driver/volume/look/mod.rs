@@ -13,7 +13,7 @@ mod under_lock;
 pub use device::{is_in_kernel, is_shut_down, volume_of};
 pub use in_use::require_same;
 pub use tables::{Known, Tables};
-pub use under_lock::{Held, Holding, look_under_lock};
+pub use under_lock::{Decided, HeldLocks, look_under_lock};
 
 use std::fs::File;
 use std::path::Path;
@@ -152,7 +152,7 @@ impl<'a> Look<'a> {
                         self.facts.lvm = Some(self.ask_lvm(wish));
                         device::forget_what_lvm_resumed(self.subject.host.kernel, &mut self.facts);
                     }
-                    Level::Locks => self.facts.locks = self.locks(),
+                    Level::LeaseState => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
                     Level::Content => self.facts.content = Some(self.content()),
                     Level::Room => self.look_for_room(wish),

@@ -11,14 +11,14 @@ use crate::volume::lock;
 use crate::volume::subject::Subject;
 
 /// A look under the volume's lock, and the decision from it.
-pub struct Held<'a> {
+pub struct Decided<'a> {
     pub seen: Look<'a>,
     pub decision: Decision,
 }
 
 /// The locks of a volume that are held.
 #[derive(Default)]
-pub struct Holding {
+pub struct HeldLocks {
     /// `None`: the volume is not active, or not locked yet.
     pub volume: Option<Lock>,
     /// The group's lock, held by a call that may extend the volume.
@@ -27,7 +27,7 @@ pub struct Holding {
     is_made: bool,
 }
 
-impl From<Lock> for Holding {
+impl From<Lock> for HeldLocks {
     fn from(lock: Lock) -> Self {
         Self {
             volume: Some(lock),
@@ -36,7 +36,7 @@ impl From<Lock> for Holding {
     }
 }
 
-impl Holding {
+impl HeldLocks {
     /// The volume's lock. Tools that change the volume inherit it.
     pub fn of_volume(&self) -> Result<&Lock> {
         self.volume
@@ -52,8 +52,8 @@ pub fn look_under_lock<'a>(
     mut asker: Asker<'a>,
     wish: &Wish,
     patience: Duration,
-    holding: &mut Holding,
-) -> Result<Held<'a>> {
+    holding: &mut HeldLocks,
+) -> Result<Decided<'a>> {
     let kernel = subject.host.kernel;
     loop {
         let mut seen = Look::at(subject, asker);
@@ -83,6 +83,6 @@ pub fn look_under_lock<'a>(
             }
             decision = seen.settle(wish)?;
         }
-        return Ok(Held { seen, decision });
+        return Ok(Decided { seen, decision });
     }
 }

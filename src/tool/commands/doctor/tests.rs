@@ -13,7 +13,7 @@ use driver::config::{Config, LogTarget, VolumeGroup};
 use driver::host::Distrust;
 use driver::host::holders::Process;
 use driver::lvm::{
-    Disk, Fault, FaultyDisk, Group, KeptAway, Locks, Monitor, Record, Report, Settings,
+    Disk, Fault, FaultyDisk, Group, KeptAway, LeaseState, Monitor, Record, Report, Settings,
 };
 use driver::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use driver::volume::{Decision, Reason};
@@ -283,7 +283,7 @@ const ROWS: &[Row] = &[
         let pool = &mut f.of("pool").volume;
         (pool.metadata_percent, pool.free) = (Some(95.0), Bytes::new(0));
     }),
-    ("volume-lock", "failed", "vg/data", "mounted, but", |f| f.of("data").lock = Some(Locks::Lost)),
+    ("volume-lock", "failed", "vg/data", "mounted, but", |f| f.of("data").lock = Some(LeaseState::Lost)),
     ("device-node", "failed", "vg/data", "vgmknodes vg", |f| f.of("data").lacks_node = true),
 ];
 

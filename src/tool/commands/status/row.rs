@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::commands::survey::{Inventory, Request, Verdict, uids_of};
 use crate::output::{counted, red, yellow};
-use driver::lvm::{Locks, Volume};
+use driver::lvm::{LeaseState, Volume};
 use driver::mount::Row;
 use driver::names::{Bytes, Shown};
 use driver::volume::Facts;
@@ -86,7 +86,8 @@ pub fn of_volume(
         let processes = openers.processes.iter();
         other_users.extend(processes.map(|opener| opener.command.to_string()));
     }
-    if let Some(Locks::Elsewhere(Some(holder))) = facts.as_ref().and_then(|f| f.locks.as_ref()) {
+    if let Some(LeaseState::Elsewhere(Some(holder))) = facts.as_ref().and_then(|f| f.locks.as_ref())
+    {
         other_users.push(format!("node {}", holder.short_name()));
     }
     let pods = uids_of(&mounts);

@@ -9,7 +9,7 @@ use driver::host::Lock;
 use driver::names::FsType;
 use driver::options::Options;
 use driver::volume::{
-    Asker, Decision, Facts, Held, Holding, Known, Subject, Wish, look_under_lock,
+    Asker, Decided, Decision, Facts, HeldLocks, Known, Subject, Wish, look_under_lock,
 };
 
 /// How long to ask sanlock which node has a volume: its disk may hang.
@@ -48,9 +48,9 @@ pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<
         None => Wish::of_person(config, id, request.fs, request.read_only),
     };
     let unread = request.unread;
-    let (asker, mut holding) = (Asker::Person { known, unread }, Holding::default());
+    let (asker, mut holding) = (Asker::Person { known, unread }, HeldLocks::default());
     let held = look_under_lock(subject, asker, &wish, request.patience, &mut holding)?;
-    let Held {
+    let Decided {
         mut seen,
         mut decision,
     } = held;

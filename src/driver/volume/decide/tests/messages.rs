@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::fs::Backup;
 use crate::host::holders::Opener;
 use crate::host::own_name;
-use crate::lvm::{Holder, Locks, twins};
+use crate::lvm::{Holder, LeaseState, twins};
 use crate::names::hostile::{has_lines, hostile};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
@@ -49,7 +49,7 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
     };
     let config = Config::parse("[volume_group.other]\n", "/etc/7.toml").unwrap();
     let vg = VgName::parse("vg7").unwrap();
-    let locks = |locks: Locks| Reason::NoLocks(locks.obstacle(&vg).unwrap());
+    let locks = |locks: LeaseState| Reason::NoLocks(locks.obstacle(&vg).unwrap());
     let holder = |silent| {
         Reason::HeldElsewhere(Some(Holder {
             host: 7,
@@ -144,10 +144,10 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             has: size(7),
         },
         Reason::Pool,
-        locks(Locks::Silent(text("7"))),
-        locks(Locks::NotStarted),
-        locks(Locks::Starting),
-        locks(Locks::Lost),
+        locks(LeaseState::Silent(text("7"))),
+        locks(LeaseState::NotStarted),
+        locks(LeaseState::Starting),
+        locks(LeaseState::Lost),
         Reason::HeldElsewhere(None),
         holder(7),
         holder(70),

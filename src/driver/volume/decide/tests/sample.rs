@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::fs::{Backup, Condition};
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
-use crate::lvm::{self, Group, Locks, LvLock, Record, Spread, Volume};
+use crate::lvm::{self, Group, Lease, LeaseState, Record, Spread, Volume};
 use crate::mount::{Row, Table};
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
@@ -113,8 +113,8 @@ pub fn row(at: &str, fs: &str, options: &str, super_options: &str) -> Row {
 }
 
 /// Nodes share its group, and lvmlockd says this of its lock.
-pub fn shared(facts: &mut Facts, locks: Locks) {
-    volume(facts).lock = Some(LvLock {
+pub fn shared(facts: &mut Facts, locks: LeaseState) {
+    volume(facts).lock = Some(Lease {
         of: Some("a-b".into()),
         args: "1.0.0:70254592".into(),
     });

@@ -3,7 +3,7 @@
 use nix::mount::MsFlags;
 
 use super::sample::*;
-use crate::lvm::Locks;
+use crate::lvm::LeaseState;
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Level, Purpose};
 use crate::volume::decide::doubt::Doubt;
@@ -131,21 +131,21 @@ fn what_lvm_says() {
 #[test]
 #[rustfmt::skip] // a row is a line
 fn who_has_it_in_a_shared_group() {
-    let no_locks = |locks: Locks| Refuse(Reason::NoLocks(locks.obstacle(vg_pool().vg()).unwrap()));
+    let no_locks = |locks: LeaseState| Refuse(Reason::NoLocks(locks.obstacle(vg_pool().vg()).unwrap()));
     check(&[
-        ("first lvmlockd is asked", |f, _| { shared(f, Locks::Held); f.locks = None; }, Look(Level::Locks)),
-        ("this node alone", |f, _| shared(f, Locks::Held), make(Ext4)),
-        ("this node and others", |f, _| shared(f, Locks::Shared), Refuse(Reason::ActiveShared)),
-        ("this node and others, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); shared(f, Locks::Shared); }, Refuse(Reason::ActiveShared)),
-        ("nobody knows, and it is active", |f, _| shared(f, Locks::NotHeld), Refuse(Reason::ActiveWithoutLock)),
-        ("another node may, and it is not active", |f, _| { f.device = None; shared(f, Locks::NotHeld); }, Activate),
-        ("another node", |f, _| { f.device = None; shared(f, Locks::Elsewhere(None)); }, Refuse(Reason::HeldElsewhere(None))),
-        ("lvmlockd does not run", |f, _| { f.device = None; shared(f, Locks::Silent("x".into())); }, no_locks(Locks::Silent("x".into()))),
-        ("locks that are not started", |f, _| { f.device = None; shared(f, Locks::NotStarted); }, no_locks(Locks::NotStarted)),
-        ("locks that are being started", |f, _| { f.device = None; shared(f, Locks::Starting); }, no_locks(Locks::Starting)),
-        ("a lease that was lost, of a blank volume", |f, _| shared(f, Locks::Lost), no_locks(Locks::Lost)),
-        ("a lease that was lost, of a filesystem", |f, _| { holds(f, Ext4, |_| ()); shared(f, Locks::Lost); }, no_locks(Locks::Lost)),
-        ("what stands stays, whatever the locks are", |f, _| { there(f, "ext4", "rw", "rw"); shared(f, Locks::Lost); }, Keep { flags: None }),
+        ("first lvmlockd is asked", |f, _| { shared(f, LeaseState::Held); f.locks = None; }, Look(Level::LeaseState)),
+        ("this node alone", |f, _| shared(f, LeaseState::Held), make(Ext4)),
+        ("this node and others", |f, _| shared(f, LeaseState::Shared), Refuse(Reason::ActiveShared)),
+        ("this node and others, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); shared(f, LeaseState::Shared); }, Refuse(Reason::ActiveShared)),
+        ("nobody knows, and it is active", |f, _| shared(f, LeaseState::NotHeld), Refuse(Reason::ActiveWithoutLock)),
+        ("another node may, and it is not active", |f, _| { f.device = None; shared(f, LeaseState::NotHeld); }, Activate),
+        ("another node", |f, _| { f.device = None; shared(f, LeaseState::Elsewhere(None)); }, Refuse(Reason::HeldElsewhere(None))),
+        ("lvmlockd does not run", |f, _| { f.device = None; shared(f, LeaseState::Silent("x".into())); }, no_locks(LeaseState::Silent("x".into()))),
+        ("locks that are not started", |f, _| { f.device = None; shared(f, LeaseState::NotStarted); }, no_locks(LeaseState::NotStarted)),
+        ("locks that are being started", |f, _| { f.device = None; shared(f, LeaseState::Starting); }, no_locks(LeaseState::Starting)),
+        ("a lease that was lost, of a blank volume", |f, _| shared(f, LeaseState::Lost), no_locks(LeaseState::Lost)),
+        ("a lease that was lost, of a filesystem", |f, _| { holds(f, Ext4, |_| ()); shared(f, LeaseState::Lost); }, no_locks(LeaseState::Lost)),
+        ("what stands stays, whatever the locks are", |f, _| { there(f, "ext4", "rw", "rw"); shared(f, LeaseState::Lost); }, Keep { flags: None }),
     ]);
 }
 

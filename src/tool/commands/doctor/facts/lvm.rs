@@ -12,7 +12,7 @@ use driver::config::Loaded;
 use driver::fs::Condition;
 use driver::host::Host;
 use driver::lvm::{
-    self, Disk, FaultyDisk, Group, GroupLocks, KeptAway, Locks, Monitor, Sight, Volume,
+    self, Disk, FaultyDisk, Group, GroupLeases, KeptAway, LeaseState, Monitor, Sight, Volume,
 };
 use driver::names::{LvId, VgName};
 use driver::volume::{Content, Device, Reason};
@@ -64,7 +64,7 @@ pub struct VolumeFacts {
     /// Why no more pods get its filesystem: the kernel met errors in it.
     pub failed: Option<Reason>,
     /// The lock of a mounted volume. None: it takes none. (The next mount does not ask for that lock.)
-    pub lock: Option<Locks>,
+    pub lock: Option<LeaseState>,
     /// Of what can fill up. None: LVM does not tell.
     pub watch: Option<Watch>,
     /// None: the config or the locks keep every volume from being mounted, or it is a pool.
@@ -171,13 +171,13 @@ fn of_volume(
     inventory: &Inventory,
     volume: &Volume,
     is_mountable: bool,
-    locks: &mut BTreeMap<VgName, GroupLocks>,
+    locks: &mut BTreeMap<VgName, GroupLeases>,
 ) -> VolumeFacts {
     let (host, id) = (inventory.host, &volume.id);
     let is_mounted = |device: &Device| !inventory.mounts(device.number).is_empty();
     let is_mounted = inventory.device(volume).is_some_and(is_mounted);
     let lock = volume.lock.as_ref().filter(|_| is_mounted).map(|lock| {
-        let ask = || GroupLocks::ask(host, id.vg(), host.limits.query);
+        let ask = || GroupLeases::ask(host, id.vg(), host.limits.query);
         let its = locks.entry(id.vg().clone()).or_insert_with(ask);
         its.of(Some(lock))
     });

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::super::sample::{ROOM, blank, free, process, row, shared};
 use super::call::Does;
 use super::world::{Content, Dir, Lv, State};
-use crate::lvm::{Locks, Record};
+use crate::lvm::{LeaseState, Record};
 use crate::mount::Row;
 use crate::names::{FsType, LvUuid};
 use crate::volume::decide::{Content as Found, Facts, Level, Lvm, Mounted, Openers, There, Uses};
@@ -98,7 +98,7 @@ impl Seen {
                 };
                 ran.extend(lists.iter().map(ToString::to_string));
             }
-            Level::Locks => {
+            Level::LeaseState => {
                 let lease = self.row().and_then(|(lv, _)| state.volumes[lv].lease);
                 self.locks = Some(if lease == Some(node) {
                     Leased::Here
@@ -182,15 +182,15 @@ impl Seen {
                     volume.record = self.record();
                 }
                 if is_shared {
-                    shared(&mut facts, Locks::Held);
+                    shared(&mut facts, LeaseState::Held);
                 }
             }
         }
         facts.room = self.room.then(|| free(ROOM.get()));
         facts.locks = self.locks.map(|leased| match leased {
-            Leased::Here => Locks::Held,
-            Leased::NotHere => Locks::NotHeld,
-            Leased::Elsewhere => Locks::Elsewhere(None),
+            Leased::Here => LeaseState::Held,
+            Leased::NotHere => LeaseState::NotHeld,
+            Leased::Elsewhere => LeaseState::Elsewhere(None),
         });
         facts.openers = self.openers.map(openers);
         facts.content = self.content.map(|sight| match sight {

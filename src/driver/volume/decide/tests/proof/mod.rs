@@ -147,7 +147,7 @@ impl Cases {
                 }
                 all
             }
-            Level::Locks => LOCKS
+            Level::LeaseState => LOCKS
                 .iter()
                 .map(|lock| seen(&|f| f.locks = Some(lock())))
                 .collect(),

@@ -3,7 +3,7 @@
 
 use super::super::sample::{NOW, ORIGIN, SNAPSHOT, volume};
 use super::sights::doubts;
-use crate::lvm::{Locks, Record, Volume};
+use crate::lvm::{LeaseState, Record, Volume};
 use crate::names::FsType;
 use crate::volume::decide::decision::{Decision, Grow, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
@@ -102,7 +102,7 @@ pub fn is_known_and_well(facts: &Facts) -> bool {
     };
     let is_held = match &facts.locks {
         None => volume.lock.is_none(),
-        Some(locks) => *locks == Locks::Held,
+        Some(locks) => *locks == LeaseState::Held,
     };
     let nobody_writes = facts.openers.as_ref().map_or(!volume.open, |openers| {
         openers.unseen == 0

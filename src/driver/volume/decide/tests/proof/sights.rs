@@ -1,7 +1,7 @@
 //! Representatives of all that can be seen of a volume.
 
 use super::super::sample::*;
-use crate::lvm::{Locks, Record};
+use crate::lvm::{LeaseState, Record};
 use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
@@ -92,21 +92,21 @@ pub const ODDITIES: [See; 20] = [
     |f| volume(f).writable = Some(false),
     |f| volume(f).writable = None,
     |f| {
-        shared(f, Locks::Held);
+        shared(f, LeaseState::Held);
         f.locks = None;
     },
     |f| volume(f).open = true,
 ];
 
-pub const LOCKS: [fn() -> Locks; 8] = [
-    || Locks::Silent("no".into()),
-    || Locks::NotStarted,
-    || Locks::Starting,
-    || Locks::Lost,
-    || Locks::Held,
-    || Locks::Shared,
-    || Locks::NotHeld,
-    || Locks::Elsewhere(None),
+pub const LOCKS: [fn() -> LeaseState; 8] = [
+    || LeaseState::Silent("no".into()),
+    || LeaseState::NotStarted,
+    || LeaseState::Starting,
+    || LeaseState::Lost,
+    || LeaseState::Held,
+    || LeaseState::Shared,
+    || LeaseState::NotHeld,
+    || LeaseState::Elsewhere(None),
 ];
 
 pub const OPENERS: [See; 10] = [
