@@ -89,12 +89,22 @@ fn each_step_runs_one_script_that_the_tests_run_too() {
 }
 
 #[test]
-fn a_job_ends_and_takes_only_githubs_own_actions() {
+fn a_job_may_read_and_ends_and_takes_only_githubs_own_actions() {
+    for file in names(".github/workflows") {
+        let permissions = &yaml(&file)["permissions"];
+        assert_eq!(
+            *permissions,
+            serde_json::json!({"contents": "read"}),
+            "{file}"
+        );
+    }
     for (name, job) in jobs() {
         assert!(job["timeout-minutes"].is_u64(), "{name}");
+        assert!(job.get("permissions").is_none(), "{name}");
         for step in job["steps"].as_array().unwrap() {
             let own = |uses: &str| uses.starts_with("actions/");
             assert!(step["uses"].as_str().is_none_or(own), "{name}: {step}");
+            assert_ne!(step["with"]["persist-credentials"], true, "{name}");
         }
     }
 }
