@@ -167,9 +167,9 @@ const MORE: usize = 24;
 fn a_command_for_people_asks_once_for_all_volumes() {
     // Its own system calls for each volume more, and the programs that it starts.
     let commands: [(&[&str], usize, &[&str]); 3] = [
-        (&["status"], 45, &["lvm", "exe"]),
-        (&["status", "-x"], 45, &["lvm", "exe"]),
-        (&["metrics"], 45, &["lvm", "exe", "journalctl"]),
+        (&["status"], 60, &["lvm", "exe"]),
+        (&["status", "-x"], 60, &["lvm", "exe"]),
+        (&["metrics"], 60, &["lvm", "exe", "journalctl"]),
     ];
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("many");

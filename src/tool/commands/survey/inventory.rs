@@ -39,7 +39,10 @@ pub struct Inventory<'a> {
 
 impl Drop for Inventory<'_> {
     fn drop(&mut self) {
-        self.host.kernel.progress.done();
+        let (_, next) = self.seen.get();
+        if next > Progress::PATIENCE {
+            self.host.kernel.progress.done();
+        }
     }
 }
 
