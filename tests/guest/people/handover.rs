@@ -9,6 +9,10 @@ use crate::users::host::hidden_mount;
 
 /// Neither the one nor the other, for this reason; and nothing is changed.
 fn refused(node: &Node, reason: &str, words: &str) {
+    // It reads each device that was just closed; but not one that is suspended.
+    if reason != "suspended" {
+        run("udevadm", &["settle"]);
+    }
     let before = Snapshot::take(node.kubelet_dir());
     node.prints(&["handover", "check", "handed/data"], words, 1);
     let json = node.prints(&["handover", "check", "handed/data", "--json"], "", 1);

@@ -122,6 +122,8 @@ fn a_filesystem_that_the_host_has_through_a_hidden_node_is_no_pods() {
 fn a_look_by_hand_keeps_nobody_from_mounting_a_volume() {
     let (group, volume) = Group::with_data("asked");
     Node::new(Mode::MountOnly).write("pod", &volume, "kept");
+    // Without a record, blkid is asked.
+    group.lv("lvchange", &["--deltag", &group.tags("data")], "data");
     let id = group.path("data");
     let (device, point) = (volume.device(), "/run/asked-of");
     fs::create_dir_all(point).unwrap();
