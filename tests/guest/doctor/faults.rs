@@ -2,6 +2,7 @@
 //! finds it.
 
 use crate::prelude::*;
+use crate::signatures::put;
 use serde_json::Value;
 
 fn node(lines: &str) -> Node {
@@ -27,10 +28,11 @@ fn faults_of_the_host_are_named() {
     let nothing = node("tool_dirs = ['/nonexistent']");
     nothing.is_ill("tools", "", "");
     nothing.is_ill("device-mapper", "", "modprobe dm_mod");
-    for (tool, check) in [("lvs", "lvm"), ("pvs", "disks")] {
-        let tools = Tools::new().put(tool, "echo broken >&2; exit 5");
-        node(&tools.config()).is_ill(check, "", "");
-    }
+    let broken = "echo broken >&2; exit 5";
+    let lvm = Tools::new().put("lvm", broken).put("lvs", broken);
+    node(&lvm.config()).is_ill("lvm", "", "");
+    let pvs = Tools::new().put("pvs", broken);
+    node(&pvs.config()).is_ill("disks", "", "");
     {
         sh("mv /run/udev/control /run/udev/away");
         let _back = Finally("mv /run/udev/away /run/udev/control".to_owned());
@@ -233,8 +235,10 @@ fn volumes_for_which_there_is_no_time_are_named() {
     let group = Group::new("hurried");
     let tools = Tools::new().put("blkid", "sleep 11; exec $REAL \"$@\"");
     for lv in ["one", "two"] {
-        // Without a record, blkid is asked.
-        run("mkfs.ext4", &["-q", &group.linear(lv, "32m").device()]);
+        let volume = group.linear(lv, "32m");
+        node("").write("pod", &volume, "page");
+        // Where a RAID may have its superblock, so that blkid is asked.
+        put(&volume.device(), (32 << 20) - 512, b"x");
     }
     node(&tools.config()).is_ill("volumes", "", "");
 }
