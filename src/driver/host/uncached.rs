@@ -86,7 +86,9 @@ impl Uncached {
         let mut good = 0_usize;
         for page in into.chunks_mut(PAGE) {
             match self.file.read_at(page, offset.saturating_add(good as u64)) {
-                Ok(length) => good = good.saturating_add(length),
+                Ok(PAGE) => good = good.saturating_add(PAGE),
+                // The device ends.
+                Ok(length) => return Ok(good.saturating_add(length)),
                 Err(error) if good == 0 => return Err(error),
                 Err(_) => return Ok(good),
             }
