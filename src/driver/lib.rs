@@ -51,6 +51,8 @@ hidden!(
     fs::check,
     fs::grow,
     fs::mkfs,
+    host::Command::myself,
+    host::Command::reads,
     host::Command::writes,
     host::Kernel::bind,
     host::Kernel::open_device,

@@ -61,7 +61,9 @@ pub struct Command {
 }
 
 impl Command {
-    pub fn reads(tool: &'static str, limit: Duration) -> Self {
+    /// A tool that changes nothing with the arguments that it gets. The tool crate runs only those that have a
+    /// function here.
+    pub(crate) fn reads(tool: &'static str, limit: Duration) -> Self {
         Self::new(Program::Tool(tool), limit, Effect::Reads)
     }
 
@@ -69,13 +71,22 @@ impl Command {
         Self::new(Program::Tool(tool), limit, Effect::Writes)
     }
 
-    pub fn myself(work: &'static str, effect: Effect, limit: Duration) -> Self {
+    /// Asks the kernel for the version of device-mapper.
+    pub fn dmsetup_version() -> Self {
+        Self::reads("dmsetup", Duration::from_secs(10)).args(["version"])
+    }
+
+    pub fn journalctl(limit: Duration) -> Self {
+        Self::reads("journalctl", limit)
+    }
+
+    pub(crate) fn myself(work: &'static str, effect: Effect, limit: Duration) -> Self {
         Self::new(Program::Myself(work), limit, effect)
     }
 
     /// Asks this executable about a device. A process of its own answers, and stays for what this call asks
     /// next; if the device does not answer, that process is left behind.
-    pub fn asks(work: &'static str, device: Arc<File>, limit: Duration) -> Self {
+    pub(crate) fn asks(work: &'static str, device: Arc<File>, limit: Duration) -> Self {
         Self {
             stays: true,
             ..Self::myself(work, Effect::Reads, limit).stdin(device)

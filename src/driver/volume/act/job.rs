@@ -1,4 +1,4 @@
-//! A call of kubelet.
+//! A call of kubelet that brings a volume up. Its `activate`, `hold_active` and `note_name` are in `activate.rs`.
 
 use std::path::Path;
 

@@ -13,7 +13,8 @@ use crate::mount::Row;
 use crate::names::VgName;
 use crate::volume::device::Failure;
 
-/// Every rule of "Never lose data", from the strongest doubt to the last permission.
+/// Every rule of "Never lose data", from cheap facts to dear ones. What a device holds is decided in
+/// [`of_content`].
 pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
     if let Some(why) = &wish.not_allowed {
         return Decision::Refuse(Reason::NotAllowed(why.clone()));

@@ -62,7 +62,7 @@ fn of_journal(host: &Host, config: &Config, oldest: u64, place: &mut Place) -> R
         Some(cursor) => vec![format!("--after-cursor={cursor}")],
         None => vec![format!("--since=@{oldest}"), "--reverse".to_owned()],
     };
-    let command = Command::reads("journalctl", config.limits.query)
+    let command = Command::journalctl(config.limits.query)
         .args(["--output=json", "--output-fields=MESSAGE", "--quiet"])
         // Anybody may write an entry of that name, and an advice there is followed by root.
         .args(["--no-pager", "--identifier=flexvolume-lvm", "_UID=0"])

@@ -84,7 +84,7 @@ impl Facts {
     /// Fails if the kernel's table of mounts cannot be read.
     pub fn ask(host: &Host, loaded: &Loaded) -> Result<Self> {
         let (kernel, config) = (host.kernel, loaded.or_default());
-        let version = Command::reads("dmsetup", Duration::from_secs(10)).args(["version"]);
+        let version = Command::dmsetup_version();
         let version = host.run(&version);
         let lock_problem = lock_problem(host);
         let own_dir = own_dir();
