@@ -28,7 +28,7 @@ add_volumes() {
         done
         printf '}\n}\n'
         sed '1,/^}$/d' metadata
-    } > more
+    } > "more"
     vgcfgrestore -qq -y -f more bench
     vgchange -qq -ay bench
 }
@@ -51,8 +51,8 @@ mount_all() {
 
 # took COMMAND…: how many milliseconds; the second of two times.
 took() {
-    local round from
-    for round in 1 2; do
+    local from
+    for _ in 1 2; do
         from=${EPOCHREALTIME/./}
         "$@" > said 2>&1 || true
     done
