@@ -3,7 +3,7 @@
 
 # What differs between versions of LVM, util-linux, filesystems and kernel is in these tests.
 VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: subvolumes:: sigterm_in_mkfs
-    packages:: a_report_as_people a_raid_is_mounted_if who_may_write_to_a_volume refusals::damaged refusals::hidden
+    packages:: a_report_as_people a_raid_is_mounted_if a_writer_keeps_pods_from_a_volume refusals::damaged refusals::hidden
     refusals::lvm_silent refusals::reduced refusals::several)
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
