@@ -18,6 +18,12 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// The command in the message that repairs an ext by one of its backup superblocks.
+    pub fn repair_by_backup(&self) -> Option<&str> {
+        let mut parts = self.message.split('`');
+        parts.find(|part| part.starts_with("e2fsck -b"))
+    }
+
     /// Reads what a call left: one document on one line, nothing on standard error, and the exit
     /// status that goes with the document.
     pub fn of(call: impl Debug, output: &Output) -> Self {

@@ -158,11 +158,10 @@ fn the_command_in_the_message_repairs_an_ext_by_its_backup() {
         let volume = group.linear(lv, size);
         node.write("pod", &volume, "kept");
         put(&volume.device(), 1024, &[0; 1024]);
-        let message = node.mount("pod", &volume).message;
-        let command = message
-            .split('`')
-            .find(|part| part.starts_with("e2fsck -b"));
-        let command = command.unwrap_or_else(|| panic!("{message}"));
+        let reply = node.mount("pod", &volume);
+        let command = reply
+            .repair_by_backup()
+            .unwrap_or_else(|| panic!("{reply:?}"));
         // 1: errors were corrected.
         run(
             "sh",

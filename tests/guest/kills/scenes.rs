@@ -267,6 +267,10 @@ impl Scene {
                 group.lv("lvremove", &[], lv);
             } else if said("Superblock checksum does not match superblock") {
                 run("debugfs", &["-n", "-w", "-R", fix, &device]);
+            } else if let Some(repair) = reply.repair_by_backup() {
+                // e2fsck writes the fields of the superblock one after another, and its checksum last.
+                assert!(stage.has_page, "{reply:?}");
+                run("sh", &["-c", &format!("{repair} -y || [ $? = 1 ]")]);
             } else if let Some((_, part)) =
                 reply.message.split_once("prohibited while logical volume ")
             {
