@@ -63,9 +63,16 @@ impl Lock {
 pub struct Space {
     pub bytes: u64,
     pub used: u64,
-    /// Less than a thousandth is left for those who are not root.
-    pub is_full: bool,
-    pub has_no_inodes: bool,
+    /// Of what nothing is left for those who are not root.
+    pub lack: Option<Lack>,
+}
+
+/// Of what a filesystem has none left, though it is mounted and well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// Less than a thousandth of its bytes is left.
+    Space,
+    Inodes,
 }
 
 /// The few system calls that the driver makes itself, and the files that it reads.
@@ -234,9 +241,13 @@ impl Kernel<'_> {
         Ok(Space {
             bytes: bytes(blocks),
             used: bytes(used),
-            is_full: statistics.blocks_available() <= blocks >> 10,
-            // xfs and btrfs make them as they are needed.
-            has_no_inodes: statistics.files() > 0 && statistics.files_available() == 0,
+            lack: if statistics.blocks_available() <= blocks >> 10 {
+                Some(Lack::Space)
+            } else {
+                // xfs and btrfs make them as they are needed.
+                let has_none = statistics.files() > 0 && statistics.files_available() == 0;
+                has_none.then_some(Lack::Inodes)
+            },
         })
     }
 

@@ -5,6 +5,7 @@ mod people;
 
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
+use std::path::Path;
 
 use anyhow::anyhow;
 use clap::{CommandFactory, FromArgMatches};
@@ -14,7 +15,7 @@ use driver::names::{Shown, folded, nearest};
 use driver::reply::{Printed, Reply};
 use driver::with_hosts;
 
-use crate::install::completion;
+use crate::install::{completion, pages};
 use people::{People, Task};
 
 /// The exit code of a command line that is wrong, and of one that is root's.
@@ -41,7 +42,9 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
         word => {
             // kubelet may make a call-out that is not known yet, and reads a document; but none is called
             // nearly as a command for people is.
-            if std::io::stdout().is_terminal() || word.is_some_and(|word| is_nearly_a_command(word))
+            if std::io::stdout().is_terminal()
+                || !may_be_kubelets(args)
+                || word.is_some_and(|word| is_nearly_a_command(word))
             {
                 mistyped(args, words.first())
             } else {
@@ -49,6 +52,18 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
             }
         }
     }
+}
+
+/// Whether kubelet could have called this so: by an absolute path (kubelet's `pkg/volume/flexvolume/driver-call.go`
+/// joins it from the plugin directory), and not by the name or in a directory that is there for people.
+fn may_be_kubelets(args: &[OsString]) -> bool {
+    let Some(program) = args.first().map(Path::new) else {
+        return false;
+    };
+    let dir = program.parent().and_then(Path::file_name);
+    program.is_absolute()
+        && program.file_name() != Some(OsStr::new(pages::NAME))
+        && !dir.is_some_and(|dir| dir == "bin" || dir == "sbin")
 }
 
 fn is_for_people(word: &OsStr) -> bool {
@@ -173,6 +188,25 @@ fn people(args: &[OsString]) -> Printed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kubelet_calls_by_the_path_of_its_plugin_directory() {
+        for (program, may_be) in [
+            (
+                "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/kubernetes.io~lvm/lvm",
+                true,
+            ),
+            ("/var/lib/plugins/example.com~flex/flex", true),
+            ("/usr/sbin/flexvolume-lvm", false),
+            ("/opt/flexvolume-lvm", false),
+            ("/usr/local/bin/lvm", false),
+            ("./lvm", false),
+            ("lvm", false),
+        ] {
+            assert_eq!(may_be_kubelets(&[program.into()]), may_be, "{program}");
+        }
+        assert!(!may_be_kubelets(&[]));
+    }
 
     #[test]
     fn no_command_for_people_has_the_name_of_a_call_out() {

@@ -92,6 +92,9 @@ pub enum Task {
     /// The exit code is 0 if all is well, 1 if a pod would fail, and 3 if there are only warnings. A note
     /// is nothing that can be mended. With --json each finding has a `check`, a stable identifier.
     Doctor {
+        /// Print only what is not well
+        #[arg(short, long)]
+        quiet: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -216,7 +219,7 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
     match tool {
         Task::Status(args) => status::run(host, loaded, args),
         Task::Log(args) => log::run(host, loaded, args),
-        Task::Doctor { json } => doctor::run(host, loaded, *json),
+        Task::Doctor { quiet, json } => doctor::run(host, loaded, *json, *quiet),
         Task::Check(args) => check::run(host, loaded, args),
         Task::Export(args) => export::run(host, loaded, args),
         Task::Config { subcommand } => config::run(host, loaded, subcommand),

@@ -83,6 +83,11 @@ impl Findings {
         self.0.extend(found.map(|one| Finding { check, ..one }));
     }
 
+    /// Leaves out what is well, and notes.
+    pub fn keep_unwell(&mut self) {
+        self.0.retain(|one| one.verdict >= Severity::Warning);
+    }
+
     /// The text or JSON to print. The exit code is 1 if a pod would fail, and 3 if there are only warnings.
     pub fn printed(&self, json: bool, width: usize) -> Result<Printed> {
         let mut report = printed(&self.0, self.text(width), json)?;

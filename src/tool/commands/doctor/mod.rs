@@ -65,9 +65,10 @@ const OF_LVM: [OfLvm; 14] = [
     ("volumes", volumes::left_out),
 ];
 
-const OF_VOLUME: [OfVolume; 9] = [
+const OF_VOLUME: [OfVolume; 10] = [
     ("filesystem-errors", volumes::failed),
     ("filesystem-errors", volumes::filesystem_errors),
+    ("filesystem-full", volumes::filesystem_full),
     ("volume-health", volumes::health),
     ("mkfs-unfinished", volumes::mkfs_unfinished),
     ("may-be-formatted", volumes::may_be_formatted),
@@ -77,9 +78,14 @@ const OF_VOLUME: [OfVolume; 9] = [
     ("device-node", volumes::device_node),
 ];
 
-pub fn run(host: &Host, config: &Loaded, json: bool) -> Result<Printed> {
+/// `quiet`: prints only what is not well.
+pub fn run(host: &Host, config: &Loaded, json: bool, quiet: bool) -> Result<Printed> {
     let facts = Facts::ask(host, config)?;
-    findings(&facts).printed(json, output::width())
+    let mut findings = findings(&facts);
+    if quiet {
+        findings.keep_unwell();
+    }
+    findings.printed(json, output::width())
 }
 
 fn findings(facts: &Facts) -> Findings {

@@ -10,8 +10,8 @@ use super::*;
 use crate::commands::survey::Outcome;
 use crate::kubelet::Kubelet;
 use driver::config::{Config, LogTarget, VolumeGroup};
-use driver::host::Distrust;
 use driver::host::holders::Process;
+use driver::host::{Distrust, Lack};
 use driver::lvm::{
     Disk, Fault, FaultyDisk, Group, KeptAway, LeaseState, Monitor, Record, Report, Settings,
 };
@@ -64,6 +64,7 @@ fn volumes() -> Vec<VolumeFacts> {
         }),
         next_mount: Some(Outcome::Decided(Decision::Ready)),
         has_errors: false,
+        lack: None,
         volume,
     });
     facts.collect()
@@ -274,6 +275,8 @@ const ROWS: &[Row] = &[
     ("next-mount", "warning", "vg/data", "broken", |f| f.of("data").next_mount = Some(Outcome::Unknown("broken".to_owned()))),
     ("filesystem-errors", "failed", "vg/data", "dmesg", |f| f.of("data").failed = Some(Reason::Swap)),
     ("filesystem-errors", "warning", "vg/data", "check vg/data; dmesg", |f| f.of("data").has_errors = true),
+    ("filesystem-full", "warning", "vg/data", "lvextend --resizefs", |f| f.of("data").lack = Some(Lack::Space)),
+    ("filesystem-full", "warning", "vg/data", "no inode is left", |f| f.of("data").lack = Some(Lack::Inodes)),
     ("volume-health", "warning", "vg/data", "lvs -a -o +devices vg/data", |f| f.of("data").volume.health = "partial".to_owned()),
     ("mkfs-unfinished", "warning", "vg/data", "mkfs.xfs was not seen to end", |f| f.record(&["flexvolume.making=xfs"])),
     ("may-be-formatted", "warning", "vg/data", "check vg/data", |f| f.record(&["flexvolume.mayformat=mark:1"])),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::facts::{Facts, LONGEST, Lvm, VolumeFacts};
 use super::findings::{Finding, Severity};
 use crate::commands::survey::Outcome;
-use driver::host::own_name;
+use driver::host::{Lack, own_name};
 use driver::names::Shown;
 use driver::volume::{Decision, Place, Reason, extend_pool, of_locks};
 
@@ -31,6 +31,17 @@ pub fn filesystem_errors(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
             .why("the next mount checks it, and fails if that needs a decision")
             .run(format!("{} check {id}; dmesg", own_name()))
     })
+}
+
+pub fn filesystem_full(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
+    let id = &one.volume.id;
+    let finding = Finding::warning(match one.lack? {
+        Lack::Space => "its filesystem is full",
+        Lack::Inodes => "no inode is left in its filesystem",
+    });
+    // A larger ext has more inodes: mke2fs(8), -i.
+    let grow = format!("delete files, or: lvextend --resizefs --extents +20%LV {id}");
+    Some(finding.why("pods cannot create files in it").run(grow))
 }
 
 pub fn health(_: &Facts, one: &VolumeFacts) -> Option<Finding> {

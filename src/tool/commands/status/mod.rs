@@ -51,6 +51,9 @@ pub struct Status {
     /// Show the volumes in the order of a column, without the groups
     #[arg(long, value_name = "COLUMN")]
     sort: Option<Column>,
+    /// Show no titles, for scripts
+    #[arg(short, long)]
+    noheadings: bool,
     /// Show sizes in bytes
     #[arg(long)]
     bytes: bool,
@@ -87,7 +90,11 @@ pub fn run(host: &Host, config: &Loaded, args: &Status) -> Result<Printed> {
         let inventory = Inventory::take(host, config)?;
         let choice = inventory.choose(&args.names)?;
         inventory.require(&choice)?;
-        let is_list = args.unwell || args.bytes || args.sort.is_some() || !args.columns.is_empty();
+        let is_list = args.unwell
+            || args.bytes
+            || args.noheadings
+            || args.sort.is_some()
+            || !args.columns.is_empty();
         let one = choice.one().filter(|_| !is_list);
         let shown = match one.and_then(|id| inventory.volume(id)) {
             Some(volume) => tree::of(&inventory, volume, args.json)?,
@@ -174,7 +181,7 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
     }
     let verdicts = report.volumes.iter().filter_map(|l| l.next_mount.as_ref());
     let unread = verdicts.filter(|verdict| verdict.is_unread()).count();
-    if unread > 0 {
+    if unread > 0 && !args.noheadings {
         let _ = writeln!(
             text,
             "{} not read, since a list must not take long; `{} check` reads all",
@@ -184,7 +191,8 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
     }
     let is_unwell = rows.len().saturating_add(report.lost.len()) > 0;
     if args.unwell && !is_unwell {
-        "all is well\n".clone_into(&mut text);
+        let said = if args.noheadings { "" } else { "all is well\n" };
+        said.clone_into(&mut text);
     }
     let mut printed = printed(&report, text, args.json)?;
     printed.code = u8::from(args.unwell && is_unwell);
@@ -233,7 +241,8 @@ fn in_columns(rows: &[Cells], args: &Status) -> String {
             let title = column.name().to_uppercase().replace('-', " ");
             bold(title)
         });
-        let mut all: Vec<Vec<String>> = vec![titles.collect()];
+        let mut all: Vec<Vec<String>> = Vec::new();
+        all.extend((!args.noheadings).then(|| titles.collect()));
         all.extend(rows.iter().map(|cells| {
             let its = wanted.iter().map(|column| column.of(cells));
             its.collect()
@@ -254,7 +263,10 @@ fn in_columns(rows: &[Cells], args: &Status) -> String {
     }
     let text = cut(&columns_of(usual), width);
     let mut lines = text.lines();
-    let mut text = format!("{}\n", lines.next().unwrap_or_default());
+    let mut text = String::new();
+    if !args.noheadings {
+        let _ = writeln!(text, "{}", lines.next().unwrap_or_default());
+    }
     for (line, cells) in lines.zip(rows) {
         let _ = writeln!(text, "{line}");
         for column in more.iter().filter(|column| column.of(cells) != "-") {

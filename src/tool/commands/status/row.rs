@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::commands::survey::{Inventory, Request, Verdict, uids_of};
 use crate::output::{counted, red, yellow};
+use driver::host::{Lack, Space};
 use driver::lvm::{LeaseState, Volume};
 use driver::mount::Row;
 use driver::names::{Bytes, Shown};
@@ -68,8 +69,7 @@ pub fn of_volume(
         Some(uses) => uses.failure.is_some(),
         None => inventory.failed(volume).is_some(),
     };
-    let first = mounts.first().filter(|_| !suspended);
-    let space = first.and_then(|row| inventory.host.kernel.space(&row.mount_point, row.id).ok());
+    let space = inventory.space(volume);
     let record = &volume.record;
     let fs = mounts.first().map(|row| row.fs_type.shown().to_string());
     let is_hosts = |row: &&Row| !inventory.is_pods(row);
@@ -100,7 +100,7 @@ pub fn of_volume(
         fs: fs.or_else(|| record.made.as_ref().map(|made| made.fs.clone())),
         fs_bytes: space.as_ref().map(|space| space.bytes),
         fs_used_bytes: space.as_ref().map(|space| space.used),
-        health: Health::of(inventory, volume, suspended, failed),
+        health: Health::of(inventory, volume, (suspended, failed, space.as_ref())),
         data_percent: volume.data_percent,
         metadata_percent: volume.metadata_percent,
         device: device.map(|device| device.path.shown().to_string()),
@@ -129,6 +129,8 @@ pub enum Health {
     Lvm(String),
     Suspended,
     FilesystemErrors,
+    /// What the mounted filesystem has none left of.
+    Lacks(Lack),
     Full,
     PoolFull,
     MayBeFormatted,
@@ -137,7 +139,11 @@ pub enum Health {
 }
 
 impl Health {
-    fn of(inventory: &Inventory, volume: &Volume, suspended: bool, failed: bool) -> Self {
+    fn of(
+        inventory: &Inventory,
+        volume: &Volume,
+        (suspended, failed, space): (bool, bool, Option<&Space>),
+    ) -> Self {
         let pool = inventory.pool(volume);
         let record = &volume.record;
         if !volume.health.is_empty() {
@@ -150,6 +156,8 @@ impl Health {
             Self::Full
         } else if pool.is_some_and(|pool| is_full(inventory, pool)) {
             Self::PoolFull
+        } else if let Some(lack) = space.and_then(|space| inventory.lack(volume, space)) {
+            Self::Lacks(lack)
         } else if record.permission.is_some() {
             Self::MayBeFormatted
         } else if record.making.is_some() {
@@ -169,6 +177,7 @@ impl Health {
             Self::Lvm(_)
             | Self::Suspended
             | Self::FilesystemErrors
+            | Self::Lacks(_)
             | Self::Full
             | Self::PoolFull => red(text),
         }
@@ -182,6 +191,8 @@ impl fmt::Display for Health {
             Self::Lvm(health) => health,
             Self::Suspended => "suspended",
             Self::FilesystemErrors => "filesystem errors",
+            Self::Lacks(Lack::Space) => "filesystem full",
+            Self::Lacks(Lack::Inodes) => "no inodes",
             Self::Full => "full",
             Self::PoolFull => "pool full",
             Self::MayBeFormatted => "may be formatted",

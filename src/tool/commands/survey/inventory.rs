@@ -13,7 +13,7 @@ use super::look::{Look, Request, look};
 use super::pods::{Pods, uid_of};
 use super::verdict::{Outcome, Verdict};
 use driver::config::{Config, Loaded};
-use driver::host::{DeviceNumber, Host, Progress, own_name};
+use driver::host::{DeviceNumber, Host, Lack, Progress, Space, own_name};
 use driver::lvm::{self, Group, KeptAway, Owners, Volume};
 use driver::mount::{KubeletPath, Row, is_kubelets};
 use driver::names::folded;
@@ -164,6 +164,21 @@ impl<'a> Inventory<'a> {
     pub fn is_pods(&self, row: &Row) -> bool {
         let dirs = &self.config.kubelet_dirs;
         is_kubelets(self.host.kernel, &self.tables.mounts, row, dirs)
+    }
+
+    /// The space of its filesystem, if that is mounted.
+    pub fn space(&self, volume: &Volume) -> Option<Space> {
+        let device = self.device(volume)?;
+        let kernel = self.host.kernel;
+        // A suspended device answers when it is resumed.
+        let is_asked = device.suspended(kernel).is_none();
+        let row = *self.mounts(device.number).first().filter(|_| is_asked)?;
+        kernel.space(&row.mount_point, row.id).ok()
+    }
+
+    /// Of what the filesystem has none left, though pods may write to it.
+    pub fn lack(&self, volume: &Volume, space: &Space) -> Option<Lack> {
+        space.lack.filter(|_| !self.is_only_read(volume))
     }
 
     /// True if every mount asked for read-only; a remount by the kernel after an error does not count.

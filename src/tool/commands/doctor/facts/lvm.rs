@@ -10,7 +10,7 @@ use super::disk_kind::kind_of_shared;
 use crate::commands::survey::{Inventory, Outcome, Request};
 use driver::config::Loaded;
 use driver::fs::Condition;
-use driver::host::Host;
+use driver::host::{Host, Lack};
 use driver::lvm::{
     self, Disk, FaultyDisk, Group, GroupLeases, KeptAway, LeaseState, Monitor, Sight, Volume,
 };
@@ -71,6 +71,8 @@ pub struct VolumeFacts {
     pub next_mount: Option<Outcome>,
     /// Whether the kernel met errors in its filesystem before.
     pub has_errors: bool,
+    /// Of what its mounted filesystem has none left.
+    pub lack: Option<Lack>,
 }
 
 /// A snapshot with space of its own, unlike a thin one.
@@ -208,5 +210,8 @@ fn of_volume(
         watch: None,
         next_mount,
         has_errors,
+        lack: inventory
+            .space(volume)
+            .and_then(|space| inventory.lack(volume, &space)),
     }
 }
