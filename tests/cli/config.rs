@@ -1,4 +1,4 @@
-//! `config check`, which anybody may run.
+//! `check --config`, which anybody may run.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ fn all_mistakes_of_a_config_are_named_at_once() {
     let machine = Machine::new();
     let file = machine.path("new.toml");
     let path = file.to_str().unwrap();
-    let asked = ["config", "check", path];
+    let asked = ["check", "--config", path];
     fs::write(
         &file,
         "default_fs = \"ext5\"\n\n[limits]\nquery = 0\nqueri = 1\n",
@@ -32,13 +32,23 @@ fn all_mistakes_of_a_config_are_named_at_once() {
     prints(&machine, &asked, "has no mistakes", 0);
     prints(
         &machine,
-        &["config", "check", "/nonexistent"],
+        &["check", "--config", "/nonexistent"],
         "reading /nonexistent",
         1,
     );
-    prints(&machine, &["config"], "Usage:", 2);
+    for (old, new) in [
+        (["config", "check", path], "`check --config`"),
+        (["handover", "check", "--name"], "`check --idle`"),
+        (["export", "--from", path], "`import`"),
+    ] {
+        let (said, _) = says(&machine, &old);
+        assert!(
+            said.contains(&format!("this command is {new} now")),
+            "{said}"
+        );
+    }
     let piped = machine
-        .command(&["config", "check", "-"])
+        .command(&["check", "--config", "-"])
         .write_stdin("a = 1")
         .output();
     assert!(text(&piped.unwrap().stdout).starts_with("-, line 1, a: unknown key"));
@@ -47,7 +57,7 @@ fn all_mistakes_of_a_config_are_named_at_once() {
 #[test]
 fn without_a_name_it_is_the_drivers_own_config_with_who_may_write_it() {
     let machine = Machine::new();
-    let asked = ["config", "check"];
+    let asked = ["check", "--config"];
     let file = machine.path("config.toml");
     prints(&machine, &asked, "config.toml has no mistakes", 0);
     machine.configure("atach = true\nlog = \"x\"");

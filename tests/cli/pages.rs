@@ -50,8 +50,11 @@ fn a_shell_completes_commands_call_outs_options_and_values() {
     let cases = [
         ("stat\t--wi\t", "<status><--wide>"),
         ("allow\t--y\t", "<allow-format><--yes>"),
-        ("conf\tch\t./conf\t", "<config><check><./config.toml>"),
-        ("hand\tch\t--na\t", "<handover><check><--name>"),
+        (
+            "check\t--conf\t./conf\t",
+            "<check><--config><./config.toml>",
+        ),
+        ("check\t--id\t--na\t", "<check><--idle><--name>"),
         ("ren\t", "<rename>"),
         ("status --sort si\t", "<status><--sort><size>"),
         ("check --fs x\t", "<check><--fs><xfs>"),

@@ -88,6 +88,15 @@ fn help_and_version_are_text_for_people() {
     ] {
         assert!(said.contains(words) && code == 0, "{words}: {said}");
     }
+    let (said, _) = says_on_a_terminal(&machine, "--help", "COLUMNS=80 NO_COLOR=1");
+    let longest = said
+        .lines()
+        .filter(|line| !line.starts_with("Usage:"))
+        .max_by_key(|line| line.chars().count());
+    assert!(
+        longest.is_some_and(|line| line.trim_end().len() <= 80),
+        "{longest:?}"
+    );
     prints(&machine, &["status", "--frobnicate"], "--frobnicate", 2);
     prints(
         &machine,
@@ -103,8 +112,19 @@ fn a_mistyped_word_is_an_error_for_people_and_an_answer_for_kubelet() {
     for unknown in ["frobnicate", "getvolumename", "waitfordetach", "unmnt"] {
         assert_eq!(machine.call(&[unknown]).status, "Not supported");
     }
-    // No call-out is nearly called so: through a pipe it is a mistake, too.
+    // No call-out is nearly called so, and kubelet calls no link for people: through a pipe these are
+    // mistakes, too.
     prints(&machine, &["stauts"], "did you mean `status`?", 2);
+    let link = machine.path("flexvolume-lvm");
+    std::os::unix::fs::symlink(assert_cmd::cargo::cargo_bin!("lvm"), &link).unwrap();
+    let script = format!("exec {} grow vg/lv 1g", link.display());
+    let mut command = machine.under(&["sh".as_ref(), "-c".as_ref(), script.as_ref()], &[""]);
+    let output = command.output();
+    let output = output.unwrap();
+    assert_eq!(
+        (output.status.code(), text(&output.stdout)),
+        (Some(2), String::new())
+    );
     for (line, words) in [
         ("statsu", "did you mean `status`?"),
         ("unmnt", "did you mean `unmount`?"),

@@ -71,5 +71,9 @@ fn a_list_has_the_columns_and_the_volumes_that_are_asked_for() {
     let (json, code) = says(&machine, &["status", "-x", "--json"]);
     assert!(json.contains(r#""groups": []"#) && code == 1, "{json}");
     prints(&with_pool("50.0"), &unwell, "all is well\n", 0);
+    let (rows, _) = says(&machine, &["status", "-n", "-o", "volume,health"]);
+    assert_eq!(rows, "vg       4 MiB free\nvg/data  full\n");
+    let (none, code) = says(&with_pool("50.0"), &["status", "-nx"]);
+    assert_eq!((&*none, code), ("", 0));
     prints(&machine, &["status", "-o", "colour"], "next-mount", 2);
 }

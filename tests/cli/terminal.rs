@@ -100,7 +100,7 @@ fn hostile_text_adds_no_line_to_a_list() {
             &["doctor"],
             &["metrics"],
             &["export", "vg/data"],
-            &["handover", "check", "vg/data"],
+            &["check", "--idle", "vg/data"],
             &["rename", "vg/data", "new"],
             &["adopt", "vg/data"],
         ] {

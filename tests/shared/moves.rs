@@ -68,7 +68,7 @@ fn a_volume_that_nodes_share_is_neither_handed_over_nor_renamed() {
     let (mode, volume) = (Mode::MountOnly, Volume::new(&pair.a, "stays"));
     pair.a.can_have(mode, &volume);
     for args in [
-        &["handover", "check", "vg/stays"][..],
+        &["check", "--idle", "vg/stays"][..],
         &["rename", "vg/stays", "new"],
     ] {
         let said = pair.a.sh(&format!("! {} 2>&1", line(mode, args)));

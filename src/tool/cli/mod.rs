@@ -38,7 +38,7 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
             let words = [words.get(1).cloned().unwrap_or_default(), "--help".into()];
             Printed::text(by_hand::help(&words, &program(args)).unwrap_or_default())
         }
-        Some(first) if is_for_people(first) => people(args),
+        Some(first) if is_for_people(first) || with_new_name(args).is_some() => people(args),
         word => {
             // kubelet may make a call-out that is not known yet, and reads a document; but none is called
             // nearly as a command for people is.
@@ -147,7 +147,50 @@ fn progress(steps: bool) -> Progress {
     Progress::to_a_person(steps, std::io::stderr().is_terminal(), draws)
 }
 
+/// The command line with the command's name of today, and that name, if it has the one that it had before.
+fn with_new_name(args: &[OsString]) -> Option<(Vec<OsString>, &'static str)> {
+    let (program, words) = args.split_first()?;
+    let is = |at: usize, word: &str| words.get(at).is_some_and(|one| one == word);
+    let rest = |at: usize| words.iter().skip(at).cloned();
+    let mut new = vec![program.clone()];
+    if is(1, "check") && (is(0, "config") || is(0, "handover")) {
+        let flag = if is(0, "config") {
+            "--config"
+        } else {
+            "--idle"
+        };
+        new.extend(["check".into(), flag.into()]);
+        new.extend(rest(2));
+        return Some((
+            new,
+            if is(0, "config") {
+                "check --config"
+            } else {
+                "check --idle"
+            },
+        ));
+    }
+    let from = words
+        .iter()
+        .position(|word| word == "--from")
+        .filter(|_| is(0, "export"))?;
+    new.push("import".into());
+    new.extend(rest(from.saturating_add(1)));
+    new.extend(words.get(1..from)?.iter().cloned());
+    Some((new, "import"))
+}
+
 fn people(args: &[OsString]) -> Printed {
+    let Some((new, name)) = with_new_name(args) else {
+        return today(args);
+    };
+    let mut printed = today(&new);
+    let said = format!("this command is `{name}` now; its old name goes with the next release\n");
+    printed.stderr.insert_str(0, &said);
+    printed
+}
+
+fn today(args: &[OsString]) -> Printed {
     let command = People::command().bin_name(program(args));
     let parsed = command
         .try_get_matches_from(args)

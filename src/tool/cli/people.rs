@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{check, config, doctor, export, handover, log, metrics, operator, status};
+use crate::commands::{check, doctor, export, handover, log, metrics, operator, status};
 use crate::install::{self, pages};
 use crate::output::Printed;
 use driver::calls;
@@ -31,12 +31,13 @@ fn after_help() -> String {
         let _ = writeln!(help, "  {}", format!("{name} {usage}").trim_end());
     }
     help.push_str(
-        "\n<options> is JSON, @FILE, - (standard input), or by hand: -o volumegroup=VG -o volumeID=LV\n\
-         [-o fsType=ext4]. --verbose tells each step on standard error.",
+        "\n<options> is JSON, @FILE, - (standard input), or by hand: -o volumegroup=VG\n\
+         -o volumeID=LV [-o fsType=ext4]. --verbose tells each step on standard error.",
     );
     help
 }
 
+// At most 80 columns wide: clap does not wrap lines that are indented.
 const MORE: &str = "\
 Examples:
   flexvolume-lvm status                     what is on this node, and who uses it
@@ -45,16 +46,18 @@ Examples:
   flexvolume-lvm log --failed --since 1h    what failed, and why
   flexvolume-lvm check                      would every volume mount?
   flexvolume-lvm check -f pod.yaml          would its volumes mount?
+  flexvolume-lvm check --config NEW.toml    all mistakes of a config at once
+  flexvolume-lvm check --idle vg0/data      does anything use it?
   flexvolume-lvm export vg0/data            its PersistentVolume and claim
-  flexvolume-lvm config check NEW.toml      all mistakes at once
   flexvolume-lvm mount /mnt -o volumegroup=vg0 -o volumeID=data --verbose
   flexvolume-lvm unmount /mnt
 
 Exit codes:
-  0  done; a call-out: Success, Not supported, or any answer to a call that holds a secret
-  1  it failed; `check`: a volume would not mount; `config check`: mistakes; `status -x`: something
-     is unwell; `doctor`: a pod would fail; `handover check`: something has the volume; `export`: one
-     is left out
+  0  done; a call-out: Success, Not supported, or any answer to a call that
+     holds a secret
+  1  it failed; `check`: a volume would not mount, something has it (--idle),
+     or the config has mistakes; `status -x`: something is unwell; `doctor`: a
+     pod would fail; `export`: a volume is left out
   2  the command line is wrong, or only root may do that
   3  `doctor`: warnings only
 
@@ -66,7 +69,8 @@ Files:
   config.toml             beside the executable; every key is explained in it
   /run/flexvolume-lvm     a lock for each volume
   /var/log/pods           the names of pods
-The log is in the journal (`journalctl -t flexvolume-lvm`), unless `log` in config.toml says otherwise.";
+The log is in the journal (`journalctl -t flexvolume-lvm`), unless `log` in
+config.toml says otherwise.";
 
 #[derive(Debug, Subcommand)]
 pub enum Task {
@@ -82,11 +86,6 @@ pub enum Task {
     /// mounts xfs or btrfs it cannot know. The exit code is 0 if every volume would mount, and 1 if not, or
     /// only if `e2fsck -p` can repair one.
     Check(check::Check),
-    /// Check a config before it is put in place
-    Config {
-        #[command(subcommand)]
-        subcommand: config::Subcommand,
-    },
     /// Check this node: tools, LVM, udev, kubelet, config, volumes that need help, leftovers
     ///
     /// The exit code is 0 if all is well, 1 if a pod would fail, and 3 if there are only warnings. A note
@@ -111,10 +110,11 @@ pub enum Task {
     /// Print the objects by which a cluster uses volumes of this node; change nothing
     ///
     /// A `PersistentVolume` and its claim for each volume, in YAML, and as comments which lines of a pod change.
-    /// With --to, the objects of a CSI driver, and the steps that hand the volume to it; with --from, the way
-    /// back. A volume that the next mount would refuse is a comment that says why. The exit code is 0 if all
+    /// With --to, the objects of a CSI driver, and the steps that hand the volume to it. A volume that the next mount would refuse is a comment that says why. The exit code is 0 if all
     /// could be exported, else 1.
     Export(export::Export),
+    /// Print the objects and the steps that bring a volume back from a CSI driver; change nothing
+    Import(export::Import),
     /// Accept the filesystem that is on a volume now as the right one
     ///
     /// For a volume that the driver refuses because its content was restored, swapped or replaced.
@@ -133,11 +133,6 @@ pub enum Task {
         /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
-    },
-    /// Hand a volume to a CSI driver, or take it back: what is done on its node
-    Handover {
-        #[command(subcommand)]
-        step: Handover,
     },
     /// Give a volume that nothing uses another name in its group
     ///
@@ -177,40 +172,22 @@ pub enum Task {
     },
 }
 
-#[derive(Debug, Subcommand)]
-pub enum Handover {
-    /// Say whether a volume can be handed over now; change nothing
-    ///
-    /// It can if it is active, and nothing has it mounted or open, in any mount namespace. If not, each
-    /// line says who has it and what to do. The exit code is 0 if it can, and 1 if not.
-    Check {
-        /// The volume, as VG/LV or /dev/VG/LV
-        #[arg(value_parser = volume)]
-        volume: LvId,
-        /// The name that it is to have by now
-        #[arg(long = "name", value_name = "NAME", value_parser = LvName::parse)]
-        wanted: Option<LvName>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-}
-
 impl Task {
     /// Whether it asks LVM, which answers root only.
     pub fn needs_root(&self) -> bool {
-        matches!(
-            self,
-            Self::Status(_)
-                | Self::Check(_)
-                | Self::Export(_)
-                | Self::Doctor { .. }
-                | Self::Metrics { .. }
-                | Self::Adopt { .. }
-                | Self::AllowFormat { .. }
-                | Self::Handover { .. }
-                | Self::Rename { .. }
-        )
+        let only_reads_a_file = |check: &check::Check| check.config.is_some();
+        matches!(self, Self::Check(check) if !only_reads_a_file(check))
+            || matches!(
+                self,
+                Self::Status(_)
+                    | Self::Export(_)
+                    | Self::Import(_)
+                    | Self::Doctor { .. }
+                    | Self::Metrics { .. }
+                    | Self::Adopt { .. }
+                    | Self::AllowFormat { .. }
+                    | Self::Rename { .. }
+            )
     }
 }
 
@@ -222,20 +199,12 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
         Task::Doctor { quiet, json } => doctor::run(host, loaded, *json, *quiet),
         Task::Check(args) => check::run(host, loaded, args),
         Task::Export(args) => export::run(host, loaded, args),
-        Task::Config { subcommand } => config::run(host, loaded, subcommand),
+        Task::Import(args) => export::import(host, loaded, args),
         Task::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
         Task::Adopt { volume } => operator::adopt(writing, loaded, &named(volume)?),
         Task::AllowFormat { volume, yes } => {
             operator::allow_format(writing, loaded, &named(volume)?, *yes)
         }
-        Task::Handover {
-            step:
-                Handover::Check {
-                    volume,
-                    wanted,
-                    json,
-                },
-        } => handover::check(host, loaded, volume, wanted.as_ref(), *json),
         Task::Rename { volume, to } => handover::rename(writing, loaded, volume, to),
         Task::Install(options) => {
             let place = &options.place;

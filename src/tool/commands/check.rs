@@ -9,13 +9,14 @@ use anyhow::{Context, Error, Result, bail};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::manifest;
+use super::config::mistakes;
 use super::survey::{Inventory, Look, Outcome, Request, Verdict, tried};
+use super::{handover, manifest};
 use crate::output::{Printed, columns, printed};
 use driver::config::Loaded;
 use driver::host::Host;
 use driver::lvm::Volume;
-use driver::names::{Foreign, FsType, LvId, Shown, folded};
+use driver::names::{Foreign, FsType, LvId, LvName, Shown, folded};
 use driver::options::{FS_TYPE, GROUP, Options, READ_WRITE, VOLUME, by_hand};
 
 /// How long to wait for a call that works on a volume.
@@ -34,6 +35,19 @@ pub struct Check {
     /// input
     #[arg(short, long, value_name = "MANIFEST")]
     file: Option<PathBuf>,
+    /// Name all mistakes in a config, with file, line and key: without FILE in the one that this driver reads;
+    /// - for standard input. Needs neither root nor LVM
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "options", "file", "fs", "ro", "json", "idle"])]
+    #[allow(clippy::option_option)] // not asked for; without a file; with one
+    pub config: Option<Option<PathBuf>>,
+    /// Say whether nothing uses a volume, so that it can be handed to a CSI driver, or come back from one: it is
+    /// active, and nothing has it mounted or open, in any mount namespace. If not, each line says who has it and
+    /// what to do
+    #[arg(long, conflicts_with_all = ["options", "file", "fs", "ro"])]
+    pub idle: bool,
+    /// With --idle: the name that the volume is to have by now
+    #[arg(long = "name", value_name = "NAME", value_parser = LvName::parse, requires = "idle")]
+    pub wanted: Option<LvName>,
     /// The fsType that the pod will ask for
     #[arg(long, value_name = "TYPE", value_parser = FsType::parse)]
     fs: Option<FsType>,
@@ -72,10 +86,30 @@ struct Mistake {
     message: String,
 }
 
+/// Checks volumes, a config, or whether nothing uses a volume.
+pub fn run(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
+    if let Some(file) = &args.config {
+        return mistakes(host, config, file.as_deref());
+    }
+    if args.idle {
+        let [volume] = args.names.as_slice() else {
+            bail!("--idle takes one volume, as VG/LV");
+        };
+        return handover::check(
+            host,
+            config,
+            &LvId::from_device(volume).map_or_else(|| LvId::parse(volume), Ok)?,
+            args.wanted.as_ref(),
+            args.json,
+        );
+    }
+    volumes(host, config, args)
+}
+
 /// Checks the volumes and groups that are named, or all, or rehearses mounts. The exit code is 0 if every
 /// volume would mount, as far as can be known without writing to it, else 1, also if a call works on one just now.
 /// One that the host itself uses counts only if it is named.
-pub fn run(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
+fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     config.require()?;
     let manifest = args.file.as_deref().map(|file| rehearsed(host, file));
     let manifest = manifest.transpose()?;

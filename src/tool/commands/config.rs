@@ -1,7 +1,7 @@
-//! `flexvolume-lvm config check`: all mistakes of a config at once, without LVM.
+//! `flexvolume-lvm check --config`: all mistakes of a config at once, without LVM.
 
 use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
@@ -10,21 +10,10 @@ use driver::config::{Config, Loaded};
 use driver::host::Host;
 use driver::names::Shown;
 
-#[derive(Debug, clap::Subcommand)]
-pub enum Subcommand {
-    /// Name all mistakes in a config, with file, line and key
-    ///
-    /// Needs neither root nor LVM. The exit code is 0 if there is none, and 1 if there are.
-    Check {
-        /// The file, - for standard input; none: the one that this driver reads
-        file: Option<PathBuf>,
-    },
-}
-
-pub fn run(host: &Host, loaded: &Loaded, subcommand: &Subcommand) -> Result<Printed> {
-    let Subcommand::Check { file } = subcommand;
+/// Names the mistakes of `file`, or of the config that the driver reads. The exit code is 1 if there are any.
+pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>) -> Result<Printed> {
     let own = Path::new(&loaded.config.file);
-    let file = file.as_deref().unwrap_or(own);
+    let file = file.unwrap_or(own);
     let is_own = file == own;
     let shown = file.shown().to_string();
     let read = if file == Path::new("-") {

@@ -1,4 +1,4 @@
-//! `flexvolume-lvm handover check` and `flexvolume-lvm rename`: what is done on the node when a volume goes to
+//! `flexvolume-lvm check --idle` and `flexvolume-lvm rename`: what is done on the node when a volume goes to
 //! a CSI driver, or comes back.
 
 use std::time::Duration;

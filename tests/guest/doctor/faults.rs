@@ -62,12 +62,14 @@ fn a_fault_under_a_pod_is_named_until_it_is_mended() {
     let (group, volume) = Group::with_data("breaking");
     group.pool();
     let node = node("");
-    node.up("pod", &volume);
+    let mounted = node.up("pod", &volume);
     let rows: &[Row] = &[
         ("dmsetup suspend breaking-data", "next-mount", "breaking/data", "failed", "dmsetup resume breaking-data", "dmsetup resume breaking-data"),
         ("mkdir -p /run/hosts; mount /dev/breaking/data /run/hosts", "next-mount", "breaking/data", "failed", "", "umount /run/hosts"),
         ("mkdir -p /run/flexvolume-lvm; mount -t tmpfs -o nr_inodes=1 none /run/flexvolume-lvm", "locks", "", "failed", "df -i /run", "umount /run/flexvolume-lvm"),
         ("mkfs.ext4 -q $(lvcreate -qq -y -n raw -L 16m breaking; echo /dev/breaking/raw); debugfs -w -R 'set_super_value state 2' /dev/breaking/raw", "filesystem-errors", "breaking/raw", "warning", "check breaking/raw", "e2fsck -fy /dev/breaking/raw || true"),
+        ("dd if=/dev/zero of=$MOUNTED/all bs=1M 2> /dev/null || sync", "filesystem-full", "breaking/data", "warning", "lvextend --resizefs", "rm $MOUNTED/all; sync"),
+        ("(cd $MOUNTED && n=0 && while : 2> /dev/null > i$n; do n=$((n + 1)); done) 2> /dev/null; sync", "filesystem-full", "breaking/data", "warning", "lvextend --resizefs", "find $MOUNTED -name 'i*' -delete; sync"),
         // Of a volume that no record and no pod says is the driver's.
         ("dmsetup suspend breaking-raw", "next-mount", "breaking/raw", "warning", "", "dmsetup resume breaking-raw"),
     ];
@@ -80,9 +82,10 @@ fn a_fault_under_a_pod_is_named_until_it_is_mended() {
     };
     assert!(bad().0.is_empty(), "{:?}", bad());
     for (broken, check, about, verdict, command, mended) in rows {
-        run("sh", &["-c", broken]);
+        let [broken, mended] = [broken, mended].map(|line| line.replace("$MOUNTED", text(&mounted)));
+        run("sh", &["-c", &broken]);
         let (found, code) = bad();
-        run("sh", &["-c", mended]);
+        run("sh", &["-c", &mended]);
         let [one] = found.as_slice() else { panic!("{broken}: {found:?}") };
         assert_eq!((one["check"].as_str(), one["verdict"].as_str()), (Some(*check), Some(*verdict)), "{one}");
         assert_eq!(one["about"].as_str().unwrap_or_default(), *about, "{one}");
@@ -159,7 +162,7 @@ fn doctor_without_root_says_so_in_one_line() {
         &["doctor", "--json"],
         &["status"],
         &["check"],
-        &["handover", "check", "vg/lv"],
+        &["check", "--idle", "vg/lv"],
         &["rename", "vg/lv", "new"],
     ] {
         let mut command = assert_cmd::Command::new("setpriv");

@@ -17,7 +17,9 @@ fn export(node: &Node, words: &[&str]) -> (String, Vec<Value>, i32) {
     let before = Snapshot::take(node.kubelet_dir());
     let active = || sh("lvs --noheadings -o vg_name,lv_name,lv_active");
     let was_active = active();
-    let args = [&["export"], words].concat();
+    let is_back = words == ["/run/moves.yaml"];
+    let command = if is_back { "import" } else { "export" };
+    let args = [&[command], words].concat();
     let output = assert_cmd::Command::new(node.exe()).args(args).output();
     let output = output.unwrap();
     assert_eq!(Snapshot::take(node.kubelet_dir()), before, "{words:?}");
@@ -198,7 +200,7 @@ fn a_csi_driver_gets_what_it_can_mount_and_gives_it_back() {
             );
         }
         std::fs::write("/run/moves.yaml", there).unwrap();
-        let (said, back, code) = export(&node, &["--from", "/run/moves.yaml"]);
+        let (said, back, code) = export(&node, &["/run/moves.yaml"]);
         assert_eq!(code, 0, "{said}");
         let options = json!({"volumegroup": "moves", "volumeID": "web"});
         assert_eq!(
@@ -209,9 +211,5 @@ fn a_csi_driver_gets_what_it_can_mount_and_gives_it_back() {
     }
     let there = std::fs::read_to_string("/run/moves.yaml").unwrap();
     std::fs::write("/run/moves.yaml", there.replace("\"n1\"", "\"n9\"")).unwrap();
-    node.prints(
-        &["export", "--from", "/run/moves.yaml"],
-        "is for node n9",
-        1,
-    );
+    node.prints(&["import", "/run/moves.yaml"], "is for node n9", 1);
 }

@@ -14,8 +14,8 @@ fn refused(node: &Node, reason: &str, words: &str) {
         run("udevadm", &["settle"]);
     }
     let before = Snapshot::take(node.kubelet_dir());
-    node.prints(&["handover", "check", "handed/data"], words, 1);
-    let json = node.prints(&["handover", "check", "handed/data", "--json"], "", 1);
+    node.prints(&["check", "--idle", "handed/data"], words, 1);
+    let json = node.prints(&["check", "--idle", "handed/data", "--json"], "", 1);
     let json: Value = serde_json::from_str(&json).unwrap();
     let reasons = json["obstacles"].as_array().unwrap();
     assert!(reasons.iter().any(|one| one["reason"] == reason), "{json}");
@@ -63,7 +63,7 @@ fn a_volume_that_anybody_has_is_neither_ready_nor_renamed() {
         refused(&node, "still-mounted", "(`lsof +L1`)");
     }
     eventually("its filesystem is gone", || {
-        node.says(&["handover", "check", "handed/data"]).1 == 0
+        node.says(&["check", "--idle", "handed/data"]).1 == 0
     });
     {
         let table = sh(&format!("blockdev --getsz {device}"));
@@ -85,7 +85,7 @@ fn a_volume_that_anybody_has_is_neither_ready_nor_renamed() {
         let opener = Process::new(&format!("exec sleep 1000 {line} {device}"), root);
         let words = format!("is open in sleep (pid {}, {how})", opener.0.id());
         eventually("it is open", || {
-            node.says(&["handover", "check", "handed/data"])
+            node.says(&["check", "--idle", "handed/data"])
                 .0
                 .contains(&words)
         });
@@ -106,7 +106,7 @@ fn a_volume_that_anybody_has_is_neither_ready_nor_renamed() {
         let call = node.start(&["mount", text(&dir), &volume.json_for("slow")]);
         tools.wait_for("e2fsck");
         let before = Snapshot::take(node.kubelet_dir());
-        let check = ["handover", "check", "handed/data"];
+        let check = ["check", "--idle", "handed/data"];
         node.prints(&check, "has a call under way: ", 1);
         node.prints(&["rename", "handed/data", "new"], " is held by ", 1);
         assert_eq!(Snapshot::take(node.kubelet_dir()), before);
@@ -116,7 +116,7 @@ fn a_volume_that_anybody_has_is_neither_ready_nor_renamed() {
     }
     // udev may still read it.
     eventually("it is ready", || {
-        let (said, code) = node.says(&["handover", "check", "handed/data"]);
+        let (said, code) = node.says(&["check", "--idle", "handed/data"]);
         code == 0 && said.contains("handed/data is ready")
     });
 }
@@ -129,7 +129,7 @@ fn a_renamed_volume_comes_up_under_its_new_name_and_then_under_its_old_one() {
     let renamed = Volume::new(&group, new);
     let (tags, check) = (
         group.tags("data"),
-        ["handover", "check", "named/data", "--name", new],
+        ["check", "--idle", "named/data", "--name", new],
     );
     let rename = ["rename", "named/data", new];
 
@@ -160,7 +160,7 @@ fn a_renamed_volume_comes_up_under_its_new_name_and_then_under_its_old_one() {
     // The way back, of one that is not active.
     group.lv("lvchange", &["-an"], new);
     node.prints(
-        &["handover", "check", "named/0f8c-uid"],
+        &["check", "--idle", "named/0f8c-uid"],
         "run `lvchange -ay named/0f8c-uid`",
         1,
     );
@@ -219,7 +219,7 @@ fn a_volume_gets_no_name_that_is_taken_or_no_name() {
         0,
     );
     node.prints(
-        &["handover", "check", "taken/csi-Data"],
+        &["check", "--idle", "taken/csi-Data"],
         "no object in Kubernetes",
         0,
     );

@@ -223,7 +223,7 @@ fn the_package_goes_where_its_defaults_file_says() {
     let node = Node::without_driver(Mode::Attach, plugins);
     let config = node.exe().with_file_name("config.toml");
     assert!(read(&config).contains("\nattach = true\n"));
-    let checked = run("flexvolume-lvm", &["config", "check"]);
+    let checked = run("flexvolume-lvm", &["check", "--config"]);
     assert!(checked.contains("/run/plugins"), "{checked}");
     // Which mode it says is for a new config only.
     write_synced(&config, "attach = false # mine\n");

@@ -56,7 +56,7 @@ fn anybody_completes_the_names_of_active_volumes() {
         ["/dev/mapper/typed-thin"]
     );
     // As is a config, which needs no LVM.
-    node.prints(&["config", "check"], "has no mistakes", 0);
+    node.prints(&["check", "--config"], "has no mistakes", 0);
 }
 
 #[test]

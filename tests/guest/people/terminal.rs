@@ -71,7 +71,7 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
     let _open = shell("env", &["-c", line, &open.device(), &root]);
     eventually("the mount in another namespace and the open device", || {
         let says = |lv: &str| {
-            node.says(&["handover", "check", &format!("shown-raw/{lv}")])
+            node.says(&["check", "--idle", &format!("shown-raw/{lv}")])
                 .0
         };
         says("held").contains("mounted in another mount namespace")
@@ -97,13 +97,13 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
         (&["status", held], "mounted elsewhere: k3s [2J forged"),
         (&["status", open], "used by k3s [2J forged"),
         (&["status", hosts], "─ /run/evil [2J forged"),
-        (&["handover", "check", held], "(k3s [2J forged (pid "),
+        (&["check", "--idle", held], "(k3s [2J forged (pid "),
         (
-            &["handover", "check", open],
+            &["check", "--idle", open],
             "is open in k3s [2J forged (pid ",
         ),
         (
-            &["handover", "check", hosts],
+            &["check", "--idle", hosts],
             "run `umount /run/evil [2J forged",
         ),
         (&["rename", held, "new"], "(k3s [2J forged (pid "),
@@ -129,7 +129,7 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
         ),
     ] {
         all.extend(wrong(&node, args, words));
-        if ["check", "status", "handover", "doctor"].contains(&args[0]) {
+        if ["check", "status", "doctor"].contains(&args[0]) {
             all.extend(wrong(&node, &[args, &["--json"]].concat(), "forged"));
         }
     }

@@ -1,4 +1,4 @@
-//! The arguments of `export`.
+//! The arguments of `export` and `import`.
 
 use std::path::PathBuf;
 
@@ -8,11 +8,34 @@ use super::volume::{ClaimName, object_name};
 #[derive(Debug, Default, clap::Args)]
 pub struct Export {
     /// Volumes and groups, as `status` takes them; --all stands for all of them
-    #[arg(required_unless_present_any = ["all", "from"])]
+    #[arg(required_unless_present = "all")]
     pub names: Vec<String>,
     /// Every volume of this node, such as for a cluster that was lost
-    #[arg(long, conflicts_with_all = ["names", "claim", "to", "from"])]
+    #[arg(long, conflicts_with_all = ["names", "claim", "to"])]
     pub all: bool,
+    #[command(flatten)]
+    pub objects: Objects,
+    /// The CSI driver that is to have the volume
+    #[arg(long, value_name = "DRIVER")]
+    pub to: Option<Csi>,
+    /// The device class of TopoLVM that stands for the volume's group [default: its default one]
+    #[arg(long, value_name = "NAME", value_parser = object_name, requires = "to")]
+    pub device_class: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Import {
+    /// The CSI driver's `PersistentVolume`, with its `LogicalVolume` or `LVMVolume`; - for standard input
+    pub file: PathBuf,
+    /// The driver's volume group, where several have a volume of that name
+    pub vg: Option<String>,
+    #[command(flatten)]
+    pub objects: Objects,
+}
+
+/// What the objects are to say.
+#[derive(Debug, Default, clap::Args)]
+pub struct Objects {
     /// The claim that is to have the volume; without it one of the volume's name, in the namespace of the pod
     /// that had it last
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = ClaimName::parse)]
@@ -24,14 +47,4 @@ pub struct Export {
     /// the host's name]
     #[arg(long, value_name = "NAME", value_parser = object_name)]
     pub node: Option<String>,
-    /// The CSI driver that is to have the volume
-    #[arg(long, value_name = "DRIVER")]
-    pub to: Option<Csi>,
-    /// The device class of TopoLVM that stands for the volume's group [default: its default one]
-    #[arg(long, value_name = "NAME", value_parser = object_name, requires = "to")]
-    pub device_class: Option<String>,
-    /// Read a CSI driver's `PersistentVolume`, with its `LogicalVolume` or `LVMVolume`, and print the way back;
-    /// - for standard input
-    #[arg(long, value_name = "FILE", conflicts_with = "to")]
-    pub from: Option<PathBuf>,
 }

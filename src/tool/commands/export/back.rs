@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::args::Export;
+use super::args::{Import, Objects};
 use super::csi::Csi;
 use super::exporter::{Exporter, object_for};
 use super::flex;
@@ -15,6 +15,8 @@ use super::volume::{ClaimName, Exported, object_name};
 use super::yaml::{comment, comment_as_it_is};
 use crate::commands::manifest::documents;
 use crate::output::Printed;
+use driver::config::Loaded;
+use driver::host::Host;
 use driver::names::{LvId, LvName, Shown, VgName};
 use driver::options::MountOptions;
 
@@ -36,7 +38,10 @@ pub struct CsiVolume {
 }
 
 /// Prints the way back of the one CSI `PersistentVolume` in a file.
-pub fn run(exporter: &Exporter, file: &Path) -> Result<Printed> {
+pub fn run(host: &Host, loaded: &Loaded, args: &Import) -> Result<Printed> {
+    loaded.require()?;
+    let exporter = &Exporter::begin(host, loaded, &args.objects)?;
+    let file = args.file.as_path();
     let shown = file.shown();
     let bytes = if file == Path::new("-") {
         let mut bytes = Vec::new();
@@ -47,7 +52,7 @@ pub fn run(exporter: &Exporter, file: &Path) -> Result<Printed> {
     let bytes = bytes.with_context(|| format!("reading {shown}"))?;
     let from_csi =
         read(&String::from_utf8_lossy(&bytes)).with_context(|| format!("reading {shown}"))?;
-    let id = from_csi.id(exporter)?;
+    let id = from_csi.id(exporter, args.vg.as_deref())?;
     if let (Some(node), None) = (&from_csi.node, &exporter.args.node)
         && *node != exporter.node
     {
@@ -68,14 +73,11 @@ pub fn run(exporter: &Exporter, file: &Path) -> Result<Printed> {
 
 impl CsiVolume {
     /// The volume, of which TopoLVM and csi-driver-lvm do not say the group.
-    fn id(&self, exporter: &Exporter) -> Result<LvId> {
+    fn id(&self, exporter: &Exporter, vg: Option<&str>) -> Result<LvId> {
         if let Some(vg) = &self.vg {
             return LvId::new(vg.clone(), self.lv.clone());
         }
-        let is_asked = |id: &LvId| {
-            let names = &exporter.args.names;
-            names.is_empty() || names.iter().any(|name| name == id.vg().as_str())
-        };
+        let is_asked = |id: &LvId| vg.is_none_or(|vg| vg == id.vg().as_str());
         let ids = exporter.inventory.volumes.iter().map(|volume| &volume.id);
         let found: Vec<&LvId> = ids
             .filter(|id| *id.lv() == self.lv && is_asked(id))
@@ -96,7 +98,7 @@ impl CsiVolume {
     pub fn text(
         &self,
         seen: Exported,
-        args: &Export,
+        args: &Objects,
         driver: &str,
         is_taken: impl Fn(&LvId) -> bool,
     ) -> Result<String> {

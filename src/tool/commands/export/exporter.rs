@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use super::args::Export;
+use super::args::Objects;
 use super::volume::{ClaimName, Exported, User, nearest_name, object_name};
 use super::yaml::comment;
 use crate::commands::log::{self, Call, Found};
@@ -25,7 +25,7 @@ const LONGEST_LOGGED: usize = 255;
 
 pub struct Exporter<'a> {
     pub inventory: Inventory<'a>,
-    pub args: &'a Export,
+    pub args: &'a Objects,
     /// This driver's name, as kubelet knows it.
     pub driver: String,
     pub node: String,
@@ -57,7 +57,7 @@ impl NotExported {
 }
 
 impl<'a> Exporter<'a> {
-    pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded, args: &'a Export) -> Result<Self> {
+    pub fn begin(host: &'a Host<'a>, loaded: &'a Loaded, args: &'a Objects) -> Result<Self> {
         let inventory = Inventory::take(host, loaded)?;
         let (mounts, gap) = match log::mounts(host, inventory.config) {
             Ok(Found { calls, reach }) if reach.is_empty() => (calls, String::new()),

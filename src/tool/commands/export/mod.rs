@@ -19,7 +19,8 @@ use std::fmt::Write;
 use anyhow::{Result, bail};
 
 use crate::output::{Printed, counted};
-pub use args::Export;
+pub use args::{Export, Import};
+pub use back::run as import;
 use driver::config::Loaded;
 use driver::host::Host;
 use driver::lvm;
@@ -32,10 +33,7 @@ use yaml::comment;
 /// Prints the objects of the volumes. The exit code is 1 if one of them is left out.
 pub fn run(host: &Host, loaded: &Loaded, args: &Export) -> Result<Printed> {
     loaded.require()?;
-    let exporter = Exporter::begin(host, loaded, args)?;
-    if let Some(file) = &args.from {
-        return back::run(&exporter, file);
-    }
+    let exporter = Exporter::begin(host, loaded, &args.objects)?;
     let (choice, unknown) = exporter.inventory.choose_known(&args.names)?;
     let is_pool = |id: &LvId| {
         exporter
@@ -62,7 +60,7 @@ pub fn run(host: &Host, loaded: &Loaded, args: &Export) -> Result<Printed> {
         let text = to.text(&volume, args.device_class.as_deref());
         return Ok(Printed::text(text));
     }
-    if args.claim.is_some() && ids.len() != 1 {
+    if args.objects.claim.is_some() && ids.len() != 1 {
         bail!(
             "--claim takes one volume, as VG/LV, and not {}",
             counted(ids.len(), "volume")

@@ -35,7 +35,7 @@ and old to what they were, and begin at the first step that does not show what i
  5. No pod has the claim: set the replicas of what makes the pods to 0; "Used By" is <none>.
       kubectl describe pvc {name} -n {namespace} | grep 'Used By'
  6. On {node}: nothing has the volume any more, and it is active. The exit code is 0.
-      {own} handover check {id}
+      {own} check --idle {id}
 {last_look} 7. The old claim goes: STATUS of $old is Released.
       kubectl delete pvc {name} -n {namespace}
       kubectl get pv "$old"
@@ -129,7 +129,7 @@ fn undo(to: Csi, volume: &Exported) -> String {
     let let_go = let_go(to, &renamed, id.lv().as_str(), object);
     let own = own_name();
     format!(
-        r#"To undo, replicas 0 and `{own} handover check` as in step 6. Then, from step 7 on only:
+        r#"To undo, replicas 0 and `{own} check --idle` as in step 6. Then, from step 7 on only:
       kubectl delete pvc {name} -n {namespace}
     Always, and the replicas come back if step 7 was not done:
       kubectl delete pv {object}
@@ -180,7 +180,7 @@ pub fn back(from: Csi, volume: &Exported, object: &str, held: &str, beside: &str
     };
     let lazy = match from {
         Csi::DriverLvm => {
-            "    csi-driver-lvm unmounts lazily, which hides who still has it: `handover check` looks at the device.\n"
+            "    csi-driver-lvm unmounts lazily, which hides who still has it: `check --idle` looks at the device.\n"
         }
         Csi::Topolvm | Csi::LvmLocalpv => "",
     };
@@ -201,7 +201,7 @@ Snapshots of the volume (VolumeSnapshot, LVMSnapshot) go before.
  3. No pod has the claim: set the replicas of what makes the pods to 0; "Used By" is <none>.
       kubectl describe pvc {name} -n {namespace} | grep 'Used By'
  4. On {node}: nothing has the volume any more, and it is active. The exit code is 0.
-      {own} handover check {held}
+      {own} check --idle {held}
 {lazy} 5. {driver} lets go:
 {lets_go}    On {node}, `lvs {id}` shows the volume.
  6. The old claim goes: STATUS of {object} is Released.

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::args::Objects;
 use super::csi::{self, Csi};
 use super::volume::{ClaimName, User};
 use super::*;
@@ -233,7 +234,7 @@ fn the_way_back_ends_where_the_way_out_began() {
         let back = |is_taken: bool| {
             held.text(
                 seen.clone(),
-                &Export::default(),
+                &Objects::default(),
                 "kubernetes.io/lvm",
                 |_| is_taken,
             )
@@ -273,7 +274,7 @@ fn an_object_without_a_way_back_is_refused() {
     let alone = held(Csi::Topolvm, "1-2").replace("kind: LogicalVolume", "kind: Other");
     let held = back::read(&alone).unwrap();
     let error = held
-        .text(sample(), &Export::default(), "x/lvm", |_| false)
+        .text(sample(), &Objects::default(), "x/lvm", |_| false)
         .unwrap_err();
     assert!(
         error.to_string().contains("its LogicalVolume is missing"),

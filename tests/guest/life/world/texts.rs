@@ -38,7 +38,7 @@ impl World {
             2 => (&["status", "-w"], &[""], (0, 0)),
             3 => (&["doctor"], &[""], (0, 0)),
             4 => (&["check", &id], &[""], (0, 0)),
-            _ => (&["handover", "check", &id], &[""], (0, 0)),
+            _ => (&["check", "--idle", &id], &[""], (0, 0)),
         };
         let (said, _) = self.node.says(args);
         self.tally.asked += 1;

@@ -101,7 +101,7 @@ fn a_pods_data_goes_to_csi_driver_lvm_and_back() {
 
     let file = format!("/run/{case}.yaml");
     fs::write(&file, api::get(&api::path(&csi)).unwrap().to_string()).unwrap();
-    let found = objects(&driver.prints(&["export", "--from", &file]));
+    let found = objects(&driver.prints(&["import", &file]));
     let flex = applied(&found, VOLUME);
     takes_back(&flex);
     ends(second);

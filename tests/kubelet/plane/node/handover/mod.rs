@@ -71,7 +71,7 @@ pub fn delete_claim(claim: &str) {
 
 /// Whether nothing has the volume, as the node says.
 pub fn is_ready(driver: &Driver, volume: &Volume) -> bool {
-    driver.says(&["handover", "check", &volume.id()]).1 == 0
+    driver.says(&["check", "--idle", &volume.id()]).1 == 0
 }
 
 /// Lets a released `PersistentVolume` wait for its claim again.
@@ -159,7 +159,7 @@ fn a_stateful_sets_claim_goes_to_a_csi_driver_and_comes_back() {
     let file = format!("/run/{case}.yaml");
     let is = api::get(&api::path(&csi)).unwrap();
     fs::write(&file, is.to_string()).unwrap();
-    let found = objects(&driver.prints(&["export", "--from", &file]));
+    let found = objects(&driver.prints(&["import", &file]));
     let flex = applied(&found, VOLUME);
     has_phase(&flex, "Available");
     delete_claim(&claim);
