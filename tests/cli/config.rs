@@ -40,6 +40,7 @@ fn all_mistakes_of_a_config_are_named_at_once() {
         (["config", "check", path], "`check --config`"),
         (["handover", "check", "--name"], "`check --idle`"),
         (["export", "--from", path], "`import`"),
+        (["export", "vg", "--from=-"], "`import`"),
     ] {
         let (said, _) = says(&machine, &old);
         assert!(

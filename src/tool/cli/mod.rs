@@ -150,34 +150,39 @@ fn progress(steps: bool) -> Progress {
 /// The command line with the command's name of today, and that name, if it has the one that it had before.
 fn with_new_name(args: &[OsString]) -> Option<(Vec<OsString>, &'static str)> {
     let (program, words) = args.split_first()?;
-    let is = |at: usize, word: &str| words.get(at).is_some_and(|one| one == word);
-    let rest = |at: usize| words.iter().skip(at).cloned();
+    let begins = |with: [&str; 2]| words.starts_with(&with.map(OsString::from));
+    let (name, rest) = if begins(["config", "check"]) {
+        ("check --config", words.get(2..)?.to_vec())
+    } else if begins(["handover", "check"]) {
+        ("check --idle", words.get(2..)?.to_vec())
+    } else if words.first()? == "export" {
+        ("import", without_from(words.get(1..)?)?)
+    } else {
+        return None;
+    };
     let mut new = vec![program.clone()];
-    if is(1, "check") && (is(0, "config") || is(0, "handover")) {
-        let flag = if is(0, "config") {
-            "--config"
-        } else {
-            "--idle"
-        };
-        new.extend(["check".into(), flag.into()]);
-        new.extend(rest(2));
-        return Some((
-            new,
-            if is(0, "config") {
-                "check --config"
-            } else {
-                "check --idle"
-            },
-        ));
-    }
-    let from = words
+    new.extend(name.split(' ').map(OsString::from));
+    new.extend(rest);
+    Some((new, name))
+}
+
+/// `--from FILE` as the first argument, without its name.
+fn without_from(words: &[OsString]) -> Option<Vec<OsString>> {
+    let at = words
         .iter()
-        .position(|word| word == "--from")
-        .filter(|_| is(0, "export"))?;
-    new.push("import".into());
-    new.extend(rest(from.saturating_add(1)));
-    new.extend(words.get(1..from)?.iter().cloned());
-    Some((new, "import"))
+        .position(|word| word.as_encoded_bytes().starts_with(b"--from"))?;
+    let (before, [from, after @ ..]) = words.split_at_checked(at)? else {
+        return None;
+    };
+    let file = from.to_str()?.strip_prefix("--from")?;
+    let mut rest = after.to_vec();
+    if let Some(file) = file.strip_prefix('=') {
+        rest.insert(0, file.into());
+    } else if !file.is_empty() {
+        return None;
+    }
+    rest.extend_from_slice(before);
+    Some(rest)
 }
 
 fn people(args: &[OsString]) -> Printed {

@@ -142,9 +142,9 @@ pub enum Task {
         /// The volume, as VG/LV or /dev/VG/LV
         #[arg(value_parser = volume)]
         volume: LvId,
-        /// Its new name, without the group
-        #[arg(value_name = "NAME", value_parser = LvName::parse)]
-        to: LvName,
+        /// Its new name; the group may stand before it, as for lvrename
+        #[arg(value_name = "NAME", value_parser = new_name)]
+        to: (Option<String>, LvName),
     },
     /// Put this executable where kubelet looks for it, or upgrade what is there
     ///
@@ -205,7 +205,15 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
         Task::AllowFormat { volume, yes } => {
             operator::allow_format(writing, loaded, &named(volume)?, *yes)
         }
-        Task::Rename { volume, to } => handover::rename(writing, loaded, volume, to),
+        Task::Rename {
+            volume,
+            to: (vg, name),
+        } => {
+            if vg.as_ref().is_some_and(|vg| vg != volume.vg().as_str()) {
+                bail!("{volume} keeps its group: give the new name alone");
+            }
+            handover::rename(writing, loaded, volume, name)
+        }
         Task::Install(options) => {
             let place = &options.place;
             let is_linked = pages::is_linked(&place.prefix, &place.exe());
@@ -242,6 +250,14 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
 
 fn named(word: &str) -> Result<LvId> {
     volume(word).context("reading the volume's name")
+}
+
+fn new_name(word: &str) -> Result<(Option<String>, LvName)> {
+    let (vg, name) = match word.split_once('/') {
+        Some((vg, name)) => (Some(vg.to_owned()), name),
+        None => (None, word),
+    };
+    Ok((vg, LvName::parse(name)?))
 }
 
 fn volume(word: &str) -> Result<LvId> {

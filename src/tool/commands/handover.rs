@@ -114,9 +114,6 @@ pub fn check(
 pub fn rename(host: &Writing, config: &Loaded, id: &LvId, name: &LvName) -> Result<Printed> {
     let config = config.require()?;
     let new = renamed(id, name)?;
-    if *id == new {
-        bail!("{id} has this name already");
-    }
     let there = lvm::find_as_it_is(host, &new)?;
     let exists = matches!(there, lvm::Found::Volume(_) | lvm::Found::Hidden);
     let seen = seen(host, config, id, config.limits.lock)?;
@@ -126,6 +123,9 @@ pub fn rename(host: &Writing, config: &Loaded, id: &LvId, name: &LvName) -> Resu
              see `{} status {new}`",
             own_name()
         );
+    }
+    if *id == new && !is_missing(&seen) {
+        bail!("{id} has this name already");
     }
     let obstacles = obstacles(host, &seen);
     if !obstacles.is_empty() {
@@ -210,6 +210,10 @@ fn is_missing(seen: &Look) -> bool {
 /// All that is in the way of a volume's next name or driver, but that it is not active.
 fn obstacles(host: &Host, seen: &Look) -> Vec<Obstacle> {
     let (facts, id) = (&seen.facts, &seen.facts.id);
+    // Whoever has it open waits for that, udev for example.
+    if let Some(name) = facts.uses.as_ref().and_then(|uses| uses.suspended.clone()) {
+        return vec![Obstacle::of(id, &Reason::Suspended(name))];
+    }
     let mut found = mounts(host, facts);
     let others = users(facts).into_iter();
     found.extend(others.map(|user| Obstacle::of(id, &user)));

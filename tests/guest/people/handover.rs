@@ -197,7 +197,15 @@ fn a_volume_gets_no_name_that_is_taken_or_no_name() {
             1,
         ),
         ("taken/data", "data", "has this name already", 1),
-        ("taken/data", "a/b", "it holds '/'", 2),
+        ("taken/data", "taken/other", "volume taken/other already", 1),
+        ("taken/data", "taken/a/b", "it holds '/'", 2),
+        ("taken/data", "else/b", "taken/data keeps its group", 1),
+        (
+            "taken/none",
+            "none",
+            "there is no logical volume taken/none",
+            1,
+        ),
         ("taken/data", &long, "LVM allows 124 for both", 1),
         ("taken/pool", "new", "is a pool that holds other volumes", 1),
         (
