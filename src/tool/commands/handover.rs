@@ -210,8 +210,11 @@ fn is_missing(seen: &Look) -> bool {
 /// All that is in the way of a volume's next name or driver, but that it is not active.
 fn obstacles(host: &Host, seen: &Look) -> Vec<Obstacle> {
     let (facts, id) = (&seen.facts, &seen.facts.id);
+    let is_unknown = matches!(seen.decision, Decision::Refuse(Reason::Unknown));
     // Whoever has it open waits for that, udev for example.
-    if let Some(name) = facts.uses.as_ref().and_then(|uses| uses.suspended.clone()) {
+    if let Some(name) = facts.uses.as_ref().and_then(|uses| uses.suspended.clone())
+        && !is_unknown
+    {
         return vec![Obstacle::of(id, &Reason::Suspended(name))];
     }
     let mut found = mounts(host, facts);
@@ -228,7 +231,6 @@ fn obstacles(host: &Host, seen: &Look) -> Vec<Obstacle> {
     if !found.is_empty() {
         return found;
     }
-    let is_unknown = matches!(seen.decision, Decision::Refuse(Reason::Unknown));
     let now = is_unknown.then(|| called_now(host, seen)).flatten();
     let (reason, message) = match (&seen.decision, now) {
         _ if is_missing(seen) => (

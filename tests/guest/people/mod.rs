@@ -1,5 +1,6 @@
 //! Commands and packages for people.
 
+mod day_two;
 mod export;
 mod handover;
 mod only_looks;

@@ -69,7 +69,8 @@ pub fn of_volume(
         Some(uses) => uses.failure.is_some(),
         None => inventory.failed(volume).is_some(),
     };
-    let space = inventory.space(volume);
+    let first = device.as_ref().filter(|_| !suspended);
+    let space = first.and_then(|device| inventory.space(device));
     let record = &volume.record;
     let fs = mounts.first().map(|row| row.fs_type.shown().to_string());
     let is_hosts = |row: &&Row| !inventory.is_pods(row);

@@ -166,14 +166,10 @@ impl<'a> Inventory<'a> {
         is_kubelets(self.host.kernel, &self.tables.mounts, row, dirs)
     }
 
-    /// The space of its filesystem, if that is mounted.
-    pub fn space(&self, volume: &Volume) -> Option<Space> {
-        let device = self.device(volume)?;
-        let kernel = self.host.kernel;
-        // A suspended device answers when it is resumed.
-        let is_asked = device.suspended(kernel).is_none();
-        let row = *self.mounts(device.number).first().filter(|_| is_asked)?;
-        kernel.space(&row.mount_point, row.id).ok()
+    /// The space of the mounted filesystem. A suspended device may answer only when it is resumed.
+    pub fn space(&self, device: &Device) -> Option<Space> {
+        let row = *self.mounts(device.number).first()?;
+        self.host.kernel.space(&row.mount_point, row.id).ok()
     }
 
     /// Of what the filesystem has none left, though pods may write to it.

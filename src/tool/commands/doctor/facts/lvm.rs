@@ -197,6 +197,12 @@ fn of_volume(
         });
         verdict.outcome
     });
+    let none_left = || {
+        let device = inventory.device(volume)?;
+        let is_asked = device.suspended(host.kernel).is_none();
+        let space = is_asked.then(|| inventory.space(device)).flatten()?;
+        inventory.lack(volume, &space)
+    };
     VolumeFacts {
         volume: volume.clone(),
         is_pods: inventory.is_mounted_for_pods(volume),
@@ -210,8 +216,6 @@ fn of_volume(
         watch: None,
         next_mount,
         has_errors,
-        lack: inventory
-            .space(volume)
-            .and_then(|space| inventory.lack(volume, &space)),
+        lack: none_left(),
     }
 }

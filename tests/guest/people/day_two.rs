@@ -1,0 +1,77 @@
+//! The commands of docs/day-two.md, as they are printed there.
+
+use std::os::unix::fs::symlink;
+
+use crate::prelude::*;
+
+const PAGE: &str = include_str!("../../../docs/day-two.md");
+const BIN: &str = "/run/day-two";
+const MIB: u64 = 1 << 20;
+
+/// A node whose disks have these paths, and not those of the page. Only `/run` can be written.
+struct Reader {
+    disks: [String; 2],
+}
+
+impl Reader {
+    /// Runs the commands below this heading, each of which must succeed, and returns what they printed.
+    fn does(&self, heading: &str) -> String {
+        let (_, rest) = PAGE.split_once(&format!("\n## {heading}\n")).unwrap();
+        let section = rest.split("\n## ").next().unwrap();
+        let blocks: Vec<&str> = section.split("```").collect();
+        let shell = blocks.iter().filter_map(|block| block.strip_prefix("sh\n"));
+        let lines: String = shell.collect();
+        assert!(!lines.is_empty(), "{heading}");
+        let [old, new] = &self.disks;
+        let lines = lines.replace("/dev/sdb", old).replace("/dev/sdc", new);
+        let lines = lines
+            .replace("1G", "32M")
+            .replace("/mnt/", "/run/")
+            .replace("/var/tmp/", "/run/");
+        run("sh", &["-c", &format!("set -e; PATH={BIN}:$PATH; {lines}")])
+    }
+}
+
+#[test]
+fn each_command_of_the_second_day_works_as_it_is_printed() {
+    let node = Node::with_config(Mode::MountOnly, "log = '/run/log-of-day-two'");
+    std::fs::create_dir(BIN).unwrap();
+    symlink(node.exe(), format!("{BIN}/flexvolume-lvm")).unwrap();
+    let disks = ["old", "new"].map(|disk| Disk::new(&format!("day-two-{disk}"), 256 * MIB));
+    let reader = Reader {
+        disks: [disks[0].path(), disks[1].path()],
+    };
+    let group = Group::on("vg0", &[&disks[0].path()]);
+    let volume = group.linear("web-data", "64m");
+    let dir = node.up("pod", &volume);
+    let page = dir.join("page");
+    write_synced(&page, "kept");
+
+    let before = filesystem_size(&dir);
+    reader.does("Grow a volume");
+    assert_eq!(group.size("web-data"), 96 * MIB);
+    assert!(filesystem_size(&dir) > before, "{before}");
+
+    reader.does("Back a volume up");
+    assert!(!group.has("web-data-now"));
+    write_synced(&page, "lost");
+    node.down("pod", &volume);
+    let said = reader.does("Restore a volume");
+    assert!(said.contains("vg0/web-data is ready"), "{said}");
+    node.up("pod", &volume);
+    assert_eq!(read(&page), "kept");
+
+    reader.does("Replace a disk");
+    let disks = sh("pvs --noheadings -o pv_name -S vg_name=vg0");
+    assert_eq!(disks.trim(), reader.disks[1]);
+    assert_eq!(read(&page), "kept");
+    assert_eq!(reader.does("Reboot a node").trim(), "all is well");
+    node.down("pod", &volume);
+
+    reader.does("Move a disk to another node");
+    node.up("pod", &volume);
+    assert_eq!(read(&page), "kept");
+    node.down("pod", &volume);
+    reader.does("Retire a volume");
+    assert!(!group.has("web-data"));
+}
