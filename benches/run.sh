@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures what docs/performance.md says:
+# Measures what docs/developers/performance.md says:
 #
 #   benches/run.sh host    size, memory, system calls, instructions; times beside the floor
 #   benches/run.sh guest   whole lives of volumes, and many pods at once, on real LVM in a guest

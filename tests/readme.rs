@@ -108,7 +108,14 @@ fn every_message_that_is_explained_is_one_that_the_driver_gives() {
 #[test]
 fn every_link_leads_to_a_file_or_a_heading() {
     let mut pages = vec![];
-    for dir in ["", "docs/", "install/", "tests/", ".github/"] {
+    for dir in [
+        "",
+        "docs/",
+        "docs/developers/",
+        "install/",
+        "tests/",
+        ".github/",
+    ] {
         pages.extend(names_in(dir, ".md").map(|name| format!("{dir}{name}")));
     }
     assert!(pages.len() > 18, "{pages:?}");
@@ -164,13 +171,25 @@ fn anchor(line: &str) -> String {
 #[ignore = "`tests/run.sh book` builds the book"]
 fn every_link_in_the_book_leads_to_a_file_or_an_anchor() {
     let docs = top().join("target/book/docs");
-    for name in names_in("docs", ".md").filter(|name| name != "SUMMARY.md") {
+    let in_both = |dir: &str, ending| {
+        let of_developers = names_in(&format!("{dir}/developers"), ending);
+        let of_developers = of_developers.map(|name| format!("developers/{name}"));
+        names_in(dir, ending)
+            .chain(of_developers)
+            .collect::<Vec<_>>()
+    };
+    for name in in_both("docs", ".md") {
         let html = name.replace(".md", ".html");
-        assert!(docs.join(html).exists(), "{name} is not in docs/SUMMARY.md");
+        let is_there = name == "SUMMARY.md" || docs.join(html).exists();
+        assert!(is_there, "{name} is not in docs/SUMMARY.md");
     }
     // 404.html is for a server, and its links are as that has them.
-    for name in names_in("target/book/docs", ".html").filter(|name| name != "404.html") {
-        let text = fs::read_to_string(docs.join(&name)).unwrap();
+    let pages = in_both("target/book/docs", ".html").into_iter();
+    for name in pages.filter(|name| name != "404.html") {
+        let (text, dir) = (
+            fs::read_to_string(docs.join(&name)).unwrap(),
+            docs.join(&name).parent().unwrap().to_owned(),
+        );
         let tags = text.split('<').skip(1);
         for link in tags.filter_map(|tag| {
             ["href=\"", "src=\""]
@@ -183,7 +202,11 @@ fn every_link_in_the_book_leads_to_a_file_or_an_anchor() {
                 println!("{name}: {link} (not fetched)");
                 continue;
             }
-            let path = docs.join(if file.is_empty() { &name } else { file });
+            let path = if file.is_empty() {
+                docs.join(&name)
+            } else {
+                dir.join(file)
+            };
             assert!(path.exists(), "{name}: {link}");
             let has_it = || {
                 fs::read_to_string(&path)
@@ -306,9 +329,19 @@ fn the_readme_says_which_rust_is_needed() {
 }
 
 #[test]
-fn every_test_that_docs_safety_names_exists() {
+fn every_promise_has_tests_and_every_test_that_is_named_exists() {
     let top = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = page("docs/safety.md");
+    let text = page("tests/SAFETY.md");
+    let promises = page("docs/safety.md");
+    let promises: Vec<&str> = promises.split("**").skip(1).step_by(2).collect();
+    assert!(promises.len() > 30, "{promises:?}");
+    for promise in promises {
+        let (_, proof) = text
+            .split_once(&format!("**{promise}**"))
+            .unwrap_or_else(|| panic!("{promise}: not there"));
+        let proof = proof.split("\n\n").next().unwrap();
+        assert!(proof.contains("\n`"), "{promise}: no test");
+    }
     let tests = text_below(&top.join("tests"));
     let named: Vec<&str> = text
         .split('`')
@@ -341,7 +374,7 @@ fn every_test_that_docs_safety_names_exists() {
 
 #[test]
 fn the_page_of_one_mount_has_the_steps_that_the_driver_takes() {
-    let page = page("docs/architecture.md");
+    let page = page("docs/developers/architecture.md");
     let (_, section) = page.split_once("## One mount, step by step").unwrap();
     let rows = section
         .lines()
