@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use crate::host::{Command, DeviceNumber, Host, Node, Output};
-use crate::names::{Foreign, FsType, Shown};
+use crate::names::{Filesystem, Foreign, FsType, Shown};
 
 /// blkid(8): "the specified token was not found, or no identification", which it also answers for
 /// a device that it cannot read. Only reading it ourselves tells the two apart.
@@ -15,10 +15,7 @@ const AMBIVALENT: i32 = 8;
 pub enum Found {
     /// blkid finds nothing; the device may also be unreadable.
     Nothing,
-    Filesystem {
-        fs: FsType,
-        uuid: String,
-    },
+    Filesystem(Filesystem),
     /// Something else: LUKS, a partition table, a RAID member, an unknown filesystem.
     Other(Foreign),
     Several,
@@ -118,10 +115,10 @@ fn parse(output: &Output) -> Found {
         (NOTHING, ..) => Found::Nothing,
         (AMBIVALENT, ..) => Found::Several,
         (_, Some(kind), _) => match FsType::parse(&kind) {
-            Ok(fs) => Found::Filesystem {
+            Ok(fs) => Found::Filesystem(Filesystem {
                 fs,
                 uuid: value("UUID").unwrap_or_default(),
-            },
+            }),
             Err(_) => Found::Other(kind.shown()),
         },
         (_, None, Some(table)) => Found::Other(format!("a partition table ({table})").shown()),
@@ -141,10 +138,10 @@ mod tests {
             (
                 "filesystem",
                 "DEVNAME=/dev/x\nUUID=0b1c\nBLOCK_SIZE=1024\nTYPE=ext4\n",
-                Found::Filesystem {
+                Found::Filesystem(Filesystem {
                     fs: FsType::Ext4,
                     uuid: "0b1c".to_owned(),
-                },
+                }),
             ),
             (
                 "other",

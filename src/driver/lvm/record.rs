@@ -1,7 +1,7 @@
 //! The driver's memory: tags on the logical volume itself, which survive reboots, moves to
 //! another node and the loss of every other state. Tags: lvm(8) "TAGS".
 
-use crate::names::FsType;
+use crate::names::{Filesystem, FsType};
 
 const PREFIX: &str = "flexvolume.";
 pub const MAKING: &str = "flexvolume.making=";
@@ -25,16 +25,10 @@ pub struct Tags {
     pub remove: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
-    pub fs: String,
-    pub uuid: String,
-}
-
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
     /// `flexvolume.fs=<type>:<uuid>`: it holds this filesystem.
-    pub made: Option<Made>,
+    pub made: Option<Filesystem<String>>,
     /// `flexvolume.making=<type>`: mkfs was started and not seen to end.
     pub making: Option<String>,
     /// An operator's permission to format it: the evidence that it overrules, and when it was given, in
@@ -56,7 +50,7 @@ impl Record {
                 record.making = Some(fs.to_owned());
             } else if let Some(value) = tag.strip_prefix(MADE) {
                 let (fs, uuid) = value.split_once(':').unwrap_or((value, ""));
-                record.made = Some(Made {
+                record.made = Some(Filesystem {
                     fs: fs.to_owned(),
                     uuid: uuid.to_owned(),
                 });
@@ -119,7 +113,7 @@ pub fn making_tag(fs: FsType) -> String {
     format!("{MAKING}{fs}")
 }
 
-pub fn made_tag(fs: FsType, uuid: &str) -> String {
+pub fn made_tag(Filesystem { fs, uuid }: &Filesystem) -> String {
     format!("{MADE}{fs}:{uuid}")
 }
 
@@ -145,7 +139,7 @@ mod tests {
             "flexvolumes",
         ]);
         let made = record.made.clone().unwrap();
-        assert_eq!((made.fs.as_str(), made.uuid.as_str()), ("ext4", "0b1c"));
+        assert_eq!(made.to_string(), "ext4 0b1c");
         assert_eq!(record.names, ["data"]);
         assert_eq!(record.tags.len(), 2);
         assert!(record.making.is_none() && record.permission.is_none() && !record.new);
@@ -170,7 +164,11 @@ mod tests {
             "flexvolume.volume=data",
         ]);
         assert!(record.new);
-        let change = record.replaced_by(made_tag(FsType::Ext4, "0b1c"));
+        let made = Filesystem {
+            fs: FsType::Ext4,
+            uuid: "0b1c".to_owned(),
+        };
+        let change = record.replaced_by(made_tag(&made));
         assert_eq!(change.add, ["flexvolume.fs=ext4:0b1c"]);
         let gone = [
             NEW,

@@ -9,7 +9,7 @@ use nix::mount::MsFlags;
 use super::identity::{difference, twin};
 use super::table::{Row, Table, mounted_at};
 use crate::host::{Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, Node, holders};
-use crate::names::{FsType, LvId, Shown};
+use crate::names::{Filesystem, FsType, LvId, Shown};
 use crate::options::MountOptions;
 
 /// More mounts than this on one directory are not an accident to be undone.
@@ -28,9 +28,7 @@ pub struct Source<'a> {
     pub id: &'a LvId,
     pub node: &'a Node,
     pub number: DeviceNumber,
-    pub fs: FsType,
-    /// The filesystem's, as blkid prints it.
-    pub uuid: &'a str,
+    pub filesystem: &'a Filesystem,
     /// Devices that a btrfs may have beside this one. `None`: any.
     pub disks: Option<&'a [DeviceNumber]>,
     pub options: &'a MountOptions,
@@ -41,7 +39,8 @@ pub struct Source<'a> {
 ///
 /// If mount(8) fails or is stopped, undoes what it left.
 pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Result<()> {
-    let Source { id, node, fs, .. } = *source;
+    let Source { id, node, .. } = *source;
+    let fs = source.filesystem.fs;
     let mut command = Command::writes("mount", host.limits.mount)
         .stdin(lock.file())
         .args(["-t", fs.as_str()])

@@ -16,10 +16,11 @@ pub fn difference(kernel: &Kernel, source: &Source, row: &Row) -> Option<&'stati
     if !row.is_of(source.number) {
         return Some("it was renamed or unmounted");
     }
-    match source.fs {
+    match source.filesystem.fs {
         FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => {
             let id = kernel.filesystem_id(&row.mount_point, row.id);
-            let is_it = id.is_ok_and(|id| ext_id(source.uuid).is_none_or(|want| want == id));
+            let is_it =
+                id.is_ok_and(|id| ext_id(&source.filesystem.uuid).is_none_or(|want| want == id));
             (!is_it).then_some(ANOTHER)
         }
         // The kernel tells nobody its UUID without an ioctl. There is one superblock to mount it by.
@@ -50,22 +51,23 @@ fn ext_id(uuid: &str) -> Option<u64> {
 fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
     let disk = format!("dm-{}", source.number.minor);
     let all = Path::new(BTRFS);
+    let want = &source.filesystem.uuid;
     let names = kernel.list(all).unwrap_or_default();
     names.iter().any(|name| {
         let dir = all.join(name);
         let uuid = || kernel.read(&dir.join("metadata_uuid"));
         kernel.exists(&dir.join("devices").join(&disk))
-            && (name == source.uuid || uuid().is_ok_and(|uuid| uuid.trim_end() == source.uuid))
+            && (name == want || uuid().is_ok_and(|uuid| uuid.trim_end() == want))
     })
 }
 
 /// Why btrfs does not take it: the kernel knows a filesystem by its UUID alone, and so takes a second one
 /// for the first; also of one that was unmounted, if that is newer.
 pub fn twin(kernel: &Kernel, source: &Source) -> String {
-    let Source { id, uuid, .. } = source;
+    let Source { id, filesystem, .. } = source;
     let device = id.device();
     let device = device.shown();
-    if kernel.exists(&Path::new(BTRFS).join(uuid)) {
+    if kernel.exists(&Path::new(BTRFS).join(&filesystem.uuid)) {
         format!(
             "a btrfs with the same UUID as that of {id} is mounted on this node: one is a snapshot or a \
              copy of the other, and btrfs mounts only one of them at a time. Unmount the other one, or \

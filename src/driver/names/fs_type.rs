@@ -1,3 +1,5 @@
+use std::fmt;
+
 use anyhow::{Error, Result};
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
@@ -49,5 +51,20 @@ impl TryFrom<String> for FsType {
 
     fn try_from(name: String) -> Result<Self> {
         Self::parse(&name)
+    }
+}
+
+/// A filesystem by its type and UUID. In a volume's tag the type is text, since it may be one that this driver
+/// does not know.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Filesystem<T = FsType> {
+    pub fs: T,
+    /// As blkid prints it. Empty if it has none.
+    pub uuid: String,
+}
+
+impl<T: fmt::Display> fmt::Display for Filesystem<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.fs, self.uuid)
     }
 }

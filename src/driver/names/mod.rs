@@ -22,7 +22,7 @@ use anyhow::{Error, Result, anyhow};
 use serde::Deserialize;
 
 pub use foreign::{Foreign, Shown, folded, folded_to, is_printable};
-pub use fs_type::FsType;
+pub use fs_type::{Filesystem, FsType};
 pub use size::Bytes;
 pub use suggest::{nearest, plain};
 pub use uuid::LvUuid;

@@ -20,15 +20,15 @@ pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
     let config = config.require()?;
     let seen = look(Subject { host, config, id }, None, held(config))?;
     let refuse = |reason: &Reason| bail!("{}", reason.of(id));
-    let (fs, uuid) = match (&seen.decision, &seen.facts.content) {
+    let filesystem = match (&seen.decision, &seen.facts.content) {
         (
             Decision::Refuse(Reason::Swapped { .. } | Reason::NewNotBlank(_)),
             Some(Content::Filesystem(found)),
-        ) => (found.fs, found.uuid.clone()),
-        (Decision::Mount(mount), _) => (mount.fs, mount.uuid.clone()),
+        ) => found.filesystem.clone(),
+        (Decision::Mount(mount), _) => mount.filesystem.clone(),
         // The volume is mounted: blkid reads it meanwhile.
         (Decision::Bind(_), _) => match fs::probe(host, &device_of(&seen)?.node(host.kernel))? {
-            Found::Filesystem { fs, uuid } => (fs, uuid),
+            Found::Filesystem(filesystem) => filesystem,
             _ => bail!("{id} is mounted, but blkid cannot name what is on it"),
         },
         (Decision::Activate, _) => bail!("{id} is not active; run `lvchange -ay {id}` first"),
@@ -37,10 +37,12 @@ pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
         _ => bail!("nothing can be found on {id}, so there is nothing to adopt"),
     };
     let volume = seen.facts.require_volume()?;
-    let tags = volume.record.replaced_by(lvm::made_tag(fs, &uuid));
+    let tags = volume.record.replaced_by(lvm::made_tag(&filesystem));
     retag(host, &seen, &tags)?;
-    log(host, config, "adopt", id, &format!("{fs} {uuid}"));
-    Ok(Printed::text(format!("{id} is recorded as {fs} {uuid}.\n")))
+    log(host, config, "adopt", id, &filesystem.to_string());
+    Ok(Printed::text(format!(
+        "{id} is recorded as {filesystem}.\n"
+    )))
 }
 
 /// `flexvolume-lvm allow-format VG/LV`: lets the next mount, within a day, format a volume on which nothing

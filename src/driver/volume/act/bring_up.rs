@@ -94,7 +94,7 @@ fn under_lock<'a>(
             }
             Decision::Mount(how) => how,
             Decision::Make { fs, again } => match make(job, &mut seen, &device, fs, again, lock)? {
-                Some(uuid) => Mount::of_made(fs, uuid),
+                Some(filesystem) => Mount::of_made(filesystem),
                 None => continue,
             },
             Decision::Refuse(reason) => return Err(Refusal::of(id, reason).into()),
@@ -105,7 +105,7 @@ fn under_lock<'a>(
             | Decision::Activate
             | Decision::Extend(_) => continue,
         };
-        let is_prepared = prepared.as_ref() == Some(&how.uuid);
+        let is_prepared = prepared.as_ref() == Some(&how.filesystem.uuid);
         let how = Mount {
             check: how.check && !is_prepared,
             grow: match how.grow {
@@ -126,7 +126,7 @@ fn under_lock<'a>(
         seen.claim = None;
         remarks.extend(first.prepare()?);
         if began.elapsed() >= LONG {
-            prepared = Some(first.how.uuid);
+            prepared = Some(first.how.filesystem.uuid);
             continue;
         }
         // The look itself took long. Another full look at a slow disk would take as long, so only the openers

@@ -45,7 +45,7 @@ impl FirstMount<'_> {
             })?;
         }
         if how.grow == Grow::Before
-            && let Err(error) = fs::grow(host, how.fs, node, self.dir, self.lock)
+            && let Err(error) = fs::grow(host, how.filesystem.fs, node, self.dir, self.lock)
         {
             remark = Some(format!("{} is not grown: {error:#}", self.volume.id));
         }
@@ -63,7 +63,7 @@ impl FirstMount<'_> {
     }
 
     fn record(&self) -> Result<()> {
-        let made = lvm::made_tag(self.how.fs, &self.how.uuid);
+        let made = lvm::made_tag(&self.how.filesystem);
         let tags = self.volume.record.replaced_by(made);
         let host = self.job.subject.host;
         lvm::retag(host, self.volume.target(), &tags, Some(self.lock))
@@ -83,8 +83,7 @@ impl FirstMount<'_> {
             id,
             node: &self.on.node,
             number: self.on.device.number,
-            fs: how.fs,
-            uuid: &how.uuid,
+            filesystem: &how.filesystem,
             disks: how.disks.as_deref(),
             options: &options,
             read_only: self.job.options.read_only,
@@ -112,7 +111,8 @@ impl FirstMount<'_> {
             host.log.about("unrecorded", &format!("{error:#}"));
         }
         if how.grow == Grow::After
-            && let Err(error) = fs::grow(host, how.fs, &self.on.node, self.dir, self.lock)
+            && let Err(error) =
+                fs::grow(host, how.filesystem.fs, &self.on.node, self.dir, self.lock)
         {
             remarks.push(format!("{id} is mounted, but not grown: {error:#}"));
         }
@@ -139,7 +139,7 @@ impl FirstMount<'_> {
     fn mount_beside_copies(&self, source: Source, error: Error) -> Result<()> {
         let Subject { host, id, .. } = self.job.subject;
         let has_failed = matches!(error.downcast_ref(), Some(ToolError::Failed { .. }));
-        if source.fs != FsType::Xfs || self.volume.is_snapshot() || !has_failed {
+        if source.filesystem.fs != FsType::Xfs || self.volume.is_snapshot() || !has_failed {
             return Err(error);
         }
         let copies = copies_mounted_as_xfs(host, &source);
@@ -158,7 +158,7 @@ impl FirstMount<'_> {
                  no logical volume, and may be the same one: see `blkid --match-token UUID={}`. Unmount \
                  it; or, if it is a copy, give this one a UUID of its own (`xfs_admin -U generate {}`) \
                  and run `{} adopt {id}`",
-                source.uuid,
+                source.filesystem.uuid,
                 id.device().shown(),
                 own_name()
             )))
@@ -168,7 +168,7 @@ impl FirstMount<'_> {
     /// The mount options of the driver, of the node's config and of the pod, the later ones stronger.
     fn options(&self) -> Result<MountOptions> {
         let Subject { host, config, id } = self.job.subject;
-        let fs = self.how.fs;
+        let fs = self.how.filesystem.fs;
         let of_driver = match fs {
             // Overrides the superblock: an error in one volume must neither stop the whole node (`tune2fs -e
             // panic`), nor let writes go on (the default of mke2fs).
@@ -201,7 +201,8 @@ fn copies_mounted_as_xfs(host: &Host, source: &Source) -> Vec<DeviceNumber> {
     if others.is_empty() {
         return others;
     }
-    let is_copy = |one: &Identified| one.uuid == source.uuid && others.contains(&one.number);
+    let is_copy =
+        |one: &Identified| one.uuid == source.filesystem.uuid && others.contains(&one.number);
     let all = fs::all(host).unwrap_or_default().into_iter();
     all.filter(is_copy).map(|one| one.number).collect()
 }

@@ -7,13 +7,13 @@ use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
 use crate::lvm::{Tags, made_tag, making_tag, retag};
 use crate::mount::after_undo;
-use crate::names::FsType;
+use crate::names::{Filesystem, FsType};
 use crate::volume::decide::{Decision, Lvm, Purpose};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::look::Look;
 use crate::volume::subject::Subject;
 
-/// Makes a filesystem, and returns its UUID. `None`: the volume has changed since the decision; nothing was
+/// Makes a filesystem, and returns it. `None`: the volume has changed since the decision; nothing was
 /// made, and its tags are as before. A tag is set before mkfs and replaced after it, so that a killed mkfs can
 /// be recognised.
 pub fn make(
@@ -23,7 +23,7 @@ pub fn make(
     fs: FsType,
     again: bool,
     lock: &Lock,
-) -> Result<Option<String>> {
+) -> Result<Option<Filesystem>> {
     let Subject { host, config, .. } = job.subject;
     let lvm = seen.facts.lvm.clone();
     let Some(Lvm::Volume { volume, .. }) = &lvm else {
@@ -110,10 +110,12 @@ pub fn make(
                 device.id
             )
         })?;
-    let mut tags = record.replaced_by(made_tag(fs, &made.uuid));
+    let uuid = made.uuid;
+    let made = Filesystem { fs, uuid };
+    let mut tags = record.replaced_by(made_tag(&made));
     if !is_begun {
         tags.remove.push(making);
     }
     retag(host, device.target(), &tags, Some(lock))?;
-    Ok(Some(made.uuid))
+    Ok(Some(made))
 }

@@ -2,13 +2,13 @@
 
 use super::decision::{Decision, Grow, Mount, Wish};
 use super::doubt::Doubt;
-use super::facts::{Content, Facts, Filesystem, Place};
+use super::facts::{Content, Facts, FilesystemState, Place};
 use super::reason::Reason;
 use super::rules::is_harmed;
 use super::users::users;
 use crate::fs::TINY;
 use crate::lvm::Volume;
-use crate::names::FsType;
+use crate::names::{Filesystem, FsType};
 use crate::volume::device::Failure;
 
 /// A filesystem smaller than its volume by this much was not grown with it. Alignment and whole block groups
@@ -38,23 +38,18 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
 }
 
 /// Something has claimed the device: a mount in another mount namespace, or an unknown user.
-fn claimed(
-    facts: &Facts,
-    found: Option<&(FsType, String)>,
-    volume: &Volume,
-    wish: &Wish,
-) -> Decision {
+fn claimed(facts: &Facts, found: Option<&Filesystem>, volume: &Volume, wish: &Wish) -> Decision {
     let openers = facts.openers.clone().unwrap_or_default();
     let is_hosts = openers.elsewhere.iter().any(|other| other.hosts);
     // A second mount of a mounted filesystem shows the same filesystem. Only our own tag proves that it is the
     // volume's; the host's own mount is never shared.
     let made = volume.record.made.as_ref();
-    let ours = found.filter(|(_, uuid)| made.is_some_and(|made| made.uuid == *uuid) && !is_hosts);
-    let (Some((fs, uuid)), true) = (ours, facts.is_mounted_here() || openers.is_mounted()) else {
+    let ours = found.filter(|found| made.is_some_and(|made| made.uuid == found.uuid) && !is_hosts);
+    let (Some(filesystem), true) = (ours, facts.is_mounted_here() || openers.is_mounted()) else {
         let user = users(facts).into_iter().next();
         return Decision::Refuse(user.unwrap_or(Reason::InUse(Vec::new())));
     };
-    if let Some(reason) = wrong_type(fs.as_str(), wish) {
+    if let Some(reason) = wrong_type(filesystem.fs.as_str(), wish) {
         return Decision::Refuse(reason);
     }
     if openers.has_errors && is_harmed(Failure::Errors, wish) {
@@ -62,8 +57,7 @@ fn claimed(
         return Decision::Refuse(Reason::FilesystemFailed(place, Failure::Errors));
     }
     Decision::Mount(Mount {
-        fs: *fs,
-        uuid: uuid.clone(),
+        filesystem: filesystem.clone(),
         check: false,
         grow: Grow::Not,
         record: false,
@@ -79,9 +73,10 @@ pub fn wrong_type(found: &str, wish: &Wish) -> Option<Reason> {
 }
 
 /// Decides for a volume with a filesystem: is it of the wanted type, and the one that the volume's tag names?
-fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish) -> Decision {
+fn of_filesystem(facts: &Facts, found: &FilesystemState, volume: &Volume, wish: &Wish) -> Decision {
     let record = &volume.record;
-    let (fs, writes) = (found.fs, !wish.read_only);
+    let (filesystem, writes) = (&found.filesystem, !wish.read_only);
+    let fs = filesystem.fs;
     if found.half && record.made.is_none() && record.making.as_deref() == Some(fs.as_str()) {
         // Nobody ever mounted it: the driver's own mkfs was killed and left it.
         return unwritable(facts, volume, wish)
@@ -89,15 +84,19 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
             .map_or_else(|| make(facts, fs, true), Decision::Refuse);
     }
     if record.new {
-        return Decision::Refuse(Reason::NewNotBlank(format!("{fs} {}", found.uuid)));
+        return Decision::Refuse(Reason::NewNotBlank(filesystem.to_string()));
     }
     if let Some(reason) = wrong_type(fs.as_str(), wish) {
         return Decision::Refuse(reason);
     }
-    if let Some(made) = record.made.as_ref().filter(|made| made.uuid != found.uuid) {
+    if let Some(made) = record
+        .made
+        .as_ref()
+        .filter(|made| made.uuid != filesystem.uuid)
+    {
         return Decision::Refuse(Reason::Swapped {
-            recorded: format!("{} {}", made.fs, made.uuid),
-            found: format!("{fs} {}", found.uuid),
+            recorded: made.clone(),
+            found: filesystem.clone(),
         });
     }
     // The size of a btrfs counts all of its disks. btrfs checks each of them itself.
@@ -119,8 +118,7 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
     }
     let missing = found.device.get().saturating_sub(found.covers.get());
     Decision::Mount(Mount {
-        fs,
-        uuid: found.uuid.clone(),
+        filesystem: filesystem.clone(),
         check: writes && fs.is_ext(),
         grow: match fs {
             _ if !writes || missing < WORTH_GROWING || !fs.grows_to(found.device) => Grow::Not,
@@ -136,16 +134,17 @@ fn of_filesystem(facts: &Facts, found: &Filesystem, volume: &Volume, wish: &Wish
 }
 
 /// Why a mount could combine parts of two filesystems, or replay the log of one into the other.
-fn mixed_up(found: &Filesystem, volume: &Volume) -> Option<Reason> {
+fn mixed_up(found: &FilesystemState, volume: &Volume) -> Option<Reason> {
     let parts = found.parts.as_ref()?;
-    let is_ext = found.fs.is_ext();
+    let fs = found.filesystem.fs;
+    let is_ext = fs.is_ext();
     // Tools name an ext by its device, so the log of an origin goes to the origin. They find the disks of a
     // btrfs by UUID.
     let is_known = is_ext && volume.is_origin() && !volume.is_snapshot();
     let twins = parts.twins.iter().filter(|_| !is_known);
     let with: Vec<String> = twins.chain(&parts.ambiguous).cloned().collect();
     let is_snapshot = is_ext && volume.is_snapshot();
-    (is_snapshot || !with.is_empty()).then_some(Reason::MixedUp { fs: found.fs, with })
+    (is_snapshot || !with.is_empty()).then_some(Reason::MixedUp { fs, with })
 }
 
 /// Decides for a volume that looks blank. `doubts` and the tag are signs that it held data.
@@ -165,7 +164,7 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
         return Decision::Refuse(Reason::NewNotBlank(doubt.to_string()));
     }
     if let Some(made) = &record.made {
-        doubts.insert(0, Doubt::Recorded(made.fs.clone(), made.uuid.clone()));
+        doubts.insert(0, Doubt::Recorded(made.clone()));
     }
     if doubts.is_empty() || record.permits(&Doubt::names(&doubts), facts.now) {
         return make(facts, wish.fs.unwrap_or(wish.default_fs), false);

@@ -10,7 +10,7 @@ use super::reason::Reason;
 use crate::host::DeviceNumber;
 use crate::lvm::Spread;
 use crate::mount::Row;
-use crate::names::{Bytes, FsType, LvId, LvName};
+use crate::names::{Bytes, Filesystem, FsType, LvId, LvName};
 
 /// A call's request, with the node's config applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,8 +138,7 @@ pub enum Decision {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    pub fs: FsType,
-    pub uuid: String,
+    pub filesystem: Filesystem,
     pub check: bool,
     /// Whether and when to grow it to the size of its volume.
     pub grow: Grow,
@@ -155,10 +154,9 @@ pub struct Mount {
 
 impl Mount {
     /// The mount of a filesystem that the driver has just made and recorded.
-    pub fn of_made(fs: FsType, uuid: String) -> Self {
+    pub fn of_made(filesystem: Filesystem) -> Self {
         Self {
-            fs,
-            uuid,
+            filesystem,
             check: false,
             grow: Grow::Not,
             record: false,

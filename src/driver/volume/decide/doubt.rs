@@ -3,13 +3,13 @@
 use std::fmt;
 
 use crate::fs::{Backup, ZEROED};
-use crate::names::LvId;
+use crate::names::{Filesystem, LvId};
 
 /// A sign that a volume held data, though no filesystem is found on it now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doubt {
-    /// A tag records a filesystem: its type and its UUID.
-    Recorded(String, String),
+    /// A tag records this filesystem.
+    Recorded(Filesystem<String>),
     Mark(String),
     Backup(Backup),
     /// Data at this byte: in the part that lvcreate zeroes, or in a volume that is too small for blkid to check
@@ -21,7 +21,7 @@ impl Doubt {
     /// Names these doubts in a permission to format, which covers only them. Fits into a tag: lvm(8), "TAGS".
     pub fn names(doubts: &[Self]) -> String {
         let names = doubts.iter().map(|doubt| match doubt {
-            Self::Recorded(fs, uuid) => format!("record-{fs}-{uuid}"),
+            Self::Recorded(Filesystem { fs, uuid }) => format!("record-{fs}-{uuid}"),
             Self::Mark(what) => format!("mark-{what}"),
             Self::Backup(backup) => format!("backup-{}-{}", backup.uuid, backup.offset),
             Self::Data(at) => format!("data-{at}"),
@@ -66,8 +66,8 @@ impl Doubt {
             |repair| format!("Repair it (`{repair}`) or restore it"),
         );
         match first {
-            Self::Recorded(fs, uuid) => format!(
-                "{id} should hold {fs} {uuid} according to its tag, but nothing is found on it. It is not \
+            Self::Recorded(filesystem) => format!(
+                "{id} should hold {filesystem} according to its tag, but nothing is found on it. It is not \
                  formatted.{also} {restore}. If its data may be destroyed, {go}"
             ),
             Self::Mark(what) => format!(
@@ -89,7 +89,7 @@ impl Doubt {
 impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Recorded(fs, uuid) => write!(f, "the record of {fs} {uuid}"),
+            Self::Recorded(filesystem) => write!(f, "the record of {filesystem}"),
             Self::Mark(what) => f.write_str(what),
             Self::Backup(backup) => backup.fmt(f),
             Self::Data(at) => write!(f, "data at byte {at}"),

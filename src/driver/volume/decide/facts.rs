@@ -11,7 +11,7 @@ use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
 use crate::lvm::{Group, LeaseState, Volume};
 use crate::mount::Row;
-use crate::names::{Bytes, Foreign, FsType, LvId, Shown};
+use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, Shown};
 use crate::volume::device::{Device, Failure};
 
 /// Facts about one volume. A level that is `None` was not looked at.
@@ -157,7 +157,7 @@ pub enum Content {
         /// Signs of data that the driver's own reading found.
         doubts: Vec<Doubt>,
     },
-    Filesystem(Filesystem),
+    Filesystem(FilesystemState),
     /// blkid names this filesystem, but its superblock is not valid.
     Damaged(FsType),
     Other(Foreign),
@@ -168,14 +168,13 @@ pub enum Content {
         error: String,
     },
     /// Something has claimed the device, perhaps one of `openers`.
-    Claimed(Option<(FsType, String)>),
+    Claimed(Option<Filesystem>),
     Failed(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Filesystem {
-    pub fs: FsType,
-    pub uuid: String,
+pub struct FilesystemState {
+    pub filesystem: Filesystem,
     pub covers: Bytes,
     pub device: Bytes,
     /// Whether its superblock says that its mkfs did not finish. An ext superblock cannot say so.

@@ -16,8 +16,8 @@ mod users;
 pub use decision::{Create, Decision, Grow, Level, Mount, Purpose, Refusal, Wish};
 pub use doubt::Doubt;
 pub use facts::{
-    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Parts, Place, Pool,
-    Room, There, Uses,
+    Content, Elsewhere, Facts, FilesystemState, Lvm, Mounted, Occupied, Openers, Parts, Place,
+    Pool, Room, There, Uses,
 };
 pub use message::{extend_pool, same_name_advice};
 pub use reason::{Reason, Whose};

@@ -6,7 +6,7 @@ use super::doubt::Doubt;
 use super::facts::{Elsewhere, Occupied, Place};
 use crate::host::holders::Opener;
 use crate::lvm::Holder;
-use crate::names::{Bytes, Foreign, FsType, LvId, LvName};
+use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
 use crate::volume::device::Failure;
 
 #[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
@@ -96,8 +96,8 @@ pub enum Reason {
     Damaged(FsType),
     NewNotBlank(String),
     Swapped {
-        recorded: String,
-        found: String,
+        recorded: Filesystem<String>,
+        found: Filesystem,
     },
     Reduced {
         fs: FsType,

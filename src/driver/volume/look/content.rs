@@ -9,9 +9,9 @@ use nix::libc::EBUSY;
 use super::{Asker, Look};
 use crate::fs::{self, Examination, Extent, Family, Found, Superblock, Unreadable};
 use crate::host::ToolError;
-use crate::lvm::{Made, Volume};
-use crate::names::{Bytes, FsType, Shown};
-use crate::volume::decide::{Content, Doubt, Filesystem, Openers};
+use crate::lvm::Volume;
+use crate::names::{Bytes, Filesystem, FsType, Shown};
+use crate::volume::decide::{Content, Doubt, FilesystemState, Openers};
 use crate::volume::device::Device;
 
 impl Look<'_> {
@@ -49,7 +49,7 @@ impl Look<'_> {
     fn claimed(&self, device: &Device) -> Content {
         Content::Claimed(
             match fs::probe(self.subject.host, &device.node(self.subject.host.kernel)) {
-                Ok(Found::Filesystem { fs, uuid }) => Some((fs, uuid)),
+                Ok(Found::Filesystem(found)) => Some(found),
                 _ => None,
             },
         )
@@ -144,7 +144,7 @@ impl Look<'_> {
                 Some(_) if seen.signature.is_none() => fs::probe_filesystems(host, &node)?,
                 Some(_) => Found::Nothing,
             };
-            let is_whole = matches!(found, Found::Filesystem { .. });
+            let is_whole = matches!(found, Found::Filesystem(_));
             if (seen.unreadable.is_some() && !is_whole)
                 || (found == Found::Nothing && !fs::has_several(host, &node)?)
             {
@@ -154,7 +154,7 @@ impl Look<'_> {
         match found {
             Found::Nothing | Found::Several => Ok(Content::Several),
             Found::Other(what) => Ok(Content::Other(what)),
-            Found::Filesystem { fs, uuid } => match superblock(None)? {
+            Found::Filesystem(Filesystem { fs, uuid }) => match superblock(None)? {
                 Some(found) => self.filesystem(device, fs, Superblock { uuid, ..found }),
                 None => Ok(Content::Damaged(fs)),
             },
@@ -162,20 +162,22 @@ impl Look<'_> {
     }
 
     fn filesystem(&self, device: &Device, fs: FsType, found: Superblock) -> Result<Content> {
-        Ok(Content::Filesystem(Filesystem {
-            fs,
+        Ok(Content::Filesystem(FilesystemState {
+            filesystem: Filesystem {
+                fs,
+                uuid: found.uuid,
+            },
             covers: Bytes::new(found.size),
             device: device.size(self.subject.host.kernel)?,
             half: found.in_progress && found.family == Family::of(fs),
             condition: found.condition,
             parts: self.parts(device, &found.beyond)?,
-            uuid: found.uuid,
         }))
     }
 }
 
 /// The type of this filesystem, if it is the one of the record, beyond doubt.
-fn recorded(found: &Superblock, made: &Made) -> Option<FsType> {
+fn recorded(found: &Superblock, made: &Filesystem<String>) -> Option<FsType> {
     let fs = found.alone.filter(|fs| fs.as_str() == made.fs)?;
     (found.uuid == made.uuid && !found.in_progress).then_some(fs)
 }

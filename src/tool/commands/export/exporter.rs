@@ -251,7 +251,7 @@ fn filesystem(
     let known = |name: &str| FsType::parse(name).ok();
     match decision? {
         Decision::Bind(row) => Some((known(&row.fs_type)?, is_whole)),
-        Decision::Mount(mount) => Some((mount.fs, is_whole)),
+        Decision::Mount(mount) => Some((mount.filesystem.fs, is_whole)),
         Decision::Make { fs, .. } => Some((*fs, false)),
         // Another node that shares its group has it: its objects are the same there.
         Decision::Activate | Decision::Resume | Decision::Refuse(Reason::HeldElsewhere(_)) => {

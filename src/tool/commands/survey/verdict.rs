@@ -211,7 +211,7 @@ fn to_do(decision: &Decision) -> Vec<String> {
             let check = "check it with e2fsck -p, which must find nothing that it cannot repair";
             steps.extend(mount.check.then(|| check.to_owned()));
             steps.extend(grow(Grow::Before));
-            steps.push(format!("mount {} {}", mount.fs, mount.uuid));
+            steps.push(format!("mount {}", mount.filesystem));
             if mount.record {
                 steps.push("record it in the volume's tags".to_owned());
             }
@@ -273,8 +273,8 @@ pub fn content_in_words(content: &Content) -> String {
         }
         Content::Blank { .. } => "nothing that blkid knows".to_owned(),
         Content::Filesystem(found) => format!(
-            "{} {}, covering {} of {}",
-            found.fs, found.uuid, found.covers, found.device
+            "{}, covering {} of {}",
+            found.filesystem, found.covers, found.device
         ),
         Content::Damaged(fs) => format!("{fs}, damaged"),
         Content::Other(what) => what.to_string(),

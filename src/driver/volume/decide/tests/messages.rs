@@ -18,6 +18,7 @@ use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Elsewhere, Occupied, Place};
 use crate::volume::decide::reason::Reason;
+use crate::volume::decide::tests::sample::filesystem;
 use crate::volume::device::Failure;
 
 /// A sample of each message, in the order of the reasons, with what `text` makes of each text in it. Each value
@@ -70,7 +71,7 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         what: text("crypto_LUKS7").shown(),
         wanted,
     };
-    let held = || Doubt::Recorded(text("ext4"), text("7f6b1e88"));
+    let held = || Doubt::Recorded(filesystem(text("ext4"), &text("7f6b1e88")));
     let backup = || {
         Doubt::Backup(Backup {
             offset: 1 << 27,
@@ -181,8 +182,8 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::Damaged(FsType::Btrfs),
         Reason::NewNotBlank(text("ext4 7f6b1e88")),
         Reason::Swapped {
-            recorded: text("ext4 7f6b1e88"),
-            found: text("xfs 77aa1200"),
+            recorded: filesystem(text("ext4"), &text("7f6b1e88")),
+            found: filesystem(FsType::Xfs, &text("77aa1200")),
         },
         Reason::Reduced {
             fs: FsType::Ext4,

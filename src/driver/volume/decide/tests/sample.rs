@@ -9,11 +9,11 @@ use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
 use crate::lvm::{self, Group, Lease, LeaseState, Record, Spread, Volume};
 use crate::mount::{Row, Table};
-use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
+use crate::names::{Bytes, Filesystem, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, Filesystem, Lvm, Mounted, Occupied, Openers, Parts, Pool, Room,
+    Content, Elsewhere, Facts, FilesystemState, Lvm, Mounted, Occupied, Openers, Parts, Pool, Room,
     There, Uses,
 };
 use crate::volume::decide::reason::Reason;
@@ -208,10 +208,14 @@ pub fn there(facts: &mut Facts, fs: &str, options: &str, super_options: &str) {
     uses(facts).there = Some(There::This(row(POD, fs, options, super_options)));
 }
 
-pub fn found(fs: FsType) -> Filesystem {
-    Filesystem {
-        fs,
-        uuid: "u".to_owned(),
+pub fn filesystem<T>(fs: T, uuid: &str) -> Filesystem<T> {
+    let uuid = uuid.to_owned();
+    Filesystem { fs, uuid }
+}
+
+pub fn found(fs: FsType) -> FilesystemState {
+    FilesystemState {
+        filesystem: filesystem(fs, "u"),
         covers: Bytes::new(GIB),
         device: Bytes::new(GIB),
         half: false,
@@ -220,7 +224,7 @@ pub fn found(fs: FsType) -> Filesystem {
     }
 }
 
-pub fn holds(facts: &mut Facts, fs: FsType, change: fn(&mut Filesystem)) {
+pub fn holds(facts: &mut Facts, fs: FsType, change: fn(&mut FilesystemState)) {
     let mut found = found(fs);
     change(&mut found);
     facts.content = Some(Content::Filesystem(found));
@@ -234,7 +238,7 @@ pub fn parts(facts: &mut Facts, fs: FsType, twins: &[&str], ambiguous: &[&str]) 
         ambiguous: names(ambiguous),
         disks: vec![disk()],
     });
-    facts.content = Some(Content::Filesystem(Filesystem { parts, ..found(fs) }));
+    facts.content = Some(Content::Filesystem(FilesystemState { parts, ..found(fs) }));
 }
 
 pub fn disk() -> DeviceNumber {
@@ -282,7 +286,7 @@ pub fn claimed(facts: &mut Facts, hosts: bool) {
         hosts,
     }];
     openers(facts).elsewhere = by;
-    facts.content = Some(Content::Claimed(Some((FsType::Ext4, "u".to_owned()))));
+    facts.content = Some(Content::Claimed(Some(filesystem(FsType::Ext4, "u"))));
 }
 
 /// LVM says that somebody has it open.
@@ -307,8 +311,7 @@ pub fn is_claimed() -> Vec<Elsewhere> {
 
 pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
     let mut mount = Mount {
-        fs,
-        uuid: "u".to_owned(),
+        filesystem: filesystem(fs, "u"),
         check: fs.is_ext(),
         grow: Grow::Not,
         record: true,
@@ -333,7 +336,7 @@ pub fn doubts<const N: usize>(doubts: [Doubt; N]) -> Decision {
 }
 
 pub fn held() -> Doubt {
-    Doubt::Recorded("ext4".to_owned(), "u".to_owned())
+    Doubt::Recorded(filesystem("ext4".to_owned(), "u"))
 }
 
 pub fn permit(facts: &mut Facts, doubts: &[Doubt], given: u64) {

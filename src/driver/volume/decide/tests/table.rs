@@ -180,7 +180,7 @@ fn a_filesystem_is_there() {
         ("to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); }, mount(Ext4, |m| m.check = false)),
         ("of the wrong type", |f, _| holds(f, Xfs, |_| ()), wrong("xfs", Ext4)),
         ("ext3 is not ext4", |f, _| holds(f, Ext3, |_| ()), wrong("ext3", Ext4)),
-        ("of another UUID than its record", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::Swapped { recorded: "ext4 v".into(), found: "ext4 u".into() })),
+        ("of another UUID than its record", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:v"); }, Refuse(Reason::Swapped { recorded: filesystem("ext4".into(), "v"), found: filesystem(Ext4, "u") })),
         ("with a permission to format, which is over", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.fs=ext4:u,flexvolume.mayformat=data-0:1"); }, mount(Ext4, |_| ())),
         ("larger than its volume", |f, _| holds(f, Ext4, |s| s.covers = Bytes::new(2 * GIB)), Refuse(Reason::Reduced { fs: Ext4, has: Bytes::new(GIB), covers: Bytes::new(2 * GIB) })),
         ("btrfs looks at its disks itself", |f, w| { w.fs = None; holds(f, Btrfs, |s| s.covers = Bytes::new(2 * GIB)); }, mount(Btrfs, |_| ())),
@@ -267,8 +267,8 @@ fn something_that_cannot_be_seen_has_it() {
         ("a pod's container, the kernel met errors, and another will read it", |f, w| { w.read_only = true; claimed(f, false); openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, mount(Ext4, |m| { m.check = false; m.record = false; m.disks = None; m.alive = Some(is_claimed()); })),
         ("a mount that no table shows, and the kernel met errors", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; openers(f).has_errors = true; tags(f, "flexvolume.fs=ext4:u"); }, Refuse(Reason::FilesystemFailed(Place::Elsewhere(vec![]), Failure::Errors))),
         ("a mount that no table shows, without our record", |f, _| { claimed(f, false); openers(f).elsewhere.clear(); openers(f).has_filesystem = true; }, Refuse(Reason::StillMounted)),
-        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.disks = None; m.alive = Some(vec![]); })),
-        ("a pod, of one directory", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some((Btrfs, "u".into())))); mounted_btrfs(f, "/a"); w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.disks = None; m.alive = Some(vec![]); })),
+        ("a pod, of another subvolume", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some(filesystem(Btrfs, "u")))); mounted_btrfs(f, "/"); w.subvolume = true; w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.disks = None; m.alive = Some(vec![]); })),
+        ("a pod, of one directory", |f, w| { claimed(f, false); openers(f).elsewhere.clear(); f.content = Some(Content::Claimed(Some(filesystem(Btrfs, "u")))); mounted_btrfs(f, "/a"); w.fs = None; tags(f, "flexvolume.fs=btrfs:u"); }, mount(Btrfs, |m| { m.record = false; m.disks = None; m.alive = Some(vec![]); })),
     ]);
     let (mut facts, wish) = (blank(), wish());
     claimed(&mut facts, true);

@@ -189,13 +189,13 @@ impl Turn<'_> {
             Decision::Keep { .. } => self.end(End::Success),
             Decision::Bind(row) => self.go(At::Bind(dir_of(&row).unwrap())),
             Decision::Mount(Mount {
-                uuid,
+                filesystem,
                 check,
                 record,
                 ..
             }) => {
                 self.my().how = Some(How {
-                    uuid,
+                    filesystem,
                     check,
                     record,
                 });

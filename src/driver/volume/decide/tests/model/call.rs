@@ -7,7 +7,7 @@ use super::Order;
 use super::sight::{Seen, Sight};
 use super::world::{Dir, Effect, Lock, Lv, Node, State, Tool};
 use crate::lvm::Tags;
-use crate::names::{Bytes, FsType};
+use crate::names::{Bytes, Filesystem, FsType};
 use crate::volume::decide::tests::sample::wish;
 use crate::volume::decide::{Decision, Facts, Level, Purpose, Reason, Wish, decide};
 
@@ -90,7 +90,7 @@ pub enum End {
 /// How a filesystem is mounted for the first time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct How {
-    pub uuid: String,
+    pub filesystem: Filesystem,
     pub check: bool,
     pub record: bool,
 }

@@ -6,6 +6,7 @@ use super::sight::{Sight, reading};
 use super::world::{Content, Effect, Lock};
 use crate::lvm::{Tags, made_tag, making_tag};
 use crate::names::FsType;
+use crate::volume::decide::tests::sample::filesystem;
 
 impl Turn<'_> {
     pub fn make(&mut self) -> bool {
@@ -74,15 +75,15 @@ impl Turn<'_> {
                     return self.end(End::Error("mkfs lied"));
                 };
                 self.my().how = Some(How {
-                    uuid: format!("u{uuid}"),
+                    filesystem: filesystem(FsType::Ext4, &format!("u{uuid}")),
                     check: false,
                     record: false,
                 });
                 self.go(At::RecordMade)
             }
             At::RecordMade => {
-                let uuid = self.my().how.as_ref().unwrap().uuid.clone();
-                let mut tags = record.replaced_by(made_tag(FsType::Ext4, &uuid));
+                let how = self.my().how.clone().unwrap();
+                let mut tags = record.replaced_by(made_tag(&how.filesystem));
                 if !is_begun {
                     tags.remove.push(making);
                 }
@@ -107,7 +108,7 @@ impl Turn<'_> {
         let how = self.my().how.clone().unwrap();
         let is_first = (record.making.is_some() || record.permission.is_some())
             && self.order != Order::RecordAfterMount;
-        let tags = record.replaced_by(made_tag(FsType::Ext4, &how.uuid));
+        let tags = record.replaced_by(made_tag(&how.filesystem));
         let (at, failed) = (self.my().at, self.my().failed);
         match at {
             At::Prepare => {

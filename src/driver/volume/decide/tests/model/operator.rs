@@ -5,7 +5,7 @@ use super::sight::Sight;
 use super::world::{Content, DATA, Lock, Name, Volume};
 use crate::lvm::{Tags, is_permission, made_tag, permission_tag};
 use crate::names::FsType;
-use crate::volume::decide::tests::sample::NOW;
+use crate::volume::decide::tests::sample::{NOW, filesystem};
 use crate::volume::decide::{Decision, Doubt, Reason};
 
 /// What LVM is told by hand; it takes no lock of the driver's.
@@ -58,7 +58,7 @@ impl Turn<'_> {
                         Decision::Refuse(Reason::Swapped { .. } | Reason::NewNotBlank(_)),
                         Some(Sight::Read(Content::Ext4 { uuid, .. })),
                     ) => format!("u{uuid}"),
-                    (Decision::Mount(mount), _) => mount.uuid,
+                    (Decision::Mount(mount), _) => mount.filesystem.uuid,
                     (Decision::Bind(_), _) => match self.state.volumes[lv].content {
                         Content::Ext4 { uuid, .. } => format!("u{uuid}"),
                         _ => return self.end(End::Error("blkid cannot name it")),
@@ -66,7 +66,7 @@ impl Turn<'_> {
                     (Decision::Refuse(reason), _) => return self.refuse(&reason),
                     _ => return self.end(End::Error("there is nothing to adopt")),
                 };
-                record.replaced_by(made_tag(FsType::Ext4, &uuid))
+                record.replaced_by(made_tag(&filesystem(FsType::Ext4, &uuid)))
             }
             (_, Decision::Refuse(Reason::Doubts(doubts))) => {
                 let tag = permission_tag(&Doubt::names(&doubts), NOW);

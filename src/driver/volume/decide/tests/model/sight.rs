@@ -7,7 +7,7 @@ use super::call::Does;
 use super::world::{Content, Dir, Lv, State};
 use crate::lvm::{LeaseState, Record};
 use crate::mount::Row;
-use crate::names::{FsType, LvUuid};
+use crate::names::LvUuid;
 use crate::volume::decide::{Content as Found, Facts, Level, Lvm, Mounted, Openers, There, Uses};
 
 /// What was seen so far, level by level. None: it was not looked at.
@@ -196,7 +196,7 @@ impl Seen {
         facts.content = self.content.map(|sight| match sight {
             Sight::Read(content) => content.seen(),
             Sight::Claimed(content) => match content.seen() {
-                Found::Filesystem(found) => Found::Claimed(Some((FsType::Ext4, found.uuid))),
+                Found::Filesystem(found) => Found::Claimed(Some(found.filesystem)),
                 _ => Found::Claimed(None),
             },
             Sight::Failed => Found::Failed("it is not active".to_owned()),

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::super::sample::{found, young};
+use super::super::sample::{filesystem, found, young};
 use super::call::Actor;
 use crate::lvm::Record;
 use crate::names::FsType;
-use crate::volume::decide::{Content as Seen, Doubt, Filesystem};
+use crate::volume::decide::{Content as Seen, Doubt, FilesystemState};
 
 /// A host, by its number.
 pub type Node = usize;
@@ -48,8 +48,8 @@ impl Content {
         match self {
             Self::Zero => blank(Vec::new()),
             Self::Remains => blank(vec![young()]),
-            Self::Ext4 { uuid, .. } => Seen::Filesystem(Filesystem {
-                uuid: format!("u{uuid}"),
+            Self::Ext4 { uuid, .. } => Seen::Filesystem(FilesystemState {
+                filesystem: filesystem(FsType::Ext4, &format!("u{uuid}")),
                 ..found(FsType::Ext4)
             }),
             Self::Raw => blank(vec![Doubt::Data(0)]),

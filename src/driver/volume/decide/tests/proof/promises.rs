@@ -34,10 +34,15 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
         }
         Decision::Mount(mount) => {
             assert!(is_known_and_well(facts), "{}", case());
-            assert!(wish.fs.is_none_or(|fs| fs == mount.fs), "{}", case());
+            assert!(
+                wish.fs.is_none_or(|fs| fs == mount.filesystem.fs),
+                "{}",
+                case()
+            );
             let made = &volume_of(facts).record.made;
             assert!(
-                made.as_ref().is_none_or(|made| made.uuid == mount.uuid),
+                made.as_ref()
+                    .is_none_or(|made| made.uuid == mount.filesystem.uuid),
                 "{}",
                 case()
             );
@@ -82,7 +87,7 @@ fn is_one_filesystem(facts: &Facts) -> bool {
     };
     let role = volume_of(facts).role.as_str();
     found.parts.as_ref().is_none_or(|parts| {
-        let is_original = match (found.fs, role) {
+        let is_original = match (found.filesystem.fs, role) {
             (FsType::Btrfs, _) => parts.twins.is_empty(),
             (_, SNAPSHOT) => false,
             (_, ORIGIN) => true,
@@ -172,7 +177,7 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         Content::Filesystem(found) => {
             found.half
                 && record.made.is_none()
-                && record.making.as_deref() == Some(found.fs.as_str())
+                && record.making.as_deref() == Some(found.filesystem.fs.as_str())
         }
         _ => false,
     };

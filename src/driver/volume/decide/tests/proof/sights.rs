@@ -5,7 +5,7 @@ use crate::lvm::{LeaseState, Record};
 use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, Filesystem, Lvm, Occupied, Openers, Parts, Pool, There,
+    Content, Elsewhere, Facts, FilesystemState, Lvm, Occupied, Openers, Parts, Pool, There,
 };
 use crate::volume::device::Failure;
 
@@ -226,7 +226,7 @@ pub fn contents() -> Vec<Content> {
     ];
     for fs in [FsType::Ext4, FsType::Xfs] {
         for uuid in ["u", "another"] {
-            all.push(Content::Claimed(Some((fs, uuid.to_owned()))));
+            all.push(Content::Claimed(Some(filesystem(fs, uuid))));
         }
     }
     for set in 0..1_usize << single.len() {
@@ -246,7 +246,7 @@ pub fn contents() -> Vec<Content> {
         for covers in [GIB / 2, GIB, 2 * GIB] {
             for half in [false, true] {
                 let covers = Bytes::new(covers);
-                all.push(Content::Filesystem(Filesystem {
+                all.push(Content::Filesystem(FilesystemState {
                     covers,
                     half,
                     ..found(fs)
@@ -257,7 +257,7 @@ pub fn contents() -> Vec<Content> {
     let names = || vec!["vg/s".to_owned()];
     for fs in [FsType::Ext4, FsType::Btrfs] {
         for [twins, ambiguous] in [[vec![], vec![]], [names(), vec![]], [vec![], names()]] {
-            all.push(Content::Filesystem(Filesystem {
+            all.push(Content::Filesystem(FilesystemState {
                 parts: Some(Parts {
                     twins,
                     ambiguous,
@@ -273,7 +273,7 @@ pub fn contents() -> Vec<Content> {
 /// What speaks against formatting it.
 pub fn doubts(record: &Record, content: &Content) -> Vec<Doubt> {
     let held = record.made.as_ref();
-    let held = held.map(|made| Doubt::Recorded(made.fs.clone(), made.uuid.clone()));
+    let held = held.map(|made| Doubt::Recorded(made.clone()));
     let seen = match content {
         Content::Blank { doubts, .. } => doubts.clone(),
         _ => Vec::new(),
