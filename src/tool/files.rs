@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -55,6 +55,16 @@ pub fn is_executable(path: &Path) -> bool {
     const EXECUTES: u32 = 0o111;
     fs::symlink_metadata(path)
         .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & EXECUTES != 0)
+}
+
+/// The content of a file, or of standard input if it is called `-`.
+pub fn read_or_stdin(kernel: &Kernel, file: &Path) -> io::Result<Vec<u8>> {
+    if file != Path::new("-") {
+        return kernel.read_bytes(file);
+    }
+    let mut bytes = Vec::new();
+    io::stdin().read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A run's turn to change a directory, which lasts as long as this.

@@ -1,7 +1,6 @@
 //! `flexvolume-lvm check`: what the next mount would do, and why. Changes nothing.
 
 use std::fmt::Write;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use serde_json::{Map, Value};
 use super::config::mistakes;
 use super::survey::{Inventory, Look, Outcome, Request, Verdict, tried};
 use super::{handover, manifest};
+use crate::files::read_or_stdin;
 use crate::output::{Printed, columns, printed};
 use driver::config::Loaded;
 use driver::host::Host;
@@ -205,12 +205,7 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
 /// The volumes of a manifest.
 fn rehearsed(host: &Host, file: &Path) -> Result<Vec<manifest::FlexVolume>> {
     let shown = file.shown();
-    let bytes = if file == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        host.kernel.read_bytes(file)
-    };
+    let bytes = read_or_stdin(host.kernel, file);
     let bytes = bytes.with_context(|| format!("reading {shown}"))?;
     let found = manifest::volumes(&String::from_utf8_lossy(&bytes));
     let found = found.with_context(|| format!("reading {shown}"))?;

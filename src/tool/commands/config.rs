@@ -1,10 +1,11 @@
 //! `flexvolume-lvm check --config`: all mistakes of a config at once, without LVM.
 
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use crate::files::read_or_stdin;
 use crate::output::{Printed, counted};
 use driver::config::{Config, Loaded};
 use driver::host::Host;
@@ -16,12 +17,7 @@ pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>) -> Result<Pri
     let file = file.unwrap_or(own);
     let is_own = file == own;
     let shown = file.shown().to_string();
-    let read = if file == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        host.kernel.read_bytes(file)
-    };
+    let read = read_or_stdin(host.kernel, file);
     let bytes = match (read, &loaded.problem) {
         (Ok(bytes), _) => bytes,
         // It need not be there.

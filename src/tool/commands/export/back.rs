@@ -1,8 +1,5 @@
 //! The way back: from the objects of a CSI driver to those of this one.
 
-use std::io::Read;
-use std::path::Path;
-
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
@@ -14,6 +11,7 @@ use super::steps;
 use super::volume::{ClaimName, Exported, object_name};
 use super::yaml::{comment, comment_as_it_is};
 use crate::commands::manifest::documents;
+use crate::files::read_or_stdin;
 use crate::output::Printed;
 use driver::config::Loaded;
 use driver::host::Host;
@@ -43,12 +41,7 @@ pub fn run(host: &Host, loaded: &Loaded, args: &Import) -> Result<Printed> {
     let exporter = &Exporter::begin(host, loaded, &args.objects)?;
     let file = args.file.as_path();
     let shown = file.shown();
-    let bytes = if file == Path::new("-") {
-        let mut bytes = Vec::new();
-        std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        exporter.inventory.host.kernel.read_bytes(file)
-    };
+    let bytes = read_or_stdin(exporter.inventory.host.kernel, file);
     let bytes = bytes.with_context(|| format!("reading {shown}"))?;
     let from_csi =
         read(&String::from_utf8_lossy(&bytes)).with_context(|| format!("reading {shown}"))?;
