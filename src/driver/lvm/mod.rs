@@ -4,6 +4,7 @@ mod all;
 mod change;
 mod disks;
 mod find;
+mod mapped;
 mod monitor;
 mod parts;
 mod record;
@@ -21,6 +22,7 @@ pub use disks::{Disk, Fault, FaultyDisk, Sight, disks, faulty_disks};
 pub use find::{
     Found, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of, tagged,
 };
+pub use mapped::Mapped;
 pub use monitor::{Monitor, Settings, monitors};
 pub use parts::has_lost_data;
 pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag};

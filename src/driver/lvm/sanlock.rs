@@ -1,9 +1,9 @@
 //! sanlock(8), which keeps the locks of a group on its disks: which node has one, and whether that node
 //! is alive.
 
-use std::path::Path;
 use std::time::Duration;
 
+use super::mapped::Mapped;
 use super::report::Lease;
 use crate::host::{Command, Host, Kernel, ToolError};
 use crate::names::{Shown, VgName};
@@ -43,20 +43,16 @@ pub(super) fn leases(vg: &VgName) -> String {
 /// which refreshes it in case that another node has extended it (LVM's lib/locking/lvmlockd.c).
 pub(super) fn suspended_leases(kernel: &Kernel) -> Option<String> {
     const MOMENT: Duration = Duration::from_millis(300);
-    let all = Path::new("/sys/block");
-    let suspended = |block: &String| {
-        let read = |entry| {
-            kernel
-                .read(&all.join(block).join(entry))
-                .unwrap_or_default()
-        };
-        let name = read("dm/name").trim_end().to_owned();
-        (name.ends_with("-lvmlock") && read("dm/suspended").trim_end() == "1").then_some(name)
+    let suspended = |device: &Mapped| {
+        let name = device
+            .name(kernel)
+            .filter(|name| name.ends_with("-lvmlock"));
+        name.filter(|_| device.is_suspended(kernel))
     };
-    let blocks = kernel.list(all).ok()?;
-    let block = blocks.iter().find(|block| suspended(block).is_some())?;
+    let all = Mapped::all(kernel);
+    let device = all.iter().find(|device| suspended(device).is_some())?;
     kernel.pause(MOMENT);
-    suspended(block)
+    suspended(device)
 }
 
 /// Whether sanlock has died and lost its lease on the group, which lvmlockd does not notice.

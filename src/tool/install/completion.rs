@@ -12,6 +12,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
 use driver::calls::{self, VERBOSE};
 use driver::host::{Kernel, Signals};
+use driver::lvm::Mapped;
 use driver::names::{FsType, LvId, Shown};
 use driver::options;
 use driver::volume::Device;
@@ -123,11 +124,8 @@ impl Names {
             return Self::default();
         };
         let kernel = &Kernel::new(&signals);
-        let all = Path::new("/sys/block");
-        let blocks = kernel.list(all).unwrap_or_default();
-        let names = blocks.iter().filter(|block| block.starts_with("dm-"));
-        let names = names.filter_map(|block| kernel.read(&all.join(block).join("dm/name")).ok());
-        let ids = names.filter_map(|name| LvId::from_dm_name(name.trim_end()));
+        let all = Mapped::all(kernel).into_iter();
+        let ids = all.filter_map(|device| LvId::from_dm_name(&device.name(kernel)?));
         // Not another's device, nor a part of a volume.
         let is_volume = |id: &LvId| matches!(Device::find(kernel, id), Ok(Some(_)));
         let volumes: BTreeSet<LvId> = ids.filter(is_volume).collect();

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use nix::libc::EIO;
 
 use crate::host::{DeviceNumber, Kernel};
-use crate::lvm::Volume;
+use crate::lvm::{Mapped, Volume};
 use crate::mount::{KubeletPath, Row};
 use crate::names::{Bytes, LvId, LvUuid, Shown};
 use crate::volume::decide::Facts;
@@ -119,7 +119,7 @@ impl Device {
 
     /// Whether this device itself is suspended: every access waits until somebody resumes it.
     pub fn is_suspended(&self, kernel: &Kernel) -> bool {
-        sysfs(kernel, self.number, "dm/suspended").is_ok_and(|suspended| suspended == "1")
+        Mapped(sysfs_path(self.number, "")).is_suspended(kernel)
     }
 
     /// The device-mapper name of the suspended device: this one, or one that it is built on.
@@ -189,7 +189,7 @@ pub fn is_shut_down(kernel: &Kernel, path: &Path, mount_id: u64) -> bool {
 
 /// The active logical volume whose device has this number.
 pub fn volume_of(kernel: &Kernel, number: DeviceNumber) -> Option<Device> {
-    let name = sysfs(kernel, number, "dm/name").ok()?;
+    let name = Mapped(sysfs_path(number, "")).name(kernel)?;
     let id = LvId::from_dm_name(&name)?;
     Device::find(kernel, &id)
         .ok()
@@ -209,13 +209,10 @@ pub fn forget_what_lvm_resumed(kernel: &Kernel, facts: &mut Facts) {
 
 /// Whether the kernel has the volume's device, even without a node in /dev.
 pub fn is_in_kernel(kernel: &Kernel, id: &LvId) -> bool {
-    let all = Path::new("/sys/block");
     let name = id.dm_name();
-    let names = kernel.list(all).unwrap_or_default();
-    names.iter().any(|block| {
-        let found = kernel.read(&all.join(block).join("dm/name"));
-        found.is_ok_and(|found| found.trim_end() == name)
-    })
+    let all = Mapped::all(kernel);
+    all.iter()
+        .any(|device| device.name(kernel).as_ref() == Some(&name))
 }
 
 /// The devices that the host swaps on.
@@ -231,13 +228,9 @@ pub fn swaps(kernel: &Kernel) -> Vec<DeviceNumber> {
 
 /// Whether any device-mapper device is suspended.
 pub fn is_any_suspended(kernel: &Kernel) -> bool {
-    let all = Path::new("/sys/block");
-    let names = kernel.list(all).unwrap_or_default();
-    let mut names = names.iter().filter(|name| name.starts_with("dm-"));
-    names.any(|name| {
-        let suspended = kernel.read(&all.join(name).join("dm/suspended"));
-        suspended.is_ok_and(|suspended| suspended.trim_end() == "1")
-    })
+    Mapped::all(kernel)
+        .iter()
+        .any(|device| device.is_suspended(kernel))
 }
 
 /// More layers than anybody builds: LVM on RAID on a cache on LUKS on multipath.
@@ -245,9 +238,9 @@ const DEEPEST: usize = 16;
 
 /// The name of the first suspended device at or below this directory of /sys.
 fn suspended(kernel: &Kernel, dir: &Path, deepest: usize) -> Option<String> {
-    let read = |entry| kernel.read(&dir.join(entry)).unwrap_or_default();
-    if read("dm/suspended").trim_end() == "1" {
-        return Some(read("dm/name").trim_end().to_owned());
+    let device = Mapped(dir.to_owned());
+    if device.is_suspended(kernel) {
+        return Some(device.name(kernel).unwrap_or_default());
     }
     let deepest = deepest.checked_sub(1)?;
     let below = dir.join("slaves");
