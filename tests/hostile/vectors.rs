@@ -68,7 +68,7 @@ mountoptions | it takes no value |  "nosuid=recursive"  "ro=vfs"
 // kubelet's own keys, which the options of a manifest replace.
 kubernetes.io/readwrite | must be ro or rw |  "rw,exec"  "RO"
 kubernetes.io/readwrite | is not a string |  true
-kubernetes.io/pvOrVolumeName | without slashes |  "../../etc"  "a\nb"
+kubernetes.io/pvOrVolumeName | is not a name to Kubernetes |  "../../etc"  "a\nb"
 // Nearly a known name, so that it would be left out in silence.
 volumegroup\u0000 | did you mean volumegroup |  "other"
 VolumeID | did you mean volumeID |  "other"

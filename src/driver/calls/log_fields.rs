@@ -3,8 +3,8 @@ use std::ffi::OsString;
 
 use serde_json::Value;
 
-use crate::names::{LvId, LvName, VgName};
-use crate::options::{GROUP, VOLUME, holds_secret, object_name};
+use crate::names::{LvId, LvName, ObjectName, VgName};
+use crate::options::{GROUP, VOLUME, holds_secret};
 
 /// Whom a call is about, for the log: the volume, the pod, and kubelet's name of the volume, as far
 /// as they can be read. Whatever else is wrong with the call, `grep volume=VG/LV` finds it.
@@ -47,7 +47,5 @@ fn of_options(json: &str) -> (Option<LvId>, Option<String>, Option<String>) {
 }
 
 fn checked(name: &str) -> Option<String> {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-    let is_name = name.chars().all(allowed);
-    object_name("", is_name.then(|| name.to_owned())).ok()?
+    Some(ObjectName::parse(name).ok()?.to_string())
 }

@@ -8,6 +8,7 @@ mod foreign;
 mod fs_type;
 #[cfg(test)]
 pub mod hostile;
+mod object_name;
 mod size;
 mod suggest;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use serde::Deserialize;
 
 pub use foreign::{Foreign, Shown, folded, folded_to, is_printable};
 pub use fs_type::{Filesystem, FsType};
+pub use object_name::ObjectName;
 pub use size::Bytes;
 pub use suggest::{nearest, plain};
 pub use uuid::LvUuid;

@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::names::{Bytes, FsType, LvId, LvName, VgName, nearest, plain};
+use crate::names::{Bytes, FsType, LvId, LvName, ObjectName, VgName, nearest, plain};
 pub use mount_options::MountOptions;
 
 const KUBELET: &str = "kubernetes.io/";
@@ -37,8 +37,6 @@ const OF_NO_USE: [&str; 6] = [
     "kubernetes.io/fsGroup",
 ];
 
-/// The longest name of an object in Kubernetes (a DNS subdomain, RFC 1123).
-const LONGEST_NAME: usize = 253;
 /// How many unknown options are named in the log.
 const MOST_IGNORED: usize = 16;
 
@@ -55,7 +53,7 @@ pub struct Options {
     /// `mountoptions`; they hold `ro` if, and only if, `read_only` is true.
     pub mount_options: MountOptions,
     /// The name of the `PersistentVolume`, or of the volume in its pod.
-    pub volume_name: Option<String>,
+    pub volume_name: Option<ObjectName>,
     /// Names of options that nobody knows. Only for the log.
     pub ignored: Vec<String>,
 }
@@ -110,7 +108,9 @@ impl Options {
         } else {
             mount_options
         };
-        let volume_name = object_name(NAME, take(NAME))?;
+        let volume_name = take(NAME).filter(|name| !name.is_empty());
+        let volume_name = volume_name.as_deref().map(ObjectName::parse).transpose();
+        let volume_name = volume_name.with_context(|| format!("reading option {NAME}"))?;
         let ignored = pairs
             .keys()
             .filter(|key| !OF_NO_USE.contains(&key.as_str()))
@@ -246,18 +246,4 @@ fn size(text: &str) -> Result<Bytes> {
         bail!("option {SIZE} is 0; leave it out or give the size of the volume");
     }
     Ok(size)
-}
-
-pub(crate) fn object_name(key: &str, value: Option<String>) -> Result<Option<String>> {
-    let Some(value) = value.filter(|value| !value.is_empty()) else {
-        return Ok(None);
-    };
-    if value.len() > LONGEST_NAME || value.contains(|c: char| c.is_control() || c == '/') {
-        bail!(
-            "option {key} is {}, and must be a name of at most {LONGEST_NAME} characters without \
-             slashes and control characters",
-            shown(&value)
-        );
-    }
-    Ok(Some(value))
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use driver::mount::KubeletPath;
+use driver::names::ObjectName;
 
 /// The driver's name as pods say it, `<vendor>/<driver>`.
 ///
@@ -43,9 +44,7 @@ impl fmt::Display for Plugin {
 pub fn vendor(text: &str) -> Result<String, String> {
     /// A file's name may have 255 bytes, and the driver's name comes after it.
     const LONGEST: usize = 170;
-    let inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let is_label = |label: &str| is_word(label, inside);
-    if text.len() > LONGEST || !text.split('.').all(is_label) {
+    if text.len() > LONGEST || ObjectName::parse(text).is_err() {
         return Err("not a DNS name in small letters, such as kubernetes.io".to_owned());
     }
     Ok(text.to_owned())
@@ -58,15 +57,12 @@ pub fn driver(text: &str) -> Result<String, String> {
     if text == "config.toml" {
         return Err("that is the config file's name".to_owned());
     }
-    if text.len() > LONGEST || !is_word(text, inside) {
+    let at_end = |c: char| c.is_ascii_alphanumeric();
+    let is_word = text.starts_with(at_end) && text.ends_with(at_end) && text.chars().all(inside);
+    if text.len() > LONGEST || !is_word {
         return Err("not a name of letters, digits, '-', '_' and '.' (at most 63)".to_owned());
     }
     Ok(text.to_owned())
-}
-
-fn is_word(text: &str, inside: impl Fn(char) -> bool) -> bool {
-    let at_end = |c: char| c.is_ascii_alphanumeric();
-    text.starts_with(at_end) && text.ends_with(at_end) && text.chars().all(inside)
 }
 
 #[cfg(test)]

@@ -159,12 +159,8 @@ impl Job<'_> {
     fn note(&self, volume: &Volume, lock: Option<&Lock>) -> Result<()> {
         let host = self.subject.host;
         let name = self.options.volume_name.as_ref();
-        let Some(name) = name.filter(|name| !volume.record.names.contains(name)) else {
-            return Ok(());
-        };
-        let Some(tag) = lvm::volume_tag(name) else {
-            let why = format!("the name {name:?} does not fit into a tag");
-            host.log.about("unnoted", &why);
+        let tag = name.map(lvm::volume_tag);
+        let Some(tag) = tag.filter(|tag| !volume.record.tags.contains(tag)) else {
             return Ok(());
         };
         let tags = Tags {

@@ -20,9 +20,9 @@ pub fn create(job: &Job, size: Bytes, lock: &Lock) -> Result<Option<Made>> {
     let pool = job.wish(None).create.thin_pool().cloned();
     let mut more = policy.lvcreate_options.clone();
     // lvcreate activates the volume. If this call is killed, another must know which volume to give back.
-    let name = job.options.volume_name.as_deref().and_then(lvm::volume_tag);
-    if let Some(tag) = name.filter(|_| lvm::has_lvmlockd(host)) {
-        more.extend(["--addtag".to_owned(), tag]);
+    let name = job.options.volume_name.as_ref();
+    if let Some(name) = name.filter(|_| lvm::has_lvmlockd(host)) {
+        more.extend(["--addtag".to_owned(), lvm::volume_tag(name)]);
     }
     let made = lvm::create(host, id, size, pool.as_ref(), &more, lock);
     if made.is_err()

@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::host::Host;
 use crate::options::Options;
 use crate::volume::decide::Wish;
-use crate::volume::look::Asker;
+use crate::volume::look::{Asker, Words};
 use crate::volume::subject::Subject;
 
 /// A call that brings a volume up.
@@ -32,7 +32,10 @@ impl<'a> Job<'a> {
     /// The call as an asker; `dir`: the directory that it names.
     pub fn asker(&self, dir: Option<&'a Path>) -> Asker<'a> {
         Asker::Call {
-            named: dir.map(|dir| (dir, self.options.volume_name.as_deref())),
+            words: dir.map(|dir| Words {
+                dir,
+                volume_name: self.options.volume_name.as_ref(),
+            }),
             made: None,
         }
     }

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::config::Config;
 use crate::host::Host;
 use crate::lvm::{self, LeaseState};
-use crate::names::LvId;
+use crate::names::{LvId, ObjectName};
 use crate::volume::decide::users;
 use crate::volume::device::Device;
 use crate::volume::lock;
@@ -42,10 +42,10 @@ fn volumes_named(host: &Host, volume: &str) -> Result<Vec<LvId>> {
     if let Some(id) = LvId::from_device(volume) {
         return Ok(vec![id]);
     }
-    let Some(tag) = lvm::volume_tag(volume) else {
+    let Ok(name) = ObjectName::parse(volume) else {
         return Ok(Vec::new());
     };
-    let found = match lvm::tagged(host, &tag) {
+    let found = match lvm::tagged(host, &lvm::volume_tag(&name)) {
         // Other nodes may wait for it.
         Err(error) if lvm::has_lvmlockd(host) => return Err(error),
         Err(error) => {
@@ -125,8 +125,8 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
 }
 
 fn is_used(subject: Subject) -> Result<bool> {
-    let (named, made) = (None, None);
-    let mut seen = Look::at(subject, Asker::Call { named, made });
+    let (words, made) = (None, None);
+    let mut seen = Look::at(subject, Asker::Call { words, made });
     if let Some(why) = seen.facts.not_its_device {
         bail!("{why}");
     }

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::host::holders::{Search, command, mount_namespace};
 use crate::host::{Host, Kernel};
 use crate::mount::{Row, Table, is_kubelets};
-use crate::names::{Foreign, LvId, Shown};
+use crate::names::{Foreign, LvId, ObjectName, Shown};
 use crate::options::Options;
 use crate::volume::decide::{Elsewhere, same_name_advice};
 use crate::volume::device::Device;
@@ -50,7 +50,7 @@ pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device)
     bail!(
         "kubelet hands on the device {other}, but the options name {}. {}",
         device.id,
-        same_name_advice(options.volume_name.as_deref())
+        same_name_advice(options.volume_name.as_ref().map(ObjectName::as_str))
     )
 }
 

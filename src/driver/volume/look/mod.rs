@@ -24,7 +24,7 @@ use anyhow::{Context, Result};
 
 use super::subject::Subject;
 use crate::mount::{KubeletPath, Row, is_kubelets, mounted_at};
-use crate::names::LvUuid;
+use crate::names::{LvUuid, ObjectName};
 use crate::volume::decide::{Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide};
 use crate::volume::device::Device;
 
@@ -38,12 +38,19 @@ pub struct Made {
     pub written: u64,
 }
 
+/// The words of a call that concern more than its own volume.
+#[derive(Clone, Copy)]
+pub struct Words<'a> {
+    pub dir: &'a Path,
+    /// kubelet's name of the volume.
+    pub volume_name: Option<&'a ObjectName>,
+}
+
 /// Who wants to know.
 #[derive(Clone, Copy)]
 pub enum Asker<'a> {
     Call {
-        /// The call's directory, and kubelet's name of the volume.
-        named: Option<(&'a Path, Option<&'a str>)>,
+        words: Option<Words<'a>>,
         made: Option<&'a Made>,
     },
     /// A person. The look claims no device, and does not wait for those who have it open.
@@ -55,9 +62,9 @@ pub enum Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    fn call(&self) -> Option<(&'a Path, Option<&'a str>)> {
+    fn words(&self) -> Option<Words<'a>> {
         match self {
-            Self::Call { named, .. } => *named,
+            Self::Call { words, .. } => *words,
             Self::Person { .. } => None,
         }
     }
@@ -72,7 +79,7 @@ impl<'a> Asker<'a> {
     /// A call that has made the volume itself.
     pub fn who_made(self, made: Option<&'a Made>) -> Self {
         match self {
-            Self::Call { named, .. } => Self::Call { named, made },
+            Self::Call { words, .. } => Self::Call { words, made },
             Self::Person { .. } => self,
         }
     }
@@ -177,7 +184,7 @@ impl<'a> Look<'a> {
         };
         let table = &tables.mounts;
         let rows = table.of_device(device.number);
-        let own_global = match self.asker.call().map(|(dir, _)| KubeletPath::of(dir)) {
+        let own_global = match self.asker.words().map(|words| KubeletPath::of(words.dir)) {
             Some(KubeletPath::Pod { global }) => Some(global),
             _ => None,
         };
@@ -209,7 +216,7 @@ impl<'a> Look<'a> {
         if known.is_none_or(may_be_suspended) {
             uses.suspended = device.suspended(kernel);
         }
-        if let Some((dir, name)) = self.asker.call() {
+        if let Some(Words { dir, volume_name }) = self.asker.words() {
             let at = |dir: &Path| -> Result<Option<&Row>> {
                 Ok(mounted_at(kernel, dir)?.and_then(|id| table.by_id(id)))
             };
@@ -217,9 +224,9 @@ impl<'a> Look<'a> {
                 dir: dir.to_owned(),
                 by: in_use::name_of(host, row),
                 // The name matters only if kubelet keeps one mount per name.
-                name: name
+                name: volume_name
                     .filter(|_| config.attach && KubeletPath::of(dir) != KubeletPath::Other)
-                    .map(str::to_owned),
+                    .map(ToString::to_string),
             };
             uses.there = at(dir)?.map(|row| {
                 if row.is_of(device.number) {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use anyhow::{Context, Result, bail};
 
-use driver::names::{Bytes, FsType, LvId};
+use driver::names::{Bytes, FsType, LvId, ObjectName};
 
 /// All that the objects of a volume hold.
 #[derive(Debug, Clone)]
@@ -75,22 +75,9 @@ impl Exported {
     }
 }
 
-/// Takes a name as Kubernetes takes it for an object (a DNS subdomain, RFC 1123).
+/// Checks the name of an object.
 pub fn object_name(text: &str) -> Result<String> {
-    const LONGEST: usize = 253;
-    let is_good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    let is_label = |label: &str| {
-        label.starts_with(is_good)
-            && label.ends_with(is_good)
-            && label.chars().all(|c| is_good(c) || c == '-')
-    };
-    if text.len() > LONGEST || !text.split('.').all(is_label) {
-        bail!(
-            "{text:?} is no name to Kubernetes, which takes a-z, 0-9, hyphens and dots, up to {LONGEST} \
-             characters, with a letter or digit at both ends"
-        );
-    }
-    Ok(text.to_owned())
+    Ok(ObjectName::parse(text)?.to_string())
 }
 
 /// The nearest name that Kubernetes takes. None: nothing of it is left.
