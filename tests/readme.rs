@@ -71,7 +71,7 @@ fn page(name: &str) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// What stands in backticks in the first column of the table after `title`.
+/// The words in backticks in the first column of the table after `title`.
 fn messages(file: &str, title: &str) -> Vec<String> {
     let text = page(file);
     let (_, section) = text.split_once(title).unwrap();

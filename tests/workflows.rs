@@ -1,4 +1,4 @@
-//! What `.github` says is what this repository has. actionlint knows what GitHub takes, zizmor what is unsafe.
+//! `.github` agrees with this repository. actionlint knows what GitHub takes, zizmor what is unsafe.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! What a call without a process costs, counted and not timed: it is the same on every machine.
+//! The cost of a call without a process, counted and not timed: it is the same on every machine.
 
 use crate::{JSON, NOT_HERE};
 use assert_cmd::Command;

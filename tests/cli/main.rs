@@ -28,7 +28,7 @@ use support::host_name;
 use support::machine::Machine;
 use support::reply::Reply;
 
-/// What kubelet passes for a volume that no machine has.
+/// kubelet's options for a volume that no machine has.
 const JSON: &str = r#"{"kubernetes.io/fsType":"ext4","kubernetes.io/pvOrVolumeName":"data","kubernetes.io/readwrite":"rw","size":"64m","volumeID":"data-1","volumegroup":"nosuch-vg"}"#;
 /// The device of that volume.
 const DEVICE: &str = "/dev/mapper/nosuch--vg-data--1";

@@ -1,4 +1,4 @@
-//! What a shell and man(1) have of the commands.
+//! A shell's completions and the man pages of the commands.
 
 use std::fs;
 

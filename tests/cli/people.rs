@@ -1,4 +1,4 @@
-//! What people meet: help, usage errors, colours, completions, man pages, call-outs by hand.
+//! The interface for people: help, usage errors, colours, completions, man pages, call-outs by hand.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What is printed, on both outputs, and the exit code.
+/// Both outputs and the exit code.
 pub fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
     let Output {
         stdout,
@@ -33,7 +33,7 @@ pub fn prints(machine: &Machine, args: &[&str], words: &str, code: i32) {
 /// The same on a terminal.
 fn says_on_a_terminal(machine: &Machine, line: &str, variable: &str) -> (String, i32) {
     let driver = assert_cmd::cargo::cargo_bin!("lvm");
-    // Whoever runs the tests may have said something of colours.
+    // The person who runs the tests may have set something about colours.
     let env = "env -u CI -u NO_COLOR -u CLICOLOR -u CLICOLOR_FORCE TERM=xterm";
     let line = format!("{env} {variable} {} {line}", driver.display());
     let script = format!("exec script -qec '{line}' /dev/null");

@@ -1,4 +1,4 @@
-//! What `check` says of a rehearsal before it asks LVM. The rest is in `tests/guest/people/shell.rs`.
+//! Rehearsals by `check` that end before LVM is asked. The others are in `tests/guest/people/shell.rs`.
 
 use std::fs;
 

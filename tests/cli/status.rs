@@ -17,7 +17,7 @@ fn with_pool(percent: &str) -> Machine {
     machine
 }
 
-/// What a terminal of so many columns shows, without colours.
+/// The screen of a terminal of so many columns, without colours.
 fn on_a_terminal(machine: &Machine, columns: usize, args: &str) -> String {
     let driver = assert_cmd::cargo::cargo_bin!("lvm");
     let line = format!(
@@ -39,7 +39,7 @@ fn a_list_is_as_wide_as_the_terminal_and_whole_through_a_pipe() {
     let ends = narrow.lines().filter(|line| line.ends_with('…')).count();
     assert_eq!((longest(&narrow), ends), (40, 3), "{narrow}");
     assert_eq!(on_a_terminal(&machine, 200, "status"), piped);
-    // What no line has room for stands below it.
+    // A cell that does not fit the line stands below it.
     let wide = on_a_terminal(&machine, 80, "status -w");
     assert!(longest(&wide) <= 80, "{wide}");
     assert!(

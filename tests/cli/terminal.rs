@@ -1,5 +1,6 @@
-//! What others wrote is shown, and begins no line, moves nothing on the terminal and means nothing to a program
-//! that reads the output. Names of processes and directories are in `tests/guest/people/terminal.rs`.
+//! Text of others is shown. It begins no line, moves nothing on the terminal, and means nothing to a
+//! program that reads the output. Names of processes and directories are in
+//! `tests/guest/people/terminal.rs`.
 
 use std::fs;
 

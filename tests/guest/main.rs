@@ -29,7 +29,7 @@ mod users;
 use lab::{disk, fuse, group, node, signatures, snapshot, tools, volume};
 use std::path::Path;
 
-/// What nearly every case needs.
+/// The values that nearly every case needs.
 mod prelude {
     pub use crate::disk::{Disk, looped, writes};
     pub use crate::group::{Group, device, lenient};

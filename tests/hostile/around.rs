@@ -1,4 +1,4 @@
-//! What surrounds the driver: who can change its tools, and the environment that it was started in.
+//! The driver's surroundings: who can change its tools, and the environment that it was started in.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};

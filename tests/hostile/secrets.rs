@@ -8,7 +8,7 @@ use crate::traced_machine::{Done, TracedMachine, bytes};
 use crate::vectors::refused;
 use crate::{CALLS, DIR, call, options};
 
-/// What nobody may see, in base64 as kubelet has it.
+/// A secret that nobody may see, in base64 as kubelet has it.
 const CANARY: &str = "Y2FuYXJ5LWluLWEtY29hbC1taW5l";
 const KEY: &str = "kubernetes.io/secret/password";
 

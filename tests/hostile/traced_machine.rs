@@ -22,14 +22,14 @@ const CHANGES: &str = "execve,execveat,open,openat,creat,mkdir,mkdirat,rmdir,unl
     fchmodat,chown,fchown,lchown,fchownat,mknod,mknodat,mount,umount2,move_mount,fsopen,open_tree,\
     pivot_root,setxattr,fallocate,connect";
 
-/// What a call leaves in the machine's directory.
+/// Everything in the machine's directory after a call.
 const TRACES: [&str; 3] = ["record", "log", "trace"];
 
 pub struct TracedMachine {
     machine: Machine,
 }
 
-/// What one call did.
+/// The effects of one call.
 #[derive(Debug)]
 pub struct Done {
     pub reply: Reply,
@@ -37,7 +37,7 @@ pub struct Done {
     pub tools: Vec<Vec<String>>,
     /// The changing system calls, those of the tools too.
     pub changes: Vec<String>,
-    /// What is in the log file.
+    /// The content of the log file.
     pub log: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a pod's author, or somebody between him and the driver, may try.
+//! Attacks by a pod's author, or by somebody between the author and the driver.
 
 /// An option, words of the reason why it is refused, and its values as JSON, two spaces apart.
 pub const REFUSED: &str = r#"

@@ -1,4 +1,4 @@
-//! What `flexvolume-lvm install` and `flexvolume-lvm doctor` say of a kubelet that runs on the host.
+//! `flexvolume-lvm install` and `flexvolume-lvm doctor` beside a kubelet that runs on the host.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -65,7 +65,7 @@ impl Drop for Kubelet {
     }
 }
 
-/// What doctor says, which has to end.
+/// The output of doctor, which has to end.
 fn doctor(node: &PluginDir) -> String {
     let mut doctor = Command::new("timeout");
     let output = doctor

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::support::put;
 
-/// What the bash script answers to `init`. It knows no `--version`.
+/// The bash script's answer to `init`. It knows no `--version`.
 pub const SCRIPT: &str = r#"[ "$1" = init ] || exit 1; echo '{"status": "Success"}'"#;
 /// This driver as far as the installer can see it: it has a version and reads the config beside it.
 pub const OURS: &str = r#"[ "$1" = init ] || { echo lvm 0.1.0; exit; }

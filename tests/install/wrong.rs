@@ -135,13 +135,13 @@ fn one_run_at_a_time() {
     other.lock().unwrap();
     node.refuses(&node.driver("a", OURS), &[], "another run is at work on");
     assert_eq!(node.names(), [".flexvolume-lvm.lock"]);
-    // What a killed run leaves is no run.
+    // A killed run's lock file keeps nobody out.
     drop(other);
     node.installs(&node.driver("a", OURS), &[], "checked");
     assert!(!file.exists());
 }
 
-/// Whoever can open a directory or a file can lock it.
+/// Everyone who can open a directory or a file can lock it.
 #[test]
 fn no_lock_that_a_user_can_take_keeps_root_from_installing() {
     let node = PluginDir::new();

@@ -85,7 +85,7 @@ impl Driver {
         driver
     }
 
-    /// What a pod's manifest calls it.
+    /// Its name in a pod's manifest.
     pub fn name(&self) -> String {
         format!("{}/lvm", self.case)
     }
@@ -119,8 +119,8 @@ impl Driver {
         prepared
     }
 
-    /// What a command for people prints, and its exit code. It is called by the path that kubelet has, so
-    /// that it knows its own name, and recorded nowhere.
+    /// The output and the exit code of a command for people. The case runs it by kubelet's path, so that
+    /// it knows its own name, and records nothing.
     pub fn says(&self, args: &[&str]) -> (String, i32) {
         let dir = self.root.join("by-hand").join(self.dir_name());
         if !dir.exists() {
@@ -136,7 +136,7 @@ impl Driver {
         )
     }
 
-    /// What a command for people prints that succeeds.
+    /// The output of a command for people that succeeds.
     pub fn prints(&self, args: &[&str]) -> String {
         let (said, code) = self.says(args);
         assert_eq!(code, 0, "{args:?}: {said}");
@@ -165,7 +165,7 @@ impl Driver {
         fs::rename(new, self.dir().join("config.toml")).unwrap();
     }
 
-    /// What kubelet has called so far, in order.
+    /// kubelet's calls so far, in order.
     pub fn calls(&self) -> Vec<Call> {
         let text = fs::read_to_string(&self.record).unwrap_or_default();
         // Only its own lines are parsed, for there are many, and this is asked often.

@@ -113,7 +113,7 @@ fn is_filesystem(disk: &str) -> bool {
         .success()
 }
 
-/// What tests/run.sh names.
+/// A file or value that tests/run.sh names.
 pub fn from_environment(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("tests/run.sh kubelet sets {name}"))
 }

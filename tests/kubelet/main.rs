@@ -54,7 +54,7 @@ mod script;
 
 use std::time::{Duration, Instant};
 
-/// What nearly every case needs.
+/// The values that nearly every case needs.
 mod prelude {
     pub use crate::driver::{Call, Driver};
     pub use crate::machine::*;

@@ -112,7 +112,7 @@ impl Pod {
         }
     }
 
-    /// What it runs, for a controller to make such pods. The scheduler finds a node for them.
+    /// The pod's template, for a controller that makes such pods. The scheduler finds a node for them.
     pub fn template(&self) -> Value {
         let mut spec = self.manifest["spec"].clone();
         spec.as_object_mut().unwrap().remove("nodeName");
@@ -142,7 +142,7 @@ impl Pod {
         self
     }
 
-    /// What its container has printed, of all its starts.
+    /// The output of its container, of all its starts.
     pub fn log(&self) -> String {
         let tail = format!("_{}", self.uid);
         let mut files = Vec::new();
@@ -242,7 +242,7 @@ pub fn ending_with<'a>(
     }
 }
 
-/// What kubelet calls after a volume is unmounted, where it attaches by itself.
+/// kubelet's last call after an unmount, where kubelet attaches by itself.
 pub fn last_call(mode: Mode) -> Option<&'static str> {
     (mode == Mode::Attach).then_some("detach")
 }

@@ -117,7 +117,7 @@ fn a_container_with_a_copy_of_the_mounts_holds_up_no_other_pod(mode: Mode) {
     all_end(&driver, mode, &volume, &[next]);
 }
 
-/// What kubelet publishes of a pod's volume.
+/// kubelet's metrics of a pod's volume.
 fn summary_of(pod: &str, volume: &str) -> Option<Value> {
     let summary: Value = serde_json::from_str(&get("/stats/summary")?).ok()?;
     let pods = summary["pods"].as_array()?;

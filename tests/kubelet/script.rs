@@ -22,7 +22,7 @@ fn the_script_is_replaced_by_the_driver_and_back_with_nothing_lost() {
     old.answers(&driver, &volume);
     let mut pods = old.makes_way(mode);
     let new = Pod::finding(&driver, "new", &volume);
-    // What the script has mounted, the driver takes off.
+    // The driver unmounts the script's mounts.
     all_end(&driver, mode, &xfs, &[old_xfs]);
     let new_xfs = Pod::finding(&driver, "new-xfs", &xfs);
     assert!(
@@ -37,7 +37,7 @@ fn the_script_is_replaced_by_the_driver_and_back_with_nothing_lost() {
     } else {
         pods.push(new);
     }
-    // What the driver has mounted, the script takes off.
+    // The script unmounts the driver's mounts.
     all_end(&driver, mode, &xfs, &[new_xfs]);
     let last = Pod::finding(&driver, "last", &xfs);
     all_end(&driver, mode, &xfs, &[last]);

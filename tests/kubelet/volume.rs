@@ -6,7 +6,7 @@ use crate::prelude::*;
 
 #[derive(Clone)]
 pub struct Volume {
-    /// What the pods call it.
+    /// Its name in the pods.
     pub name: String,
     lv: String,
     fs: String,
@@ -91,7 +91,7 @@ impl Volume {
         }
     }
 
-    /// What the driver will be told, as a pod or a `PersistentVolume` has it.
+    /// The driver's options, as a pod or a `PersistentVolume` has them.
     pub fn source(&self, driver: &str) -> Value {
         let mut source = json!({
             "driver": driver,
@@ -125,7 +125,7 @@ impl Volume {
         self.field("lv_tags")
     }
 
-    /// What LVM reports of it; a size in MiB.
+    /// LVM's report of it; a size is in MiB.
     pub fn field(&self, name: &str) -> String {
         let id = self.id();
         run("lvs", &["--noheadings", "--units=m", "-o", name, &id])

@@ -140,7 +140,7 @@ impl Scene {
         if self.makes { "create" } else { self.call }
     }
 
-    /// What the call begins with.
+    /// Makes the state that the call needs.
     fn prepare(&self, node: &Guest, volume: &Volume) {
         if !self.is_up {
             node.up(self.mode, volume).is_success();
@@ -170,7 +170,7 @@ impl Scene {
         line(self.mode, &words)
     }
 
-    /// What kubelet calls when the pod has gone, which may be one or the other.
+    /// The calls of kubelet when the pod has gone: either of the two.
     fn end(&self, node: &Guest, volume: &Volume, n: usize) {
         let (pod, global) = (pod_dir(self.mode, volume), global_dir(self.mode, volume));
         let name = format!("{}-of-pod", volume.lv);

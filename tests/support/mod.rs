@@ -1,4 +1,4 @@
-//! What the tests share: the driver on a machine of stand-in tools, its calls, and their replies.
+//! Shared by the tests: the driver on a machine of stand-in tools, its calls, and their replies.
 #![allow(
     dead_code, // each of the tests takes what it needs
     clippy::unwrap_used,

@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use crate::support::reply::Reply;
 use crate::support::{Mode, eventually};
 
-/// What each case works with: one at a time.
+/// Each case works with both guests, one case at a time.
 pub struct Pair {
     pub a: Guest,
     pub b: Guest,

@@ -1,4 +1,4 @@
-//! What kubelet reads of a call.
+//! A reply as kubelet reads it.
 
 use std::fmt::Debug;
 use std::process::Output;
@@ -38,7 +38,7 @@ impl Reply {
         assert!(line.len() <= 4096, "{shown}: {} bytes", line.len());
         let reply: Self =
             serde_json::from_str(line).unwrap_or_else(|e| panic!("{shown} answered {line:?}: {e}"));
-        // What JSON escapes, kubelet prints.
+        // kubelet prints the characters that JSON escapes.
         let message = &reply.message;
         assert!(!message.contains(char::is_control), "{shown}: {message:?}");
         // kubelet would log the arguments, and the secret in them.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// What one call of the driver did.
+/// The effects of one call of the driver.
 #[derive(Debug, Default)]
 pub struct Trace {
     /// The programs that it and its children ran, in the order of their pids; its own is left out.
@@ -17,7 +17,7 @@ pub struct Trace {
     pub calls: usize,
     /// How many bytes it read from files and pipes.
     pub read: u64,
-    /// What it printed.
+    /// Its output.
     pub stdout: String,
     /// From its start to its end.
     pub took: Duration,

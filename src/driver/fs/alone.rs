@@ -8,10 +8,11 @@ use super::superblock::{Family, Fields, ReadAt, Superblock, fill};
 use crate::host::Pages;
 use crate::names::FsType;
 
-/// What is read of the head: the largest superblock's place is 64 KiB, and a ZFS label has its ring by 256 KiB.
+/// Bytes of the head that are read: the largest superblock's place is 64 KiB, and a ZFS label has its ring by
+/// 256 KiB.
 const HEAD: usize = 256 << 10;
-/// What is read of the tail: md 0.90 and the vendors' RAIDs have their superblocks there, at most 257 sectors
-/// or 128 KiB before the end.
+/// Bytes of the tail that are read: md 0.90 and the vendors' RAIDs have their superblocks there, at most 257
+/// sectors or 128 KiB before the end.
 const TAIL: u64 = 256 << 10;
 /// The end of the tail, where DRBD, LVM's neighbours and most vendors' RAIDs have theirs: it has to be zero.
 const LAST: u64 = 16 << 10;
@@ -90,7 +91,8 @@ fn type_by(head: &[u8], family: Family) -> Option<FsType> {
 fn ext(fields: &Fields) -> Option<FsType> {
     const COMPAT_HAS_JOURNAL: u32 = 0x4;
     const RO_COMPAT_METADATA_CSUM: u32 = 0x400;
-    // What ext2 and ext3 know: filetype, recover and meta_bg; sparse_super, large_file and btree_dir.
+    // The features that ext2 and ext3 know: filetype, recover and meta_bg; sparse_super, large_file and
+    // btree_dir.
     const INCOMPAT_OF_EXT3: u32 = 0x16;
     const RO_COMPAT_OF_EXT3: u32 = 0x7;
     const TEST_FILESYSTEM: u32 = 0x4;

@@ -11,7 +11,7 @@ pub mod superblock;
 mod tests;
 mod tools;
 
-/// What the process that reads devices is asked for.
+/// Requests to the process that reads devices.
 pub const EXAMINE: &str = "examine";
 pub const SUPERBLOCK: &str = "superblock";
 

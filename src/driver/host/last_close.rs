@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use nix::unistd::getppid;
 
-/// What [`close_last`] is called by.
+/// The first word of the command line that runs [`close_last`].
 pub const CLOSE_LAST: &str = "close-last";
 
 /// The numbers and the descriptors' links of the block devices that a process has open. An error: it is

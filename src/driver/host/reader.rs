@@ -12,7 +12,7 @@ use std::process::{self, ChildStdin};
 use super::{Command, Output, Uncached};
 use crate::names::folded;
 
-/// What that process is called by.
+/// The first word of that process's command line.
 pub const READ_DEVICES: &str = "read-devices";
 
 /// Puts the question. The device is named by this process's descriptor, which keeps it from becoming another.
@@ -32,7 +32,7 @@ pub(super) fn ask(stdin: &mut ChildStdin, command: &Command) -> io::Result<()> {
     stdin.write_all(line.as_bytes())
 }
 
-/// What was found, or why nothing was.
+/// The findings, or why there are none.
 pub(super) fn answer(line: &[u8]) -> Result<Output, String> {
     match line.split_first() {
         Some((b'+', found)) => Ok(Output {

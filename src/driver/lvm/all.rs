@@ -21,7 +21,8 @@ pub struct All {
     pub owners: Owners,
 }
 
-/// What LVM has told of the groups' owners, for [`kept_away`](super::kept_away). None: it has to be asked.
+/// LVM's answer about the groups' owners, for [`kept_away`](super::kept_away). `None`: LVM is still to be
+/// asked.
 pub struct Owners(pub(super) Option<Vec<Fields>>);
 
 impl All {

@@ -10,7 +10,7 @@ use super::wait::explain;
 use crate::host::{Command, Host, Lock, Writing};
 use crate::names::{Bytes, LvId, LvName, VgName};
 
-/// Whatever lvm.conf(5) says, LVM's complaints are to be on standard error, in plain text.
+/// LVM's complaints go to standard error, in plain text, even if lvm.conf(5) says otherwise.
 const PLAIN: &str = "log/report_command_log=0";
 
 fn command(tool: &'static str, limit: Duration) -> Command {

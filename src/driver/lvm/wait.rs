@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// the lock of the volume group, or what else makes LVM wait. If it failed, adds what keeps this node
 /// from the group, if that is another host's or shared. `vg` is `None` for a command on all groups.
 pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Error {
-    // Whatever the group: LVM's global lock is in one that nodes share.
+    // For any group: LVM's global lock is in one that nodes share.
     if has_lvmlockd(host)
         && let Some(name) = suspended_leases(host.kernel)
     {

@@ -211,7 +211,7 @@ fn is_missing(seen: &Look) -> bool {
 fn obstacles(host: &Host, seen: &Look) -> Vec<Obstacle> {
     let (facts, id) = (&seen.facts, &seen.facts.id);
     let is_unknown = matches!(seen.decision, Decision::Refuse(Reason::Unknown));
-    // Whoever has it open waits for that, udev for example.
+    // Everyone who has it open waits for that, udev for example.
     if let Some(name) = facts.uses.as_ref().and_then(|uses| uses.suspended.clone())
         && !is_unknown
     {

@@ -43,7 +43,7 @@ enum ConfigSource {
 pub fn put(host: &Host, layout: &Layout, new: &New) -> Result<InstallReport> {
     layout.clean()?;
     let done = put_whole(host, layout, new);
-    // Whatever went wrong, nothing half-made stays.
+    // After any error, no half-made file stays.
     let cleaned = layout.clean();
     done.and_then(|report| cleaned.map(|()| report))
 }

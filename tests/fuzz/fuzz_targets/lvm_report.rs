@@ -1,4 +1,4 @@
-//! What lvs prints. The tags in it may have been set by anybody who may change the volume group.
+//! The output of lvs. Everyone who may change the volume group may have set the tags in it.
 #![no_main]
 
 use driver::lvm::{Record, Report};

@@ -15,7 +15,7 @@ fuzz_target!(|json: &str| {
     hides_a_secret(json, parsed.ok());
 });
 
-/// What may become a word of a command line.
+/// Checks all that may become a word of a command line.
 fn only_safe_words(options: &Options) {
     let id = &options.id;
     assert_eq!(LvId::from_dm_name(&id.dm_name()).as_ref(), Some(id));

@@ -71,7 +71,7 @@ fn a_disk_that_does_not_answer_ends_no_call_late() {
     run("fsfreeze", &["--unfreeze", "/run/outer"]);
     reply.is_failure(&["unmounting", text(&dir), "3 s", "SIGKILL"]);
 
-    // What hung goes on by itself.
+    // The tool that hung goes on by itself.
     let stuck = reply.message.split_once("process ").unwrap().1;
     let stuck = stuck.split_once(' ').unwrap().0;
     eventually("the end of the unmount", || !runs(stuck));

@@ -37,7 +37,7 @@ fn lives_beside(group: &Group, node: &Node, lv: &str, page: Option<&str>) {
             "{args:?}: {said}"
         );
     }
-    // Whatever it finds on this machine.
+    // It may find anything on this machine.
     ends(node, &["doctor"]);
     does(&["unmount", text(&pod)]);
     if node.mode == Mode::Attach {

@@ -111,7 +111,7 @@ fn a_call_waits_for_an_orphaned_mkfs_and_makes_no_other() {
         let noted = format!("flexvolume.making={fs}");
         assert_eq!(group.tags("data"), noted, "before it began");
 
-        // Whoever does not want to wait is told for whom.
+        // A call that does not want to wait is told for whom.
         let impatient = format!("{}[limits]\nlock = 1\n", tools.config());
         node.configure(Mode::MountOnly, &impatient);
         let pid = format!("pid {mkfs}");

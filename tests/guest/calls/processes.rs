@@ -10,8 +10,8 @@ use crate::prelude::*;
 /// Asked before anything is done to a volume: its record, health, kind and time of creation are
 /// known to LVM alone.
 const ASK: &str = "lvs";
-/// What is on the device now. It says "nothing" of what it cannot read, too, so a volume that may be
-/// blank is read by the driver itself: one that is all zero needs no blkid.
+/// Names the content of the device. It says "nothing" if it cannot read too, so the driver itself reads a
+/// volume that may be blank. If all of it is zero, this is not run.
 const PROBE: &str = "blkid";
 /// The driver itself (/proc/self/exe), in a process that can be left behind: it reads devices for all of the
 /// call, and a broken disk may never answer.

@@ -7,7 +7,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
 use crate::prelude::*;
 
-/// What a call may cost more on the larger node, in percent.
+/// How much more a call may cost on the larger node, in percent.
 const MOST_GROWTH: u64 = 20;
 
 fn count(node: &Node, args: &[&str]) -> Trace {
@@ -23,7 +23,7 @@ fn count(node: &Node, args: &[&str]) -> Trace {
 /// The name of a call, and its system calls and bytes read.
 type Cost = (String, [u64; 2]);
 
-/// What each call on a volume that is up costs.
+/// The cost of each call on a volume that is up.
 fn costs(node: &Node, volume: &Volume) -> Vec<Cost> {
     let pod = node.up("pod", volume);
     let global = node.global_dir(volume);

@@ -1,5 +1,5 @@
-//! What calls and commands run, in which order, and when they take a lock: the list by which the model of
-//! the steps goes (`src/driver/volume/decide/tests/model/`).
+//! The processes and locks of calls and commands, in order. The model of the steps goes by the same list
+//! (`src/driver/volume/decide/tests/model/`).
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ fn steps(node: &Node, args: &[&str]) -> Vec<String> {
     without_more_looks(trace.lines().skip(1).filter_map(step).collect())
 }
 
-/// What the process that reads devices is asked for.
+/// Requests to the process that reads devices.
 fn question(write: &str) -> Option<String> {
     let (_, line) = write.split_once("\"/proc/")?;
     let words: Vec<&str> = line.split(['\\', ' ']).collect();
@@ -119,7 +119,7 @@ fn recorded(group: &Group) -> Option<String> {
     tags.find_map(|tag| Some(tag.strip_prefix("flexvolume.fs=ext4:")?.to_owned()))
 }
 
-/// What happens to the volume, and what is done then.
+/// A case's name, the change of the volume before it, and the call.
 type Scene<'a> = (&'static str, &'a dyn Fn(), &'a [&'a str]);
 
 #[test]
@@ -189,7 +189,7 @@ fn the_driver_takes_the_steps_of_the_model() {
             "mount of a volume that is to be made",
             &|| {
                 away();
-                // What it leaves would be read in its place.
+                // Otherwise its remains would be read instead.
                 wipe();
                 group.lv("lvremove", &[], "data");
             },

@@ -73,8 +73,8 @@ fn a_mounted_filesystem_that_has_failed_gets_no_more_writers() {
             write_synced(&pod.join("page"), "kept");
             node.up("second", &volume);
             disk.fail(0..size << 20);
-            // What is written stays in memory until it has to be on the disk, and ext meets its
-            // aborted journal when somebody writes again.
+            // Written data stays in memory until it has to be on the disk, and ext meets its aborted
+            // journal when somebody writes again.
             let file = std::fs::File::create(pod.join("lost"));
             assert!(file.and_then(|file| file.sync_all()).is_err());
             eventually("the kernel to notice", || {

@@ -30,7 +30,7 @@ const UNKNOWN: &str = "that blkid does not recognise";
 const SEVERAL: &str = "several signatures at once; it is left as it is. List them with `wipefs /dev/mapper/marked-data`\
                        |an ext backup superblock";
 
-/// What it is called, how it gets onto a device, what the message must say: one of these.
+/// Its name, how it gets onto a device, and the words of the message: one of these.
 type Case = (&'static str, fn(&str), &'static str);
 
 /// blkid of util-linux 2.38 knows ZFS by these marks. That of 2.41 wants to see more of it.
@@ -134,7 +134,7 @@ fn an_ext_whose_beginning_was_wiped_is_never_formatted() {
     let device = volume.device();
     for fs in ["ext2", "ext4"] {
         run(&format!("mkfs.{fs}"), &["-q", &device]);
-        // Whatever is asked for, and by the driver's own default.
+        // With any type that is asked for, and with the driver's own default.
         for (wiped, wanted) in [(MIB, fs), (17 * MIB, "")] {
             let length = wiped.to_string();
             run("blkdiscard", &["-f", "--length", &length, &device]);

@@ -61,7 +61,7 @@ fn lvms_output_is_understood_wherever_lvm_conf_sends_it() {
     let absent = [
         (Volume::new(&strangers, "data"), no_volume),
         (Volume::of("nosuch", "data"), no_group),
-        // What lvcreate itself refuses.
+        // lvcreate itself refuses this.
         (
             Volume::new(&limited, "more").with("size", "16m"),
             "Maximum number of logical volumes",

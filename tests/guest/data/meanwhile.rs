@@ -1,5 +1,5 @@
-//! What happens between the driver's look and what it does: the names of volumes are swapped, a
-//! backup is restored while the driver waits, a disk stops to answer.
+//! Changes between the driver's look and its next step: the names of volumes are swapped, a backup is
+//! restored while the driver waits, a disk stops to answer.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -149,8 +149,8 @@ fn raw_data_that_gets_the_name_of_a_blank_volume_is_not_formatted_by_the_repeate
     node.refuses_mount(&data, &["allow-format gapraw/data"]);
 }
 
-/// What somebody writes to a blank volume while a call is about to make a filesystem there, and
-/// what must be there in the end.
+/// Data that somebody writes to a blank volume while a call is about to make a filesystem there. It must
+/// be there in the end.
 enum Restored {
     Filesystem(Volume, String),
     Raw(Vec<u8>),

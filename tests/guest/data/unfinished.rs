@@ -20,7 +20,7 @@ fn raw_data_on_a_volume_with_an_old_record_of_mkfs_is_not_formatted() {
             put(&volume.device(), 0, &bytes);
             let advice = "allow-format stale/data";
             node.refuses_mount(&volume, &[advice]);
-            // Whatever type is asked for now.
+            // With any type that is asked for now.
             node.refuses_mount(&volume.clone().fs("ext3"), &[advice]);
             node.prints(&["check", "stale/data"], advice, 1);
             node.prints(&["allow-format", "stale/data"], "data at byte 0", 1);
@@ -159,7 +159,7 @@ fn a_mkfs_killed_at_one_of_its_writes_is_made_again() {
             node.down("pod", &volume);
             assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
             node.down("pod", &volume);
-            // What it has left is not the next one's.
+            // The next case must not find its remains.
             run("blkdiscard", &["-f", &volume.device()]);
             group.lv("lvremove", &[], "data");
         }

@@ -60,7 +60,7 @@ fn two_groups_of_one_name_are_named() {
     disks[0].heal();
     node.is_ill("duplicate-groups", "twin", "vgrename UUID twin-2");
     assert_eq!(node.findings("next-mount").0.len(), 1, "not one for each");
-    // What a mount says, the commands that tell of it say as well.
+    // The commands say the same as a mount.
     let words = "2 volume groups are called twin";
     node.refuses_mount(&volumes[0], &[words, "`vgrename UUID twin-2`"]);
     for command in ["check", "status"] {
@@ -151,7 +151,7 @@ fn a_mount_on_a_failing_disk_is_named() {
         node.is_well("filesystem-errors");
         assert!(!health());
         disk.fail(0..size << 20);
-        // What is written stays in memory until it has to be on the disk.
+        // Written data stays in memory until it has to be on the disk.
         let more = fs::File::create(page.with_file_name("more")).unwrap();
         assert!(more.sync_all().is_err());
         drop(more);

@@ -135,7 +135,7 @@ fn try_scene(scene: Scene, sample: &mut Sample, failures: &mut Vec<String>) -> u
             Ok(false) => missed += 1,
             Err(_) => {
                 failures.push(format!("{name}: {step}, killing {victim:?}"));
-                // What it left gets into the way of the others.
+                // The killed call's remains would be in the way of the others.
                 steps.kill_all();
                 drop(group);
                 group = Group::of_size(GROUP, 4 << 30);

@@ -177,7 +177,7 @@ impl Scene {
             Call::MountCreatingThin => {
                 if !group.has("pool") {
                     group.pool();
-                    // What LVM does for the first volume of a pool it does for no other.
+                    // LVM does some steps only for the first volume of a pool.
                     group.thin("first", self.size());
                 }
             }
@@ -235,7 +235,7 @@ impl Scene {
             && reply.status == "Failure"
             && stage.before.is_none()
         {
-            // What fails takes back what it mounted.
+            // A call that fails unmounts its own mount.
             assert_eq!(mount_at(&stage.dir), None, "{reply:?}");
         }
         let mut tools = steps.ran();
@@ -283,7 +283,7 @@ impl Scene {
         panic!("{} comes to no end", name_of(self));
     }
 
-    /// What must be true when the repeated call has succeeded.
+    /// Holds when the repeated call has succeeded.
     pub fn check(self, node: &Node, group: &Group, stage: &Stage, uuid: Option<&str>) {
         assert_unlocked();
         let Stage {

@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 
 use crate::prelude::*;
 
-/// What may change something, of what the driver itself calls.
+/// The driver's own system calls that may change something.
 const OWN: &str = "mkdir,rmdir,mount,umount2,flock";
 /// The same of the tools. Tools only read with others, or write to their own memory.
 const OF_TOOLS: &str = "pwrite64,pwritev,pwritev2,write,io_submit,fallocate,ftruncate,fsync,fdatasync,\
@@ -107,7 +107,7 @@ impl Steps {
         steps
     }
 
-    /// What the next call is to do.
+    /// The aim of the next call.
     pub fn plan(&self, plan: &str) {
         let plan = format!("{plan}\n");
         for (name, text) in [
@@ -157,7 +157,7 @@ impl Steps {
             steps.push(Step::Before(n, tool.clone()));
             if !only_reads(&tool) && (inside_lvm || !is_lvm(&tool)) {
                 let trace = self.read(&format!("trace.{n}"));
-                // What lvcreate has not wiped yet is somebody else's.
+                // Until lvcreate has wiped the space, it holds somebody else's data.
                 let most = if tool == "lvcreate" { 8 } else { 3 };
                 for (call, times) in thin(&changes(&trace), most) {
                     steps.push(Step::Inside(n, tool.clone(), call, times));
@@ -288,7 +288,7 @@ impl Steps {
     }
 }
 
-/// What became of a call that was to be cut short.
+/// The end of a call that was to be cut short.
 pub enum Cut {
     /// The driver was killed.
     Killed,
@@ -311,7 +311,7 @@ fn changes(trace: &str) -> Vec<(String, usize)> {
         let times = counts.entry(call).or_default();
         *times += 1;
         let counts = match call {
-            // What it says to the driver or the terminal changes nothing.
+            // Its output to the driver or the terminal changes nothing.
             _ if call.contains(['-', '+', '=']) => false,
             "write" => !rest.starts_with("1,") && !rest.starts_with("2,"),
             "ioctl" => IOCTLS.iter().any(|name| rest.contains(name)),

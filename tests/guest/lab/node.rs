@@ -114,7 +114,7 @@ impl Node {
         Running::new(command)
     }
 
-    /// What a command for people prints, and its exit code.
+    /// The output and the exit code of a command for people.
     pub fn says(&self, args: &[&str]) -> (String, i32) {
         let output = assert_cmd::Command::new(self.exe()).args(args).output();
         let output = output.unwrap();
@@ -173,7 +173,7 @@ impl Node {
         self.down(pod, volume);
     }
 
-    /// What comes before the first pod's mount where volumes are attached.
+    /// The calls before the first pod's mount where volumes are attached.
     pub fn up_globally(&self, volume: &Volume) -> PathBuf {
         let json = volume.json();
         let device = self.does(&["attach", &json, &host_name()]).device;
@@ -196,7 +196,7 @@ impl Node {
         gone(&dir);
     }
 
-    /// What follows after the last pod where volumes are attached.
+    /// The calls after the last pod where volumes are attached.
     pub fn down_globally(&self, volume: &Volume) {
         if self.mode == Mode::Attach {
             let dir = self.global_dir(volume);

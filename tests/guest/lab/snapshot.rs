@@ -1,4 +1,4 @@
-//! What a failed call must leave as it was.
+//! The state that a failed call must leave as it was.
 
 use std::fs;
 use std::path::Path;
@@ -102,7 +102,7 @@ fn list(dir: &Path, names: &mut Vec<String>) {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         names.push(path.display().to_string());
-        // What is in a volume is not ours to compare.
+        // Files in a volume are not compared.
         if path.is_dir() && mount_at(&path).is_none() {
             list(&path, names);
         }

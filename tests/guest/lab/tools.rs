@@ -86,7 +86,7 @@ impl Tools {
         fs::write(self.dir.join("go"), "").unwrap();
     }
 
-    /// What each run of a tool left: its arguments or its process.
+    /// The files that each run of a tool left: its arguments or its process.
     pub fn runs(&self, tool: &str) -> Vec<String> {
         let text = fs::read_to_string(self.dir.join(format!("{tool}.runs")));
         text.unwrap_or_default()

@@ -9,7 +9,7 @@ pub const FILESYSTEMS: [(&str, &str); 3] = [("ext4", "32m"), ("xfs", "300m"), ("
 
 #[derive(Clone)]
 pub struct Volume {
-    /// What the pod or the `PersistentVolume` calls it.
+    /// Its name in the pod, or that of the `PersistentVolume`.
     pub name: String,
     vg: String,
     lv: String,

@@ -1,11 +1,11 @@
-//! What each volume must hold, and what may be said of it.
+//! The content that each volume must have, and the messages that may be given about it.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use super::player::Ill;
 
-/// What is on a volume.
+/// The content of a volume.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Holds {
     Blank,
@@ -15,7 +15,7 @@ pub enum Holds {
     Raw,
 }
 
-/// What its tags say of that.
+/// The tags about that content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Record {
     None,
@@ -33,9 +33,9 @@ pub struct Lv {
     pub uuid: String,
     pub holds: Holds,
     pub record: Record,
-    /// What pods have synced. It must be there.
+    /// The data that pods have synced. It must be there.
     pub files: BTreeMap<String, String>,
-    /// What may be there.
+    /// Other data that may be there.
     pub unsure: BTreeMap<String, String>,
     /// An operator has said that it may be formatted.
     pub permitted: bool,
@@ -115,7 +115,7 @@ pub struct Expected {
     pub refused: bool,
 }
 
-/// What a broken disk may lead to: it depends on what the kernel and LVM had read before.
+/// A broken disk's possible effects: they depend on what the kernel and LVM had read before.
 const GONE: &[&str] = &[
     "unreadable",
     "lvm-silent",

@@ -1,5 +1,5 @@
-//! What happens to a node: a list of plain values that only the seed gives. A step that does not fit
-//! when it is its turn does nothing, so that any part of a list can be played as well.
+//! The life of a node: a list of plain values that only the seed gives. A step that does not fit at its
+//! turn does nothing, so any part of a list can be played as well.
 
 use crate::kills::Sample;
 use crate::kills::steps::{Step as Place, Victim};

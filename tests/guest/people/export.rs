@@ -12,7 +12,7 @@ fn node(log: &str) -> Node {
     Node::with_config(Mode::MountOnly, &lines)
 }
 
-/// What `export` prints with these words, with its exit code, and the objects in it; nothing is changed.
+/// The output of `export` with these words, its exit code, and its objects; nothing is changed.
 fn export(node: &Node, words: &[&str]) -> (String, Vec<Value>, i32) {
     let before = Snapshot::take(node.kubelet_dir());
     let active = || sh("lvs --noheadings -o vg_name,lv_name,lv_active");
@@ -98,7 +98,7 @@ fn each_volume_that_would_mount_is_exported_as_it_is_there() {
         .unwrap();
     assert_eq!(claim["spec"]["volumeName"], "exports.mine.n1");
 
-    // What the objects name is what the driver would mount.
+    // The driver would mount the volume that the objects name.
     let named = [
         "exports/mine",
         "--claim",

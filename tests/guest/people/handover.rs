@@ -1,4 +1,4 @@
-//! What is done on the node when a volume goes to a CSI driver or comes back: it is looked at, and renamed.
+//! Steps on the node when a volume goes to a CSI driver or comes back: a look, and a rename.
 
 use std::path::Path;
 
@@ -220,7 +220,7 @@ fn a_volume_gets_no_name_that_is_taken_or_no_name() {
         node.prints(&["rename", volume, name], words, code);
     }
     assert_eq!(Snapshot::take(node.kubelet_dir()), before);
-    // What csi-driver-lvm would remove is said, and what no object can be called.
+    // The notes name a volume that csi-driver-lvm would remove, and a name that no object can have.
     node.prints(
         &["rename", "taken/data", "csi-Data"],
         "note: csi-driver-lvm removes",

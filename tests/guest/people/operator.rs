@@ -48,7 +48,7 @@ impl Asked {
         asked
     }
 
-    /// What is on the screen after this answer, and the exit code.
+    /// The screen after this answer, and the exit code.
     fn says(mut self, answer: &[u8]) -> (String, Option<i32>) {
         self.0.stdin.as_mut().unwrap().write_all(answer).unwrap();
         let code = self.0.wait().unwrap().code();

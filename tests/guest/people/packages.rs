@@ -78,7 +78,7 @@ impl Debian {
         Self::dpkg(&["--install", text(package)])
     }
 
-    /// What dpkg thinks of the package, such as `install ok installed`.
+    /// dpkg's state of the package, such as `install ok installed`.
     fn status() -> String {
         let mut query = assert_cmd::Command::new("dpkg-query");
         query.args(["-W", "-f", "${Status}", "flexvolume-lvm"]);

@@ -1,4 +1,4 @@
-//! What people have beside the call-outs: completion, a rehearsal, columns, the journal.
+//! Commands for people beside the call-outs: completion, a rehearsal, columns, the journal.
 
 use crate::prelude::*;
 

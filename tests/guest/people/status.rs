@@ -1,4 +1,4 @@
-//! What `status` and `log` show.
+//! The output of `status` and `log`.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! What pods call their processes and directories is shown to root, and never writes on the terminal more than
-//! its own part of a line.
+//! Root sees the names that pods give their processes and directories. Such a name never writes more on
+//! the terminal than its own part of a line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,8 +30,8 @@ fn shell(by: &str, args: &[&str]) -> Process {
     process
 }
 
-/// What is wrong with what a person's terminal gets, without the driver's own colours: each character is one that
-/// can be seen, and each line is the driver's.
+/// The first fault in a person's terminal output, without the driver's own colours: each character must
+/// be printable, and each line must be the driver's.
 fn wrong(node: &Node, args: &[&str], words: &str) -> Option<String> {
     let mut command = Command::new(node.exe());
     let output = command.args(args).env("CLICOLOR_FORCE", "1").output();
@@ -63,7 +63,7 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
     run("mkfifo", &["/run/evil.fifo"]);
     let line = "mkdir -p \"$1\" && mount \"$0\" \"$1\" && read x < /run/evil.fifo";
     let _held = shell("unshare --mount", &["-c", line, &held.device(), DIRECTORY]);
-    // What the other one was given looks like kubelet's command line.
+    // The other process's arguments look like kubelet's command line.
     let (line, root) = (
         "read x 9>> \"$0\" < /run/evil.fifo",
         format!("--root-dir={DIRECTORY}"),

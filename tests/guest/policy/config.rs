@@ -1,4 +1,4 @@
-//! What the node's config allows, and who may change the config.
+//! The permissions that the node's config gives, and who may change the config.
 
 use std::fs;
 use std::os::unix::fs::symlink;

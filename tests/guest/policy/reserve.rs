@@ -1,5 +1,5 @@
-//! What the node keeps free in a group, whatever calls take of it: at the same time, in whole extents, in
-//! copies.
+//! The node keeps its reserve free in a group, even if calls take space at the same time, in whole
+//! extents or in copies.
 
 use std::thread::scope;
 

@@ -15,7 +15,7 @@ fn with_secret(volume: Volume) -> Volume {
     volume.with("kubernetes.io/secret/password", CANARY)
 }
 
-/// What syslogd would have got since the last time.
+/// The messages for syslogd since the last time.
 fn received(socket: &UnixDatagram) -> Vec<String> {
     let mut lines = Vec::new();
     let mut packet = [0; 16384];
@@ -49,7 +49,7 @@ fn a_secret_reaches_neither_the_log_nor_a_tool() {
         let volume = with_secret(Volume::new(&group, mode.lv()).with("size", "32m"));
         node.up("pod", &volume);
         node.grow("pod", &volume, 48 << 20).is_success();
-        // What fails after all checks, in a tool.
+        // This fails after all checks, in a tool.
         let wrong = volume.clone().with("mountoptions", "largeio");
         node.down("pod", &volume);
         node.down_globally(&volume);

@@ -1,5 +1,5 @@
-//! What all refusals have in common: `mount`, `mountdevice` and `check` say alike why, as
-//! docs/on-call.md has it, nothing is changed, and when the reason has gone the volume is mounted.
+//! Common to all refusals: `mount`, `mountdevice` and `check` give the same reason, and docs/on-call.md
+//! has it. Nothing is changed. When the reason has gone, the volume is mounted.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -71,7 +71,7 @@ fn a_volume_whose_device_is_gone_is_unmounted() {
     for (fs, size) in FILESYSTEMS {
         let volume = group.linear(fs, size).fs(fs);
         let pod = precreated(node.pod_dir("pod", &volume));
-        // What a pod wrote while its volume was not there: hidden by the mount, and not ours.
+        // A pod wrote this while its volume was not there. The mount hides it, and it is not ours.
         fs::write(pod.join("hidden"), "not ours").unwrap();
         let before = mounts();
         node.up("pod", &volume);

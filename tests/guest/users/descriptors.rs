@@ -1,4 +1,4 @@
-//! Whoever has very many files open holds up nobody, and hides nobody.
+//! A process with very many open files delays no call, and hides no other process.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What others do with a volume beside the driver: have its device open, put a loop device over it
-//! where the driver does not see the file, mount it by hand, keep a filesystem that was unmounted.
+//! Other users of a volume beside the driver: they open its device, put a loop device over it where the
+//! driver does not see the file, mount it by hand, or keep a filesystem that was unmounted.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;

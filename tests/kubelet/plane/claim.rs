@@ -74,7 +74,7 @@ pub fn claim_of(volume: &Volume) -> Value {
     api::get(&format!("persistentvolumeclaims/{}", volume.name)).expect("the claim is there")
 }
 
-/// What the cluster calls a volume on a node.
+/// The cluster's name of a volume on a node.
 pub fn unique_name(driver: &Driver, volume: &Volume) -> String {
     format!("{}/{}", driver.name(), volume.name)
 }

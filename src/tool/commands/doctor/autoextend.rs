@@ -29,7 +29,7 @@ pub fn autoextend(facts: &Facts, lvm: &Lvm) -> Vec<Finding> {
     problem.chain(found).collect()
 }
 
-/// What is wrong, and the command that helps.
+/// The fault, and the command that helps.
 type Problem = Option<(String, String)>;
 
 fn of_snapshot(one: &VolumeFacts, watch: &Watch) -> Problem {

@@ -193,7 +193,7 @@ impl Facts {
         self.config.attach = controller.is_some();
     }
 
-    /// What is not well, and the exit code.
+    /// The findings, and the exit code.
     fn bad(&self) -> (Vec<Value>, u8) {
         let printed = findings(self).printed(true, 80).unwrap();
         let mut found: Vec<Value> = serde_json::from_str(&printed.stdout).unwrap();

@@ -136,7 +136,7 @@ pub fn next_mount(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
         let is_well = match reason {
             // Nothing is wrong with a volume that another node uses, and errors are named already.
             Reason::HeldElsewhere(_) | Reason::FilesystemFailed(Place::Here(_), _) => true,
-            // What has no record may be the host's own, and is well as it is, unless it is broken.
+            // A volume without a record may be the host's own. It is well, unless it is broken.
             _ => !is_ours(one) && !reason.is_broken(),
         };
         let level = if is_ours(one) {

@@ -33,7 +33,7 @@ pub struct Import {
     pub objects: Objects,
 }
 
-/// What the objects are to say.
+/// The names in the objects.
 #[derive(Debug, Default, clap::Args)]
 pub struct Objects {
     /// The claim that is to have the volume; without it one of the volume's name, in the namespace of the pod

@@ -130,7 +130,7 @@ pub enum Health {
     Lvm(String),
     Suspended,
     FilesystemErrors,
-    /// What the mounted filesystem has none left of.
+    /// Space or inodes, if the mounted filesystem has none left.
     Lacks(Lack),
     Full,
     PoolFull,

@@ -1,4 +1,4 @@
-//! What happens to disks, and to the power.
+//! Faults of disks, and power cuts.
 
 use std::fs;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What kubelet does, and what is said to it.
+//! kubelet's calls, and the answers to them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use crate::kills::steps::{Cut, Step as Place, Steps, Victim};
 use crate::life::oracle::{Asked, Expected, Holds, Record};
 use crate::prelude::*;
 
-/// What came of kubelet's calls.
+/// The result of kubelet's calls.
 enum Came {
     Done,
     Refused(Reply),
     Cut,
 }
 
-/// What `check --json` says of a volume.
+/// The answer of `check --json` for a volume.
 #[derive(Debug)]
 struct Checked {
     verdict: String,
@@ -203,7 +203,7 @@ impl World {
             "{word} is not true: {reply:?}, {expected:?}, {before:?}, {after:?}, {:?}",
             self.lv(slot)
         );
-        // What only kubelet's places or the kernel tell.
+        // Only kubelet's directories or the kernel show these.
         let is_untold = match word {
             "name-taken" | "another-is-there" | "there-read-only" | "twin" => true,
             "mounting" => self.slots[slot].is_some_and(|lv| self.is_kept(lv)),
@@ -345,7 +345,7 @@ impl World {
             kept: self.slots[slot]
                 .filter(|_| all.is_empty())
                 .and_then(|lv| self.kept_how(lv)),
-            // What is there already is no new pod's.
+            // A mount that is already there is not a new pod's.
             failed: lv_here.is_some_and(|lv| self.has_failed(lv)),
             twin: self.slots[slot].is_some_and(|lv| {
                 let mut there = self.slots.iter().flatten();

@@ -86,7 +86,7 @@ pub struct World {
     /// The pod of which a process stays in its volume.
     open: Option<(usize, Process)>,
     kept: Vec<Kept>,
-    /// What the last refusal said.
+    /// The words of the last refusal.
     refused: String,
     /// How much of the log was read.
     log_read: usize,
@@ -277,7 +277,7 @@ impl World {
 }
 
 impl Drop for World {
-    /// What failed is in no other life's way.
+    /// A failed life's remains must not be in the way of other lives.
     fn drop(&mut self) {
         self.tools.kill_all();
         self.pull_the_plug();
@@ -285,7 +285,7 @@ impl Drop for World {
     }
 }
 
-/// What device-mapper calls the device that is mounted at exactly this directory: its UUID.
+/// The UUID in device-mapper of the device that is mounted at exactly this directory.
 fn device_at(dir: &Path) -> Option<String> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let line = table

@@ -1,4 +1,4 @@
-//! What operators do to volumes, where LVM can do it.
+//! The operators' changes of volumes, where LVM can make them.
 
 use std::fs;
 use std::path::Path;
@@ -236,7 +236,7 @@ impl World {
         }
     }
 
-    /// What an operator does about what a kill has left, as the message says.
+    /// An operator mends a killed call's remains as the message says.
     pub(super) fn operator(&mut self, slot: usize, reply: &Reply) -> bool {
         let (volume, group) = (self.volume(slot), &self.groups[PLACES[slot].disk]);
         let said = |words: &str| reply.message.contains(words);

@@ -1,4 +1,4 @@
-//! What pods do, and what they see.
+//! The pods' steps, and the pods' view of their volumes.
 
 use std::fs;
 use std::path::Path;
@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// What a pod sees: its own volume, all that was synced, and nothing else.
+    /// A pod must see its own volume, all synced data, and nothing else.
     pub(super) fn look_into(&self, pod: usize) {
         let Pod::Up { read_only, lv } = self.pods[pod] else {
             return;

@@ -1,5 +1,5 @@
-//! What tenants do to get more than is theirs: mount options, processes with hostile names, and mounts
-//! that other mount namespaces keep.
+//! Tenants try to get more than is theirs: by mount options, by processes with hostile names, and by
+//! mounts that other mount namespaces keep.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use crate::life::oracle::Holds;
 use crate::life::player::Ill;
 use crate::prelude::*;
 
-/// What a pod may ask for, of each filesystem.
+/// The options that a pod may ask for, of each filesystem.
 const ALLOWED: [&str; 6] = [
     "noatime",
     "nosuid",
@@ -23,7 +23,7 @@ const ALLOWED: [&str; 6] = [
     "nosuid,nodev,noexec",
     "discard",
 ];
-/// What no pod may ask for.
+/// The options that no pod may ask for.
 const FORBIDDEN: [&str; 16] = [
     "sb=131072",
     "journal_dev=0x801",
@@ -119,7 +119,7 @@ impl World {
         self.tally.granted += 1;
     }
 
-    /// Whatever the volume is like, each call that names the option is refused for it.
+    /// In any state of the volume, each call that names the option is refused for it.
     pub(super) fn forbidden(&mut self, slot: usize, which: usize) {
         if self.ill.contains(&Ill::Gone) || self.pool_scarred {
             return; // LVM cannot tell that nothing was changed.

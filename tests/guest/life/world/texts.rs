@@ -1,5 +1,5 @@
-//! What is said, to kubelet, to operators, in the log and to who lists the processes: no name steers a
-//! terminal or begins a line, and no secret is in it.
+//! All text for kubelet, for operators, in the log and in lists of processes: no name steers a terminal
+//! or begins a line, and no secret is in it.
 
 use std::fs;
 
@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    /// What the log has got since the last time, and how the tools were called.
+    /// The log's new lines, and the tools' command lines.
     pub(super) fn look_into_texts(&mut self) {
         let log = fs::read_to_string(self.log_file()).unwrap_or_default();
         for line in log[self.log_read..].lines() {

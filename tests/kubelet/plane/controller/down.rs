@@ -55,8 +55,8 @@ fn the_volume_of_a_node_that_is_down_is_detached() {
     let next = deployment.pod_without_node();
     assert_eq!(driver.count("detach"), 0, "it may still be mounted");
 
-    // What an operator does who knows that the node is off. Without the taint the controller waits
-    // six minutes more for a kubelet to unmount the volume.
+    // An operator who knows that the node is off sets this taint. Without it the controller waits six
+    // minutes more for a kubelet to unmount the volume.
     if since(28) {
         out_of_service(NODE_DOWN, true);
         wait_until("the pod is gone", || api::get(&path).is_none());

@@ -1,4 +1,4 @@
-//! What users are told to apply, as the API server takes it.
+//! The API server takes the manifests of the pages.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -226,7 +226,7 @@ fn messages() -> Vec<(&'static str, Vec<String>)> {
     all
 }
 
-/// What is compared with a file, or written to it.
+/// Compares the text with a file, or writes it there.
 fn same_or_written(file: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     if std::env::var_os("FLEXVOLUME_LVM_WRITE").is_some() {

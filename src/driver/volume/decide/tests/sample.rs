@@ -1,4 +1,4 @@
-//! What the rows of the table of `decide` are made of.
+//! Values for the rows of the table of `decide`.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -135,7 +135,7 @@ pub fn none(facts: &mut Facts) {
     facts.lvm = Some(Lvm::NoVolume);
 }
 
-/// What is free in its group, in extents of a byte.
+/// The free space of its group, in extents of a byte.
 pub fn free(bytes: u64) -> Room {
     Room::Group(Group {
         name: "vg".to_owned(),
@@ -262,7 +262,7 @@ pub fn young() -> Doubt {
     })
 }
 
-/// What a removed volume may have left behind what lvcreate wipes.
+/// Remains of a removed volume, beyond the bytes that lvcreate wipes.
 pub fn remains(facts: &mut Facts) {
     let mark = Doubt::Mark("md".to_owned());
     facts.content = Some(Content::Blank {

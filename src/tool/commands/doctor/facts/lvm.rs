@@ -1,4 +1,4 @@
-//! What LVM, and the kernel, say of groups, disks and volumes.
+//! Asks LVM and the kernel about groups, disks and volumes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -122,7 +122,7 @@ impl Lvm {
     }
 }
 
-/// What watches the pools and snapshots, if there are any.
+/// The monitor of each pool and snapshot. Empty if there are none.
 fn watches(inventory: &Inventory) -> Result<BTreeMap<LvId, Watch>, String> {
     let fills_up = |volume: &Volume| is_thin_pool(volume) || is_thick_snapshot(volume);
     if !inventory.volumes.iter().any(fills_up) {

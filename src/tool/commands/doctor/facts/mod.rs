@@ -26,7 +26,7 @@ pub struct Facts {
     pub config: Config,
     pub config_problem: Option<String>,
     pub has_config_file: bool,
-    /// What `dmsetup version` prints.
+    /// The output of `dmsetup version`.
     pub device_mapper: Result<String, String>,
     pub has_udev: bool,
     /// The processes that hold a lock of LVM. A command that asks a question holds it until it is answered.
@@ -47,7 +47,7 @@ pub struct Facts {
     /// Why no tool is run from one of `tool_dirs`, a line each.
     pub tool_dir_problems: Vec<String>,
     pub lvm: Result<Lvm, String>,
-    /// What mkfs says against its options in the config.
+    /// Complaints of mkfs about its options in the config.
     pub mkfs_problems: Vec<(FsType, String)>,
     /// The mounts from device-mapper in kubelet's directories.
     pub mounts: Vec<Mounted>,

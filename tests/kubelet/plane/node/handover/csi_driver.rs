@@ -83,7 +83,7 @@ fn a_pods_data_goes_to_csi_driver_lvm_and_back() {
         delete_claim(&claim);
     };
     ends(first);
-    // What it does not know it formats.
+    // That driver formats a volume whose filesystem it does not know.
     let shown = run("lsblk", &["-J", "-f", &volume.device()]);
     assert!(shown.contains(r#""fstype": "ext4""#), "{shown}");
     applied(&found, CLAIM);

@@ -18,7 +18,7 @@ pub fn objects(text: &str) -> Vec<Value> {
     objects.filter(|object| !object.is_null()).collect()
 }
 
-/// What `export` prints for the volume and this claim.
+/// The output of `export` for the volume and this claim.
 pub fn exported(driver: &Driver, volume: &Volume, claim: &str, more: &[&str]) -> Vec<Value> {
     let (id, claim) = (volume.id(), format!("default/{claim}"));
     objects(&driver.prints(&[&["export", &id, "--claim", &claim], more].concat()))

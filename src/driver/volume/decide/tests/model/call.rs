@@ -99,7 +99,7 @@ pub struct How {
 pub struct Actor {
     pub node: Node,
     pub does: Does,
-    /// What it does after that.
+    /// Its next calls.
     pub then: Vec<Does>,
     pub at: At,
     pub seen: Option<Seen>,
@@ -167,7 +167,7 @@ pub struct Turn<'a> {
     pub did: &'a mut Did,
 }
 
-/// What cannot be seen of a world, and so is not in it.
+/// Kept beside a world, since no later step can see it.
 #[derive(Debug, Default)]
 pub struct Did {
     /// The commands that were run, and the locks that were taken.

@@ -8,7 +8,7 @@ use crate::names::FsType;
 use crate::volume::decide::tests::sample::{NOW, filesystem};
 use crate::volume::decide::{Decision, Doubt, Reason};
 
-/// What LVM is told by hand; it takes no lock of the driver's.
+/// Commands of LVM by hand: they take no lock of the driver's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Word {
     /// `lvremove`, of what nobody has open.

@@ -1,4 +1,4 @@
-//! What holds whatever the order of the steps, and orders in which it does not.
+//! Properties that hold in every order of the steps, and orders that break them.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! What a look shows at each level, as `volume/look/` looks; and the facts that it makes.
+//! Shows each level of a world as `volume/look/` would see it, and makes facts of it.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use crate::mount::Row;
 use crate::names::LvUuid;
 use crate::volume::decide::{Content as Found, Facts, Level, Lvm, Mounted, Openers, There, Uses};
 
-/// What was seen so far, level by level. None: it was not looked at.
+/// The facts so far, level by level. `None`: the level was not looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Seen {
     pub device: Option<Lv>,
@@ -230,7 +230,7 @@ fn openers(opened: Opened) -> Openers {
     }
 }
 
-/// What is run to read a device: `volume/look/content.rs`, `read`.
+/// The processes that read a device, as `read` in `volume/look/content.rs` starts them.
 pub fn reading(content: Content, record: &Record) -> Vec<String> {
     let mut ran = vec![match &record.made {
         None => "examine whole",

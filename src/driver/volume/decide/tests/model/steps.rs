@@ -1,4 +1,4 @@
-//! What the steps run, by one list. The driver itself is held to it in a guest: `tests/guest/calls/steps.rs`.
+//! Writes the list of the steps. `tests/guest/calls/steps.rs` compares the driver with it in a guest.
 
 use super::Order;
 use super::call::{Actor, Does};
@@ -8,7 +8,7 @@ use crate::volume::decide::tests::sample::NOW;
 
 const LIST: &str = include_str!("steps.txt");
 
-/// What happens to a volume, and what is done then.
+/// A case's name, the change of the volume before it, and the call.
 type Scene = (&'static str, fn(&mut State), Does);
 
 /// One life of a volume.

@@ -1,5 +1,5 @@
-//! What the world is: volumes with what LVM and the disks keep of them, the tools that are at work, and
-//! who holds which lock or device. Nothing here decides.
+//! The state of the world: volumes with their metadata and content, the tools at work, and who holds which lock
+//! or device. Nothing here decides.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ pub const AWAY: Name = Some("away");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Content {
     Zero,
-    /// What mke2fs has written before its superblock.
+    /// Written by mke2fs before its superblock.
     Remains,
     /// `used`: a pod ever had it mounted.
     Ext4 {
@@ -67,7 +67,7 @@ pub struct Volume {
     /// Which node has its lock of lvmlockd's, in a shared group.
     pub lease: Option<Node>,
     pub mounts: BTreeSet<(Node, Dir)>,
-    /// What its snapshot holds.
+    /// The content of its snapshot.
     pub snapshot: Option<Content>,
 }
 
@@ -106,7 +106,7 @@ pub enum Lock {
     Group,
 }
 
-/// What a tool does at once: a kill comes before it or after it.
+/// A change that a tool makes at once: a kill comes before it or after it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     Activate(Lv),
@@ -140,7 +140,7 @@ pub struct State {
     /// Nodes share the group.
     pub shared: bool,
     pub volumes: Vec<Volume>,
-    /// What lies where the next volume will be.
+    /// The content of the space that the next volume will get.
     pub leftover: Content,
     /// How many UUIDs of filesystems were given.
     pub made: u8,

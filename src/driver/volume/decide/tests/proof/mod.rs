@@ -118,7 +118,7 @@ impl Cases {
         }
     }
 
-    /// What a look at this level may show.
+    /// All facts that a look at this level can give.
     fn sights(&self, facts: &Facts, wish: &Wish, level: Level) -> Vec<Facts> {
         let seen = |change: &dyn Fn(&mut Facts)| {
             let mut facts = facts.clone();

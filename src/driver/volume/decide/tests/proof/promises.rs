@@ -1,5 +1,5 @@
-//! What holds of every case, in the words of docs/safety.md. None of it goes by how `decide` comes to its
-//! decision.
+//! The promises of docs/safety.md, as properties of each decision. They are written without the rules of
+//! `decide`.
 
 use super::super::sample::{NOW, ORIGIN, SNAPSHOT, volume};
 use super::sights::doubts;

@@ -61,7 +61,7 @@ pub const ANSWERS: [See; 4] = [
     |f| f.lvm = Some(Lvm::NoVolume),
 ];
 
-/// What an absent volume may be made of.
+/// Rooms in which an absent volume may be created.
 pub const ROOMS: [See; 6] = [
     |f| f.lvm = Some(Lvm::NoGroup),
     |f| f.lvm = Some(Lvm::Silent("no".into())),
@@ -71,7 +71,7 @@ pub const ROOMS: [See; 6] = [
     |f| pool(f, 1.0, 1.0, ""),
 ];
 
-/// What is odd about a volume that LVM shows.
+/// Faults of a volume that LVM shows.
 pub const ODDITIES: [See; 20] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
@@ -144,7 +144,7 @@ pub const RECORDS: [&str; 12] = [
     "flexvolume.fs=ext4:another,flexvolume.making=xfs",
 ];
 
-/// What an operator gave up.
+/// The evidence that an operator gave up.
 pub const PERMISSIONS: [Permission; 6] = [
     Permission::None,
     Permission::Named(NOW),
@@ -270,7 +270,7 @@ pub fn contents() -> Vec<Content> {
     all
 }
 
-/// What speaks against formatting it.
+/// The doubts against formatting it.
 pub fn doubts(record: &Record, content: &Content) -> Vec<Doubt> {
     let held = record.made.as_ref();
     let held = held.map(|made| Doubt::Recorded(made.clone()));
