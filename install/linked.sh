@@ -12,24 +12,20 @@ linked_crates() {
 # STD_COPYRIGHT, LIBC_COPYRIGHT and LGPL to the files that have these licences.
 # shellcheck disable=SC2034
 linked_with() {
-    local root='' package=libc6-dev said
+    local package=libc6-dev said
     need readelf:binutils >&2
     said=$(readelf --string-dump=.comment "$2")
     RUSTC=$(sed -n 's/.*\(rustc\) version \(.*\)/\1 \2/p' <<< "$said")
     GCC=$(sed -n 's/.*GCC: (\(.*\)) .*/\1/p' <<< "$said" | head -n 1)
     STD_COPYRIGHT=$(rustc --print sysroot)/share/doc/rust/COPYRIGHT-library.html
-    if [ "$RUSTC" != "$(rustc --version)" ]; then
-        # Not by this machine's Rust, but by Debian's: see build.sh.
-        root=$CACHE/rust-$1
-        STD_COPYRIGHT=$root/usr/share/doc/libstd-rust-dev/copyright
-    fi
-    [ -e "$STD_COPYRIGHT" ] || STD_COPYRIGHT=$root/usr/share/doc/libstd-rust-dev/copyright
+    # Debian's own Rust has it there.
+    [ -e "$STD_COPYRIGHT" ] || STD_COPYRIGHT=/usr/share/doc/libstd-rust-dev/copyright
     [ "$1" = "$(uname -m)" ] || package=libc6-dev-$(sed 's/aarch64/arm64/; s/x86_64/amd64/' <<< "$1")-cross
-    LIBC_COPYRIGHT=$root/usr/share/doc/$package/copyright
-    LGPL=$root/usr/share/common-licenses/LGPL-2.1
+    LIBC_COPYRIGHT=/usr/share/doc/$package/copyright
+    LGPL=/usr/share/common-licenses/LGPL-2.1
     # A cross-compiler's package has versions of its own, and names that of glibc in this field.
     # shellcheck disable=SC2016
-    GLIBC=$(dpkg-query --admindir="$root/var/lib/dpkg" --show --showformat='glibc (= ${source:Version}) ${Built-Using}' "$package" |
+    GLIBC=$(dpkg-query --show --showformat='glibc (= ${source:Version}) ${Built-Using}' "$package" |
         grep -o 'glibc (= [^)]*' | tail -n 1) || true
     GLIBC=${GLIBC#*= }
     [[ -n $RUSTC && -n $GCC && -n $GLIBC ]] ||
