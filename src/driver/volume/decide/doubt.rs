@@ -75,7 +75,7 @@ impl Doubt {
                  volume is not formatted.{also} Repair or restore it. If its data may be destroyed, {go}"
             ),
             Self::Backup(_) => format!(
-                "{id} looks blank at its beginning, but has held data: there is {first}. It is not \
+                "blkid finds nothing on {id}, but it has held data: there is {first}. It is not \
                  formatted.{also} {restore}. If its data may be destroyed, {go}"
             ),
             Self::Data(at) => format!(
