@@ -46,21 +46,15 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         }
         Ok(options)
     };
-    // Kubernetes 1.2 to 1.5 knew no node and no global mount, and named the device. Source: kubelet's
-    // `pkg/volume/flexvolume/driver-call.go` then.
     match (*name, words) {
         ("init", []) => Ok(init::run(config)),
         ("attach", [json, node]) => attach::run(host, config, &options(json)?, node),
-        ("attach", [json]) => attach::run(host, config, &options(json)?, ""),
         ("waitforattach", [device, json]) => {
             let device = check.device(device)?;
             waitforattach::run(host, config, device, &options(json)?)
         }
-        ("isattached", [node, json]) if json.starts_with('{') => {
-            isattached::run(host, config, &options(json)?, node)
-        }
         ("isattached", [json, node]) => isattached::run(host, config, &options(json)?, node),
-        ("mountdevice" | "mount", [dir, device, json]) => {
+        ("mountdevice", [dir, device, json]) => {
             let (dir, device) = (check.directory(dir)?, check.device(device)?);
             mount::run(host, config, &dir, device, &options(json)?)
         }
@@ -70,7 +64,6 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         }
         ("unmount" | "unmountdevice", [dir]) => unmount::run(host, config, &check.directory(dir)?),
         ("detach", [volume, node]) => detach::run(host, config, volume, node),
-        ("detach", [device]) => detach::run(host, config, device, ""),
         ("expandfs", [json, _, dir, new, _old]) | ("expandvolume", [json, dir, new, _old]) => {
             let (options, dir) = (options(json)?, check.directory(dir)?);
             expand::run(host, config, &options, &dir, check.size(new)?)
@@ -91,11 +84,8 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
     }
 }
 
-/// Whether a call that names `node` is for this host, as one that names none is.
+/// Whether a call that names `node` is for this host.
 fn is_here(host: &Host, config: &Loaded, node: &str) -> bool {
-    if node.is_empty() {
-        return true;
-    }
     match &config.or_default().node_name {
         Some(name) => same_host(node, name),
         None => same_host(node, &host.kernel.host_name()),

@@ -5,7 +5,6 @@ mod growth;
 mod hangs;
 mod hung_server;
 mod lives;
-mod old_kubelets;
 mod parallel;
 mod processes;
 mod scale;
