@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 
+use super::help;
 use crate::commands::{check, doctor, export, handover, log, metrics, operator, status};
 use crate::install::{self, pages};
 use crate::output::Printed;
@@ -50,7 +51,8 @@ Examples:
   flexvolume-lvm check --idle vg0/data      does anything use it?
   flexvolume-lvm export vg0/data            its PersistentVolume and claim
   flexvolume-lvm mount /mnt -o volumegroup=vg0 -o volumeID=data --verbose
-  flexvolume-lvm unmount /mnt
+      what kubelet does, by hand, step by step
+  flexvolume-lvm unmount /mnt               and back
 
 Exit codes:
   0  done; a call-out: Success, Not supported, or any answer to a call that
@@ -77,19 +79,21 @@ pub enum Task {
     /// Show what LVM, the kernel, the driver and the next mount know of volumes
     ///
     /// One volume is shown as a tree from its disk to its pods, with its last calls.
+    #[command(after_long_help = help::STATUS)]
     Status(status::Status),
     /// Show the driver's calls, a line each
+    #[command(after_long_help = help::LOG)]
     Log(log::Log),
     /// Say what the next mount of a volume would do, and why; change nothing
     ///
     /// It asks e2fsck and mkfs too, in a way that writes to no volume; what only the kernel finds when it
-    /// mounts xfs or btrfs it cannot know. The exit code is 0 if every volume would mount, and 1 if not, or
-    /// only if `e2fsck -p` can repair one.
+    /// mounts xfs or btrfs it cannot know.
+    #[command(after_long_help = help::CHECK)]
     Check(check::Check),
     /// Check this node: tools, LVM, udev, kubelet, config, volumes that need help, leftovers
     ///
-    /// The exit code is 0 if all is well, 1 if a pod would fail, and 3 if there are only warnings. A note
-    /// is nothing that can be mended. With --json each finding has a `check`, a stable identifier.
+    /// A note is nothing that can be mended. With --json each finding has a `check`, a stable identifier.
+    #[command(after_long_help = help::DOCTOR)]
     Doctor {
         /// Print only what is not well
         #[arg(short, long)]
@@ -102,6 +106,7 @@ pub enum Task {
     ///
     /// With --textfile they go into a file for `node_exporter`'s textfile collector: run it from a
     /// timer, once a minute; `examples/monitoring` has one.
+    #[command(after_long_help = help::METRICS)]
     Metrics {
         /// The directory that `node_exporter`'s --collector.textfile.directory names
         #[arg(long, value_name = "DIR")]
@@ -110,14 +115,17 @@ pub enum Task {
     /// Print the objects by which a cluster uses volumes of this node; change nothing
     ///
     /// A `PersistentVolume` and its claim for each volume, in YAML, and as comments which lines of a pod change.
-    /// With --to, the objects of a CSI driver, and the steps that hand the volume to it. A volume that the next mount would refuse is a comment that says why. The exit code is 0 if all
-    /// could be exported, else 1.
+    /// With --to, the objects of a CSI driver, and the steps that hand the volume to it. A volume that the next
+    /// mount would refuse is a comment that says why.
+    #[command(after_long_help = help::EXPORT)]
     Export(export::Export),
     /// Print the objects and the steps that bring a volume back from a CSI driver; change nothing
+    #[command(after_long_help = help::IMPORT)]
     Import(export::Import),
     /// Accept the filesystem that is on a volume now as the right one
     ///
     /// For a volume that the driver refuses because its content was restored, swapped or replaced.
+    #[command(after_long_help = help::ADOPT)]
     Adopt {
         /// The volume, as VG/LV or /dev/VG/LV
         volume: String,
@@ -127,6 +135,7 @@ pub enum Task {
     /// For a volume that the driver refuses because its record, or remains on it, say that it held
     /// data. It prints what that data is; the next mount destroys it. A volume that cannot be read, is
     /// in use or holds something is refused here too.
+    #[command(after_long_help = help::ALLOW_FORMAT)]
     AllowFormat {
         /// The volume, as VG/LV or /dev/VG/LV
         volume: String,
@@ -138,6 +147,7 @@ pub enum Task {
     ///
     /// Its content, its record and its size stay. Refused while anything has it mounted or open, or works on
     /// it. The command that undoes it is printed.
+    #[command(after_long_help = help::RENAME)]
     Rename {
         /// The volume, as VG/LV or /dev/VG/LV
         #[arg(value_parser = volume)]
@@ -150,22 +160,22 @@ pub enum Task {
     ///
     /// kubelet never sees half of it, and an existing config.toml stays, but for --config. Running it
     /// again, also after it was interrupted, is safe. An older version is installed the same way.
-    #[command(args_override_self = true)]
+    #[command(args_override_self = true, after_long_help = help::INSTALL)]
     Install(install::Install),
     /// Take the driver off this node
     ///
     /// Refused while volumes of it are mounted. Another driver that was there before, such as the
     /// bash script, comes back. An edited config.toml is kept for the next installation.
-    #[command(args_override_self = true)]
+    #[command(args_override_self = true, after_long_help = help::UNINSTALL)]
     Uninstall(install::Where),
     /// Print the completions for a shell
-    #[command(hide = true)]
+    #[command(after_long_help = help::COMPLETIONS)]
     Completions {
         /// The shell
         shell: pages::Shell,
     },
-    /// Write the man pages into a directory
-    #[command(hide = true)]
+    /// Write the man pages below a directory, in man5 and man8
+    #[command(after_long_help = help::MAN)]
     Man {
         /// The directory
         dir: PathBuf,

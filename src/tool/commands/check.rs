@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, clap::Args)]
 pub struct Check {
     /// Volumes, groups, pods or paths, as `status` takes them [default: all]
-    #[arg(conflicts_with = "file")]
+    #[arg(value_name = "NAME", conflicts_with = "file")]
     names: Vec<String>,
     /// Rehearse a mount with this option, as a call-out takes it by hand: -o size=1g, -o thinpool=POOL,
     /// -o mountoptions=…, -o fsType=…; the volume need not be there yet

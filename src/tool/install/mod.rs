@@ -4,6 +4,7 @@
 mod answer;
 pub mod completion;
 mod layout;
+mod man;
 pub mod pages;
 mod plugin;
 mod put;

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use clap_mangen::Man;
 
-use super::completion;
+use super::{completion, man};
 use crate::files::{self, Kind};
 use driver::names::Shown;
 
@@ -30,40 +29,16 @@ pub fn completions(shell: Shell, driver: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
-/// Writes a page for the driver and for each command into `dir`, and returns their paths.
+/// Writes all man pages below `dir`, in `man5` and `man8`, and returns their paths.
 pub fn write_man(dir: &Path, command: clap::Command) -> Result<Vec<PathBuf>> {
     let mut written = Vec::new();
-    for (name, page) in man(command)? {
-        let path = dir.join(name);
-        files::write(&path, &page, READABLE)?;
+    for (place, page) in man::pages(command) {
+        let path = dir.join(place);
+        files::make_dirs(path.parent().unwrap_or(dir))?;
+        files::write(&path, page.as_bytes(), READABLE)?;
         written.push(path);
     }
     Ok(written)
-}
-
-fn man(command: clap::Command) -> Result<Vec<(String, Vec<u8>)>> {
-    let mut command = command.disable_help_subcommand(true);
-    // It names each subcommand `flexvolume-lvm-status`.
-    command.build();
-    let tools = command.get_subcommands().filter(|tool| !tool.is_hide_set());
-    let pages = [&command].into_iter().chain(tools).map(|command| {
-        let mut page = Vec::new();
-        let man = Man::new(command.clone()).section("8");
-        let man = man.manual("System Administration");
-        man.render(&mut page).context("writing a man page")?;
-        Ok((man.get_filename(), as_it_stands(&page).into_bytes()))
-    });
-    pages.collect()
-}
-
-/// Has man(1) not fill the lines of what stands below the options: examples, files, exit codes.
-fn as_it_stands(page: &[u8]) -> String {
-    let page = String::from_utf8_lossy(page);
-    let Some((before, extra)) = page.split_once(".SH EXTRA\n") else {
-        return page.into_owned();
-    };
-    let (extra, after) = extra.split_once("\n.SH ").unwrap_or((extra, ""));
-    format!("{before}.SH NOTES\n.nf\n{extra}\n.fi\n.SH {after}")
 }
 
 /// Where each of them goes below `/usr/local`: only if the host has a place for its kind there or
@@ -73,8 +48,8 @@ fn places(prefix: &Path, command: &clap::Command) -> Result<Vec<(PathBuf, Vec<u8
         |dir: &str| files::is_dir(&prefix.join(dir)) || files::is_dir(&Path::new("/usr").join(dir));
     let mut all = Vec::new();
     if has("share/man") {
-        for (name, page) in man(command.clone())? {
-            all.push((prefix.join("share/man/man8").join(name), page));
+        for (place, page) in man::pages(command.clone()) {
+            all.push((prefix.join("share/man").join(place), page.into_bytes()));
         }
     }
     for (kind, shell, file) in [

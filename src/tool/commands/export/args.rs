@@ -8,7 +8,7 @@ use super::volume::{ClaimName, object_name};
 #[derive(Debug, Default, clap::Args)]
 pub struct Export {
     /// Volumes and groups, as `status` takes them; --all stands for all of them
-    #[arg(required_unless_present = "all")]
+    #[arg(value_name = "NAME", required_unless_present = "all")]
     pub names: Vec<String>,
     /// Every volume of this node, such as for a cluster that was lost
     #[arg(long, conflicts_with_all = ["names", "claim", "to"])]

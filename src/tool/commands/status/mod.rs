@@ -37,6 +37,7 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 pub struct Status {
     /// Volumes (VG/LV, a device, a path that is on one), groups, pods (UID or namespace/name),
     /// kubelet's names of volumes [default: all]
+    #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Show devices, UUIDs, records and mount points too: where the terminal is too narrow for a line, below it
     #[arg(short, long)]

@@ -1,0 +1,157 @@
+//! What stands below the options in a command's `--help` and in its man page: examples and exit codes.
+//!
+//! At most 80 columns wide: clap does not wrap lines that are indented. Two columns with two spaces between, or
+//! the second below the first; `src/tool/install/man.rs` reads them.
+
+pub const STATUS: &str = "\
+Examples:
+  flexvolume-lvm status                 what is on this node, and who uses it
+  flexvolume-lvm status vg0/data        one volume, from its disk to its pods
+  flexvolume-lvm status shop/web-0      the volumes of a pod
+  flexvolume-lvm status -x              only what is unwell
+
+Exit codes:
+  0  done; with -x: all is well
+  1  it failed; with -x: something is unwell
+  2  the command line is wrong, or only root may do that";
+
+pub const LOG: &str = "\
+Examples:
+  flexvolume-lvm log --failed --since 1h    what failed in this hour, and why
+  flexvolume-lvm log vg0/data               the calls about one volume
+  flexvolume-lvm log -f                     new calls, as they come
+
+Exit codes:
+  0  done
+  1  it failed, or the name is neither in the log nor on this node
+  2  the command line is wrong";
+
+pub const CHECK: &str = "\
+Examples:
+  flexvolume-lvm check                      would every volume mount?
+  flexvolume-lvm check vg0/data --fs xfs    would a pod that asks for xfs have it?
+  flexvolume-lvm check -f pod.yaml          would the volumes of a manifest mount?
+  flexvolume-lvm check --config NEW.toml    all mistakes of a config at once
+  flexvolume-lvm check --idle vg0/data      does anything use it?
+
+Exit codes:
+  0  every volume would mount; with --config: there is no mistake; with --idle:
+     nothing uses the volume
+  1  it failed, or that is not so; a volume that mounts only if `e2fsck -p` can
+     repair it counts, and so does one that is not active or is busy just now
+  2  the command line is wrong, or only root may do that";
+
+pub const DOCTOR: &str = "\
+Examples:
+  flexvolume-lvm doctor       what is wrong on this node, and what helps
+  flexvolume-lvm doctor -q    nothing, if all is well
+
+Exit codes:
+  0  all is well
+  1  a pod would fail, or it failed itself
+  2  the command line is wrong, or only root may do that
+  3  there are warnings only";
+
+pub const METRICS: &str = "\
+Examples:
+  flexvolume-lvm metrics    the metrics, on standard output
+  flexvolume-lvm metrics --textfile /var/lib/prometheus/node-exporter
+      the same as flexvolume-lvm.prom in that directory, in one step
+
+Exit codes:
+  0  done
+  1  it failed, and the file is as it was
+  2  the command line is wrong, or only root may do that";
+
+pub const EXPORT: &str = "\
+Examples:
+  flexvolume-lvm export vg0/data    its PersistentVolume and its claim
+  flexvolume-lvm export --all       those of every volume of this node
+  flexvolume-lvm export --to topolvm vg0/data
+      the objects and the steps that hand it to a CSI driver
+
+Exit codes:
+  0  done
+  1  it failed, or a volume is left out, with a comment that says why
+  2  the command line is wrong, or only root may do that";
+
+pub const IMPORT: &str = "\
+Examples:
+  flexvolume-lvm import pv.yaml
+      the objects and the steps that bring the volume of this PersistentVolume back
+  kubectl get pv,logicalvolume -o yaml | flexvolume-lvm import -
+      the same, straight from the cluster
+
+Exit codes:
+  0  done
+  1  it failed
+  2  the command line is wrong, or only root may do that";
+
+pub const ADOPT: &str = "\
+Examples:
+  flexvolume-lvm adopt vg0/data    the next mount takes the filesystem there
+
+Exit codes:
+  0  done
+  1  it failed, and nothing was changed
+  2  the command line is wrong, or only root may do that";
+
+pub const ALLOW_FORMAT: &str = "\
+Examples:
+  flexvolume-lvm allow-format vg0/data          asks first
+  flexvolume-lvm allow-format --yes vg0/data    for scripts
+
+Exit codes:
+  0  done
+  1  it failed, or you said no, and nothing was changed
+  2  the command line is wrong, or only root may do that";
+
+pub const RENAME: &str = "\
+Examples:
+  flexvolume-lvm rename vg0/data data-old    vg0/data-old from now on
+
+Exit codes:
+  0  done
+  1  it failed, and nothing was changed
+  2  the command line is wrong, or only root may do that";
+
+pub const INSTALL: &str = "\
+Examples:
+  ./lvm install --link    this driver, and the command flexvolume-lvm
+  ./lvm install --plugin-dir /var/lib/kubelet/volumeplugins
+      where kubelet has this --volume-plugin-dir
+  ./lvm install --attach true    on a new node, in the mode of the bash script
+
+Exit codes:
+  0  done
+  1  it failed, and the driver that was there is as it was
+  2  the command line is wrong, or only root may do that";
+
+pub const UNINSTALL: &str = "\
+Examples:
+  flexvolume-lvm uninstall    the driver that was there before is put back
+
+Exit codes:
+  0  done, or there was nothing to remove
+  1  it failed, as with a volume that is still mounted
+  2  the command line is wrong, or only root may do that";
+
+pub const COMPLETIONS: &str = "\
+Examples:
+  source <(flexvolume-lvm completions bash)    in ~/.bashrc
+  flexvolume-lvm completions fish | source     in ~/.config/fish/config.fish
+  source <(flexvolume-lvm completions zsh)     in ~/.zshrc, after compinit
+
+Exit codes:
+  0  done
+  2  the command line is wrong";
+
+pub const MAN: &str = "\
+Examples:
+  flexvolume-lvm man /usr/local/share/man    for man(1)
+  flexvolume-lvm man . && man -M . flexvolume-lvm    to look at them here
+
+Exit codes:
+  0  done
+  1  a page cannot be written
+  2  the command line is wrong";
