@@ -31,6 +31,14 @@ esac
 shift $(($# > 0))
 [[ $# -gt 0 ]] || set -- "${DRIVER:-$top/target/$(uname -m)-unknown-linux-gnu/release/lvm}"
 
+# What the registries show of it.
+of_cargo() { sed -n "s|^$1 = \"\(.*\)\"|\1|p" "$top/Cargo.toml"; }
+labels() {
+  printf '"org.opencontainers.image.%s":"%s",' title flexvolume-lvm description "$(of_cargo description)" \
+    url "$(of_cargo homepage)" source "$(of_cargo repository)" licenses "$(of_cargo license)"
+  printf '"org.opencontainers.image.version":"%s"' "$version"
+}
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 blobs=$work/image/blobs/sha256
@@ -80,7 +88,7 @@ add() {
   layer=$digest layer_size=$size
 
   cat >"$work/config" <<END
-{"architecture":"$arch","os":"linux","config":{"Entrypoint":["/lvm"],"Cmd":["install","--follow"],"WorkingDir":"/"},"rootfs":{"type":"layers","diff_ids":["sha256:$layer"]},"history":[{"comment":"install/image.sh"}]}
+{"architecture":"$arch","os":"linux","config":{"Entrypoint":["/lvm"],"Cmd":["install","--follow"],"WorkingDir":"/","Labels":{$(labels)}},"rootfs":{"type":"layers","diff_ids":["sha256:$layer"]},"history":[{"comment":"install/image.sh"}]}
 END
   blob "$work/config"
   config=$digest config_size=$size

@@ -12,7 +12,7 @@
 # MAINTAINER         `NAME <ADDRESS>`, who answers for the packages (default: what Cargo.toml says)
 # SOURCE_DATE_EPOCH  the time of everything in them (default: the commit's)
 #
-# cargo-deb and cargo-generate-rpm are installed once, into ~/.cache/flexvolume-lvm.
+# cargo-deb is installed once, into ~/.cache/flexvolume-lvm; rpmbuild with apt.
 set -euo pipefail
 unset XZ_OPT XZ_DEFAULTS GZIP TAR_OPTIONS
 start=$PWD
@@ -29,6 +29,8 @@ case $#${1:-} in
         exit 2
         ;;
 esac
+of_cargo() { sed -n "s/^$1\$/\\1/p" Cargo.toml; }
+MAINTAINER=${MAINTAINER:-$(of_cargo 'authors = \["\(.*\)"\]')}
 from_start() { (cd "$start" && realpath "$1"); }
 arch=$1 triple=$1-unknown-linux-gnu
 driver=$(from_start "$2")
@@ -45,19 +47,17 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2> /dev/null ||
 export SOURCE_DATE_EPOCH
 
 need_rust
-need xz:xz-utils
+need xz:xz-utils rpmbuild:rpm dpkg-deb:dpkg
 # Without its own xz, which takes longer to build than all the rest.
 need_cargo_tool cargo-deb 3.8.0 --no-default-features
 deb=$TOOL/cargo-deb
-need_cargo_tool cargo-generate-rpm 0.21.1
-rpm=$TOOL/cargo-generate-rpm
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # What Cargo.toml calls target/release.
 export CARGO_TARGET_DIR=$work/target
 release=$CARGO_TARGET_DIR/$triple/release files=$CARGO_TARGET_DIR/$triple/release/package
-mkdir -p "$files"/{man,systemd,doc,licenses}
+mkdir -p "$files"/{man,systemd,doc}
 install "$driver" "$release/lvm"
 "$native" man "$files/man" > /dev/null
 for shell in bash fish zsh; do
@@ -67,26 +67,43 @@ for unit in examples/monitoring/*.{service,timer}; do
     # The head says how to install it by hand.
     sed -e '1,/^\[/{/^#/d}' -e 's|/usr/local/sbin/|/usr/sbin/|' "$unit" > "$files/systemd/${unit##*/}"
 done
-cp CHANGELOG.md "$files/doc/changelog"
+install/pages.sh "$files/doc"
+cp install/deb/copyright "$files/doc/"
 cat > "$files/doc/changelog.Debian" << END
 flexvolume-lvm ($version-1) unstable; urgency=medium
 
-  * See changelog.gz.
+  * See CHANGELOG.md.
 
- -- ${MAINTAINER:-$(sed -n '/^\[package.metadata.deb\]/,/^\[/s/^maintainer = "\(.*\)"/\1/p' Cargo.toml)}  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
+ -- $MAINTAINER  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
 END
-cp install/deb/copyright "$files/"
-cp LICENSE "$files/licenses/"
 if [ -n "${LICENSES:-}" ]; then
     install -m 644 "$LICENSES" "$files/doc/licenses.txt"
-    cp "$files/doc/licenses.txt" "$files/licenses/"
-    echo 'Comment: licenses.txt has the licences of all that is linked into the executable.' >> "$files/copyright"
+    echo 'Comment: licenses.txt has the licences of all that is linked into the executable.' >> "$files/doc/copyright"
 fi
-gzip -9 --no-name "$files"/man/* "$files"/doc/changelog*
+gzip -9 --no-name "$files"/man/*/* "$files/doc/changelog.Debian"
 chmod -R a+rX "$files"
 
 "$deb" --quiet --no-build --no-strip --locked --target "$triple" --deb-version "$version-1" \
-    ${MAINTAINER:+--maintainer "$MAINTAINER"} --output "$out/"
-"$rpm" --target "$triple" --target-dir "$CARGO_TARGET_DIR" --auto-req disabled --payload-compress gzip \
-    --set-metadata "version = '$version'" --output "$out/"
+    --maintainer "$MAINTAINER" --output "$out/" | tee "$work/deb"
+
+# The files of the .deb, where other distributions have them.
+tree=$work/tree share=$work/tree/usr/share
+dpkg-deb --extract "$(cat "$work/deb")" "$tree"
+mkdir -p "$tree/etc/default" "$share/licenses/flexvolume-lvm" "$share/zsh"
+mv "$share/flexvolume-lvm/default" "$tree/etc/default/flexvolume-lvm"
+mv "$share/zsh/vendor-completions" "$share/zsh/site-functions"
+rm -r "$share/lintian" "$share/flexvolume-lvm" "$share"/doc/flexvolume-lvm/{copyright,changelog.Debian.gz}
+for file in LICENSE licenses.txt; do
+    [ ! -e "$share/doc/flexvolume-lvm/$file" ] || cp -p "$share/doc/flexvolume-lvm/$file" "$share/licenses/flexvolume-lvm/"
+done
+# As the .deb's description has it: a line that ends with a backslash goes on.
+sed -n '/^extended-description = """/,/"""$/p' Cargo.toml | sed -e 1d -e 's/"""$//' |
+    sed -e ':a' -e '/\\$/{N;s/\\\n//;ba' -e '}' | fold -s -w 78 | sed 's/ *$//' > "$work/text"
+LC_ALL=C rpmbuild -bb --quiet --nodeps --target "$arch-linux" --buildroot "$work/buildroot" \
+    --define "_topdir $work/rpm" --define "_rpmdir $out" --define '_rpmfilename %{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm' \
+    --define '_buildhost localhost' --define 'use_source_date_epoch_as_buildtime 1' \
+    --define 'clamp_mtime_to_source_date_epoch 1' --define '_build_id_links none' --define '__os_install_post %{nil}' \
+    --define 'debug_package %{nil}' --define '_binary_payload w9.gzdio' --define "here $PWD/install/rpm" --define "tree $tree" \
+    --define "version $version" --define "homepage $(of_cargo 'homepage = "\(.*\)"')" --define "maintainer $MAINTAINER" \
+    --define "summary $(of_cargo 'description = "\(.*\)"')" --define "text $work/text" install/rpm/flexvolume-lvm.spec > /dev/null
 echo "$out/flexvolume-lvm-$version-1.$arch.rpm"

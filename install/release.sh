@@ -2,8 +2,9 @@
 # Makes all that a release consists of, from a clean checkout: the same bytes for the same commit, Rust
 # and packages of Debian, wherever the checkout is. install/RELEASE.md says what a person does with it.
 #
-#   install/release.sh VERSION [OUT_DIR]     (default: target/release-VERSION)
+#   install/release.sh [--trial] VERSION [OUT_DIR]     (default: target/release-VERSION)
 #
+# --trial           also with placeholders for maintainer, homepage and repository in Cargo.toml
 # ARCHES            "x86_64" or "aarch64" for a release of one architecture (default: both)
 # BUILT_aarch64     an executable that build.sh has built already, and so BUILT_x86_64
 #
@@ -22,6 +23,8 @@ top=$PWD
 # shellcheck source=install/linked.sh
 . install/linked.sh
 
+trial=
+[[ ${1:-} != --trial ]] || { trial=1; shift; }
 if [[ $# != [12] || $1 == -* ]]; then
   sed -n '2,/^set /s/^# \{0,1\}//p' "install/${0##*/}"
   [[ ${1:-} == --help || ${1:-} == -h ]] && exit
@@ -40,6 +43,9 @@ names_version Cargo.toml "^version = \"$dots\"$"
 names_version CHANGELOG.md "^## \\[$dots\\] - [0-9]{4}-[0-9]{2}-[0-9]{2}$"
 names_version install/daemonset.yaml "image: localhost/flexvolume-lvm:$dots$"
 names_version install/kustomization.yaml "newTag: $dots$"
+placeholders=$(sed -n '/^\[package\]/,/^\[/s/^\(authors\|homepage\|repository\) = .*\.invalid.*/\1/p' Cargo.toml | xargs)
+[ -n "$trial" ] || [ -z "$placeholders" ] ||
+  die "Cargo.toml has placeholders, which end in .invalid: fill in ${placeholders// /, }, or make a trial with --trial"
 [ -z "$(git status --porcelain)" ] ||
   die "the checkout is not clean; commit, or take a new clone: $(git status --porcelain | head -n 3 | xargs)"
 
@@ -96,14 +102,14 @@ sbom() {
 archive() {
   local name=flexvolume-lvm-$version-$1 shell
   local dir=$work/$name
-  mkdir -p "$dir"/{man,completions}
+  mkdir -p "$dir"/{completions,share/man}
+  install/pages.sh "$dir"
   install -m 755 "$2" "$dir/lvm"
   cp "$work/licenses/$1.txt" "$dir/licenses.txt"
-  # README.md links to these.
-  git archive HEAD -- README.md LICENSE CHANGELOG.md CONTRIBUTING.md docs examples install/README.md \
-    install/daemonset.yaml install/kustomization.yaml ':!examples/*.sh' | tar --extract --directory "$dir"
-  "$native" man "$dir/man" >/dev/null
-  for shell in bash fish zsh; do "$native" completions "$shell" | sed "s|$native|flexvolume-lvm|" >"$dir/completions/$shell"; done
+  "$native" man "$dir/share/man" >/dev/null
+  for shell in bash fish zsh; do "$native" completions "$shell" | sed "s|$native|flexvolume-lvm|" >"$dir/completions/flexvolume-lvm.$shell"; done
+  # Where zsh looks for it in fpath.
+  mv "$dir/completions"/{flexvolume-lvm.zsh,_flexvolume-lvm}
   tar --create --directory "$work" --format=ustar --sort=name --mtime="@$SOURCE_DATE_EPOCH" \
     --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX "$name" | gzip --no-name -9 >"$work/out/$name.tar.gz"
 }
