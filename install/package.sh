@@ -68,7 +68,7 @@ for unit in examples/monitoring/*.{service,timer}; do
     sed -e '1,/^\[/{/^#/d}' -e 's|/usr/local/sbin/|/usr/sbin/|' "$unit" > "$files/systemd/${unit##*/}"
 done
 install/pages.sh "$files/doc"
-cp install/deb/copyright "$files/doc/"
+cp install/deb/copyright "$files/"
 cat > "$files/doc/changelog.Debian" << END
 flexvolume-lvm ($version-1) unstable; urgency=medium
 
@@ -78,7 +78,7 @@ flexvolume-lvm ($version-1) unstable; urgency=medium
 END
 if [ -n "${LICENSES:-}" ]; then
     install -m 644 "$LICENSES" "$files/doc/licenses.txt"
-    echo 'Comment: licenses.txt has the licences of all that is linked into the executable.' >> "$files/doc/copyright"
+    echo 'Comment: licenses.txt has the licences of all that is linked into the executable.' >> "$files/copyright"
 fi
 gzip -9 --no-name "$files"/man/*/* "$files/doc/changelog.Debian"
 chmod -R a+rX "$files"
@@ -94,7 +94,9 @@ mv "$share/flexvolume-lvm/default" "$tree/etc/default/flexvolume-lvm"
 mv "$share/zsh/vendor-completions" "$share/zsh/site-functions"
 rm -r "$share/lintian" "$share/flexvolume-lvm" "$share"/doc/flexvolume-lvm/{copyright,changelog.Debian.gz}
 for file in LICENSE licenses.txt; do
-    [ ! -e "$share/doc/flexvolume-lvm/$file" ] || cp -p "$share/doc/flexvolume-lvm/$file" "$share/licenses/flexvolume-lvm/"
+    [ -e "$share/doc/flexvolume-lvm/$file" ] || continue
+    mv "$share/doc/flexvolume-lvm/$file" "$share/licenses/flexvolume-lvm/"
+    ln -s "../../licenses/flexvolume-lvm/$file" "$share/doc/flexvolume-lvm/"
 done
 # As the .deb's description has it: a line that ends with a backslash goes on.
 sed -n '/^extended-description = """/,/"""$/p' Cargo.toml | sed -e 1d -e 's/"""$//' |

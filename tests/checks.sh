@@ -127,13 +127,13 @@ host() {
 
 # cli [CASE…]
 cli() {
-    need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish
+    need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish man:man-db mandoc:mandoc
     host cli --test cli "$@"
 }
 
 # All that needs neither a guest nor root.
 on_host() {
-    need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish
+    need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish man:man-db mandoc:mandoc
     host host
 }
 

@@ -26,7 +26,7 @@ need_packages() {
 
 # The linters, and rpm with its scripts in a tree of its own.
 packages() {
-    local case passed=0 cases=(lintian_says_nothing rpmlint_says_nothing made_again_they_are_the_same
+    local case passed=0 cases=(lintian_says_nothing rpmlint_says_nothing made_again_they_are_the_same every_link_leads_somewhere
         "in_a_tree files" "in_a_tree life" "in_a_tree fails")
     need lintian:lintian rpm:rpm rpmlint:rpmlint busybox:busybox-static
     need_packages
@@ -60,6 +60,31 @@ rpmlint_says_nothing() {
 made_again_they_are_the_same() {
     (umask 077 && TZ=Asia/Tokyo LC_ALL=C.UTF-8 install/package.sh "$(uname -m)" "$DRIVER" "$DIR/packages/again") &&
         diff -r "$DIR/packages/new" "$DIR/packages/again"
+}
+
+# Prints what the pages below a directory link to or name by a path, and is not there. Scripts are in a clone.
+dead_links() { # the directory
+    local page link
+    find "$1" -name '*.md' | while read -r page; do
+        grep -oE '\]\([^):#]+[#)]' "$page" | sed 's/^..//; s/.$//' | while read -r link; do
+            [ -e "${page%/*}/$link" ] || echo "$page: $link"
+        done
+        grep -oE '`(docs|examples|install)/[^` ]+`' "$page" | tr -d '`' | grep -v '\.sh$' | while read -r link; do
+            [ -e "$1/$link" ] || echo "$page: $link"
+        done
+    done
+    # What pages and man pages say is among the examples.
+    for link in LICENSE CHANGELOG.md examples/{config.toml,pod-inline.yaml,monitoring/{alerts.yaml,dashboard.json}}; do
+        [ -e "$1/$link" ] || echo "no $link"
+    done
+}
+
+every_link_leads_somewhere() {
+    local tree=$DIR/packages/tree
+    mkdir -p "$tree"
+    dpkg-deb --extract "$DIR"/packages/new/*.deb "$tree/deb"
+    rpm2cpio "$DIR"/packages/new/*.rpm | (mkdir "$tree/rpm" && cd "$tree/rpm" && busybox cpio -id)
+    for tree in "$tree"/*; do dead_links "$tree/usr/share/doc/flexvolume-lvm"; done | tee "$DIR/said" && [ ! -s "$DIR/said" ]
 }
 
 in_a_tree() { as_root tests/rpm.sh "$DIR/packages" "$1"; }

@@ -41,10 +41,10 @@ release() {
     export BUILT_aarch64=$aarch64
     mkdir -p "$two.cargo"
     ln -sfn "${CARGO_HOME:-$HOME/.cargo}"/* "$two.cargo/"
-    (umask 022 && LC_ALL=C TZ=UTC CARGO_TARGET_DIR=$one.target "$one/install/release.sh" "$version" "$one.out") ||
+    (umask 022 && LC_ALL=C TZ=UTC CARGO_TARGET_DIR=$one.target "$one/install/release.sh" --trial "$version" "$one.out") ||
         die "there is no release"
     (umask 077 && LC_ALL=C.UTF-8 TZ=Pacific/Apia CARGO_HOME=$two.cargo CARGO_TARGET_DIR=$two.target \
-        "$two/install/release.sh" "$version" "$two.out") ||
+        "$two/install/release.sh" --trial "$version" "$two.out") ||
         die "there is no second release"
 
     expect 'two releases differ' diff --recursive "$one.out" "$two.out"
@@ -70,9 +70,11 @@ END
     for arch in x86_64 aarch64; do release_of "$arch" "$one.out" "$version"; done
 
     expect 'another version is released' refused "is not of version 9.9.9" "$two/install/release.sh" 9.9.9
-    expect 'a full directory is taken' refused "is not empty" "$two/install/release.sh" "$version" "$one.out"
+    expect 'a full directory is taken' refused "is not empty" "$two/install/release.sh" --trial "$version" "$one.out"
     touch "$two/src/new.rs"
-    expect 'a dirty checkout is released' refused "not clean" "$two/install/release.sh" "$version" "$two.dirty"
+    expect 'a dirty checkout is released' refused "not clean" "$two/install/release.sh" --trial "$version" "$two.dirty"
+    sed -i 's|^homepage = .*|homepage = "https://x.invalid"|' "$two/Cargo.toml"
+    expect 'a placeholder is released' refused "fill in" "$two/install/release.sh" "$version" "$two.dirty"
     rm -rf "$one" "$one.out" "$two" "$two.out"
     exec 8>&-
     echo "release $RELEASE_RAN $RELEASE_PASSED" >> "$TOP/counts"
@@ -86,10 +88,14 @@ release_of() {
     listed=$2/$name.licenses.txt
     mkdir "$dir"
     tar -xzf "$2/$name.tar.gz" -C "$dir"
-    printf '%s\n' CHANGELOG.md CONTRIBUTING.md LICENSE README.md completions docs examples install licenses.txt lvm man \
-        > "$dir/wanted"
+    printf '%s\n' CHANGELOG.md LICENSE README.md completions docs examples install licenses.txt lvm share > "$dir/wanted"
     (cd "$dir/$name" && for file in *; do echo "$file"; done) > "$dir/found"
     expect "$arch: the archive has other files" same_lines "$dir/wanted" "$dir/found"
+    expect "$arch: a link leads nowhere" [ -z "$(dead_links "$dir/$name")" ]
+    printf '%s\n' _flexvolume-lvm flexvolume-lvm.bash flexvolume-lvm.fish > "$dir/wanted"
+    (cd "$dir/$name/completions" && for file in *; do echo "$file"; done) > "$dir/found"
+    expect "$arch: completions have other names" same_lines "$dir/wanted" "$dir/found"
+    expect "$arch: there is no man page" [ -e "$dir/$name/share/man/man8/flexvolume-lvm-status.8" ]
     expect "$arch: the archive has other licences" cmp "$listed" "$dir/$name/licenses.txt"
     [ "$arch" != "$(uname -m)" ] ||
         expect "$arch: the executable says another version" [ "$("$dir/$name/lvm" --version)" = "flexvolume-lvm $3" ]

@@ -73,7 +73,12 @@ life() {
     run --upgrade --oldpackage "$old"
     [ "$(version "$dir/lvm")" = "$older" ]
     umount "$volume"
+    mkdir -p "$tree/metrics"
+    touch "$tree/metrics/flexvolume-lvm.prom"
+    echo 'METRICS_DIR=/metrics' >> "$defaults"
     run --erase flexvolume-lvm
+    [ -z "$(ls "$tree/metrics")" ]
+    mv "$defaults.rpmsave" "$tree/defaults"
     cmp "$dir/lvm" "$tree/another"
     cmp "$tree/var/lib/flexvolume-lvm/config.toml" "$tree/config"
     [ -z "$(find "$tree/etc" "$tree/usr" -name 'flexvolume*')" ]
@@ -103,14 +108,22 @@ files() {
     run --install --noscripts "$new"
     dpkg-deb --extract "$1"/new/*.deb "$deb"
     # Where these two have their own ways.
+    mkdir -p "$deb/etc/default"
     mv "$deb/usr/share/zsh/vendor-completions" "$deb/usr/share/zsh/site-functions"
-    rm -r "$deb/usr/share/lintian" "$tree/usr/share/licenses" {"$deb","$tree"}/usr/share/doc/flexvolume-lvm/[cC]*
+    mv "$deb/usr/share/flexvolume-lvm/default" "$deb/etc/default/flexvolume-lvm"
+    rm -r "$deb/usr/share/lintian" "$deb/usr/share/flexvolume-lvm" "$deb"/usr/share/doc/flexvolume-lvm/c*
+    for file in LICENSE licenses.txt; do
+        [ ! -L "$tree/usr/share/doc/flexvolume-lvm/$file" ] || mv -f "$tree/usr/share/licenses/flexvolume-lvm/$file" "$tree/usr/share/doc/flexvolume-lvm/"
+    done
+    rm -r "$tree/usr/share/licenses"
     for top in etc usr; do diff -r "$deb/$top" "$tree/$top"; done
-    find "$deb/usr/share/man/man8" -name 'flexvolume-lvm-status.8.gz' | grep -q .
+    for page in man8/flexvolume-lvm-status.8 man5/flexvolume-lvm.toml.5; do [ -e "$deb/usr/share/man/$page.gz" ]; done
     for shell in bash-completion fish zsh; do
         grep -rqF /usr/sbin/flexvolume-lvm "$deb/usr/share/$shell"
     done
     grep -qF '=/usr/sbin/flexvolume-lvm metrics' "$deb/usr/lib/systemd/system/flexvolume-lvm-metrics.service"
+    # Whose summary is not all that it says of itself.
+    [ "$(rpm -qp --queryformat '%{DESCRIPTION}' "$new" | wc -l)" -gt 3 ]
 }
 
 "$2" "$1"

@@ -14,6 +14,7 @@ mod kubelets;
 mod moved;
 mod plugin_dir;
 mod removal;
+mod signature;
 #[path = "../support/mod.rs"]
 mod support;
 mod wrong;

@@ -29,6 +29,25 @@ fn a_driver_that_does_not_answer_is_not_installed() {
 }
 
 #[test]
+fn behind_a_symbolic_link_kubelet_has_to_be_restarted() {
+    let node = PluginDir::new();
+    let link = node.path("link");
+    symlink(node.plugins(), &link).unwrap();
+    let install = |dir: &Path| {
+        let mut install = assert_cmd::Command::new(driver());
+        install
+            .args(["install", "--plugin-dir"])
+            .arg(dir)
+            .assert()
+            .success()
+    };
+    let words = format!("restart kubelet, or give it {}", node.plugins().display());
+    install(&link).stdout(says(&words));
+    // To it that is a directory.
+    install(&node.plugins()).stdout(says("kubelet finds it by itself"));
+}
+
+#[test]
 fn drivers_beside_it_that_kubelet_cannot_start_are_named() {
     let node = PluginDir::new();
     let beside = |name: &str| node.plugins().join(name);

@@ -252,13 +252,19 @@ fn next(host: &Host, layout: &Layout, init: &Init, report: &mut InstallReport) {
         "checked",
         format_args!("init says Success, attach = {}", init.attach),
     );
+    let dir = plugin_dir.shown();
+    let is_link = host.kernel.link(plugin_dir).is_ok();
+    let finds = match host.kernel.real_path(plugin_dir) {
+        Ok(target) if is_link => format!(
+            "{dir} is a symbolic link, behind which kubelet sees nothing new: restart kubelet, or give it {} as its \
+             --volume-plugin-dir",
+            target.shown()
+        ),
+        _ => format!("kubelet finds it by itself if its --volume-plugin-dir is {dir}"),
+    };
     report.say(
         "next",
-        format_args!(
-            "pods say `driver: {}`; kubelet finds it by itself if its --volume-plugin-dir is {}",
-            layout.plugin,
-            plugin_dir.shown()
-        ),
+        format_args!("pods say `driver: {}`; {finds}", layout.plugin),
     );
     if init.attach {
         report.say(
