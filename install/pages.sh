@@ -13,7 +13,7 @@ mkdir -p "$1"
 out=$(realpath "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tar --create --exclude='*.sh' --exclude='*.dot' --exclude=SUMMARY.md --exclude=book.toml \
-  --exclude=architecture.md --exclude=dependencies.md \
+  --exclude=docs/developers \
   README.md LICENSE CHANGELOG.md docs examples install/daemonset.yaml install/kustomization.yaml |
   tar --extract --directory "$out" --no-same-owner
 find "$out" -name '*.md' | while read -r page; do
