@@ -116,7 +116,9 @@ fn the_packages_driver_keeps_mode_and_config_wherever_it_goes() {
             &node,
             &format!(
                 "F install; {change}; cp $TOP/exec/kubernetes.io~lvm/config.toml $TOP/want
-                F uninstall; F uninstall
+                F uninstall > $TOP/said; F uninstall
+                # A command that is printed is one that works.
+                grep -q 'next installation takes, wherever' $TOP/said; ! grep -e --config $TOP/said
                 set_dir $TOP/other
                 F install; F install
                 cmp $TOP/want $TOP/other/kubernetes.io~lvm/config.toml

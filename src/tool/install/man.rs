@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, Command};
 
 use super::put;
 use crate::output::wrapped;
+use driver::names::Shown;
 
 /// When this version was released, as CHANGELOG.md has it.
 const DATE: &str = "2026-11-23";
@@ -211,13 +212,16 @@ impl Page {
             let help = help.map(ToString::to_string);
             let mut help = help.unwrap_or_default();
             let values = arg.get_default_values().iter();
-            let defaults: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
+            let defaults: Vec<_> = values.map(|value| value.shown().to_string()).collect();
             if !defaults.is_empty() && arg.get_action().takes_values() {
                 let _ = write!(help, " [default: {}]", defaults.join(", "));
             }
             let values = arg.get_possible_values();
             let values = values.iter().filter(|_| arg.get_action().takes_values());
-            let names: Vec<&str> = values.clone().map(|value| value.get_name()).collect();
+            let names: Vec<&str> = values
+                .clone()
+                .map(clap::builder::PossibleValue::get_name)
+                .collect();
             if !names.is_empty() && values.clone().all(|value| value.get_help().is_none()) {
                 let _ = write!(help, " [possible values: {}]", names.join(", "));
             }
