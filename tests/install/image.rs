@@ -66,6 +66,17 @@ fn the_image_holds_the_executable_and_nothing_else() {
     let config = parsed(&config_file);
     assert_eq!(config["config"]["Entrypoint"], json!(["/lvm"]));
     assert_eq!(config["config"]["Cmd"], json!(["install", "--follow"]));
+    let labels = &config["config"]["Labels"];
+    for (label, value) in [
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("licenses", env!("CARGO_PKG_LICENSE")),
+        ("source", env!("CARGO_PKG_REPOSITORY")),
+        ("url", env!("CARGO_PKG_HOMEPAGE")),
+        ("description", env!("CARGO_PKG_DESCRIPTION")),
+    ] {
+        let label = format!("org.opencontainers.image.{label}");
+        assert_eq!(labels[&label], value, "{label}");
+    }
 
     let layer = blob(&image, &manifest["layers"][0]);
     let digest = &manifest["layers"][0]["digest"];

@@ -118,7 +118,8 @@ fn the_packages_driver_keeps_mode_and_config_wherever_it_goes() {
                 "F install; {change}; cp $TOP/exec/kubernetes.io~lvm/config.toml $TOP/want
                 F uninstall > $TOP/said; F uninstall
                 # A command that is printed is one that works.
-                grep -q 'next installation takes, wherever' $TOP/said; ! grep -e --config $TOP/said
+                grep -q 'next installation takes, wherever' $TOP/said
+                if grep -e --config $TOP/said; then exit 1; fi
                 set_dir $TOP/other
                 F install; F install
                 cmp $TOP/want $TOP/other/kubernetes.io~lvm/config.toml
@@ -146,7 +147,7 @@ fn the_packages_driver_loses_no_config_where_there_are_two() {
         "F install; cp $TOP/mine $TOP/exec/kubernetes.io~lvm/config.toml; F uninstall
         # Where kubelet looks is not there.
         set_dir $TOP/none
-        ! F install
+        if F install; then exit 1; fi
         cmp $TOP/mine /var/lib/flexvolume-lvm/config.toml
         # An older one was left there.
         set_dir $TOP/other

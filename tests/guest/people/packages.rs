@@ -53,7 +53,8 @@ impl Debian {
         let mut dpkg = assert_cmd::Command::new("dpkg");
         // As where `install --link` has made that name in /usr/local.
         let first = format!("/run/packages/linked:{}", std::env::var("PATH").unwrap());
-        dpkg.arg("--force-confold").args(args).env("PATH", first);
+        // As apt-get -y runs it: nobody answers.
+        dpkg.args(args).env("PATH", first).write_stdin("");
         let output = dpkg.output().unwrap();
         let text = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8(text).unwrap())
@@ -178,7 +179,11 @@ fn a_pod_keeps_its_volume_while_the_package_is_upgraded_and_downgraded() {
         config
     );
 
+    let metrics = Path::new("/var/lib/prometheus/node-exporter/flexvolume-lvm.prom");
+    fs::create_dir_all(metrics.parent().unwrap()).unwrap();
+    fs::write(metrics, "").unwrap();
     Debian::dpkg(&["--remove", "flexvolume-lvm"]);
+    assert!(!metrics.exists());
     assert_eq!(fs::read_to_string(&script).unwrap(), SCRIPT);
     let kept = Path::new("/var/lib/flexvolume-lvm/config.toml");
     assert_eq!(fs::read(kept).unwrap(), config);

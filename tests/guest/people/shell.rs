@@ -55,6 +55,18 @@ fn anybody_completes_the_names_of_active_volumes() {
         fits(&["waitforattach", "/dev/mapper/typed-t"]),
         ["/dev/mapper/typed-thin"]
     );
+    // As bash asks, which shows what is written to standard error.
+    let asks = format!(
+        "source <({0} completions bash); COMP_WORDS=(flexvolume-lvm adopt typed/d) COMP_CWORD=2 COMP_TYPE=9
+        _clap_complete_flexvolume_lvm flexvolume-lvm typed/d adopt; echo \"${{COMPREPLY[@]}}\"",
+        text(&exe)
+    );
+    let output = assert_cmd::Command::new("bash")
+        .args(["-euc", &asks])
+        .output();
+    let output = output.unwrap();
+    assert!(output.stderr.is_empty(), "{output:?}");
+    assert_eq!(output.stdout, b"typed/data-1 typed/db\n", "{output:?}");
     // As is a config, which needs no LVM.
     node.prints(&["check", "--config"], "has no mistakes", 0);
 }
