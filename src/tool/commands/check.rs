@@ -59,7 +59,7 @@ pub struct Check {
     json: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct CheckReport {
     volumes: Vec<Checked>,
     /// Volumes of a manifest whose options are wrong.
@@ -120,16 +120,7 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
         patience: PATIENCE,
         ..Request::default()
     };
-    let mut report = CheckReport {
-        volumes: Vec::new(),
-        mistakes: Vec::new(),
-        would_mount: 0,
-        would_be_refused: 0,
-        not_active: 0,
-        busy: 0,
-        to_repair: 0,
-        hosts_own: 0,
-    };
+    let mut report = CheckReport::default();
     let more = |seen: &Look| tried(host, inventory.config, seen);
     let mut unknown = String::new();
     let is_one = if manifest.is_some() || !args.options.is_empty() {
@@ -374,12 +365,7 @@ mod tests {
         CheckReport {
             volumes: volumes.into(),
             mistakes: vec![Mistake { place, message }],
-            would_mount: 0,
-            would_be_refused: 0,
-            not_active: 0,
-            busy: 0,
-            to_repair: 0,
-            hosts_own: 0,
+            ..CheckReport::default()
         }
     }
 

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::io::{Result, Write};
+use std::io::Result;
 use std::path::Path;
 
 use clap::{Arg, ArgAction, Command, ValueHint};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use clap_complete::env::{Bash, EnvCompleter, Fish, Shells, Zsh};
+use clap_complete::env::{Bash, Fish, Shells, Zsh};
 use driver::calls::{self, VERBOSE};
 use driver::host::{Kernel, Signals};
 use driver::lvm::Mapped;
@@ -22,16 +22,19 @@ use crate::commands::survey::Pods;
 
 /// In the environment of this program when a shell asks for what fits: the shell's name.
 pub const VARIABLE: &str = "FLEXVOLUME_LVM_COMPLETE";
-const SHELLS: Shells = Shells(&[&JoiningBash, &Fish, &AskingZsh]);
+const SHELLS: Shells = Shells(&[&Bash, &Fish, &Zsh]);
 
 /// The completions, in the shell's format. `args`: argv from the shell's script, `DRIVER -- WORD…`.
 pub fn run(shell: &OsStr, args: &[OsString], command: &Command) -> Result<Vec<u8>> {
     let words = args.get(2..).unwrap_or_default().to_vec();
     let mut text = Vec::new();
-    if let Some(shell) = SHELLS.completer(shell.to_str().unwrap_or_default()) {
+    if let Some(completer) = SHELLS.completer(shell.to_str().unwrap_or_default()) {
         let mut all = with_names(command.clone()).subcommands(calls::ALL.map(call_out));
         let here = std::env::current_dir().ok();
-        shell.write_complete(&mut all, words, here.as_deref(), &mut text)?;
+        if shell == "bash" {
+            return for_bash(&mut all, words, here.as_deref());
+        }
+        completer.write_complete(&mut all, words, here.as_deref(), &mut text)?;
     }
     Ok(text)
 }
@@ -39,14 +42,12 @@ pub fn run(shell: &OsStr, args: &[OsString], command: &Command) -> Result<Vec<u8
 /// The script by which a shell asks `driver`.
 pub fn script(shell: &str, driver: &Path) -> Result<Vec<u8>> {
     let mut text = Vec::new();
-    if let Some(shell) = SHELLS.completer(shell) {
-        shell.write_registration(
-            VARIABLE,
-            NAME,
-            NAME,
-            driver.to_str().unwrap_or_default(),
-            &mut text,
-        )?;
+    if let Some(completer) = SHELLS.completer(shell) {
+        let driver = driver.to_str().unwrap_or_default();
+        completer.write_registration(VARIABLE, NAME, NAME, driver, &mut text)?;
+    }
+    if shell == "zsh" {
+        return Ok(for_zsh(&String::from_utf8_lossy(&text)).into_bytes());
     }
     Ok(text)
 }
@@ -168,49 +169,20 @@ impl Names {
     }
 }
 
-/// bash takes `=` for a word of its own, so that `key=value` comes in pieces.
-struct JoiningBash;
-
-impl EnvCompleter for JoiningBash {
-    fn name(&self) -> &'static str {
-        Bash.name()
-    }
-
-    fn is(&self, name: &str) -> bool {
-        Bash.is(name)
-    }
-
-    fn write_registration(
-        &self,
-        var: &str,
-        name: &str,
-        bin: &str,
-        completer: &str,
-        buf: &mut dyn Write,
-    ) -> Result<()> {
-        Bash.write_registration(var, name, bin, completer, buf)
-    }
-
-    fn write_complete(
-        &self,
-        cmd: &mut Command,
-        args: Vec<OsString>,
-        current_dir: Option<&Path>,
-        buf: &mut dyn Write,
-    ) -> Result<()> {
-        let told = |name| std::env::var(name).unwrap_or_default();
-        let index: usize = told("_CLAP_COMPLETE_INDEX").parse().unwrap_or_default();
-        let (words, typed) = joined(args.into_iter().take(index.saturating_add(1)));
-        let last = words.len().saturating_sub(1);
-        let fits = clap_complete::engine::complete(cmd, words, last, current_dir)?;
-        let fits = fits
-            .iter()
-            .map(|one| one.get_value().to_str().unwrap_or_default());
-        let fits: Vec<String> = fits
-            .map(|one| one.get(typed..).unwrap_or_default().to_owned())
-            .collect();
-        buf.write_all(fits.join(&told("_CLAP_IFS")).as_bytes())
-    }
+/// The completions for bash. It takes `=` for a word of its own, so that `key=value` comes in pieces.
+fn for_bash(command: &mut Command, args: Vec<OsString>, here: Option<&Path>) -> Result<Vec<u8>> {
+    let told = |name| std::env::var(name).unwrap_or_default();
+    let index: usize = told("_CLAP_COMPLETE_INDEX").parse().unwrap_or_default();
+    let (words, typed) = joined(args.into_iter().take(index.saturating_add(1)));
+    let last = words.len().saturating_sub(1);
+    let fits = clap_complete::engine::complete(command, words, last, here)?;
+    let fits = fits
+        .iter()
+        .map(|one| one.get_value().to_str().unwrap_or_default());
+    let fits: Vec<String> = fits
+        .map(|one| one.get(typed..).unwrap_or_default().to_owned())
+        .collect();
+    Ok(fits.join(&told("_CLAP_IFS")).into_bytes())
 }
 
 /// Puts words that bash took apart together again. Also returns how much of the last one bash itself keeps.
@@ -232,43 +204,11 @@ fn joined(args: impl Iterator<Item = OsString>) -> (Vec<OsString>, usize) {
 }
 
 /// Has zsh put no space behind `key=`, and ask also when it has just loaded the script by itself.
-struct AskingZsh;
-
-impl EnvCompleter for AskingZsh {
-    fn name(&self) -> &'static str {
-        Zsh.name()
-    }
-
-    fn is(&self, name: &str) -> bool {
-        Zsh.is(name)
-    }
-
-    fn write_registration(
-        &self,
-        var: &str,
-        name: &str,
-        bin: &str,
-        completer: &str,
-        buf: &mut dyn Write,
-    ) -> Result<()> {
-        let mut script = Vec::new();
-        Zsh.write_registration(var, name, bin, completer, &mut script)?;
-        let script = String::from_utf8_lossy(&script);
-        let describe = "[[ -n $other ]] && _describe -V 'values' other";
-        let open = "local -a open=(${(M)other:#*=}); other=(${other:#*=})\n        \
-                    [[ -n $open ]] && _describe -V 'values' open -S ''\n        ";
-        let script = script.replace(describe, &format!("{open}{describe}"));
-        let function = format!("_clap_dynamic_completer_{}", name.replace('-', "_"));
-        writeln!(buf, "{script}[[ $funcstack[1] != _{bin} ]] || {function}")
-    }
-
-    fn write_complete(
-        &self,
-        cmd: &mut Command,
-        args: Vec<OsString>,
-        current_dir: Option<&Path>,
-        buf: &mut dyn Write,
-    ) -> Result<()> {
-        Zsh.write_complete(cmd, args, current_dir, buf)
-    }
+fn for_zsh(script: &str) -> String {
+    let describe = "[[ -n $other ]] && _describe -V 'values' other";
+    let open = "local -a open=(${(M)other:#*=}); other=(${other:#*=})\n        \
+                [[ -n $open ]] && _describe -V 'values' open -S ''\n        ";
+    let script = script.replace(describe, &format!("{open}{describe}"));
+    let function = format!("_clap_dynamic_completer_{}", NAME.replace('-', "_"));
+    format!("{script}[[ $funcstack[1] != _{NAME} ]] || {function}\n")
 }
