@@ -130,6 +130,8 @@ lives() {
                 again | later) [ "$round" != 0 ] || mount_only "$ALONE" "$lv" "$fs" ;;
                 *) blank "$lv" "$fs" ;;
             esac
+            # What the one before has left to udev is not this one's.
+            udevadm settle
             case $who in
                 driver) took live "$DRIVER" "$lv" "$fs" ;;
                 alone | again) took mount_only "$ALONE" "$lv" "$fs" ;;
@@ -172,6 +174,7 @@ crowd() {
     local exe lv
     for exe in "$DRIVER" ${SCRIPT:+"$SCRIPT"}; do
         : > repeated
+        udevadm settle
         printf '%s pods at once, %s: %s ms, ' "$CROWD" "$exe" "$(took each up "$exe")"
         printf '%s calls repeated\n' "$(wc -l < repeated)"
         each down "$exe"

@@ -24,6 +24,9 @@ const USAGE: u8 = 2;
 
 /// Does what a person asks for. `args`: all of argv; `words`: as [`driver::words`] has them.
 #[must_use]
+// Inlined, its large frame would be on the stack of each call of kubelet's.
+#[cold]
+#[inline(never)]
 pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
     if let Some(shell) = std::env::var_os(completion::VARIABLE) {
         let fits = completion::run(&shell, args, &People::command()).unwrap_or_default();

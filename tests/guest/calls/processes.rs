@@ -211,6 +211,36 @@ fn a_volume_made_on_demand_is_not_activated_a_second_time() {
     assert!(group.is_active("data"));
 }
 
+/// Page faults of the children so far. Source: proc(5), `cminflt`.
+fn faults() -> u64 {
+    let stat = read(Path::new("/proc/self/stat"));
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    fields.split(' ').nth(11 - 3).unwrap().parse().unwrap()
+}
+
+/// On the pages that a start touches most of a short call's time goes: `src/order.ld` has what calls run lie
+/// together. The floor, a program that prints a line, has 36 to 39.
+#[test]
+fn a_call_without_a_process_touches_few_pages() {
+    const MOST: u64 = 66;
+    let node = Node::new(Mode::Attach);
+    let json = Volume::new(&Group::new("paged"), "data").json();
+    let counts = [
+        &["init"][..],
+        &["isattached", &json, "another-node"],
+        &["attach", &json, "another-node"],
+        &["detach", "data", "another-node"],
+        &["unmountdevice", "/run/nothing"],
+    ]
+    .map(|args| {
+        let before = faults();
+        node.does(args);
+        (args, faults() - before)
+    });
+    println!("{counts:?}");
+    assert!(counts.iter().all(|(_, count)| *count <= MOST), "{counts:?}");
+}
+
 /// MiB that were read of a volume since it was activated. Source: Linux' Documentation/block/stat.rst.
 fn read_of(volume: &Volume) -> f64 {
     let node = fs::canonicalize(volume.device()).unwrap();
