@@ -28,7 +28,7 @@ pub mod reply;
 mod secret;
 pub mod volume;
 
-pub use entry::{answer, executable, main, with_hosts, words};
+pub use entry::{answer, executable, main, with_hosts, with_own_host, words};
 
 /// Functions that make, check, grow, activate, extend, mount or remove are not visible outside this crate.
 /// Commands for people look and decide; of volumes they change only tags and names. Each of these functions

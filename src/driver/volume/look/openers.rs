@@ -1,8 +1,8 @@
 //! Finds everyone who has the device of a volume open. Only an exclusive open keeps others out; virtual
 //! machines, storage targets and loop devices open the device without one.
 
-use std::cell::OnceCell;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -24,7 +24,7 @@ pub struct Openings {
     /// How often each is open. Source: dmsetup(8), `-o open`.
     counts: Vec<(DeviceNumber, usize)>,
     /// Read once some device is open more often than its mounts and loop devices explain.
-    files: OnceCell<Vec<(DeviceNumber, Opener)>>,
+    files: OnceLock<Vec<(DeviceNumber, Opener)>>,
     loops: Vec<(String, DeviceNumber)>,
 }
 
@@ -99,7 +99,7 @@ impl Openings {
     pub fn read(host: &Host, of: Option<DeviceNumber>) -> Result<Self> {
         Ok(Self {
             counts: counts(host, of)?,
-            files: OnceCell::new(),
+            files: OnceLock::new(),
             loops: loops_over_devices(host.kernel),
         })
     }

@@ -1,7 +1,7 @@
 //! Lists of all volumes, read once, so that a look at each volume need not ask again.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use anyhow::Result;
 
@@ -20,9 +20,9 @@ pub struct Tables {
     pub mounts: Table,
     pub(super) swaps: Vec<DeviceNumber>,
     /// Read once LVM says that some volume is open.
-    openings: OnceCell<Openings>,
+    openings: OnceLock<Openings>,
     /// Whether any device is suspended.
-    suspended: OnceCell<bool>,
+    suspended: OnceLock<bool>,
 }
 
 impl Tables {
@@ -30,8 +30,8 @@ impl Tables {
         Ok(Self {
             mounts: Table::read(kernel)?,
             swaps: device::swaps(kernel),
-            openings: OnceCell::new(),
-            suspended: OnceCell::new(),
+            openings: OnceLock::new(),
+            suspended: OnceLock::new(),
         })
     }
 

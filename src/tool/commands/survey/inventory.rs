@@ -1,10 +1,12 @@
 //! The volumes of this node, for the commands that show them: LVM is asked once for all, the
 //! kernel's tables are read once, and what a person named is found among them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -19,6 +21,7 @@ use driver::mount::{KubeletPath, Row, is_kubelets};
 use driver::names::folded;
 use driver::names::{LvId, nearest};
 use driver::volume::{Device, Known, Place, Reason, Subject, Tables, volume_of};
+use driver::with_own_host;
 
 pub struct Inventory<'a> {
     pub host: &'a Host<'a>,
@@ -35,6 +38,8 @@ pub struct Inventory<'a> {
     started: Instant,
     /// How many volumes were looked at, and how long after the start a person is next told.
     seen: Cell<(usize, Duration)>,
+    /// What was looked at before it was asked for.
+    ahead: RefCell<BTreeMap<LvId, Result<Look>>>,
 }
 
 impl Drop for Inventory<'_> {
@@ -95,6 +100,7 @@ impl<'a> Inventory<'a> {
             pods: Pods::read(host.kernel),
             started: Instant::now(),
             seen: Cell::new((0, Progress::PATIENCE)),
+            ahead: RefCell::default(),
         })
     }
 
@@ -200,20 +206,74 @@ impl<'a> Inventory<'a> {
     /// Looks at a volume as its next mount does, but reads no device once the inventory is older than `longest`:
     /// a list must not take long.
     pub fn see(&self, id: &LvId, request: Request, longest: Duration) -> Result<Look> {
+        if let Some(seen) = self.ahead.borrow_mut().remove(id) {
+            return seen;
+        }
         let (host, config) = (self.host, self.loaded.require()?);
-        let known = Known {
-            volumes: &self.volumes,
-            groups: &self.groups,
-            devices: &self.devices,
-            tables: &self.tables,
-        };
         let unread = self.started.elapsed() > longest;
         self.count(id);
         look(
             Subject { host, config, id },
-            Some(known),
+            Some(self.known()),
             Request { unread, ..request },
         )
+    }
+
+    fn known(&self) -> Known<'_> {
+        Known {
+            volumes: &self.volumes,
+            groups: &self.groups,
+            devices: &self.devices,
+            tables: &self.tables,
+        }
+    }
+
+    /// Looks at many volumes side by side, as [`Self::see`] would at each when it is asked, and keeps no lock of
+    /// theirs.
+    pub fn look_ahead(&self, wanted: impl Iterator<Item = (LvId, bool)>, longest: Duration) {
+        /// A process reads devices for each of so many threads.
+        const THREADS: usize = 8;
+        /// Fewer are looked at as soon one by one.
+        const EACH: usize = 16;
+        let wanted: Vec<_> = wanted.collect();
+        let threads = wanted.len().checked_div(EACH).unwrap_or(0).min(THREADS);
+        let Ok(config) = self.loaded.require() else {
+            return;
+        };
+        if threads < 2 {
+            return;
+        }
+        let (known, started) = (self.known(), self.started);
+        let wanted = Mutex::new(wanted.into_iter());
+        let next = || wanted.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = |host: &Host, done: &mpsc::Sender<_>| {
+            while let Some((id, read_only)) = next() {
+                let request = Request {
+                    read_only,
+                    unread: started.elapsed() > longest,
+                    ..Request::default()
+                };
+                let id = &id;
+                let seen = look(Subject { host, config, id }, Some(known), request);
+                let seen = seen.map(|seen| Look { lock: None, ..seen });
+                if done.send((id.clone(), seen)).is_err() {
+                    return;
+                }
+            }
+        };
+        let (done, all) = mpsc::channel();
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                let (done, work) = (done.clone(), &work);
+                // What a thread without a host leaves is looked at when it is asked for.
+                scope.spawn(move || with_own_host(config, |host| work(host, &done)));
+            }
+            drop(done);
+            for (id, seen) in all {
+                self.count(&id);
+                self.ahead.borrow_mut().insert(id, seen);
+            }
+        });
     }
 
     /// The verdict in words, which `more` may know better; a look that fails is one too.

@@ -109,6 +109,11 @@ impl Lvm {
         };
         let is_mountable = can_lock && loaded.problem.is_none();
         let (mut locks, mut watches) = (BTreeMap::new(), watches);
+        if is_mountable {
+            let volumes = inventory.volumes.iter().filter(|volume| !volume.is_pool());
+            let requests = volumes.map(|one| (one.id.clone(), inventory.is_only_read(one)));
+            inventory.look_ahead(requests, LONGEST);
+        }
         for volume in &inventory.volumes {
             let watch = watches.remove(&volume.id);
             let facts = of_volume(&inventory, volume, is_mountable, &mut locks);
