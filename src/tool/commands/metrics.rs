@@ -102,8 +102,7 @@ fn add_groups(metrics: &mut Metrics, inventory: &Inventory) {
 
 #[allow(clippy::cast_precision_loss)]
 fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
-    let volumes = inventory.volumes.iter().filter(|volume| !volume.is_pool());
-    inventory.look_ahead(volumes.map(|volume| (volume.id.clone(), false)), LONGEST);
+    inventory.look_ahead(inventory.volumes.iter(), LONGEST, |_| false);
     for volume in &inventory.volumes {
         let (line, _) = of_volume(inventory, volume, LONGEST);
         let labels = [

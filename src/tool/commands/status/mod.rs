@@ -127,10 +127,7 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
     // Who asks for what is wrong wants to know it all.
     let longest = if args.unwell { Duration::MAX } else { LONGEST };
     let volumes = choice.ids.iter().filter_map(|id| inventory.volume(id));
-    inventory.look_ahead(
-        volumes.filter(|volume| !volume.is_pool()).map(|volume| (volume.id.clone(), false)),
-        longest,
-    );
+    inventory.look_ahead(volumes, longest, |_| false);
     for name in names {
         let group = inventory.groups.iter().find(|group| group.name == name);
         let group = group.filter(|_| choice.groups.contains(name));

@@ -230,12 +230,21 @@ impl<'a> Inventory<'a> {
 
     /// Looks at many volumes side by side, as [`Self::see`] would at each when it is asked, and keeps no lock of
     /// theirs.
-    pub fn look_ahead(&self, wanted: impl Iterator<Item = (LvId, bool)>, longest: Duration) {
+    pub fn look_ahead<'v>(
+        &self,
+        volumes: impl Iterator<Item = &'v Volume>,
+        longest: Duration,
+        is_only_read: impl Fn(&Volume) -> bool,
+    ) {
         /// A process reads devices for each of so many threads.
         const THREADS: usize = 8;
         /// Fewer are looked at as soon one by one.
         const EACH: usize = 16;
-        let wanted: Vec<_> = wanted.collect();
+        // The look at a new one takes its group's lock for a moment: two would be in each other's way.
+        let wanted = volumes.filter(|volume| !volume.is_pool() && !volume.record.new);
+        let wanted: Vec<_> = wanted
+            .map(|one| (one.id.clone(), is_only_read(one)))
+            .collect();
         let threads = wanted.len().checked_div(EACH).unwrap_or(0).min(THREADS);
         let Ok(config) = self.loaded.require() else {
             return;

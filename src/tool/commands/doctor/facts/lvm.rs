@@ -110,9 +110,8 @@ impl Lvm {
         let is_mountable = can_lock && loaded.problem.is_none();
         let (mut locks, mut watches) = (BTreeMap::new(), watches);
         if is_mountable {
-            let volumes = inventory.volumes.iter().filter(|volume| !volume.is_pool());
-            let requests = volumes.map(|one| (one.id.clone(), inventory.is_only_read(one)));
-            inventory.look_ahead(requests, LONGEST);
+            let is_only_read = |volume: &Volume| inventory.is_only_read(volume);
+            inventory.look_ahead(inventory.volumes.iter(), LONGEST, is_only_read);
         }
         for volume in &inventory.volumes {
             let watch = watches.remove(&volume.id);
