@@ -172,7 +172,7 @@ fn a_command_for_people_asks_once_for_all_volumes() {
         (&["metrics"], 60, &["lvm", "exe", "journalctl"]),
     ];
     let node = Node::new(Mode::MountOnly);
-    let group = Group::new("many");
+    let group = Group::of_size("many", 2 << 30);
     let asked = |args| trace(&node.exe(), args);
     // Half of them are not mounted, and are read.
     let add = |n: usize| {
@@ -196,4 +196,11 @@ fn a_command_for_people_asks_once_for_all_volumes() {
         assert_eq!(large.programs, programs, "{args:?}");
         assert!(calls <= small + MORE * most, "{args:?}: {small}, {calls}");
     }
+    // From 32 on they are looked at side by side, by threads of which each has a process that reads.
+    for n in 0..8 {
+        group.linear(&format!("blank{n}"), "16m");
+    }
+    assert_eq!(asked(&["status", "-x"]).programs, ["lvm", "exe", "exe"]);
+    let (all, _) = node.says(&["status", "--json"]);
+    assert_eq!(all.matches("\"next_mount\"").count(), 2 + MORE + 8, "{all}");
 }
