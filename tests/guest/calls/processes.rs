@@ -219,10 +219,12 @@ fn faults() -> u64 {
 }
 
 /// On the pages that a start touches most of a short call's time goes: `src/order.ld` has what calls run lie
-/// together. The floor, a program that prints a line, has 36 to 39.
+/// together. A tenth below the bounds is what was counted.
 #[test]
 fn a_call_without_a_process_touches_few_pages() {
-    const MOST: u64 = 66;
+    // This kernel maps no pages around the one that was touched.
+    let is_uml = read(Path::new("/proc/cpuinfo")).contains("User Mode Linux");
+    let most = if is_uml { 264 } else { 75 };
     let node = Node::new(Mode::Attach);
     let json = Volume::new(&Group::new("paged"), "data").json();
     let counts = [
@@ -238,7 +240,7 @@ fn a_call_without_a_process_touches_few_pages() {
         (args, faults() - before)
     });
     println!("{counts:?}");
-    assert!(counts.iter().all(|(_, count)| *count <= MOST), "{counts:?}");
+    assert!(counts.iter().all(|(_, count)| *count <= most), "{counts:?}");
 }
 
 /// MiB that were read of a volume since it was activated. Source: Linux' Documentation/block/stat.rst.
