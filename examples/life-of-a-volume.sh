@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The life of a logical volume, call by call, as kubelet makes the calls. Every command is printed
-# before it runs, and every reply as it came.
+# The life of a logical volume, call by call, as kubelet makes the calls with attach = false, and what the commands
+# for people say of it. Every command is printed before it runs, and every reply as it came.
 #
 #   life-of-a-volume.sh DRIVER DIRECTORY [--keep]
 #
@@ -48,9 +48,7 @@ refuse() {
 clean_up() {
     set +e
     cd /
-    for mount in "$pod" "$global"; do
-        ! mountpoint --quiet "$mount" || umount "$mount"
-    done
+    ! mountpoint --quiet "$pod" || umount "$pod"
     vgremove -qq --force --yes demo
     losetup --detach "$disk"
 }
@@ -60,54 +58,60 @@ modprobe -a loop dm-mod 2> /dev/null || true
 truncate -s 2G "$top/disk"
 disk=$(losetup --find --show "$top/disk")
 kubelet=$top/kubelet
-global=$kubelet/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data
 pod=$kubelet/pods/5ca1ab1e/volumes/kubernetes.io~lvm/data
 [ "$keep" = --keep ] || trap clean_up EXIT
 show "vgcreate --quiet demo $disk"
 show "lvcreate --quiet --yes --name data-1 --size 64m demo"
-mkdir -p "$top/kubernetes.io~lvm" "$global" "$pod"
+mkdir -p "$top/kubernetes.io~lvm" "$pod"
 cp "$driver" "$top/kubernetes.io~lvm/lvm"
 cd "$top/kubernetes.io~lvm"
-printf 'kubelet_dirs = ["%s"]\n' "$kubelet" > config.toml
+printf 'attach = false\nkubelet_dirs = ["%s"]\nlog = "%s"\n' "$kubelet" "$top/log" > config.toml
+# Where a package is installed, the command is called so.
+flexvolume-lvm() { ./lvm "$@"; }
 call "./lvm init"
+
+say "Before there is a pod: what would its first mount do?"
+show "flexvolume-lvm check demo/data-1"
 
 say "What a pod's manifest says of its volume, and where kubelet wants it"
 options='{"volumegroup":"demo","volumeID":"data-1","kubernetes.io/fsType":"ext4","kubernetes.io/readwrite":"rw"}'
-printf "$ options='%s'\n$ global=%s\n$ pod=%s\n" "$options" "$global" "$pod"
+printf "$ options='%s'\n$ pod=%s\n" "$options" "$pod"
 
-say "The pod starts: kubelet attaches the volume, mounts it on the node, then for the pod"
-call "./lvm attach \"\$options\" $(uname -n)"
-call "./lvm waitforattach /dev/mapper/demo-data--1 \"\$options\""
-call "./lvm mountdevice \$global /dev/mapper/demo-data--1 \"\$options\""
+say "The pod starts: kubelet makes one call, which formats the volume, since it is blank, and mounts it"
 call "./lvm mount \$pod \"\$options\""
-
-say "It was blank, so it was formatted, once: the volume's tag says so"
-show "lvs -o lv_name,lv_size,lv_tags demo"
 show "findmnt --noheadings --output TARGET,SOURCE,FSTYPE,OPTIONS \$pod | cut -c -120"
 show "echo 'written by the first pod' > \$pod/page"
 
+say "A tag on the volume says which filesystem it holds, so that it is never formatted again"
+show "flexvolume-lvm status demo/data-1"
+
 say "The claim grows: logical volume and filesystem follow while the pod writes"
 show "df -h --output=size,used,source \$pod"
-call "./lvm expandfs \"\$options\" /dev/mapper/demo-data--1 \$global $((256 << 20)) $((64 << 20))"
+call "./lvm expandfs \"\$options\" '' \$pod $((256 << 20)) $((64 << 20))"
 show "df -h --output=size,used,source \$pod"
 
 say "The pod ends"
 call "./lvm unmount \$pod"
-call "./lvm unmountdevice \$global"
-call "./lvm detach data $(uname -n)"
 
 say "A pod that asks for the wrong filesystem does not get the volume, and nothing is lost"
 refuse "./lvm mount \$pod \"\${options/ext4/xfs}\""
 
-say "The next pod finds the data (this time by mount alone, as on a node with attach = false)"
+say "What failed, and why"
+show "flexvolume-lvm log --failed demo/data-1"
+
+say "The next pod finds the data"
 call "./lvm mount \$pod \"\$options\""
 show "cat \$pod/page"
 [ "$(cat "$pod/page")" = 'written by the first pod' ]
+
+say "The whole node: is anything wrong?"
+show "flexvolume-lvm status"
+# It finds what this machine lacks, such as a tool for xfs: 1 is a fault, 3 a warning.
+show "flexvolume-lvm doctor || true"
 if [ "$keep" = --keep ]; then
     say "The volume stays, mounted on $pod"
     exit
 fi
 call "./lvm unmount \$pod"
-call "./lvm detach data $(uname -n)"
 
 say "Removing the volume group of this demonstration"

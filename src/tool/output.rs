@@ -91,8 +91,12 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 /// Rows as aligned columns, two spaces between them.
 pub fn columns(rows: &[Vec<String>]) -> String {
+    columns_below(rows, &mut Vec::new())
+}
+
+/// The same below others, whose widths these are.
+pub fn columns_below(rows: &[Vec<String>], widths: &mut Vec<usize>) -> String {
     let seen = |cell: &str| strip_str(cell).to_string().chars().count();
-    let mut widths: Vec<usize> = Vec::new();
     for row in rows {
         for (n, cell) in row.iter().enumerate() {
             match widths.get_mut(n) {
@@ -104,7 +108,7 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
+        for (cell, width) in row.iter().zip(&*widths) {
             let space = width.saturating_sub(seen(cell)).saturating_add(2);
             let _ = write!(line, "{cell}{:space$}", "");
         }

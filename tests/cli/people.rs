@@ -7,7 +7,7 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use crate::support::machine::LVS_ROW;
-use crate::support::{eventually, host_name};
+use crate::support::{eventually, host_name, schema};
 use crate::{JSON, Machine};
 
 pub fn text(bytes: &[u8]) -> String {
@@ -21,6 +21,7 @@ pub fn says(machine: &Machine, args: &[&str]) -> (String, i32) {
         stderr,
         status,
     } = machine.command(args).output().unwrap();
+    schema::holds(args, &text(&stdout));
     (text(&stdout) + &text(&stderr), status.code().unwrap())
 }
 

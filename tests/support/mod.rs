@@ -11,6 +11,7 @@
 pub mod machine;
 pub mod reply;
 pub mod running;
+pub mod schema;
 pub mod trace;
 
 use std::fs;

@@ -137,8 +137,22 @@ pub fn on_panic(answer: impl Fn(&str) -> Printed + Send + Sync + 'static) {
     }));
 }
 
-/// How a person calls this driver: by its path, because `lvm` in a shell is LVM's own.
+/// The command for people, where there is one.
+pub const NAME: &str = "flexvolume-lvm";
+/// Set by the packages' command, which runs the driver by its path.
+const CALLED: &str = "FLEXVOLUME_LVM_CALLED";
+
+/// Whether a person called it by the name of the command, as a shell finds it.
+pub fn is_called_by_name() -> bool {
+    let program = std::env::args_os().next();
+    program.is_some_and(|program| program == NAME) || std::env::var_os(CALLED).is_some()
+}
+
+/// How a person calls this driver: by its name, or by its path, because `lvm` in a shell is LVM's own.
 pub fn own_name() -> String {
+    if is_called_by_name() {
+        return NAME.to_owned();
+    }
     match std::env::current_exe() {
         // The kernel adds this when an upgrade has taken the file's name.
         Ok(exe) => exe

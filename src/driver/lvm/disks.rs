@@ -12,6 +12,8 @@ pub struct Disk {
     pub path: PathBuf,
     /// Neither a lock manager nor a system ID keeps other hosts from its group.
     pub is_open: bool,
+    /// False: LVM makes and extends no volume on it (`pvchange -xn`).
+    pub is_allocatable: bool,
 }
 
 /// Which disks LVM is asked for.
@@ -26,7 +28,7 @@ pub enum Sight {
 }
 
 pub fn disks(host: &Host, sight: Sight) -> Result<Vec<Disk>> {
-    let fields = "pv_name,vg_name,vg_systemid,vg_lock_type";
+    let fields = "pv_name,vg_name,vg_systemid,vg_lock_type,pv_allocatable";
     let more = match sight {
         Sight::Used => "",
         Sight::Unlisted => " devices/use_devicesfile=0",
@@ -45,6 +47,7 @@ pub fn disks(host: &Host, sight: Sight) -> Result<Vec<Disk>> {
                     vg: vg.to_owned(),
                     path: text(&row, "pv_name")?.into(),
                     is_open: owner.is_empty() && is_local,
+                    is_allocatable: text(&row, "pv_allocatable")? == "allocatable",
                 });
             }
         }

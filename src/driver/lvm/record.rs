@@ -127,6 +127,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_tag_is_on_the_page_for_programs() {
+        let page = include_str!("../../../docs/reference.md");
+        for tag in [MAKING, MADE, VOLUME, MAY_FORMAT, NEW] {
+            assert!(page.contains(&format!("| `{tag}")), "{tag}");
+        }
+    }
+
+    #[test]
     fn reads_its_own_tags_and_no_others() {
         let record = Record::parse([
             "backup",

@@ -136,7 +136,11 @@ pub fn by_hand(pair: &str) -> Result<(String, String)> {
     let key = match key {
         "fsType" => FS_TYPE,
         "readwrite" => READ_WRITE,
-        key => key,
+        key => match field(key) {
+            Some("fsType") => bail!("-o {} is not an option: write -o fsType=TYPE", shown(key)),
+            Some("readOnly") => bail!("-o {} is not an option: write -o readwrite=ro", shown(key)),
+            _ => key,
+        },
     };
     Ok((key.to_owned(), value.to_owned()))
 }

@@ -96,7 +96,7 @@ mod tests {
         let file = format!("@{}", file.display());
         let both = r#"{"kubernetes.io/fsType":"xfs","volumeID":"a=b"}"#;
         let pairs = ["-o", "fsType=xfs", "-o", "volumeID=a=b"];
-        let cases: [(&[&str], Result<&[&str], &str>); 8] = [
+        let cases: [(&[&str], Result<&[&str], &str>); 9] = [
             (
                 &["mount", "/x", "-o", "fsType=xfs", "-o", "volumeID=a=b"],
                 Ok(&["mount", "/x", both]),
@@ -122,6 +122,10 @@ mod tests {
                 Err("unmount takes no options: leave out -o"),
             ),
             (&["mount", "/x", "-o", "a"], Err("KEY=VALUE")),
+            (
+                &["mount", "/x", "-o", "fstype=xfs"],
+                Err("write -o fsType=TYPE"),
+            ),
             (
                 &["mount", "/x", "@/nonexistent"],
                 Err("reading /nonexistent"),

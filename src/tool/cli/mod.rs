@@ -11,7 +11,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use clap::{CommandFactory, FromArgMatches};
 use driver::calls::{self, VERBOSE};
-use driver::host::Progress;
+use driver::host::{Progress, is_called_by_name};
 use driver::names::{Shown, folded, nearest};
 use driver::reply::{Printed, Reply};
 use driver::with_hosts;
@@ -61,7 +61,7 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
 /// Whether kubelet could have called this so: by an absolute path (kubelet's `pkg/volume/flexvolume/driver-call.go`
 /// joins it from the plugin directory), and not by the name or in a directory that is there for people.
 fn may_be_kubelets(args: &[OsString]) -> bool {
-    let Some(program) = args.first().map(Path::new) else {
+    let Some(program) = args.first().map(Path::new).filter(|_| !is_called_by_name()) else {
         return false;
     };
     let dir = program.parent().and_then(Path::file_name);
@@ -96,6 +96,9 @@ fn commands_for_people() -> Vec<String> {
 
 /// How this was called, for usage lines that can be repeated.
 fn program(args: &[OsString]) -> String {
+    if is_called_by_name() {
+        return pages::NAME.to_owned();
+    }
     let called = args.first().and_then(|program| program.to_str());
     called.unwrap_or("lvm").to_owned()
 }

@@ -9,7 +9,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::config::mistakes;
+use super::status::Health;
 use super::survey::{Inventory, Look, Outcome, Request, Verdict, tried};
+use super::unwell::Ours;
 use super::{handover, manifest};
 use crate::files::read_or_stdin;
 use crate::output::{Printed, columns, printed};
@@ -37,7 +39,7 @@ pub struct Check {
     file: Option<PathBuf>,
     /// Name all mistakes in a config, with file, line and key: without FILE in the one that this driver reads;
     /// - for standard input. Needs neither root nor LVM
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "options", "file", "fs", "ro", "json", "idle"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "options", "file", "fs", "ro", "idle"])]
     #[allow(clippy::option_option)] // not asked for; without a file; with one
     pub config: Option<Option<PathBuf>>,
     /// Say whether nothing uses a volume, so that it can be handed to a CSI driver, or come back from one: it is
@@ -69,7 +71,10 @@ struct CheckReport {
     not_active: usize,
     busy: usize,
     to_repair: usize,
-    hosts_own: usize,
+    /// They would mount, and are full or not well in another way.
+    unwell: usize,
+    /// They are nobody's, or another node has them as it should.
+    not_counted: usize,
 }
 
 #[derive(Serialize)]
@@ -78,6 +83,30 @@ struct Checked {
     place: Option<Foreign>,
     #[serde(flatten)]
     verdict: Verdict,
+    /// What `status` says, of a volume that was not named itself.
+    health: Option<Health>,
+    /// Whether the exit code tells of it.
+    counts: bool,
+}
+
+impl Checked {
+    /// Of a volume that a person or a manifest names.
+    fn named(place: Option<Foreign>, verdict: Verdict) -> Self {
+        Self {
+            place,
+            verdict,
+            health: None,
+            counts: true,
+        }
+    }
+
+    fn is_unwell(&self) -> bool {
+        let is_ill = self
+            .health
+            .as_ref()
+            .is_some_and(|health| *health != Health::Ok);
+        is_ill && self.counts && self.verdict.is_good()
+    }
 }
 
 #[derive(Serialize)]
@@ -89,7 +118,7 @@ struct Mistake {
 /// Checks volumes, a config, or whether nothing uses a volume.
 pub fn run(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     if let Some(file) = &args.config {
-        return mistakes(host, config, file.as_deref());
+        return mistakes(host, config, file.as_deref(), args.json);
     }
     if args.idle {
         let [volume] = args.names.as_slice() else {
@@ -108,7 +137,7 @@ pub fn run(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
 
 /// Checks the volumes and groups that are named, or all, or rehearses mounts. The exit code is 0 if every
 /// volume would mount, as far as can be known without writing to it, else 1, also if a call works on one just now.
-/// One that the host itself uses counts only if it is named.
+/// One that is nobody's, as [`Ours`] has it, counts only if it is named.
 fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     config.require()?;
     let manifest = args.file.as_deref().map(|file| rehearsed(host, file));
@@ -122,6 +151,7 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     };
     let mut report = CheckReport::default();
     let more = |seen: &Look| tried(host, inventory.config, seen);
+    let ours = Ours::of(&inventory);
     let mut unknown = String::new();
     let is_one = if manifest.is_some() || !args.options.is_empty() {
         for one in manifest.unwrap_or_else(|| vec![args.by_hand()]) {
@@ -135,14 +165,8 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
                         options: Some(&options),
                         ..request
                     };
-                    let verdict = Verdict {
-                        is_hosts: false,
-                        ..inventory.verdict(&options.id, request, Duration::MAX, more)
-                    };
-                    report.volumes.push(Checked {
-                        place: one.place,
-                        verdict,
-                    });
+                    let verdict = inventory.verdict(&options.id, request, Duration::MAX, more);
+                    report.volumes.push(Checked::named(one.place, verdict));
                 }
                 Err(error) => match one.place {
                     Some(place) => report.mistakes.push(Mistake {
@@ -162,15 +186,18 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
         let ids = choice.ids.iter();
         let ids = ids.filter(|id| choice.named.contains(id) || !is_pool(id));
         for id in ids {
-            let verdict = inventory.verdict(id, request, Duration::MAX, more);
-            let is_hosts = verdict.is_hosts && !choice.named.contains(id);
-            let verdict = Verdict {
-                is_hosts,
-                ..verdict
-            };
-            report.volumes.push(Checked {
-                place: None,
-                verdict,
+            report.volumes.push(match inventory.volume(id) {
+                Some(volume) if !choice.named.contains(id) => {
+                    let request = Request {
+                        read_only: args.ro || inventory.is_only_read(volume),
+                        ..request
+                    };
+                    one_of_many(&inventory, &ours, volume, request)
+                }
+                _ => {
+                    let verdict = inventory.verdict(id, request, Duration::MAX, more);
+                    Checked::named(None, verdict)
+                }
             });
         }
         choice.one().is_some()
@@ -187,10 +214,28 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
         report.not_active,
         report.busy,
         report.to_repair,
+        report.unwell,
     ];
     printed.code = u8::from(!unknown.is_empty() || others.iter().any(|number| *number > 0));
     printed.stderr = unknown;
     Ok(printed)
+}
+
+/// Of a volume that was not named itself.
+fn one_of_many(inventory: &Inventory, ours: &Ours, volume: &Volume, request: Request) -> Checked {
+    let mut health = None;
+    let verdict = inventory.verdict(&volume.id, request, Duration::MAX, |seen| {
+        health = Some(Health::seen(inventory, volume, &seen.facts));
+        tried(inventory.host, inventory.config, seen)
+    });
+    let is_well = verdict.is_good() && health == Some(Health::Ok);
+    let is_elsewhere = verdict.is_refused() && !verdict.would_not_mount();
+    Checked {
+        place: None,
+        counts: is_well || !is_elsewhere && ours.has(volume),
+        verdict,
+        health,
+    }
 }
 
 /// The volumes of a manifest.
@@ -243,15 +288,17 @@ impl Check {
 impl CheckReport {
     fn count(&mut self) {
         let number = |is: &dyn Fn(&Verdict) -> bool| {
-            self.volumes.iter().filter(|one| is(&one.verdict)).count()
+            let counted = self.volumes.iter().filter(|one| one.counts);
+            counted.filter(|one| is(&one.verdict)).count()
         };
-        self.hosts_own = number(&|verdict| verdict.is_hosts);
+        self.unwell = self.volumes.iter().filter(|one| one.is_unwell()).count();
+        self.not_counted = self.volumes.iter().filter(|one| !one.counts).count();
         self.would_mount = number(&Verdict::is_good);
         self.not_active = number(&Verdict::is_inactive);
         self.busy = number(&|verdict| matches!(verdict.outcome, Outcome::Busy(_)));
         self.to_repair = number(&|verdict| matches!(verdict.outcome, Outcome::Repair(_)));
         let others = [
-            self.hosts_own,
+            self.not_counted,
             self.would_mount,
             self.not_active,
             self.busy,
@@ -265,7 +312,7 @@ impl CheckReport {
 
 fn in_steps(report: &CheckReport) -> String {
     let mut text = String::new();
-    for Checked { place, verdict } in &report.volumes {
+    for Checked { place, verdict, .. } in &report.volumes {
         let place = place
             .as_ref()
             .map_or_else(String::new, |place| format!("{place}: "));
@@ -283,8 +330,11 @@ fn in_steps(report: &CheckReport) -> String {
 }
 
 fn in_lines(report: &CheckReport) -> String {
-    let rows = report.volumes.iter().map(|Checked { place, verdict }| {
+    let rows = report.volumes.iter().map(|one| {
+        let Checked { place, verdict, .. } = one;
         let what = verdict.message().or_else(|| verdict.main_step());
+        let health = one.health.as_ref().filter(|_| one.is_unwell());
+        let what = health.map(ToString::to_string).or(what);
         let mut row: Vec<String> = place.iter().map(ToString::to_string).collect();
         row.push(verdict.id.to_string());
         row.push(verdict.word().to_owned());
@@ -308,7 +358,8 @@ fn count(report: &CheckReport) -> String {
         (report.not_active, "not active, so not looked at"),
         (report.to_repair, "if `e2fsck -p` can repair it"),
         (report.busy, "busy"),
-        (report.hosts_own, "the host's own"),
+        (report.unwell, "not well"),
+        (report.not_counted, "of no pod here"),
     ] {
         if number > 0 {
             let _ = write!(text, ", {number} {what}");
@@ -357,10 +408,7 @@ mod tests {
             Verdict::of_error(&id, &Error::msg(hostile.to_owned())),
         ];
         let place = hostile.shown();
-        let volumes = verdicts.map(|verdict| Checked {
-            place: Some(place.clone()),
-            verdict,
-        });
+        let volumes = verdicts.map(|verdict| Checked::named(Some(place.clone()), verdict));
         let message = place.to_string();
         CheckReport {
             volumes: volumes.into(),

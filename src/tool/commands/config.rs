@@ -4,15 +4,35 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
 
 use crate::files::read_or_stdin;
-use crate::output::{Printed, counted};
+use crate::output::{Printed, counted, printed};
 use driver::config::{Config, Loaded};
 use driver::host::Host;
 use driver::names::Shown;
 
+#[derive(Serialize)]
+struct ConfigReport<'a> {
+    file: &'a str,
+    mistakes: Vec<String>,
+}
+
+impl<'a> ConfigReport<'a> {
+    fn of(file: &'a str, mistakes: Vec<String>) -> Self {
+        Self { file, mistakes }
+    }
+
+    fn printed(&self, said: String, json: bool) -> Result<Printed> {
+        Ok(Printed {
+            code: u8::from(!self.mistakes.is_empty()),
+            ..printed(self, said, json)?
+        })
+    }
+}
+
 /// Names the mistakes of `file`, or of the config that the driver reads. The exit code is 1 if there are any.
-pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>) -> Result<Printed> {
+pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>, json: bool) -> Result<Printed> {
     let own = Path::new(&loaded.config.file);
     let file = file.unwrap_or(own);
     let is_own = file == own;
@@ -23,7 +43,7 @@ pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>) -> Result<Pri
         // It need not be there.
         (Err(e), None) if is_own && e.kind() == ErrorKind::NotFound => {
             let said = format!("{shown} is not there: all keys have their defaults\n");
-            return Ok(Printed::text(said));
+            return ConfigReport::of(&shown, Vec::new()).printed(said, json);
         }
         (Err(_), Some(problem)) if is_own => bail!("{problem}"),
         (Err(e), _) => return Err(e).with_context(|| format!("reading {shown}")),
@@ -36,12 +56,11 @@ pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>) -> Result<Pri
             .clone()
             .filter(|_| is_own && mistakes.is_empty()),
     );
-    if mistakes.is_empty() {
-        return Ok(Printed::text(format!("{shown} has no mistakes\n")));
-    }
     let number = counted(mistakes.len(), "mistake");
-    Ok(Printed {
-        code: 1,
-        ..Printed::text(format!("{}\n{number}\n", mistakes.join("\n")))
-    })
+    let said = if mistakes.is_empty() {
+        format!("{shown} has no mistakes\n")
+    } else {
+        format!("{}\n{number}\n", mistakes.join("\n"))
+    };
+    ConfigReport::of(&shown, mistakes).printed(said, json)
 }

@@ -12,7 +12,7 @@ use driver::options::{FS_TYPE, NAME, READ_WRITE};
 /// One volume of the driver.
 #[derive(Debug, PartialEq)]
 pub struct FlexVolume {
-    /// Where it stands: `Pod web, volume data`. None: it was given by hand.
+    /// Where it stands: `Pod shop/web, volume data`. None: it was given by hand.
     pub place: Option<Foreign>,
     /// The options of the call, or what the API server would say.
     pub options: Result<Map<String, Value>, String>,
@@ -34,6 +34,13 @@ fn collect(value: &Value, above: &str, found: &mut Vec<FlexVolume>) {
         Value::Array(items) => items.iter().for_each(|item| collect(item, above, found)),
         Value::Object(fields) => {
             let name = value.get("metadata").and_then(|data| text(data, "name"));
+            let namespace = value
+                .get("metadata")
+                .and_then(|data| text(data, "namespace"));
+            let name = match (namespace, name) {
+                (Some(namespace), Some(name)) => Some(format!("{namespace}/{name}")),
+                (_, name) => name,
+            };
             let place = match (text(value, "kind"), &name) {
                 (Some(kind), Some(name)) => format!("{kind} {name}"),
                 (Some(kind), None) => kind,
@@ -222,6 +229,7 @@ metadata: { name: lvm }
 kind: Pod
 metadata:
   name: web
+  namespace: shop
 spec:
   volumes:
     - name: other
@@ -242,9 +250,9 @@ spec:
         let got = found(text);
         let places: Vec<&str> = got.iter().map(|(place, _)| &**place).collect();
         let want = [
-            "Pod web, volume data",
-            "Pod web, volume more",
-            "Pod web, volume wrong",
+            "Pod shop/web, volume data",
+            "Pod shop/web, volume more",
+            "Pod shop/web, volume wrong",
             "PersistentVolume db",
         ];
         assert_eq!(places, want);

@@ -8,8 +8,9 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::log;
-use super::status::{Health, of_volume};
-use super::survey::Inventory;
+use super::status::{Health, Line, of_volume};
+use super::survey::{Inventory, Verdict};
+use super::unwell::Ours;
 use crate::files;
 use crate::output::Printed;
 use driver::config::Loaded;
@@ -22,18 +23,110 @@ const CALLS: Duration = Duration::from_secs(3600);
 /// The name of the file for `node_exporter`'s textfile collector.
 const FILE: &str = "flexvolume-lvm.prom";
 
+/// Each metric: its name without `flexvolume_lvm_`, its labels, and what it says. All are gauges.
+const ALL: [(&str, &str, &str); 17] = [
+    (
+        "build_info",
+        "version",
+        "1, with the version of the driver that wrote the metrics.",
+    ),
+    (
+        "calls_last_hour",
+        "call, outcome",
+        "Calls in the last hour.",
+    ),
+    (
+        "calls_last_hour_longest_seconds",
+        "call, outcome",
+        "How long the longest took, in seconds.",
+    ),
+    (
+        "calls_last_hour_seconds",
+        "call, outcome",
+        "How long they took in all, in seconds.",
+    ),
+    (
+        "filesystem_size_bytes",
+        "vg, lv",
+        "Size of the mounted filesystem, in bytes.",
+    ),
+    (
+        "filesystem_used_bytes",
+        "vg, lv",
+        "What is used of the mounted filesystem, in bytes.",
+    ),
+    (
+        "group_free_bytes",
+        "vg",
+        "What is free in the volume group, in bytes.",
+    ),
+    (
+        "group_missing_disks",
+        "vg",
+        "Disks of the volume group that are missing.",
+    ),
+    (
+        "group_size_bytes",
+        "vg",
+        "Size of the volume group, in bytes.",
+    ),
+    (
+        "log_readable",
+        "",
+        "1 if the log of calls could be read, else 0.",
+    ),
+    (
+        "next_mount_refused",
+        "vg, lv, verdict, reason",
+        "1 if the next mount of the volume would be refused, else 0. Verdict and reason are those of check.",
+    ),
+    (
+        "pool_data_ratio",
+        "vg, lv",
+        "How full the data of the thin pool is: 1 is full.",
+    ),
+    (
+        "pool_metadata_ratio",
+        "vg, lv",
+        "How full the metadata of the thin pool is: 1 is full.",
+    ),
+    (
+        "volume_active",
+        "vg, lv",
+        "1 if the volume is active, else 0.",
+    ),
+    (
+        "volume_healthy",
+        "vg, lv",
+        "1 if the health of the volume is ok, as in status, else 0.",
+    ),
+    ("volume_pods", "vg, lv", "Pods that have the volume."),
+    (
+        "volume_size_bytes",
+        "vg, lv",
+        "Size of the volume, in bytes.",
+    ),
+];
+
 /// Samples by their metric and labels, in the text format that Prometheus and `OpenMetrics` share.
 /// Neither reads a text with the same labels twice, as groups with one name would have them.
 #[derive(Default)]
-struct Metrics(BTreeMap<&'static str, (&'static str, BTreeMap<String, f64>)>);
+struct Metrics(BTreeMap<&'static str, BTreeMap<String, f64>>);
 
 impl Metrics {
-    /// Adds a sample of a gauge.
-    fn add(&mut self, name: &'static str, help: &'static str, labels: &[(&str, &str)], value: f64) {
-        let (_, samples) = self
-            .0
-            .entry(name)
-            .or_insert_with(|| (help, BTreeMap::new()));
+    /// Adds a sample of a gauge of [`ALL`].
+    fn add(&mut self, name: &'static str, labels: &[(&str, &str)], value: f64) {
+        debug_assert!(
+            ALL.iter().any(|(one, names, _)| *one == name
+                && *names
+                    == labels
+                        .iter()
+                        .map(|(key, _)| *key)
+                        .collect::<Vec<_>>()
+                        .join(", ")),
+            "{name} {labels:?}"
+        );
+        let samples = self.0.entry(name).or_default();
         // Source: Prometheus' exposition formats. The log may hold any text, though on one line.
         let escaped = |is: &str| is.replace('\\', r"\\").replace('"', "\\\"");
         let labels: Vec<String> = labels
@@ -45,7 +138,10 @@ impl Metrics {
 
     fn text(&self) -> String {
         let mut text = String::new();
-        for (name, (help, samples)) in &self.0 {
+        for (name, _, help) in ALL {
+            let Some(samples) = self.0.get(name) else {
+                continue;
+            };
             let name = format!("flexvolume_lvm_{name}");
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
             for (labels, value) in samples {
@@ -61,6 +157,8 @@ impl Metrics {
 pub fn run(host: &Host, config: &Loaded, dir: Option<&Path>) -> Result<Printed> {
     let inventory = Inventory::take(host, config)?;
     let mut metrics = Metrics::default();
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    metrics.add("build_info", &version, 1.0);
     add_groups(&mut metrics, &inventory);
     add_volumes(&mut metrics, &inventory);
     add_calls(&mut metrics, &inventory);
@@ -78,125 +176,81 @@ pub fn run(host: &Host, config: &Loaded, dir: Option<&Path>) -> Result<Printed> 
 fn add_groups(metrics: &mut Metrics, inventory: &Inventory) {
     for group in &inventory.groups {
         let labels = [("vg", &*group.name)];
-        for (name, help, value) in [
-            (
-                "group_size_bytes",
-                "Size of the volume group.",
-                group.size.get(),
-            ),
-            (
-                "group_free_bytes",
-                "What is free in the volume group.",
-                group.free.get(),
-            ),
-            (
-                "group_missing_disks",
-                "Disks of the volume group that are missing.",
-                group.missing,
-            ),
+        for (name, value) in [
+            ("group_size_bytes", group.size.get()),
+            ("group_free_bytes", group.free.get()),
+            ("group_missing_disks", group.missing),
         ] {
-            metrics.add(name, help, &labels, value as f64);
+            metrics.add(name, &labels, value as f64);
         }
     }
 }
 
 #[allow(clippy::cast_precision_loss)]
 fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
+    let ours = Ours::of(inventory);
     inventory.look_ahead(inventory.volumes.iter(), LONGEST, |_| false);
     for volume in &inventory.volumes {
-        let (line, _) = of_volume(inventory, volume, LONGEST);
+        let (line, _) = of_volume(inventory, &ours, volume, LONGEST);
         let labels = [
             ("vg", volume.id.vg().as_str()),
             ("lv", volume.id.lv().as_str()),
         ];
         let flag = |yes| f64::from(u8::from(yes));
-        let percents = [
-            (
-                "pool_data_ratio",
-                "How full the data of the thin pool is, 1 is full.",
-                line.data_percent,
-            ),
-            (
-                "pool_metadata_ratio",
-                "How full the metadata of the thin pool is, 1 is full.",
-                line.metadata_percent,
-            ),
-        ];
-        for (name, help, percent) in percents {
-            if let Some(percent) = percent.filter(|_| volume.is_pool()) {
-                metrics.add(name, help, &labels, percent / 100.0);
+        metrics.add("volume_size_bytes", &labels, line.size_bytes as f64);
+        // What is nobody's is neither well nor unwell: no alert tells of it.
+        let is_ill = line.health != Health::Ok || is_refused(&line);
+        if line.unwell || !is_ill {
+            metrics.add("volume_healthy", &labels, flag(line.health == Health::Ok));
+        }
+        if volume.is_pool() {
+            let percents = [
+                ("pool_data_ratio", line.data_percent),
+                ("pool_metadata_ratio", line.metadata_percent),
+            ];
+            for (name, percent) in percents {
+                if let Some(percent) = percent {
+                    metrics.add(name, &labels, percent / 100.0);
+                }
             }
         }
-        metrics.add(
-            "volume_healthy",
-            "Whether nothing is wrong with the volume.",
-            &labels,
-            flag(line.health == Health::Ok),
-        );
-        metrics.add(
-            "volume_size_bytes",
-            "Size of the volume.",
-            &labels,
-            line.size_bytes as f64,
-        );
         let Some(verdict) = &line.next_mount else {
             continue;
         };
-        metrics.add(
-            "volume_active",
-            "Whether the volume is active.",
-            &labels,
-            flag(line.active),
-        );
-        metrics.add(
-            "volume_pods",
-            "Pods that have the volume.",
-            &labels,
-            line.pods.len() as f64,
-        );
-        if !verdict.is_hosts {
+        metrics.add("volume_active", &labels, flag(line.active));
+        metrics.add("volume_pods", &labels, line.pods.len() as f64);
+        if line.unwell || !is_refused(&line) {
             let [vg, lv] = labels;
-            metrics.add(
-                "next_mount_refused",
-                "Whether the next mount of the volume would be refused, and why.",
-                &[vg, lv, ("verdict", verdict.short())],
-                // The next writer would be refused, and that is as the pods that read want it.
-                flag(verdict.is_refused() && !inventory.is_only_read(volume)),
-            );
+            let verdict_is = ("verdict", verdict.word());
+            let reason = ("reason", verdict.why().unwrap_or_default());
+            let value = flag(is_refused(&line));
+            metrics.add("next_mount_refused", &[vg, lv, verdict_is, reason], value);
         }
-        for (name, help, bytes) in [
-            (
-                "filesystem_size_bytes",
-                "Size of the mounted filesystem.",
-                line.fs_bytes,
-            ),
-            (
-                "filesystem_used_bytes",
-                "What is used of the mounted filesystem.",
-                line.fs_used_bytes,
-            ),
+        for (name, bytes) in [
+            ("filesystem_size_bytes", line.fs_bytes),
+            ("filesystem_used_bytes", line.fs_used_bytes),
         ] {
             if let Some(bytes) = bytes {
-                metrics.add(name, help, &labels, bytes as f64);
+                metrics.add(name, &labels, bytes as f64);
             }
         }
     }
+}
+
+fn is_refused(line: &Line) -> bool {
+    line.next_mount
+        .as_ref()
+        .is_some_and(Verdict::would_not_mount)
 }
 
 /// Gauges of the last hour, not counters, since the log forgets.
 #[allow(clippy::cast_precision_loss)]
 fn add_calls(metrics: &mut Metrics, inventory: &Inventory) {
     let calls = log::since(inventory.host, inventory.config, CALLS);
-    let can_read = f64::from(u8::from(calls.is_ok()));
-    metrics.add(
-        "log_readable",
-        "Whether the log of calls could be read.",
-        &[],
-        can_read,
-    );
+    metrics.add("log_readable", &[], f64::from(u8::from(calls.is_ok())));
     let mut by_outcome: BTreeMap<(String, &str), Vec<u64>> = BTreeMap::new();
     for call in calls.unwrap_or_default() {
-        let outcome = if call.failed { "failed" } else { "ok" };
+        let outcome = call.outcome();
         by_outcome
             .entry((call.call, outcome))
             .or_default()
@@ -204,26 +258,14 @@ fn add_calls(metrics: &mut Metrics, inventory: &Inventory) {
     }
     for ((call, outcome), took) in &by_outcome {
         let labels = [("call", &**call), ("outcome", *outcome)];
-        let longest = took.iter().max().copied().unwrap_or_default();
-        let all: u64 = took.iter().sum();
-        for (name, help, value) in [
-            (
-                "calls_last_hour",
-                "Calls in the last hour.",
-                took.len() as f64,
-            ),
-            (
-                "calls_last_hour_seconds",
-                "How long they took in all.",
-                all as f64 / 1000.0,
-            ),
-            (
-                "calls_last_hour_longest_seconds",
-                "How long the longest took.",
-                longest as f64 / 1000.0,
-            ),
+        let longest = took.iter().max().copied().unwrap_or_default() as f64;
+        let all = took.iter().sum::<u64>() as f64;
+        for (name, value) in [
+            ("calls_last_hour", took.len() as f64),
+            ("calls_last_hour_seconds", all / 1000.0),
+            ("calls_last_hour_longest_seconds", longest / 1000.0),
         ] {
-            metrics.add(name, help, &labels, value);
+            metrics.add(name, &labels, value);
         }
     }
 }
@@ -249,16 +291,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn each_metric_is_on_the_page_for_programs() {
+        let page = include_str!("../../../docs/reference.md");
+        let (_, table) = page
+            .split_once("| metric | labels | what |\n|---|---|---|\n")
+            .unwrap();
+        let (table, _) = table.split_once("\n\n").unwrap();
+        let row = |(name, labels, help): (&str, &str, &str)| {
+            let labels = if labels.is_empty() { "-" } else { labels };
+            format!("| `flexvolume_lvm_{name}` | {labels} | {help} |")
+        };
+        assert_eq!(table, ALL.map(row).join("\n"));
+    }
+
     proptest! {
         #[test]
         fn a_label_is_read_as_it_was_written(hostile in hostile()) {
             let mut metrics = Metrics::default();
             let label = folded(&hostile);
-            metrics.add("calls", "Calls.", &[("call", &label), ("outcome", "ok")], 1.0);
+            metrics.add("calls_last_hour", &[("call", &label), ("outcome", "ok")], 1.0);
             let text = metrics.text();
             prop_assert!(has_lines(&text, 4), "{text:?}");
             let sample = text.lines().nth(2).unwrap();
-            let sample = sample.strip_prefix("flexvolume_lvm_calls{call=").unwrap();
+            let sample = sample.strip_prefix("flexvolume_lvm_calls_last_hour{call=").unwrap();
             prop_assert_eq!(value(sample), Some((label, ",outcome=\"ok\"} 1")));
         }
     }

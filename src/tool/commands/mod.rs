@@ -12,3 +12,4 @@ pub mod operator;
 pub mod status;
 pub mod survey;
 mod time;
+mod unwell;

@@ -31,6 +31,12 @@ fn parse_time_at(text: &str, now: u64) -> Result<u64> {
     Ok(time.duration_since(UNIX_EPOCH)?.as_secs())
 }
 
+/// A time as it is shown: RFC 3339, in UTC.
+pub fn date(time: u64) -> String {
+    let time = UNIX_EPOCH.checked_add(Duration::from_secs(time));
+    humantime::format_rfc3339_seconds(time.unwrap_or(UNIX_EPOCH)).to_string()
+}
+
 /// The time so long ago, in seconds since the epoch.
 pub fn before(ago: Duration) -> u64 {
     let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();

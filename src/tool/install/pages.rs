@@ -11,7 +11,7 @@ use crate::files::{self, Kind};
 use driver::names::Shown;
 
 /// The link's name.
-pub const NAME: &str = "flexvolume-lvm";
+pub const NAME: &str = driver::host::NAME;
 const READABLE: u32 = 0o644;
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

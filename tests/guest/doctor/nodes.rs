@@ -13,7 +13,7 @@ impl Node {
     fn findings(&self, check: &str) -> (Vec<Value>, i32) {
         let (json, code) = self.says(&["doctor", "--json"]);
         let all: Vec<Value> = serde_json::from_str(&json).unwrap_or_else(|e| panic!("{e}: {json}"));
-        let is_it = |one: &Value| one["check"] == check && one["verdict"] != "ok";
+        let is_it = |one: &Value| one["check"] == check && one["severity"] != "ok";
         (all.into_iter().filter(is_it).collect(), code)
     }
 
@@ -27,7 +27,7 @@ impl Node {
         let helps = one["command"].as_str().unwrap_or_default();
         assert!(helps.contains(command), "{one}");
         assert!(
-            code == 1 || (code == 3 && one["verdict"] == "warning"),
+            code == 1 || (code == 3 && one["severity"] == "warning"),
             "{code} {one}"
         );
         helps.to_owned()

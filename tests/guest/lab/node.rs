@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::prelude::*;
+use crate::support::schema;
 
 /// A node. Its kubelet's directory is its own, so that cases do not meet.
 pub struct Node {
@@ -118,6 +119,7 @@ impl Node {
     pub fn says(&self, args: &[&str]) -> (String, i32) {
         let output = assert_cmd::Command::new(self.exe()).args(args).output();
         let output = output.unwrap();
+        schema::holds(args, &String::from_utf8_lossy(&output.stdout));
         let text = [output.stdout, output.stderr].concat();
         let code = output.status.code().unwrap();
         (String::from_utf8(text).unwrap(), code)

@@ -6,6 +6,7 @@ use crate::prelude::*;
 
 const PAGE: &str = include_str!("../../../docs/day-two.md");
 const BIN: &str = "/run/day-two";
+const LOG: &str = "/run/log-of-day-two";
 const MIB: u64 = 1 << 20;
 
 /// A node whose disks have these paths, and not those of the page. Only `/run` can be written.
@@ -27,6 +28,8 @@ impl Reader {
         let lines = lines
             .replace("1G", "32M")
             .replace("/mnt/", "/run/")
+            .replace("/var/lib/prometheus/node-exporter", "/run")
+            .replace("/var/log/flexvolume-lvm.log", LOG)
             .replace("/var/tmp/", "/run/");
         run("sh", &["-c", &format!("set -e; PATH={BIN}:$PATH; {lines}")])
     }
@@ -34,7 +37,7 @@ impl Reader {
 
 #[test]
 fn each_command_of_the_second_day_works_as_it_is_printed() {
-    let node = Node::with_config(Mode::MountOnly, "log = '/run/log-of-day-two'");
+    let node = Node::with_config(Mode::MountOnly, &format!("log = '{LOG}'"));
     std::fs::create_dir(BIN).unwrap();
     symlink(node.exe(), format!("{BIN}/flexvolume-lvm")).unwrap();
     let disks = ["old", "new"].map(|disk| Disk::new(&format!("day-two-{disk}"), 256 * MIB));
@@ -65,8 +68,19 @@ fn each_command_of_the_second_day_works_as_it_is_printed() {
     let disks = sh("pvs --noheadings -o pv_name -S vg_name=vg0");
     assert_eq!(disks.trim(), reader.disks[1]);
     assert_eq!(read(&page), "kept");
-    assert_eq!(reader.does("Reboot a node").trim(), "all is well");
     node.down("pod", &volume);
+    // As after a reboot, when no group of this node's is active.
+    sh("vgchange -qq -an vg0");
+    node.up("pod", &volume);
+    assert_eq!(reader.does("Reboot a node").trim(), "all is well");
+    reader.does("Rotate the log");
+    node.down("pod", &volume);
+    let log = read(LOG.as_ref());
+    assert_eq!(log.lines().count(), 1, "each call opens it anew: {log}");
+    reader.does("See in time that something fills up");
+    let metrics = read("/run/flexvolume-lvm.prom".as_ref());
+    let healthy = r#"volume_healthy{vg="vg0",lv="web-data"} 1"#;
+    assert!(metrics.contains(healthy), "{metrics}");
 
     reader.does("Move a disk to another node");
     node.up("pod", &volume);

@@ -127,8 +127,10 @@ fn check_tells_what_the_next_mount_does_and_changes_nothing() {
     ] {
         node.prints(&["check", &group.path(lv)], words, code);
     }
-    let count = "3 would mount, 1 would be refused, 1 not active";
-    node.prints(&["check", "checked"], count, 1);
+    // No pod ever had these two, and nobody asked the driver for them.
+    let count = "3 would mount, 0 would be refused, 2 of no pod here";
+    node.prints(&["check", "checked"], count, 0);
+    node.prints(&["check", "checked/raw"], "REFUSED", 1);
     let after: Vec<String> = ["blank", "ext4", "raw"].map(|lv| group.tags(lv)).to_vec();
     assert_eq!(before, after);
     assert!(!group.is_active("off"));
@@ -147,7 +149,7 @@ fn check_waits_for_a_call_that_works_on_the_volume() {
     assert!(busy.contains("sleep (pid "), "{busy}");
     node.prints(&["check"], "0 would be refused, 1 busy", 1);
     node.prints(&["status"], "busy", 0);
-    let refused = r#"next_mount_refused{vg="worked",lv="data",verdict="busy"} 0"#;
+    let refused = r#"next_mount_refused{vg="worked",lv="data",verdict="busy",reason=""} 0"#;
     node.prints(&["metrics"], refused, 0);
     let (said, _) = node.says(&["doctor"]);
     assert!(!said.contains("worked/data"), "{said}");

@@ -252,6 +252,28 @@ fn status_sorts_volumes_and_shows_what_is_unwell() {
     assert!(last.starts_with("sorted/small    20"), "{said}");
     node.down("pod", &volume);
     crate::signatures::put(&raw.device(), 0, b"raw");
+    // It is nobody's until a pod asks for it.
+    node.prints(&unwell, "all is well\n", 0);
+    for metric in ["next_mount_refused", "volume_healthy"] {
+        let (metrics, _) = node.says(&["metrics"]);
+        assert!(
+            !metrics.contains(&format!("{metric}{{vg=\"sorted\",lv=\"raw\"")),
+            "{metrics}"
+        );
+    }
+    node.prints(&["check"], " 0 would be refused, 1 of no pod here", 0);
+    assert_eq!(node.says(&["doctor", "-q"]), (String::new(), 0));
+    node.refuses_mount(&raw, &["has held data"]);
+    let (metrics, _) = node.says(&["metrics"]);
+    let refused =
+        r#"next_mount_refused{vg="sorted",lv="raw",verdict="refuse",reason="signs-of-data"} 1"#;
+    assert!(metrics.contains(refused), "{metrics}");
+    node.prints(&["check"], " 1 would be refused", 1);
+    node.prints(
+        &["doctor", "-q"],
+        "the next mount is refused: sorted/raw",
+        1,
+    );
     node.prints(
         &unwell,
         "VOLUME      NEXT MOUNT\nsorted/raw  signs-of-data\n",

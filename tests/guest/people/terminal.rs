@@ -122,7 +122,7 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
             &["doctor"],
             "runs with --root-dir /run/evil [2J forged/data",
         ),
-        (&["metrics"], "verdict=\"open\""),
+        (&["metrics"], "reason=\"open\""),
         (
             &["export", "--all"],
             "# Left out: shown-raw/open is open in k3s [2J forged",

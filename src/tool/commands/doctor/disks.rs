@@ -70,6 +70,21 @@ fn with(lvm: &Lvm, fault: Fault) -> impl Iterator<Item = &FaultyDisk> {
     faulty.filter(move |disk| disk.fault == fault)
 }
 
+/// Disks whose free space LVM counts, and does not use.
+pub fn unused_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
+    let used = lvm.used_disks.iter().flatten();
+    let found = used.filter(|used| !used.disk.is_allocatable).map(|used| {
+        let (vg, path) = (&used.disk.vg, used.disk.path.shown());
+        Finding::warning(format!(
+            "{path} is not allocatable, so no volume is made or extended on it"
+        ))
+        .on(vg)
+        .why("what is free on it counts as free in the group, and cannot be had")
+        .run(format!("pvchange --allocatable y {path}"))
+    });
+    found.collect()
+}
+
 /// Groups that nothing keeps another host from using at the same time.
 pub fn shared_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
     let open = lvm

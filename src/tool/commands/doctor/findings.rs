@@ -25,7 +25,7 @@ pub enum Severity {
 pub struct Finding {
     /// The check's name: a stable identifier for programs.
     check: &'static str,
-    verdict: Severity,
+    severity: Severity,
     /// The volume, directory or disk, if it is about one.
     about: Option<String>,
     finding: String,
@@ -46,10 +46,10 @@ impl Finding {
         Self::new(Severity::Failed, finding)
     }
 
-    pub fn new(verdict: Severity, finding: impl Into<String>) -> Self {
+    pub fn new(severity: Severity, finding: impl Into<String>) -> Self {
         Self {
             check: "",
-            verdict,
+            severity,
             about: None,
             finding: folded(&finding.into()),
             why: None,
@@ -59,6 +59,14 @@ impl Finding {
 
     pub fn on(mut self, about: &impl ToString) -> Self {
         self.about = Some(about.to_string().shown().to_string());
+        self
+    }
+
+    /// What is nobody's is worth a note and no more: no pod would miss it.
+    pub fn noted_unless(mut self, is_ours: bool) -> Self {
+        if !is_ours {
+            self.severity = self.severity.min(Severity::Note);
+        }
         self
     }
 
@@ -85,13 +93,13 @@ impl Findings {
 
     /// Leaves out what is well, and notes.
     pub fn keep_unwell(&mut self) {
-        self.0.retain(|one| one.verdict >= Severity::Warning);
+        self.0.retain(|one| one.severity >= Severity::Warning);
     }
 
     /// The text or JSON to print. The exit code is 1 if a pod would fail, and 3 if there are only warnings.
     pub fn printed(&self, json: bool, width: usize) -> Result<Printed> {
         let mut report = printed(&self.0, self.text(width), json)?;
-        report.code = match self.0.iter().map(|one| one.verdict).max() {
+        report.code = match self.0.iter().map(|one| one.severity).max() {
             None | Some(Severity::Ok | Severity::Note) => 0,
             Some(Severity::Failed) => 1,
             Some(Severity::Warning) => 3,
@@ -106,12 +114,12 @@ impl Findings {
         let lengths = self.0.iter().map(|one| about(one).chars().count());
         let column = lengths.filter(|length| *length <= LONGEST).max();
         let column = column.unwrap_or_default();
-        // The widest verdict, and two spaces after each column.
+        // The widest severity, and two spaces after each column.
         let before = column.saturating_add("WARNING".len()).saturating_add(4);
         let room = width.saturating_sub(before);
         let mut text = String::new();
         for one in &self.0 {
-            let (word, padded) = match one.verdict {
+            let (word, padded) = match one.severity {
                 Severity::Ok => ("ok".to_owned(), "     "),
                 Severity::Note => ("note".to_owned(), "   "),
                 Severity::Warning => (yellow("WARNING"), ""),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::facts::{Facts, Tool};
+use super::facts::{Facts, Tool, Udev};
 use super::findings::{Finding, Severity};
 use driver::config::LogTarget;
 use driver::host::Distrust;
@@ -68,13 +68,16 @@ pub fn device_mapper(facts: &Facts) -> Vec<Finding> {
 }
 
 pub fn udev(facts: &Facts) -> Vec<Finding> {
-    vec![if facts.has_udev {
-        Finding::ok("udevd's socket is there")
-    } else {
-        Finding::warning("no /run/udev/control")
+    let problem = match facts.udev {
+        Udev::Listens => return vec![Finding::ok("udevd listens on its socket")],
+        Udev::Killed => "udevd's socket is there, but no process listens on it: udevd was killed",
+        Udev::NoSocket => "no /run/udev/control",
+    };
+    vec![
+        Finding::warning(problem)
             .why("without udevd, LVM makes its device nodes itself or waits for ever")
-            .run("systemctl start systemd-udevd")
-    }]
+            .run("systemctl restart systemd-udevd"),
+    ]
 }
 
 pub fn lvm_lock(facts: &Facts) -> Vec<Finding> {
@@ -85,7 +88,7 @@ pub fn lvm_lock(facts: &Facts) -> Vec<Finding> {
         return Vec::new();
     };
     let (who, age) = (holders::name_them(&lockers), first.age.as_secs());
-    let finding = format!("LVM is locked by {who}, which has run for {age} s");
+    let finding = format!("LVM was locked by {who}, which has run for {age} s");
     vec![
         Finding::warning(finding)
             .why("every other LVM command waits for that, the driver's too")

@@ -48,7 +48,7 @@ const OF_NODE: [OfNode; 15] = [
     ("lvm", host::lvm),
 ];
 
-const OF_LVM: [OfLvm; 14] = [
+const OF_LVM: [OfLvm; 16] = [
     ("config", groups::config),
     ("duplicate-groups", groups::duplicate_groups),
     ("hidden-groups", groups::hidden_groups),
@@ -58,8 +58,10 @@ const OF_LVM: [OfLvm; 14] = [
     ("duplicate-disks", disks::duplicate_disks),
     ("short-disks", disks::short_disks),
     ("missing-disks", disks::missing_disks),
+    ("unused-disks", disks::unused_disks),
     ("shared-disks", disks::shared_disks),
     ("autoextend", autoextend::autoextend),
+    ("clock", volumes::clock),
     ("mounts", volumes::lost),
     ("next-mount", volumes::next_mount),
     ("volumes", volumes::left_out),
@@ -100,6 +102,7 @@ fn findings(facts: &Facts) -> Findings {
         for volume in &lvm.volumes {
             for (name, check) in OF_VOLUME {
                 let found = check(facts, volume).map(|one| one.on(&volume.volume.id));
+                let found = found.map(|one| one.noted_unless(volume.is_ours));
                 findings.add(name, found);
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use super::facts::{Hidden, Mounted, Tool, Unmounted, UsedDisk, Watch};
+use super::facts::{Hidden, Mounted, Tool, Udev, Unmounted, UsedDisk, Watch};
 use super::host::{FOR_SOME, NEEDED};
 use super::*;
 use crate::commands::survey::Outcome;
@@ -49,7 +49,7 @@ fn volumes() -> Vec<VolumeFacts> {
         snapshot: 100,
     };
     let facts = volumes.into_iter().map(|volume| VolumeFacts {
-        is_pods: false,
+        is_ours: true,
         is_kept_idle: false,
         lacks_node: false,
         failed: None,
@@ -86,6 +86,7 @@ fn disk(vg: &str) -> Disk {
         vg: vg.to_owned(),
         path: "/dev/sdb".into(),
         is_open: true,
+        is_allocatable: true,
     }
 }
 
@@ -101,7 +102,8 @@ fn well() -> Facts {
         config_problem: None,
         has_config_file: true,
         device_mapper: Ok("Library version:   1.02.185\n".to_owned()),
-        has_udev: true,
+        udev: Udev::Listens,
+        now: 1_000_000_000,
         lvm_lockers: Vec::new(),
         lock_problem: None,
         host_name: "node".to_owned(),
@@ -114,6 +116,7 @@ fn well() -> Facts {
         tool_dir_problems: Vec::new(),
         lvm: Ok(Lvm {
             volumes: volumes(),
+            answered_after: Duration::ZERO,
             groups: vec![group("vg")],
             kept_away: Vec::new(),
             hidden: Vec::new(),
@@ -197,7 +200,7 @@ impl Facts {
     fn bad(&self) -> (Vec<Value>, u8) {
         let printed = findings(self).printed(true, 80).unwrap();
         let mut found: Vec<Value> = serde_json::from_str(&printed.stdout).unwrap();
-        found.retain(|one| one["verdict"] != "ok");
+        found.retain(|one| one["severity"] != "ok");
         (found, printed.code)
     }
 }
@@ -211,7 +214,10 @@ const ROWS: &[Row] = &[
     ("config", "warning", "", "[volume_group.nosuch]", |f| f.table("nosuch", VolumeGroup::default())),
     ("config", "warning", "", "thin_pool = ", |f| f.table("vg", VolumeGroup { thin_pool: LvName::parse("data").ok(), ..VolumeGroup::default() })),
     ("device-mapper", "failed", "", "modprobe dm_mod", |f| f.device_mapper = Err("no".to_owned())),
-    ("udev", "warning", "", "systemctl start systemd-udevd", |f| f.has_udev = false),
+    ("udev", "warning", "", "systemctl restart systemd-udevd", |f| f.udev = Udev::NoSocket),
+    ("udev", "warning", "", "no process listens", |f| f.udev = Udev::Killed),
+    ("clock", "warning", "", "it says 2001-09-09T01:46:40Z, and vg/data was made at 2001-09-10T01:46:41Z", |f| f.of("data").volume.created = 1_000_086_401),
+    ("unused-disks", "warning", "vg", "pvchange --allocatable y /dev/sdb", |f| f.lvm().used_disks = Ok(vec![UsedDisk { disk: Disk { is_allocatable: false, ..disk("vg") }, shared_kind: None }])),
     ("lvm-lock", "warning", "", "ps -fp 7", |f| f.lvm_lockers = vec![Process { pid: 7, command: "lvs".shown(), what: "".shown(), age: Duration::from_secs(10) }]),
     ("locks", "failed", "", "df -i /run", |f| f.lock_problem = Some("full".to_owned())),
     ("plugin-directory", "warning", "", "anybody", |f| f.plugin_dir_problem = Some("anybody may write".to_owned())),
@@ -276,6 +282,8 @@ const ROWS: &[Row] = &[
     ("filesystem-errors", "failed", "vg/data", "dmesg", |f| f.of("data").failed = Some(Reason::Swap)),
     ("filesystem-errors", "warning", "vg/data", "check vg/data; dmesg", |f| f.of("data").has_errors = true),
     ("filesystem-full", "warning", "vg/data", "lvextend --resizefs", |f| f.of("data").lack = Some(Lack::Space)),
+    ("filesystem-full", "note", "vg/data", "lvextend --resizefs", |f| (f.of("data").is_ours, f.of("data").lack) = (false, Some(Lack::Space))),
+    ("next-mount", "note", "vg/data", "is partial", |f| { f.of("data").is_ours = false; f.refuse("data", Reason::Partial); }),
     ("filesystem-full", "warning", "vg/data", "no inode is left", |f| f.of("data").lack = Some(Lack::Inodes)),
     ("volume-health", "warning", "vg/data", "lvs -a -o +devices vg/data", |f| f.of("data").volume.health = "partial".to_owned()),
     ("mkfs-unfinished", "warning", "vg/data", "mkfs.xfs was not seen to end", |f| f.record(&["flexvolume.making=xfs"])),
@@ -301,7 +309,7 @@ fn each_check_finds_its_own_fault_and_no_other() {
             panic!("{check} {words}: {found:?}")
         };
         assert_eq!(
-            (&one["check"], &one["verdict"]),
+            (&one["check"], &one["severity"]),
             (&(*check).into(), &(*verdict).into())
         );
         assert_eq!(one["about"].as_str().unwrap_or_default(), *about, "{one}");
@@ -311,16 +319,38 @@ fn each_check_finds_its_own_fault_and_no_other() {
     }
 }
 
+fn all_checks() -> BTreeSet<&'static str> {
+    let of_node = OF_NODE.iter().map(|(name, _)| *name);
+    let of_lvm = OF_LVM.iter().map(|(name, _)| *name);
+    let of_volume = OF_VOLUME.iter().map(|(name, _)| *name);
+    of_node.chain(of_lvm).chain(of_volume).collect()
+}
+
 #[test]
 fn each_check_has_a_row() {
     /// Shown by tests/guest/faults.rs.
     const ELSEWHERE: [&str; 1] = ["volumes"];
-    let of_node = OF_NODE.iter().map(|(name, _)| *name);
-    let of_lvm = OF_LVM.iter().map(|(name, _)| *name);
-    let of_volume = OF_VOLUME.iter().map(|(name, _)| *name);
-    let all: BTreeSet<&str> = of_node.chain(of_lvm).chain(of_volume).collect();
     let rows = ROWS.iter().map(|(check, ..)| *check);
-    assert_eq!(rows.chain(ELSEWHERE).collect::<BTreeSet<_>>(), all);
+    assert_eq!(rows.chain(ELSEWHERE).collect::<BTreeSet<_>>(), all_checks());
+}
+
+#[test]
+fn each_check_is_in_the_schema_and_on_the_page_for_programs() {
+    let all = all_checks();
+    let schema: Value =
+        serde_json::from_str(include_str!("../../../../docs/schemas/doctor.json")).unwrap();
+    let words = schema["items"]["properties"]["check"]["enum"]
+        .as_array()
+        .unwrap();
+    let words: BTreeSet<&str> = words.iter().filter_map(Value::as_str).collect();
+    assert_eq!(words, all);
+    let page = include_str!("../../../../docs/reference.md");
+    let (_, table) = page
+        .split_once("| `check` | what it looks at |\n|---|---|\n")
+        .unwrap();
+    let rows = table.lines().take_while(|line| line.starts_with('|'));
+    let told: BTreeSet<&str> = rows.map(|row| row.split('`').nth(1).unwrap()).collect();
+    assert_eq!(told, all);
 }
 
 type Case<'a> = (&'a str, &'a dyn Fn(&mut Facts));
@@ -328,16 +358,23 @@ type Case<'a> = (&'a str, &'a dyn Fn(&mut Facts));
 #[test]
 fn young_watched_and_already_named_things_are_no_fault() {
     let unnamed = |f: &mut Facts, reason| {
-        f.record(&[]);
+        f.of("data").is_ours = false;
         f.refuse("data", reason);
     };
-    let cases: [Case; 6] = [
+    let cases: [Case; 8] = [
         ("a mount of a pod that ends just now", &|f| {
             f.mounted(Some(Duration::ZERO)).ended_pod = Some("uid".to_owned());
         }),
         ("a pool that dmeventd extends", &|f| {
             f.settings("pool").pool = 70;
             f.of("thin").volume.size = Bytes::new(1024 * MIB);
+        }),
+        ("a clock that is slow by a day", &|f| {
+            f.of("data").volume.created = 1_000_086_400;
+        }),
+        ("what is wrong with a volume that is nobody's", &|f| {
+            f.of("data").is_ours = false;
+            f.refuse("data", Reason::Several);
         }),
         ("a snapshot with room", &|f| {
             f.of("snap").volume.data_percent = Some(79.0);
@@ -370,7 +407,7 @@ fn young_watched_and_already_named_things_are_no_fault() {
         .0
         .into_iter()
         .filter(|one| one["check"] == "groups");
-    let verdicts: Vec<_> = verdicts.map(|one| one["verdict"].clone()).collect();
+    let verdicts: Vec<_> = verdicts.map(|one| one["severity"].clone()).collect();
     assert_eq!(verdicts, ["warning"], "named in the config");
     for lv in ["data", "thin"] {
         facts.refuse(lv, Reason::LvmSilent("twins".to_owned()));

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::facts::{Facts, LONGEST, Lvm, VolumeFacts};
 use super::findings::{Finding, Severity};
 use crate::commands::survey::Outcome;
+use crate::commands::time::date;
 use driver::host::{Lack, own_name};
 use driver::names::Shown;
 use driver::volume::{Decision, Place, Reason, extend_pool, of_locks};
@@ -15,6 +16,24 @@ pub fn lost(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
         finding.why("pods have it mounted").run("pvs -a")
     });
     found.collect()
+}
+
+/// A volume that was made tomorrow.
+pub fn clock(facts: &Facts, lvm: &Lvm) -> Vec<Finding> {
+    const A_DAY: u64 = 86_400;
+    let youngest = lvm.volumes.iter().max_by_key(|one| one.volume.created);
+    let ahead = youngest.filter(|one| one.volume.created > facts.now.saturating_add(A_DAY));
+    let found = ahead.map(|one| {
+        Finding::warning(format!(
+            "the clock is slow: it says {}, and {} was made at {}",
+            date(facts.now),
+            one.volume.id,
+            date(one.volume.created)
+        ))
+        .why("times in the log are wrong, and so are the ages of volumes, remains and permissions")
+        .run("timedatectl")
+    });
+    found.into_iter().collect()
 }
 
 pub fn failed(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
@@ -130,19 +149,21 @@ pub fn next_mount(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
         let id = &one.volume.id;
         let reason = match one.next_mount.as_ref()? {
             Outcome::Decided(Decision::Refuse(reason)) => reason,
-            Outcome::Unknown(error) => return Some(Finding::warning(error).on(id)),
+            Outcome::Unknown(error) => {
+                return Some(Finding::warning(error).on(id).noted_unless(one.is_ours));
+            }
             _ => return None,
         };
         let is_well = match reason {
             // Nothing is wrong with a volume that another node uses, and errors are named already.
             Reason::HeldElsewhere(_) | Reason::FilesystemFailed(Place::Here(_), _) => true,
-            // A volume without a record may be the host's own. It is well, unless it is broken.
-            _ => !is_ours(one) && !reason.is_broken(),
+            // What is nobody's is well as it is, unless it is broken.
+            _ => !one.is_ours && !reason.is_broken(),
         };
-        let level = if is_ours(one) {
+        let level = if one.is_ours {
             Severity::Failed
         } else {
-            Severity::Warning
+            Severity::Note
         };
         let finding = format!("the next mount is refused: {}", reason.of(id));
         // All volumes of groups with one name are refused in the same words.
@@ -154,7 +175,7 @@ pub fn next_mount(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
 /// Volumes for which there was no time.
 pub fn left_out(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
     let is_unread = |one: &&VolumeFacts| {
-        matches!(one.next_mount, Some(Outcome::Decided(Decision::Look(_)))) && is_ours(one)
+        matches!(one.next_mount, Some(Outcome::Decided(Decision::Look(_)))) && one.is_ours
     };
     let unread = lvm.volumes.iter().filter(is_unread);
     let names: Vec<String> = unread.map(|one| one.volume.id.to_string()).collect();
@@ -167,10 +188,4 @@ pub fn left_out(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
         names.join(", "),
         own_name()
     ))]
-}
-
-/// Whether the driver made it, or pods have it.
-fn is_ours(one: &VolumeFacts) -> bool {
-    let record = &one.volume.record;
-    record.made.is_some() || record.making.is_some() || record.new || one.is_pods
 }

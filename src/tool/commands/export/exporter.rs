@@ -163,8 +163,7 @@ impl<'a> Exporter<'a> {
         let id = &volume.id;
         let request = Request {
             patience: PATIENCE,
-            read_only: self.inventory.is_only_read(volume),
-            ..Request::default()
+            ..self.inventory.request(volume)
         };
         match self.inventory.see(id, request, Duration::MAX) {
             Ok(seen) => {
@@ -191,7 +190,15 @@ impl<'a> Exporter<'a> {
             let (KubeletPath::Pod { .. }, Some(uid)) = (KubeletPath::of(at), uid_of(at)) else {
                 continue;
             };
-            let pod = inventory.pods.name(uid).to_string();
+            let mut pod = inventory.pods.name(uid).to_string();
+            // Without its directory of logs, the log may know whose call mounted the volume last.
+            if pod == uid
+                && let Some(named) = self
+                    .last_mount(&volume.id)
+                    .and_then(|call| call.pod.clone())
+            {
+                pod = named;
+            }
             if is_static(uid) {
                 return (Vec::new(), Some(pod));
             }

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use crate::commands::time::date;
 use driver::host::read_value;
 use driver::names::folded;
 
 #[allow(clippy::struct_field_names)] // `call` is what the line calls it
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(into = "ForPrograms")]
 pub struct Call {
     /// When it ended, in seconds since the epoch.
     pub time: u64,
@@ -26,7 +28,78 @@ pub struct Call {
     pub message: Option<String>,
 }
 
+/// A call for programs: its fields are stable.
+#[derive(Serialize)]
+struct ForPrograms {
+    time: String,
+    call: String,
+    volume: Option<String>,
+    pod: Option<String>,
+    name: Option<String>,
+    mountoptions: Option<String>,
+    tools: Vec<Tool>,
+    took_ms: u64,
+    outcome: &'static str,
+    message: Option<String>,
+}
+
+/// A tool that ran, and for how long.
+#[derive(Serialize)]
+struct Tool {
+    name: String,
+    took_ms: u64,
+    outcome: &'static str,
+}
+
+impl Tool {
+    /// Reads `lvs:12ms`, or `blkid!:3ms` of one that failed.
+    fn parse(step: &str) -> Self {
+        let (word, time) = step.rsplit_once(':').unwrap_or((step, ""));
+        let name = word.trim_end_matches('!');
+        Self {
+            name: name.to_owned(),
+            took_ms: millis(time),
+            outcome: outcome(name != word),
+        }
+    }
+}
+
+fn millis(took: &str) -> u64 {
+    took.trim_end_matches("ms").parse().unwrap_or(0)
+}
+
+fn outcome(failed: bool) -> &'static str {
+    if failed { "failed" } else { "ok" }
+}
+
+impl From<Call> for ForPrograms {
+    fn from(call: Call) -> Self {
+        let outcome = call.outcome();
+        let steps = call.steps.as_deref().unwrap_or_default().split(',');
+        Self {
+            time: date(call.time),
+            call: call.call,
+            volume: call.volume,
+            pod: call.pod,
+            name: call.name,
+            mountoptions: call.mountoptions,
+            tools: steps
+                .filter(|step| !step.is_empty())
+                .map(Tool::parse)
+                .collect(),
+            took_ms: call.took_ms,
+            outcome,
+            message: call.message,
+        }
+    }
+}
+
 impl Call {
+    /// `ok` or `failed`.
+    pub fn outcome(&self) -> &'static str {
+        outcome(self.failed)
+    }
+
     /// Reads what [`driver::host::Log`] writes.
     pub(super) fn parse(time: u64, mut rest: &str) -> Option<Self> {
         let mut call = Self {
@@ -45,7 +118,7 @@ impl Call {
                 "name" => call.name = Some(value),
                 "mountoptions" => call.mountoptions = Some(value),
                 "steps" => call.steps = Some(value),
-                "took" => call.took_ms = value.trim_end_matches("ms").parse().unwrap_or(0),
+                "took" => call.took_ms = millis(&value),
                 "outcome" => call.failed = value == "failed",
                 "message" => call.message = Some(value),
                 _ => {}

@@ -5,13 +5,13 @@ mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use super::survey::{Inventory, Pods};
-use super::time::{before, parse_time};
-use crate::output::{self, Printed, columns, printed, red, titles};
+use super::time::{before, date, parse_time};
+use crate::output::{self, Printed, columns_below, printed, red, titles};
 use driver::config::{Config, Loaded};
 use driver::host::Host;
 use driver::names::LvId;
@@ -84,14 +84,14 @@ pub fn run(host: &Host, loaded: &Loaded, args: &Log) -> Result<Printed> {
         }
         return Ok(printed);
     }
-    let mut first = true;
+    let (mut first, mut widths) = (true, Vec::new());
     loop {
         let text = if args.json {
             let lines = calls.iter().map(serde_json::to_string);
             let lines: Vec<String> = lines.collect::<Result<_, _>>()?;
             lines.iter().flat_map(|line| [line, "\n"]).collect()
         } else {
-            in_columns(&calls, first)
+            in_columns_below(&calls, first, &mut widths)
         };
         if ((first || !calls.is_empty()) && !output::tell(&text)) || host.kernel.pause(PAUSE) {
             return Ok(Printed::default());
@@ -133,16 +133,17 @@ fn all(host: &Host, config: &Config) -> Result<Found> {
     Ok(Found { calls, reach })
 }
 
-/// When each volume was mounted last, as far as the log goes back.
-pub fn last_mounts(host: &Host, config: &Config) -> Result<BTreeMap<String, String>> {
-    let of = |call: Call| Some((call.volume?, shown(call.time)));
-    let mounts = mounts(host, config)?.calls;
-    Ok(mounts.into_iter().filter_map(of).collect())
+/// The volumes about which there are calls, as far as the log goes back.
+pub fn volumes(host: &Host, config: &Config) -> Result<BTreeSet<String>> {
+    let calls = all(host, config)?.calls.into_iter();
+    Ok(calls.filter_map(|call| call.volume).collect())
 }
 
-fn shown(time: u64) -> String {
-    let time = UNIX_EPOCH.checked_add(Duration::from_secs(time));
-    humantime::format_rfc3339_seconds(time.unwrap_or(UNIX_EPOCH)).to_string()
+/// When each volume was mounted last, as far as the log goes back.
+pub fn last_mounts(host: &Host, config: &Config) -> Result<BTreeMap<String, String>> {
+    let of = |call: Call| Some((call.volume?, date(call.time)));
+    let mounts = mounts(host, config)?.calls;
+    Ok(mounts.into_iter().filter_map(of).collect())
 }
 
 pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>> {
@@ -154,23 +155,31 @@ pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>>
 
 /// Calls in columns; below one that failed, why.
 pub fn in_columns(calls: &[Call], with_titles: bool) -> String {
+    in_columns_below(calls, with_titles, &mut Vec::new())
+}
+
+/// The same below other calls, whose columns had these widths.
+fn in_columns_below(calls: &[Call], with_titles: bool, widths: &mut Vec<usize>) -> String {
     let mut rows = Vec::new();
     if with_titles {
         rows.push(titles(["TIME", "CALL", "VOLUME", "POD", "TOOK", "OUTCOME"]));
     }
-    let outcome = |failed| if failed { red("failed") } else { "ok".into() };
+    let outcome = |call: &Call| match call.outcome() {
+        "ok" => "ok".to_owned(),
+        failed => red(failed),
+    };
     let or_none = |text: Option<&String>| text.map_or("-", String::as_str).to_owned();
     rows.extend(calls.iter().map(|call| {
         vec![
-            shown(call.time),
+            date(call.time),
             call.call.clone(),
             or_none(call.volume.as_ref().or(call.name.as_ref())),
             or_none(call.pod.as_ref()),
             format!("{} ms", call.took_ms),
-            outcome(call.failed),
+            outcome(call),
         ]
     }));
-    let lines = columns(&rows);
+    let lines = columns_below(&rows, widths);
     let mut text = String::new();
     let skip = usize::from(with_titles);
     for (n, line) in lines.lines().enumerate() {

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::call::Call;
-use super::shown;
+use crate::commands::time::date;
 use driver::config::{Config, LogTarget};
 use driver::host::{Command, Host};
 use driver::names::Shown;
@@ -33,7 +33,7 @@ impl Place {
         let since = |time| {
             format!(
                 " since {}; of older entries there are too many to be read",
-                shown(time)
+                date(time)
             )
         };
         self.oldest.map(since).unwrap_or_default()

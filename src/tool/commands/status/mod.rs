@@ -4,7 +4,7 @@
 mod row;
 mod tree;
 
-pub use row::{Health, of_volume};
+pub use row::{Health, Line, of_volume};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -16,12 +16,13 @@ use serde::Serialize;
 
 use crate::commands::log;
 use crate::commands::survey::{Choice, Inventory};
+use crate::commands::unwell::Ours;
 use crate::output::{self, Printed, bold, columns, counted, cut, printed, red};
 use driver::config::Loaded;
 use driver::host::{Host, own_name};
-use driver::lvm::{self, Group};
+use driver::lvm::{self, Group, Volume};
 use driver::names::{Bytes, LvId};
-use row::{Cells, Column, Line, sized};
+use row::{Cells, Column, sized};
 
 /// How long the list reads devices. Mounted and inactive volumes need no reading.
 const LONGEST: Duration = Duration::from_millis(400);
@@ -124,10 +125,21 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
     let names: BTreeSet<&str> = names
         .chain(choice.groups.iter().map(String::as_str))
         .collect();
-    // Who asks for what is wrong wants to know it all.
-    let longest = if args.unwell { Duration::MAX } else { LONGEST };
+    let ours = if args.unwell || args.json {
+        Ours::of(inventory)
+    } else {
+        Ours::at_once(inventory)
+    };
+    // Who asks for what is wrong wants to know it all, but nothing is wrong with what is nobody's.
+    let longest = |volume: &Volume| match args.unwell {
+        true if ours.has(volume) => Duration::MAX,
+        true => Duration::ZERO,
+        false => LONGEST,
+    };
     let volumes = choice.ids.iter().filter_map(|id| inventory.volume(id));
-    inventory.look_ahead(volumes, longest, |_| false);
+    let volumes = volumes.filter(|volume| longest(volume) > Duration::ZERO);
+    let at_most = if args.unwell { Duration::MAX } else { LONGEST };
+    inventory.look_ahead(volumes, at_most, |_| false);
     for name in names {
         let group = inventory.groups.iter().find(|group| group.name == name);
         let group = group.filter(|_| choice.groups.contains(name));
@@ -147,9 +159,9 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
             let Some(volume) = inventory.volume(id) else {
                 continue;
             };
-            let (mut line, _) = of_volume(inventory, volume, longest);
+            let (mut line, _) = of_volume(inventory, &ours, volume, longest(volume));
             line.last_mount = last_mounts.get(&line.volume).cloned();
-            if args.unwell && !line.is_unwell() {
+            if args.unwell && !line.unwell {
                 continue;
             }
             if args.sort.is_none() {

@@ -7,13 +7,14 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Serialize, Serializer};
 
-use crate::commands::survey::{Inventory, Request, Verdict, uids_of};
+use crate::commands::survey::{Inventory, Verdict, uids_of};
+use crate::commands::unwell::Ours;
 use crate::output::{counted, red, yellow};
 use driver::host::{Lack, Space};
 use driver::lvm::{LeaseState, Volume};
 use driver::mount::Row;
 use driver::names::{Bytes, Shown};
-use driver::volume::Facts;
+use driver::volume::{Content, Device, Facts};
 
 /// One volume, for programs and for the list.
 #[derive(Serialize)]
@@ -27,6 +28,8 @@ pub struct Line {
     pub fs_bytes: Option<u64>,
     pub fs_used_bytes: Option<u64>,
     pub health: Health,
+    /// Whether somebody should look at it.
+    pub unwell: bool,
     pub data_percent: Option<f64>,
     pub metadata_percent: Option<f64>,
     pub device: Option<String>,
@@ -43,6 +46,7 @@ pub struct Line {
 /// Collects what is known of a volume, with its verdict. Reads no device after `longest`.
 pub fn of_volume(
     inventory: &Inventory,
+    ours: &Ours,
     volume: &Volume,
     longest: Duration,
 ) -> (Line, Option<Facts>) {
@@ -50,7 +54,7 @@ pub fn of_volume(
     let (verdict, facts) = if volume.is_pool() {
         (None, None)
     } else {
-        match inventory.see(id, Request::default(), longest) {
+        match inventory.see(id, inventory.request(volume), longest) {
             Ok(seen) => (Some(Verdict::of(&seen)), Some(seen.facts)),
             Err(error) => (Some(Verdict::of_error(id, &error)), None),
         }
@@ -64,13 +68,8 @@ pub fn of_volume(
         .map(|device| inventory.mounts(device.number));
     let mounts = mounts.unwrap_or_default();
     let uses = facts.as_ref().and_then(|facts| facts.uses.as_ref());
-    let suspended = uses.is_some_and(|uses| uses.suspended.is_some());
-    let failed = match uses {
-        Some(uses) => uses.failure.is_some(),
-        None => inventory.failed(volume).is_some(),
-    };
-    let first = device.as_ref().filter(|_| !suspended);
-    let space = first.and_then(|device| inventory.space(device));
+    let space = space(inventory, device.as_ref(), facts.as_ref());
+    let health = Health::of(inventory, volume, facts.as_ref(), space.as_ref());
     let record = &volume.record;
     let fs = mounts.first().map(|row| row.fs_type.shown().to_string());
     let is_hosts = |row: &&Row| !inventory.is_pods(row);
@@ -98,10 +97,13 @@ pub fn of_volume(
         size_bytes: volume.size.get(),
         layout: volume.layout.clone(),
         active: device.is_some() || volume.active,
-        fs: fs.or_else(|| record.made.as_ref().map(|made| made.fs.clone())),
+        fs: fs
+            .or_else(|| record.made.as_ref().map(|made| made.fs.clone()))
+            .or_else(|| kind(facts.as_ref()?.content.as_ref()?)),
         fs_bytes: space.as_ref().map(|space| space.bytes),
         fs_used_bytes: space.as_ref().map(|space| space.used),
-        health: Health::of(inventory, volume, (suspended, failed, space.as_ref())),
+        unwell: ours.is_unwell(volume, health == Health::Ok, verdict.as_ref()),
+        health,
         data_percent: volume.data_percent,
         metadata_percent: volume.metadata_percent,
         device: device.map(|device| device.path.shown().to_string()),
@@ -116,6 +118,28 @@ pub fn of_volume(
         last_mount: None,
     };
     (line, facts)
+}
+
+/// The space of the mounted filesystem, unless it would have to be waited for.
+fn space(inventory: &Inventory, device: Option<&Device>, facts: Option<&Facts>) -> Option<Space> {
+    let device = device.filter(|_| !is_suspended(facts))?;
+    inventory.space(device)
+}
+
+fn is_suspended(facts: Option<&Facts>) -> bool {
+    let uses = facts.and_then(|facts| facts.uses.as_ref());
+    uses.is_some_and(|uses| uses.suspended.is_some())
+}
+
+/// What is there: `ext4`, `crypto_LUKS`. None: nothing that has a name of one word.
+fn kind(content: &Content) -> Option<String> {
+    let kind = match content {
+        Content::Filesystem(found) => found.filesystem.fs.to_string(),
+        Content::Damaged(fs) => fs.to_string(),
+        Content::Other(what) => what.to_string(),
+        _ => return None,
+    };
+    (!kind.contains(' ')).then_some(kind)
 }
 
 fn place(row: &Row) -> String {
@@ -140,11 +164,23 @@ pub enum Health {
 }
 
 impl Health {
+    /// The health of a volume that was looked at.
+    pub fn seen(inventory: &Inventory, volume: &Volume, facts: &Facts) -> Self {
+        let space = space(inventory, facts.device.as_ref(), Some(facts));
+        Self::of(inventory, volume, Some(facts), space.as_ref())
+    }
+
     fn of(
         inventory: &Inventory,
         volume: &Volume,
-        (suspended, failed, space): (bool, bool, Option<&Space>),
+        facts: Option<&Facts>,
+        space: Option<&Space>,
     ) -> Self {
+        let suspended = is_suspended(facts);
+        let failed = match facts.and_then(|facts| facts.uses.as_ref()) {
+            Some(uses) => uses.failure.is_some(),
+            None => inventory.failed(volume).is_some(),
+        };
         let pool = inventory.pool(volume);
         let record = &volume.record;
         if !volume.health.is_empty() {
@@ -260,12 +296,6 @@ pub fn sized(size: Bytes, bytes: bool) -> String {
 }
 
 impl Line {
-    /// Whether somebody should look at it.
-    pub fn is_unwell(&self) -> bool {
-        let next = self.next_mount.as_ref();
-        self.health != Health::Ok || next.is_some_and(|one| one.is_refused() && !one.is_hosts)
-    }
-
     /// The key to sort by a column: numbers by their value.
     pub fn sorted_by(&self, column: Column) -> (u64, String) {
         let list = |items: &[String]| (0, items.join(" "));
@@ -314,7 +344,7 @@ impl Line {
             Column::Fs if is_pool => Some("pool".to_owned()),
             Column::Fs => self.fs.clone(),
             Column::NextMount => self.next_mount.as_ref().map(|verdict| match verdict {
-                verdict if verdict.is_refused() && !verdict.is_hosts => red(verdict.short()),
+                verdict if self.unwell && verdict.is_refused() => red(verdict.short()),
                 verdict => verdict.short().to_owned(),
             }),
             Column::UsedBy => self.users(inventory, volume),

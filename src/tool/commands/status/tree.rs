@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::row::{Line, of_volume};
 use crate::commands::log::{self, Call, Found};
 use crate::commands::survey::{Inventory, content_in_words, uid_of};
+use crate::commands::unwell::Ours;
 use crate::output::{Printed, bold, columns, printed, red};
 use driver::host::holders;
 use driver::lvm::Volume;
@@ -36,7 +37,8 @@ struct Story {
 /// `flexvolume-lvm status VG/LV`.
 pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed> {
     let kernel = inventory.host.kernel;
-    let (line, facts) = of_volume(inventory, volume, Duration::MAX);
+    let ours = Ours::of(inventory);
+    let (line, facts) = of_volume(inventory, &ours, volume, Duration::MAX);
     let device = inventory.device(volume);
     let locked_by = device.as_ref().map(|device| {
         let holders = holders::of_file(kernel, &lock::path_of(device));

@@ -191,6 +191,14 @@ impl<'a> Inventory<'a> {
         !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }
 
+    /// What the next mount of a volume wishes. A volume that pods only read is well, though none could write to it now.
+    pub fn request(&self, volume: &Volume) -> Request<'static> {
+        Request {
+            read_only: self.is_only_read(volume),
+            ..Request::default()
+        }
+    }
+
     /// Shows a person who waits how many volumes were looked at, and which one is next.
     fn count(&self, id: &LvId) {
         let ((seen, mut at), took) = (self.seen.get(), self.started.elapsed());

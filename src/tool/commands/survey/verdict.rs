@@ -100,6 +100,12 @@ impl Verdict {
         self.why().is_some()
     }
 
+    /// Whether it would be refused here, and no other node has it as it should.
+    pub fn would_not_mount(&self) -> bool {
+        let is_elsewhere = matches!(self.refusal(), Some(Reason::HeldElsewhere(_)));
+        self.is_refused() && !is_elsewhere
+    }
+
     /// Whether the next mount would succeed.
     pub fn is_good(&self) -> bool {
         match &self.outcome {
@@ -148,7 +154,8 @@ impl Verdict {
         }
     }
 
-    fn why(&self) -> Option<&'static str> {
+    /// Why it is refused: a stable word.
+    pub fn why(&self) -> Option<&'static str> {
         match &self.outcome {
             Outcome::Unknown(_) => Some("not-looked-at"),
             Outcome::Tried(tool, _) => Some(tool),

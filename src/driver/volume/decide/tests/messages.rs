@@ -320,3 +320,41 @@ fn the_page_for_who_is_on_call_has_each_reason_with_its_message() {
     let rows: String = rows.collect();
     same_or_written(PAGE, &format!("{before}{head}{rows}\n{after}"));
 }
+
+#[test]
+fn the_schemas_of_check_have_each_word() {
+    for (schema, at, more) in [
+        (
+            "check",
+            "/properties/volumes/items/properties/reason",
+            &["not-looked-at", "fsck", "mkfs"][..],
+        ),
+        (
+            "status",
+            "/$defs/next_mount/properties/reason",
+            &["not-looked-at", "fsck", "mkfs"],
+        ),
+        (
+            "check-idle",
+            "/properties/obstacles/items/properties/reason",
+            &[
+                "mounted",
+                "inactive",
+                "busy",
+                "name",
+                "shared",
+                "half-renamed",
+            ],
+        ),
+    ] {
+        let file = format!("../../docs/schemas/{schema}.json");
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+        let text: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let words = text.pointer(at).unwrap()["enum"].as_array().unwrap();
+        let mut words: Vec<&str> = words.iter().filter_map(|word| word.as_str()).collect();
+        let mut all = [Reason::VARIANTS, more].concat();
+        words.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(words, all, "{schema}");
+    }
+}

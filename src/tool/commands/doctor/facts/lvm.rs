@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
 use super::disk_kind::kind_of_shared;
-use crate::commands::survey::{Inventory, Outcome, Request};
+use crate::commands::survey::{Inventory, Outcome};
+use crate::commands::unwell::Ours;
 use driver::config::Loaded;
 use driver::fs::Condition;
 use driver::host::{Host, Lack};
@@ -23,6 +24,8 @@ pub const LONGEST: Duration = Duration::from_secs(10);
 pub struct Lvm {
     /// Sorted by name.
     pub volumes: Vec<VolumeFacts>,
+    /// How long LVM's first answer took: it waits for whatever holds its lock.
+    pub answered_after: Duration,
     pub groups: Vec<Group>,
     pub kept_away: Vec<KeptAway>,
     /// Disks that LVM would see if its settings did not leave them out.
@@ -55,8 +58,8 @@ pub struct Watch {
 #[allow(clippy::struct_excessive_bools)] // answers, each by itself
 pub struct VolumeFacts {
     pub volume: Volume,
-    /// Whether pods have it mounted.
-    pub is_pods: bool,
+    /// Whether it is the driver's, so that a pod would miss it.
+    pub is_ours: bool,
     /// Whether it is active in a group that nodes share, and nothing uses it.
     pub is_kept_idle: bool,
     /// Whether it is active and has no device node.
@@ -87,7 +90,9 @@ fn is_thin_pool(volume: &Volume) -> bool {
 impl Lvm {
     /// Fails if LVM does not answer. `can_lock`: without that no volume can be looked at as a mount does.
     pub(super) fn ask(host: &Host, loaded: &Loaded, can_lock: bool) -> Result<Self> {
+        let asked = Instant::now();
         let inventory = Inventory::take(host, loaded)?;
+        let answered_after = asked.elapsed();
         let disks = |sight| lvm::disks(host, sight).map_err(|error| format!("{error:#}"));
         let (watches, watch_problem) = match watches(&inventory) {
             Ok(watches) => (watches, None),
@@ -99,6 +104,7 @@ impl Lvm {
         };
         let mut asked = Self {
             volumes: Vec::new(),
+            answered_after,
             kept_away: inventory.kept_away(),
             hidden: hidden(&inventory),
             faulty_disks: lvm::faulty_disks(host).map_err(|error| format!("{error:#}")),
@@ -113,9 +119,10 @@ impl Lvm {
             let is_only_read = |volume: &Volume| inventory.is_only_read(volume);
             inventory.look_ahead(inventory.volumes.iter(), LONGEST, is_only_read);
         }
+        let ours = Ours::of(&inventory);
         for volume in &inventory.volumes {
             let watch = watches.remove(&volume.id);
-            let facts = of_volume(&inventory, volume, is_mountable, &mut locks);
+            let facts = of_volume(&inventory, &ours, volume, is_mountable, &mut locks);
             asked.volumes.push(VolumeFacts { watch, ..facts });
         }
         Ok(asked)
@@ -175,6 +182,7 @@ fn hidden(inventory: &Inventory) -> Vec<Hidden> {
 /// Asks each group for its locks at most once.
 fn of_volume(
     inventory: &Inventory,
+    ours: &Ours,
     volume: &Volume,
     is_mountable: bool,
     locks: &mut BTreeMap<VgName, GroupLeases>,
@@ -187,14 +195,9 @@ fn of_volume(
         let its = locks.entry(id.vg().clone()).or_insert_with(ask);
         its.of(Some(lock))
     });
-    // A volume that pods read is well, though none could write to it now.
-    let request = Request {
-        read_only: inventory.is_only_read(volume),
-        ..Request::default()
-    };
     let mut has_errors = false;
     let next_mount = (is_mountable && !volume.is_pool()).then(|| {
-        let verdict = inventory.verdict(id, request, LONGEST, |seen| {
+        let verdict = inventory.verdict(id, inventory.request(volume), LONGEST, |seen| {
             has_errors = matches!(&seen.facts.content, Some(Content::Filesystem(found))
                 if found.condition == Condition::Errors);
             None
@@ -209,7 +212,7 @@ fn of_volume(
     };
     VolumeFacts {
         volume: volume.clone(),
-        is_pods: inventory.is_mounted_for_pods(volume),
+        is_ours: ours.has(volume),
         is_kept_idle: inventory.is_kept_idle(volume),
         lacks_node: volume.active
             && !volume.is_pool()

@@ -5,22 +5,32 @@ mod lvm;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
 pub use self::lvm::{Hidden, LONGEST, Lvm, UsedDisk, VolumeFacts, Watch, is_thick_snapshot};
 use super::host::{FOR_SOME, NEEDED};
 use crate::commands::survey::{Pods, try_mkfs, uid_of};
+use crate::commands::time::before;
 use crate::files;
 use crate::kubelet::{self, Kubelet};
 use driver::config::{Config, Loaded, LogTarget};
 use driver::host::holders::{self, Process};
 use driver::host::trust::require_roots;
-use driver::host::{Command, Distrust, Host};
+use driver::host::{Command, Distrust, Host, Kernel};
 use driver::mount::{KubeletPath, Row, Table, is_kubelets, mounted_at};
 use driver::names::{Bytes, FsType};
 use driver::volume::lock::LOCK_DIR;
+
+/// udevd, by its socket.
+#[derive(Clone, Copy)]
+pub enum Udev {
+    Listens,
+    /// It has left its socket behind.
+    Killed,
+    NoSocket,
+}
 
 pub struct Facts {
     pub config: Config,
@@ -28,7 +38,9 @@ pub struct Facts {
     pub has_config_file: bool,
     /// The output of `dmsetup version`.
     pub device_mapper: Result<String, String>,
-    pub has_udev: bool,
+    pub udev: Udev,
+    /// Now, in seconds since the epoch.
+    pub now: u64,
     /// The processes that hold a lock of LVM. A command that asks a question holds it until it is answered.
     pub lvm_lockers: Vec<Process>,
     /// Why the driver cannot lock a volume.
@@ -97,7 +109,17 @@ impl Facts {
             distrust: host.tools.distrust(name),
         });
         let tool_dirs = config.tool_dirs.iter().filter(|dir| kernel.is_dir(dir));
+        // Before LVM is asked, which waits for them as long as a limit allows.
+        let lockers = holders::of_lvm_lock(kernel, None);
+        let asked = Instant::now();
         let lvm = Lvm::ask(host, loaded, lock_problem.is_none());
+        let waited = lvm
+            .as_ref()
+            .map_or(asked.elapsed(), |lvm| lvm.answered_after);
+        let lockers = lockers.into_iter().map(|one| Process {
+            age: one.age.saturating_add(waited),
+            ..one
+        });
         let problem_of_mkfs = |fs: FsType| {
             // Large enough for any filesystem; the file is sparse.
             let made = try_mkfs(host, config, fs, None, Bytes::new(400 << 20));
@@ -120,8 +142,9 @@ impl Facts {
             device_mapper: version
                 .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
                 .map_err(|error| error.to_string()),
-            has_udev: kernel.exists(Path::new("/run/udev/control")),
-            lvm_lockers: holders::of_lvm_lock(kernel, None),
+            udev: udev(kernel),
+            now: before(Duration::ZERO),
+            lvm_lockers: lockers.collect(),
             host_name: kernel.host_name(),
             plugin_dir: plugin_dir.map(Path::to_owned),
             plugin_dir_problem: plugin_dir.and_then(|dir| require_roots(kernel, dir).err()),
@@ -162,6 +185,20 @@ fn lock_problem(host: &Host) -> Option<String> {
     match tried.map(|_| files::remove(&file)) {
         Ok(_) => require_roots(host.kernel, dir).err(),
         Err(e) => Some(format!("no lock file can be made in {LOCK_DIR}: {e}")),
+    }
+}
+
+/// It listens if the kernel does not tell. Source: proc(5), `/proc/net/unix`.
+fn udev(kernel: &Kernel) -> Udev {
+    const SOCKET: &str = "/run/udev/control";
+    let is_it = |line: &str| line.split_whitespace().last() == Some(SOCKET);
+    let table = kernel.read(Path::new("/proc/net/unix"));
+    if !kernel.exists(Path::new(SOCKET)) {
+        Udev::NoSocket
+    } else if table.is_ok_and(|table| !table.lines().any(is_it)) {
+        Udev::Killed
+    } else {
+        Udev::Listens
     }
 }
 
