@@ -57,7 +57,7 @@ fn anybody_completes_the_names_of_active_volumes() {
     );
     // As bash asks, which shows what is written to standard error.
     let asks = format!(
-        "source <({0} completions bash); COMP_WORDS=(flexvolume-lvm adopt typed/d) COMP_CWORD=2 COMP_TYPE=9
+        "eval \"$({0} completions bash)\"; COMP_WORDS=(flexvolume-lvm adopt typed/d) COMP_CWORD=2 COMP_TYPE=9
         _clap_complete_flexvolume_lvm flexvolume-lvm typed/d adopt; echo \"${{COMPREPLY[@]}}\"",
         text(&exe)
     );
