@@ -64,7 +64,7 @@ fn help_and_version_are_text_for_people() {
         ),
         (
             &["status", "--help"],
-            &["--watch", "status [OPTIONS] [NAMES]..."],
+            &["--watch", "status [OPTIONS] [NAME]..."],
         ),
         // A call-out's, through a pipe as on a terminal.
         (&["mount", "--help"], &["mount <directory> <options>"]),
