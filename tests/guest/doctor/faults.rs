@@ -72,8 +72,6 @@ fn a_fault_under_a_pod_is_named_until_it_is_mended() {
         ("(cd $MOUNTED && n=0 && while : 2> /dev/null > i$n; do n=$((n + 1)); done) 2> /dev/null; sync", "filesystem-full", "breaking/data", "warning", "lvextend --resizefs", "find $MOUNTED -name 'i*' -delete; sync"),
         ("lvcreate -qq -y -s -L 8m -n snap breaking/data; dd if=/dev/urandom of=$MOUNTED/new bs=1M count=7 conv=fsync 2> /dev/null", "autoextend", "breaking/snap", "warning", "lvextend --extents +20%ORIGIN breaking/snap", "lvremove -qq -y breaking/snap; rm $MOUNTED/new; sync"),
         ("pvchange -qq --allocatable n $(vgs --noheadings -o pv_name breaking)", "unused-disks", "breaking", "warning", "pvchange --allocatable y", "pvchange -qq --allocatable y $(vgs --noheadings -o pv_name breaking)"),
-        // udevd's socket, and nobody who listens.
-        ("mv /run/udev/control /run/udev/away; touch /run/udev/control; mount --bind /dev/null /proc/net/unix", "udev", "", "warning", "systemctl restart systemd-udevd", "umount /proc/net/unix; mv /run/udev/away /run/udev/control"),
         // Of a volume that neither a record nor a pod nor the log says is the driver's.
         ("dmsetup suspend breaking-raw", "next-mount", "breaking/raw", "note", "", "dmsetup resume breaking-raw"),
     ];
