@@ -70,7 +70,7 @@ fn a_fault_under_a_pod_is_named_until_it_is_mended() {
         ("mkfs.ext4 -q $(lvcreate -qq -y -n raw -L 16m breaking; echo /dev/breaking/raw); debugfs -w -R 'set_super_value state 2' /dev/breaking/raw", "filesystem-errors", "breaking/raw", "note", "check breaking/raw", "e2fsck -fy /dev/breaking/raw || true"),
         ("dd if=/dev/zero of=$MOUNTED/all bs=1M 2> /dev/null || sync", "filesystem-full", "breaking/data", "warning", "lvextend --resizefs", "rm $MOUNTED/all; sync"),
         ("(cd $MOUNTED && n=0 && while : 2> /dev/null > i$n; do n=$((n + 1)); done) 2> /dev/null; sync", "filesystem-full", "breaking/data", "warning", "lvextend --resizefs", "find $MOUNTED -name 'i*' -delete; sync"),
-        ("lvcreate -qq -y -s -L 8m -n snap breaking/data; dd if=/dev/urandom of=$MOUNTED/new bs=1M count=7 conv=fsync 2> /dev/null", "autoextend", "breaking/snap", "warning", "lvextend --extents +20%ORIGIN breaking/snap", "lvremove -qq -y breaking/snap; rm $MOUNTED/new; sync"),
+        ("lvcreate -qq -y -s -L 16m -n snap breaking/data; dd if=/dev/urandom of=$MOUNTED/new bs=1M count=13 conv=fsync 2> /dev/null", "autoextend", "breaking/snap", "warning", "lvextend --extents +20%ORIGIN breaking/snap", "lvremove -qq -y breaking/snap; rm $MOUNTED/new; sync"),
         ("pvchange -qq --allocatable n $(vgs --noheadings -o pv_name breaking)", "unused-disks", "breaking", "warning", "pvchange --allocatable y", "pvchange -qq --allocatable y $(vgs --noheadings -o pv_name breaking)"),
         // Of a volume that neither a record nor a pod nor the log says is the driver's.
         ("dmsetup suspend breaking-raw", "next-mount", "breaking/raw", "note", "", "dmsetup resume breaking-raw"),
@@ -107,7 +107,7 @@ fn a_lock_of_lvm_that_is_held_for_long_is_named() {
     let mut holder = std::process::Command::new("flock");
     holder.args(["--shared", "/run/lock/lvm/V_waited-for", "sleep", "300"]);
     let mut holder = holder.spawn().unwrap();
-    let found = || node.says(&["doctor"]).0.contains("LVM is locked by ");
+    let found = || node.says(&["doctor"]).0.contains("LVM was locked by ");
     eventually("it to be held for long", found);
     run("pkill", &["--parent", &holder.id().to_string()]);
     holder.wait().unwrap();
@@ -196,12 +196,13 @@ fn faults_of_a_volume_are_named() {
     for check in ["device-node", "next-mount", "pool-full"] {
         node.is_well(check);
     }
+    // Only what is the driver's is a fault.
+    group.lv("lvchange", &["--addtag", "flexvolume.fs=ext4:gone"], "data");
     sh(&format!("rm {}", volume.device()));
     let help = node.is_ill("device-node", "ailing/data", "vgmknodes ailing");
     // LVM 2.03.16 makes the node, and fails without a word.
     run("sh", &["-c", &format!("{help} || true")]);
     node.is_well("device-node");
-    group.lv("lvchange", &["--addtag", "flexvolume.fs=ext4:gone"], "data");
     node.is_ill("next-mount", "ailing/data", "");
     let fill = "dd if=/dev/urandom bs=1M count=160 oflag=direct status=none of=";
     sh(&format!("{fill}{}", thin.device()));

@@ -263,7 +263,7 @@ fn status_sorts_volumes_and_shows_what_is_unwell() {
     }
     node.prints(&["check"], " 0 would be refused, 1 of no pod here", 0);
     assert_eq!(node.says(&["doctor", "-q"]), (String::new(), 0));
-    node.refuses_mount(&raw, &["has held data"]);
+    node.refuses_mount(&raw, &["has data at byte"]);
     let (metrics, _) = node.says(&["metrics"]);
     let refused =
         r#"next_mount_refused{vg="sorted",lv="raw",verdict="refuse",reason="signs-of-data"} 1"#;
