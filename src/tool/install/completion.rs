@@ -46,10 +46,16 @@ pub fn script(shell: &str, driver: &Path) -> Result<Vec<u8>> {
         let driver = driver.to_str().unwrap_or_default();
         completer.write_registration(VARIABLE, NAME, NAME, driver, &mut text)?;
     }
-    if shell == "zsh" {
-        return Ok(for_zsh(&String::from_utf8_lossy(&text)).into_bytes());
-    }
-    Ok(text)
+    let text = String::from_utf8_lossy(&text);
+    Ok(match shell {
+        "zsh" => for_zsh(&text).into_bytes(),
+        // A path with a `~`, as the driver's own has, is quoted twice there.
+        "bash" => text
+            .replace("\"'", "'")
+            .replace("'\" -- ", "' -- ")
+            .into_bytes(),
+        _ => text.into_owned().into_bytes(),
+    })
 }
 
 /// Gives arguments for people the values that they have on this node.
@@ -211,4 +217,17 @@ fn for_zsh(script: &str) -> String {
     let script = script.replace(describe, &format!("{open}{describe}"));
     let function = format!("_clap_dynamic_completer_{}", NAME.replace('-', "_"));
     format!("{script}[[ $funcstack[1] != _{NAME} ]] || {function}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bash_calls_the_driver_by_a_path_with_a_tilde() {
+        let script = script("bash", Path::new("/exec/kubernetes.io~lvm/lvm")).unwrap();
+        let script = String::from_utf8(script).unwrap();
+        let call = "        '/exec/kubernetes.io~lvm/lvm' -- \"${words[@]}\"";
+        assert!(script.contains(call), "{script}");
+    }
 }
