@@ -27,6 +27,14 @@ impl ObjectName {
         Ok(Self(text.to_owned()))
     }
 
+    /// A volume's name as a call-out has it. kubelet's are names of objects. A name that a person makes up may
+    /// also hold capitals, `_` and `+`, which fit into a tag too: lvm(8), "TAGS".
+    pub fn of_volume(text: &str) -> Result<Self> {
+        let plain = text.to_ascii_lowercase().replace(['_', '+'], "0");
+        Self::parse(&plain).or_else(|_| Self::parse(text))?;
+        Ok(Self(text.to_owned()))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

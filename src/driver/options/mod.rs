@@ -109,7 +109,10 @@ impl Options {
             mount_options
         };
         let volume_name = take(NAME).filter(|name| !name.is_empty());
-        let volume_name = volume_name.as_deref().map(ObjectName::parse).transpose();
+        let volume_name = volume_name
+            .as_deref()
+            .map(ObjectName::of_volume)
+            .transpose();
         let volume_name = volume_name.with_context(|| format!("reading option {NAME}"))?;
         let ignored = pairs
             .keys()

@@ -244,6 +244,16 @@ fn size_and_depth_have_an_end() {
     let named = |length| with(&format!(r#""{NAME}":"{}""#, "n".repeat(length)));
     assert!(Options::parse(&named(253)).is_ok());
     assert!(Options::parse(&named(254)).is_err());
+    for (name, is_good) in [
+        ("Data_1.x+y", true),
+        ("_+", true),
+        ("a..b", false),
+        ("a b", false),
+        ("é", false),
+    ] {
+        let parsed = Options::parse(&with(&format!(r#""{NAME}":"{name}""#)));
+        assert_eq!(parsed.is_ok(), is_good, "{name}");
+    }
     let secret = format!(r#""kubernetes.io/secret/p":"{long}""#);
     assert!(Options::parse(&with(&secret)).is_ok());
 }

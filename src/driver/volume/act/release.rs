@@ -42,7 +42,7 @@ fn volumes_named(host: &Host, volume: &str) -> Result<Vec<LvId>> {
     if let Some(id) = LvId::from_device(volume) {
         return Ok(vec![id]);
     }
-    let Ok(name) = ObjectName::parse(volume) else {
+    let Ok(name) = ObjectName::of_volume(volume) else {
         return Ok(Vec::new());
     };
     let found = match lvm::tagged(host, &lvm::volume_tag(&name)) {
