@@ -14,6 +14,7 @@
 #
 # cargo-deb is installed once, into ~/.cache/flexvolume-lvm; rpmbuild with apt.
 set -euo pipefail
+umask 022
 unset XZ_OPT XZ_DEFAULTS GZIP TAR_OPTIONS
 start=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
