@@ -107,6 +107,7 @@ unmount /run/no-such-directory
 mount $DIR/pod JSON"
     sed -En "s/^c?fn=\([0-9]+\) ([^']*).*/\1/p" "$DIR"/ran-* | sort -u > "$DIR/ran"
     {
+        # shellcheck disable=SC2016
         printf '/* Written by `benches/run.sh order`: what calls of kubelet run lies together, on few pages. */\n'
         printf 'SECTIONS {\n  .text.call : {\n'
         grep -E '^(_R|_ZN)' "$DIR/ran" | sed -E 's/17h[0-9a-f]{16}E$/17h*/; s/Cs[0-9A-Za-z]+_/Cs*_/g; s/\$/?/g

