@@ -7,6 +7,6 @@ fn main() {
     // Other builds are not measured, and link sooner without it.
     if std::env::var_os("PROFILE").is_some_and(|profile| profile == "release") {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/order.ld");
-        println!("cargo:rustc-link-arg-bin=lvm=-Wl,-T,{script}");
+        println!("cargo:rustc-link-arg-bin=lvm=-T{script}");
     }
 }

@@ -38,7 +38,8 @@ Exit codes:
   0  every volume would mount; with --config: there is no mistake; with --idle:
      nothing uses the volume
   1  it failed, or that is not so; a volume that mounts only if `e2fsck -p` can
-     repair it counts, and so does one that is not active or is busy just now
+     repair it counts, and so does one that is not active or is busy just now,
+     and, unless it is named, one that `status -x` shows
   2  the command line is wrong, or only root may do that";
 
 pub const DOCTOR: &str = "\

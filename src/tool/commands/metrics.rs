@@ -189,7 +189,7 @@ fn add_groups(metrics: &mut Metrics, inventory: &Inventory) {
 #[allow(clippy::cast_precision_loss)]
 fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
     let ours = Ours::of(inventory);
-    inventory.look_ahead(inventory.volumes.iter(), LONGEST, |_| false);
+    inventory.look_ahead(inventory.volumes.iter(), LONGEST);
     for volume in &inventory.volumes {
         let (line, _) = of_volume(inventory, &ours, volume, LONGEST);
         let labels = [

@@ -145,7 +145,8 @@ pub fn device_node(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
 
 pub fn next_mount(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
     let mut told = BTreeSet::new();
-    let found = lvm.volumes.iter().filter_map(|one| {
+    let (ours, others): (Vec<_>, Vec<_>) = lvm.volumes.iter().partition(|one| one.is_ours);
+    let found = ours.into_iter().chain(others).filter_map(|one| {
         let id = &one.volume.id;
         let reason = match one.next_mount.as_ref()? {
             Outcome::Decided(Decision::Refuse(reason)) => reason,
@@ -166,7 +167,7 @@ pub fn next_mount(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
             Severity::Note
         };
         let finding = format!("the next mount is refused: {}", reason.of(id));
-        // All volumes of groups with one name are refused in the same words.
+        // All volumes of groups with one name are refused in the same words. Ours come first.
         (!is_well && told.insert(finding.clone())).then(|| Finding::new(level, finding).on(id))
     });
     found.collect()

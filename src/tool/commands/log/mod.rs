@@ -133,9 +133,11 @@ fn all(host: &Host, config: &Config) -> Result<Found> {
     Ok(Found { calls, reach })
 }
 
-/// The volumes about which there are calls, as far as the log goes back.
+/// The volumes about which there were calls in the last day. kubelet repeats those of a pod that waits, so what a
+/// pod asked for once, by mistake or on purpose, is forgotten.
 pub fn volumes(host: &Host, config: &Config) -> Result<BTreeSet<String>> {
-    let calls = all(host, config)?.calls.into_iter();
+    const DAY: Duration = Duration::from_secs(86_400);
+    let calls = since(host, config, DAY)?.into_iter();
     Ok(calls.filter_map(|call| call.volume).collect())
 }
 

@@ -139,7 +139,7 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
     let volumes = choice.ids.iter().filter_map(|id| inventory.volume(id));
     let volumes = volumes.filter(|volume| longest(volume) > Duration::ZERO);
     let at_most = if args.unwell { Duration::MAX } else { LONGEST };
-    inventory.look_ahead(volumes, at_most, |_| false);
+    inventory.look_ahead(volumes, at_most);
     for name in names {
         let group = inventory.groups.iter().find(|group| group.name == name);
         let group = group.filter(|_| choice.groups.contains(name));

@@ -238,12 +238,7 @@ impl<'a> Inventory<'a> {
 
     /// Looks at many volumes side by side, as [`Self::see`] would at each when it is asked, and keeps no lock of
     /// theirs.
-    pub fn look_ahead<'v>(
-        &self,
-        volumes: impl Iterator<Item = &'v Volume>,
-        longest: Duration,
-        is_only_read: impl Fn(&Volume) -> bool,
-    ) {
+    pub fn look_ahead<'v>(&self, volumes: impl Iterator<Item = &'v Volume>, longest: Duration) {
         /// A process reads devices for each of so many threads.
         const THREADS: usize = 8;
         /// Fewer are looked at as soon one by one.
@@ -251,13 +246,14 @@ impl<'a> Inventory<'a> {
         // The look at a new one takes its group's lock for a moment: two would be in each other's way.
         let wanted = volumes.filter(|volume| !volume.is_pool() && !volume.record.new);
         let wanted: Vec<_> = wanted
-            .map(|one| (one.id.clone(), is_only_read(one)))
+            .map(|one| (one.id.clone(), self.is_only_read(one)))
             .collect();
         let threads = wanted.len().checked_div(EACH).unwrap_or(0).min(THREADS);
         let Ok(config) = self.loaded.require() else {
             return;
         };
-        if threads < 2 {
+        // Each thread has a host of its own, which knows of no signal that came before.
+        if threads < 2 || self.host.kernel.stopping() {
             return;
         }
         let (known, started) = (self.known(), self.started);
@@ -282,8 +278,9 @@ impl<'a> Inventory<'a> {
         thread::scope(|scope| {
             for _ in 0..threads {
                 let (done, work) = (done.clone(), &work);
-                // What a thread without a host leaves is looked at when it is asked for.
-                scope.spawn(move || with_own_host(config, |host| work(host, &done)));
+                let run = move || with_own_host(config, |host| work(host, &done));
+                // What no thread takes is looked at when it is asked for.
+                let _ = thread::Builder::new().spawn_scoped(scope, run);
             }
             drop(done);
             for (id, seen) in all {

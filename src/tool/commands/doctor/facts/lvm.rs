@@ -116,8 +116,7 @@ impl Lvm {
         let is_mountable = can_lock && loaded.problem.is_none();
         let (mut locks, mut watches) = (BTreeMap::new(), watches);
         if is_mountable {
-            let is_only_read = |volume: &Volume| inventory.is_only_read(volume);
-            inventory.look_ahead(inventory.volumes.iter(), LONGEST, is_only_read);
+            inventory.look_ahead(inventory.volumes.iter(), LONGEST);
         }
         let ours = Ours::of(&inventory);
         for volume in &inventory.volumes {

@@ -188,11 +188,11 @@ fn lock_problem(host: &Host) -> Option<String> {
     }
 }
 
-/// It listens if the kernel does not tell. Source: proc(5), `/proc/net/unix`.
+/// It listens if the kernel does not tell. The table is that of the host's network. Source: proc(5), `/proc/net/unix`.
 fn udev(kernel: &Kernel) -> Udev {
     const SOCKET: &str = "/run/udev/control";
     let is_it = |line: &str| line.split_whitespace().last() == Some(SOCKET);
-    let table = kernel.read(Path::new("/proc/net/unix"));
+    let table = kernel.read(Path::new("/proc/1/net/unix"));
     if !kernel.exists(Path::new(SOCKET)) {
         Udev::NoSocket
     } else if table.is_ok_and(|table| !table.lines().any(is_it)) {
