@@ -62,9 +62,9 @@ pod=$kubelet/pods/5ca1ab1e/volumes/kubernetes.io~lvm/data
 [ "$keep" = --keep ] || trap clean_up EXIT
 show "vgcreate --quiet demo $disk"
 show "lvcreate --quiet --yes --name data-1 --size 64m demo"
-mkdir -p "$top/kubernetes.io~lvm" "$pod"
-cp "$driver" "$top/kubernetes.io~lvm/lvm"
-cd "$top/kubernetes.io~lvm"
+mkdir -p "$top/exec/kubernetes.io~lvm" "$pod"
+cp "$driver" "$top/exec/kubernetes.io~lvm/lvm"
+cd "$top/exec/kubernetes.io~lvm"
 printf 'attach = false\nkubelet_dirs = ["%s"]\nlog = "%s"\n' "$kubelet" "$top/log" > config.toml
 # Where a package is installed, the command is called so.
 flexvolume-lvm() { ./lvm "$@"; }

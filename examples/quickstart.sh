@@ -72,7 +72,7 @@ else
     cat > "$DIR/shell" << END
 #!/bin/bash
 $play --keep
-cd "/run/demo/kubernetes.io~lvm"
+cd "/run/demo/exec/kubernetes.io~lvm"
 echo; echo "You are in the guest, in the driver's directory. Try ./lvm status, ./lvm --help, lvs; exit ends it."
 exec env PS1="guest# " bash --norc
 END
