@@ -190,15 +190,7 @@ impl<'a> Exporter<'a> {
             let (KubeletPath::Pod { .. }, Some(uid)) = (KubeletPath::of(at), uid_of(at)) else {
                 continue;
             };
-            let mut pod = inventory.pods.name(uid).to_string();
-            // Without its directory of logs, the log may know whose call mounted the volume last.
-            if pod == uid
-                && let Some(named) = self
-                    .last_mount(&volume.id)
-                    .and_then(|call| call.pod.clone())
-            {
-                pod = named;
-            }
+            let pod = inventory.pods.name(uid).to_string();
             if is_static(uid) {
                 return (Vec::new(), Some(pod));
             }
