@@ -34,7 +34,7 @@ fn only_safe_words(options: &Options) {
     assert!(joined.bytes().all(|b| b.is_ascii_graphic()) && !joined.starts_with('-'));
     assert_eq!(&MountOptions::of_pod(&joined).unwrap(), mount);
     let mut names = options.volume_name.iter();
-    assert!(!names.any(|name| name.contains(char::is_control)));
+    assert!(!names.any(|name| name.to_string().contains(char::is_control)));
 }
 
 /// The same options with a secret among them mean the same, and nothing shows the secret.
