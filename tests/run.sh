@@ -74,7 +74,7 @@ cd "$(dirname "$0")/.."
 
 LARGEST=3500000 # bytes of the executable
 FUZZ_SECONDS=${FUZZ_SECONDS:-20} # for each parser
-GUEST_LIMIT=${GUEST_LIMIT:-2400} # seconds for one boot with all that runs in it
+GUEST_LIMIT=${GUEST_LIMIT:-3600} # seconds for one boot with all that runs in it
 MACHINE_ASKED=${MACHINE:-}
 RUNS=${RUNS:-1} # of all tests in a guest
 FULL=

@@ -2,8 +2,11 @@
 # Sourced by tests/run.sh: the guests that the tests on real LVM run in, one at a time or two.
 
 # What differs between versions of LVM, util-linux, filesystems and kernel is in these tests.
-VERSIONED=(lives:: creation:: growth:: foreign:: swapped:: subvolumes:: sigterm_in_mkfs
-    packages:: a_report_as_people a_raid_is_mounted_if a_writer_keeps_pods_from_a_volume refusals::damaged refusals::hidden
+VERSIONED=(each_filesystem_lives ext2_and_ext3 too_small_for_its_filesystem a_created_volume_shows
+    the_log_of_a_removed the_remains_of_a_removed each_filesystem_grows grown_by_hand
+    an_ext_whose_beginning any_content_of one_backup_far_away in_the_message_repairs
+    rolled_back_to_before that_lost_its_filesystem subvolumes:: sigterm_in_mkfs packages::
+    a_report_as_people a_raid_is_mounted_if a_writer_keeps_pods_from_a_volume refusals::damaged refusals::hidden
     refusals::lvm_silent refusals::reduced refusals::several)
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
@@ -17,40 +20,40 @@ CALLS=${FLEXVOLUME_LVM_CALLS:+FLEXVOLUME_LVM_CALLS=${FLEXVOLUME_LVM_CALLS@Q}}
 VERSIONS="for tool in 'lvm version' 'mount -V' 'mke2fs -V' 'mkfs.xfs -V' 'btrfs version' 'uname -r'; do
     \$tool 2>&1 | grep -oE '[0-9]+(\.[0-9]+)+' | head -n 1; done"
 
-# in_guest HALF COMMAND: boots a guest on both disks of a half, with what its tests want to know.
+# in_guest PART COMMAND: boots a guest on both disks of a part of the tests, with what these want to know.
 in_guest() {
-    local half=$1
+    local part=$1
     # A case itself says what is active: udev's rules for LVM and md would activate, and lock, what
     # they like.
-    boot "$half" "$GUEST_LIMIT" "modprobe -a loop dm-mod; cd /run
+    boot "$part" "$GUEST_LIMIT" "modprobe -a loop dm-mod; cd /run
         mkdir -p udev/rules.d; touch udev/rules.d/{64-md-raid-assembly,69-lvm}.rules; udevadm control --reload
-        export FLEXVOLUME_LVM_DRIVER=$half/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$half/again
-        export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED FLEXVOLUME_LVM_PACKAGES=$half/packages
+        export FLEXVOLUME_LVM_DRIVER=$part/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$part/again
+        export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED FLEXVOLUME_LVM_PACKAGES=$part/packages
         ${FULL:+export FLEXVOLUME_LVM_FULL=1}
         ${LIFE:+export FLEXVOLUME_LVM_LIFE=$LIFE}
         ${CALLS:+export $CALLS}
-        $VERSIONS > $half/versions
-        $2" "$half/disk" "$half/power"
+        $VERSIONS > $part/versions
+        $2" "$part/disk" "$part/power"
 }
 
-# cases HALF LOG NAME…: runs the tests of these names in a guest. The names go there in a file:
+# cases PART LOG NAME…: runs the tests of these names in a guest. The names go there in a file:
 # the kernel's command line is too short for them.
 cases() {
-    local half=$1
-    local log=$half/$2
+    local part=$1
+    local log=$part/$2
     shift 2
-    printf '%s\n' "$@" > "$half/names"
-    # By whole lines: the other half prints too.
-    if ! in_guest "$half" "$half/guest --test-threads=1 --exact \$(cat $half/names)" |
-        tee "$log" | sed -u "s/^/${half##*/}: /"; then
+    printf '%s\n' "$@" > "$part/names"
+    # By whole lines: the other part prints too.
+    if ! in_guest "$part" "$part/guest --test-threads=1 --exact \$(cat $part/names)" |
+        tee "$log" | sed -u "s/^/${part##*/}: /"; then
         # libtest has said what failed in the cases; the kernel may know why.
-        say "the console of ${half##*/}"
-        cat "$half/console"
+        say "the console of ${part##*/}"
+        cat "$part/console"
         return 1
     fi
 }
 
-# power_cut HALF LOG NAME: leaves calls under way in a guest, and resets it. What it printed may be
+# power_cut PART LOG NAME: leaves calls under way in a guest, and resets it. What it printed may be
 # lost then, so that goes into a file; its exit status is lost for certain.
 power_cut() {
     in_guest "$1" "$1/guest --test-threads=1 --exact $3 > $1/printed 2>&1
@@ -62,17 +65,17 @@ power_cut() {
 # named PATTERN OR OPTION OF LIBTEST…: prints the names of the tests that it chooses.
 named() { "$DIR/guest" --list "$@" | sed -n 's/: test$//p'; }
 
-# half SUITE-NUMBER.RUN TEST…: runs them in a guest of their own, on the files of that Debian, or on this
+# part SUITE-NUMBER.RUN TEST…: runs them in a guest of their own, on the files of that Debian, or on this
 # machine's if the suite is "guest". What goes on after a power-off takes another boot.
-half() {
-    local half=$DIR/$1 suite=${1%-*} name first=() cut=() later=()
+part() {
+    local part=$DIR/$1 suite=${1%-*} name first=() cut=() later=()
     shift
     [ "$suite" = guest ] || files_of "$suite"
-    mkdir "$half"
-    cp "$DIR/guest" "$DIR/lvm" "$half/"
-    [[ $* != *packages::* ]] || cp -r "$DIR/packages" "$half/"
-    truncate -s 4G "$half/disk"
-    truncate -s 40G "$half/power"
+    mkdir "$part"
+    cp "$DIR/guest" "$DIR/lvm" "$part/"
+    [[ $* != *packages::* ]] || cp -r "$DIR/packages" "$part/"
+    truncate -s 4G "$part/disk"
+    truncate -s 40G "$part/power"
     for name in "$@"; do
         case $name in
             *::after_the_reboot_*) ;;
@@ -84,12 +87,12 @@ half() {
         esac
     done
     if [ ${#first[@]} -gt 0 ]; then
-        say "${half##*/}: ${#first[@]} tests on real LVM"
-        cases "$half" 1.log "${first[@]}" || failed "${half##*/}"
+        say "${part##*/}: ${#first[@]} tests on real LVM"
+        cases "$part" 1.log "${first[@]}" || failed "${part##*/}"
     fi
-    [ ${#cut[@]} = 0 ] || step "${half##*/}" power_cut "$half" 2.log "${cut[@]}"
-    [ ${#later[@]} = 0 ] || step "${half##*/}" cases "$half" 3.log "${later[@]}"
-    rm "$half"/{disk,power,guest,lvm}
+    [ ${#cut[@]} = 0 ] || step "${part##*/}" power_cut "$part" 2.log "${cut[@]}"
+    [ ${#later[@]} = 0 ] || step "${part##*/}" cases "$part" 3.log "${later[@]}"
+    rm "$part"/{disk,power,guest,lvm}
 }
 
 # at_once COMMAND…: runs it beside what runs, once there is a processor for it.
@@ -99,7 +102,7 @@ at_once() {
     BEGUN+=($!)
 }
 
-# guest [CASE…]: two guests at once, with half of the tests each if there are many.
+# guest [CASE…]: two guests at once, with some of the tests each if there are many.
 guest() {
     local tests suite all other run name
     need strace:strace
@@ -111,22 +114,21 @@ guest() {
     install "$DRIVER" "$DIR/lvm"
     for suite in "${SUITES[@]}"; do
         if [ $# = 0 ] && [ "$suite" != "${SUITES[0]}" ]; then
-            mapfile -t all < <(for part in "${VERSIONED[@]}"; do
-                named "$part" | grep . || failed "no test in the guest is called $part"
+            mapfile -t all < <(for name in "${VERSIONED[@]}"; do
+                named "$name" | grep . || failed "no test in the guest is called $name"
             done)
         else
             mapfile -t all < <(named "$@")
         fi
         [[ ${all[*]} != *packages::* ]] || need_packages
-        other=()
-        if [ ${#all[@]} -ge 10 ]; then
-            # The one with the reboots gets fewer.
-            mapfile -t other < <(printf '%s\n' "${all[@]}" | grep -v '::power::' | awk 'NR % 5 < 3')
-            mapfile -t all < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${other[@]}")")
-        fi
+        count=1
+        [ ${#all[@]} -lt 10 ] || count=2
+        [ ${#all[@]} -lt 100 ] || count=3
         for ((run = 1; run <= RUNS; run++)); do
-            [ ${#other[@]} = 0 ] || at_once half "$suite-2.$run" "${other[@]}"
-            at_once half "$suite-1.$run" "${all[@]}"
+            for ((number = count; number >= 1; number--)); do
+                mapfile -t mine < <(printf '%s\n' "${all[@]}" | part_of "$number" "$count")
+                [ ${#mine[@]} = 0 ] || at_once part "$suite-$number.$run" "${mine[@]}"
+            done
         done
     done
     # What is short comes last, beside the guest that takes longest.
@@ -142,19 +144,19 @@ guest() {
 
 # life [SECONDS [SEED]]: a node's life at random, in one guest.
 life() {
-    local LIFE=${1:-$LIFE_SECONDS} SEED=${2:-$SEED} half=$DIR/life tests
+    local LIFE=${1:-$LIFE_SECONDS} SEED=${2:-$SEED} part=$DIR/life tests
     local GUEST_LIMIT=$((LIFE + 3600)) # A life that fails is played again and again.
     need strace:strace
     need_guest
     [ -z "${SUITE:-}" ] || files_of "$SUITE"
     tests=$(artifact --test guest)
     [ -n "$tests" ] || die "the tests for the guest did not build"
-    mkdir "$half"
-    install "$tests" "$half/guest"
-    install "$DRIVER" "$half/lvm"
-    truncate -s 1G "$half/disk" "$half/power"
-    step life in_guest "$half" "$half/guest --test-threads=1 --ignored --exact life::life" | tee "$half/log"
-    count life "$half/log" "$half/versions"
+    mkdir "$part"
+    install "$tests" "$part/guest"
+    install "$DRIVER" "$part/lvm"
+    truncate -s 1G "$part/disk" "$part/power"
+    step life in_guest "$part" "$part/guest --test-threads=1 --ignored --exact life::life" | tee "$part/log"
+    count life "$part/log" "$part/versions"
     echo "FLEXVOLUME_LVM_SEED=$SEED"
 }
 
