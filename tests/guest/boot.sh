@@ -102,9 +102,16 @@ at_once() {
     BEGUN+=($!)
 }
 
-# guest [CASE…]: two guests at once, with some of the tests each if there are many.
+# part_of NUMBER COUNT: prints those of the names that one of so many guests runs.
+part_of() {
+    # The reboots are the first one's.
+    awk -v number="$1" -v count="$2" '/::power::/ { if (number == 1) print; next }
+        n++ % count == number - 1'
+}
+
+# guest [CASE…]: in several guests at once if there are many.
 guest() {
-    local tests suite all other run name
+    local tests suite all mine run name count number
     need strace:strace
     need_guest
     [ -n "${SUITE:-}" ] || SUITES=(guest)
