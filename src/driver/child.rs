@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use crate::crypt;
 use crate::fs::{
     EXAMINE, Extent, SUPERBLOCK, alone::named, scan::examine, superblock::read_primary,
 };
@@ -41,7 +42,7 @@ fn failure(error: &anyhow::Error, code: u8) -> Printed {
     Printed::failure(format!("{error:#}\n"), code)
 }
 
-/// `examine <size> <time of creation> <extent> [flush]` or `superblock [<size>]`, the numbers in decimal.
+/// `examine <size> <time of creation> <extent> [flush]`, `superblock [<size>]` or `luks`, the numbers in decimal.
 fn read(device: &Uncached, words: &[&str]) -> Result<String> {
     let number = |word: &str| word.parse::<u64>().context("reading a number");
     match *words {
@@ -66,6 +67,7 @@ fn read(device: &Uncached, words: &[&str]) -> Result<String> {
             }
             Ok(serde_json::to_string(&found)?)
         }
+        [crypt::HEADER] => Ok(serde_json::to_string(&crypt::read(device)?)?),
         _ => bail!("no such question"),
     }
 }

@@ -17,6 +17,7 @@
 pub mod calls;
 mod child;
 pub mod config;
+pub mod crypt;
 mod entry;
 pub mod fs;
 pub mod host;
@@ -48,6 +49,10 @@ macro_rules! hidden {
 }
 
 hidden!(
+    crypt::close,
+    crypt::format,
+    crypt::open,
+    crypt::resize,
     fs::check,
     fs::grow,
     fs::mkfs,

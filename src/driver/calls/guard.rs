@@ -8,7 +8,7 @@ use super::log_fields::log_fields;
 use super::named;
 use crate::config::{Loaded, LogTarget};
 use crate::host::{Host, Log, on_panic};
-use crate::options::holds_secret;
+use crate::options::{SECRET, holds_secret};
 use crate::reply::{Printed, Reply, Status};
 
 /// Answers one call-out of kubelet: `args` is argv without the executable's name.
@@ -35,7 +35,7 @@ pub fn logged(args: &[OsString], answer: Result<Reply>, log: &Log, target: &LogT
 /// Has a panic end the process with a logged answer that says where the panic was. What the panic itself says is
 /// left out, because it may quote a secret.
 pub fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, target: &LogTarget) {
-    let (args, target) = (args.to_vec(), target.clone());
+    let (args, target) = (without_secrets(args), target.clone());
     on_panic(move |place| {
         let log = Log::default();
         for (key, value) in &fields {
@@ -47,6 +47,18 @@ pub fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, tar
         );
         printed(&logged(&args, Err(bug), &log, &target), &args)
     });
+}
+
+/// The words of a call, each that holds a secret as another one that holds none.
+fn without_secrets(args: &[OsString]) -> Vec<OsString> {
+    let word = |arg: &OsString| {
+        if holds_secret(arg) {
+            SECRET.into()
+        } else {
+            arg.clone()
+        }
+    };
+    args.iter().map(word).collect()
 }
 
 /// The reply as kubelet reads it.

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use serde_json::Value;
+use zeroize::Zeroize;
 
 use crate::names::{LvId, LvName, ObjectName, VgName};
 use crate::options::{GROUP, VOLUME, holds_secret};
@@ -32,7 +33,12 @@ pub fn log_fields(args: &[OsString]) -> Vec<(&'static str, String)> {
 
 fn of_options(json: &str) -> (Option<LvId>, Option<String>, Option<String>) {
     // Also options that hold something else than strings, which a call refuses.
-    let pairs: BTreeMap<String, Value> = serde_json::from_str(json).unwrap_or_default();
+    let mut pairs: BTreeMap<String, Value> = serde_json::from_str(json).unwrap_or_default();
+    for (key, value) in &mut pairs {
+        if let (true, Value::String(secret)) = (holds_secret(key), value) {
+            secret.zeroize();
+        }
+    }
     let text = |key: &str| pairs.get(key).and_then(Value::as_str);
     let volume = || {
         let vg = VgName::parse(text(GROUP)?).ok()?;

@@ -8,13 +8,13 @@ mod values;
 
 use std::collections::BTreeMap;
 use std::env::split_paths;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
 
-use crate::names::{Bytes, FsType, LvName, VgName};
+use crate::names::{Bytes, Encryption, FsType, LvName, VgName};
 use crate::options::MountOptions;
 
 pub const FILE_VARIABLE: &str = "FLEXVOLUME_LVM_CONFIG";
@@ -45,6 +45,8 @@ pub struct Config {
     pub thin_pool_limit: u8,
     pub log: LogTarget,
     pub limits: Limits,
+    #[serde(rename = "encryption")]
+    pub luks: Luks,
     #[serde(rename = "filesystem")]
     pub filesystems: BTreeMap<FsType, FsConfig>,
     /// The volume groups that may be used. All, if the table is empty.
@@ -70,6 +72,7 @@ impl Default for Config {
             thin_pool_limit: 95,
             log: LogTarget::default(),
             limits: Limits::default(),
+            luks: Luks::default(),
             filesystems: BTreeMap::new(),
             volume_groups: BTreeMap::new(),
         }
@@ -92,6 +95,18 @@ impl Config {
                 self.file
             ),
         }
+    }
+
+    /// Whether each volume of the group is to be encrypted, whatever a pod asks for.
+    pub fn encryption(&self, vg: &VgName) -> Option<Encryption> {
+        self.volume_groups.get(vg)?.encryption
+    }
+
+    /// The file with the passphrase of the group's encrypted volumes.
+    pub fn key_file(&self, vg: &VgName) -> Option<&Path> {
+        let group = self.volume_groups.get(vg);
+        let of_group = group.and_then(|group| group.key_file.as_deref());
+        of_group.or(self.luks.key_file.as_deref())
     }
 
     /// Options for mkfs, after the driver's own: the general ones, then the group's.
@@ -199,11 +214,45 @@ impl Default for Limits {
     }
 }
 
+/// How volumes are encrypted.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub struct Luks {
+    /// The file with the passphrase, for all volumes whose Secret or group has no other.
+    #[serde(deserialize_with = "values::key_file")]
+    pub key_file: Option<PathBuf>,
+    /// How much memory it takes to try a passphrase.
+    #[serde(deserialize_with = "values::pbkdf_memory")]
+    pub pbkdf_memory: Bytes,
+    /// How often that memory is gone through. `None`: as often as takes this node two seconds.
+    #[serde(deserialize_with = "values::pbkdf_iterations")]
+    pub pbkdf_iterations: Option<u32>,
+    /// Whether the disk is told which blocks are free.
+    pub allow_discards: bool,
+}
+
+impl Default for Luks {
+    fn default() -> Self {
+        Self {
+            key_file: None,
+            // RFC 9106, section 4: the second recommended choice, for where memory is short.
+            pbkdf_memory: Bytes::new(64 << 20),
+            pbkdf_iterations: None,
+            allow_discards: false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct VolumeGroup {
     /// The only thin pool in which volumes are made. `None`: in the one that their options name, if any.
     pub thin_pool: Option<LvName>,
+    /// Whether each of its volumes is to be encrypted.
+    pub encryption: Option<Encryption>,
+    /// The file with the passphrase of its encrypted volumes.
+    #[serde(deserialize_with = "values::key_file")]
+    pub key_file: Option<PathBuf>,
     /// Whether a volume that is missing is made, from its option `size`.
     pub create: bool,
     /// The largest size that a volume is made with or grown to. `None`: no bound.

@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::values::{as_key, fit_together};
-use super::{Config, FsConfig, Limits, VolumeGroup};
+use super::{Config, FsConfig, Limits, Luks, VolumeGroup};
 use crate::names::nearest;
 
 impl Config {
@@ -199,6 +199,7 @@ fn place_of(key: &str) -> Option<&'static str> {
     let places = [
         (knows::<Config>(key), beginning),
         (knows::<Limits>(key), "in the table [limits]"),
+        (knows::<Luks>(key), "in the table [encryption]"),
         (knows::<VolumeGroup>(key), "in a table [volume_group.NAME]"),
         (knows::<FsConfig>(key), "in a table [filesystem.TYPE]"),
     ];

@@ -84,6 +84,32 @@ fn path(text: &str) -> Result<PathBuf, String> {
     Ok(path.to_owned())
 }
 
+pub fn key_file<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    checked(from, |file: String| {
+        if file.ends_with('/') {
+            return Err(format!("{file:?} is a directory, not a file"));
+        }
+        path(&file).map(Some)
+    })
+}
+
+/// What cryptsetup takes. Source: its lib/crypt_backend/argon2 and lib/luks2/luks2_internal.h.
+pub fn pbkdf_memory<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+    const RANGE: std::ops::RangeInclusive<u64> = 32 << 10..=4 << 30;
+    match size(from)? {
+        size if RANGE.contains(&size.get()) => Ok(size),
+        _ => Err(D::Error::custom("a size from \"32k\" to \"4g\"")),
+    }
+}
+
+/// Argon2's least is 4.
+pub fn pbkdf_iterations<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    match u32::deserialize(from) {
+        Ok(number) if number >= 4 => Ok(Some(number)),
+        _ => Err(D::Error::custom("a whole number from 4 to 4294967295")),
+    }
+}
+
 pub fn dirs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<PathBuf>, D::Error> {
     checked(from, |dirs: Vec<String>| {
         if dirs.is_empty() {

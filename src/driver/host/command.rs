@@ -3,11 +3,12 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::anew::pipe_of;
 use super::{READ_DEVICES, own_name};
 use crate::names::folded;
 
@@ -40,6 +41,12 @@ pub struct Node {
     pub(crate) name: PathBuf,
 }
 
+impl Node {
+    pub fn name(&self) -> &Path {
+        &self.name
+    }
+}
+
 /// One run of one tool: an argv, never a shell line.
 #[derive(Debug, Clone)]
 pub struct Command {
@@ -53,6 +60,8 @@ pub struct Command {
     pub(super) effect: Effect,
     pub(super) accepted: &'static [i32],
     pub(super) stdin: Option<Arc<File>>,
+    /// An open file that the tool inherits beside its standard streams.
+    pub(super) held: Option<Arc<File>>,
     /// Of an answer that is too long, the beginning will do.
     pub(super) beginning: bool,
     /// The process that answers it stays for the next one: see [`Self::asks`].
@@ -107,6 +116,7 @@ impl Command {
             effect,
             accepted: &[0],
             stdin: None,
+            held: None,
             beginning: false,
             stays: false,
             has_operands: false,
@@ -159,6 +169,18 @@ impl Command {
     pub fn stdin(mut self, file: Arc<File>) -> Self {
         self.stdin = Some(file);
         self
+    }
+
+    /// Has the tool inherit a lock file where its standard input is something else.
+    pub fn holds(mut self, file: Arc<File>) -> Self {
+        self.held = Some(file);
+        self
+    }
+
+    /// Gives the tool these bytes as its standard input, through a pipe: nobody else can read them.
+    pub(crate) fn secret(self, bytes: &[u8]) -> io::Result<Self> {
+        let pipe = OwnedFd::from(pipe_of(bytes)?);
+        Ok(self.stdin(Arc::new(File::from(pipe))))
     }
 
     /// Takes the beginning of an answer that is too long, where that is an error otherwise.

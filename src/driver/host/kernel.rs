@@ -11,8 +11,11 @@ use std::time::{Duration, Instant};
 use nix::fcntl::OFlag;
 use nix::libc::{ENXIO, ESTALE, O_EXCL};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{major, minor};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
+
+use zeroize::Zeroizing;
 
 use super::holders::proc_file;
 use super::{Progress, Signals};
@@ -142,6 +145,27 @@ impl Kernel<'_> {
             return Err(io::Error::other("it is larger than 1 MiB"));
         }
         Ok(bytes)
+    }
+
+    /// Reads a regular file, at most one byte more than `most`. What is read is in memory once, and wiped.
+    pub fn read_secret(&self, path: &Path, most: usize) -> io::Result<Zeroizing<Vec<u8>>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(OFlag::O_NONBLOCK.bits())
+            .open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        // As large as it ever gets: a buffer that grows would leave copies behind.
+        let most = most.saturating_add(1);
+        let mut bytes = Zeroizing::new(Vec::with_capacity(most));
+        file.take(most as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Neither this process nor a tool that it starts leaves a core from now on: memory may hold a passphrase.
+    pub fn leave_no_core(&self) -> io::Result<()> {
+        leave_no_core()
     }
 
     /// Reads a file from a place on, or at most so many bytes of its end. Returns where it began. A
@@ -382,6 +406,12 @@ impl Kernel<'_> {
         }
         self.signals.stopping()
     }
+}
+
+/// A limit of one byte ends a core that would go to a program too, where 0 would not. Source: Linux'
+/// fs/coredump.c, `do_coredump`.
+pub fn leave_no_core() -> io::Result<()> {
+    Ok(setrlimit(Resource::RLIMIT_CORE, 1, 1)?)
 }
 
 fn block_device(metadata: &Metadata) -> Option<DeviceNumber> {

@@ -20,7 +20,7 @@ mod uncached;
 
 pub use anew::{begin_anew, take_name_of};
 pub use command::{Command, Effect, Node, Output, Program, ToolError};
-pub use kernel::{DeviceNumber, Kernel, Lack, Lock, Space};
+pub use kernel::{DeviceNumber, Kernel, Lack, Lock, Space, leave_no_core};
 pub use kernel_log::KernelLog;
 pub use last_close::{CLOSE_LAST, close_last};
 pub use log::{Log, read_value};

@@ -8,7 +8,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
@@ -120,6 +120,12 @@ impl<'a> Processes<'a> {
             child
                 .args(&command.args)
                 .stdin(stdin.transpose()?.unwrap_or_else(Stdio::null));
+        }
+        // Open in this process only until the tool has it.
+        let held = command.held.as_ref().map(|file| file.try_clone());
+        let held = held.transpose()?;
+        if let Some(held) = &held {
+            fcntl(held, FcntlArg::F_SETFD(FdFlag::empty()))?;
         }
         let kept = KEPT.map(|name| Some((name, std::env::var_os(name)?)));
         child

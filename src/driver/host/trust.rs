@@ -104,6 +104,22 @@ fn require_roots_on_the_way(kernel: &Kernel, file: &Path) -> Result<(), String> 
     Ok(())
 }
 
+/// Fails if anybody but root could read or change this file, or put another in its place.
+pub fn require_secret(kernel: &Kernel, file: &Path) -> Result<(), String> {
+    const OTHERS: u32 = 0o077;
+    require_roots_on_the_way(kernel, file)?;
+    require_roots(kernel, file)?;
+    let metadata = kernel.metadata(file).map_err(|e| e.to_string())?;
+    let mode = metadata.mode() & 0o7777;
+    if mode & OTHERS != 0 {
+        return Err(format!(
+            "others than root may read it (mode {mode:04o}); run `chmod 600 {}`",
+            file.shown()
+        ));
+    }
+    Ok(())
+}
+
 /// Fails if anybody but root could change what this file runs, or put another in its place.
 pub fn require_roots_to_run(kernel: &Kernel, file: &Path) -> Result<(), String> {
     require_roots_on_the_way(kernel, file)?;

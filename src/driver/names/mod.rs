@@ -4,6 +4,7 @@
 //! Source: lvm(8) "VALID NAMES", and what lvm 2.03.16 refuses (lib/misc/lvm-string.c): it knows a
 //! few more reserved parts than its manual page lists.
 
+mod encryption;
 mod foreign;
 mod fs_type;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use std::path::PathBuf;
 use anyhow::{Error, Result, anyhow};
 use serde::Deserialize;
 
+pub use encryption::Encryption;
 pub use foreign::{Foreign, Shown, folded, folded_to, is_printable};
 pub use fs_type::{Filesystem, FsType};
 pub use object_name::ObjectName;

@@ -2,6 +2,7 @@
 
 mod allowed;
 mod mount_options;
+mod passphrase;
 #[cfg(test)]
 mod tests;
 
@@ -9,12 +10,17 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 use anyhow::{Context, Result, anyhow, bail};
+use zeroize::Zeroizing;
 
-use crate::names::{Bytes, FsType, LvId, LvName, ObjectName, VgName, nearest, plain};
+use crate::names::{Bytes, Encryption, FsType, LvId, LvName, ObjectName, VgName, nearest, plain};
 pub use mount_options::MountOptions;
+pub use passphrase::{LONGEST as LONGEST_PASSPHRASE, Passphrase};
 
 const KUBELET: &str = "kubernetes.io/";
-const SECRET: &str = "kubernetes.io/secret/";
+/// With what the name of each value of a Secret begins.
+pub const SECRET: &str = "kubernetes.io/secret/";
+/// The key of a Secret that has the passphrase of an encrypted volume.
+const PASSPHRASE: &str = "kubernetes.io/secret/passphrase";
 
 pub const GROUP: &str = "volumegroup";
 pub const VOLUME: &str = "volumeID";
@@ -24,7 +30,8 @@ pub const NAME: &str = "kubernetes.io/pvOrVolumeName";
 const SIZE: &str = "size";
 const POOL: &str = "thinpool";
 const MOUNT: &str = "mountoptions";
-pub const KNOWN: [&str; 5] = [GROUP, VOLUME, SIZE, POOL, MOUNT];
+const ENCRYPTION: &str = "encryption";
+pub const KNOWN: [&str; 6] = [GROUP, VOLUME, SIZE, POOL, MOUNT, ENCRYPTION];
 
 /// kubelet's keys that say nothing about the volume; the log has some of them. Source: kubelet's
 /// `pkg/volume/flexvolume/driver-call.go`.
@@ -40,7 +47,7 @@ const OF_NO_USE: [&str; 6] = [
 /// How many unknown options are named in the log.
 const MOST_IGNORED: usize = 16;
 
-/// The options of one volume, all of them checked, secrets gone.
+/// The options of one volume, all of them checked, secrets gone but for the passphrase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     pub id: LvId,
@@ -50,6 +57,10 @@ pub struct Options {
     /// `size`, for a volume that is to be created.
     pub size: Option<Bytes>,
     pub thin_pool: Option<LvName>,
+    /// `encryption`, for a volume that is, or is to be, encrypted.
+    pub encryption: Option<Encryption>,
+    /// Of the Secret that the volume names.
+    pub passphrase: Option<Passphrase>,
     /// `mountoptions`; they hold `ro` if, and only if, `read_only` is true.
     pub mount_options: MountOptions,
     /// The name of the `PersistentVolume`, or of the volume in its pod.
@@ -66,6 +77,8 @@ impl Options {
             read_only,
             size: None,
             thin_pool: None,
+            encryption: None,
+            passphrase: None,
             mount_options: MountOptions::default(),
             volume_name: None,
             ignored: Vec::new(),
@@ -75,7 +88,7 @@ impl Options {
     /// Parses the JSON that kubelet passes. A manifest's options replace kubelet's of the same name, so
     /// kubelet's keys are not trusted more than the manifest's.
     pub fn parse(json: &str) -> Result<Self> {
-        let mut pairs = pairs(json)?;
+        let (mut pairs, passphrase) = pairs(json)?;
         refuse_near_misses(&pairs)?;
         let mut take = |name: &str| pairs.remove(name);
 
@@ -97,6 +110,14 @@ impl Options {
         let size = take(SIZE).as_deref().map(size).transpose()?;
         let thin_pool = take(POOL).as_deref().map(LvName::parse).transpose();
         let thin_pool = thin_pool.with_context(|| format!("reading option {POOL}"))?;
+        let encryption = take(ENCRYPTION).as_deref().map(Encryption::parse);
+        let encryption = encryption
+            .transpose()
+            .with_context(|| format!("reading option {ENCRYPTION}"))?;
+        let passphrase = passphrase.map(|text| Passphrase::from_base64(&text));
+        let passphrase = passphrase
+            .transpose()
+            .context("reading the key passphrase of the volume's Secret")?;
         let mount_options = MountOptions::of_pod(&take(MOUNT).unwrap_or_default())
             .with_context(|| format!("reading option {MOUNT}"))?;
         if said_read_only && mount_options.is_read_write() {
@@ -123,6 +144,8 @@ impl Options {
         Ok(Self {
             size,
             thin_pool,
+            encryption,
+            passphrase,
             mount_options,
             volume_name,
             ignored,
@@ -148,8 +171,9 @@ pub fn by_hand(pair: &str) -> Result<(String, String)> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-/// The pairs of the one flat object of strings that kubelet sends, secrets dropped.
-fn pairs(json: &str) -> Result<BTreeMap<String, String>> {
+/// The pairs of the one flat object of strings that kubelet sends, without its secrets; and the one secret that
+/// the driver knows.
+fn pairs(json: &str) -> Result<(BTreeMap<String, String>, Option<Zeroizing<String>>)> {
     const FORM: &str =
         r#"they must be one object of strings, such as {"volumegroup":"vg","volumeID":"data"}"#;
     if !json.trim_start().starts_with('{') {
@@ -166,8 +190,11 @@ fn pairs(json: &str) -> Result<BTreeMap<String, String>> {
             anyhow!("the options are not valid JSON ({e}); {FORM}")
         }
     })?;
-    pairs.retain(|name, _| !name.starts_with(SECRET));
-    Ok(pairs)
+    let passphrase = pairs.remove(PASSPHRASE).map(Zeroizing::new);
+    let secrets = pairs.extract_if(.., |name, _| name.starts_with(SECRET));
+    // Their memory is wiped.
+    secrets.for_each(|(_, secret)| drop(Zeroizing::new(secret)));
+    Ok((pairs, passphrase))
 }
 
 /// Whether an argument of the call holds a secret, or a part of one: kubelet logs the arguments of

@@ -1,0 +1,289 @@
+//! The two copies of a LUKS2 header. Pure, and nothing in it is believed before its checksum is right.
+//!
+//! Source: cryptsetup's docs/on-disk-format-luks2.pdf, "Binary Header".
+
+use std::io::{self, ErrorKind};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::fs::superblock::{ReadAt, fill};
+
+const FIRST: &[u8] = b"LUKS\xBA\xBE";
+const SECOND: &[u8] = b"SKUL\xBA\xBE";
+/// The part before the JSON, which the checksum covers too.
+const BINARY: usize = 4096;
+/// Sizes that a copy may have, its JSON included. The second copy begins where the first ends.
+const SIZES: [u64; 9] = [
+    16 << 10,
+    32 << 10,
+    64 << 10,
+    128 << 10,
+    256 << 10,
+    512 << 10,
+    1 << 20,
+    2 << 20,
+    4 << 20,
+];
+const CHECKSUM: usize = 448;
+const CHECKSUM_LENGTH: usize = 64;
+
+/// A LUKS2 header of which at least a beginning is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// In lower case with hyphens. `None`: both copies are damaged, and differ or have no UUID.
+    pub uuid: Option<String>,
+    pub first: Copy,
+    pub second: Copy,
+}
+
+/// One copy of a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Copy {
+    Whole,
+    /// It begins as one, and the rest is not right, or is another header's.
+    Damaged,
+    Missing,
+}
+
+impl Header {
+    /// Whether cryptsetup can open it: it repairs one copy from the other.
+    pub fn is_usable(&self) -> bool {
+        self.uuid.is_some() && [self.first, self.second].contains(&Copy::Whole)
+    }
+
+    /// Whether both copies are whole.
+    pub fn is_whole(&self) -> bool {
+        self.first == Copy::Whole && self.second == Copy::Whole
+    }
+}
+
+struct Found {
+    uuid: Option<String>,
+    size: u64,
+    sequence: u64,
+    is_whole: bool,
+}
+
+/// The header of a device. `None`: neither copy so much as begins, or it is a LUKS of another version.
+pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
+    let first = copy(device, 0, FIRST)?;
+    let places = match &first {
+        Some(found) if found.is_whole => vec![found.size],
+        _ => SIZES.to_vec(),
+    };
+    let mut second = None::<Found>;
+    for place in places {
+        let found = copy(device, place, SECOND)?;
+        let is_better = |found: &Found| second.as_ref().is_none_or(|_| found.is_whole);
+        second = found.filter(is_better).or(second);
+        if second.as_ref().is_some_and(|second| second.is_whole) {
+            break;
+        }
+    }
+    let state = |copy: &Option<Found>| match copy {
+        None => Copy::Missing,
+        Some(found) if found.is_whole => Copy::Whole,
+        Some(_) => Copy::Damaged,
+    };
+    let states = (state(&first), state(&second));
+    Ok(match (first, second) {
+        (None, None) => None,
+        (first, second) => Some(together(first, second, states)),
+    })
+}
+
+/// The whole copy that was written last says the UUID. A copy that says another one is not this header's.
+fn together(first: Option<Found>, second: Option<Found>, states: (Copy, Copy)) -> Header {
+    let rank = |found: &Option<Found>| found.as_ref().map(|one| (one.is_whole, one.sequence));
+    let is_first = rank(&first) >= rank(&second);
+    let (best, other) = if is_first {
+        (first, second)
+    } else {
+        (second, first)
+    };
+    let uuid = best.as_ref().and_then(|best| best.uuid.clone());
+    let differs = other.is_some_and(|other| other.uuid != uuid);
+    let is_whole = best.is_some_and(|best| best.is_whole);
+    let (mut first, mut second) = states;
+    if differs {
+        *(if is_first { &mut second } else { &mut first }) = Copy::Damaged;
+    }
+    Header {
+        uuid: uuid.filter(|_| is_whole || !differs),
+        first,
+        second,
+    }
+}
+
+/// The copy at this place, if one begins there.
+fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Found>> {
+    let Some(binary) = bytes(device, place, BINARY)? else {
+        return Ok(None);
+    };
+    let number = |at: usize| Some(u64::from_be_bytes(*binary.get(at..)?.first_chunk()?));
+    let version = binary.get(6..8).unwrap_or_default();
+    if !binary.starts_with(magic) || version != [0, 2] {
+        return Ok(None);
+    }
+    let size = number(8).unwrap_or(0);
+    let is_sane = SIZES.contains(&size) && number(256) == Some(place) && [0, size].contains(&place);
+    let length = usize::try_from(size).unwrap_or(usize::MAX);
+    let whole = if is_sane {
+        bytes(device, place, length)?
+    } else {
+        None
+    };
+    Ok(Some(Found {
+        uuid: uuid(binary.get(168..208).unwrap_or_default()),
+        size,
+        sequence: number(16).unwrap_or(0),
+        is_whole: whole.is_some_and(|whole| is_right(whole)),
+    }))
+}
+
+/// Whether the checksum of these bytes is right.
+fn is_right(mut whole: Vec<u8>) -> bool {
+    let algorithm = whole.get(72..104).unwrap_or_default();
+    let is_known = text(algorithm) == b"sha256";
+    let Some(place) = whole
+        .get_mut(CHECKSUM..)
+        .and_then(|rest| rest.get_mut(..CHECKSUM_LENGTH))
+    else {
+        return false;
+    };
+    let sum = place.to_vec();
+    place.fill(0);
+    is_known && sum.starts_with(&Sha256::digest(&whole))
+}
+
+/// `None`: the device ends before.
+fn bytes(device: &impl ReadAt, place: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = vec![0; length];
+    match fill(device, &mut bytes, place) {
+        Ok(()) => Ok(Some(bytes)),
+        Err((_, e)) if e.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        Err((_, e)) => Err(e),
+    }
+}
+
+fn text(field: &[u8]) -> &[u8] {
+    field.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// A UUID as it is written, and nothing else.
+fn uuid(field: &[u8]) -> Option<String> {
+    let text = str::from_utf8(text(field)).ok()?.to_ascii_lowercase();
+    let is_one = text.len() == 36
+        && text.char_indices().all(|(at, c)| match at {
+            8 | 13 | 18 | 23 => c == '-',
+            _ => c.is_ascii_hexdigit(),
+        });
+    is_one.then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UUID: &str = "0b1c2d3e-0000-4000-8000-00000000abcd";
+    const OTHER: &str = "1b1c2d3e-0000-4000-8000-00000000abcd";
+    const SIZE: usize = 16 << 10;
+
+    struct Bytes(Vec<u8>);
+
+    impl ReadAt for Bytes {
+        fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+            let from = self
+                .0
+                .get(usize::try_from(offset).unwrap()..)
+                .unwrap_or_default();
+            let length = from.len().min(into.len());
+            into[..length].copy_from_slice(&from[..length]);
+            Ok(length)
+        }
+    }
+
+    fn copy_of(magic: &[u8], place: usize, sequence: u64, uuid: &str) -> Vec<u8> {
+        let mut bytes = vec![0; SIZE];
+        let mut put = |at: usize, what: &[u8]| bytes[at..at + what.len()].copy_from_slice(what);
+        put(0, magic);
+        put(6, &[0, 2]);
+        put(8, &(SIZE as u64).to_be_bytes());
+        put(16, &sequence.to_be_bytes());
+        put(72, b"sha256");
+        put(168, uuid.as_bytes());
+        put(256, &(place as u64).to_be_bytes());
+        put(BINARY, br#"{"keyslots":{}}"#);
+        let sum = Sha256::digest(&bytes);
+        bytes[CHECKSUM..CHECKSUM + sum.len()].copy_from_slice(&sum);
+        bytes
+    }
+
+    fn device(first: &str, second: &str) -> Vec<u8> {
+        let mut bytes = copy_of(FIRST, 0, 3, first);
+        bytes.extend(copy_of(SECOND, SIZE, 3, second));
+        bytes.resize(8 << 20, 0);
+        bytes
+    }
+
+    fn seen(change: impl FnOnce(&mut Vec<u8>)) -> Option<(Option<String>, Copy, Copy)> {
+        let mut bytes = device(UUID, UUID);
+        change(&mut bytes);
+        let found = read(&Bytes(bytes)).unwrap();
+        found.map(|header| (header.uuid, header.first, header.second))
+    }
+
+    #[test]
+    fn each_copy_counts_if_its_checksum_is_right() {
+        use Copy::{Damaged, Missing, Whole};
+        let uuid = || Some(UUID.to_owned());
+        type Change = fn(&mut Vec<u8>);
+        #[rustfmt::skip] // a row is a line
+        let cases: [(&str, Change, Option<(Option<String>, Copy, Copy)>); 13] = [
+            ("both", |_| (), Some((uuid(), Whole, Whole))),
+            ("a bit of the first's JSON", |b| b[5000] ^= 1, Some((uuid(), Damaged, Whole))),
+            ("a bit of the second's checksum", |b| b[SIZE + CHECKSUM] ^= 1, Some((uuid(), Whole, Damaged))),
+            ("a bit of each", |b| { b[5000] ^= 1; b[SIZE + 5000] ^= 1; }, Some((uuid(), Damaged, Damaged))),
+            ("the first zeroed", |b| b[..SIZE].fill(0), Some((uuid(), Missing, Whole))),
+            ("the second zeroed", |b| b[SIZE..].fill(0), Some((uuid(), Whole, Missing))),
+            ("both zeroed", |b| b.fill(0), None),
+            ("LUKS1", |b| { b[7] = 1; b[SIZE..].fill(0); }, None),
+            ("a size that none has", |b| { b[8..16].copy_from_slice(&(5_u64 << 20).to_be_bytes()); }, Some((uuid(), Damaged, Whole))),
+            ("as large as can be said", |b| { b[8..16].fill(0xFF); b[SIZE..].fill(0); }, Some((uuid(), Damaged, Missing))),
+            ("the second at another place", |b| b.copy_within(SIZE..2 * SIZE, 2 * SIZE), Some((uuid(), Whole, Whole))),
+            ("another checksum", |b| b[72..78].copy_from_slice(b"md5\0\0\0"), Some((uuid(), Damaged, Whole))),
+            ("a UUID that is none", |b| { b[168] = b'x'; b[SIZE..].fill(0); }, Some((None, Damaged, Missing))),
+        ];
+        for (name, change, want) in cases {
+            assert_eq!(seen(change), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_copy_that_was_written_last_says_whose_it_is() {
+        let found = |bytes| read(&Bytes(bytes)).unwrap().unwrap();
+        let both = found(device(UUID, OTHER));
+        assert_eq!(
+            (both.uuid.as_deref(), both.second),
+            (Some(UUID), Copy::Damaged)
+        );
+        let mut bytes = device(UUID, UUID);
+        bytes[SIZE..2 * SIZE].copy_from_slice(&copy_of(SECOND, SIZE, 4, OTHER));
+        let newer = found(bytes);
+        assert_eq!(
+            (newer.uuid.as_deref(), newer.first),
+            (Some(OTHER), Copy::Damaged)
+        );
+        assert!(newer.is_usable() && !newer.is_whole());
+        // Two that are damaged, and differ: nobody knows.
+        let mut bytes = device(UUID, OTHER);
+        (bytes[5000], bytes[SIZE + 5000]) = (1, 1);
+        let neither = found(bytes);
+        assert!(neither.uuid.is_none() && !neither.is_usable());
+        // The device ends in the middle of it.
+        let mut bytes = device(UUID, UUID);
+        bytes.truncate(SIZE - 1);
+        assert_eq!(found(bytes).first, Copy::Damaged);
+    }
+}

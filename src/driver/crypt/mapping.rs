@@ -1,0 +1,114 @@
+//! The device inside an encrypted volume, as the kernel's tables show it. Starts no process.
+
+use std::path::{Path, PathBuf};
+
+use crate::host::{DeviceNumber, Kernel};
+use crate::names::LvUuid;
+
+/// Without a hyphen, which each name of LVM's has: no volume can be called so.
+const PREFIX: &str = "flexvolume.";
+
+/// What the driver calls it in device-mapper. By the volume's UUID, because a volume may be renamed while it is
+/// open, and group and volume together may be too long.
+pub fn name_of(volume: &LvUuid) -> String {
+    format!("{PREFIX}{}", volume.plain())
+}
+
+pub fn path_of(volume: &LvUuid) -> PathBuf {
+    Path::new("/dev/mapper").join(name_of(volume))
+}
+
+/// An encrypted volume that is open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapping {
+    /// Its kernel name, `dm-N`.
+    pub holder: String,
+    pub number: DeviceNumber,
+    /// The UUID of the LUKS2 header that it was opened with, with hyphens.
+    pub luks: String,
+}
+
+/// Which of these devices on top of a volume is the one that the driver opens it as.
+pub fn mapping(kernel: &Kernel, volume: &LvUuid, holders: &[String]) -> Option<Mapping> {
+    let name = name_of(volume);
+    holders.iter().find_map(|holder| {
+        let dir = Path::new("/sys/class/block").join(holder);
+        let read = |entry| kernel.read(&dir.join(entry)).ok();
+        if read("dm/name")?.trim_end() != name {
+            return None;
+        }
+        Some(Mapping {
+            luks: luks_of(read("dm/uuid")?.trim_end(), &name)?,
+            number: read("dev")?.parse().ok()?,
+            holder: holder.clone(),
+        })
+    })
+}
+
+/// The volume in which this device is: its UUID, and the device that it is on.
+pub fn volume_below(kernel: &Kernel, number: DeviceNumber) -> Option<(LvUuid, DeviceNumber)> {
+    let dir = PathBuf::from(format!("/sys/dev/block/{number}"));
+    let name = kernel.read(&dir.join("dm/name")).ok()?;
+    let uuid = name.trim_end().strip_prefix(PREFIX)?;
+    let below = dir.join("slaves");
+    let below = match kernel.list(&below).ok()?.as_slice() {
+        [one] => below.join(one),
+        _ => return None,
+    };
+    let on = kernel.read(&below.join("dev")).ok()?.parse().ok()?;
+    Some((LvUuid::of(uuid), on))
+}
+
+/// The UUIDs of the volumes that are open by this driver's name, by `/dev/mapper`.
+pub fn all_open(kernel: &Kernel) -> Vec<DeviceNumber> {
+    let dir = Path::new("/dev/mapper");
+    let names = kernel.entries(dir).filter(|name| name.starts_with(PREFIX));
+    let numbers = names.filter_map(|name| kernel.device_number(&dir.join(name)).ok()?);
+    numbers.collect()
+}
+
+/// Source: cryptsetup lib/libdevmapper.c, `dm_prepare_uuid`: the kind, the UUID without hyphens, the name.
+fn luks_of(dm_uuid: &str, name: &str) -> Option<String> {
+    let rest = dm_uuid.strip_prefix("CRYPT-LUKS2-")?;
+    let (plain, named) = rest.split_once('-')?;
+    let is_uuid = plain.len() == 32 && plain.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if named != name || !is_uuid {
+        return None;
+    }
+    let mut uuid = plain.to_ascii_lowercase();
+    for hyphen in [20, 16, 12, 8] {
+        uuid.insert(hyphen, '-');
+    }
+    Some(uuid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::LvId;
+
+    #[test]
+    fn it_is_known_by_name_and_by_the_header_it_was_opened_with() {
+        let volume = LvUuid::of("xtUTfc-ic3C-0AzY-Yrmh-qYaR-Eh8t-XmOJUh");
+        let name = name_of(&volume);
+        assert_eq!(name, "flexvolume.xtUTfcic3C0AzYYrmhqYaREh8tXmOJUh");
+        assert_eq!(LvId::from_dm_name(&name), None);
+        let cases = [
+            (
+                "CRYPT-LUKS2-0b1c2d3e00004000800000000000abcd-",
+                Some("0b1c2d3e-0000-4000-8000-00000000abcd"),
+            ),
+            ("CRYPT-LUKS1-0b1c2d3e00004000800000000000abcd-", None),
+            ("CRYPT-PLAIN-", None),
+            ("CRYPT-LUKS2-0b1c-", None),
+        ];
+        for (uuid, want) in cases {
+            assert_eq!(
+                luks_of(&format!("{uuid}{name}"), &name).as_deref(),
+                want,
+                "{uuid}"
+            );
+            assert_eq!(luks_of(&format!("{uuid}other"), &name), None, "{uuid}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! LUKS2 on a logical volume, by cryptsetup(8). What may be done is decided elsewhere.
+//!
+//! - [`Header`]: what the volume has where its header should be, read by the driver itself and without a key.
+//! - [`mapping`]: the device inside, while it is open, from the kernel's tables.
+//! - [`Key`]: where the passphrase comes from. It goes to cryptsetup through a pipe.
+//! - `format`, `open`, `close`, `resize`: cryptsetup.
+
+mod header;
+mod key;
+mod mapping;
+mod tools;
+
+/// What the process that reads devices is asked for.
+pub const HEADER: &str = "luks";
+
+pub use header::{Copy, Header, read};
+pub use key::{Key, key_of};
+pub use mapping::{Mapping, all_open, mapping, name_of, path_of, volume_below};
+pub use tools::header_of;
+pub(crate) use tools::{Opening, close, format, open, resize};

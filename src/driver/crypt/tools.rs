@@ -1,0 +1,117 @@
+//! cryptsetup(8). The passphrase is its standard input; the volume's lock it inherits beside that.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::header::Header;
+use super::key::Key;
+use crate::config::Luks;
+use crate::host::{Command, Host, Lock, Node, ToolError};
+use crate::names::{LvId, Shown};
+use crate::options::Passphrase;
+
+/// cryptsetup(8), "RETURN CODES": no permission, which is a wrong passphrase.
+const WRONG_PASSPHRASE: i32 = 2;
+
+/// Reads the header of a device in the process that reads devices. `None`: it has none.
+pub fn header_of(host: &Host, (device, path): (&Arc<File>, &Path)) -> Result<Option<Header>> {
+    let command = Command::asks(super::HEADER, Arc::clone(device), host.limits.query);
+    let reading = || format!("reading the LUKS2 header of {}", path.shown());
+    let output = host.run(&command).with_context(reading)?;
+    serde_json::from_slice(&output.stdout).with_context(reading)
+}
+
+fn cryptsetup(limit: Duration, lock: &Lock) -> Command {
+    Command::writes("cryptsetup", limit).holds(lock.file())
+}
+
+fn with_passphrase(command: Command, passphrase: &Passphrase) -> Result<Command> {
+    let command = command.args(["--key-file=-"]).secret(passphrase.bytes());
+    command.context("making a pipe for the passphrase")
+}
+
+/// Makes a LUKS2 header with this UUID on a device that holds nothing.
+pub fn format(
+    host: &Host,
+    config: &Luks,
+    (device, sector): (&Node, u64),
+    uuid: &str,
+    passphrase: &Passphrase,
+    lock: &Lock,
+) -> Result<()> {
+    let memory = config.pbkdf_memory.get() >> 10;
+    let iterations = config.pbkdf_iterations;
+    let command = cryptsetup(host.limits.make, lock)
+        .args(["luksFormat", "--batch-mode", "--type", "luks2"])
+        .args(["--uuid", uuid, "--sector-size", &sector.to_string()])
+        .args(["--pbkdf", "argon2id", "--pbkdf-memory", &memory.to_string()])
+        .args(iterations.map(|number| format!("--pbkdf-force-iterations={number}")));
+    let command = with_passphrase(command, passphrase)?.device(device);
+    host.run(&command)?;
+    Ok(())
+}
+
+/// How an encrypted volume is opened.
+pub struct Opening<'a> {
+    pub id: &'a LvId,
+    pub device: &'a Node,
+    pub name: &'a str,
+    pub read_only: bool,
+    pub key: &'a Key,
+}
+
+/// Opens an encrypted volume.
+///
+/// The volume's key is in the table of the device, and not in the kernel's keyring: there, `cryptsetup resize`
+/// would ask for a passphrase, which kubelet gives to no call that grows a volume.
+pub fn open(
+    host: &Host,
+    config: &Luks,
+    opening: &Opening,
+    passphrase: &Passphrase,
+    lock: &Lock,
+) -> Result<()> {
+    let Opening {
+        id,
+        device,
+        name,
+        read_only,
+        key,
+    } = *opening;
+    let command = cryptsetup(host.limits.activate, lock)
+        .args(["open", "--type", "luks2", "--disable-keyring"])
+        // One after the other, so that the memory of `pbkdf_memory` is needed only once.
+        .args(["--serialize-memory-hard-pbkdf", "--tries=1"])
+        .args(read_only.then_some("--readonly"))
+        .args(config.allow_discards.then_some("--allow-discards"));
+    let command = with_passphrase(command, passphrase)?;
+    match host.run(&command.device(device).operand(name)) {
+        Ok(_) => Ok(()),
+        Err(ToolError::Failed {
+            code: WRONG_PASSPHRASE,
+            ..
+        }) => bail!(
+            "{} does not open {id}: give the passphrase that {id} was encrypted with, or one that was added since \
+             (`cryptsetup luksDump {}` lists how many there are)",
+            key.source(),
+            device.name().shown(),
+        ),
+        Err(error) => Err(error).with_context(|| format!("opening the encrypted volume {id}")),
+    }
+}
+
+/// Closes an encrypted volume; the kernel forgets its key. Fails while somebody has it open.
+pub fn close(host: &Host, name: &str, lock: &Lock) -> Result<(), ToolError> {
+    let command = cryptsetup(host.limits.activate, lock).args(["close"]);
+    host.run(&command.operand(name)).map(drop)
+}
+
+/// Makes the device inside as large as its volume, also while it is in use.
+pub fn resize(host: &Host, name: &str, lock: &Lock) -> Result<(), ToolError> {
+    let command = cryptsetup(host.limits.resize, lock).args(["resize"]);
+    host.run(&command.operand(name)).map(drop)
+}
