@@ -3,6 +3,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::config::Loaded;
+use crate::crypt;
 use crate::fs::grow;
 use crate::host::Host;
 use crate::lvm;
@@ -76,6 +77,16 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
     };
     holding.group = None;
     let lock = holding.of_volume()?;
+    let inside = seen
+        .facts
+        .uses
+        .as_ref()
+        .and_then(|uses| uses.inside.as_ref());
+    let inside = inside.map(|inside| inside.device.clone());
+    if let Some(inside) = &inside {
+        crypt::resize(host, &crypt::name_of(&inside.lv_uuid), lock)
+            .with_context(|| format!("growing what is inside the encrypted volume {id}"))?;
+    }
     let mounts = seen.facts.uses.map(|uses| uses.mounts).unwrap_or_default();
     let writable = mounts.iter().map(|mounted| &mounted.row);
     let writable = writable.filter(|row| !row.is_read_only());
@@ -96,10 +107,16 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
     if fs == FsType::Ext2 {
         return later("before its next mount, because the kernel grows no ext2 that is mounted");
     }
-    if !fs.grows_to(size) {
+    let top = inside.as_ref().unwrap_or(device);
+    // Inside it is smaller, by the header.
+    let room = match &inside {
+        Some(inside) => inside.size(host.kernel)?,
+        None => size,
+    };
+    if !fs.grows_to(room) {
         return later("once it has 256 MiB: the kernel grows no btrfs to less");
     }
-    if host.kernel.device_number(&row.source)? != Some(device.number) && fs != FsType::Btrfs {
+    if host.kernel.device_number(&row.source)? != Some(top.number) && fs != FsType::Btrfs {
         bail!(
             "{} was renamed while it was mounted from {}, and the tool that grows {fs} goes by that \
              name. The volume is large enough; its filesystem grows at the next mount: end the pods \
@@ -108,7 +125,7 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
             row.source.shown()
         );
     }
-    grow(host, fs, &on.node, &row.mount_point, lock)
+    grow(host, fs, &top.node(host.kernel), &row.mount_point, lock)
         .with_context(|| format!("growing {}", device.id))?;
     Ok(Reply::success())
 }

@@ -2,6 +2,7 @@
 //! only in which directory kubelet names.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -9,7 +10,7 @@ use crate::config::Loaded;
 use crate::host::Host;
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::volume::{Job, bring_up, give_up};
+use crate::volume::{Job, bring_up, close, give_up};
 
 /// `mountdevice <global dir> <device> <options>` and `mount <dir> <options>`: puts the volume's
 /// filesystem at `dir`, making it first if the volume is blank. A volume that is mounted already
@@ -25,6 +26,12 @@ pub fn run(
 ) -> Result<Reply> {
     let job = Job::new(host, config.require()?, options);
     let remark = bring_up(&job, dir, word);
-    let remark = remark.inspect_err(|_| give_up(job.subject))?;
+    let remark = remark.inspect_err(|_| {
+        // What this call has opened for nothing.
+        if let Err(error) = close(job.subject, Duration::ZERO) {
+            host.log.about("left-open", &format!("{error:#}"));
+        }
+        give_up(job.subject);
+    })?;
     Ok(Reply::success().with_message(&remark.unwrap_or_default()))
 }

@@ -10,7 +10,8 @@ use crate::mount::{KubeletPath, Row, Table, ensure_unmounted, mounted_at};
 use crate::names::{FsType, Shown};
 use crate::reply::Reply;
 use crate::volume::{
-    Device, Subject, ensure_not_suspended, lock, release, release_named, volume_of,
+    Device, Subject, close, close_leftovers, ensure_not_suspended, lock, release, release_named,
+    volume_of,
 };
 
 /// `unmount <dir>` and `unmountdevice <global dir>`: unmounts the directory. Nothing mounted, or no such
@@ -54,11 +55,25 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let asked = config.deactivate && (!config.attach || place == KubeletPath::Global);
     let is_named = matches!(place, KubeletPath::Global | KubeletPath::Pod { .. })
         && (asked || lvm::has_lvmlockd(host));
+    let mut remark = String::new();
+    if device.is_none() && place != KubeletPath::Other {
+        // The call before this one may have been killed after it had unmounted.
+        close_leftovers(host, config);
+    }
     if let Some(device) = device {
         let id = &device.id;
-        release(Subject { host, config, id }, asked, config.limits.lock)?;
+        let subject = Subject { host, config, id };
+        if device.luks.is_some()
+            && let Err(error) = close(subject, config.limits.lock)
+        {
+            // The volume is unmounted: what has it open must not keep a pod from ending.
+            let why = format!("{error:#}");
+            host.log.about("left-open", &why);
+            remark = why;
+        }
+        release(subject, asked, config.limits.lock)?;
     } else if is_named && let Some(name) = dir.file_name().and_then(OsStr::to_str) {
-        // The call before this one may have been killed after it had unmounted.
+        // Here too.
         release_named(host, config, name, asked)?;
         if mounted_at(host.kernel, dir)?.is_some() {
             bail!(
@@ -67,7 +82,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
             );
         }
     }
-    Ok(Reply::success())
+    Ok(Reply::success().with_message(&remark))
 }
 
 /// Outside kubelet's directories, only filesystems that a volume of this driver could hold are

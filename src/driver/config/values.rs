@@ -84,12 +84,13 @@ fn path(text: &str) -> Result<PathBuf, String> {
     Ok(path.to_owned())
 }
 
+/// `None` for the empty text.
 pub fn key_file<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
     checked(from, |file: String| {
         if file.ends_with('/') {
             return Err(format!("{file:?} is a directory, not a file"));
         }
-        path(&file).map(Some)
+        (!file.is_empty()).then(|| path(&file)).transpose()
     })
 }
 
@@ -102,11 +103,14 @@ pub fn pbkdf_memory<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Erro
     }
 }
 
-/// Argon2's least is 4.
+/// `None` for 0. Argon2's least is 4.
 pub fn pbkdf_iterations<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
     match u32::deserialize(from) {
+        Ok(0) => Ok(None),
         Ok(number) if number >= 4 => Ok(Some(number)),
-        _ => Err(D::Error::custom("a whole number from 4 to 4294967295")),
+        _ => Err(D::Error::custom(
+            "0, or a whole number from 4 to 4294967295",
+        )),
     }
 }
 

@@ -31,15 +31,17 @@ const CHECKSUM_LENGTH: usize = 64;
 /// A LUKS2 header of which at least a beginning is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// In lower case with hyphens. `None`: both copies are damaged, and differ or have no UUID.
+    /// In lower case with hyphens. Of a copy that is damaged it may be wrong. `None`: it has none.
     pub uuid: Option<String>,
-    pub first: Copy,
-    pub second: Copy,
+    pub first: CopyState,
+    pub second: CopyState,
+    /// The UUID of the other copy, if that says another one. `None`: it says the same, or none.
+    pub other: Option<String>,
 }
 
 /// One copy of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Copy {
+pub enum CopyState {
     Whole,
     /// It begins as one, and the rest is not right, or is another header's.
     Damaged,
@@ -49,12 +51,20 @@ pub enum Copy {
 impl Header {
     /// Whether cryptsetup can open it: it repairs one copy from the other.
     pub fn is_usable(&self) -> bool {
-        self.uuid.is_some() && [self.first, self.second].contains(&Copy::Whole)
+        self.uuid.is_some() && [self.first, self.second].contains(&CopyState::Whole)
+    }
+
+    /// The UUIDs that its copies say, damaged ones too.
+    pub fn uuids(&self) -> impl Iterator<Item = &str> {
+        [&self.uuid, &self.other]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
     }
 
     /// Whether both copies are whole.
     pub fn is_whole(&self) -> bool {
-        self.first == Copy::Whole && self.second == Copy::Whole
+        self.first == CopyState::Whole && self.second == CopyState::Whole
     }
 }
 
@@ -82,9 +92,9 @@ pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
         }
     }
     let state = |copy: &Option<Found>| match copy {
-        None => Copy::Missing,
-        Some(found) if found.is_whole => Copy::Whole,
-        Some(_) => Copy::Damaged,
+        None => CopyState::Missing,
+        Some(found) if found.is_whole => CopyState::Whole,
+        Some(_) => CopyState::Damaged,
     };
     let states = (state(&first), state(&second));
     Ok(match (first, second) {
@@ -94,7 +104,7 @@ pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
 }
 
 /// The whole copy that was written last says the UUID. A copy that says another one is not this header's.
-fn together(first: Option<Found>, second: Option<Found>, states: (Copy, Copy)) -> Header {
+fn together(first: Option<Found>, second: Option<Found>, states: (CopyState, CopyState)) -> Header {
     let rank = |found: &Option<Found>| found.as_ref().map(|one| (one.is_whole, one.sequence));
     let is_first = rank(&first) >= rank(&second);
     let (best, other) = if is_first {
@@ -102,15 +112,16 @@ fn together(first: Option<Found>, second: Option<Found>, states: (Copy, Copy)) -
     } else {
         (second, first)
     };
-    let uuid = best.as_ref().and_then(|best| best.uuid.clone());
-    let differs = other.is_some_and(|other| other.uuid != uuid);
-    let is_whole = best.is_some_and(|best| best.is_whole);
+    let uuid_of = |found: Option<Found>| found.and_then(|found| found.uuid);
+    let is_there = other.is_some();
+    let (uuid, other) = (uuid_of(best), uuid_of(other));
     let (mut first, mut second) = states;
-    if differs {
-        *(if is_first { &mut second } else { &mut first }) = Copy::Damaged;
+    if is_there && other != uuid {
+        *(if is_first { &mut second } else { &mut first }) = CopyState::Damaged;
     }
     Header {
-        uuid: uuid.filter(|_| is_whole || !differs),
+        other: other.filter(|other| Some(other) != uuid.as_ref()),
+        uuid,
         first,
         second,
     }
@@ -227,7 +238,7 @@ mod tests {
         bytes
     }
 
-    fn seen(change: impl FnOnce(&mut Vec<u8>)) -> Option<(Option<String>, Copy, Copy)> {
+    fn seen(change: impl FnOnce(&mut Vec<u8>)) -> Option<(Option<String>, CopyState, CopyState)> {
         let mut bytes = device(UUID, UUID);
         change(&mut bytes);
         let found = read(&Bytes(bytes)).unwrap();
@@ -236,11 +247,11 @@ mod tests {
 
     #[test]
     fn each_copy_counts_if_its_checksum_is_right() {
-        use Copy::{Damaged, Missing, Whole};
+        use CopyState::{Damaged, Missing, Whole};
         let uuid = || Some(UUID.to_owned());
         type Change = fn(&mut Vec<u8>);
         #[rustfmt::skip] // a row is a line
-        let cases: [(&str, Change, Option<(Option<String>, Copy, Copy)>); 13] = [
+        let cases: [(&str, Change, Option<(Option<String>, CopyState, CopyState)>); 13] = [
             ("both", |_| (), Some((uuid(), Whole, Whole))),
             ("a bit of the first's JSON", |b| b[5000] ^= 1, Some((uuid(), Damaged, Whole))),
             ("a bit of the second's checksum", |b| b[SIZE + CHECKSUM] ^= 1, Some((uuid(), Whole, Damaged))),
@@ -266,24 +277,25 @@ mod tests {
         let both = found(device(UUID, OTHER));
         assert_eq!(
             (both.uuid.as_deref(), both.second),
-            (Some(UUID), Copy::Damaged)
+            (Some(UUID), CopyState::Damaged)
         );
         let mut bytes = device(UUID, UUID);
         bytes[SIZE..2 * SIZE].copy_from_slice(&copy_of(SECOND, SIZE, 4, OTHER));
         let newer = found(bytes);
         assert_eq!(
             (newer.uuid.as_deref(), newer.first),
-            (Some(OTHER), Copy::Damaged)
+            (Some(OTHER), CopyState::Damaged)
         );
         assert!(newer.is_usable() && !newer.is_whole());
         // Two that are damaged, and differ: nobody knows.
         let mut bytes = device(UUID, OTHER);
         (bytes[5000], bytes[SIZE + 5000]) = (1, 1);
         let neither = found(bytes);
-        assert!(neither.uuid.is_none() && !neither.is_usable());
+        assert!(!neither.is_usable());
+        assert_eq!(neither.uuids().collect::<Vec<_>>(), [UUID, OTHER]);
         // The device ends in the middle of it.
         let mut bytes = device(UUID, UUID);
         bytes.truncate(SIZE - 1);
-        assert_eq!(found(bytes).first, Copy::Damaged);
+        assert_eq!(found(bytes).first, CopyState::Damaged);
     }
 }

@@ -45,12 +45,14 @@ pub fn mapping(kernel: &Kernel, volume: &LvUuid, holders: &[String]) -> Option<M
     })
 }
 
-/// The volume in which this device is: its UUID, and the device that it is on.
-pub fn volume_below(kernel: &Kernel, number: DeviceNumber) -> Option<(LvUuid, DeviceNumber)> {
-    let dir = PathBuf::from(format!("/sys/dev/block/{number}"));
-    let name = kernel.read(&dir.join("dm/name")).ok()?;
-    let uuid = name.trim_end().strip_prefix(PREFIX)?;
-    let below = dir.join("slaves");
+/// The volume in which the device of this name is: its UUID, and the device that it is on.
+pub fn volume_below(
+    kernel: &Kernel,
+    name: &str,
+    number: DeviceNumber,
+) -> Option<(LvUuid, DeviceNumber)> {
+    let uuid = name.strip_prefix(PREFIX)?;
+    let below = PathBuf::from(format!("/sys/dev/block/{number}/slaves"));
     let below = match kernel.list(&below).ok()?.as_slice() {
         [one] => below.join(one),
         _ => return None,
@@ -59,7 +61,7 @@ pub fn volume_below(kernel: &Kernel, number: DeviceNumber) -> Option<(LvUuid, De
     Some((LvUuid::of(uuid), on))
 }
 
-/// The UUIDs of the volumes that are open by this driver's name, by `/dev/mapper`.
+/// All devices that are called as the driver calls what is inside a volume.
 pub fn all_open(kernel: &Kernel) -> Vec<DeviceNumber> {
     let dir = Path::new("/dev/mapper");
     let names = kernel.entries(dir).filter(|name| name.starts_with(PREFIX));

@@ -13,7 +13,7 @@ mod tools;
 /// What the process that reads devices is asked for.
 pub const HEADER: &str = "luks";
 
-pub use header::{Copy, Header, read};
+pub use header::{CopyState, Header, read};
 pub use key::{Key, key_of};
 pub use mapping::{Mapping, all_open, mapping, name_of, path_of, volume_below};
 pub use tools::header_of;

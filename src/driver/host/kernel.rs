@@ -281,6 +281,12 @@ impl Kernel<'_> {
         Ok(statistics.filesystem_id() & u64::from(u32::MAX))
     }
 
+    /// A random UUID.
+    pub fn new_uuid(&self) -> io::Result<String> {
+        let uuid = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
+        Ok(uuid.trim_end().to_owned())
+    }
+
     pub fn exists(&self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok()
     }

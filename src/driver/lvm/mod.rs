@@ -25,7 +25,10 @@ pub use find::{
 pub use mapped::Mapped;
 pub use monitor::{Monitor, Settings, monitors};
 pub use parts::has_lost_data;
-pub use record::{Record, Tags, is_permission, made_tag, making_tag, permission_tag, volume_tag};
+pub use record::{
+    Record, Tags, is_permission, luks_tag, made_tag, making_in_luks_tag, making_tag,
+    permission_tag, volume_tag,
+};
 pub use report::{Group, Report, Target, Volume};
 pub use sanlock::{Holder, holder};
 pub use shared::{

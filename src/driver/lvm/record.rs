@@ -6,6 +6,10 @@ use crate::names::{Filesystem, FsType, ObjectName};
 const PREFIX: &str = "flexvolume.";
 pub const MAKING: &str = "flexvolume.making=";
 const MADE: &str = "flexvolume.fs=";
+const LUKS: &str = "flexvolume.luks=";
+/// Before the type of a filesystem that is being made inside an encrypted volume; after it comes the UUID of
+/// the LUKS2 header that is being made.
+const IN_LUKS: &str = "luks2:";
 const VOLUME: &str = "flexvolume.volume=";
 /// Prefix of a permission to format: then come the evidence that it overrules, and when it was given.
 /// It holds for one mkfs, within a day.
@@ -29,8 +33,11 @@ pub struct Tags {
 pub struct Record {
     /// `flexvolume.fs=<type>:<uuid>`: it holds this filesystem.
     pub made: Option<Filesystem<String>>,
-    /// `flexvolume.making=<type>`: mkfs was started and not seen to end.
+    /// `flexvolume.making=<type>`: mkfs was started and not seen to end. In an encrypted volume:
+    /// `flexvolume.making=luks2:<type>:<uuid>`.
     pub making: Option<String>,
+    /// `flexvolume.luks=<uuid>`: it is encrypted, and its LUKS2 header has this UUID. [`Self::made`] is inside.
+    pub luks: Option<String>,
     /// An operator's permission to format it: the evidence that it overrules, and when it was given, in
     /// seconds since the epoch. One by an older driver names no evidence, and permits nothing.
     pub permission: Option<(String, u64)>,
@@ -54,6 +61,8 @@ impl Record {
                     fs: fs.to_owned(),
                     uuid: uuid.to_owned(),
                 });
+            } else if let Some(uuid) = tag.strip_prefix(LUKS) {
+                record.luks = Some(uuid.to_owned());
             } else if let Some(name) = tag.strip_prefix(VOLUME) {
                 record.names.push(name.to_owned());
             } else if let Some(value) = tag.strip_prefix(MAY_FORMAT) {
@@ -65,6 +74,21 @@ impl Record {
             }
         }
         record
+    }
+
+    /// The type of the filesystem that is being made inside an encrypted volume, and the UUID that was chosen for
+    /// its LUKS2 header.
+    pub fn making_in_luks(&self) -> Option<(&str, &str)> {
+        self.making
+            .as_deref()?
+            .strip_prefix(IN_LUKS)?
+            .split_once(':')
+    }
+
+    /// The UUID of the LUKS2 header that the volume has, or is getting.
+    pub fn luks_uuid(&self) -> Option<&str> {
+        let making = || Some(self.making_in_luks()?.1);
+        self.luks.as_deref().or_else(making)
     }
 
     /// Whether an operator's permission overrules exactly this, at the time `now`.
@@ -113,6 +137,14 @@ pub fn making_tag(fs: FsType) -> String {
     format!("{MAKING}{fs}")
 }
 
+pub fn making_in_luks_tag(fs: FsType, uuid: &str) -> String {
+    format!("{MAKING}{IN_LUKS}{fs}:{uuid}")
+}
+
+pub fn luks_tag(uuid: &str) -> String {
+    format!("{LUKS}{uuid}")
+}
+
 pub fn made_tag(Filesystem { fs, uuid }: &Filesystem) -> String {
     format!("{MADE}{fs}:{uuid}")
 }
@@ -151,6 +183,23 @@ mod tests {
             record.content_tags().collect::<Vec<_>>(),
             ["flexvolume.fs=ext4:0b1c"]
         );
+    }
+
+    #[test]
+    fn what_an_encrypted_volume_is_or_becomes_is_known_by_its_header() {
+        let making = making_in_luks_tag(FsType::Ext4, "0b1c");
+        let record = Record::parse([making.as_str()]);
+        assert_eq!(record.making_in_luks(), Some(("ext4", "0b1c")));
+        assert_eq!(record.luks_uuid(), Some("0b1c"));
+        assert_eq!(record.unmade_tags().collect::<Vec<_>>(), [making]);
+        // The header stays what it is, whatever is recorded of the filesystem inside.
+        let made = ["flexvolume.fs=ext4:u", "flexvolume.luks=0b1c"];
+        let record = Record::parse(made);
+        assert_eq!(record.luks_uuid(), Some("0b1c"));
+        assert_eq!(record.content_tags().collect::<Vec<_>>(), made[..1]);
+        for tag in ["flexvolume.making=luks2:ext4", "flexvolume.making=ext4"] {
+            assert_eq!(Record::parse([tag]).luks_uuid(), None, "{tag}");
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ fn reads_all_that_kubelet_sends() {
         "kubernetes.io/pvOrVolumeName":"pv-1","kubernetes.io/pod.name":"web-0",
         "kubernetes.io/pod.namespace":"shop","kubernetes.io/pod.uid":"u",
         "kubernetes.io/serviceAccount.name":"default","kubernetes.io/mounterArgs.FsGroup":"100",
-        "kubernetes.io/secret/password":"aHVudGVyMg==","color":"blue \u0026 gr\u00fcn"} "#,
+        "kubernetes.io/secret/password":"eA==","kubernetes.io/secret/passphrase":"aHVudGVyMg==","encryption":"luks2","color":"blue \u0026 gr\u00fcn"} "#,
     )
     .unwrap();
     let want = Options {
@@ -27,6 +27,8 @@ fn reads_all_that_kubelet_sends() {
         read_only: false,
         size: Some(Bytes::new(3 << 29)),
         thin_pool: Some(LvName::parse("pool0").unwrap()),
+        encryption: Some(Encryption::Luks2),
+        passphrase: Passphrase::from_base64("aHVudGVyMg==").ok(),
         mount_options: MountOptions::of_pod("noatime").unwrap(),
         volume_name: Some(ObjectName::parse("pv-1").unwrap()),
         ignored: vec!["color".to_owned()],

@@ -18,6 +18,9 @@ pub struct Device {
     pub path: PathBuf,
     pub number: DeviceNumber,
     pub lv_uuid: LvUuid,
+    /// Of the device inside an encrypted volume: the UUID of the LUKS2 header that it was opened with. `None`:
+    /// this is the volume's own device.
+    pub luks: Option<String>,
 }
 
 /// How the kernel reacted to an error in a mounted filesystem.

@@ -9,13 +9,15 @@ mod look;
 mod subject;
 mod wish;
 
-pub(crate) use act::{Job, bring_up, ensure_not_suspended, give_up, release, release_named};
+pub(crate) use act::{
+    Job, bring_up, close, close_leftovers, ensure_not_suspended, give_up, release, release_named,
+};
 pub use decide::{
     Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Openers, Place, Purpose, Reason,
     Refusal, Uses, Whose, Wish, extend_pool, of_locks, users,
 };
 pub use device::Device;
 pub use look::{
-    Asker, Decided, HeldLocks, Known, Tables, look_under_lock, require_same, volume_of,
+    Asker, Decided, HeldLocks, Known, Tables, all_inside, look_under_lock, require_same, volume_of,
 };
 pub use subject::Subject;

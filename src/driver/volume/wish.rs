@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::decide::{Create, Purpose, Wish};
+use super::decide::{Create, NoKey, Purpose, Wish};
 use crate::config::Config;
+use crate::crypt;
 use crate::lvm::Spread;
 use crate::mount::{KubeletPath, restrictions};
 use crate::names::{FsType, LvId};
@@ -18,12 +19,20 @@ impl Wish {
         let all = of_node.and(&options.mount_options).joined();
         let is_subvolume = |option: &str| option.starts_with("subvol");
         let of_mounts = |fs| (fs, restrictions(config.mount_options(id.vg(), fs).finals()));
+        let of_group = config.encryption(id.vg()).is_some();
+        let key = crypt::key_of(config, id, options.passphrase.as_ref());
         let by_person = Self::of_person(config, id, options.fs, options.read_only);
         Self {
             purpose: dir.map_or(Purpose::Device, |_| Purpose::Filesystem),
             subvolume: all.is_some_and(|all| all.split(',').any(is_subvolume)),
             restrictions: FsType::ALL.map(of_mounts).into(),
             by_hand: dir.is_some_and(|dir| KubeletPath::of(dir) == KubeletPath::Other),
+            encrypted: Some(options.encryption.is_some() || of_group),
+            no_key: key.is_none().then_some(if config.attach {
+                NoKey::Attach
+            } else {
+                NoKey::Secret
+            }),
             create: Create {
                 size: options.size,
                 asked_pool: options.thin_pool.clone(),
@@ -55,6 +64,8 @@ impl Wish {
             subvolume: false,
             restrictions: BTreeMap::new(),
             by_hand: false,
+            encrypted: config.encryption(id.vg()).map(|_| true),
+            no_key: (config.attach && config.key_file(id.vg()).is_none()).then_some(NoKey::Attach),
             not_allowed: policy.err().map(|error| format!("{error:#}")),
             pool_limit: config.thin_pool_limit,
             create,

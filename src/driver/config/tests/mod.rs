@@ -77,7 +77,13 @@ fn the_example_shows_the_defaults_and_one_group() {
         ..config.clone()
     };
     assert_eq!(rest, Config::default());
-    for table in ["", "limits.", "volume_group.data.", "filesystem.xfs."] {
+    for table in [
+        "",
+        "limits.",
+        "encryption.",
+        "volume_group.data.",
+        "filesystem.xfs.",
+    ] {
         let error = Config::parse(&format!("{table}'?' = 1"), "f").unwrap_err();
         let (_, known) = error.split_once("known here: ").unwrap();
         for key in known.split(';').next().unwrap().split(", ") {
@@ -108,9 +114,12 @@ fn reads_every_key() {
         thin_pool_limit = 80
         log = "/var/log/lvm.log"
         limits = { query = 1, activate = 2, make = 3, check = 4, mount = 5, resize = 6, lock = 86_400 }
+        encryption = { key_file = "/etc/key", pbkdf_memory = "32k", pbkdf_iterations = 4, allow_discards = true }
         filesystem.ext4 = { mkfs_options = ["-I", "256"], mount_options = "noatime" }
         [volume_group."my.group"]
         thin_pool = "pool0"
+        encryption = "luks2"
+        key_file = "/etc/groups-key"
         create = true
         max_size = "2g"
         reserve = "1g"
@@ -128,6 +137,8 @@ fn reads_every_key() {
     };
     let group = VolumeGroup {
         thin_pool: Some(LvName::parse("pool0").unwrap()),
+        encryption: Some(Encryption::Luks2),
+        key_file: Some("/etc/groups-key".into()),
         create: true,
         max_size: Some(Bytes::new(2 << 30)),
         reserve: Bytes::new(1 << 30),
@@ -157,12 +168,25 @@ fn reads_every_key() {
             resize: seconds(6),
             lock: seconds(86_400),
         },
+        luks: Luks {
+            key_file: Some("/etc/key".into()),
+            pbkdf_memory: Bytes::new(32 << 10),
+            pbkdf_iterations: Some(4),
+            allow_discards: true,
+        },
         filesystems: ext4(["-I", "256"], "noatime"),
         volume_groups: BTreeMap::from([(vg("my.group"), group)]),
     };
     assert_eq!(config, want);
 
     let (ours, other) = (vg("my.group"), vg("other"));
+    assert_eq!(config.encryption(&ours), Some(Encryption::Luks2));
+    assert_eq!(config.encryption(&other), None);
+    let key_file = |vg| config.key_file(vg).and_then(std::path::Path::to_str);
+    assert_eq!(
+        (key_file(&ours), key_file(&other)),
+        (Some("/etc/groups-key"), Some("/etc/key"))
+    );
     let both = ["-I", "256", "-i", "65536"];
     assert_eq!(config.mkfs_options(&ours, FsType::Ext4), both);
     assert_eq!(config.mkfs_options(&other, FsType::Ext4), both[..2]);

@@ -7,9 +7,10 @@ use anyhow::{Error, Result, bail};
 use nix::libc::{EINVAL, ENOENT, ESTALE};
 use nix::mount::MsFlags;
 
+use super::encrypted;
 use super::first_mount::FirstMount;
 use super::job::Job;
-use super::make::make;
+use super::make::{Made, What, make};
 use super::resume::ensure_not_suspended;
 use crate::host::Lock;
 use crate::mount::{Row, bind, make_dirs, restrict};
@@ -78,7 +79,8 @@ fn under_lock<'a>(
         }
         let lock = holding.of_volume()?;
         let began = Instant::now();
-        let how = match decision {
+        let top = seen.facts.top().cloned().unwrap_or(device.clone());
+        let (how, on) = match decision {
             Decision::Keep { flags } => return keep(job, &seen, dir, flags),
             Decision::Bind(from) => {
                 note_options(job, &from);
@@ -92,11 +94,27 @@ fn under_lock<'a>(
                 ensure_not_suspended(job.subject, &device, Some(lock))?;
                 continue;
             }
-            Decision::Mount(how) => how,
-            Decision::Make { fs, again } => match make(job, &mut seen, &device, fs, again, lock)? {
-                Some(filesystem) => Mount::of_made(filesystem),
-                None => continue,
-            },
+            Decision::Open => {
+                encrypted::open(job, &mut seen, &device, lock)?;
+                continue;
+            }
+            // A call was killed while it made it.
+            Decision::Encrypt { .. } if top != device => {
+                encrypted::close_unused(job.subject, lock)?;
+                continue;
+            }
+            Decision::Mount(how) => (how, top),
+            Decision::Make { .. } | Decision::Encrypt { .. } => {
+                let (fs, what) = match decision {
+                    Decision::Encrypt { fs, uuid } => (fs, job.in_luks(uuid)?),
+                    Decision::Make { fs, again } => (fs, What::Plain { again }),
+                    _ => continue,
+                };
+                match make(job, &mut seen, &device, fs, &what, lock)? {
+                    Some(Made { filesystem, on }) => (Mount::of_made(filesystem), on),
+                    None => continue,
+                }
+            }
             Decision::Refuse(reason) => return Err(Refusal::of(id, reason).into()),
             // The volume has changed since the last look.
             Decision::Look(_)
@@ -119,7 +137,7 @@ fn under_lock<'a>(
             job,
             dir,
             volume: seen.facts.require_volume()?.clone(),
-            on: device.pin(host.kernel)?,
+            on: on.pin(host.kernel)?,
             how,
             lock,
         };

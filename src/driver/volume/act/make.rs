@@ -1,36 +1,59 @@
-//! Makes a filesystem where [`decide`](crate::volume::decide::decide) has said so. Nothing else runs an mkfs that writes to a volume.
+//! Makes a filesystem where [`decide`](crate::volume::decide::decide) has said so. Nothing else runs an mkfs, or a
+//! luksFormat, that writes to a volume.
 
 use anyhow::{Context, Error, Result, bail};
 
+use super::encrypted;
 use super::job::Job;
 use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
-use crate::lvm::{Tags, made_tag, making_tag, retag};
+use crate::lvm::{Tags, luks_tag, made_tag, making_in_luks_tag, making_tag, retag};
 use crate::mount::after_undo;
 use crate::names::{Filesystem, FsType};
-use crate::volume::decide::{Decision, Lvm, Purpose};
+use crate::options::Passphrase;
+use crate::volume::decide::{Content, Decision, Lvm, Purpose};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::look::Look;
 use crate::volume::subject::Subject;
 
-/// Makes a filesystem, and returns it. `None`: the volume has changed since the decision; nothing was
-/// made, and its tags are as before. A tag is set before mkfs and replaced after it, so that a killed mkfs can
-/// be recognised.
+/// What is made on a volume.
+pub enum What {
+    /// A filesystem. `again`: over what the driver's own mkfs left when it was killed.
+    Plain { again: bool },
+    /// A LUKS2 header with this UUID, and a filesystem inside.
+    InLuks {
+        uuid: String,
+        passphrase: Passphrase,
+    },
+}
+
+/// A filesystem that was made.
+pub struct Made {
+    pub filesystem: Filesystem,
+    /// The device that it is on.
+    pub on: Device,
+}
+
+/// Makes a filesystem. `None`: the volume has changed since the decision; nothing was made, and its tags are as
+/// before. A tag is set before mkfs and replaced after it, so that a killed mkfs can be recognised.
 pub fn make(
     job: &Job,
     seen: &mut Look,
     device: &Device,
     fs: FsType,
-    again: bool,
+    what: &What,
     lock: &Lock,
-) -> Result<Option<Filesystem>> {
-    let Subject { host, config, .. } = job.subject;
+) -> Result<Option<Made>> {
+    let host = job.subject.host;
     let lvm = seen.facts.lvm.clone();
     let Some(Lvm::Volume { volume, .. }) = &lvm else {
         bail!("{} was not looked at", device.id);
     };
     let record = &volume.record;
-    let making = making_tag(fs);
+    let making = match what {
+        What::Plain { .. } => making_tag(fs),
+        What::InLuks { uuid, .. } => making_in_luks_tag(fs, uuid),
+    };
     let is_begun = record.tags.contains(&making);
     // Replaces the tag of an earlier mkfs of another type that was killed: only the newest counts.
     let begun = Tags {
@@ -69,38 +92,31 @@ pub fn make(
     };
     seen.claim = None;
 
-    let more = config.mkfs_options(device.id.vg(), fs);
-    if let Err(error) = fs::mkfs(host, fs, &pin.node, &more, again, lock) {
-        let refused = matches!(
-            error,
-            ToolError::Failed { .. } | ToolError::Missing { .. } | ToolError::Distrusted { .. }
-        );
-        let mut error = Error::from(error);
-        if refused && job.options.size.is_some() {
-            error = error.context(format!(
-                "if it is too small, `lvextend` or `lvremove` {} by hand: its option `size` counts \
-                 only when it is made",
-                device.id
-            ));
+    let on = match written(job, pin, fs, what, lock) {
+        Ok(on) => on,
+        Err(error) => {
+            // A mkfs that refused may have written nothing: look whether the volume is still blank.
+            let mut now = Look::at(job.subject, job.asker(None));
+            now.facts.lvm.clone_from(&lvm);
+            let mut wish = job.wish(None);
+            wish.purpose = Purpose::Filesystem;
+            let is_untouched = !is_begun
+                && has_refused(&error)
+                && matches!(
+                    now.settle(&wish),
+                    Ok(Decision::Make { again: false, .. } | Decision::Encrypt { .. })
+                )
+                && matches!(now.facts.content, Some(Content::Blank { .. }));
+            return Err(
+                if is_untouched && !matches!(what, What::Plain { again: true }) {
+                    after_undo(error, take_back())
+                } else {
+                    error
+                },
+            );
         }
-        let error = error.context(format!("making {fs} on {}", device.id));
-        drop(pin);
-        // A mkfs that refused may have written nothing: look whether the volume is still blank.
-        let mut now = Look::at(job.subject, job.asker(None));
-        now.facts.lvm.clone_from(&lvm);
-        let mut wish = job.wish(None);
-        wish.purpose = Purpose::Filesystem;
-        let is_untouched = !again
-            && !is_begun
-            && refused
-            && matches!(now.settle(&wish), Ok(Decision::Make { again: false, .. }));
-        return Err(if is_untouched {
-            after_undo(error, take_back())
-        } else {
-            error
-        });
-    }
-    let made = fs::superblock_of(host, None, (&pin.file, &device.path))
+    };
+    let made = fs::superblock_of(host, None, (&on.file, &on.device.path))
         .with_context(|| format!("looking at the {fs} that was made on {}", device.id))?
         .filter(|made| made.family == Family::of(fs) && !made.in_progress)
         .with_context(|| {
@@ -111,11 +127,49 @@ pub fn make(
             )
         })?;
     let uuid = made.uuid;
-    let made = Filesystem { fs, uuid };
-    let mut tags = record.replaced_by(made_tag(&made));
+    let filesystem = Filesystem { fs, uuid };
+    let mut tags = record.replaced_by(made_tag(&filesystem));
     if !is_begun {
         tags.remove.push(making);
     }
+    if let What::InLuks { uuid, .. } = what {
+        tags.add.push(luks_tag(uuid));
+    }
     retag(host, device.target(), &tags, Some(lock))?;
-    Ok(Some(made))
+    Ok(Some(Made {
+        filesystem,
+        on: on.device,
+    }))
+}
+
+/// Runs mkfs, inside a fresh LUKS2 if the volume is to be encrypted. Returns the device with the filesystem.
+fn written(job: &Job, pin: Pinned, fs: FsType, what: &What, lock: &Lock) -> Result<Pinned> {
+    let Subject { host, config, id } = job.subject;
+    let (on, again) = match what {
+        What::Plain { again } => (pin, *again),
+        // Noise, which mkfs might take for something.
+        What::InLuks { uuid, passphrase } => {
+            (encrypted::format(job, &pin, uuid, passphrase, lock)?, true)
+        }
+    };
+    let more = config.mkfs_options(id.vg(), fs);
+    let made = fs::mkfs(host, fs, &on.node, &more, again, lock).map_err(Error::from);
+    let made = made.map_err(|error| {
+        if !has_refused(&error) || job.options.size.is_none() {
+            return error;
+        }
+        error.context(format!(
+            "if it is too small, `lvextend` or `lvremove` {id} by hand: its option `size` counts only when it is \
+             made"
+        ))
+    });
+    made.with_context(|| format!("making {fs} on {id}"))?;
+    Ok(on)
+}
+
+fn has_refused(error: &Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(ToolError::Failed { .. } | ToolError::Missing { .. } | ToolError::Distrusted { .. })
+    )
 }

@@ -4,6 +4,7 @@
 mod activate;
 mod bring_up;
 mod create;
+mod encrypted;
 mod first_mount;
 mod job;
 mod make;
@@ -11,6 +12,7 @@ mod release;
 mod resume;
 
 pub use bring_up::bring_up;
+pub use encrypted::{close, close_leftovers};
 pub use job::Job;
 pub use release::{give_up, release, release_named};
 pub use resume::ensure_not_suspended;

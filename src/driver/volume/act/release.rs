@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
+use super::encrypted::close_unused;
 use crate::config::Config;
 use crate::host::Host;
 use crate::lvm::{self, LeaseState};
@@ -68,7 +69,7 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     let Subject { host, config, id } = subject;
     let (kernel, vg, limit) = (host.kernel, id.vg(), config.limits.query);
     let may_be_shared = lvm::may_be_shared(host, vg);
-    if !(asked || may_be_shared) || is_used(subject)? {
+    if !(asked || may_be_shared) || unused(subject)? == Unused::No {
         return Ok(());
     }
     let volume = match may_be_shared.then(|| lvm::find(host, id)).transpose()? {
@@ -108,9 +109,14 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     // LVM itself retries for 5 s (`activation/retry_deactivation`). Only for another node is it worth trying
     // longer.
     let mut tries: u32 = if volume.is_some() { 5 } else { 1 };
-    while !is_used(subject)? {
+    loop {
+        let closed = match unused(subject)? {
+            Unused::No => break,
+            Unused::ButOpen => close_unused(subject, &held),
+            Unused::Yes => Ok(()),
+        };
         tries = tries.saturating_sub(1);
-        match lvm::deactivate(host, target, &held) {
+        match closed.and_then(|()| lvm::deactivate(host, target, &held)) {
             Err(_) if tries > 0 && !kernel.pause(APART) => {}
             // The volume is unmounted, and no other node waits for it. A process that still has it in its own
             // mount namespace must not keep a pod from ending.
@@ -124,12 +130,28 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     Ok(())
 }
 
-fn is_used(subject: Subject) -> Result<bool> {
+#[derive(PartialEq)]
+enum Unused {
+    No,
+    /// It is an encrypted volume that is open.
+    ButOpen,
+    Yes,
+}
+
+fn unused(subject: Subject) -> Result<Unused> {
     let (words, made) = (None, None);
     let mut seen = Look::at(subject, Asker::Call { words, made });
     if let Some(why) = seen.facts.not_its_device {
         bail!("{why}");
     }
     seen.facts.uses = seen.uses()?;
-    Ok(seen.facts.is_mounted_here() || !users(&seen.facts).is_empty())
+    Ok(
+        if seen.facts.is_mounted_here() || !users(&seen.facts).is_empty() {
+            Unused::No
+        } else if seen.facts.top() == seen.facts.device.as_ref() {
+            Unused::Yes
+        } else {
+            Unused::ButOpen
+        },
+    )
 }

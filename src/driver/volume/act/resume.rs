@@ -11,9 +11,12 @@ use crate::volume::subject::Subject;
 
 /// Fails if the volume is suspended. If a killed lvextend left it so, first resumes it under its lock. `held`:
 /// that lock, if the caller has it.
-pub fn ensure_not_suspended(subject: Subject, device: &Device, held: Option<&Lock>) -> Result<()> {
+pub fn ensure_not_suspended(subject: Subject, top: &Device, held: Option<&Lock>) -> Result<()> {
     let Subject { host, config, id } = subject;
     let kernel = host.kernel;
+    // What LVM suspends is below the device inside an encrypted volume.
+    let outside = top.outside(kernel)?;
+    let device = outside.as_ref().unwrap_or(top);
     if device.is_suspended(kernel) && lvm::has_unused_table(host, id)? {
         let own = held.is_none();
         let own = own.then(|| lock::hold(kernel, device, config.limits.lock));
@@ -28,7 +31,7 @@ pub fn ensure_not_suspended(subject: Subject, device: &Device, held: Option<&Loc
             lvm::refresh(host, device.target(), lock)?;
         }
     }
-    require_not_suspended(kernel, device)
+    require_not_suspended(kernel, top)
 }
 
 /// Fails if every read and write of the device would wait.

@@ -2,13 +2,14 @@
 
 use super::decision::{Decision, Grow, Mount, Wish};
 use super::doubt::Doubt;
+use super::encrypted;
 use super::facts::{Content, Facts, FilesystemState, Place};
 use super::reason::Reason;
 use super::rules::is_harmed;
 use super::users::users;
 use crate::fs::TINY;
 use crate::lvm::Volume;
-use crate::names::{Filesystem, FsType};
+use crate::names::{Filesystem, FsType, Shown};
 use crate::volume::device::Failure;
 
 /// A filesystem smaller than its volume by this much was not grown with it. Alignment and whole block groups
@@ -18,6 +19,9 @@ const WORTH_GROWING: u64 = 1 << 20;
 /// Decides by the content, from the strongest doubt to the last permission: mkfs is the very last arm.
 pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> Decision {
     let record = &volume.record;
+    if let Some(decision) = encrypted::of_content(facts, content, volume, wish) {
+        return decision;
+    }
     Decision::Refuse(match content {
         Content::Failed(words) => Reason::Failed(words.clone()),
         Content::Unreadable { at, error } => Reason::Unreadable {
@@ -31,6 +35,11 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
             what: what.clone(),
             wanted: wish.fs,
         },
+        // Without a record of it, `blkid` names it.
+        Content::Luks(_) => Reason::Other {
+            what: "a LUKS2 header".shown(),
+            wanted: wish.fs,
+        },
         Content::Damaged(fs) => Reason::Damaged(*fs),
         Content::Filesystem(found) => return of_filesystem(facts, found, volume, wish),
         Content::Blank { doubts, .. } => return of_blank(facts, doubts.clone(), volume, wish),
@@ -38,7 +47,12 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
 }
 
 /// Something has claimed the device: a mount in another mount namespace, or an unknown user.
-fn claimed(facts: &Facts, found: Option<&Filesystem>, volume: &Volume, wish: &Wish) -> Decision {
+pub(super) fn claimed(
+    facts: &Facts,
+    found: Option<&Filesystem>,
+    volume: &Volume,
+    wish: &Wish,
+) -> Decision {
     let openers = facts.openers.clone().unwrap_or_default();
     let is_hosts = openers.elsewhere.iter().any(|other| other.hosts);
     // A second mount of a mounted filesystem shows the same filesystem. Only our own tag proves that it is the
@@ -73,7 +87,12 @@ pub fn wrong_type(found: &str, wish: &Wish) -> Option<Reason> {
 }
 
 /// Decides for a volume with a filesystem: is it of the wanted type, and the one that the volume's tag names?
-fn of_filesystem(facts: &Facts, found: &FilesystemState, volume: &Volume, wish: &Wish) -> Decision {
+pub(super) fn of_filesystem(
+    facts: &Facts,
+    found: &FilesystemState,
+    volume: &Volume,
+    wish: &Wish,
+) -> Decision {
     let record = &volume.record;
     let (filesystem, writes) = (&found.filesystem, !wish.read_only);
     let fs = filesystem.fs;
@@ -110,11 +129,8 @@ fn of_filesystem(facts: &Facts, found: &FilesystemState, volume: &Volume, wish: 
     if let Some(reason) = mixed_up(found, volume) {
         return Decision::Refuse(reason);
     }
-    if writes && !is_writable(facts, volume) {
-        return Decision::Refuse(Reason::ReadOnlyVolume);
-    }
-    if let Some(disk) = facts.read_only_disk.clone().filter(|_| writes) {
-        return Decision::Refuse(Reason::ReadOnlyDisk(disk));
+    if let Some(reason) = read_only(facts, volume, wish) {
+        return Decision::Refuse(reason);
     }
     let missing = found.device.get().saturating_sub(found.covers.get());
     Decision::Mount(Mount {
@@ -167,13 +183,19 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
         doubts.insert(0, Doubt::Recorded(made.clone()));
     }
     if doubts.is_empty() || record.permits(&Doubt::names(&doubts), facts.now) {
-        return make(facts, wish.fs.unwrap_or(wish.default_fs), false);
+        let fs = wish.fs.unwrap_or(wish.default_fs);
+        let begun = record.making_in_luks();
+        if wish.encrypted.unwrap_or(begun.is_some()) {
+            let uuid = begun.map(|(_, uuid)| uuid.to_owned());
+            return encrypted::encrypt(facts, fs, uuid, wish);
+        }
+        return make(facts, fs, false);
     }
     Decision::Refuse(Reason::Doubts(doubts))
 }
 
 /// The last arm: mkfs. A process that reads the device has a reason, so mkfs waits until it has ended.
-fn make(facts: &Facts, fs: FsType, again: bool) -> Decision {
+pub(super) fn make(facts: &Facts, fs: FsType, again: bool) -> Decision {
     if facts.is_mounted_here() {
         return Decision::Refuse(Reason::InUse(Vec::new()));
     }
@@ -197,7 +219,7 @@ fn is_left_by_mke2fs(doubt: &Doubt, volume: &Volume) -> bool {
 }
 
 /// Why mkfs cannot write to the volume.
-fn unwritable(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<Reason> {
+pub(super) fn unwritable(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<Reason> {
     if wish.read_only {
         Some(Reason::BlankReadOnly)
     } else if !is_writable(facts, volume) {
@@ -207,6 +229,17 @@ fn unwritable(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<Reason> {
     } else {
         facts.read_only_disk.clone().map(Reason::ReadOnlyDisk)
     }
+}
+
+/// Why a volume that holds something cannot be mounted to be written.
+pub(super) fn read_only(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<Reason> {
+    if wish.read_only {
+        return None;
+    }
+    if !is_writable(facts, volume) {
+        return Some(Reason::ReadOnlyVolume);
+    }
+    facts.read_only_disk.clone().map(Reason::ReadOnlyDisk)
 }
 
 fn is_writable(facts: &Facts, volume: &Volume) -> bool {

@@ -26,6 +26,10 @@ pub struct Wish {
     pub restrictions: BTreeMap<FsType, MsFlags>,
     /// The directory is not one of kubelet's: a person calls the driver by hand.
     pub by_hand: bool,
+    /// Whether it is to be encrypted. `None`: a person asks, and what a pod wants is not known.
+    pub encrypted: Option<bool>,
+    /// Why no passphrase comes with the call.
+    pub no_key: Option<NoKey>,
     /// Why the node's config does not let pods use this volume group.
     pub not_allowed: Option<String>,
     /// Fill of a thin pool, in percent, from which on nothing is mounted for writing.
@@ -43,6 +47,15 @@ impl Wish {
         flags.set(MsFlags::MS_RDONLY, self.read_only);
         flags
     }
+}
+
+/// Why a call has no passphrase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoKey {
+    /// With `attach = true` kubelet gives no Secret to the call that mounts, and the config names no `key_file`.
+    Attach,
+    /// The volume's Secret has none, and the config names no `key_file`.
+    Secret,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +115,8 @@ pub enum Level {
     /// Who has its device open.
     Openers,
     Content,
+    /// What is inside an encrypted volume that is open.
+    Inside,
     /// The free space to create it in. Another call can take it, so it is looked at under the group's lock.
     Room,
 }
@@ -127,6 +142,14 @@ pub enum Decision {
     },
     Bind(Row),
     Mount(Mount),
+    /// Open the encrypted volume, then look again. If it is open, close it first.
+    Open,
+    /// Make a LUKS2 header on a blank volume, and this filesystem inside. `uuid`: of the header, if the driver
+    /// was killed while it made one.
+    Encrypt {
+        fs: FsType,
+        uuid: Option<String>,
+    },
     /// Make this filesystem on a blank volume. `again`: on one that the driver's own mkfs left half made when
     /// it was killed.
     Make {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::doubt::Doubt;
+use crate::crypt::Header;
 use crate::fs::Condition;
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
@@ -31,6 +32,8 @@ pub struct Facts {
     /// Everyone who has its device open. Looked at only if LVM says that it is open.
     pub openers: Option<Openers>,
     pub content: Option<Content>,
+    /// What is inside an encrypted volume that is open.
+    pub inside: Option<Content>,
     /// Whether this call has created the volume, and the kernel has counted no write since. Looked at with the
     /// content.
     pub untouched: bool,
@@ -49,12 +52,25 @@ pub struct Uses {
     /// Its mounts in the driver's mount namespace.
     pub mounts: Vec<Mounted>,
     pub swap: bool,
-    /// Devices built on top of it, by kernel name.
+    /// Devices built on top of it, by kernel name; of an encrypted volume that is open, on top of the device
+    /// inside, or beside that.
     pub holders: Vec<String>,
+    /// What an encrypted volume is open as. All that is here is about this device then.
+    pub inside: Option<Inside>,
     /// The device-mapper name of the suspended device: its own, or one that it is built on.
     pub suspended: Option<String>,
     /// How its mounted filesystem failed. `None`: no failure is seen, or no decision needs this.
     pub failure: Option<Failure>,
+}
+
+/// The device inside an encrypted volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inside {
+    pub device: Device,
+    /// Its kernel name.
+    pub name: String,
+    /// It was opened to be read only.
+    pub read_only: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -158,6 +174,8 @@ pub enum Content {
         doubts: Vec<Doubt>,
     },
     Filesystem(FilesystemState),
+    /// A LUKS2 header, where the record has one.
+    Luks(Header),
     /// blkid names this filesystem, but its superblock is not valid.
     Damaged(FsType),
     Other(Foreign),
@@ -241,6 +259,7 @@ impl Facts {
             locks: None,
             openers: None,
             content: None,
+            inside: None,
             untouched: false,
             read_only: false,
             read_only_disk: None,
@@ -259,6 +278,18 @@ impl Facts {
     pub fn require_volume(&self) -> Result<&Volume> {
         self.volume()
             .with_context(|| format!("LVM was not asked for {}", self.id))
+    }
+
+    /// The device that is, or can be, mounted: of an encrypted volume the one inside.
+    pub fn top(&self) -> Option<&Device> {
+        let inside = self.uses.as_ref().and_then(|uses| uses.inside.as_ref());
+        inside.map(|inside| &inside.device).or(self.device.as_ref())
+    }
+
+    /// Whether the volume holds, or is getting, a LUKS2 header of the driver's.
+    pub fn is_encrypted(&self) -> bool {
+        self.volume()
+            .is_some_and(|volume| volume.record.luks_uuid().is_some())
     }
 
     /// Whether it is mounted in the driver's mount namespace.

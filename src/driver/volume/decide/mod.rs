@@ -4,6 +4,7 @@
 mod content;
 mod decision;
 mod doubt;
+mod encrypted;
 mod facts;
 mod message;
 mod reason;
@@ -13,11 +14,11 @@ mod space;
 mod tests;
 mod users;
 
-pub use decision::{Create, Decision, Grow, Level, Mount, Purpose, Refusal, Wish};
+pub use decision::{Create, Decision, Grow, Level, Mount, NoKey, Purpose, Refusal, Wish};
 pub use doubt::Doubt;
 pub use facts::{
-    Content, Elsewhere, Facts, FilesystemState, Lvm, Mounted, Occupied, Openers, Parts, Place,
-    Pool, Room, There, Uses,
+    Content, Elsewhere, Facts, FilesystemState, Inside, Lvm, Mounted, Occupied, Openers, Parts,
+    Place, Pool, Room, There, Uses,
 };
 pub use message::{extend_pool, same_name_advice};
 pub use reason::{Reason, Whose};

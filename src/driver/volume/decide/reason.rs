@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::decision::NoKey;
 use super::doubt::Doubt;
 use super::facts::{Elsewhere, Occupied, Place};
 use crate::host::holders::Opener;
@@ -95,6 +96,22 @@ pub enum Reason {
     },
     Damaged(FsType),
     NewNotBlank(String),
+    /// It is encrypted, and the pod wants it plain.
+    Encrypted,
+    /// It holds a plain filesystem, and is to be encrypted.
+    NotEncrypted,
+    NoKey(NoKey),
+    /// Where its LUKS2 header should be, `found` is.
+    #[strum(serialize = "luks-header")]
+    Header {
+        recorded: String,
+        found: String,
+    },
+    /// It is open, and `found` is inside.
+    Inside {
+        recorded: String,
+        found: String,
+    },
     Swapped {
         recorded: Filesystem<String>,
         found: Filesystem,
@@ -147,6 +164,8 @@ impl Reason {
                 | Self::PoolUnwell { .. }
                 | Self::Unreadable { .. }
                 | Self::Damaged(_)
+                | Self::Header { .. }
+                | Self::Inside { .. }
                 | Self::Reduced { .. }
         )
     }
@@ -195,6 +214,11 @@ impl Reason {
             | Self::Other { .. }
             | Self::Damaged(_)
             | Self::NewNotBlank(_)
+            | Self::Encrypted
+            | Self::NotEncrypted
+            | Self::NoKey(_)
+            | Self::Header { .. }
+            | Self::Inside { .. }
             | Self::Swapped { .. }
             | Self::Reduced { .. }
             | Self::MixedUp { .. }

@@ -1,6 +1,6 @@
 //! Who has a volume.
 
-use super::facts::Facts;
+use super::facts::{Facts, Inside};
 use super::reason::Reason;
 
 /// Everyone who has the volume, as far as `facts` say, but kubelet's mounts in this mount namespace. Each is a
@@ -9,8 +9,10 @@ pub fn users(facts: &Facts) -> Vec<Reason> {
     let mut users = Vec::new();
     if let Some(uses) = &facts.uses {
         users.extend(uses.swap.then_some(Reason::Swap));
-        if !uses.holders.is_empty() {
-            users.push(Reason::Below(uses.holders.clone()));
+        let mut holders = uses.holders.clone();
+        holders.extend(foreign(facts, uses.inside.as_ref()));
+        if !holders.is_empty() {
+            users.push(Reason::Below(holders));
         }
         let hosts = uses.mounts.iter().filter(|mounted| !mounted.kubelets);
         users.extend(hosts.map(|host| Reason::HostMount(host.row.mount_point.clone())));
@@ -33,4 +35,12 @@ pub fn users(facts: &Facts) -> Vec<Reason> {
     }
     users.extend((openers.unseen > 0 && !is_hosts).then_some(Reason::OpenUnseen));
     users
+}
+
+/// The device inside, if it was opened with another header than that of the volume's record.
+fn foreign(facts: &Facts, inside: Option<&Inside>) -> Option<String> {
+    let inside = inside?;
+    let record = &facts.volume()?.record;
+    let is_own = record.luks_uuid() == inside.device.luks.as_deref();
+    (!is_own).then(|| inside.name.clone())
 }

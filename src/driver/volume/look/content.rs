@@ -7,6 +7,7 @@ use anyhow::{Error, Result};
 use nix::libc::EBUSY;
 
 use super::{Asker, Look};
+use crate::crypt;
 use crate::fs::{self, Examination, Extent, Family, Found, Superblock, Unreadable};
 use crate::host::ToolError;
 use crate::lvm::Volume;
@@ -15,6 +16,7 @@ use crate::volume::decide::{Content, Doubt, FilesystemState, Openers};
 use crate::volume::device::Device;
 
 impl Look<'_> {
+    /// What is on the volume's own device.
     pub(super) fn content(&mut self) -> Content {
         let (Some(device), Some(volume)) = (self.facts.device.clone(), self.facts.volume()) else {
             return Content::Failed(format!("{} is not active", self.facts.id));
@@ -25,9 +27,29 @@ impl Look<'_> {
         self.facts.read_only_disk = device.read_only_disk(kernel);
         self.facts.untouched = matches!(self.asker, Asker::Call { made: Some(made), .. }
             if made.lv_uuid == device.lv_uuid && Some(made.written) == self.written);
+        if self.facts.top() != Some(&device) {
+            // The device inside has claimed it.
+            let seen = device.open(kernel, false).map_err(Into::into);
+            let seen = seen.and_then(|file| self.read(&device, &volume, &Arc::new(file), false));
+            return seen.unwrap_or_else(|error| Content::Failed(format!("{error:#}")));
+        }
+        self.content_of(&device, &volume)
+    }
+
+    /// What is inside an encrypted volume that is open.
+    pub(super) fn inside(&mut self) -> Content {
+        let (Some(device), Some(volume)) = (self.facts.top().cloned(), self.facts.volume()) else {
+            return Content::Failed(format!("{} is not open", self.facts.id));
+        };
+        let volume = volume.clone();
+        self.content_of(&device, &volume)
+    }
+
+    fn content_of(&mut self, device: &Device, volume: &Volume) -> Content {
+        let kernel = self.subject.host.kernel;
         let openers = self.facts.openers.as_ref();
         if self.facts.is_mounted_here() || openers.is_some_and(Openers::is_mounted) {
-            return self.claimed(&device);
+            return self.claimed(device);
         }
         // Opened exclusively: while this is open, nobody can mount it, swap on it or build a device on it.
         let claim = match device.open(kernel, !self.asker.is_person()) {
@@ -37,11 +59,11 @@ impl Look<'_> {
                     Ok(openers) => self.facts.openers = Some(openers),
                     Err(error) => return Content::Failed(format!("{error:#}")),
                 }
-                return self.claimed(&device);
+                return self.claimed(device);
             }
             Err(e) => return Content::Failed(format!("opening {}: {e}", device.path.shown())),
         };
-        let seen = self.read(&device, &volume, &claim, volume.record.new);
+        let seen = self.read(device, volume, &claim, volume.record.new);
         self.claim = Some(claim);
         seen.unwrap_or_else(|error| Content::Failed(format!("{error:#}")))
     }
@@ -112,6 +134,12 @@ impl Look<'_> {
         let (host, node) = (self.subject.host, device.node(self.subject.host.kernel));
         let size = device.size(host.kernel)?;
         let superblock = |size| fs::superblock_of(host, size, (claim, &device.path));
+        if device.luks.is_none()
+            && volume.record.luks_uuid().is_some()
+            && let Some(header) = crypt::header_of(host, (claim, &device.path))?
+        {
+            return Ok(Content::Luks(header));
+        }
         if let Some(made) = &volume.record.made {
             match superblock(Some(size)) {
                 Ok(Some(found)) => {

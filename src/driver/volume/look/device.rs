@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use nix::libc::EIO;
 
+use crate::crypt;
 use crate::host::{DeviceNumber, Kernel};
 use crate::lvm::{Mapped, Volume};
 use crate::mount::{KubeletPath, Row};
 use crate::names::{Bytes, LvId, LvUuid, Shown};
-use crate::volume::decide::Facts;
+use crate::volume::decide::{Facts, Inside};
 use crate::volume::device::{Device, Failure};
 
 impl Device {
@@ -38,6 +39,7 @@ impl Device {
                 path,
                 number,
                 lv_uuid: LvUuid::of(lv_uuid),
+                luks: None,
             })),
             Some((length, _)) if length > UUIDS => bail!(
                 "{id} is a pool that holds other volumes, or a part of one, not a volume for a \
@@ -65,8 +67,42 @@ impl Device {
                 path,
                 number,
                 lv_uuid: volume.uuid.clone(),
+                luks: None,
             })),
             None => Self::find(kernel, &volume.id),
+        }
+    }
+
+    /// The device inside this encrypted volume, if it is open; `holders`: the devices on top of it.
+    pub fn inside(&self, kernel: &Kernel, holders: &[String]) -> Option<Self> {
+        let found = crypt::mapping(kernel, &self.lv_uuid, holders)?;
+        Some(Self {
+            path: crypt::path_of(&self.lv_uuid),
+            number: found.number,
+            luks: Some(found.luks),
+            ..self.clone()
+        })
+    }
+
+    /// Takes the device inside, if this is an encrypted volume that is open, out of the devices on top of it, and
+    /// adds those on top of that.
+    pub fn opened(&self, kernel: &Kernel, holders: &mut Vec<String>) -> Option<Inside> {
+        let found = crypt::mapping(kernel, &self.lv_uuid, holders)?;
+        let device = self.inside(kernel, holders)?;
+        holders.retain(|holder| *holder != found.holder);
+        holders.extend(device.holders(kernel).unwrap_or_default());
+        Some(Inside {
+            read_only: device.is_read_only(kernel),
+            name: found.holder,
+            device,
+        })
+    }
+
+    /// The volume's own device: this one, or the one that this is inside of.
+    pub fn outside(&self, kernel: &Kernel) -> Result<Option<Self>> {
+        match self.luks {
+            None => Ok(Some(self.clone())),
+            Some(_) => Self::find(kernel, &self.id),
         }
     }
 
@@ -168,7 +204,14 @@ impl Device {
 
     /// Whether the kernel still has this device, for the same volume.
     pub fn is_still_there(&self, kernel: &Kernel) -> bool {
-        Self::find(kernel, &self.id).is_ok_and(|now| now.as_ref() == Some(self))
+        let Ok(Some(now)) = Self::find(kernel, &self.id) else {
+            return false;
+        };
+        if self.luks.is_none() {
+            return now == *self;
+        }
+        let holders = now.holders(kernel).unwrap_or_default();
+        now.inside(kernel, &holders).as_ref() == Some(self)
     }
 
     /// Fails if the volume's name now means another device: a tag or a mount made by name would hit that one.
@@ -187,23 +230,37 @@ pub fn is_shut_down(kernel: &Kernel, path: &Path, mount_id: u64) -> bool {
     asked.is_err_and(|e| e.raw_os_error() == Some(EIO))
 }
 
-/// The active logical volume whose device has this number.
+/// The active logical volume whose device, or the one inside it, has this number.
 pub fn volume_of(kernel: &Kernel, number: DeviceNumber) -> Option<Device> {
     let name = Mapped(sysfs_path(number, "")).name(kernel)?;
-    let id = LvId::from_dm_name(&name)?;
+    let Some(id) = LvId::from_dm_name(&name) else {
+        let (uuid, below) = crypt::volume_below(kernel, &name, number)?;
+        let volume = volume_of(kernel, below).filter(|volume| volume.lv_uuid == uuid)?;
+        let inside = volume.inside(kernel, &volume.holders(kernel).ok()?);
+        return inside.filter(|inside| inside.number == number);
+    };
     Device::find(kernel, &id)
         .ok()
         .flatten()
         .filter(|device| device.number == number)
 }
 
+/// The devices inside all encrypted volumes that are open.
+pub fn all_inside(kernel: &Kernel) -> Vec<Device> {
+    let numbers = crypt::all_open(kernel).into_iter();
+    numbers
+        .filter_map(|number| volume_of(kernel, number))
+        .collect()
+}
+
 /// Reads again whether the volume is suspended: LVM suspends a volume while changing it, and has resumed it by
 /// the time it answers.
 pub fn forget_what_lvm_resumed(kernel: &Kernel, facts: &mut Facts) {
-    if let (Some(device), Some(uses)) = (&facts.device, &mut facts.uses)
+    let top = facts.top().cloned();
+    if let (Some(top), Some(uses)) = (top, &mut facts.uses)
         && uses.suspended.is_some()
     {
-        uses.suspended = device.suspended(kernel);
+        uses.suspended = top.suspended(kernel);
     }
 }
 

@@ -10,7 +10,7 @@ mod parts;
 mod tables;
 mod under_lock;
 
-pub use device::{is_in_kernel, is_shut_down, volume_of};
+pub use device::{all_inside, is_in_kernel, is_shut_down, volume_of};
 pub use in_use::require_same;
 pub use tables::{Known, Tables};
 pub use under_lock::{Decided, HeldLocks, look_under_lock};
@@ -162,6 +162,7 @@ impl<'a> Look<'a> {
                     Level::LeaseState => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
                     Level::Content => self.facts.content = Some(self.content()),
+                    Level::Inside => self.facts.inside = Some(self.inside()),
                     Level::Room => self.look_for_room(wish),
                 },
                 decision => return Ok(decision),
@@ -183,7 +184,18 @@ impl<'a> Look<'a> {
             &own
         };
         let table = &tables.mounts;
-        let rows = table.of_device(device.number);
+        let known = self.asker.known();
+        let is_closed = known.is_some_and(|known| known.is_closed(&device.id));
+        let (mut holders, mut inside) = (Vec::new(), None);
+        if !is_closed {
+            let all = device.holders(kernel);
+            holders =
+                all.with_context(|| format!("looking for devices on top of {}", device.id))?;
+            inside = device.opened(kernel, &mut holders);
+        }
+        // What follows is about the device that has the filesystem.
+        let top = inside.as_ref().map_or(device, |inside| &inside.device);
+        let rows = table.of_device(top.number);
         let own_global = match self.asker.words().map(|words| KubeletPath::of(words.dir)) {
             Some(KubeletPath::Pod { global }) => Some(global),
             _ => None,
@@ -198,23 +210,17 @@ impl<'a> Look<'a> {
         });
         let mut uses = Uses {
             mounts: mounts.collect(),
-            swap: tables.swaps.contains(&device.number),
+            swap: tables.swaps.contains(&top.number),
+            holders,
             ..Uses::default()
         };
-        let known = self.asker.known();
-        let is_closed = known.is_some_and(|known| known.is_closed(&device.id));
-        if !is_closed {
-            let holders = device.holders(kernel);
-            uses.holders =
-                holders.with_context(|| format!("looking for devices on top of {}", device.id))?;
-        }
         // A filesystem on a suspended device may not even tell its size, so that is looked at again.
         let may_be_suspended = |known: Known| {
-            let is_itself = || !is_closed && device.is_suspended(kernel);
+            let is_itself = || !is_closed && top.is_suspended(kernel);
             !known.is_nothing_suspended(kernel) || is_itself()
         };
         if known.is_none_or(may_be_suspended) {
-            uses.suspended = device.suspended(kernel);
+            uses.suspended = top.suspended(kernel);
         }
         if let Some(Words { dir, volume_name }) = self.asker.words() {
             let at = |dir: &Path| -> Result<Option<&Row>> {
@@ -229,7 +235,7 @@ impl<'a> Look<'a> {
                     .map(ToString::to_string),
             };
             uses.there = at(dir)?.map(|row| {
-                if row.is_of(device.number) {
+                if row.is_of(top.number) {
                     return There::This(row.clone());
                 }
                 There::Another(occupied(dir, row))
@@ -238,14 +244,15 @@ impl<'a> Look<'a> {
             if let Some(global) = own_global
                 && config.attach
                 && let Some(row) = at(&global)?
-                && !row.is_of(device.number)
+                && !row.is_of(top.number)
             {
                 uses.name_taken = Some(occupied(&global, row));
             }
         }
         if uses.there.is_none() && uses.suspended.is_none() {
-            uses.failure = device.failure(kernel, &rows);
+            uses.failure = top.failure(kernel, &rows);
         }
+        uses.inside = inside;
         Ok(Some(uses))
     }
 }

@@ -32,41 +32,53 @@ impl Look<'_> {
     /// Everyone who has the device open except this process, which has it open `own` times. A call waits up to
     /// 3 s for short-lived openers.
     pub(super) fn openers(&self, own: usize) -> Result<Openers> {
-        let Some(device) = &self.facts.device else {
-            return Ok(Openers::default());
-        };
-        let Subject { host, config, .. } = self.subject;
-        let kernel = host.kernel;
-        let see = |openings: &Openings| {
-            openings.of(kernel, config, device, self.facts.is_mounted_here(), own)
-        };
         if let Some(known) = self.asker.known() {
-            return see(known.tables.openings(host)?);
+            return self.openers_of(known.tables.openings(self.subject.host)?, own);
         }
         let is_recorded = |volume: &Volume| volume.record.made.is_some();
         let is_recorded = self.facts.volume().is_some_and(is_recorded);
         let is_person = self.asker.is_person();
         wait_until(
-            kernel,
-            || see(&Openings::read(host, Some(device.number))?),
+            self.subject.host.kernel,
+            || self.see_openers(own),
             |openers| is_person || !openers.may_end(is_recorded),
         )
     }
 
     /// Everyone who has the device open, even read-only. Waits up to 3 s, since udev opens devices briefly.
     pub fn users(&self) -> Result<Openers> {
+        wait_until(
+            self.subject.host.kernel,
+            || self.see_openers(0),
+            |openers| self.facts.is_mounted_here() || !openers.may_end(false),
+        )
+    }
+
+    fn see_openers(&self, own: usize) -> Result<Openers> {
         let Some(device) = &self.facts.device else {
+            return Ok(Openers::default());
+        };
+        // An encrypted volume that is open has two devices.
+        let is_one = self.facts.top() == Some(device);
+        let openings = Openings::read(self.subject.host, is_one.then_some(device.number))?;
+        self.openers_of(&openings, own)
+    }
+
+    fn openers_of(&self, openings: &Openings, own: usize) -> Result<Openers> {
+        let (Some(device), Some(top)) = (&self.facts.device, self.facts.top()) else {
             return Ok(Openers::default());
         };
         let Subject { host, config, .. } = self.subject;
         let mounted = self.facts.is_mounted_here();
-        let see = || {
-            let openings = Openings::read(host, Some(device.number))?;
-            openings.of(host.kernel, config, device, mounted, 0)
-        };
-        wait_until(host.kernel, see, |openers| {
-            mounted || !openers.may_end(false)
-        })
+        let mut openers = openings.of(host.kernel, config, top, mounted, own)?;
+        if top != device {
+            // The device inside has it open once.
+            let beside = openings.of(host.kernel, config, device, false, 1)?;
+            openers.processes.extend(beside.processes);
+            openers.loops.extend(beside.loops);
+            openers.unseen = openers.unseen.saturating_add(beside.unseen);
+        }
+        Ok(openers)
     }
 
     /// Looks for openers again after a slow look. This process has the device open, but no longer claims it.

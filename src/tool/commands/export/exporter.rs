@@ -182,7 +182,7 @@ impl<'a> Exporter<'a> {
         let inventory = &self.inventory;
         let device = inventory.device(volume);
         let rows = device
-            .map(|device| inventory.mounts(device.number))
+            .map(|device| inventory.mounts(device))
             .unwrap_or_default();
         let mut users = Vec::new();
         for row in rows {

@@ -63,9 +63,7 @@ pub fn of_volume(
         Some(facts) => facts.device.clone(),
         None => inventory.device(volume).cloned(),
     };
-    let mounts = device
-        .as_ref()
-        .map(|device| inventory.mounts(device.number));
+    let mounts = device.as_ref().map(|device| inventory.mounts(device));
     let mounts = mounts.unwrap_or_default();
     let uses = facts.as_ref().and_then(|facts| facts.uses.as_ref());
     let space = space(inventory, device.as_ref(), facts.as_ref());

@@ -20,7 +20,7 @@ use driver::lvm::{self, Group, KeptAway, Owners, Volume};
 use driver::mount::{KubeletPath, Row, is_kubelets};
 use driver::names::folded;
 use driver::names::{LvId, nearest};
-use driver::volume::{Device, Known, Place, Reason, Subject, Tables, volume_of};
+use driver::volume::{Device, Known, Place, Reason, Subject, Tables, all_inside, volume_of};
 use driver::with_own_host;
 
 pub struct Inventory<'a> {
@@ -33,6 +33,8 @@ pub struct Inventory<'a> {
     owners: Owners,
     /// The devices of active volumes. A pool has none that anybody opens.
     devices: BTreeMap<LvId, Device>,
+    /// The devices inside encrypted volumes that are open: these are mounted.
+    insides: Vec<Device>,
     pub tables: Tables,
     pub pods: Pods,
     started: Instant,
@@ -94,6 +96,7 @@ impl<'a> Inventory<'a> {
             loaded,
             volumes,
             devices,
+            insides: all_inside(host.kernel),
             groups,
             owners,
             tables: Tables::read(host.kernel)?,
@@ -117,8 +120,14 @@ impl<'a> Inventory<'a> {
         self.devices.get(&volume.id)
     }
 
-    pub fn mounts(&self, device: DeviceNumber) -> Vec<&Row> {
-        self.tables.mounts.of_device(device)
+    /// The device of a volume that is, or can be, mounted: of an encrypted one the device inside.
+    pub fn top<'b>(&'b self, device: &'b Device) -> &'b Device {
+        let is_its = |inside: &&Device| inside.lv_uuid == device.lv_uuid;
+        self.insides.iter().find(is_its).unwrap_or(device)
+    }
+
+    pub fn mounts(&self, device: &Device) -> Vec<&Row> {
+        self.tables.mounts.of_device(self.top(device).number)
     }
 
     /// Groups on this node's disks that it does not use.
@@ -130,7 +139,10 @@ impl<'a> Inventory<'a> {
     /// The volumes of pods that LVM no longer knows: their disks have gone, or are hidden from it.
     pub fn lost(&self) -> BTreeSet<LvId> {
         let kernel = self.host.kernel;
-        let known: BTreeSet<DeviceNumber> = self.devices.values().map(|d| d.number).collect();
+        let known: BTreeSet<DeviceNumber> = {
+            let all = self.devices.values().chain(&self.insides);
+            all.map(|device| device.number).collect()
+        };
         let rows = self.tables.mounts.rows().iter();
         let pods = rows.filter(|row| self.is_pods(row));
         let numbers: BTreeSet<DeviceNumber> = pods.map(Row::block_device).collect();
@@ -144,23 +156,23 @@ impl<'a> Inventory<'a> {
         let device = self.device(volume).filter(|_| volume.lock.is_some());
         device.is_some_and(|device| {
             let holders = device.holders(self.host.kernel).unwrap_or_default();
-            holders.is_empty() && self.mounts(device.number).is_empty()
+            holders.is_empty() && self.mounts(device).is_empty()
         })
     }
 
     /// Why no more pods get its filesystem, if the kernel met errors in it and pods have it.
     pub fn failed(&self, volume: &Volume) -> Option<Reason> {
         let device = self.device(volume)?;
-        let mounts = self.mounts(device.number);
+        let mounts = self.mounts(device);
         let row = mounts.iter().find(|row| self.is_pods(row))?;
-        let failure = device.failure(self.host.kernel, &mounts)?;
+        let failure = self.top(device).failure(self.host.kernel, &mounts)?;
         let place = Place::Here(row.mount_point.clone());
         Some(Reason::FilesystemFailed(place, failure))
     }
 
     pub fn is_mounted_for_pods(&self, volume: &Volume) -> bool {
         let device = self.device(volume);
-        let mounts = device.map(|device| self.mounts(device.number));
+        let mounts = device.map(|device| self.mounts(device));
         mounts
             .unwrap_or_default()
             .iter()
@@ -174,7 +186,7 @@ impl<'a> Inventory<'a> {
 
     /// The space of the mounted filesystem. A suspended device may answer only when it is resumed.
     pub fn space(&self, device: &Device) -> Option<Space> {
-        let row = *self.mounts(device.number).first()?;
+        let row = *self.mounts(device).first()?;
         self.host.kernel.space(&row.mount_point, row.id).ok()
     }
 
@@ -186,7 +198,7 @@ impl<'a> Inventory<'a> {
     /// True if every mount asked for read-only; a remount by the kernel after an error does not count.
     pub fn is_only_read(&self, volume: &Volume) -> bool {
         let device = self.device(volume);
-        let mounts = device.map(|device| self.mounts(device.number));
+        let mounts = device.map(|device| self.mounts(device));
         let mounts = mounts.unwrap_or_default();
         !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }

@@ -114,6 +114,8 @@ impl Verdict {
                 | Decision::Keep { .. }
                 | Decision::Mount(_)
                 | Decision::Make { .. }
+                | Decision::Encrypt { .. }
+                | Decision::Open
                 | Decision::Resume
                 | Decision::Create(_)
                 | Decision::Ready => true,
@@ -142,7 +144,8 @@ impl Verdict {
                 Decision::Refuse(_) => "refuse",
                 Decision::Bind(_) | Decision::Keep { .. } | Decision::Ready => "bind",
                 Decision::Mount(_) => "mount",
-                Decision::Make { .. } => "format",
+                Decision::Make { .. } | Decision::Encrypt { .. } => "format",
+                Decision::Open => "open",
                 Decision::Resume => "resume",
                 Decision::Look(_) => "not-read",
                 Decision::Create(_) => "create",
@@ -233,6 +236,19 @@ fn to_do(decision: &Decision) -> Vec<String> {
             };
             vec![format!("make {fs}{again}"), format!("mount {fs}")]
         }
+        Decision::Encrypt { fs, uuid } => {
+            let again = uuid.as_ref().map_or("", |_| " again: it was stopped");
+            vec![
+                format!("encrypt it{again}"),
+                format!("make {fs}"),
+                format!("mount {fs}"),
+            ]
+        }
+        // Without its passphrase nobody sees further.
+        Decision::Open => vec![
+            "open it with its passphrase".to_owned(),
+            "look at what is inside, and mount that".to_owned(),
+        ],
         Decision::Resume => {
             vec!["resume what a killed LVM command left suspended".to_owned()]
         }
@@ -267,9 +283,9 @@ fn found(facts: &Facts) -> Vec<String> {
             format!("its record: {tags}")
         });
     }
-    if let Some(content) = &facts.content {
-        steps.push(content_in_words(content));
-    }
+    steps.extend(facts.content.as_ref().map(content_in_words));
+    let inside = facts.inside.as_ref().map(content_in_words);
+    steps.extend(inside.map(|inside| format!("inside: {inside}")));
     steps
 }
 
@@ -283,6 +299,15 @@ pub fn content_in_words(content: &Content) -> String {
             "{}, covering {} of {}",
             found.filesystem, found.covers, found.device
         ),
+        Content::Luks(header) => {
+            let uuid = header.uuid.as_deref().unwrap_or("without a UUID");
+            let state = if header.is_whole() {
+                ""
+            } else {
+                ", not both copies are whole"
+            };
+            format!("a LUKS2 header {uuid}{state}")
+        }
         Content::Damaged(fs) => format!("{fs}, damaged"),
         Content::Other(what) => what.to_string(),
         Content::Several => "several signatures at once".to_owned(),

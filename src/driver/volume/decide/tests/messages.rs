@@ -15,6 +15,7 @@ use crate::host::own_name;
 use crate::lvm::{Holder, LeaseState, twins};
 use crate::names::hostile::{has_lines, hostile};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
+use crate::volume::decide::decision::NoKey;
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Elsewhere, Occupied, Place};
 use crate::volume::decide::reason::Reason;
@@ -181,6 +182,18 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::Damaged(FsType::Xfs),
         Reason::Damaged(FsType::Btrfs),
         Reason::NewNotBlank(text("ext4 7f6b1e88")),
+        Reason::Encrypted,
+        Reason::NotEncrypted,
+        Reason::NoKey(NoKey::Attach),
+        Reason::NoKey(NoKey::Secret),
+        Reason::Header {
+            recorded: text("7b1c2d3e"),
+            found: text("nothing7 that blkid knows"),
+        },
+        Reason::Inside {
+            recorded: text("ext4 7f6b1e88"),
+            found: text("xfs 77777777"),
+        },
         Reason::Swapped {
             recorded: filesystem(text("ext4"), &text("7f6b1e88")),
             found: filesystem(FsType::Xfs, &text("77aa1200")),

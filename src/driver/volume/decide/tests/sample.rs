@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
+use crate::crypt::{CopyState, Header};
 use crate::fs::{Backup, Condition};
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
@@ -13,8 +14,8 @@ use crate::names::{Bytes, Filesystem, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, FilesystemState, Lvm, Mounted, Occupied, Openers, Parts, Pool, Room,
-    There, Uses,
+    Content, Elsewhere, Facts, FilesystemState, Inside, Lvm, Mounted, Occupied, Openers, Parts,
+    Pool, Room, There, Uses,
 };
 use crate::volume::decide::reason::Reason;
 use crate::volume::device::Device;
@@ -38,6 +39,7 @@ pub fn blank() -> Facts {
             minor: 1,
         },
         lv_uuid: LvUuid::of("a-b"),
+        luks: None,
     });
     facts.uses = Some(Uses::default());
     facts.lvm = Some(Lvm::Volume {
@@ -62,6 +64,8 @@ pub fn wish() -> Wish {
         subvolume: false,
         restrictions: BTreeMap::new(),
         by_hand: false,
+        encrypted: None,
+        no_key: None,
         not_allowed: None,
         pool_limit: 95,
         create: Create::default(),
@@ -239,6 +243,56 @@ pub fn parts(facts: &mut Facts, fs: FsType, twins: &[&str], ambiguous: &[&str]) 
         disks: vec![disk()],
     });
     facts.content = Some(Content::Filesystem(FilesystemState { parts, ..found(fs) }));
+}
+
+/// The UUID of its LUKS2 header, and the tags of a volume that is encrypted.
+pub const LUKS: &str = "0b1c2d3e-0000-4000-8000-00000000abcd";
+pub const ENCRYPTED: &str =
+    "flexvolume.fs=ext4:u,flexvolume.luks=0b1c2d3e-0000-4000-8000-00000000abcd";
+pub const ENCRYPTING: &str = "flexvolume.making=luks2:ext4:0b1c2d3e-0000-4000-8000-00000000abcd";
+
+/// A LUKS2 header with this UUID, of which the copies are in these states.
+pub fn header(uuid: &str, first: CopyState, second: CopyState) -> Content {
+    Content::Luks(Header {
+        uuid: Some(uuid.to_owned()),
+        first,
+        second,
+        other: None,
+    })
+}
+
+pub fn whole(uuid: &str) -> Content {
+    header(uuid, CopyState::Whole, CopyState::Whole)
+}
+
+/// It is open, with the header of this UUID.
+pub fn opened(facts: &mut Facts, uuid: &str) {
+    let mut device = blank().device.unwrap();
+    device.number.minor = 2;
+    device.path = "/dev/mapper/flexvolume.ab".into();
+    device.luks = Some(uuid.to_owned());
+    uses(facts).inside = Some(Inside {
+        device,
+        name: "dm-2".to_owned(),
+        read_only: false,
+    });
+    if let Some(Lvm::Volume { volume, .. }) = &mut facts.lvm {
+        volume.open = true;
+        facts.openers.get_or_insert_default();
+    }
+}
+
+/// It is encrypted, and its header is as recorded.
+pub fn encrypted(facts: &mut Facts) {
+    tags(facts, ENCRYPTED);
+    facts.content = Some(whole(LUKS));
+}
+
+/// The same, and it is open, with what it should have inside.
+pub fn encrypted_and_open(facts: &mut Facts) {
+    encrypted(facts);
+    opened(facts, LUKS);
+    facts.inside = Some(Content::Filesystem(found(FsType::Ext4)));
 }
 
 pub fn disk() -> DeviceNumber {

@@ -187,7 +187,7 @@ fn of_volume(
     locks: &mut BTreeMap<VgName, GroupLeases>,
 ) -> VolumeFacts {
     let (host, id) = (inventory.host, &volume.id);
-    let is_mounted = |device: &Device| !inventory.mounts(device.number).is_empty();
+    let is_mounted = |device: &Device| !inventory.mounts(device).is_empty();
     let is_mounted = inventory.device(volume).is_some_and(is_mounted);
     let lock = volume.lock.as_ref().filter(|_| is_mounted).map(|lock| {
         let ask = || GroupLeases::ask(host, id.vg(), host.limits.query);

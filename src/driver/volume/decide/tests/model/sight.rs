@@ -109,6 +109,7 @@ impl Seen {
             }
             Level::Openers => self.openers = Some(self.opened(state, me, ran)),
             Level::Content => self.content = Some(self.read(state, me, ran)),
+            Level::Inside => unreachable!("nothing is encrypted here"),
             Level::Room => {
                 self.room = true;
                 ran.push("vgs".to_owned());

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::sample::*;
 use crate::names::{Bytes, FsType};
-use crate::volume::decide::decision::{Create, Decision, Level, Purpose, Wish};
+use crate::volume::decide::decision::{Create, Decision, Level, NoKey, Purpose, Wish};
 use crate::volume::decide::facts::{Content, Facts, Uses};
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::rules::decide;
@@ -66,6 +66,27 @@ fn wishes() -> Vec<Wish> {
                         subvolume: bits & 2 > 0,
                         by_hand: bits & 4 > 0,
                         create: create.clone(),
+                        ..wish()
+                    });
+                }
+            }
+        }
+    }
+    for (encrypted, no_key) in [
+        (Some(true), None),
+        (Some(true), Some(NoKey::Secret)),
+        (Some(false), Some(NoKey::Attach)),
+        (None, Some(NoKey::Attach)),
+    ] {
+        for purpose in [Purpose::Filesystem, Purpose::Size(Bytes::new(2 * GIB))] {
+            for fs in [None, Some(FsType::Ext4)] {
+                for read_only in [false, true] {
+                    all.push(Wish {
+                        purpose,
+                        fs,
+                        read_only,
+                        encrypted,
+                        no_key,
                         ..wish()
                     });
                 }
@@ -160,6 +181,12 @@ impl Cases {
                 vec![seen(&|f| f.content = blank().content)]
             }
             Level::Content => self.with_content(facts),
+            Level::Inside => {
+                let all = self.contents.iter();
+                let all = all.filter(|content| !matches!(content, Content::Luks(_)));
+                all.map(|content| seen(&|f| f.inside = Some(content.clone())))
+                    .collect()
+            }
         }
     }
 

@@ -16,6 +16,8 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
     match decision {
         Decision::Make { fs, again } => {
             assert!(may_be_made(facts, wish), "{}", case());
+            assert_eq!(volume_of(facts).record.luks, None, "{}", case());
+            assert_ne!(wish.encrypted, Some(true), "{}", case());
             let content = facts.content.as_ref();
             assert_eq!(
                 *again,
@@ -32,8 +34,49 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             without_one_permission(facts, wish);
             with_one_doubt_more(facts, wish);
         }
+        Decision::Encrypt { fs, uuid } => {
+            assert!(may_be_made(facts, wish), "{}", case());
+            assert!(
+                wish.encrypted != Some(false) && wish.no_key.is_none(),
+                "{}",
+                case()
+            );
+            let record = &volume_of(facts).record;
+            assert!(
+                record.made.is_none() || record.permission.is_some(),
+                "{}",
+                case()
+            );
+            assert_eq!(record.luks, None);
+            let begun = record.making_in_luks().map(|(_, uuid)| uuid);
+            assert_eq!(begun, uuid.as_deref(), "{}", case());
+            assert!(wish.fs.is_none_or(|wanted| wanted == *fs), "{}", case());
+            with_one_doubt_more(facts, wish);
+        }
+        Decision::Open => {
+            assert!(
+                is_known_and_well(facts) && has_its_header(facts),
+                "{}",
+                case()
+            );
+            assert!(
+                wish.encrypted != Some(false) && wish.no_key.is_none(),
+                "{}",
+                case()
+            );
+            assert!(!facts.is_mounted_here(), "{}", case());
+        }
         Decision::Mount(mount) => {
             assert!(is_known_and_well(facts), "{}", case());
+            let record = &volume_of(facts).record;
+            let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
+            assert_eq!(inside.is_some(), record.luks.is_some(), "{}", case());
+            assert!(inside.is_none() || has_its_header(facts), "{}", case());
+            assert!(
+                wish.encrypted.is_none_or(|is| is == inside.is_some()),
+                "{}",
+                case()
+            );
             assert!(
                 wish.fs.is_none_or(|fs| fs == mount.filesystem.fs),
                 "{}",
@@ -76,13 +119,23 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
     }
 }
 
+/// Its header is that of its record, and so is what it is open with.
+fn has_its_header(facts: &Facts) -> bool {
+    let uuid = volume_of(facts).record.luks.as_deref();
+    let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
+    let is_its = inside.is_none_or(|inside| inside.device.luks.as_deref() == uuid);
+    matches!(&facts.content, Some(Content::Luks(header))
+        if is_its && header.uuid.as_deref() == uuid && header.is_usable())
+}
+
 fn volume_of(facts: &Facts) -> &Volume {
     facts.volume().unwrap()
 }
 
 /// Nothing else can be taken for a part of it; but an ext that LVM calls the origin is no copy.
 fn is_one_filesystem(facts: &Facts) -> bool {
-    let Some(Content::Filesystem(found)) = &facts.content else {
+    let content = facts.inside.as_ref().or(facts.content.as_ref());
+    let Some(Content::Filesystem(found)) = content else {
         return true;
     };
     let role = volume_of(facts).role.as_str();
@@ -178,6 +231,11 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
             found.half
                 && record.made.is_none()
                 && record.making.as_deref() == Some(found.filesystem.fs.as_str())
+        }
+        Content::Luks(header) => {
+            let begun = record.making_in_luks();
+            record.made.is_none()
+                && begun.is_some_and(|(_, uuid)| header.uuids().all(|one| one == uuid))
         }
         _ => false,
     };

@@ -1,6 +1,7 @@
 //! Representatives of all that can be seen of a volume.
 
 use super::super::sample::*;
+use crate::crypt::CopyState;
 use crate::lvm::{LeaseState, Record};
 use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::doubt::Doubt;
@@ -18,7 +19,7 @@ pub const DEVICES: [See; 3] = [
     |f| f.not_its_device = Some("a pool".into()),
 ];
 
-pub const USES: [See; 21] = [
+pub const USES: [See; 26] = [
     |_| (),
     |f| mounted(f, POD, "rw", "rw"),
     |f| mounted(f, POD, "ro", "rw"),
@@ -51,6 +52,20 @@ pub const USES: [See; 21] = [
     |f| {
         mounted(f, POD, "rw", "rw");
         uses(f).suspended = Some("vg-lv".into());
+    },
+    |f| opened(f, LUKS),
+    |f| opened(f, "another"),
+    |f| {
+        opened(f, LUKS);
+        uses(f).inside.as_mut().unwrap().read_only = true;
+    },
+    |f| {
+        opened(f, LUKS);
+        mounted(f, POD, "rw", "rw");
+    },
+    |f| {
+        opened(f, LUKS);
+        uses(f).holders = vec!["dm-7".into()];
     },
 ];
 
@@ -129,7 +144,7 @@ pub const OPENERS: [See; 10] = [
 ];
 
 /// Each part of a record, alone and together.
-pub const RECORDS: [&str; 12] = [
+pub const RECORDS: [&str; 14] = [
     "",
     "flexvolume.new",
     "flexvolume.making=ext4",
@@ -142,6 +157,8 @@ pub const RECORDS: [&str; 12] = [
     "flexvolume.fs=btrfs:u",
     "flexvolume.fs=ext4:u,flexvolume.making=ext4",
     "flexvolume.fs=ext4:another,flexvolume.making=xfs",
+    ENCRYPTED,
+    ENCRYPTING,
 ];
 
 /// The evidence that an operator gave up.
@@ -224,6 +241,14 @@ pub fn contents() -> Vec<Content> {
         Content::Failed("blkid".into()),
         Content::Claimed(None),
     ];
+    for uuid in [LUKS, "another"] {
+        let (whole, damaged) = (CopyState::Whole, CopyState::Damaged);
+        all.extend([
+            header(uuid, whole, whole),
+            header(uuid, damaged, whole),
+            header(uuid, damaged, damaged),
+        ]);
+    }
     for fs in [FsType::Ext4, FsType::Xfs] {
         for uuid in ["u", "another"] {
             all.push(Content::Claimed(Some(filesystem(fs, uuid))));

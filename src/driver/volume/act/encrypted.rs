@@ -1,0 +1,172 @@
+//! Opens an encrypted volume and closes it, and makes its LUKS2.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use super::job::Job;
+use super::make::What;
+use crate::config::Config;
+use crate::crypt::{self, Key, Opening};
+use crate::host::{Host, Lock};
+use crate::options::Passphrase;
+use crate::volume::decide::users;
+use crate::volume::device::{Device, Pinned};
+use crate::volume::lock;
+use crate::volume::look::{Asker, Look, all_inside};
+use crate::volume::subject::Subject;
+
+impl Job<'_> {
+    fn key(&self) -> Result<Key> {
+        let Subject { config, id, .. } = self.subject;
+        let key = crypt::key_of(config, id, self.options.passphrase.as_ref());
+        key.with_context(|| format!("no passphrase came for {id}"))
+    }
+
+    /// What is to be made, with a new UUID unless the driver was killed with this one.
+    pub fn in_luks(&self, uuid: Option<String>) -> Result<What> {
+        let Subject { host, .. } = self.subject;
+        // Before anything is written: without it nothing is.
+        let passphrase = self.key()?.read(host)?;
+        let uuid = uuid.map_or_else(|| host.kernel.new_uuid().context("choosing a UUID"), Ok)?;
+        Ok(What::InLuks { uuid, passphrase })
+    }
+}
+
+/// Opens the volume, whose header is the one of its record. If it is open to be read only, closes it first.
+pub fn open(job: &Job, seen: &mut Look, device: &Device, lock: &Lock) -> Result<()> {
+    let Subject { host, .. } = job.subject;
+    let key = job.key()?;
+    let passphrase = key.read(host)?;
+    if seen.facts.top() != Some(device) {
+        close_unused(job.subject, lock)?;
+    }
+    // cryptsetup claims the device itself. The pin keeps its number.
+    let pin = device.clone().pin(host.kernel)?;
+    seen.claim = None;
+    let read_only = job.options.read_only;
+    opened(job, &pin, &key, &passphrase, read_only, lock).map(drop)
+}
+
+/// Makes a LUKS2 header on a volume that nobody uses, and opens it. Returns the device inside.
+pub fn format(
+    job: &Job,
+    on: &Pinned,
+    uuid: &str,
+    passphrase: &Passphrase,
+    lock: &Lock,
+) -> Result<Pinned> {
+    let Subject { host, config, id } = job.subject;
+    let target = (&on.node, on.device.sector(host.kernel));
+    crypt::format(host, &config.luks, target, uuid, passphrase, lock)
+        .with_context(|| format!("encrypting {id}"))?;
+    let inside = opened(job, on, &job.key()?, passphrase, false, lock)?;
+    if inside.luks.as_deref() != Some(uuid) {
+        bail!("{id} has not the LUKS2 header that was made on it just now");
+    }
+    inside.pin(host.kernel)
+}
+
+fn opened(
+    job: &Job,
+    on: &Pinned,
+    key: &Key,
+    passphrase: &Passphrase,
+    read_only: bool,
+    lock: &Lock,
+) -> Result<Device> {
+    let Subject { host, config, id } = job.subject;
+    let device = &on.device;
+    device.require_still_there(host.kernel)?;
+    let opening = Opening {
+        id,
+        device: &on.node,
+        name: &crypt::name_of(&device.lv_uuid),
+        read_only,
+        key,
+    };
+    crypt::open(host, &config.luks, &opening, passphrase, lock)?;
+    let holders = device.holders(host.kernel)?;
+    let inside = device.inside(host.kernel, &holders);
+    inside.with_context(|| format!("cryptsetup has opened {id}, but the kernel does not show that"))
+}
+
+/// Closes an encrypted volume that nothing uses any more. Waits up to `patience` for a call that works on it;
+/// without patience it is left to that call.
+pub fn close(subject: Subject, patience: Duration) -> Result<()> {
+    let kernel = subject.host.kernel;
+    let Some(device) = Device::find(kernel, subject.id)? else {
+        return Ok(());
+    };
+    let holders = device.holders(kernel).unwrap_or_default();
+    if device.inside(kernel, &holders).is_none() {
+        return Ok(());
+    }
+    match lock::hold(kernel, &device, patience) {
+        Err(error) if patience.is_zero() && error.is::<lock::Busy>() => Ok(()),
+        lock => close_unused(subject, &lock?),
+    }
+}
+
+/// As [`close`], under the volume's lock. An error says who has it open.
+pub(super) fn close_unused(subject: Subject, lock: &Lock) -> Result<()> {
+    let Subject { host, id, .. } = subject;
+    let mut seen = Look::at(
+        subject,
+        Asker::Call {
+            words: None,
+            made: None,
+        },
+    );
+    seen.facts.uses = seen.uses()?;
+    let uses = seen.facts.uses.as_ref();
+    let Some(inside) = uses.and_then(|uses| uses.inside.as_ref()) else {
+        return Ok(());
+    };
+    let is_used = seen.facts.is_mounted_here() || !users(&seen.facts).is_empty();
+    let name = crypt::name_of(&inside.device.lv_uuid);
+    if is_used {
+        return Ok(());
+    }
+    let Err(error) = crypt::close(host, &name, lock) else {
+        return Ok(());
+    };
+    seen.facts.openers = Some(seen.users()?);
+    let user = users(&seen.facts).into_iter().next();
+    let error = anyhow!(error);
+    Err(match user {
+        Some(user) => error.context(user.of(id)),
+        None => error,
+    }
+    .context(format!(
+        "{id} is not mounted any more, but stays open and can be read"
+    )))
+}
+
+/// Closes what killed calls left open. What another call works on is left to that.
+pub fn close_leftovers(host: &Host, config: &Config) {
+    for Device { id, .. } in all_inside(host.kernel) {
+        let subject = Subject {
+            host,
+            config,
+            id: &id,
+        };
+        if let Err(error) = close(subject, Duration::ZERO) {
+            host.log.about("left-open", &format!("{error:#}"));
+        }
+    }
+}
+
+impl Device {
+    /// The size of the blocks that are encrypted at a time: what the disk writes at once, if that is 4096 bytes.
+    fn sector(&self, kernel: &crate::host::Kernel) -> u64 {
+        let queue = format!("/sys/dev/block/{}/queue/physical_block_size", self.number);
+        let size = kernel.read(Path::new(&queue)).unwrap_or_default();
+        if size.trim_end().parse().is_ok_and(|size: u64| size >= 4096) {
+            4096
+        } else {
+            512
+        }
+    }
+}
