@@ -32,7 +32,7 @@ debian_mirror() {
 }
 
 make_suite() {
-    local suite=$1 mirror packages="btrfs-progs busybox-static dosfstools e2fsprogs fdisk hostname"
+    local suite=$1 mirror packages="btrfs-progs busybox-static cryptsetup-bin dosfstools e2fsprogs fdisk hostname"
     packages+=" iproute2 kmod lvm2 mount procps strace thin-provisioning-tools udev"
     packages+=" user-mode-linux util-linux xfsprogs"
     say "making the files of Debian $suite in $FILES, which takes some minutes"

@@ -14,6 +14,7 @@
 )]
 
 mod calls;
+mod crypt;
 mod data;
 mod doctor;
 mod kills;

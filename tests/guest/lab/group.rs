@@ -161,9 +161,14 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         let prefix = device(&self.name, "");
-        let is_ours = |mount: &&Mount| mount.source.starts_with(&prefix);
+        let open = opened(&self.name);
+        let is_ours =
+            |mount: &&Mount| mount.source.starts_with(&prefix) || open.contains(&mount.source);
         for mount in mounts().iter().rev().filter(is_ours) {
             lenient("umount", &["--lazy", &mount.point]);
+        }
+        for device in &open {
+            lenient("cryptsetup", &["close", device]);
         }
         lenient("vgchange", &["-qq", "-an", &self.name]);
         // Quicker than to remove all volumes: without its disk the group is gone as well.
@@ -185,6 +190,25 @@ impl Drop for Group {
 pub fn device(vg: &str, lv: &str) -> String {
     let [vg, lv] = [vg, lv].map(|name| name.replace('-', "--"));
     format!("/dev/mapper/{vg}-{lv}")
+}
+
+/// The devices inside encrypted volumes of a group that are open.
+fn opened(vg: &str) -> Vec<String> {
+    let names = sh("ls /dev/mapper");
+    let names = names
+        .split_whitespace()
+        .filter(|name| name.starts_with("flexvolume."));
+    let is_its = |name: &&str| {
+        let uuids = sh(&format!(
+            "lvs --noheadings -o lv_uuid {vg} 2> /dev/null || true"
+        ));
+        let plain = uuids.replace('-', "");
+        plain.split_whitespace().any(|uuid| name.ends_with(uuid))
+    };
+    names
+        .filter(is_its)
+        .map(|name| format!("/dev/mapper/{name}"))
+        .collect()
 }
 
 /// Cleaning up after a case that may have failed must not hide why it failed.

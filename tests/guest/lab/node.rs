@@ -165,7 +165,7 @@ impl Node {
             self.does(&["mount", text(&dir), &volume.json_for(pod)]);
         }
         let mount = mount_at(&dir).unwrap_or_else(|| panic!("nothing on {}", dir.display()));
-        assert_eq!(mount.source, volume.device());
+        assert_eq!(mount.source, volume.mounted());
         dir
     }
 
@@ -187,7 +187,7 @@ impl Node {
         if mount_at(&dir).is_none() {
             self.does(&["mountdevice", text(&dir), device, &json]);
         }
-        assert_eq!(mount_at(&dir).unwrap().source, device);
+        assert_eq!(mount_at(&dir).unwrap().source, volume.mounted());
         dir
     }
 

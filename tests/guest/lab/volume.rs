@@ -59,6 +59,21 @@ impl Volume {
         device(&self.vg, &self.lv)
     }
 
+    /// An encrypted one.
+    pub fn encrypted(self) -> Self {
+        self.with("encryption", "luks2")
+    }
+
+    /// The device that is mounted: of an encrypted volume the one inside.
+    pub fn mounted(&self) -> String {
+        if !self.options.contains_key("encryption") {
+            return self.device();
+        }
+        let id = format!("{}/{}", self.vg, self.lv);
+        let uuid = run("lvs", &["--noheadings", "-o", "lv_uuid", &id]);
+        format!("/dev/mapper/flexvolume.{}", uuid.trim().replace('-', ""))
+    }
+
     pub fn lv(&self) -> &str {
         &self.lv
     }

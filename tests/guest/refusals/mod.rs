@@ -16,6 +16,26 @@ macro_rules! refusals {
     };
 }
 
+/// The volume is encrypted by the driver, and then these lines run.
+macro_rules! encrypted {
+    ($more:expr) => {
+        concat!(
+            "printf key > /run/refusals.key; chmod 600 /run/refusals.key
+            options='\"volumegroup\":\"'$vg'\",\"volumeID\":\"data\",\"kubernetes.io/fsType\":\"ext4\"'
+            $lvm mount $other \"{$options,\\\"encryption\\\":\\\"luks2\\\"}\" | grep -q Success
+            $lvm unmount $other | grep -q Success; ",
+            $more
+        )
+    };
+}
+
+const KEY: &str =
+    "[encryption]\nkey_file = '/run/refusals.key'\npbkdf_memory = '32k'\npbkdf_iterations = 4";
+const LUKS2: (&str, &str) = ("encryption", "luks2");
+/// A new volume takes the place of an encrypted one.
+const NEW: &str =
+    "lvremove -qq -y $vg/data; lvcreate -qq -y -W y -n data -L 32m $vg; blkdiscard -z $dev";
+
 const RO: (&str, &str) = ("kubernetes.io/readwrite", "ro");
 
 refusals! {
@@ -213,6 +233,37 @@ refusals! {
         prepare: "lvchange -qq --addtag flexvolume.new $vg/data; mkfs.ext4 -q $dev",
         says: "`lvremove new-not-blank/data`",
         undo: "$lvm adopt $vg/data",
+    }
+    encrypted {
+        prepare: encrypted!(""),
+        config: KEY,
+        says: "set the option `encryption: luks2`",
+        check: Some(""),
+        undo: NEW,
+    }
+    not_encrypted {
+        prepare: "mkfs.ext4 -q $dev",
+        config: "[volume_group.not-encrypted]\nencryption = 'luks2'",
+    }
+    no_key {
+        config: "[volume_group.no-key]\nencryption = 'luks2'",
+        says: "Name a `key_file` in config.toml, or set attach = false",
+        mode: Mode::Attach,
+    }
+    luks_header {
+        prepare: encrypted!("dd if=/dev/zero of=$dev bs=1M count=4 conv=fsync status=none"),
+        config: KEY,
+        asks: &[LUKS2],
+        says: "cryptsetup luksHeaderRestore",
+        undo: NEW,
+    }
+    inside {
+        prepare: encrypted!("cryptsetup open --key-file /run/refusals.key $dev refusals
+            mkfs.ext4 -qF /dev/mapper/refusals; cryptsetup close refusals"),
+        config: KEY,
+        asks: &[LUKS2],
+        check: Some(""),
+        undo: NEW,
     }
     swapped {
         prepare: "lvchange -qq --addtag flexvolume.fs=ext4:of-another $vg/data; mkfs.ext4 -q $dev",
