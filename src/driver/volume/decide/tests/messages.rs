@@ -188,7 +188,7 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::NoKey(NoKey::Secret),
         Reason::Header {
             recorded: text("7b1c2d3e"),
-            found: text("nothing7 that blkid knows"),
+            found: text("swap7"),
         },
         Reason::Inside {
             recorded: text("ext4 7f6b1e88"),

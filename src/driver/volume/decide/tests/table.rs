@@ -3,11 +3,12 @@
 use nix::mount::MsFlags;
 
 use super::sample::*;
+use crate::crypt::CopyState;
 use crate::lvm::LeaseState;
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
-use crate::volume::decide::decision::{Create, Decision, Grow, Level, Purpose};
+use crate::volume::decide::decision::{Create, Decision, Grow, Level, NoKey, Purpose};
 use crate::volume::decide::doubt::Doubt;
-use crate::volume::decide::facts::{Content, Lvm, Place, Pool, Room, There};
+use crate::volume::decide::facts::{Content, FilesystemState, Lvm, Place, Pool, Room, There};
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::rules::decide;
 use crate::volume::device::Failure;
@@ -326,5 +327,63 @@ fn it_is_to_be_larger() {
         ("larger than LVM counts", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(u64::MAX)); }, Refuse(Reason::NoRoom { size: Bytes::new(u64::MAX), more: Bytes::new(u64::MAX - GIB), free: ROOM, has: Bytes::new(GIB) })),
         ("of a full pool", |f, w| { larger(f, w); pool(f, 95.0, 1.0, ""); }, full("data", 95.0)),
         ("suspended by hand", |f, w| { larger(f, w); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),
+    ]);
+}
+
+#[test]
+#[rustfmt::skip] // a row is a line
+fn what_is_or_is_to_be_encrypted() {
+    let encrypt = |uuid: Option<&str>| Decision::Encrypt { fs: Ext4, uuid: uuid.map(str::to_owned) };
+    let lost = |found: &str| Refuse(Reason::Header { recorded: LUKS.into(), found: found.into() });
+    let inside = |found: &str| Refuse(Reason::Inside { recorded: "ext4 u".into(), found: found.into() });
+    let mounted_inside = || mount(Ext4, |m| m.record = false);
+    let new_not_blank = |found: &str| Refuse(Reason::NewNotBlank(found.into()));
+    check(&[
+        ("blank, to be encrypted", |_, w| w.encrypted = Some(true), encrypt(None)),
+        ("blank, to be encrypted, no key", |_, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); }, Refuse(Reason::NoKey(NoKey::Secret))),
+        ("blank, to be plain, no key", |_, w| { w.encrypted = Some(false); w.no_key = Some(NoKey::Secret); }, make(Ext4)),
+        ("signs of data, to be encrypted", |f, w| { w.encrypted = Some(true); data(f); }, doubts([Doubt::Data(0)])),
+        ("being read, to be encrypted", |f, w| { w.encrypted = Some(true); openers(f).processes = vec![process(false)]; }, Refuse(Reason::BeingRead(vec![process(false)]))),
+        ("a plain filesystem, to be encrypted", |f, w| { w.encrypted = Some(true); holds(f, Ext4, |_| ()); }, Refuse(Reason::NotEncrypted)),
+        ("a recorded plain one, before it is read", |f, w| { w.encrypted = Some(true); tags(f, "flexvolume.fs=ext4:u"); f.content = None; }, Refuse(Reason::NotEncrypted)),
+        ("a LUKS of somebody's, to be encrypted", |f, w| { w.encrypted = Some(true); f.content = Some(Content::Other("crypto_LUKS".shown())); }, Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4) })),
+        ("encrypted, its header is read first", |f, w| { w.encrypted = Some(true); encrypted(f); f.content = None; }, Look(Level::Content)),
+        ("encrypted, to be opened", |f, w| { w.encrypted = Some(true); encrypted(f); }, Decision::Open),
+        ("encrypted, and a person asks", |f, _| encrypted(f), Decision::Open),
+        ("encrypted, no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Attach); encrypted(f); }, Refuse(Reason::NoKey(NoKey::Attach))),
+        ("encrypted, wanted plain", |f, w| { w.encrypted = Some(false); encrypted(f); f.content = None; }, Refuse(Reason::Encrypted)),
+        ("encrypted, to be grown", |f, w| { encrypted(f); larger(f, w); w.encrypted = Some(false); }, Extend(Bytes::new(2 * GIB))),
+        ("encrypted, on a read-only volume", |f, _| { encrypted(f); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume)),
+        ("one copy of the header is damaged", |f, _| { encrypted(f); f.content = Some(header(LUKS, CopyState::Damaged, CopyState::Whole)); }, Decision::Open),
+        ("both copies are damaged", |f, _| { encrypted(f); f.content = Some(header(LUKS, CopyState::Damaged, CopyState::Damaged)); }, lost("a header of which both copies are damaged")),
+        ("the header of another volume", |f, _| { encrypted(f); f.content = Some(whole("another")); }, lost("the header another")),
+        ("its header is zeroed", |f, _| { encrypted(f); f.content = blank().content; }, lost("nothing that blkid knows")),
+        ("its header is zeroed, with a permission to format", |f, _| { encrypted(f); f.content = blank().content; permit(f, &[held()], NOW); }, lost("nothing that blkid knows")),
+        ("a plain filesystem in its place", |f, _| { encrypted(f); holds(f, Ext4, |_| ()); }, lost("ext4 u")),
+        ("it cannot be read", |f, _| { encrypted(f); f.content = Some(Content::Unreadable { at: 0, error: "EIO".into() }); }, Refuse(Reason::Unreadable { at: 0, error: "EIO".into() })),
+        ("open, what is inside is read", |f, _| { encrypted_and_open(f); f.inside = None; }, Look(Level::Inside)),
+        ("open, the header is read all the same", |f, _| { encrypted_and_open(f); f.content = None; }, Look(Level::Content)),
+        ("open, needs no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); encrypted_and_open(f); }, mounted_inside()),
+        ("open, and the header was changed", |f, _| { encrypted_and_open(f); f.content = Some(whole("another")); }, lost("the header another")),
+        ("open, and the header was wiped", |f, _| { encrypted_and_open(f); f.content = blank().content; }, lost("nothing that blkid knows")),
+        ("open with another header", |f, _| { encrypted_and_open(f); opened(f, "another"); }, Refuse(Reason::Below(vec!["dm-2".into()]))),
+        ("open, and a device is on top", |f, _| { encrypted_and_open(f); uses(f).holders = vec!["dm-7".into()]; }, Refuse(Reason::Below(vec!["dm-7".into()]))),
+        ("open to be read, wanted to be written", |f, _| { encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; }, Decision::Open),
+        ("open to be read, wanted so", |f, w| { w.read_only = true; encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; f.read_only = true; }, mount(Ext4, |m| { m.record = false; m.check = false; })),
+        ("open, another filesystem inside", |f, _| { encrypted_and_open(f); f.inside = Some(Content::Filesystem(FilesystemState { filesystem: filesystem(Ext4, "other"), ..found(Ext4) })); }, inside("ext4 other")),
+        ("open, nothing inside", |f, _| { encrypted_and_open(f); f.inside = blank().content; }, inside("nothing that blkid knows")),
+        ("open, nothing inside, with a permission to format", |f, _| { encrypted_and_open(f); f.inside = blank().content; permit(f, &[held()], NOW); }, inside("nothing that blkid knows")),
+        ("open, and a part is missing", |f, _| { encrypted_and_open(f); f.inside = Some(Content::Filesystem(FilesystemState { covers: Bytes::new(2 * GIB), ..found(Ext4) })); }, Refuse(Reason::Reduced { fs: Ext4, has: Bytes::new(GIB), covers: Bytes::new(2 * GIB) })),
+        ("a pod has it", |f, w| { w.encrypted = Some(true); opened(f, LUKS); mounted(f, POD, "rw", "rw"); f.lvm = None; }, Bind(row(POD, "ext4", "rw", "rw"))),
+        ("a pod has it, and it is wanted plain", |f, w| { w.encrypted = Some(false); opened(f, LUKS); mounted(f, POD, "rw", "rw"); f.lvm = None; }, Refuse(Reason::Encrypted)),
+        ("a pod has a plain one, and it is to be encrypted", |f, w| { w.encrypted = Some(true); mounted(f, POD, "rw", "rw"); f.lvm = None; }, Refuse(Reason::NotEncrypted)),
+        ("cut short before the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); }, encrypt(Some(LUKS))),
+        ("cut short after the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, encrypt(Some(LUKS))),
+        ("cut short in the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(header(LUKS, CopyState::Damaged, CopyState::Missing)); }, encrypt(Some(LUKS))),
+        ("cut short while it was open", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); opened(f, LUKS); }, encrypt(Some(LUKS))),
+        ("cut short, and a process has what is inside open", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); opened(f, LUKS); openers(f).processes = vec![process(true)]; }, Refuse(Reason::Open(vec![process(true)]))),
+        ("cut short, and the header is another's", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole("another")); }, new_not_blank("the header another")),
+        ("cut short, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::Encrypted)),
+        ("cut short before the header, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); }, make(Ext4)),
     ]);
 }
