@@ -94,7 +94,7 @@ pub fn key_file<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D
     })
 }
 
-/// What cryptsetup takes. Source: its lib/crypt_backend/argon2 and lib/luks2/luks2_internal.h.
+/// What cryptsetup takes. Source: its `lib/crypt_backend/argon2` and `lib/luks2/luks2_internal.h`.
 pub fn pbkdf_memory<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
     const RANGE: std::ops::RangeInclusive<u64> = 32 << 10..=4 << 30;
     match size(from)? {

@@ -149,7 +149,7 @@ fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Fou
         uuid: uuid(binary.get(168..208).unwrap_or_default()),
         size,
         sequence: number(16).unwrap_or(0),
-        is_whole: whole.is_some_and(|whole| is_right(whole)),
+        is_whole: whole.is_some_and(is_right),
     }))
 }
 
@@ -217,7 +217,7 @@ mod tests {
 
     fn copy_of(magic: &[u8], place: usize, sequence: u64, uuid: &str) -> Vec<u8> {
         let mut bytes = vec![0; SIZE];
-        let mut put = |at: usize, what: &[u8]| bytes[at..at + what.len()].copy_from_slice(what);
+        let mut put = |at: usize, what: &[u8]| bytes[at..][..what.len()].copy_from_slice(what);
         put(0, magic);
         put(6, &[0, 2]);
         put(8, &(SIZE as u64).to_be_bytes());
@@ -227,7 +227,7 @@ mod tests {
         put(256, &(place as u64).to_be_bytes());
         put(BINARY, br#"{"keyslots":{}}"#);
         let sum = Sha256::digest(&bytes);
-        bytes[CHECKSUM..CHECKSUM + sum.len()].copy_from_slice(&sum);
+        bytes[CHECKSUM..][..sum.len()].copy_from_slice(&sum);
         bytes
     }
 
@@ -238,7 +238,10 @@ mod tests {
         bytes
     }
 
-    fn seen(change: impl FnOnce(&mut Vec<u8>)) -> Option<(Option<String>, CopyState, CopyState)> {
+    type Change = fn(&mut Vec<u8>);
+    type Seen = (Option<String>, CopyState, CopyState);
+
+    fn seen(change: impl FnOnce(&mut Vec<u8>)) -> Option<Seen> {
         let mut bytes = device(UUID, UUID);
         change(&mut bytes);
         let found = read(&Bytes(bytes)).unwrap();
@@ -249,9 +252,8 @@ mod tests {
     fn each_copy_counts_if_its_checksum_is_right() {
         use CopyState::{Damaged, Missing, Whole};
         let uuid = || Some(UUID.to_owned());
-        type Change = fn(&mut Vec<u8>);
         #[rustfmt::skip] // a row is a line
-        let cases: [(&str, Change, Option<(Option<String>, CopyState, CopyState)>); 13] = [
+        let cases: [(&str, Change, Option<Seen>); 13] = [
             ("both", |_| (), Some((uuid(), Whole, Whole))),
             ("a bit of the first's JSON", |b| b[5000] ^= 1, Some((uuid(), Damaged, Whole))),
             ("a bit of the second's checksum", |b| b[SIZE + CHECKSUM] ^= 1, Some((uuid(), Whole, Damaged))),

@@ -171,15 +171,17 @@ pub fn by_hand(pair: &str) -> Result<(String, String)> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
+type Pairs = BTreeMap<String, String>;
+
 /// The pairs of the one flat object of strings that kubelet sends, without its secrets; and the one secret that
 /// the driver knows.
-fn pairs(json: &str) -> Result<(BTreeMap<String, String>, Option<Zeroizing<String>>)> {
+fn pairs(json: &str) -> Result<(Pairs, Option<Zeroizing<String>>)> {
     const FORM: &str =
         r#"they must be one object of strings, such as {"volumegroup":"vg","volumeID":"data"}"#;
     if !json.trim_start().starts_with('{') {
         bail!("the options are not a JSON object; {FORM}");
     }
-    let mut pairs: BTreeMap<String, String> = serde_json::from_str(json).map_err(|e| {
+    let mut pairs: Pairs = serde_json::from_str(json).map_err(|e| {
         // serde's words for a wrong type show the value, which could be a secret.
         if e.is_data() {
             anyhow!(

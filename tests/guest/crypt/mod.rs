@@ -1,6 +1,7 @@
 //! Encrypted volumes: LUKS2 on real dm-crypt.
 
 mod life;
+mod lost;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -37,7 +37,10 @@ fn part(number: usize) -> String {
 
 /// kubelet does not make the unmounts again after a reboot.
 fn is_repeated(scene: &Scene) -> bool {
-    !matches!(scene.call, Call::Unmount | Call::UnmountDevice)
+    !matches!(
+        scene.call,
+        Call::Unmount | Call::UnmountDevice | Call::UnmountEncrypted
+    )
 }
 
 /// The one volume of a group. kubelet's directories are named after it.

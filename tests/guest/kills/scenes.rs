@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::steps::{Cut, Step, Steps, Victim, words};
 use super::{gone, name_of};
+use crate::crypt;
 use crate::prelude::*;
 
 const POD: &str = "pod";
@@ -39,6 +40,14 @@ pub enum Call {
     Unmount,
     /// `unmountdevice`.
     UnmountDevice,
+    /// `mount` of a volume that is blank, and is to be encrypted.
+    MountEncrypting,
+    /// `mount` of a volume that is encrypted.
+    MountEncrypted,
+    /// `expandfs` of a volume that is encrypted.
+    GrowEncrypted,
+    /// `unmount` of a volume that is encrypted.
+    UnmountEncrypted,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +70,10 @@ const SCENES: &[(Call, &[&str])] = &[
     (Call::MountSecond, &["ext4"]),
     (Call::Unmount, &["ext4"]),
     (Call::UnmountDevice, &["xfs"]),
+    (Call::MountEncrypting, &["ext4", "xfs", "btrfs"]),
+    (Call::MountEncrypted, &["ext4"]),
+    (Call::GrowEncrypted, &["xfs"]),
+    (Call::UnmountEncrypted, &["ext4"]),
 ];
 
 pub fn scenes() -> Vec<Scene> {
@@ -90,8 +103,11 @@ impl Scene {
             _ => Mode::MountOnly,
         };
         let mut lines = format!("tool_dirs = [{:?}]\n", text(steps));
-        if self.call == Call::Unmount {
+        if matches!(self.call, Call::Unmount | Call::UnmountEncrypted) {
             lines += "deactivate = true\n";
+        }
+        if self.is_encrypted() {
+            lines += &crypt::config(&crypt::key_file(vg));
         }
         if self.is_creating() {
             lines = format!("{lines}[volume_group.{vg}]\ncreate = true\n");
@@ -105,16 +121,25 @@ impl Scene {
 
     /// Whether LVM's part of this call is not that of another scene too.
     pub fn is_first_of_its_kind(self) -> bool {
-        self.fs == "ext4" && self.call != Call::MountDevice
+        self.fs == "ext4" && self.call != Call::MountDevice && !self.is_encrypted()
     }
 
     pub fn is_creating(self) -> bool {
         format!("{:?}", self.call).starts_with("MountCreating")
     }
 
+    fn is_encrypted(self) -> bool {
+        format!("{:?}", self.call).contains("Encrypt")
+    }
+
     fn size(self) -> &'static str {
         let size = |fs: &&(&str, _)| fs.0 == self.fs;
-        FILESYSTEMS.iter().find(size).unwrap().1
+        let all = if self.is_encrypted() {
+            crypt::SIZES
+        } else {
+            FILESYSTEMS
+        };
+        all.iter().find(size).unwrap().1
     }
 
     /// The call on this volume. Changes nothing.
@@ -123,6 +148,9 @@ impl Scene {
         if self.call == Call::MountCreatingThin {
             volume = volume.with("thinpool", "pool");
         }
+        if self.is_encrypted() {
+            volume = volume.encrypted();
+        }
         let (pod, global) = (node.pod_dir(POD, &volume), node.global_dir(&volume));
         let (json, json_for_pod) = (volume.json(), volume.json_for(POD));
         let read_only = volume.clone().read_only().json_for(POD);
@@ -130,20 +158,27 @@ impl Scene {
         let words: &[&str] = match self.call {
             Call::MountSecond => &["mount", text(&pod), &read_only],
             Call::MountDevice => &["mountdevice", text(&global), &device, &json],
-            Call::Grow => &["expandfs", &json, "", text(&pod), "471859200", "0"],
-            Call::Unmount => &["unmount", text(&pod)],
+            Call::Grow | Call::GrowEncrypted => {
+                &["expandfs", &json, "", text(&pod), "471859200", "0"]
+            }
+            Call::Unmount | Call::UnmountEncrypted => &["unmount", text(&pod)],
             Call::UnmountDevice => &["unmountdevice", text(&global)],
             _ => &["mount", text(&pod), &json_for_pod],
         };
         let args = words.iter().map(|word| (*word).to_owned()).collect();
         let before = match self.call {
             Call::MountSecond => Some(node.pod_dir("first", &volume)),
-            Call::Grow | Call::Unmount => Some(pod.clone()),
+            Call::Grow | Call::Unmount | Call::GrowEncrypted | Call::UnmountEncrypted => {
+                Some(pod.clone())
+            }
             Call::UnmountDevice => Some(global.clone()),
             _ => None,
         };
-        let has_page =
-            before.is_some() || matches!(self.call, Call::MountForeign | Call::MountExtended);
+        let has_page = before.is_some()
+            || matches!(
+                self.call,
+                Call::MountForeign | Call::MountExtended | Call::MountEncrypted
+            );
         let dir = match self.call {
             Call::MountDevice | Call::UnmountDevice => global,
             _ => pod,
@@ -170,7 +205,7 @@ impl Scene {
         }
         let write = |dir: &Path| write_synced(&dir.join("page"), lv);
         match self.call {
-            Call::Mount => {}
+            Call::Mount | Call::MountEncrypting => {}
             Call::MountCreating | Call::MountCreatingRaid => {
                 group.leave_behind(self.size(), self.fs, THEIRS);
             }
@@ -182,17 +217,21 @@ impl Scene {
                 }
             }
             Call::MountInactive => group.lv("lvchange", &["-an"], lv),
-            Call::MountForeign | Call::MountExtended => {
+            Call::MountForeign | Call::MountExtended | Call::MountEncrypted => {
                 write(&node.up(POD, volume));
                 node.down(POD, volume);
-                if self.call == Call::MountForeign {
-                    group.lv("lvchange", &["--deltag", &group.tags(lv)], lv);
-                } else {
-                    group.lv("lvextend", &["-L", "+64m"], lv);
+                match self.call {
+                    Call::MountForeign => {
+                        group.lv("lvchange", &["--deltag", &group.tags(lv)], lv);
+                    }
+                    Call::MountExtended => group.lv("lvextend", &["-L", "+64m"], lv),
+                    _ => {}
                 }
             }
             Call::MountSecond => write(&node.up("first", volume)),
-            Call::Grow | Call::Unmount => write(&node.up(POD, volume)),
+            Call::Grow | Call::Unmount | Call::GrowEncrypted | Call::UnmountEncrypted => {
+                write(&node.up(POD, volume));
+            }
             Call::UnmountDevice => write(&node.up_globally(volume)),
             Call::MountDevice => {
                 node.does(&["attach", &volume.json(), &host_name()]);
@@ -207,7 +246,7 @@ impl Scene {
     pub fn prepare_again(self, node: &Node, stage: &Stage) {
         match self.call {
             Call::MountSecond => drop(node.up("first", &stage.volume)),
-            Call::Grow => drop(node.up(POD, &stage.volume)),
+            Call::Grow | Call::GrowEncrypted => drop(node.up(POD, &stage.volume)),
             Call::MountDevice => {
                 node.does(&["attach", &stage.volume.json(), &host_name()]);
             }
@@ -271,6 +310,19 @@ impl Scene {
                 // e2fsck writes the fields of the superblock one after another, and its checksum last.
                 assert!(stage.has_page, "{reply:?}");
                 run("sh", &["-c", &format!("{repair} -y || [ $? = 1 ]")]);
+            } else if let Some((_, rest)) = reply.message.split_once("`dmsetup resume flexvolume.")
+            {
+                // A killed `cryptsetup resize`; LVM's own commands are resumed.
+                let name = rest.split('`').next().unwrap();
+                run("dmsetup", &["resume", &format!("flexvolume.{name}")]);
+            } else if said(&format!("allow-format {}/{lv}", group.name)) {
+                // luksFormat had written noise, and no header yet.
+                assert!(
+                    self.call == Call::MountEncrypting && !stage.has_page,
+                    "{reply:?}"
+                );
+                let id = format!("{}/{lv}", group.name);
+                node.prints(&["allow-format", &id, "--yes"], "", 0);
             } else if let Some((_, part)) =
                 reply.message.split_once("prohibited while logical volume ")
             {
@@ -290,22 +342,23 @@ impl Scene {
             volume, lv, dir, ..
         } = stage;
         let all = mounts();
-        let is_ours = |mount: &&Mount| mount.source == volume.device();
+        let top = volume.mounted();
+        let is_ours = |mount: &&Mount| mount.source == top;
         let count = all.iter().filter(is_ours).count();
         assert!(!group.is_active(lv) || !is_suspended(volume));
         let wanted = match self.call {
-            Call::Unmount | Call::UnmountDevice => 0,
+            Call::Unmount | Call::UnmountDevice | Call::UnmountEncrypted => 0,
             Call::MountSecond => 2,
             _ => 1,
         };
         assert_eq!(count, wanted, "{all:?}");
-        if self.call == Call::Unmount {
+        if matches!(self.call, Call::Unmount | Call::UnmountEncrypted) {
             assert!(!group.is_active(lv), "an unused volume is deactivated");
             group.lv("lvchange", &["-ay"], lv);
         }
         if wanted > 0 {
             let here = mount_at(dir).unwrap();
-            assert_eq!(here.source, volume.device());
+            assert_eq!(here.source, top);
             let read_only = here.options.starts_with("ro");
             assert_eq!(read_only, self.call == Call::MountSecond, "{here:?}");
             if stage.has_page {
@@ -322,7 +375,10 @@ impl Scene {
                 node.does(&["unmount", text(dir)]);
                 node.does(&words(&stage.args));
             }
-            if matches!(self.call, Call::Grow | Call::MountExtended) {
+            if matches!(
+                self.call,
+                Call::Grow | Call::MountExtended | Call::GrowEncrypted
+            ) {
                 let (volume, filesystem) = (group.size(lv), filesystem_size(dir));
                 assert!(volume >= (96 << 20), "{volume} is not grown");
                 assert!(filesystem > volume / 4 * 3, "{filesystem} of {volume}");
@@ -330,9 +386,15 @@ impl Scene {
         }
         // A volume that the driver formatted is recorded before it can have data; what it finds
         // is recorded when that is possible, and never wrongly.
-        let now = Self::uuid(volume);
+        let now = self.inside(volume, Self::uuid);
         let mut tags = group.tags(lv);
-        if self.call == Call::Unmount {
+        if self.is_encrypted() {
+            let luks = run("cryptsetup", &["luksUUID", &volume.device()]);
+            let tag = format!(",flexvolume.luks={}", luks.trim());
+            assert!(tags.contains(&tag), "{tags}: {tag}");
+            tags = tags.replace(&tag, "");
+        }
+        if matches!(self.call, Call::Unmount | Call::UnmountEncrypted) {
             // For the sake of deactivating.
             tags = tags.replace(&format!(",flexvolume.volume={}", volume.name), "");
         }
@@ -349,12 +411,34 @@ impl Scene {
             group.lv("lvchange", &["-ay"], lv);
         }
         assert!(!mounts().iter().any(|mount| is_ours(&mount)));
-        assert_clean(self.fs, &volume.device());
+        assert!(!self.is_encrypted() || !crypt::is_open(volume));
+        self.inside(volume, |device| assert_clean(self.fs, device));
         group.lv("lvremove", &[], lv);
     }
 
-    fn uuid(volume: &Volume) -> String {
-        sh(&format!("blkid -p -o value -s UUID {}", volume.device()))
+    /// Looks at the device with the filesystem. An encrypted volume that is closed is opened for that.
+    fn inside<T>(self, volume: &Volume, look: impl FnOnce(&str) -> T) -> T {
+        if !self.is_encrypted() || crypt::is_open(volume) {
+            return look(&volume.mounted());
+        }
+        let device = volume.device();
+        let key = format!("/run/{}.key", volume.vg());
+        let open = [
+            "open",
+            "--readonly",
+            "--key-file",
+            &key,
+            &device,
+            "looked-at",
+        ];
+        run("cryptsetup", &open);
+        let seen = look("/dev/mapper/looked-at");
+        run("cryptsetup", &["close", "looked-at"]);
+        seen
+    }
+
+    fn uuid(device: &str) -> String {
+        sh(&format!("blkid -p -o value -s UUID {device}"))
     }
 }
 
@@ -363,7 +447,7 @@ impl Stage {
     /// of the filesystem that must still be there then.
     pub fn write_if_mounted(&mut self) -> Option<String> {
         let mounted = mount_at(&self.dir).or_else(|| mount_at(self.before.as_ref()?))?;
-        assert_eq!(mounted.source, self.volume.device());
+        assert_eq!(mounted.source, self.volume.mounted());
         if is_suspended(&self.volume) {
             // A killed lvextend left it so, and every access would wait.
             return None;
@@ -372,13 +456,19 @@ impl Stage {
             write_synced(&self.dir.join("page"), &self.lv);
             self.has_page = true;
         }
-        Some(Scene::uuid(&self.volume))
+        Some(Scene::uuid(&self.volume.mounted()))
     }
 }
 
+/// Its own device or the one inside.
 fn is_suspended(volume: &Volume) -> bool {
-    let number = run("stat", &["-L", "-c", "%Hr:%Lr", &volume.device()]);
-    read(Path::new(&format!("/sys/dev/block/{number}/dm/suspended"))) != "0\n"
+    [volume.device(), volume.mounted()].iter().any(|device| {
+        let Ok(node) = fs::canonicalize(device) else {
+            return false;
+        };
+        let suspended = Path::new("/sys/class/block").join(node.file_name().unwrap());
+        read(&suspended.join("dm/suspended")) != "0\n"
+    })
 }
 
 /// No lock of the driver is held by anybody.

@@ -31,7 +31,7 @@ const IOCTLS: [&str; 10] = [
     "BTRFS_IOC_RESIZE",
 ];
 const TOOLS: &str = "lvs vgs lvchange lvcreate lvextend blkid dmsetup wipefs mkfs.ext4 mkfs.xfs \
-                     mkfs.btrfs e2fsck mount resize2fs xfs_growfs btrfs";
+                     mkfs.btrfs e2fsck mount resize2fs xfs_growfs btrfs cryptsetup";
 
 fn only_reads(tool: &str) -> bool {
     matches!(tool, "lvs" | "vgs" | "blkid" | "dmsetup" | "wipefs")

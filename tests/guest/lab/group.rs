@@ -195,18 +195,19 @@ pub fn device(vg: &str, lv: &str) -> String {
 /// The devices inside encrypted volumes of a group that are open.
 fn opened(vg: &str) -> Vec<String> {
     let names = sh("ls /dev/mapper");
-    let names = names
+    let mut open = names
         .split_whitespace()
-        .filter(|name| name.starts_with("flexvolume."));
-    let is_its = |name: &&str| {
-        let uuids = sh(&format!(
-            "lvs --noheadings -o lv_uuid {vg} 2> /dev/null || true"
-        ));
-        let plain = uuids.replace('-', "");
-        plain.split_whitespace().any(|uuid| name.ends_with(uuid))
-    };
-    names
-        .filter(is_its)
+        .filter(|name| name.starts_with("flexvolume."))
+        .peekable();
+    if open.peek().is_none() {
+        return Vec::new();
+    }
+    // The group may be broken, or gone.
+    let args = ["--noheadings", "-o", "lv_uuid", vg];
+    let output = assert_cmd::Command::new("lvs").args(args).output().unwrap();
+    let uuids = String::from_utf8_lossy(&output.stdout).replace('-', "");
+    let is_its = |name: &&str| uuids.split_whitespace().any(|uuid| name.ends_with(uuid));
+    open.filter(is_its)
         .map(|name| format!("/dev/mapper/{name}"))
         .collect()
 }

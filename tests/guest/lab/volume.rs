@@ -23,8 +23,10 @@ impl Volume {
     }
 
     pub fn of(vg: &str, lv: &str) -> Self {
+        // Kubernetes' names have fewer characters than LVM's.
+        let name = format!("{}-of-pod", lv.replace(['+', '_'], "-"));
         let volume = Self {
-            name: format!("{lv}-of-pod"),
+            name: name.clone(),
             vg: vg.to_owned(),
             lv: lv.to_owned(),
             options: BTreeMap::new(),
@@ -35,7 +37,7 @@ impl Volume {
             .with("size", "64m")
             .with("kubernetes.io/fsType", "ext4")
             .with("kubernetes.io/readwrite", "rw")
-            .with("kubernetes.io/pvOrVolumeName", &format!("{lv}-of-pod"))
+            .with("kubernetes.io/pvOrVolumeName", &name)
     }
 
     /// The same with this option; an empty value leaves it out.
@@ -72,6 +74,10 @@ impl Volume {
         let id = format!("{}/{}", self.vg, self.lv);
         let uuid = run("lvs", &["--noheadings", "-o", "lv_uuid", &id]);
         format!("/dev/mapper/flexvolume.{}", uuid.trim().replace('-', ""))
+    }
+
+    pub fn vg(&self) -> &str {
+        &self.vg
     }
 
     pub fn lv(&self) -> &str {

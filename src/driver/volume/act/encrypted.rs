@@ -133,10 +133,10 @@ pub(super) fn close_unused(subject: Subject, lock: &Lock) -> Result<()> {
         return Ok(());
     };
     seen.facts.openers = Some(seen.users()?);
-    let user = users(&seen.facts).into_iter().next();
+    let holder = users(&seen.facts).into_iter().next();
     let error = anyhow!(error);
-    Err(match user {
-        Some(user) => error.context(user.of(id)),
+    Err(match holder {
+        Some(holder) => error.context(holder.of(id)),
         None => error,
     }
     .context(format!(

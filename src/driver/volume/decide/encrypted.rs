@@ -145,7 +145,7 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
         other => {
             let reason = made.and_then(|made| wrong_type(&made.fs, wish));
             reason.unwrap_or_else(|| Reason::Inside {
-                recorded: made.map_or("a filesystem".to_owned(), |made| made.to_string()),
+                recorded: made.map_or("a filesystem".to_owned(), ToString::to_string),
                 found: instead(other),
             })
         }

@@ -298,22 +298,31 @@ impl Reason {
                  --zeroout {device}`"
             ),
             Self::Encrypted => format!(
-                "{id} is encrypted, and the pod does not ask for that: set the option `encryption: luks2`, or                  name another volume"
+                "{id} is encrypted, and the pod does not ask for that: set the option `encryption: luks2`, or \
+                 name another volume"
             ),
             Self::NotEncrypted => format!(
-                "{id} holds a filesystem that is not encrypted, and is to be encrypted. The driver encrypts only                  a blank volume: copy the data to a new one, or leave `encryption` out of the volume's options                  and of the group's table in config.toml"
+                "{id} holds a filesystem that is not encrypted, and is to be encrypted. The driver encrypts only \
+                 a blank volume: copy the data to a new one, or leave `encryption` out of the volume's options \
+                 and of the group's table in config.toml"
             ),
             Self::NoKey(NoKey::Attach) => format!(
-                "{id} is encrypted, or is to be, and no passphrase comes: with attach = true kubelet gives a                  Secret to no call that could use it. Name a `key_file` in config.toml, or set attach = false"
+                "{id} is encrypted, or is to be, and no passphrase comes: with attach = true kubelet gives a \
+                 Secret to no call that could use it. Name a `key_file` in config.toml, or set attach = false"
             ),
             Self::NoKey(NoKey::Secret) => format!(
-                "{id} is encrypted, or is to be, and no passphrase came: name a Secret with the key `passphrase`                  in the volume's `secretRef`, or a `key_file` in config.toml"
+                "{id} is encrypted, or is to be, and no passphrase came: name a Secret with the key `passphrase` \
+                 in the volume's `secretRef`, or a `key_file` in config.toml"
             ),
             Self::Header { recorded, found } => format!(
-                "{id} should have the LUKS2 header {recorded} according to its tag, but there is {found}. Nothing                  was written. Without its header nobody can read it. Restore the header from its backup                  (`cryptsetup luksHeaderRestore --header-backup-file FILE {device}`), or the volume"
+                "{id} should have the LUKS2 header {recorded} according to its tag, but there is {found}. Nothing \
+                 was written. Without its header nobody can read it. Restore the header from its backup \
+                 (`cryptsetup luksHeaderRestore --header-backup-file FILE {device}`), or the volume"
             ),
             Self::Inside { recorded, found } => format!(
-                "{id} was opened, and should have {recorded} inside according to its tag, but there is {found}.                  Nothing was written. Open it (`cryptsetup open --readonly {device} NAME`) to see what can be                  saved, or restore it"
+                "{id} was opened, and should have {recorded} inside according to its tag, but there is {found}. \
+                 Nothing was written. Open it (`cryptsetup open --readonly {device} NAME`) to see what can be \
+                 saved, or restore it"
             ),
             Self::Swapped { recorded, found } => format!(
                 "{id} should hold {recorded} according to its tag, but holds {found}: somebody replaced, \

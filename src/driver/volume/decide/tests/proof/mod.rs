@@ -78,19 +78,19 @@ fn wishes() -> Vec<Wish> {
         (Some(false), Some(NoKey::Attach)),
         (None, Some(NoKey::Attach)),
     ] {
-        for purpose in [Purpose::Filesystem, Purpose::Size(Bytes::new(2 * GIB))] {
-            for fs in [None, Some(FsType::Ext4)] {
-                for read_only in [false, true] {
-                    all.push(Wish {
-                        purpose,
-                        fs,
-                        read_only,
-                        encrypted,
-                        no_key,
-                        ..wish()
-                    });
-                }
-            }
+        for (purpose, fs, read_only) in [
+            (Purpose::Filesystem, Some(FsType::Ext4), false),
+            (Purpose::Filesystem, None, true),
+            (Purpose::Size(Bytes::new(2 * GIB)), None, false),
+        ] {
+            all.push(Wish {
+                purpose,
+                fs,
+                read_only,
+                encrypted,
+                no_key,
+                ..wish()
+            });
         }
     }
     all.push(Wish {
@@ -114,6 +114,8 @@ fn unseen() -> Facts {
 struct Cases {
     number: u64,
     reasons: BTreeSet<&'static str>,
+    /// How often each is decided: an encrypted volume is mounted, opened, or made.
+    encrypted: [u64; 3],
     contents: Vec<Content>,
 }
 
@@ -125,6 +127,14 @@ impl Cases {
         let Decision::Look(level) = decision else {
             if let Decision::Refuse(reason) = &decision {
                 self.reasons.insert(reason.into());
+            }
+            let kinds = [
+                is_open(facts) && matches!(decision, Decision::Mount(_)),
+                matches!(decision, Decision::Open),
+                matches!(decision, Decision::Encrypt { .. }),
+            ];
+            for (number, is_one) in self.encrypted.iter_mut().zip(kinds) {
+                *number = number.saturating_add(u64::from(is_one));
             }
             check(facts, wish, &decision);
             return;
@@ -148,23 +158,32 @@ impl Cases {
         };
         match level {
             Level::Uses => {
-                let is_one = |n: usize| {
-                    move |f: &mut Facts| {
+                let opened = OPENED.iter().take_while(|_| is_simple(wish));
+                let one = |see: &See| {
+                    seen(&|f| {
                         f.uses = Some(Uses::default());
-                        USES[n](f);
-                    }
+                        see(f);
+                    })
                 };
-                (0..USES.len()).map(|n| seen(&is_one(n))).collect()
+                USES.iter().chain(opened).map(one).collect()
             }
             Level::Lvm => {
                 let mut all: Vec<Facts> = ANSWERS.iter().map(|see| seen(see)).collect();
-                for odd in ODDITIES {
+                // What is, or is to be, encrypted meets only some of them.
+                let is_short = is_open(facts) || wish.encrypted.is_some();
+                for odd in ODDITIES.iter().step_by(if is_short { 4 } else { 1 }) {
                     all.push(seen(&|f| {
                         f.lvm = blank().lvm;
                         volume(f).size = Bytes::new(GIB);
                         volume(f).free = ROOM;
+                        if is_open(f) {
+                            tags(f, ENCRYPTED);
+                        }
                         odd(f);
                     }));
+                }
+                if is_open(facts) {
+                    all.push(seen(&|f| f.lvm = blank().lvm));
                 }
                 all
             }
@@ -174,13 +193,11 @@ impl Cases {
                 .collect(),
             Level::Room => ROOMS.iter().map(|see| seen(see)).collect(),
             Level::Openers => OPENERS.iter().map(|see| seen(see)).collect(),
-            // Of a wish only these count here, and all others would make it long.
-            Level::Content
-                if wish.subvolume || wish.by_hand || wish.create != Create::default() =>
-            {
+            // All others would make it long.
+            Level::Content if !is_simple(wish) => {
                 vec![seen(&|f| f.content = blank().content)]
             }
-            Level::Content => self.with_content(facts),
+            Level::Content => self.with_content(facts, wish),
             Level::Inside => {
                 let all = self.contents.iter();
                 let all = all.filter(|content| !matches!(content, Content::Luks(_)));
@@ -190,13 +207,23 @@ impl Cases {
         }
     }
 
-    /// Each content with each record, permission and kind of disk.
-    fn with_content(&self, facts: &Facts) -> Vec<Facts> {
+    /// Each content with each record, permission and kind of disk. Of what is, or is to be, encrypted only with
+    /// those that a rule tells apart.
+    fn with_content(&self, facts: &Facts, wish: &Wish) -> Vec<Facts> {
         let mut all = Vec::new();
+        let may_meet = |content: &Content, record: &str, permission: Permission| {
+            let is_luks = [ENCRYPTED, ENCRYPTING].contains(&record);
+            let is_header = matches!(content, Content::Luks(_));
+            let is_plain = wish.encrypted.is_none() && !is_luks;
+            let is_short = OF_LUKS.contains(&record)
+                && [Permission::None, Permission::Named(NOW)].contains(&permission);
+            is_luks && is_short || !is_open(facts) && !is_header && (is_plain || is_short)
+        };
         for content in &self.contents {
             for (record, permission) in RECORDS
                 .into_iter()
                 .flat_map(|record| PERMISSIONS.map(|permission| (record, permission)))
+                .filter(|(record, permission)| may_meet(content, record, *permission))
             {
                 for disk in DISKS {
                     let mut facts = facts.clone();
@@ -219,6 +246,18 @@ impl Cases {
     }
 }
 
+/// Whether of this wish only what counts for content is more than the default.
+fn is_simple(wish: &Wish) -> bool {
+    !wish.subvolume && !wish.by_hand && wish.create == Create::default()
+}
+
+fn is_open(facts: &Facts) -> bool {
+    facts
+        .uses
+        .as_ref()
+        .is_some_and(|uses| uses.inside.is_some())
+}
+
 #[test]
 fn every_case_keeps_every_promise_and_reaches_every_reason() {
     let mut cases = Cases {
@@ -232,7 +271,8 @@ fn every_case_keeps_every_promise_and_reaches_every_reason() {
             cases.explore(&facts, &wish, &[]);
         }
     }
-    println!("{} cases", cases.number);
+    println!("{} cases, {:?} encrypted", cases.number, cases.encrypted);
+    assert!(!cases.encrypted.contains(&0), "{:?}", cases.encrypted);
     let all: BTreeSet<&str> = <Reason as strum::VariantNames>::VARIANTS
         .iter()
         .copied()

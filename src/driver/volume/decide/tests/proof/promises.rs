@@ -36,11 +36,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
         }
         Decision::Encrypt { fs, uuid } => {
             assert!(may_be_made(facts, wish), "{}", case());
-            assert!(
-                wish.encrypted != Some(false) && wish.no_key.is_none(),
-                "{}",
-                case()
-            );
+            assert!(has_key(wish), "{}", case());
             let record = &volume_of(facts).record;
             assert!(
                 record.made.is_none() || record.permission.is_some(),
@@ -59,24 +55,12 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
                 "{}",
                 case()
             );
-            assert!(
-                wish.encrypted != Some(false) && wish.no_key.is_none(),
-                "{}",
-                case()
-            );
+            assert!(has_key(wish), "{}", case());
             assert!(!facts.is_mounted_here(), "{}", case());
         }
         Decision::Mount(mount) => {
             assert!(is_known_and_well(facts), "{}", case());
-            let record = &volume_of(facts).record;
-            let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
-            assert_eq!(inside.is_some(), record.luks.is_some(), "{}", case());
-            assert!(inside.is_none() || has_its_header(facts), "{}", case());
-            assert!(
-                wish.encrypted.is_none_or(|is| is == inside.is_some()),
-                "{}",
-                case()
-            );
+            assert!(is_of_wanted_kind(facts, wish), "{}", case());
             assert!(
                 wish.fs.is_none_or(|fs| fs == mount.filesystem.fs),
                 "{}",
@@ -117,6 +101,19 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
         }
         Decision::Keep { .. } | Decision::Ready | Decision::Refuse(_) | Decision::Look(_) => {}
     }
+}
+
+/// What is mounted is inside, by the header of the record; or it is plain, and nothing wants it otherwise.
+fn is_of_wanted_kind(facts: &Facts, wish: &Wish) -> bool {
+    let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
+    let is_encrypted = volume_of(facts).record.luks.is_some();
+    inside.is_some() == is_encrypted
+        && (!is_encrypted || has_its_header(facts))
+        && wish.encrypted.is_none_or(|is| is == is_encrypted)
+}
+
+fn has_key(wish: &Wish) -> bool {
+    wish.encrypted != Some(false) && wish.no_key.is_none()
 }
 
 /// Its header is that of its record, and so is what it is open with.

@@ -19,7 +19,7 @@ pub const DEVICES: [See; 3] = [
     |f| f.not_its_device = Some("a pool".into()),
 ];
 
-pub const USES: [See; 26] = [
+pub const USES: [See; 21] = [
     |_| (),
     |f| mounted(f, POD, "rw", "rw"),
     |f| mounted(f, POD, "ro", "rw"),
@@ -53,6 +53,10 @@ pub const USES: [See; 26] = [
         mounted(f, POD, "rw", "rw");
         uses(f).suspended = Some("vg-lv".into());
     },
+];
+
+/// An encrypted volume that is open.
+pub const OPENED: [See; 5] = [
     |f| opened(f, LUKS),
     |f| opened(f, "another"),
     |f| {
@@ -157,6 +161,15 @@ pub const RECORDS: [&str; 14] = [
     "flexvolume.fs=btrfs:u",
     "flexvolume.fs=ext4:u,flexvolume.making=ext4",
     "flexvolume.fs=ext4:another,flexvolume.making=xfs",
+    ENCRYPTED,
+    ENCRYPTING,
+];
+
+/// Those that matter to what is, or is to be, encrypted.
+pub const OF_LUKS: [&str; 5] = [
+    "",
+    "flexvolume.making=ext4",
+    "flexvolume.fs=ext4:u",
     ENCRYPTED,
     ENCRYPTING,
 ];

@@ -1,0 +1,290 @@
+//! What could lose the data of an encrypted volume, or give it to another: nothing is written then, and the message
+//! says what to do.
+
+use super::*;
+
+/// A node with the key, and an encrypted volume with a page in it, which is closed.
+fn filled(node: &Node, group: &Group, lv: &str) -> Volume {
+    let volume = group.linear(lv, "48m").encrypted();
+    node.write("pod", &volume, lv);
+    assert!(!is_open(&volume));
+    volume
+}
+
+/// A refused mount changes no byte, and leaves nothing open.
+fn refuses_unchanged(node: &Node, volume: &Volume, words: &[&str]) {
+    let sum = || run("sha256sum", &[&volume.device()]);
+    let before = sum();
+    node.refuses_mount(volume, words);
+    assert_eq!(sum(), before, "{words:?}");
+    assert!(!is_open(volume), "{words:?}");
+}
+
+fn still_holds(node: &Node, volume: &Volume, page: &str) {
+    assert_eq!(read(&node.up("pod", volume).join("page")), page);
+    node.down("pod", volume);
+    assert!(!is_open(volume));
+}
+
+#[test]
+fn a_wrong_key_or_none_is_said_and_changes_nothing() {
+    let group = Group::new("wrong-key");
+    let mut node = with_key(Mode::MountOnly, "wrong-key");
+    let volume = filled(&node, &group, "data");
+    let blank = group.linear("blank", "48m").encrypted();
+
+    let other = Path::new("/run/wrong-key.other");
+    let write = |bytes: &[u8], mode: u32| {
+        fs::write(other, bytes).unwrap();
+        fs::set_permissions(other, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    write(b"another", 0o600);
+    node.configure(Mode::MountOnly, &config(other));
+    let words = ["/run/wrong-key.other does not open wrong-key/data"];
+    refuses_unchanged(&node, &volume, &words);
+    let secret = with_secret(&volume, "d3Jvbmc=");
+    let words = ["the passphrase of the volume's Secret does not open"];
+    refuses_unchanged(&node, &secret, &words);
+    // That of the Secret comes first, and what is around the bytes counts.
+    still_holds(&node, &with_secret(&volume, IN_BASE64), "data");
+    write(format!("{PASSPHRASE}\n").as_bytes(), 0o600);
+    refuses_unchanged(&node, &volume, &["does not open"]);
+
+    // Nothing is made without a key either.
+    for (bytes, mode, word) in [(&b""[..], 0o600, "it is empty"), (b"key", 0o644, "0644")] {
+        write(bytes, mode);
+        for volume in [&volume, &blank] {
+            refuses_unchanged(&node, volume, &["/run/wrong-key.other", word]);
+        }
+    }
+    fs::remove_file(other).unwrap();
+    refuses_unchanged(&node, &blank, &["/run/wrong-key.other"]);
+    node.configure(Mode::MountOnly, "");
+    for volume in [&volume, &blank] {
+        refuses_unchanged(&node, volume, &["no passphrase came", "`secretRef`"]);
+    }
+    assert_eq!(group.tags("blank"), "");
+    node.configure(Mode::MountOnly, &config(&key_file("wrong-key")));
+    still_holds(&node, &volume, "data");
+}
+
+#[test]
+fn a_header_that_is_gone_or_of_another_volume_is_named_and_never_made_anew() {
+    let group = Group::new("headers");
+    let node = with_key(Mode::MountOnly, "headers");
+    let [volume, other] = ["data", "other"].map(|lv| filled(&node, &group, lv));
+    let device = volume.device();
+    let backup = |volume: &Volume| {
+        let file = format!("/run/headers.{}", volume.lv());
+        let args = [
+            "luksHeaderBackup",
+            "--header-backup-file",
+            &file,
+            &volume.device(),
+        ];
+        run("cryptsetup", &args);
+        file
+    };
+    let [its, others] = [&volume, &other].map(backup);
+    let restore = |file: &str| {
+        let args = [
+            "luksHeaderRestore",
+            "-q",
+            "--header-backup-file",
+            file,
+            &device,
+        ];
+        run("cryptsetup", &args);
+    };
+    let wipe = |from: &str, size: &str| {
+        let (of, skip) = (format!("of={device}"), format!("seek={from}"));
+        let args = [
+            "if=/dev/zero",
+            &of,
+            "bs=4k",
+            &skip,
+            &format!("count={size}"),
+            "conv=fsync",
+        ];
+        run("dd", &args);
+    };
+    let tags = group.tags("data");
+    let uuid = run("cryptsetup", &["luksUUID", &device]);
+    let foreign = run("cryptsetup", &["luksUUID", &other.device()]);
+
+    // Of the two copies one is enough.
+    for from in ["0", "4"] {
+        wipe(from, "4");
+        still_holds(&node, &volume, "data");
+        restore(&its);
+    }
+    // Both; the keys beside them; all of it that is not data; and noise in its place.
+    for size in ["8", "1024", "4096"] {
+        wipe("0", size);
+        let words = [uuid.trim(), "cryptsetup luksHeaderRestore"];
+        refuses_unchanged(&node, &volume, &words);
+        let (said, code) = node.says(&["allow-format", "headers/data", "--yes"]);
+        assert_ne!(code, 0, "{said}");
+        refuses_unchanged(&node, &volume, &words);
+    }
+    sh(&format!(
+        "dd if=/dev/urandom of={device} bs=1M count=1 conv=fsync status=none"
+    ));
+    refuses_unchanged(&node, &volume, &[uuid.trim(), "luksHeaderRestore"]);
+    // A filesystem in its place is not the one that was inside.
+    run("mkfs.ext4", &["-qF", &device]);
+    refuses_unchanged(&node, &volume, &[uuid.trim(), "there is ext4"]);
+    restore(&others);
+    refuses_unchanged(&node, &volume, &[uuid.trim(), foreign.trim()]);
+    assert_eq!(group.tags("data"), tags);
+    restore(&its);
+    // mkfs has written over what was inside.
+    node.refuses_mount(&volume, &["inside according to its tag"]);
+    assert!(!is_open(&volume));
+    still_holds(&node, &other, "other");
+}
+
+#[test]
+fn a_header_that_is_changed_while_it_is_open_is_named_at_the_next_mount() {
+    let group = Group::new("changed");
+    let node = with_key(Mode::MountOnly, "changed");
+    let volume = filled(&node, &group, "data");
+    let device = volume.device();
+    let backup = "/run/changed.header";
+    let args = ["luksHeaderBackup", "--header-backup-file", backup, &device];
+    run("cryptsetup", &args);
+    let dir = node.up("first", &volume);
+    run(
+        "dd",
+        &[
+            "if=/dev/zero",
+            &format!("of={device}"),
+            "bs=1M",
+            "count=1",
+            "conv=fsync",
+        ],
+    );
+    // What is mounted needs none.
+    node.up("second", &volume);
+    write_synced(&dir.join("page"), "later");
+    node.down("first", &volume);
+    node.down("second", &volume);
+    assert!(!is_open(&volume));
+    refuses_unchanged(&node, &volume, &["luksHeaderRestore"]);
+
+    // Open, as a killed call leaves it: it is looked at all the same.
+    let restore = [
+        "luksHeaderRestore",
+        "-q",
+        "--header-backup-file",
+        backup,
+        &device,
+    ];
+    run("cryptsetup", &restore);
+    let name = volume.mounted().replace("/dev/mapper/", "");
+    let open = || {
+        let key = "/run/changed.key";
+        run("cryptsetup", &["open", "--key-file", key, &device, &name]);
+    };
+    open();
+    run(
+        "dd",
+        &[
+            "if=/dev/zero",
+            &format!("of={device}"),
+            "bs=1M",
+            "count=1",
+            "conv=fsync",
+        ],
+    );
+    // A call that fails closes it.
+    node.mount("pod", &volume)
+        .is_failure(&["luksHeaderRestore"]);
+    assert!(!is_open(&volume));
+    run("cryptsetup", &restore);
+    still_holds(&node, &volume, "later");
+    open();
+    still_holds(&node, &volume, "later");
+}
+
+#[test]
+fn a_copy_of_an_encrypted_volume_is_foreign_and_never_in_its_place() {
+    let group = Group::new("copies");
+    let node = with_key(Mode::MountOnly, "copies");
+    let origin = filled(&node, &group, "data");
+    let args = ["-qq", "-y", "-s", "-n", "copy", "-L", "32m", "copies/data"];
+    run("lvcreate", &args);
+    let copy = Volume::new(&group, "copy").encrypted();
+    refuses_unchanged(&node, &copy, &["LUKS"]);
+    node.refuses_mount(&Volume::new(&group, "copy"), &["LUKS"]);
+    node.write("pod", &origin, "later");
+    // With the tags of its origin it is what they say.
+    for tag in group.tags("data").split(',') {
+        group.lv("lvchange", &["--addtag", tag], "copy");
+    }
+    let first = node.up("first", &origin);
+    let second = node.up("second", &copy);
+    assert_eq!(read(&first.join("page")), "later");
+    assert_eq!(read(&second.join("page")), "data");
+    node.down("first", &origin);
+    assert!(!is_open(&origin) && is_open(&copy));
+    node.down("second", &copy);
+    assert!(!is_open(&copy));
+}
+
+#[test]
+fn pods_that_come_at_once_share_one_filesystem() {
+    let group = Group::new("crypt-two");
+    let node = with_key(Mode::MountOnly, "crypt-two");
+    let volume = group.linear("data", "48m").encrypted();
+    let pods = ["a", "b", "c"].map(|pod| (pod, precreated(node.pod_dir(pod, &volume))));
+    let calls = pods
+        .clone()
+        .map(|(pod, dir)| node.start(&["mount", text(&dir), &volume.json_for(pod)]));
+    for call in calls {
+        call.reply().is_success();
+    }
+    for (pod, dir) in &pods {
+        write_synced(&dir.join(pod), pod);
+        assert_eq!(mount_at(dir).unwrap().source, volume.mounted());
+    }
+    assert!(
+        pods.iter()
+            .all(|(pod, _)| pods.iter().all(|(_, dir)| dir.join(pod).exists()))
+    );
+    for (pod, _) in &pods {
+        assert!(is_open(&volume));
+        node.down(pod, &volume);
+    }
+    assert!(!is_open(&volume));
+}
+
+#[test]
+fn who_has_it_open_keeps_it_open_and_is_named() {
+    let group = Group::new("crypt-busy");
+    let node = with_key(Mode::MountOnly, "crypt-busy");
+    let volume = filled(&node, &group, "data");
+    let dir = node.up("pod", &volume);
+    let inside = volume.mounted();
+    let holder = Process::new(&format!("exec sleep 1000 < {inside}"), Path::new("/"));
+    let opened = fs::canonicalize(&inside).unwrap();
+    eventually("it is open", || {
+        fs::read_link(holder.proc("fd/0")).is_ok_and(|file| file == opened)
+    });
+    // The pod ends all the same.
+    let reply = node.does(&["unmount", text(&dir)]);
+    assert!(reply.message.contains("sleep (pid "), "{reply:?}");
+    assert!(is_open(&volume));
+    drop(holder);
+    still_holds(&node, &volume, "data");
+    // Opened by somebody else under a name of their own.
+    let key = "/run/crypt-busy.key";
+    run(
+        "cryptsetup",
+        &["open", "--key-file", key, &volume.device(), "theirs"],
+    );
+    let words = ["crypt-busy/data is part of another device"];
+    node.refuses_mount(&volume, &words);
+    run("cryptsetup", &["close", "theirs"]);
+    still_holds(&node, &volume, "data");
+}
