@@ -16,6 +16,8 @@ use crate::options::Passphrase;
 
 /// cryptsetup(8), "RETURN CODES": no permission, which is a wrong passphrase.
 const WRONG_PASSPHRASE: i32 = 2;
+/// The same: the name is taken already, or the device is busy.
+const EXISTS_OR_BUSY: i32 = 5;
 
 /// Reads the header of a device in the process that reads devices. `None`: it has none.
 pub fn header_of(host: &Host, (device, path): (&Arc<File>, &Path)) -> Result<Option<Header>> {
@@ -100,7 +102,19 @@ pub fn open(
             key.source(),
             device.name().shown(),
         ),
-        Err(error) => Err(error).with_context(|| format!("opening the encrypted volume {id}")),
+        Err(error) => {
+            let is_left =
+                matches!(&error, ToolError::Failed { code, .. } if *code == EXISTS_OR_BUSY);
+            let advice = if is_left {
+                format!(
+                    " (a killed cryptsetup leaves its device without a table: if no cryptsetup runs, and \
+                     `dmsetup table {name}` prints nothing, run `dmsetup remove {name}`)"
+                )
+            } else {
+                String::new()
+            };
+            Err(error).with_context(|| format!("opening the encrypted volume {id}{advice}"))
+        }
     }
 }
 

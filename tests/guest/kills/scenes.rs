@@ -315,6 +315,12 @@ impl Scene {
                 // A killed `cryptsetup resize`; LVM's own commands are resumed.
                 let name = rest.split('`').next().unwrap();
                 run("dmsetup", &["resume", &format!("flexvolume.{name}")]);
+            } else if let Some((_, rest)) = reply.message.split_once("`dmsetup remove flexvolume.")
+            {
+                // A killed `cryptsetup open` had made the device, and given it no table yet.
+                let name = format!("flexvolume.{}", rest.split('`').next().unwrap());
+                assert_eq!(run("dmsetup", &["table", &name]), "", "{reply:?}");
+                run("dmsetup", &["remove", &name]);
             } else if said(&format!("allow-format {}/{lv}", group.name)) {
                 // luksFormat had written noise, and no header yet.
                 assert!(
