@@ -68,8 +68,23 @@ impl Header {
     }
 }
 
+/// The JSON of the whole copy that was written last, with what follows it. `None`: no copy is whole.
+pub fn json(device: &impl ReadAt) -> io::Result<Option<Vec<u8>>> {
+    let newest = copies(device)?
+        .into_iter()
+        .flatten()
+        .filter(|copy| copy.is_whole);
+    let newest = newest.max_by_key(|copy| copy.sequence);
+    let Some(Found { place, size, .. }) = newest else {
+        return Ok(None);
+    };
+    let whole = bytes(device, place, usize::try_from(size).unwrap_or(usize::MAX))?;
+    Ok(whole.and_then(|whole| Some(whole.get(BINARY..)?.to_vec())))
+}
+
 struct Found {
     uuid: Option<String>,
+    place: u64,
     size: u64,
     sequence: u64,
     is_whole: bool,
@@ -77,6 +92,20 @@ struct Found {
 
 /// The header of a device. `None`: neither copy so much as begins, or it is a LUKS of another version.
 pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
+    let [first, second] = copies(device)?;
+    let state = |copy: &Option<Found>| match copy {
+        None => CopyState::Missing,
+        Some(found) if found.is_whole => CopyState::Whole,
+        Some(_) => CopyState::Damaged,
+    };
+    let states = (state(&first), state(&second));
+    Ok(match (first, second) {
+        (None, None) => None,
+        (first, second) => Some(together(first, second, states)),
+    })
+}
+
+fn copies(device: &impl ReadAt) -> io::Result<[Option<Found>; 2]> {
     let first = copy(device, 0, FIRST)?;
     let places = match &first {
         Some(found) if found.is_whole => vec![found.size],
@@ -91,16 +120,7 @@ pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
             break;
         }
     }
-    let state = |copy: &Option<Found>| match copy {
-        None => CopyState::Missing,
-        Some(found) if found.is_whole => CopyState::Whole,
-        Some(_) => CopyState::Damaged,
-    };
-    let states = (state(&first), state(&second));
-    Ok(match (first, second) {
-        (None, None) => None,
-        (first, second) => Some(together(first, second, states)),
-    })
+    Ok([first, second])
 }
 
 /// The whole copy that was written last says the UUID. A copy that says another one is not this header's.
@@ -147,6 +167,7 @@ fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Fou
     };
     Ok(Some(Found {
         uuid: uuid(binary.get(168..208).unwrap_or_default()),
+        place,
         size,
         sequence: number(16).unwrap_or(0),
         is_whole: whole.is_some_and(is_right),

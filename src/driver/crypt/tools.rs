@@ -15,7 +15,7 @@ use crate::names::{LvId, Shown};
 use crate::options::Passphrase;
 
 /// cryptsetup(8), "RETURN CODES": no permission, which is a wrong passphrase.
-const WRONG_PASSPHRASE: i32 = 2;
+pub(super) const WRONG_PASSPHRASE: i32 = 2;
 /// The same: the name is taken already, or the device is busy.
 const EXISTS_OR_BUSY: i32 = 5;
 
@@ -27,11 +27,11 @@ pub fn header_of(host: &Host, (device, path): (&Arc<File>, &Path)) -> Result<Opt
     serde_json::from_slice(&output.stdout).with_context(reading)
 }
 
-fn cryptsetup(limit: Duration, lock: &Lock) -> Command {
+pub(super) fn cryptsetup(limit: Duration, lock: &Lock) -> Command {
     Command::writes("cryptsetup", limit).holds(lock.file())
 }
 
-fn with_passphrase(command: Command, passphrase: &Passphrase) -> Result<Command> {
+pub(super) fn with_passphrase(command: Command, passphrase: &Passphrase) -> Result<Command> {
     let command = command.args(["--key-file=-"]).secret(passphrase.bytes());
     command.context("making a pipe for the passphrase")
 }

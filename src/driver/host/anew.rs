@@ -24,7 +24,7 @@ pub fn begin_anew(program: &OsStr, args: &[&str], stdin: &[u8]) -> io::Error {
 }
 
 /// A pipe that holds these bytes and its end.
-pub(super) fn pipe_of(bytes: &[u8]) -> io::Result<PipeReader> {
+pub fn pipe_of(bytes: &[u8]) -> io::Result<PipeReader> {
     let (reader, mut writer) = io::pipe()?;
     // Nobody reads yet, so the pipe must take all bytes. Source: fcntl(2), F_SETPIPE_SZ.
     let size = i32::try_from(bytes.len()).map_err(io::Error::other)?;

@@ -18,6 +18,7 @@ mod signals;
 pub mod trust;
 mod uncached;
 
+pub(crate) use anew::pipe_of;
 pub use anew::{begin_anew, take_name_of};
 pub use command::{Command, Effect, Node, Output, Program, ToolError};
 pub use kernel::{DeviceNumber, Kernel, Lack, Lock, Space, leave_no_core};

@@ -17,6 +17,7 @@ use driver::reply::{Printed, Reply};
 use driver::with_hosts;
 
 use crate::install::{completion, pages};
+pub use people::volume;
 use people::{People, Task};
 
 /// The exit code of a command line that is wrong, and of one that is root's.

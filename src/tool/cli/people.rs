@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::help;
-use crate::commands::{check, doctor, export, handover, log, metrics, operator, status};
+use crate::commands::{check, doctor, export, handover, key, log, metrics, operator, status};
 use crate::install::{self, pages};
 use crate::output::Printed;
 use driver::calls;
@@ -124,11 +124,16 @@ pub enum Task {
     Import(export::Import),
     /// Accept the filesystem that is on a volume now as the right one
     ///
-    /// For a volume that the driver refuses because its content was restored, swapped or replaced.
+    /// For a volume that the driver refuses because its content was restored, swapped or replaced. Of a LUKS2
+    /// volume it is the filesystem inside, and a passphrase is needed to see it.
     #[command(after_long_help = help::ADOPT)]
     Adopt {
         /// The volume, as VG/LV or /dev/VG/LV
         volume: String,
+        /// Of a LUKS2 volume: the file with a passphrase, or - for standard input [default: `key_file` of the
+        /// config; else it is asked]
+        #[arg(long, value_name = "FILE")]
+        key_file: Option<PathBuf>,
     },
     /// Allow the next mount, within a day, to format a volume on which nothing is found
     ///
@@ -155,6 +160,25 @@ pub enum Task {
         /// Its new name; the group may stand before it, as for lvrename
         #[arg(value_name = "NAME", value_parser = new_name)]
         to: (Option<String>, LvName),
+    },
+    /// Add, remove or list the passphrases of an encrypted volume
+    ///
+    /// A Secret is rotated in this order: add the new passphrase, change the Secret, restart the pods, remove
+    /// the old passphrase. No passphrase is ever on a command line.
+    #[command(subcommand)]
+    Key(key::Keys),
+    /// Save the LUKS2 header of an encrypted volume to a file that only root can read
+    ///
+    /// Without its header nobody can read the volume, whatever passphrase he has. Nothing is overwritten. Whoever
+    /// has this file and a passphrase of today opens the volume, also after that passphrase was removed.
+    #[command(after_help = "Example:
+  flexvolume-lvm header-backup vg0/data /root/vg0-data.luks")]
+    HeaderBackup {
+        /// The volume, as VG/LV or /dev/VG/LV
+        #[arg(value_parser = volume)]
+        volume: LvId,
+        /// The file, which is made
+        file: PathBuf,
     },
     /// Put this executable where kubelet looks for it, or upgrade what is there
     ///
@@ -197,6 +221,8 @@ impl Task {
                     | Self::Adopt { .. }
                     | Self::AllowFormat { .. }
                     | Self::Rename { .. }
+                    | Self::Key(_)
+                    | Self::HeaderBackup { .. }
             )
     }
 }
@@ -211,7 +237,9 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
         Task::Export(args) => export::run(host, loaded, args),
         Task::Import(args) => export::import(host, loaded, args),
         Task::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
-        Task::Adopt { volume } => operator::adopt(writing, loaded, &named(volume)?),
+        Task::Adopt { volume, key_file } => {
+            operator::adopt(writing, loaded, &named(volume)?, key_file.as_deref())
+        }
         Task::AllowFormat { volume, yes } => {
             operator::allow_format(writing, loaded, &named(volume)?, *yes)
         }
@@ -224,6 +252,8 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
             }
             handover::rename(writing, loaded, volume, name)
         }
+        Task::Key(what) => key::run(host, writing, loaded, what),
+        Task::HeaderBackup { volume, file } => key::back_up(writing, loaded, volume, file),
         Task::Install(options) => {
             let place = &options.place;
             let is_linked = pages::is_linked(&place.prefix, &place.exe());
@@ -270,6 +300,6 @@ fn new_name(word: &str) -> Result<(Option<String>, LvName)> {
     Ok((vg, LvName::parse(name)?))
 }
 
-fn volume(word: &str) -> Result<LvId> {
+pub fn volume(word: &str) -> Result<LvId> {
     LvId::from_device(word).map_or_else(|| LvId::parse(word), Ok)
 }

@@ -2,47 +2,148 @@
 //! that nobody who writes a pod can give it. Each looks and decides as the next mount does.
 
 use std::io::{IsTerminal, Write as _};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use super::survey::{Look, Request, look};
 use crate::output::Printed;
+use crate::passphrase::From;
 use driver::config::{Config, Loaded};
+use driver::crypt::{self, Header};
 use driver::fs::{self, Found};
 use driver::host::{Host, Writing};
 use driver::lvm::{self, Tags};
-use driver::names::{LvId, Shown};
+use driver::names::{Filesystem, LvId, Shown};
+use driver::options::Passphrase;
 use driver::reply::Status;
 use driver::volume::{Content, Decision, Device, Doubt, Reason, Subject};
 
-/// `flexvolume-lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there.
-pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
+/// `flexvolume-lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there. Of a LUKS2
+/// volume that is the one inside, which takes a passphrase to see.
+pub fn adopt(
+    host: &Writing,
+    config: &Loaded,
+    id: &LvId,
+    key_file: Option<&Path>,
+) -> Result<Printed> {
     let config = config.require()?;
-    let seen = look(Subject { host, config, id }, None, held(config))?;
+    let look = || look(Subject { host, config, id }, None, held(config));
+    let mut seen = look()?;
+    let mut luks = None;
+    if let Some(found) = header(host, &seen)? {
+        // Neither the lock nor the device, while a person is asked.
+        drop(seen);
+        let from = From::of(key_file, config.key_file(id.vg()));
+        let asked = from.read(host, "Passphrase that opens it", false);
+        let passphrase = asked.with_context(|| {
+            format!(
+                "{id} is LUKS2, and only a passphrase tells what is inside, so nothing is recorded"
+            )
+        })?;
+        seen = look()?;
+        let now = header(host, &seen)?;
+        if now.as_ref() != Some(&found) {
+            bail!("{id} has changed since it was looked at, and is left as it is; run this again");
+        }
+        luks = Some((found, inside(host, config, &seen, &passphrase)?));
+    }
+    let volume = seen.facts.require_volume()?;
+    let filesystem = match &luks {
+        Some((_, inside)) => inside.clone(),
+        None => found(host, &seen)?,
+    };
+    let mut tags = volume.record.replaced_by(lvm::made_tag(&filesystem));
+    if let Some((header, _)) = &luks {
+        let old = volume.record.luks.iter().filter(|old| *old != header);
+        tags.remove.extend(old.map(|old| lvm::luks_tag(old)));
+        tags.add.push(lvm::luks_tag(header));
+    }
+    retag(host, &seen, &tags)?;
+    log(host, config, "adopt", id, &filesystem.to_string());
+    let within = luks.map_or_else(String::new, |(header, _)| {
+        format!(", inside the LUKS2 header {header}")
+    });
+    Ok(Printed::text(format!(
+        "{id} is recorded as {filesystem}{within}.\n"
+    )))
+}
+
+/// The filesystem that a volume has, if it may be recorded.
+fn found(host: &Writing, seen: &Look) -> Result<Filesystem> {
+    let id = &seen.facts.id;
     let refuse = |reason: &Reason| bail!("{}", reason.of(id));
-    let filesystem = match (&seen.decision, &seen.facts.content) {
+    let content = seen.facts.inside.as_ref().or(seen.facts.content.as_ref());
+    Ok(match (&seen.decision, content) {
         (
             Decision::Refuse(Reason::Swapped { .. } | Reason::NewNotBlank(_)),
             Some(Content::Filesystem(found)),
         ) => found.filesystem.clone(),
         (Decision::Mount(mount), _) => mount.filesystem.clone(),
         // The volume is mounted: blkid reads it meanwhile.
-        (Decision::Bind(_), _) => match fs::probe(host, &device_of(&seen)?.node(host.kernel))? {
+        (Decision::Bind(_), _) => match fs::probe(host, &top_of(seen)?.node(host.kernel))? {
             Found::Filesystem(filesystem) => filesystem,
             _ => bail!("{id} is mounted, but blkid cannot name what is on it"),
         },
         (Decision::Activate, _) => bail!("{id} is not active; run `lvchange -ay {id}` first"),
         (Decision::Refuse(reason), _) => return refuse(reason),
-        (Decision::Resume, _) => return refuse(&suspended(&seen)),
+        (Decision::Resume, _) => return refuse(&suspended(seen)),
         _ => bail!("nothing can be found on {id}, so there is nothing to adopt"),
+    })
+}
+
+/// The UUID of the LUKS2 header that could be recorded of a volume that is closed, and that nobody uses.
+fn header(host: &Writing, seen: &Look) -> Result<Option<String>> {
+    let is_closed = matches!(
+        &seen.decision,
+        Decision::Open
+            | Decision::Refuse(
+                Reason::Other { .. }
+                    | Reason::NewNotBlank(_)
+                    | Reason::Header { .. }
+                    | Reason::NoKey(_)
+            )
+    );
+    let device = seen.facts.device.as_ref().filter(|_| is_closed);
+    // Of a volume that is open the filesystem inside is found as that of any other.
+    let Some(device) = device.filter(|device| seen.facts.top() == Some(device)) else {
+        return Ok(None);
     };
-    let volume = seen.facts.require_volume()?;
-    let tags = volume.record.replaced_by(lvm::made_tag(&filesystem));
-    retag(host, &seen, &tags)?;
-    log(host, config, "adopt", id, &filesystem.to_string());
-    Ok(Printed::text(format!(
-        "{id} is recorded as {filesystem}.\n"
-    )))
+    let pinned = device.clone().pin(host.kernel)?;
+    let header = crypt::header_of(host, (&pinned.file, &pinned.device.path))?;
+    Ok(header
+        .filter(Header::is_usable)
+        .and_then(|header| header.uuid))
+}
+
+/// The filesystem inside.
+fn inside(
+    host: &Writing,
+    config: &Config,
+    seen: &Look,
+    passphrase: &Passphrase,
+) -> Result<Filesystem> {
+    let id = &seen.facts.id;
+    let device = seen.facts.device.clone();
+    let device = device.with_context(|| format!("{id} is not active"))?;
+    let pinned = device.pin(host.kernel)?;
+    if !crypt::opens(host, &pinned.node, None, passphrase)? {
+        bail!("the passphrase that was given does not open {id}, so nothing is recorded");
+    }
+    let lock = seen
+        .lock
+        .as_ref()
+        .context("the volume's lock is not held")?;
+    let volume = (id, &pinned.device.lv_uuid, &pinned.node);
+    let found = host.look_inside(&config.luks, volume, passphrase, lock, |node| {
+        fs::probe(host, node)
+    });
+    match found? {
+        Found::Filesystem(filesystem) => Ok(filesystem),
+        _ => bail!(
+            "{id} was opened, and has no filesystem inside that blkid knows: there is nothing to adopt"
+        ),
+    }
 }
 
 /// `flexvolume-lvm allow-format VG/LV`: lets the next mount, within a day, format a volume on which nothing
@@ -115,8 +216,8 @@ fn suspended(seen: &Look) -> Reason {
     Reason::Suspended(seen.facts.id.dm_name())
 }
 
-fn device_of(seen: &Look) -> Result<&Device> {
-    let device = seen.facts.device.as_ref();
+fn top_of(seen: &Look) -> Result<&Device> {
+    let device = seen.facts.top();
     device.with_context(|| format!("{} is not active", seen.facts.id))
 }
 

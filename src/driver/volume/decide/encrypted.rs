@@ -76,6 +76,19 @@ pub fn of_content(
     })
 }
 
+/// Fails if the header is not the recorded one: no other is a person's to change or to keep.
+pub fn of_header(recorded: &str, header: Option<&Header>) -> Result<(), Reason> {
+    match header {
+        Some(header) if is_usable_as(header, recorded) => Ok(()),
+        found => Err(Reason::Header {
+            recorded: recorded.to_owned(),
+            found: found.map_or("none".to_owned(), |found| {
+                header_instead(&Content::Luks(found.clone()))
+            }),
+        }),
+    }
+}
+
 fn is_usable_as(header: &Header, uuid: &str) -> bool {
     header.is_usable() && header.uuid.as_deref() == Some(uuid)
 }

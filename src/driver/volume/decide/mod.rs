@@ -16,6 +16,7 @@ mod users;
 
 pub use decision::{Create, Decision, Grow, Level, Mount, NoKey, Purpose, Refusal, Wish};
 pub use doubt::Doubt;
+pub use encrypted::of_header;
 pub use facts::{
     Content, Elsewhere, Facts, FilesystemState, Inside, Lvm, Mounted, Occupied, Openers, Parts,
     Place, Pool, Room, There, Uses,
