@@ -17,6 +17,9 @@ pub const NEEDED: [&str; 10] = [
     "e2fsck",
 ];
 
+/// The tool of encrypted volumes. Without those it is not missed.
+pub const ENCRYPTS: &str = "cryptsetup";
+
 /// A tool that only some filesystems need.
 pub struct ForSome {
     pub tool: &'static str,
@@ -168,6 +171,37 @@ pub fn tools(facts: &Facts) -> Vec<Finding> {
         let finding = format!("no {tool}, which {needed_for} needs{default}: install {package}");
         Finding::new(level, finding)
     }));
+    found
+}
+
+/// What encrypted volumes need, where the config or a record has any.
+pub fn encryption(facts: &Facts) -> Vec<Finding> {
+    const WHY: &str = "no encrypted volume can be opened";
+    let Some(crypto) = &facts.crypto else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    if !facts.has_tool(ENCRYPTS) {
+        let finding =
+            format!("{ENCRYPTS} not found in tool_dirs: install cryptsetup-bin (cryptsetup)");
+        found.push(Finding::failed(finding).why(WHY));
+    }
+    if !crypto.has_dm_crypt {
+        let finding = "the kernel has no dm-crypt, and no module of that is installed";
+        found.push(Finding::failed(finding).why(WHY).run("modprobe dm_crypt"));
+    }
+    if !crypto.has_cipher {
+        let finding = "the kernel lists neither xts(aes) nor a module for xts";
+        let finding = Finding::warning(finding).why("LUKS2 is aes-xts-plain64");
+        found.push(finding.run("modprobe xts; grep xts /proc/crypto"));
+    }
+    let problems = crypto.key_problems.iter().map(|problem| {
+        Finding::failed(problem).why("the volumes whose passphrase it has cannot be opened")
+    });
+    found.extend(problems);
+    if found.is_empty() {
+        found.push(Finding::ok("cryptsetup, dm-crypt, aes-xts"));
+    }
     found
 }
 

@@ -30,7 +30,7 @@ type OfLvm = (&'static str, fn(&Facts, &Lvm) -> Vec<Finding>);
 type OfVolume = (&'static str, fn(&Facts, &VolumeFacts) -> Option<Finding>);
 
 /// In the order in which they are printed.
-const OF_NODE: [OfNode; 15] = [
+const OF_NODE: [OfNode; 16] = [
     ("config", host::config),
     ("device-mapper", host::device_mapper),
     ("udev", host::udev),
@@ -42,6 +42,7 @@ const OF_NODE: [OfNode; 15] = [
     ("other-drivers", kubelet::other_drivers),
     ("log", host::log),
     ("tools", host::tools),
+    ("encryption", host::encryption),
     ("mkfs-options", host::mkfs_options),
     ("mounts", leftovers::mounts),
     ("pod-directories", leftovers::pod_directories),
@@ -67,7 +68,7 @@ const OF_LVM: [OfLvm; 16] = [
     ("volumes", volumes::left_out),
 ];
 
-const OF_VOLUME: [OfVolume; 10] = [
+const OF_VOLUME: [OfVolume; 11] = [
     ("filesystem-errors", volumes::failed),
     ("filesystem-errors", volumes::filesystem_errors),
     ("filesystem-full", volumes::filesystem_full),
@@ -76,6 +77,7 @@ const OF_VOLUME: [OfVolume; 10] = [
     ("may-be-formatted", volumes::may_be_formatted),
     ("kept-from-others", volumes::kept_from_others),
     ("pool-full", volumes::pool_full),
+    ("luks-header", volumes::luks_header),
     ("volume-lock", volumes::lock),
     ("device-node", volumes::device_node),
 ];

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use super::facts::{Hidden, Mounted, Tool, Udev, Unmounted, UsedDisk, Watch};
-use super::host::{FOR_SOME, NEEDED};
+use super::facts::{Crypto, Hidden, Mounted, Tool, Udev, Unmounted, UsedDisk, Watch};
+use super::host::{ENCRYPTS, FOR_SOME, NEEDED};
 use super::*;
 use crate::commands::survey::Outcome;
 use crate::kubelet::Kubelet;
 use driver::config::{Config, LogTarget, VolumeGroup};
+use driver::crypt::{CopyState, Header};
 use driver::host::holders::Process;
 use driver::host::{Distrust, Lack};
 use driver::lvm::{
@@ -65,6 +66,7 @@ fn volumes() -> Vec<VolumeFacts> {
         next_mount: Some(Outcome::Decided(Decision::Ready)),
         has_errors: false,
         lack: None,
+        header: None,
         volume,
     });
     facts.collect()
@@ -90,13 +92,25 @@ fn disk(vg: &str) -> Disk {
     }
 }
 
+fn crypto() -> Crypto {
+    Crypto {
+        has_dm_crypt: true,
+        has_cipher: true,
+        key_problems: Vec::new(),
+    }
+}
+
 fn well() -> Facts {
     let some = FOR_SOME.iter().map(|one| one.tool);
-    let tools = NEEDED.into_iter().chain(some).map(|name| Tool {
-        name,
-        is_there: true,
-        distrust: None,
-    });
+    let tools = NEEDED
+        .into_iter()
+        .chain(some)
+        .chain([ENCRYPTS])
+        .map(|name| Tool {
+            name,
+            is_there: true,
+            distrust: None,
+        });
     Facts {
         config: Config::default(),
         config_problem: None,
@@ -113,6 +127,7 @@ fn well() -> Facts {
         broken_drivers: Vec::new(),
         has_log: true,
         tools: tools.collect(),
+        crypto: Some(crypto()),
         tool_dir_problems: Vec::new(),
         lvm: Ok(Lvm {
             volumes: volumes(),
@@ -180,6 +195,21 @@ impl Facts {
         self.mounts.last_mut().unwrap()
     }
 
+    fn crypto(&mut self) -> &mut Crypto {
+        self.crypto.as_mut().unwrap()
+    }
+
+    /// A record of a LUKS2 header, and that header.
+    fn header(&mut self, uuid: &str, second: CopyState) {
+        self.record(&["flexvolume.fs=ext4:u", "flexvolume.luks=of-record"]);
+        self.of("data").header = Some(Ok(Some(Header {
+            uuid: Some(uuid.to_owned()),
+            first: CopyState::Whole,
+            second,
+            other: None,
+        })));
+    }
+
     fn kept(&mut self, vg: &str) {
         let (vg, owner) = (vg.to_owned(), "of host other".to_owned());
         let why = format!("{vg} is another host's");
@@ -233,6 +263,13 @@ const ROWS: &[Row] = &[
     ("tools", "warning", "", "install xfsprogs", |f| f.lose("mkfs.xfs")),
     ("tools", "failed", "", "lvs is not run", |f| f.distrust(false)),
     ("tools", "warning", "", "/bin is anybody's", |f| f.distrust(true)),
+    ("encryption", "failed", "", "install cryptsetup", |f| f.lose("cryptsetup")),
+    ("encryption", "failed", "", "modprobe dm_crypt", |f| f.crypto().has_dm_crypt = false),
+    ("encryption", "warning", "", "modprobe xts", |f| f.crypto().has_cipher = false),
+    ("encryption", "failed", "", "others than root", |f| f.crypto().key_problems = vec!["others than root".to_owned()]),
+    ("luks-header", "warning", "vg/data", "cryptsetup luksUUID /dev/", |f| f.header("of-record", CopyState::Damaged)),
+    ("luks-header", "failed", "vg/data", "luksHeaderRestore", |f| f.header("of-another", CopyState::Whole)),
+    ("luks-header", "failed", "vg/data", "no answer", |f| { f.header("", CopyState::Whole); f.of("data").header = Some(Err("no answer".to_owned())); }),
     ("tools", "note", "", "/opt", |f| f.tool_dir_problems = vec!["/opt is anybody's".to_owned()]),
     ("mkfs-options", "failed", "ext4", "[filesystem.ext4]", |f| f.mkfs_problems = vec![(FsType::Ext4, "-i 1".to_owned())]),
     ("mounts", "failed", "/k/data", "umount /k/data", |f| f.mounted(None).source_is_gone = true),

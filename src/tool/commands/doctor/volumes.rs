@@ -8,7 +8,7 @@ use crate::commands::survey::Outcome;
 use crate::commands::time::date;
 use driver::host::{Lack, own_name};
 use driver::names::Shown;
-use driver::volume::{Decision, Place, Reason, extend_pool, of_locks};
+use driver::volume::{Decision, Place, Reason, extend_pool, of_header, of_locks};
 
 pub fn lost(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
     let found = lvm.lost.iter().map(|id| {
@@ -126,6 +126,32 @@ pub fn pool_full(facts: &Facts, one: &VolumeFacts) -> Option<Finding> {
     let finding = Finding::warning(findings.join(". "));
     let finding = finding.why("its volumes run full with it");
     Some(finding.run(format!("{first}{}", commands.join(" && "))))
+}
+
+/// Its LUKS2 header, of which there are two copies.
+pub fn luks_header(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
+    let (id, recorded) = (&one.volume.id, one.volume.record.luks.as_deref()?);
+    let header = match one.header.as_ref()? {
+        Ok(header) => header.as_ref(),
+        Err(error) => {
+            let finding = format!("its LUKS2 header cannot be read: {error}");
+            return Some(Finding::failed(finding).why("without it nobody can read the volume"));
+        }
+    };
+    if let Err(reason) = of_header(recorded, header) {
+        // The next mount is refused for it, and that is said already.
+        let is_said = matches!(
+            &one.next_mount,
+            Some(Outcome::Decided(Decision::Refuse(Reason::Header { .. })))
+        );
+        let finding = Finding::failed(reason.of(id));
+        return (!is_said).then(|| finding.why("it cannot be opened again once it is closed"));
+    }
+    header.is_some_and(|header| !header.is_whole()).then(|| {
+        Finding::warning("one of the two copies of its LUKS2 header is damaged")
+            .why("once the other one is, too, nobody can read the volume; each cryptsetup mends it from that")
+            .run(format!("cryptsetup luksUUID {}", id.device().shown()))
+    })
 }
 
 pub fn lock(_: &Facts, one: &VolumeFacts) -> Option<Finding> {

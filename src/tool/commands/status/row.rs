@@ -25,6 +25,7 @@ pub struct Line {
     pub layout: String,
     pub active: bool,
     pub fs: Option<String>,
+    pub encrypted: Option<Encrypted>,
     pub fs_bytes: Option<u64>,
     pub fs_used_bytes: Option<u64>,
     pub health: Health,
@@ -41,6 +42,28 @@ pub struct Line {
     pub next_mount: Option<Verdict>,
     /// When a call last mounted it, if that was asked for and the log goes back so far.
     pub last_mount: Option<String>,
+}
+
+/// The layer below the filesystem of an encrypted volume, as far as it is known without a passphrase.
+#[derive(Serialize)]
+pub struct Encrypted {
+    /// Of the LUKS2 header that is recorded.
+    pub uuid: String,
+    /// The device inside. `None`: it is closed.
+    pub open: Option<String>,
+    /// The number of that.
+    pub number: Option<String>,
+}
+
+impl Encrypted {
+    fn of(volume: &Volume, top: Option<&Device>) -> Option<Self> {
+        let inside = top.filter(|device| device.luks.is_some());
+        Some(Self {
+            uuid: volume.record.luks_uuid()?.shown().to_string(),
+            open: inside.map(|device| device.path.shown().to_string()),
+            number: inside.map(|device| device.number.to_string()),
+        })
+    }
 }
 
 /// Collects what is known of a volume, with its verdict. Reads no device after `longest`.
@@ -65,6 +88,11 @@ pub fn of_volume(
     };
     let mounts = device.as_ref().map(|device| inventory.mounts(device));
     let mounts = mounts.unwrap_or_default();
+    let top = match &facts {
+        Some(facts) => facts.top(),
+        None => device.as_ref().map(|device| inventory.top(device)),
+    };
+    let encrypted = Encrypted::of(volume, top);
     let uses = facts.as_ref().and_then(|facts| facts.uses.as_ref());
     let space = space(inventory, device.as_ref(), facts.as_ref());
     let health = Health::of(inventory, volume, facts.as_ref(), space.as_ref());
@@ -98,6 +126,7 @@ pub fn of_volume(
         fs: fs
             .or_else(|| record.made.as_ref().map(|made| made.fs.clone()))
             .or_else(|| kind(facts.as_ref()?.content.as_ref()?)),
+        encrypted,
         fs_bytes: space.as_ref().map(|space| space.bytes),
         fs_used_bytes: space.as_ref().map(|space| space.used),
         unwell: ours.is_unwell(volume, health == Health::Ok, verdict.as_ref()),
@@ -340,7 +369,10 @@ impl Line {
                 .fs_used_bytes
                 .map(|used| sized(Bytes::new(used), bytes)),
             Column::Fs if is_pool => Some("pool".to_owned()),
-            Column::Fs => self.fs.clone(),
+            Column::Fs => match (&self.encrypted, &self.fs) {
+                (Some(_), fs) => Some(format!("luks2/{}", fs.as_deref().unwrap_or("-"))),
+                (None, fs) => fs.clone(),
+            },
             Column::NextMount => self.next_mount.as_ref().map(|verdict| match verdict {
                 verdict if self.unwell && verdict.is_refused() => red(verdict.short()),
                 verdict => verdict.short().to_owned(),

@@ -12,6 +12,7 @@ use crate::commands::log::{self, Call, Found};
 use crate::commands::survey::{Inventory, content_in_words, uid_of};
 use crate::commands::unwell::Ours;
 use crate::output::{Printed, bold, columns, printed, red};
+use driver::crypt::Header;
 use driver::host::holders;
 use driver::lvm::Volume;
 use driver::names::Bytes;
@@ -122,6 +123,14 @@ fn tree(inventory: &Inventory, volume: &Volume, story: &Story, facts: Option<&Fa
         volume.layout,
         fill(volume),
     ));
+    if let Some(encrypted) = &line.encrypted {
+        let (uuid, number) = (&encrypted.uuid, encrypted.number.as_deref());
+        let state = match &encrypted.open {
+            Some(open) => format!("open as {open} ({})", number.unwrap_or("-")),
+            None => "closed; only its passphrase tells what is inside".to_owned(),
+        };
+        levels.push(format!("LUKS2 {uuid}: {state}"));
+    }
     if let Some(what) = on_it(line, facts) {
         levels.push(what);
     }
@@ -163,7 +172,11 @@ fn fill(volume: &Volume) -> String {
 
 /// The filesystem, or what else is on the volume.
 fn on_it(line: &Line, facts: Option<&Facts>) -> Option<String> {
-    let content = facts.and_then(|facts| facts.content.as_ref());
+    let content = facts.and_then(|facts| facts.inside.as_ref().or(facts.content.as_ref()));
+    let is_its = |header: &Header| {
+        let recorded = line.encrypted.as_ref().map(|encrypted| &encrypted.uuid);
+        header.is_whole() && header.uuid.as_ref() == recorded
+    };
     if let (Some(all), Some(used)) = (line.fs_bytes, line.fs_used_bytes) {
         let [all, used] = [all, used].map(|bytes| Bytes::new(bytes).rounded());
         let fs = line.fs.as_deref().unwrap_or("mounted");
@@ -171,6 +184,8 @@ fn on_it(line: &Line, facts: Option<&Facts>) -> Option<String> {
     }
     match content {
         Some(Content::Claimed(_)) | None => None,
+        // That is the level below.
+        Some(Content::Luks(header)) if is_its(header) => None,
         Some(content) => Some(content_in_words(content)),
     }
 }

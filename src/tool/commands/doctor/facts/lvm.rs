@@ -10,6 +10,7 @@ use super::disk_kind::kind_of_shared;
 use crate::commands::survey::{Inventory, Outcome};
 use crate::commands::unwell::Ours;
 use driver::config::Loaded;
+use driver::crypt::{self, Header};
 use driver::fs::Condition;
 use driver::host::{Host, Lack};
 use driver::lvm::{
@@ -76,6 +77,8 @@ pub struct VolumeFacts {
     pub has_errors: bool,
     /// Of what its mounted filesystem has none left.
     pub lack: Option<Lack>,
+    /// The LUKS2 header of an encrypted volume, or why it cannot be read. `None`: it has none, or is not active.
+    pub header: Option<Result<Option<Header>, String>>,
 }
 
 /// A snapshot with space of its own, unlike a thin one.
@@ -178,6 +181,20 @@ fn hidden(inventory: &Inventory) -> Vec<Hidden> {
     hidden.into_iter().map(of_disk).collect()
 }
 
+/// A suspended device may answer only when it is resumed.
+fn header(inventory: &Inventory, volume: &Volume) -> Option<Result<Option<Header>, String>> {
+    let kernel = inventory.host.kernel;
+    volume.record.luks.as_ref()?;
+    let device = inventory.device(volume)?;
+    device.suspended(kernel).is_none().then(|| {
+        let pinned = device.clone().pin(kernel);
+        let read = pinned.and_then(|pinned| {
+            crypt::header_of(inventory.host, (&pinned.file, &pinned.device.path))
+        });
+        read.map_err(|error| format!("{error:#}"))
+    })
+}
+
 /// Asks each group for its locks at most once.
 fn of_volume(
     inventory: &Inventory,
@@ -223,5 +240,6 @@ fn of_volume(
         next_mount,
         has_errors,
         lack: none_left(),
+        header: header(inventory, volume),
     }
 }

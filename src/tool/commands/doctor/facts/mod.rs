@@ -1,5 +1,6 @@
 //! The one place where `doctor` asks the host. The answers are plain data, and no check asks for more.
 
+mod crypto;
 mod disk_kind;
 mod lvm;
 
@@ -9,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+pub use self::crypto::Crypto;
 pub use self::lvm::{Hidden, LONGEST, Lvm, UsedDisk, VolumeFacts, Watch, is_thick_snapshot};
-use super::host::{FOR_SOME, NEEDED};
+use super::host::{ENCRYPTS, FOR_SOME, NEEDED};
 use crate::commands::survey::{Pods, try_mkfs, uid_of};
 use crate::commands::time::before;
 use crate::files;
@@ -56,6 +58,8 @@ pub struct Facts {
     /// Whether the log's socket, or the directory of its file, is there.
     pub has_log: bool,
     pub tools: Vec<Tool>,
+    /// `None`: neither config nor a record wants encrypted volumes.
+    pub crypto: Option<Crypto>,
     /// Why no tool is run from one of `tool_dirs`, a line each.
     pub tool_dir_problems: Vec<String>,
     pub lvm: Result<Lvm, String>,
@@ -103,11 +107,15 @@ impl Facts {
         let plugin_dir = own_dir.as_deref().and_then(Path::parent);
         let plugin = own_dir.as_deref().and_then(Path::file_name);
         let some = FOR_SOME.iter().map(|one| one.tool);
-        let tools = NEEDED.into_iter().chain(some).map(|name| Tool {
-            name,
-            is_there: host.tools.has(name),
-            distrust: host.tools.distrust(name),
-        });
+        let tools = NEEDED
+            .into_iter()
+            .chain(some)
+            .chain([ENCRYPTS])
+            .map(|name| Tool {
+                name,
+                is_there: host.tools.has(name),
+                distrust: host.tools.distrust(name),
+            });
         let tool_dirs = config.tool_dirs.iter().filter(|dir| kernel.is_dir(dir));
         // Before LVM is asked, which waits for them as long as a limit allows.
         let lockers = holders::of_lvm_lock(kernel, None);
@@ -152,6 +160,7 @@ impl Facts {
             broken_drivers: plugin_dir.map(kubelet::broken_drivers).unwrap_or_default(),
             has_log: has_log(host, &config.log),
             tools: tools.collect(),
+            crypto: Crypto::ask(host, config, lvm.as_ref().ok()),
             tool_dir_problems: tool_dirs
                 .filter_map(|dir| require_roots(kernel, dir).err())
                 .collect(),
