@@ -1,7 +1,11 @@
 //! Encrypted volumes: LUKS2 on real dm-crypt.
 
+mod adopted;
+mod keys;
 mod life;
 mod lost;
+mod page;
+mod secrets;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -47,4 +51,9 @@ pub fn with_secret(volume: &Volume, passphrase: &str) -> Volume {
 /// Whether the volume is open.
 pub fn is_open(volume: &Volume) -> bool {
     fs::exists(volume.mounted()).unwrap()
+}
+
+/// Runs these lines in a shell, which ends at the first that fails.
+pub fn shell(lines: &str) -> String {
+    run("bash", &["-c", &format!("set -e -o pipefail; {lines}")])
 }

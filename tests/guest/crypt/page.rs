@@ -1,0 +1,83 @@
+//! The commands of docs/encryption.md, as they are printed there.
+
+use std::os::unix::fs::symlink;
+
+use super::*;
+
+const PAGE: &str = include_str!("../../../docs/encryption.md");
+const BIN: &str = "/run/encryption-page";
+
+/// The blocks of shell below this heading.
+fn blocks(heading: &str) -> Vec<String> {
+    let (_, rest) = PAGE.split_once(&format!("\n## {heading}\n")).unwrap();
+    let section = rest.split("\n## ").next().unwrap();
+    let blocks: Vec<&str> = section.split("```").collect();
+    let shell = blocks.iter().filter_map(|block| block.strip_prefix("sh\n"));
+    // Only /run can be written.
+    let in_run = |lines: &str| {
+        let lines = lines.replace("/mnt/", "/run/").replace("/etc/", "/run/");
+        lines.replace("/root/", "/run/")
+    };
+    shell.map(in_run).collect()
+}
+
+fn does(lines: &str) -> String {
+    run(
+        "bash",
+        &[
+            "-c",
+            &format!("set -e -o pipefail; PATH={BIN}:$PATH; {lines}"),
+        ],
+    )
+}
+
+#[test]
+fn each_command_of_the_page_works_as_it_is_printed() {
+    let [made] = &blocks("With a file of the node")[..] else {
+        panic!("{PAGE}");
+    };
+    does(made);
+    let config = format!("[encryption]\nkey_file = '/run/flexvolume-lvm.key'\n{QUICK}");
+    let node = Node::with_config(Mode::MountOnly, &config);
+    fs::create_dir(BIN).unwrap();
+    symlink(node.exe(), format!("{BIN}/flexvolume-lvm")).unwrap();
+    // The Secret's, in a cluster.
+    let secret = "#!/bin/sh\nbase64 -w0 /run/flexvolume-lvm.key\n";
+    fs::write(format!("{BIN}/kubectl"), secret).unwrap();
+    shell(&format!("chmod 755 {BIN}/kubectl"));
+    let disk = Disk::new("encryption-page", 128 << 20);
+    let group = Group::on("vg0", &[&disk.path()]);
+    let volume = group.linear("web-data", "48m").encrypted();
+    write_synced(&node.up("pod", &volume).join("page"), "kept");
+
+    let [add, change, with_secret] = &blocks("Change the passphrase")[..] else {
+        panic!("{PAGE}");
+    };
+    does(add);
+    let said = does(change);
+    assert_eq!(said.matches("argon2id").count(), 1, "{said}");
+    node.down("pod", &volume);
+    does("(umask 077; head -c 32 /dev/urandom > /run/flexvolume-lvm.new)");
+    does(with_secret);
+    node.write("next", &volume, "kept");
+
+    let [back_up, restore] = &blocks("Back up the header")[..] else {
+        panic!("{PAGE}");
+    };
+    does(back_up);
+    shell("dd if=/dev/zero of=/dev/vg0/web-data bs=1M count=16 conv=fsync status=none");
+    node.refuses_mount(&volume, &["luksHeaderRestore"]);
+    does(restore);
+
+    let [open, close] = &blocks("Without the cluster")[..] else {
+        panic!("{PAGE}");
+    };
+    group.lv("lvchange", &["-an"], "web-data");
+    let said = does(open);
+    let uuid = run("cryptsetup", &["luksUUID", &volume.device()]);
+    assert_eq!(said.matches(uuid.trim()).count(), 2, "{said}");
+    assert_eq!(read(Path::new("/run/web-data/page")), "kept");
+    does(close);
+    assert_eq!(read(&node.up("last", &volume).join("page")), "kept");
+    node.down("last", &volume);
+}

@@ -1,0 +1,197 @@
+//! The passphrase of an encrypted volume is nowhere to be seen, neither as it is nor as kubelet has it.
+
+use super::*;
+
+/// Of this case alone, so that nothing else in /run has it.
+const CANARY: &str = "canary-that-nobody-sees";
+const BASE64: &str = "Y2FuYXJ5LXRoYXQtbm9ib2R5LXNlZXM=";
+const SECOND: &str = "second-canary-that-nobody-sees";
+const TRACE: &str = "/run/unseen.trace";
+
+fn secret(file: &str, passphrase: &str) -> String {
+    let file = format!("/run/{file}");
+    fs::write(&file, passphrase).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    file
+}
+
+fn shows(text: &str) -> bool {
+    [CANARY, BASE64, SECOND, "c2Vjb25kLWNhbmFyeS"]
+        .iter()
+        .any(|canary| text.contains(canary))
+}
+
+/// Runs the driver with every program and every write of it and its children written down. Returns what it said.
+fn followed(node: &Node, args: &[&str]) -> String {
+    let out = "/run/unseen.out";
+    let line = "exec strace -f -qq -y -v -s 65536 -o \"$0\" \
+        -e trace=execve,write,writev,pwrite64,sendto,sendmsg,add_key,keyctl \"$@\" > /run/unseen.out 2>&1";
+    let exe = node.exe();
+    let words = [&["-c", line, TRACE, text(&exe)], args].concat();
+    let output = assert_cmd::Command::new("bash").args(&words).output();
+    output.unwrap();
+    let said = read(Path::new(out));
+    let trace = fs::read(TRACE).unwrap();
+    let trace = String::from_utf8_lossy(&trace);
+    // The first line is how kubelet calls it, if the passphrase is in a Secret.
+    let mut lines = trace.lines().skip(1).filter(|line| shows(line));
+    // A pipe, and not one that somebody reads as an answer.
+    let is_piped = |line: &str| {
+        let call = line.split_once("write(").map(|(_, call)| call);
+        call.is_some_and(|call| {
+            let fd = call.split('<').next().unwrap();
+            fd.parse::<u32>().is_ok_and(|fd| fd > 2) && call.starts_with(&format!("{fd}<pipe:["))
+        })
+    };
+    let seen = lines.find(|line| !is_piped(line));
+    assert_eq!(seen, None, "{args:?}");
+    assert!(trace.contains("cryptsetup"), "{args:?}: {said}");
+    assert!(!shows(&said), "{args:?}: {said}");
+    said
+}
+
+#[test]
+fn a_passphrase_is_in_no_argument_environment_file_log_or_answer() {
+    let script =
+        "{ printf '%s ' \"$0\" \"$@\"; env; tr '\\0' ' ' < /proc/$PPID/cmdline; grep 'core file' /proc/$PPID/limits
+           tr '\\0' ' ' < /proc/$PPID/environ; } >> /run/unseen.tools
+        exec $REAL \"$@\"";
+    let tools = Tools::new().put("cryptsetup", script);
+    let key = secret("unseen.key", CANARY);
+    let new = secret("unseen.new", SECOND);
+    let wrong = secret("unseen.wrong", "nobody's");
+    let group = Group::new("unseen");
+    let log = "log = '/run/unseen.log'\n";
+    let with = |key: &str| {
+        format!(
+            "{}{log}[encryption]\nkey_file = '{key}'\n{QUICK}",
+            tools.config()
+        )
+    };
+    let mut node = Node::with_config(Mode::MountOnly, &with(&key));
+    let of_key = group.linear("of-key", "48m").encrypted();
+    let of_secret = with_secret(&group.linear("of-secret", "48m").encrypted(), BASE64);
+    let mut said = String::new();
+    for volume in [&of_key, &of_secret] {
+        let dir = precreated(node.pod_dir("pod", volume));
+        let json = volume.json_for("pod");
+        let unmount = ["unmount", text(&dir)];
+        let mount = ["mount", text(&dir), &json];
+        // Made, and opened again; each step told.
+        for args in [
+            &mount[..],
+            &unmount,
+            &["mount", text(&dir), &json, "--verbose"],
+        ] {
+            said += &followed(&node, args);
+        }
+        let grown = (64 << 20).to_string();
+        said += &followed(
+            &node,
+            &["expandfs", &volume.json(), "", text(&dir), &grown, "0"],
+        );
+        let name = format!("unseen/{}", volume.lv());
+        for args in [
+            &["key", "add", &name, "--new-key-file", &new][..],
+            &[
+                "key",
+                "remove",
+                &name,
+                "--key-file",
+                &key,
+                "--old-key-file",
+                &new,
+            ],
+            &[
+                "header-backup",
+                &name,
+                &format!("/run/unseen.{}", volume.lv()),
+            ],
+        ] {
+            said += &followed(&node, args);
+        }
+        node.prints(&["key", "list", &name], "argon2id", 0);
+        assert!(is_open(volume));
+        said += &followed(&node, &unmount);
+    }
+    // One that does not open it, and one that cannot be read.
+    node.configure(Mode::MountOnly, &with(&wrong));
+    let dir = precreated(node.pod_dir("pod", &of_key));
+    let refused = followed(&node, &["mount", text(&dir), &of_key.json_for("pod")]);
+    assert!(refused.contains("unseen.wrong does not open"), "{refused}");
+    let other = with_secret(&of_key, "bm90IHRoZSBvbmUgdGhhdCBvcGVucyBpdA==");
+    let refused = followed(&node, &["mount", text(&dir), &other.json_for("pod")]);
+    assert!(
+        refused.contains("of the volume's Secret does not open"),
+        "{refused}"
+    );
+    assert_eq!(said.matches("\"status\":\"Failure\"").count(), 0, "{said}");
+
+    let tools = read(Path::new("/run/unseen.tools"));
+    assert!(
+        tools.contains("luksFormat") && tools.contains("luksAddKey"),
+        "{tools}"
+    );
+    assert!(!shows(&tools), "{tools}");
+    // No core of a process that has the passphrase, whatever happens to it.
+    let limits = tools
+        .lines()
+        .filter(|line| line.starts_with("Max core file size"));
+    let is_none = |line: &str| line.split_whitespace().nth(4) == Some("1");
+    assert!(
+        limits.clone().count() > 10 && limits.clone().all(is_none),
+        "{tools}"
+    );
+    let log = read(Path::new("/run/unseen.log"));
+    assert!(log.contains("call=key-add") && !shows(&log), "{log}");
+    // Not in /run either, where the volume's disk is, too.
+    let places = shell(
+        "grep -rlaF -D skip -e canary-that-nobody-sees -e Y2FuYXJ5LXRoYXQtbm9ib2R5 /run || true",
+    );
+    let known = [key.as_str(), &new, TRACE];
+    let mut places = places.lines().filter(|place| !known.contains(place));
+    assert_eq!(places.next(), None);
+}
+
+/// Prints the journal with all fields, after calls that succeed and calls that fail.
+const CALLS: &str = r#"cd /run
+for n in 1 2; do
+    "$0" mount "$1" "$2"
+    "$0" unmount "$1"
+    "$0" mount "$1" "$3"
+done
+logged() { journalctl --quiet --output=export _UID=0 SYSLOG_IDENTIFIER=flexvolume-lvm; }
+until [ "$(logged | grep -c ^MESSAGE=)" = 6 ]; do [ $SECONDS -lt 300 ]; sleep 0.1; done
+journalctl --quiet --output=export"#;
+
+#[test]
+fn a_passphrase_is_in_no_field_of_the_journal() {
+    let group = Group::new("unlogged");
+    let node = Node::with_config(Mode::MountOnly, &format!("[encryption]\n{QUICK}"));
+    let plain = group.linear("data", "48m").encrypted();
+    let dir = precreated(node.pod_dir("pod", &plain));
+    let good = with_secret(&plain, BASE64).json_for("pod");
+    let wrong = with_secret(&plain, "bm90IHRoZSBvbmUgdGhhdCBvcGVucyBpdA==").json_for("pod");
+    let (exe, script) = (node.exe(), format!("{JOURNALD}{CALLS}"));
+    let args = [
+        "--mount",
+        "bash",
+        "-c",
+        &script,
+        text(&exe),
+        text(&dir),
+        &good,
+        &wrong,
+    ];
+    let said = run("unshare", &args);
+    assert!(
+        said.matches("does not open unlogged/data").count() > 1,
+        "{said}"
+    );
+    assert_eq!(said.matches("\nFLEXVOLUME_OUTCOME=ok").count(), 4, "{said}");
+    assert!(
+        !shows(&said) && !said.contains("not the one that opens it"),
+        "{said}"
+    );
+    assert!(!said.contains("bm90IHRoZSBvbmUg"), "{said}");
+}
