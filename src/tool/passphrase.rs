@@ -86,8 +86,9 @@ fn typed(input: &File, question: &str) -> Result<Passphrase> {
     /// No terminal gives a longer line. Source: termios(3), "Canonical and noncanonical mode".
     const LONGEST_LINE: usize = 4096;
     let mut terminal = std::io::stderr();
-    terminal.write_all(question.as_bytes())?;
+    // Before it asks: what is typed as soon as it has asked is an answer.
     let hidden = Hidden::on(input)?;
+    terminal.write_all(question.as_bytes())?;
     wait_for(input)?;
     let mut line = Zeroizing::new(vec![0; LONGEST_LINE]);
     let length = (&*input).read(&mut line)?;

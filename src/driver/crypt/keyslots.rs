@@ -17,7 +17,8 @@ pub struct Keyslot {
     pub slot: u32,
     /// How a passphrase is made a key: `argon2id`, `argon2i` or `pbkdf2`.
     pub kdf: String,
-    /// In bytes. `None`: it takes none to speak of.
+    /// `None`: it takes none to speak of.
+    #[serde(rename = "memory_bytes")]
     pub memory: Option<u64>,
     pub passes: Option<u64>,
     /// The type of the token that fills this slot, as `systemd-tpm2`: no passphrase of a person's.
