@@ -33,13 +33,13 @@ fn a_call_that_needs_nothing_takes_few_instructions() {
     // An option that the driver does not know is compared with those that it knows.
     let unknown = JSON.replace("\"size\":\"64m\"", "\"purpose\":\"backups\"");
     let calls: [(&[&str], u32); 7] = [
-        (&["init"], 780),
-        (&["isattached", JSON, NOT_HERE], 960),
-        (&["attach", JSON, NOT_HERE], 980),
-        (&["attach", &unknown, NOT_HERE], 1310),
-        (&["detach", "data", NOT_HERE], 740),
-        (&["unmount", MISSING], 735),
-        (&["unmountdevice", MISSING], 735),
+        (&["init"], 800),
+        (&["isattached", JSON, NOT_HERE], 1010),
+        (&["attach", JSON, NOT_HERE], 1030),
+        (&["attach", &unknown, NOT_HERE], 1410),
+        (&["detach", "data", NOT_HERE], 765),
+        (&["unmount", MISSING], 760),
+        (&["unmountdevice", MISSING], 760),
     ];
     let counted = calls.map(|(args, most)| (args, instructions(args) / 1000, most));
     let is_more = counted.iter().any(|(_, count, most)| count > most);

@@ -1,7 +1,7 @@
 //! Runs the command or the call-out that a person types, and returns its output.
 
 mod by_hand;
-mod help;
+pub mod help;
 mod people;
 
 use std::ffi::{OsStr, OsString};

@@ -165,14 +165,13 @@ pub enum Task {
     ///
     /// A Secret is rotated in this order: add the new passphrase, change the Secret, restart the pods, remove
     /// the old passphrase. No passphrase is ever on a command line.
-    #[command(subcommand)]
+    #[command(subcommand, after_long_help = help::KEY)]
     Key(key::Keys),
     /// Save the LUKS2 header of an encrypted volume to a file that only root can read
     ///
     /// Without its header nobody can read the volume, whatever passphrase he has. Nothing is overwritten. Whoever
     /// has this file and a passphrase of today opens the volume, also after that passphrase was removed.
-    #[command(after_help = "Example:
-  flexvolume-lvm header-backup vg0/data /root/vg0-data.luks")]
+    #[command(after_long_help = help::HEADER_BACKUP)]
     HeaderBackup {
         /// The volume, as VG/LV or /dev/VG/LV
         #[arg(value_parser = volume)]

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::operator;
 use super::survey::{Look, Request, look};
+use crate::cli::help;
 use crate::files;
 use crate::output::{Printed, columns, counted, printed, titles};
 use crate::passphrase::{From, require_two};
@@ -25,11 +26,7 @@ pub enum Keys {
     /// The volume may be mounted meanwhile. Where a passphrase comes from: --key-file, else the `key_file` of
     /// config.toml, else standard input; a terminal asks, and does not show it. All bytes of a file count, a
     /// newline at its end too.
-    #[command(after_help = "Examples:
-  flexvolume-lvm key add vg0/data                        ask
-  flexvolume-lvm key add vg0/data --new-key-file NEW     the key_file opens it
-  kubectl get secret NAME -o jsonpath='{.data.passphrase}' | base64 -d |
-    flexvolume-lvm key add vg0/data --key-file - --new-key-file NEW")]
+    #[command(after_long_help = help::KEY_ADD)]
     Add {
         #[command(flatten)]
         of: Of,
@@ -41,9 +38,7 @@ pub enum Keys {
     ///
     /// It takes the passphrase that goes and one that stays, and tries both before anything is removed. So the
     /// last one stays, and the `key_file` of config.toml too.
-    #[command(after_help = "Examples:
-  flexvolume-lvm key remove vg0/data                     ask
-  flexvolume-lvm key remove vg0/data --old-key-file OLD  the key_file stays")]
+    #[command(after_long_help = help::KEY_REMOVE)]
     Remove {
         #[command(flatten)]
         of: Of,
@@ -52,6 +47,7 @@ pub enum Keys {
         old_key_file: Option<PathBuf>,
     },
     /// List the key slots, a passphrase each; it takes none
+    #[command(after_long_help = help::KEY_LIST)]
     List {
         /// The volume, as VG/LV or /dev/VG/LV
         #[arg(value_parser = crate::cli::volume)]
