@@ -8,6 +8,12 @@ DRIVER=$1 SCRIPT=${2:-}
 ALONE=$(mktemp -d -p /run)/lvm
 cp "$DRIVER" "$ALONE"
 echo 'attach = false' > "${ALONE%/*}/config.toml"
+# The same again, with a key for encrypted volumes.
+SEALED=$(mktemp -d -p /run)/lvm
+cp "$DRIVER" "$SEALED"
+KEY=${SEALED%/*}/key
+(umask 077; head -c 32 /dev/urandom > "$KEY")
+printf 'attach = false\n[encryption]\nkey_file = "%s"\npbkdf_iterations = 4\n' "$KEY" > "${SEALED%/*}/config.toml"
 TOP=/var/lib/kubelet
 HOST=$(hostname)
 cd "$(mktemp -d -p /run)"
@@ -17,7 +23,7 @@ export LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1
 # Each command of a volume LV has these.
 of() {
     lv=$1 fs=$2 device=/dev/mapper/bench-$1
-    json="{\"kubernetes.io/fsType\":\"$fs\",\"kubernetes.io/pvOrVolumeName\":\"$lv\",\"volumegroup\":\"bench\",\"volumeID\":\"$lv\"}"
+    json="{\"kubernetes.io/fsType\":\"$fs\",\"kubernetes.io/pvOrVolumeName\":\"$lv\",\"volumegroup\":\"bench\",\"volumeID\":\"$lv\"${3:+,\"encryption\":\"$3\"}}"
     global=$TOP/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/$lv
     pod=$TOP/pods/1/volumes/kubernetes.io~lvm/$lv
     mkdir -p "$global" "$pod"
@@ -54,9 +60,9 @@ live() {
     down "$@"
 }
 
-# The same with `attach = false`.
+# The same with `attach = false`; and with an encrypted volume, if a fourth word says luks2.
 mount_only() {
-    of "$2" "$3"
+    of "$2" "$3" "${4:-}"
     insist "$1" mount "$pod" "$json"
     insist "$1" unmount "$pod"
 }
@@ -87,6 +93,37 @@ needed_later() {
     [ "$3" != ext4 ] || e2fsck -p "$device" > /dev/null
     mount -t "$fs" "$device" "$global"
     umount "$global"
+}
+
+# The same two for an encrypted volume.
+needed_sealed() {
+    of "$2" "$3"
+    lvs "bench/$lv" > /dev/null
+    lvchange -qq --addtag x "bench/$lv"
+    cryptsetup luksFormat --batch-mode --pbkdf-memory 65536 --pbkdf-force-iterations 4 --key-file "$KEY" "$device"
+    open_sealed
+    make > /dev/null
+    lvchange -qq --deltag x "bench/$lv"
+    close_sealed
+}
+
+needed_sealed_later() {
+    of "$2" "$3"
+    lvs "bench/$lv" > /dev/null
+    open_sealed
+    e2fsck -p "$device" > /dev/null
+    close_sealed
+}
+
+open_sealed() {
+    cryptsetup open --disable-keyring --key-file "$KEY" "$device" bench-open
+    device=/dev/mapper/bench-open
+}
+
+close_sealed() {
+    mount -t "$fs" "$device" "$global"
+    umount "$global"
+    cryptsetup close bench-open
 }
 
 # As it was when it was new.
@@ -148,6 +185,32 @@ lives() {
     ${SCRIPT:+compare driver script}
 }
 
+# Encrypted volumes with ext4, made and mounted later; the first round does not count, either.
+sealed() {
+    local fs=sealed-ext4 round who lv
+    for who in driver needed again later; do lvcreate -qq -y -W y -n "sealed$who" -L 96m bench; done
+    for ((round = 0; round <= ${LIVES:-3}; round++)); do
+        for who in driver needed again later; do
+            lv=sealed$who
+            case $who in
+                driver | needed) blank "$lv" ext4 ;;
+                again) [ "$round" != 0 ] || mount_only "$SEALED" "$lv" ext4 luks2 ;;
+                later) [ "$round" != 0 ] || needed_sealed - "$lv" ext4 ;;
+            esac
+            udevadm settle
+            case $who in
+                driver | again) took mount_only "$SEALED" "$lv" ext4 luks2 ;;
+                needed) took needed_sealed - "$lv" ext4 ;;
+                later) took needed_sealed_later - "$lv" ext4 ;;
+            esac > milliseconds
+            [ "$round" = 0 ] || cat milliseconds >> "sealed-ext4-$who"
+        done
+    done
+    fs=sealed-ext4
+    compare driver needed
+    compare again later
+}
+
 # each COMMAND…: with each volume of the crowd, at once.
 each() {
     local number
@@ -191,6 +254,7 @@ vgcreate -q bench "$(losetup --find --show disk)" > /dev/null
 lives ext4 64m
 lives xfs 320m
 lives btrfs 128m
+if command -v cryptsetup > /dev/null; then sealed; fi
 for ((number = 1; number <= ${CROWD:=100}; number++)); do
     lvcreate -qq -y -n "crowd$number" -L 64m bench
 done

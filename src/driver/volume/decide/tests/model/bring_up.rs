@@ -147,7 +147,7 @@ impl Turn<'_> {
                 me.is_made = true;
                 self.look_anew(At::Look)
             }
-            At::LookFurther => match self.settle(Level::Content) {
+            At::LookFurther => match self.settle(Level::Inside) {
                 None => true,
                 Some(_) if looks_first && self.my().locks.is_empty() => {
                     self.my().claim = None;
@@ -172,7 +172,8 @@ impl Turn<'_> {
     }
 
     fn act_on_what_was_seen(&mut self) -> bool {
-        let (facts, wish) = (self.facts(), self.my().wish());
+        let encrypted = self.state.encrypted;
+        let (facts, wish) = (self.facts(), self.my().wish(encrypted));
         self.act(decide(&facts, &wish))
     }
 
@@ -202,8 +203,65 @@ impl Turn<'_> {
                 self.go(At::Prepare)
             }
             Decision::Make { .. } => self.go(At::RecordBegun),
+            Decision::Open => self.go(At::Open),
+            Decision::Encrypt { .. } if self.is_open() => self.go(At::CloseHalf),
+            Decision::Encrypt { uuid, .. } => {
+                let again = uuid.map(|uuid| uuid[1..].parse().unwrap());
+                let made = self.state.made;
+                self.state.made = made.saturating_add(u8::from(again.is_none()));
+                self.my().luks = Some(again.unwrap_or(made));
+                self.go(At::RecordBegun)
+            }
             Decision::Refuse(reason) => self.refuse(&reason),
             _ => self.look_anew(At::Look),
+        }
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.my()
+            .seen
+            .as_ref()
+            .is_some_and(|seen| seen.open.is_some())
+    }
+
+    /// Opens an encrypted volume and closes it: `act/encrypted.rs`.
+    pub fn encrypted(&mut self) -> bool {
+        let (of, _) = self.its();
+        let (at, failed) = (self.my().at, self.my().failed);
+        let lock = Some(Lock::Volume(of));
+        let close = |turn: &mut Self, then| {
+            turn.my().claim = None;
+            turn.run("cryptsetup close", lock, vec![Effect::Close(of)], then)
+        };
+        match at {
+            At::Open => {
+                self.my().claim = None;
+                self.run("cryptsetup open", lock, vec![Effect::Open(of)], At::Opened)
+            }
+            At::Opened if failed => self.end(End::Error("opening")),
+            At::CloseHalf => close(self, At::ClosedHalf),
+            At::ClosedHalf if failed => self.end(End::Error("closing")),
+            At::Opened | At::ClosedHalf => self.look_anew(At::Look),
+            At::CloseLock => self.lock(Lock::Volume(of)) && self.go(At::Close),
+            At::Close => {
+                let node = self.my().node;
+                let volume = &self.state.volumes[of];
+                if volume.is_mounted_on(node) || volume.open[node].is_none() {
+                    return self.go(At::Closed);
+                }
+                close(self, At::Closed)
+            }
+            _ => {
+                let is_shared = self.state.shared;
+                let me = self.my();
+                me.locks.clear();
+                (me.of, me.failed) = (None, false);
+                if is_shared {
+                    self.go(At::Release)
+                } else {
+                    self.next()
+                }
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::slice::from_ref;
 
 use super::Order;
 use super::sight::{Seen, Sight};
-use super::world::{Dir, Effect, Lock, Lv, Node, State, Tool};
+use super::world::{Dir, Effect, Lock, Lv, Node, State, Tool, Volume};
 use crate::lvm::Tags;
 use crate::names::{Bytes, Filesystem, FsType};
 use crate::volume::decide::tests::sample::wish;
@@ -53,11 +53,18 @@ pub enum At {
     AwaitGroup,
     LookFurther,
     Bind(Dir),
+    // act/encrypted.rs
+    Open,
+    Opened,
+    CloseHalf,
+    ClosedHalf,
     // act/make.rs
     RecordBegun,
     LookAgain,
     TakeBack(bool),
     DropClaim,
+    Format,
+    OpenMade,
     Mkfs,
     Made,
     RecordMade,
@@ -68,6 +75,10 @@ pub enum At {
     Mount,
     Mounted,
     Recorded,
+    // calls/unmount.rs
+    CloseLock,
+    Close,
+    Closed,
     // act/release.rs
     Release,
     ReleaseAsk,
@@ -109,6 +120,8 @@ pub struct Actor {
     pub claim: Option<Lv>,
     pub pin: Option<Lv>,
     pub how: Option<How>,
+    /// The UUID of the LUKS2 header that it makes.
+    pub luks: Option<u8>,
     pub tool: Option<Tool>,
     /// Whether the last tool failed.
     pub failed: bool,
@@ -129,6 +142,7 @@ impl Actor {
             claim: None,
             pin: None,
             how: None,
+            luks: None,
             tool: None,
             failed: false,
             is_made: false,
@@ -143,11 +157,12 @@ impl Actor {
         tool
     }
 
-    pub fn wish(&self) -> Wish {
+    pub fn wish(&self, encrypted: bool) -> Wish {
         let by_hand = self.does.is_person();
         let mut wish = Wish {
             fs: (!by_hand).then_some(FsType::Ext4),
             default_fs: FsType::Ext4,
+            encrypted: (!by_hand).then_some(encrypted),
             ..wish()
         };
         if matches!(self.at, At::Activate) {
@@ -202,13 +217,20 @@ impl Turn<'_> {
             | At::AwaitGroup
             | At::LookFurther
             | At::Bind(_) => self.bring_up(),
+            At::Open
+            | At::Opened
+            | At::CloseHalf
+            | At::ClosedHalf
+            | At::CloseLock
+            | At::Close
+            | At::Closed => self.encrypted(),
             At::RecordBegun
             | At::LookAgain
             | At::TakeBack(_)
             | At::DropClaim
-            | At::Mkfs
             | At::Made
             | At::RecordMade => self.make(),
+            At::Format | At::OpenMade | At::Mkfs => self.write(),
             At::Prepare | At::Check | At::RecordFirst | At::Mount | At::Mounted | At::Recorded => {
                 self.first_mount()
             }
@@ -242,6 +264,7 @@ impl Turn<'_> {
         let me = self.my();
         me.locks.clear();
         (me.seen, me.claim, me.pin, me.how, me.of) = (None, None, None, None, None);
+        me.luks = None;
         (me.failed, me.is_made) = (false, false);
         let gives_up = end != End::Success && matches!(me.does, Does::Mount(_));
         self.did.ended.push(end);
@@ -279,6 +302,13 @@ impl Turn<'_> {
                         .ran
                         .push(if is_last { "unmount-alone" } else { "umount2" }.to_owned());
                 }
+                let is_left =
+                    |volume: &Volume| volume.open[node].is_some() && !volume.is_mounted_on(node);
+                if let Some(left) = self.state.volumes.iter().position(is_left) {
+                    let me = self.my();
+                    me.of = Some(left);
+                    return self.go(At::CloseLock);
+                }
                 if self.state.shared {
                     return self.go(At::Release);
                 }
@@ -299,7 +329,8 @@ impl Turn<'_> {
     /// One look more, as [`Look::settle_up_to`](crate::volume::look::Look::settle_up_to). None: there is
     /// more to look at.
     pub fn settle(&mut self, most: Level) -> Option<Decision> {
-        let wish = self.my().wish();
+        let encrypted = self.state.encrypted;
+        let wish = self.my().wish(encrypted);
         if self.my().seen.is_none() {
             let node = self.my().node;
             let device = self.state.device(node);
@@ -310,8 +341,9 @@ impl Turn<'_> {
         } else if let Decision::Look(level) = decide(&self.facts(), &wish) {
             let mut seen = self.my().seen.clone()?;
             seen.look(level, &self.state, self.me, &mut self.did.ran);
-            let claims =
-                matches!(seen.content, Some(Sight::Read(_))) && !self.my().does.is_person();
+            // Of an encrypted volume that is open, it claims the device inside.
+            let read = seen.open.map_or(seen.content, |_| seen.inside);
+            let claims = matches!(read, Some(Sight::Read(_))) && !self.my().does.is_person();
             let lv = seen.device.filter(|_| claims);
             let me = self.my();
             (me.seen, me.claim) = (Some(seen), lv);
@@ -335,13 +367,16 @@ impl Turn<'_> {
     pub fn run(&mut self, line: &str, lock: Option<Lock>, effects: Vec<Effect>, then: At) -> bool {
         self.did.ran.push(line.to_owned());
         let me = self.my();
-        let exclusive = match (line, &effects[0]) {
-            ("mkfs.ext4" | "e2fsck -p", Effect::Write(lv, _) | Effect::Check(lv)) => Some(*lv),
+        let exclusive = match &effects[0] {
+            Effect::Write(lv, _) | Effect::Check(lv) | Effect::Open(lv) => Some(*lv),
             _ => None,
         };
         let node = me.node;
         me.failed = false;
-        if exclusive.is_some_and(|lv| self.state.is_claimed(node, lv, self.me)) {
+        // cryptsetup claims the volume itself, which the device inside has claimed.
+        let is_outside =
+            |lv: Lv| line.starts_with("cryptsetup") && self.state.volumes[lv].open[node].is_some();
+        if exclusive.is_some_and(|lv| is_outside(lv) || self.state.is_claimed(node, lv, self.me)) {
             self.my().failed = true;
             return self.go(then);
         }

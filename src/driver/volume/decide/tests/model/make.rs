@@ -3,8 +3,8 @@
 use super::Order;
 use super::call::{At, End, How, Turn};
 use super::sight::{Sight, reading};
-use super::world::{Content, Effect, Lock};
-use crate::lvm::{Tags, made_tag, making_tag};
+use super::world::{self, Content, Effect, Inside, Lock};
+use crate::lvm::{Tags, luks_tag, made_tag, making_in_luks_tag, making_tag};
 use crate::names::FsType;
 use crate::volume::decide::tests::sample::filesystem;
 
@@ -12,7 +12,11 @@ impl Turn<'_> {
     pub fn make(&mut self) -> bool {
         let (of, device) = self.its();
         let record = self.my().seen.as_ref().unwrap().record();
-        let making = making_tag(FsType::Ext4);
+        let luks = self.my().luks;
+        let making = luks.map_or_else(
+            || making_tag(FsType::Ext4),
+            |uuid| making_in_luks_tag(FsType::Ext4, &world::luks(uuid)),
+        );
         let is_begun = record.tags.contains(&making) || self.order == Order::RecordAfterMkfs;
         let begun = Tags {
             remove: record.unmade_tags().map(str::to_owned).collect(),
@@ -56,22 +60,15 @@ impl Turn<'_> {
             At::DropClaim => {
                 let me = self.my();
                 (me.pin, me.claim) = (Some(of), None);
-                self.go(At::Mkfs)
-            }
-            At::Mkfs => {
-                let uuid = self.state.made;
-                self.state.made = uuid.saturating_add(1);
-                let whole = Content::Ext4 { uuid, used: false };
-                let writes = [Content::Remains, whole];
-                let writes = writes.map(|content| Effect::Write(of, content));
-                let lock = Some(Lock::Volume(of));
-                self.run("mkfs.ext4", lock, writes.to_vec(), At::Made)
+                self.go(if luks.is_some() { At::Format } else { At::Mkfs })
             }
             // The driver takes the record back if nothing is there still. That it stays is harder.
             At::Made if failed => self.end(End::Error("mkfs refused")),
             At::Made => {
                 self.did.ran.push("superblock".to_owned());
-                let Content::Ext4 { uuid, .. } = self.state.volumes[of].content else {
+                let content = self.state.volumes[of].content;
+                let content = luks.map_or(content, |_| content.inside());
+                let Content::Ext4 { uuid, .. } = content else {
                     return self.end(End::Error("mkfs lied"));
                 };
                 self.my().how = Some(How {
@@ -87,7 +84,44 @@ impl Turn<'_> {
                 if !is_begun {
                     tags.remove.push(making);
                 }
+                tags.add
+                    .extend(luks.map(|uuid| luks_tag(&world::luks(uuid))));
                 self.retag(of, tags, At::Mount)
+            }
+            _ => unreachable!(),
+        }
+    }
+
+    /// Runs mkfs, inside a fresh LUKS2 if the volume is to be encrypted.
+    pub fn write(&mut self) -> bool {
+        let (of, _) = self.its();
+        let (at, failed, luks) = (self.my().at, self.my().failed, self.my().luks);
+        match at {
+            At::Format => {
+                let whole = Content::Luks(luks.unwrap(), Inside::Noise);
+                let writes = [Content::HalfLuks(luks.unwrap()), whole];
+                let writes = writes.map(|content| Effect::Write(of, content));
+                let lock = Some(Lock::Volume(of));
+                self.run("cryptsetup luksFormat", lock, writes.to_vec(), At::OpenMade)
+            }
+            At::OpenMade if failed => self.end(End::Error("cryptsetup refused")),
+            At::OpenMade => {
+                let lock = Some(Lock::Volume(of));
+                self.run("cryptsetup open", lock, vec![Effect::Open(of)], At::Mkfs)
+            }
+            At::Mkfs if failed => self.end(End::Error("opening")),
+            At::Mkfs => {
+                let uuid = self.state.made;
+                self.state.made = uuid.saturating_add(1);
+                let whole = Content::Ext4 { uuid, used: false };
+                let writes = match luks {
+                    None => [Content::Remains, whole],
+                    Some(luks) => [Inside::Remains, Inside::Ext4 { uuid, used: false }]
+                        .map(|inside| Content::Luks(luks, inside)),
+                };
+                let writes = writes.map(|content| Effect::Write(of, content));
+                let lock = Some(Lock::Volume(of));
+                self.run("mkfs.ext4", lock, writes.to_vec(), At::Made)
             }
             _ => unreachable!(),
         }

@@ -4,8 +4,8 @@
 //! (`tests/guest/calls/steps.rs`).
 //!
 //! Not in it: who writes to a device without asking LVM or the kernel for it (`tests/guest/data/meanwhile.rs`), disks
-//! that fail, and time: who waits for a lock waits until it is free, and no step is so long that it is
-//! looked once more after it.
+//! that fail, a cryptsetup that is killed before its device has a table, and time: who waits for a lock waits until it
+//! is free, and no step is so long that it is looked once more after it.
 
 mod bring_up;
 mod call;

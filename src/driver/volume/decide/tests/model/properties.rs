@@ -7,7 +7,7 @@ use stateright::{Checker, Model, Property};
 
 use super::call::{Actor, At, Does, End};
 use super::operator::Word;
-use super::world::{AWAY, Content, DATA, OTHER, State, Volume};
+use super::world::{AWAY, Content, DATA, Inside, OTHER, State, Volume};
 use super::{Action, Meeting, NODES, Order};
 
 const NEVER_FORMATTED: &str = "what a pod ever had is never formatted";
@@ -83,6 +83,7 @@ fn comes_up(meeting: &Meeting, state: &State) -> bool {
 pub fn world(volume: Option<Volume>, actors: Vec<Actor>, kills: u8) -> State {
     State {
         shared: false,
+        encrypted: false,
         volumes: volume.into_iter().collect(),
         leftover: Content::Zero,
         made: 1,
@@ -105,6 +106,17 @@ const OLD: Content = Content::Ext4 {
 /// Holds what a pod has left, with its record.
 fn used() -> Volume {
     Volume::new(DATA, OLD, true).with_tag("flexvolume.fs=ext4:u0")
+}
+
+/// The same of an encrypted volume.
+fn sealed() -> Volume {
+    let inside = Inside::Ext4 {
+        uuid: 0,
+        used: true,
+    };
+    let volume = Volume::new(DATA, Content::Luks(8, inside), true);
+    let volume = volume.with_tag("flexvolume.fs=ext4:u0");
+    volume.with_tag("flexvolume.luks=l8")
 }
 
 /// A pod's life, on this node.
@@ -195,6 +207,11 @@ fn meetings() -> Vec<(String, State)> {
         begin.shared = true;
         all.push((format!("{name}, two nodes, two kills"), begin));
     }
+    for (name, volume) in [("to be encrypted", blank()), ("encrypted", sealed())] {
+        let mut begin = world(Some(volume), vec![pod(0, 0), pod(0, 1)], 2);
+        begin.encrypted = true;
+        all.push((format!("{name}, two calls, two kills"), begin));
+    }
     let with_snapshot = |mut volume: Volume, content| {
         volume.snapshot = Some(content);
         volume
@@ -205,10 +222,13 @@ fn meetings() -> Vec<(String, State)> {
             ("blank", with_snapshot(blank(), OLD)),
             ("used", with_snapshot(used(), Content::Zero)),
             ("raw", with_snapshot(raw.clone(), OLD)),
+            ("to be encrypted", with_snapshot(blank(), OLD)),
+            ("encrypted", with_snapshot(sealed(), Content::Zero)),
         ] {
             let mut add = |calls: &str, mut actors: Vec<Actor>, kills| {
                 actors.push(Actor::new(0, &does));
                 let mut begin = world(Some(volume.clone()), actors, kills);
+                begin.encrypted = what.contains("encrypted");
                 let (uuid, used) = (9, true);
                 let other = Volume::new(OTHER, Content::Ext4 { uuid, used }, true);
                 begin.volumes.push(other.with_tag("flexvolume.fs=ext4:u9"));
@@ -216,7 +236,7 @@ fn meetings() -> Vec<(String, State)> {
             };
             add("a call and a kill", vec![pod(0, 0)], 1);
             // With more words there are too many orders.
-            if does.len() < 3 {
+            if does.len() < 3 && !what.contains("encrypted") {
                 let second = Actor::new(0, &[Does::Mount(1)]);
                 add("two calls", vec![pod(0, 0), second], 0);
             }
@@ -240,6 +260,13 @@ fn every_order_of_the_steps_keeps_every_promise_and_takes_every_step() {
 #[test]
 fn without_a_tag_before_mkfs_a_killed_mkfs_leaves_a_stuck_volume() {
     let begin = world(Some(blank()), vec![pod(0, 0)], 1);
+    breaks(&begin, Order::RecordAfterMkfs, COMES_UP);
+}
+
+#[test]
+fn without_a_tag_before_luksformat_a_killed_one_leaves_a_stuck_volume() {
+    let mut begin = world(Some(blank()), vec![pod(0, 0)], 1);
+    begin.encrypted = true;
     breaks(&begin, Order::RecordAfterMkfs, COMES_UP);
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use super::super::sample::{ROOM, blank, free, process, row, shared};
+use super::super::sample::{ROOM, blank, free, opened, process, row, shared};
 use super::call::Does;
-use super::world::{Content, Dir, Lv, State};
+use super::world::{Content, Dir, Lv, State, luks};
 use crate::lvm::{LeaseState, Record};
 use crate::mount::Row;
 use crate::names::LvUuid;
@@ -19,6 +19,9 @@ pub struct Seen {
     pub locks: Option<Leased>,
     pub openers: Option<Opened>,
     pub content: Option<Sight>,
+    /// As which header it is open. Looked at with `uses`.
+    pub open: Option<u8>,
+    pub inside: Option<Sight>,
     /// Whether its group was asked for.
     pub room: bool,
 }
@@ -62,6 +65,22 @@ pub enum Sight {
     Failed,
 }
 
+/// Lists the processes that read a device with this content.
+type Reading = fn(Content, &Record) -> Vec<String>;
+
+impl Sight {
+    fn found(self) -> Found {
+        match self {
+            Self::Read(content) => content.seen(),
+            Self::Claimed(content) => match content.seen() {
+                Found::Filesystem(found) => Found::Claimed(Some(found.filesystem)),
+                _ => Found::Claimed(None),
+            },
+            Self::Failed => Found::Failed("it is not active".to_owned()),
+        }
+    }
+}
+
 static BLANK: LazyLock<Facts> = LazyLock::new(blank);
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let at = |dir| format!("/var/lib/kubelet/pods/{dir}/volumes/k~lvm/a");
@@ -81,6 +100,7 @@ impl Seen {
                 let mounts = mounts.into_iter().flatten();
                 let here = mounts.filter(|(on, _)| *on == node);
                 self.uses = Some(here.map(|(_, dir)| *dir).collect());
+                self.open = self.device.and_then(|lv| state.volumes[lv].open[node]);
             }
             Level::Lvm => {
                 self.lvm = Some(match state.named(super::world::DATA) {
@@ -109,7 +129,7 @@ impl Seen {
             }
             Level::Openers => self.openers = Some(self.opened(state, me, ran)),
             Level::Content => self.content = Some(self.read(state, me, ran)),
-            Level::Inside => unreachable!("nothing is encrypted here"),
+            Level::Inside => self.inside = Some(self.read_inside(state, me, ran)),
             Level::Room => {
                 self.room = true;
                 ran.push("vgs".to_owned());
@@ -136,6 +156,32 @@ impl Seen {
             return Sight::Failed;
         };
         let content = state.volumes[lv].content;
+        if self.open.is_some() {
+            // The device inside has claimed it, and shows who is there.
+            ran.extend(reading(content, &self.record()));
+            return Sight::Read(content);
+        }
+        self.read_alone((lv, content, reading), state, me, ran)
+    }
+
+    fn read_inside(&mut self, state: &State, me: usize, ran: &mut Vec<String>) -> Sight {
+        let node = state.actors[me].node;
+        let is_open = |lv: &Lv| state.volumes[*lv].open[node] == self.open;
+        let Some(lv) = self.device.filter(is_open) else {
+            return Sight::Failed;
+        };
+        let content = state.volumes[lv].content.inside();
+        self.read_alone((lv, content, reading_further), state, me, ran)
+    }
+
+    fn read_alone(
+        &mut self,
+        (lv, content, reading): (Lv, Content, Reading),
+        state: &State,
+        me: usize,
+        ran: &mut Vec<String>,
+    ) -> Sight {
+        let actor = &state.actors[me];
         let is_mounted = self.uses.as_ref().is_some_and(|uses| !uses.is_empty());
         if is_mounted || self.openers.is_some_and(|openers| openers.mounted) {
             ran.push("blkid".to_owned());
@@ -187,6 +233,12 @@ impl Seen {
                 }
             }
         }
+        if let Some(uuid) = self.open
+            && facts.uses.is_some()
+        {
+            opened(&mut facts, &luks(uuid));
+            facts.openers = None;
+        }
         facts.room = self.room.then(|| free(ROOM.get()));
         facts.locks = self.locks.map(|leased| match leased {
             Leased::Here => LeaseState::Held,
@@ -194,14 +246,8 @@ impl Seen {
             Leased::Elsewhere => LeaseState::Elsewhere(None),
         });
         facts.openers = self.openers.map(openers);
-        facts.content = self.content.map(|sight| match sight {
-            Sight::Read(content) => content.seen(),
-            Sight::Claimed(content) => match content.seen() {
-                Found::Filesystem(found) => Found::Claimed(Some(found.filesystem)),
-                _ => Found::Claimed(None),
-            },
-            Sight::Failed => Found::Failed("it is not active".to_owned()),
-        });
+        facts.content = self.content.map(Sight::found);
+        facts.inside = self.inside.map(Sight::found);
         facts
     }
 }
@@ -231,8 +277,15 @@ fn openers(opened: Opened) -> Openers {
     }
 }
 
-/// The processes that read a device, as `read` in `volume/look/content.rs` starts them.
+/// The processes that read a volume, as `read` in `volume/look/content.rs` starts them.
 pub fn reading(content: Content, record: &Record) -> Vec<String> {
+    let header = record.luks_uuid().map(|_| "luks".to_owned());
+    let rest = reading_further(content, record);
+    header.into_iter().chain(rest).collect()
+}
+
+/// The same of the device inside, which has no header.
+fn reading_further(content: Content, record: &Record) -> Vec<String> {
     let mut ran = vec![match &record.made {
         None => "examine whole",
         Some(_) => "superblock",
@@ -242,6 +295,7 @@ pub fn reading(content: Content, record: &Record) -> Vec<String> {
         record.made.as_ref().is_some_and(|made| made.uuid == uuid)
     };
     match content {
+        Content::HalfLuks(_) | Content::Luks(..) => ran.clear(),
         Content::Zero if record.made.is_none() => {}
         Content::Zero => ran.extend(["blkid", "examine cached"]),
         Content::Remains | Content::Raw => {

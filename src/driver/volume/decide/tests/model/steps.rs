@@ -1,5 +1,7 @@
 //! Writes the list of the steps. `tests/guest/calls/steps.rs` compares the driver with it in a guest.
 
+use std::slice;
+
 use super::Order;
 use super::call::{Actor, Does};
 use super::properties::{meeting, world};
@@ -10,6 +12,26 @@ const LIST: &str = include_str!("steps.txt");
 
 /// A case's name, the change of the volume before it, and the call.
 type Scene = (&'static str, fn(&mut State), Does);
+
+/// One life of an encrypted volume.
+const ENCRYPTED: [Scene; 4] = [
+    (
+        "mount of a blank volume that is to be encrypted",
+        |_| (),
+        Does::Mount(0),
+    ),
+    (
+        "mount of an encrypted volume for another pod",
+        |_| (),
+        Does::Mount(1),
+    ),
+    (
+        "the last unmount of an encrypted volume",
+        |state| state.volumes[0].mounts.retain(|at| *at == (0, 1)),
+        Does::Unmount(1),
+    ),
+    ("mount of an encrypted volume", |_| (), Does::Mount(0)),
+];
 
 /// One life of a volume.
 const LIFE: [Scene; 12] = [
@@ -70,21 +92,29 @@ fn removed(state: &mut State) {
 fn the_steps_run_what_is_listed() {
     let blank = Volume::new(DATA, Content::Zero, true);
     let meeting = meeting(world(Some(blank), Vec::new(), 0), Order::Driver);
-    let mut state = meeting.begin.clone();
     let mut list = String::new();
-    for (title, before, does) in LIFE {
-        before(&mut state);
-        let (after, did) = meeting.alone(&state, Actor::new(0, &[does])).unwrap();
-        state = after;
-        let lines = did.ran.iter().map(|line| format!("  {line}\n"));
-        list.push_str(title);
-        list.push('\n');
-        list.extend(lines);
-        list.push('\n');
+    for (encrypted, life) in [(false, &LIFE[..]), (true, &ENCRYPTED)] {
+        let mut state = State {
+            encrypted,
+            ..meeting.begin.clone()
+        };
+        for (title, before, does) in life {
+            before(&mut state);
+            let actor = Actor::new(0, slice::from_ref(does));
+            let (after, did) = meeting.alone(&state, actor).unwrap();
+            state = after;
+            let lines = did.ran.iter().map(|line| format!("  {line}\n"));
+            list.push_str(title);
+            list.push('\n');
+            list.extend(lines);
+            list.push('\n');
+        }
     }
     // Which UUID it is, and when a word was given, is chance in a guest.
     for n in 1..=9 {
         list = list.replace(&format!("u{n}"), "UUID");
+        list = list.replace(&format!(":l{n}"), ":LUKS");
+        list = list.replace(&format!("=l{n}"), "=LUKS");
     }
     list = list.replace(&NOW.to_string(), "TIME");
     if std::env::var_os("FLEXVOLUME_LVM_WRITE").is_some() {

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::sample::{filesystem, found, young};
+use super::super::sample::{filesystem, found, header, whole, young};
 use super::call::Actor;
+use crate::crypt::CopyState;
 use crate::lvm::Record;
 use crate::names::FsType;
 use crate::volume::decide::{Content as Seen, Doubt, FilesystemState};
@@ -36,6 +37,27 @@ pub enum Content {
     },
     /// Data that no tool knows.
     Raw,
+    /// Written by luksFormat before its header is whole.
+    HalfLuks(u8),
+    /// A LUKS2 header with this UUID, and what is inside.
+    Luks(u8, Inside),
+}
+
+/// What is inside a LUKS2 header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Inside {
+    /// What was on the disk, through a new key.
+    Noise,
+    Remains,
+    Ext4 {
+        uuid: u8,
+        used: bool,
+    },
+}
+
+/// The UUID of a LUKS2 header, as the tags have it.
+pub fn luks(uuid: u8) -> String {
+    format!("l{uuid}")
 }
 
 impl Content {
@@ -53,6 +75,25 @@ impl Content {
                 ..found(FsType::Ext4)
             }),
             Self::Raw => blank(vec![Doubt::Data(0)]),
+            Self::HalfLuks(uuid) => header(&luks(uuid), CopyState::Damaged, CopyState::Missing),
+            Self::Luks(uuid, _) => whole(&luks(uuid)),
+        }
+    }
+
+    /// What the device inside holds, if it is open.
+    pub fn inside(self) -> Self {
+        match self {
+            Self::Luks(_, Inside::Ext4 { uuid, used }) => Self::Ext4 { uuid, used },
+            Self::Luks(_, Inside::Remains) => Self::Remains,
+            _ => Self::Raw,
+        }
+    }
+
+    /// Whether a pod ever had it mounted; None: there is no filesystem.
+    fn used(&mut self) -> Option<&mut bool> {
+        match self {
+            Self::Ext4 { used, .. } | Self::Luks(_, Inside::Ext4 { used, .. }) => Some(used),
+            _ => None,
         }
     }
 }
@@ -64,6 +105,8 @@ pub struct Volume {
     pub tags: BTreeSet<String>,
     /// On which nodes it has a device.
     pub active: [bool; 2],
+    /// As which header it is open, on which nodes.
+    pub open: [Option<u8>; 2],
     /// Which node has its lock of lvmlockd's, in a shared group.
     pub lease: Option<Node>,
     pub mounts: BTreeSet<(Node, Dir)>,
@@ -78,6 +121,7 @@ impl Volume {
             content,
             tags: BTreeSet::new(),
             active: [active, false],
+            open: [None; 2],
             lease: None,
             mounts: BTreeSet::new(),
             snapshot: None,
@@ -121,6 +165,9 @@ pub enum Effect {
     Create,
     Wipe(Lv),
     Write(Lv, Content),
+    /// The device inside.
+    Open(Lv),
+    Close(Lv),
     Check(Lv),
     Mount(Lv, Dir),
 }
@@ -139,6 +186,8 @@ pub struct Tool {
 pub struct State {
     /// Nodes share the group.
     pub shared: bool,
+    /// Its volumes are to be encrypted.
+    pub encrypted: bool,
     pub volumes: Vec<Volume>,
     /// The content of the space that the next volume will get.
     pub leftover: Content,
@@ -201,6 +250,11 @@ impl State {
     }
 
     pub fn is_open(&self, node: Node, lv: Lv, but: usize) -> bool {
+        self.volumes[lv].open[node].is_some() || self.is_used(node, lv, but)
+    }
+
+    /// The same of the device inside, if there is one.
+    pub fn is_used(&self, node: Node, lv: Lv, but: usize) -> bool {
         self.is_claimed(node, lv, but) || self.reads(node, lv, but)
     }
 
@@ -256,29 +310,35 @@ impl State {
             Effect::Write(lv, content) => {
                 let volume = &mut self.volumes[lv];
                 let may = volume.record().permission.is_some();
-                match volume.content {
-                    Content::Ext4 { used: true, .. } => {
-                        self.wrong = Some("a filesystem that a pod had was formatted");
-                    }
-                    Content::Raw if !may => self.wrong = Some("data was formatted unasked"),
-                    _ => {}
+                if volume.content.used().is_some_and(|used| *used) {
+                    self.wrong = Some("a filesystem that a pod had was formatted");
+                } else if volume.content == Content::Raw && !may {
+                    self.wrong = Some("data was formatted unasked");
                 }
                 volume.content = content;
             }
-            Effect::Check(lv) => match self.volumes[lv].content {
-                Content::Ext4 { .. } => {}
+            Effect::Open(lv) => match self.volumes[lv].content {
+                Content::Luks(uuid, _) if self.volumes[lv].open[node].is_none() => {
+                    self.volumes[lv].open[node] = Some(uuid);
+                }
                 _ => return Err(()),
             },
+            Effect::Close(lv) => {
+                if self.is_used(node, lv, usize::MAX) {
+                    return Err(());
+                }
+                self.volumes[lv].open[node] = None;
+            }
+            Effect::Check(lv) => {
+                self.volumes[lv].content.used().ok_or(())?;
+            }
             Effect::Mount(lv, dir) => {
                 let claims = |actor: &Actor| actor.node == node && actor.claim == Some(lv);
                 if self.actors.iter().any(claims) || self.writes(node, lv) {
                     return Err(());
                 }
                 let volume = &mut self.volumes[lv];
-                let Content::Ext4 { used, .. } = &mut volume.content else {
-                    return Err(());
-                };
-                *used = true;
+                *volume.content.used().ok_or(())? = true;
                 volume.mounts.insert((node, dir));
             }
         }
