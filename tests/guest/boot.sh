@@ -5,7 +5,7 @@
 VERSIONED=(each_filesystem_lives ext2_and_ext3 too_small_for_its_filesystem a_created_volume_shows
     the_log_of_a_removed the_remains_of_a_removed each_filesystem_grows grown_by_hand
     an_ext_whose_beginning any_content_of one_backup_far_away in_the_message_repairs
-    rolled_back_to_before that_lost_its_filesystem subvolumes:: crypt::life sigterm_in_mkfs packages::
+    rolled_back_to_before that_lost_its_filesystem subvolumes:: with_the_key_of_its_node sigterm_in_mkfs packages::
     a_report_as_people a_raid_is_mounted_if a_writer_keeps_pods_from_a_volume refusals::damaged refusals::hidden
     refusals::lvm_silent refusals::reduced refusals::several)
 AT_ONCE=2 # of what runs in the background

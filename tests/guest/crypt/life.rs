@@ -91,3 +91,49 @@ fn a_group_is_encrypted_whatever_a_pod_asks_for() {
     node.down("pod", &plain);
     assert!(!is_open(&plain.encrypted()));
 }
+
+#[test]
+fn a_thin_volume_lives_too_and_its_pool_gets_back_what_is_free_if_the_config_says_so() {
+    let group = Group::new("crypt-thin");
+    group.pool();
+    let mut node = with_key(Mode::MountOnly, "crypt-thin");
+    let volume = group.thin("ext4", "48m").encrypted();
+    lives(&node, &group, &volume, "ext4");
+    let table = || run("dmsetup", &["table", &volume.mounted()]);
+    node.up("pod", &volume);
+    assert!(!table().contains("allow_discards"), "{}", table());
+    node.down("pod", &volume);
+    let config = config(Path::new("/run/crypt-thin.key")) + "allow_discards = true\n";
+    node.configure(Mode::MountOnly, &config);
+    let dir = node.up("pod", &volume);
+    assert!(table().contains("allow_discards"), "{}", table());
+    let percent = || group.data_percent(volume.lv());
+    fs::write(dir.join("large"), vec![7; 16 << 20]).unwrap();
+    run("sync", &["-f", text(&dir)]);
+    let full = percent();
+    fs::remove_file(dir.join("large")).unwrap();
+    run("sync", &["-f", text(&dir)]);
+    run("fstrim", &[text(&dir)]);
+    assert!(percent() + 10.0 < full, "{full} {}", percent());
+    node.down("pod", &volume);
+}
+
+#[test]
+fn a_secret_that_changes_while_a_pod_runs_counts_at_the_next_opening() {
+    let group = Group::new("crypt-changed");
+    let node = Node::with_config(Mode::MountOnly, &format!("[encryption]\n{QUICK}"));
+    let volume = group.linear("data", "48m").encrypted();
+    let old = with_secret(&volume, IN_BASE64);
+    let new = with_secret(&volume, "YW5vdGhlciBvbmU=");
+    let dir = node.up("old", &old);
+    write_synced(&dir.join("page"), "kept");
+    // It is open: nobody asks for a passphrase.
+    assert_eq!(read(&node.up("new", &new).join("page")), "kept");
+    node.down("old", &old);
+    node.down("new", &new);
+    let words = ["Secret does not open crypt-changed/data"];
+    node.refuses_mount(&new, &words);
+    assert!(!is_open(&volume));
+    assert_eq!(read(&node.up("old", &old).join("page")), "kept");
+    node.down("old", &old);
+}

@@ -127,6 +127,11 @@ impl Group {
         self.field("lv_size", lv).parse().unwrap()
     }
 
+    /// How much of a thin volume is in use, in percent.
+    pub fn data_percent(&self, lv: &str) -> f64 {
+        self.field("data_percent", lv).parse().unwrap()
+    }
+
     /// How many bytes of the group no volume has.
     pub fn free(&self) -> u64 {
         let args = [
