@@ -42,7 +42,8 @@ fn failure(error: &anyhow::Error, code: u8) -> Printed {
     Printed::failure(format!("{error:#}\n"), code)
 }
 
-/// `examine <size> <time of creation> <extent> [flush]`, `superblock [<size>]`, `luks` or `luks-keyslots`, the numbers in decimal.
+/// `examine <size> <time of creation> <extent> [flush]`, `superblock [<size>]`, `luks` or `luks-keyslots`. Numbers
+/// are decimal.
 fn read(device: &Uncached, words: &[&str]) -> Result<String> {
     let number = |word: &str| word.parse::<u64>().context("reading a number");
     match *words {

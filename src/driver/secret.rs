@@ -16,6 +16,13 @@ use crate::host::{begin_anew, leave_no_core, take_name_of};
 /// In the place of the words: `call-stdin [call-out]`.
 pub const CALL_STDIN: &str = "call-stdin";
 
+/// Whether this process is such a call, begun anew without its words.
+pub fn is_begun_anew() -> bool {
+    std::env::args_os()
+        .nth(1)
+        .is_some_and(|word| word == CALL_STDIN)
+}
+
 /// Begins the call anew; `args` is all of argv. It returns only if that fails.
 pub fn hide(args: &[OsString], words: &[OsString]) -> Error {
     // The process that is begun anew, and its tools, inherit that.

@@ -13,6 +13,9 @@ fn the_other_node_gets_the_volume_when_the_lease_has_run_out_and_not_before() {
     let (mode, volume) = (Mode::Attach, Volume::new(&pair.a, "power"));
     pair.a.up(mode, &volume).is_success();
     pair.a.write(mode, &volume, "synced");
+    let sealed = Volume::encrypted(&pair.a, "power-sealed");
+    pair.a.up(mode, &sealed).is_success();
+    pair.a.write(mode, &sealed, "sealed");
     pair.b.up(mode, &volume).is_failure(&["host 1 (node-a)"]);
     // Just after a renewal: on a busy machine these come late.
     let renewed = "sanlock client status -D | grep -o renewal_last_success=.*";
@@ -39,6 +42,9 @@ fn the_other_node_gets_the_volume_when_the_lease_has_run_out_and_not_before() {
     println!("lease and mount took {waited:?}");
     assert_eq!(pair.b.read(mode, &volume), "synced");
     pair.b.write(mode, &volume, "from b");
+    pair.b.up(mode, &sealed).is_success();
+    assert_eq!(pair.b.read(mode, &sealed), "sealed");
+    pair.b.down(mode, &sealed);
 
     pair.a.boot();
     pair.a.join();

@@ -26,11 +26,13 @@ start_lvmlockd() {
 export -f start_lvmlockd
 sanlock daemon
 start_lvmlockd
+(umask 077 && printf passphrase > /run/key)
 for mode in attach mount-only; do
     mkdir -p "/run/$mode/exec/kubernetes.io~lvm" "/run/$mode/kubelet"
     cp "$SHARE/lvm" "/run/$mode/exec/kubernetes.io~lvm/"
     printf '%s\n' "attach = $([ $mode = attach ] && echo true || echo false)" \
-        "kubelet_dirs = ['/run/$mode/kubelet']" '[volume_group.vg]' 'create = true' \
+        "kubelet_dirs = ['/run/$mode/kubelet']" '[encryption]' "key_file = '/run/key'" \
+        "pbkdf_memory = '32k'" 'pbkdf_iterations = 4' '[volume_group.vg]' 'create = true' \
         > "/run/$mode/exec/kubernetes.io~lvm/config.toml"
 done
 # What is written to a console that is just being opened may stay unread until more is written.

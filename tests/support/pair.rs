@@ -53,6 +53,17 @@ pub struct Begun<'a> {
     script: String,
 }
 
+impl Pair {
+    /// Which of two calls that were made at once succeeded, and which failed.
+    pub fn winner(&self, replies: &[Reply; 2]) -> (&Guest, &Guest) {
+        match replies.each_ref().map(|reply| reply.status.as_str()) {
+            ["Success", "Failure"] => (&self.a, &self.b),
+            ["Failure", "Success"] => (&self.b, &self.a),
+            _ => panic!("{replies:?}"),
+        }
+    }
+}
+
 impl Guest {
     fn new(share: &Path, name: &'static str, host_id: u32) -> Self {
         Self {
@@ -217,6 +228,12 @@ impl Guest {
         assert!(!self.has(volume), "{} still has {}", self.name, volume.lv);
     }
 
+    /// How many encrypted volumes are open there.
+    pub fn opened(&self) -> usize {
+        let listed = self.sh("dmsetup ls --target crypt");
+        listed.lines().filter(|line| line.contains('(')).count()
+    }
+
     /// Whether the volume is active there.
     pub fn has(&self, volume: &Volume) -> bool {
         let test = format!("test -e {}", volume.device());
@@ -280,6 +297,7 @@ pub struct Volume {
     pub lv: String,
     pub fs: &'static str,
     pub size: &'static str,
+    is_encrypted: bool,
 }
 
 impl Volume {
@@ -290,6 +308,15 @@ impl Volume {
             lv,
             fs: "ext4",
             size: "32m",
+            is_encrypted: false,
+        }
+    }
+
+    /// One that is to be encrypted. A LUKS2 header takes 16 MiB of it.
+    pub fn encrypted(node: &Guest, lv: &str) -> Self {
+        Self {
+            is_encrypted: true,
+            ..Self::new(node, lv)
         }
     }
 
@@ -310,9 +337,14 @@ impl Volume {
     }
 
     pub fn json(&self) -> String {
-        let Self { lv, fs, size } = self;
+        let Self { lv, fs, size, .. } = self;
+        let encryption = if self.is_encrypted {
+            r#""encryption":"luks2","#
+        } else {
+            ""
+        };
         format!(
-            r#"{{"volumegroup":"vg","volumeID":"{lv}","size":"{size}","kubernetes.io/fsType":"{fs}","kubernetes.io/readwrite":"rw","kubernetes.io/pvOrVolumeName":"{lv}-of-pod"}}"#
+            r#"{{"volumegroup":"vg","volumeID":"{lv}","size":"{size}",{encryption}"kubernetes.io/fsType":"{fs}","kubernetes.io/readwrite":"rw","kubernetes.io/pvOrVolumeName":"{lv}-of-pod"}}"#
         )
     }
 }

@@ -8,8 +8,9 @@ use super::log_fields::log_fields;
 use super::named;
 use crate::config::{Loaded, LogTarget};
 use crate::host::{Host, Log, on_panic};
-use crate::options::{SECRET, holds_secret};
+use crate::options::holds_secret;
 use crate::reply::{Printed, Reply, Status};
+use crate::secret;
 
 /// Answers one call-out of kubelet: `args` is argv without the executable's name.
 pub fn run(args: &[OsString], host: &Host, config: &Loaded) -> Reply {
@@ -35,7 +36,9 @@ pub fn logged(args: &[OsString], answer: Result<Reply>, log: &Log, target: &LogT
 /// Has a panic end the process with a logged answer that says where the panic was. What the panic itself says is
 /// left out, because it may quote a secret.
 pub fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, target: &LogTarget) {
-    let (args, target) = (without_secrets(args), target.clone());
+    // Of the words, which may hold a secret, only the first is kept.
+    let call: Vec<OsString> = args.first().cloned().into_iter().collect();
+    let target = target.clone();
     on_panic(move |place| {
         let log = Log::default();
         for (key, value) in &fields {
@@ -45,20 +48,9 @@ pub fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, tar
             "flexvolume-lvm {} stopped at {place} because of a bug; please report this message",
             env!("CARGO_PKG_VERSION"),
         );
-        printed(&logged(&args, Err(bug), &log, &target), &args)
+        let reply = logged(&call, Err(bug), &log, &target);
+        printed_as(&reply, secret::is_begun_anew())
     });
-}
-
-/// The words of a call, each that holds a secret as another one that holds none.
-fn without_secrets(args: &[OsString]) -> Vec<OsString> {
-    let word = |arg: &OsString| {
-        if holds_secret(arg) {
-            SECRET.into()
-        } else {
-            arg.clone()
-        }
-    };
-    args.iter().map(word).collect()
 }
 
 /// The reply as kubelet reads it.
@@ -67,9 +59,13 @@ fn without_secrets(args: &[OsString]) -> Vec<OsString> {
 /// it takes the failure from the document all the same. Source: kubelet's
 /// `pkg/volume/flexvolume/driver-call.go`, `Run`.
 pub fn printed(reply: &Reply, args: &[OsString]) -> Printed {
+    printed_as(reply, args.iter().any(holds_secret))
+}
+
+fn printed_as(reply: &Reply, holds_secret: bool) -> Printed {
     let failed = reply.status == Status::Failure;
     Printed {
-        code: u8::from(failed && !args.iter().any(holds_secret)),
+        code: u8::from(failed && !holds_secret),
         ..Printed::text(format!("{}\n", reply.to_json()))
     }
 }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, Error, Result};
 
-use super::key::Key;
 use super::keyslots::Keyslot;
 use super::mapping::{name_of, path_of};
 use super::tools::{Opening, WRONG_PASSPHRASE, close, cryptsetup, open, with_passphrase};
@@ -124,7 +123,7 @@ pub fn look_inside<T>(
         device,
         name,
         read_only: true,
-        key: &Key::Secret(passphrase.clone()),
+        source: "the passphrase that was given",
     };
     open(host, config, &opening, passphrase, lock)?;
     let path = path_of(volume);

@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::header::Header;
-use super::key::Key;
 use crate::config::Luks;
 use crate::host::{Command, Host, Lock, Node, ToolError};
 use crate::names::{LvId, Shown};
@@ -63,7 +62,8 @@ pub struct Opening<'a> {
     pub device: &'a Node,
     pub name: &'a str,
     pub read_only: bool,
-    pub key: &'a Key,
+    /// How people call the passphrase's source.
+    pub source: &'a str,
 }
 
 /// Opens an encrypted volume.
@@ -82,7 +82,7 @@ pub fn open(
         device,
         name,
         read_only,
-        key,
+        source,
     } = *opening;
     let command = cryptsetup(host.limits.activate, lock)
         .args(["open", "--type", "luks2", "--disable-keyring"])
@@ -97,9 +97,8 @@ pub fn open(
             code: WRONG_PASSPHRASE,
             ..
         }) => bail!(
-            "{} does not open {id}: give the passphrase that {id} was encrypted with, or one that was added since \
-             (`cryptsetup luksDump {}` lists how many there are)",
-            key.source(),
+            "{source} does not open {id}: give the passphrase that {id} was encrypted with, or one that was added \
+             since (`cryptsetup luksDump {}` lists how many there are)",
             device.name().shown(),
         ),
         Err(error) => {

@@ -14,7 +14,6 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{major, minor};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
-
 use zeroize::Zeroizing;
 
 use super::holders::proc_file;
@@ -132,13 +131,7 @@ impl Kernel<'_> {
     /// place (a FIFO, a device) can hold up the call.
     pub fn read_bytes(&self, path: &Path) -> io::Result<Vec<u8>> {
         const MOST: u64 = 1 << 20;
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(OFlag::O_NONBLOCK.bits())
-            .open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
-        }
+        let file = open_regular(path)?;
         let mut bytes = Vec::new();
         file.take(MOST.saturating_add(1)).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MOST {
@@ -149,13 +142,7 @@ impl Kernel<'_> {
 
     /// Reads a regular file, at most one byte more than `most`. What is read is in memory once, and wiped.
     pub fn read_secret(&self, path: &Path, most: usize) -> io::Result<Zeroizing<Vec<u8>>> {
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(OFlag::O_NONBLOCK.bits())
-            .open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
-        }
+        let file = open_regular(path)?;
         // As large as it ever gets: a buffer that grows would leave copies behind.
         let most = most.saturating_add(1);
         let mut bytes = Zeroizing::new(Vec::with_capacity(most));
@@ -412,6 +399,17 @@ impl Kernel<'_> {
         }
         self.signals.stopping()
     }
+}
+
+fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlag::O_NONBLOCK.bits())
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    Ok(file)
 }
 
 /// A limit of one byte ends a core that would go to a program too, where 0 would not. Source: Linux'

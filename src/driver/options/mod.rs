@@ -18,7 +18,7 @@ pub use passphrase::{LONGEST as LONGEST_PASSPHRASE, Passphrase};
 
 const KUBELET: &str = "kubernetes.io/";
 /// With what the name of each value of a Secret begins.
-pub const SECRET: &str = "kubernetes.io/secret/";
+const SECRET: &str = "kubernetes.io/secret/";
 /// The key of a Secret that has the passphrase of an encrypted volume.
 const PASSPHRASE: &str = "kubernetes.io/secret/passphrase";
 

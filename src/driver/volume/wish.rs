@@ -5,7 +5,6 @@ use std::path::Path;
 
 use super::decide::{Create, NoKey, Purpose, Wish};
 use crate::config::Config;
-use crate::crypt;
 use crate::lvm::Spread;
 use crate::mount::{KubeletPath, restrictions};
 use crate::names::{FsType, LvId};
@@ -20,7 +19,7 @@ impl Wish {
         let is_subvolume = |option: &str| option.starts_with("subvol");
         let of_mounts = |fs| (fs, restrictions(config.mount_options(id.vg(), fs).finals()));
         let of_group = config.encryption(id.vg()).is_some();
-        let key = crypt::key_of(config, id, options.passphrase.as_ref());
+        let has_key = options.passphrase.is_some() || config.key_file(id.vg()).is_some();
         let by_person = Self::of_person(config, id, options.fs, options.read_only);
         Self {
             purpose: dir.map_or(Purpose::Device, |_| Purpose::Filesystem),
@@ -28,7 +27,7 @@ impl Wish {
             restrictions: FsType::ALL.map(of_mounts).into(),
             by_hand: dir.is_some_and(|dir| KubeletPath::of(dir) == KubeletPath::Other),
             encrypted: Some(options.encryption.is_some() || of_group),
-            no_key: key.is_none().then_some(if config.attach {
+            no_key: (!has_key).then_some(if config.attach {
                 NoKey::Attach
             } else {
                 NoKey::Secret

@@ -1,7 +1,8 @@
 //! Runs the command or the call-out that a person types, and returns its output.
 
 mod by_hand;
-pub mod help;
+mod help;
+mod key;
 mod people;
 
 use std::ffi::{OsStr, OsString};
@@ -17,7 +18,6 @@ use driver::reply::{Printed, Reply};
 use driver::with_hosts;
 
 use crate::install::{completion, pages};
-pub use people::volume;
 use people::{People, Task};
 
 /// The exit code of a command line that is wrong, and of one that is root's.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{CommandFactory, Parser, Subcommand};
 
-use super::help;
-use crate::commands::{check, doctor, export, handover, key, log, metrics, operator, status};
+use super::{help, key};
+use crate::commands::{self, check, doctor, export, handover, log, metrics, operator, status};
 use crate::install::{self, pages};
 use crate::output::Printed;
 use driver::calls;
@@ -166,10 +166,10 @@ pub enum Task {
     /// A Secret is rotated in this order: add the new passphrase, change the Secret, restart the pods, remove
     /// the old passphrase. No passphrase is ever on a command line.
     #[command(subcommand, after_long_help = help::KEY)]
-    Key(key::Keys),
+    Key(key::Key),
     /// Save the LUKS2 header of an encrypted volume to a file that only root can read
     ///
-    /// Without its header nobody can read the volume, whatever passphrase he has. Nothing is overwritten. Whoever
+    /// Without its header nobody can read the volume, even with a passphrase. Nothing is overwritten. Whoever
     /// has this file and a passphrase of today opens the volume, also after that passphrase was removed.
     #[command(after_long_help = help::HEADER_BACKUP)]
     HeaderBackup {
@@ -252,7 +252,9 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
             handover::rename(writing, loaded, volume, name)
         }
         Task::Key(what) => key::run(host, writing, loaded, what),
-        Task::HeaderBackup { volume, file } => key::back_up(writing, loaded, volume, file),
+        Task::HeaderBackup { volume, file } => {
+            commands::key::back_up(writing, loaded, volume, file)
+        }
         Task::Install(options) => {
             let place = &options.place;
             let is_linked = pages::is_linked(&place.prefix, &place.exe());
@@ -299,6 +301,6 @@ fn new_name(word: &str) -> Result<(Option<String>, LvName)> {
     Ok((vg, LvName::parse(name)?))
 }
 
-pub fn volume(word: &str) -> Result<LvId> {
+pub(super) fn volume(word: &str) -> Result<LvId> {
     LvId::from_device(word).map_or_else(|| LvId::parse(word), Ok)
 }

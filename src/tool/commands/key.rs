@@ -4,12 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, bail};
-use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::operator;
 use super::survey::{Look, Request, look};
-use crate::cli::help;
 use crate::files;
 use crate::output::{Printed, columns, counted, printed, titles};
 use crate::passphrase::{From, require_two};
@@ -18,55 +16,6 @@ use driver::crypt::{self, Keyslot, MOST_KEYSLOTS};
 use driver::host::{Host, Lock, Node, ToolError, Writing};
 use driver::names::{Bytes, LvId, Shown};
 use driver::volume::{Decision, Reason, Subject, of_header};
-
-#[derive(Debug, Subcommand)]
-pub enum Keys {
-    /// Add a passphrase beside one that opens the volume
-    ///
-    /// The volume may be mounted meanwhile. Where a passphrase comes from: --key-file, else the `key_file` of
-    /// config.toml, else standard input; a terminal asks, and does not show it. All bytes of a file count, a
-    /// newline at its end too.
-    #[command(after_long_help = help::KEY_ADD)]
-    Add {
-        #[command(flatten)]
-        of: Of,
-        /// The file with the new passphrase, or - for standard input
-        #[arg(long, value_name = "FILE")]
-        new_key_file: Option<PathBuf>,
-    },
-    /// Remove a passphrase, if another one opens the volume
-    ///
-    /// It takes the passphrase that goes and one that stays, and tries both before anything is removed. So the
-    /// last one stays, and the `key_file` of config.toml too.
-    #[command(after_long_help = help::KEY_REMOVE)]
-    Remove {
-        #[command(flatten)]
-        of: Of,
-        /// The file with the passphrase that goes, or - for standard input
-        #[arg(long, value_name = "FILE")]
-        old_key_file: Option<PathBuf>,
-    },
-    /// List the key slots, a passphrase each; it takes none
-    #[command(after_long_help = help::KEY_LIST)]
-    List {
-        /// The volume, as VG/LV or /dev/VG/LV
-        #[arg(value_parser = crate::cli::volume)]
-        volume: LvId,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Debug, Args)]
-pub struct Of {
-    /// The volume, as VG/LV or /dev/VG/LV
-    #[arg(value_parser = crate::cli::volume)]
-    volume: LvId,
-    /// The file with a passphrase that opens the volume and stays, or - for standard input
-    #[arg(long, value_name = "FILE")]
-    key_file: Option<PathBuf>,
-}
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -77,16 +26,9 @@ struct Report<'a> {
     most: usize,
 }
 
-pub fn run(host: &Host, writing: &Writing, config: &Loaded, task: &Keys) -> Result<Printed> {
+/// `flexvolume-lvm key list VG/LV`.
+pub fn list(host: &Host, config: &Loaded, id: &LvId, json: bool) -> Result<Printed> {
     let config = config.require()?;
-    match task {
-        Keys::Add { of, new_key_file } => add(writing, config, of, new_key_file.as_deref()),
-        Keys::Remove { of, old_key_file } => remove(writing, config, of, old_key_file.as_deref()),
-        Keys::List { volume, json } => list(host, config, volume, *json),
-    }
-}
-
-fn list(host: &Host, config: &Config, id: &LvId, json: bool) -> Result<Printed> {
     let found = Encrypted::find(host, config, id)?;
     let report = Report {
         volume: id.to_string(),
@@ -109,9 +51,15 @@ fn list(host: &Host, config: &Config, id: &LvId, json: bool) -> Result<Printed> 
     printed(&report, columns(&rows), json)
 }
 
-fn add(host: &Writing, config: &Config, of: &Of, new: Option<&Path>) -> Result<Printed> {
-    let id = &of.volume;
-    let (from, to) = (stays(config, of), From::of(new, None));
+/// `flexvolume-lvm key add VG/LV`. `opens`: the file of a passphrase that does; `new`: of the one to be added.
+pub fn add(
+    host: &Writing,
+    config: &Loaded,
+    id: &LvId,
+    (opens, new): (Option<&Path>, Option<&Path>),
+) -> Result<Printed> {
+    let config = config.require()?;
+    let (from, to) = (stays(config, id, opens), From::of(new, None));
     require_two(from, to, "--new-key-file")?;
     // Neither the lock nor the device is held while a person is asked.
     Encrypted::find(host, config, id)?.require_room()?;
@@ -126,9 +74,7 @@ fn add(host: &Writing, config: &Config, of: &Of, new: Option<&Path>) -> Result<P
     host.add_key(&config.luks, &found.node, [&old, &new], found.lock()?)
         .map_err(|error| wrong(error, id))?;
     operator::log(host, config, "key-add", id, "a passphrase");
-    // Not while its lock is held: the second look takes that, too.
-    drop(found);
-    let now = Encrypted::find(host, config, id)?.slots.len();
+    let now = found.slots.len().saturating_add(1);
     Ok(Printed::text(format!(
         "{id} has {} now, and each of them opens it.\nNext: have pods use the new one, then `{} key remove {id}` \
          takes the old one away\n",
@@ -137,9 +83,15 @@ fn add(host: &Writing, config: &Config, of: &Of, new: Option<&Path>) -> Result<P
     )))
 }
 
-fn remove(host: &Writing, config: &Config, of: &Of, old: Option<&Path>) -> Result<Printed> {
-    let id = &of.volume;
-    let (keep, go) = (stays(config, of), From::of(old, None));
+/// `flexvolume-lvm key remove VG/LV`. `stays`: the file of a passphrase that does; `old`: of the one that goes.
+pub fn remove(
+    host: &Writing,
+    config: &Loaded,
+    id: &LvId,
+    (stays, old): (Option<&Path>, Option<&Path>),
+) -> Result<Printed> {
+    let config = config.require()?;
+    let (keep, go) = (self::stays(config, id, stays), From::of(old, None));
     require_two(keep, go, "--old-key-file")?;
     Encrypted::find(host, config, id)?.require_second()?;
     let stays = keep.read(host, "Passphrase that stays", false)?;
@@ -172,9 +124,7 @@ fn remove(host: &Writing, config: &Config, of: &Of, old: Option<&Path>) -> Resul
         );
     }
     operator::log(host, config, "key-remove", id, "a passphrase");
-    // Not while its lock is held: the second look takes that, too.
-    drop(found);
-    let now = Encrypted::find(host, config, id)?.slots.len();
+    let now = found.slots.len().saturating_sub(removed);
     Ok(Printed::text(format!(
         "{id} has {} now. The passphrase that went still opens each backup of its header that was made before: make \
          a new one (`{} header-backup {id} FILE`), and destroy those\n",
@@ -227,8 +177,8 @@ pub fn back_up(host: &Writing, config: &Loaded, id: &LvId, file: &Path) -> Resul
     )))
 }
 
-fn stays<'a>(config: &'a Config, of: &'a Of) -> From<'a> {
-    From::of(of.key_file.as_deref(), config.key_file(of.volume.vg()))
+fn stays<'a>(config: &'a Config, id: &LvId, file: Option<&'a Path>) -> From<'a> {
+    From::of(file, config.key_file(id.vg()))
 }
 
 /// cryptsetup's exit code for a wrong passphrase, in words.

@@ -127,9 +127,6 @@ fn inside(
     let device = seen.facts.device.clone();
     let device = device.with_context(|| format!("{id} is not active"))?;
     let pinned = device.pin(host.kernel)?;
-    if !crypt::opens(host, &pinned.node, None, passphrase)? {
-        bail!("the passphrase that was given does not open {id}, so nothing is recorded");
-    }
     let lock = seen
         .lock
         .as_ref()
@@ -138,7 +135,7 @@ fn inside(
     let found = host.look_inside(&config.luks, volume, passphrase, lock, |node| {
         fs::probe(host, node)
     });
-    match found? {
+    match found.context("nothing is recorded")? {
         Found::Filesystem(filesystem) => Ok(filesystem),
         _ => bail!(
             "{id} was opened, and has no filesystem inside that blkid knows: there is nothing to adopt"

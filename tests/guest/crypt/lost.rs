@@ -26,6 +26,19 @@ fn still_holds(node: &Node, volume: &Volume, page: &str) {
     assert!(!is_open(volume));
 }
 
+/// Saves the header of a device to a file, or the other way round.
+fn header(command: &str, file: &str, device: &str) {
+    let args = [command, "-q", "--header-backup-file", file, device];
+    run("cryptsetup", &args);
+}
+
+/// Zeroes a device, in pages of 4 KiB.
+fn wipe(device: &str, from: u32, count: u32) {
+    sh(&format!(
+        "dd if=/dev/zero of={device} bs=4k seek={from} count={count} conv=fsync status=none"
+    ));
+}
+
 #[test]
 fn a_wrong_key_or_none_is_said_and_changes_nothing() {
     let group = Group::new("wrong-key");
@@ -74,53 +87,25 @@ fn a_header_that_is_gone_or_of_another_volume_is_named_and_never_made_anew() {
     let node = with_key(Mode::MountOnly, "headers");
     let [volume, other] = ["data", "other"].map(|lv| filled(&node, &group, lv));
     let device = volume.device();
-    let backup = |volume: &Volume| {
+    let [its, others] = [&volume, &other].map(|volume| {
         let file = format!("/run/headers.{}", volume.lv());
-        let args = [
-            "luksHeaderBackup",
-            "--header-backup-file",
-            &file,
-            &volume.device(),
-        ];
-        run("cryptsetup", &args);
+        header("luksHeaderBackup", &file, &volume.device());
         file
-    };
-    let [its, others] = [&volume, &other].map(backup);
-    let restore = |file: &str| {
-        let args = [
-            "luksHeaderRestore",
-            "-q",
-            "--header-backup-file",
-            file,
-            &device,
-        ];
-        run("cryptsetup", &args);
-    };
-    let wipe = |from: &str, size: &str| {
-        let (of, skip) = (format!("of={device}"), format!("seek={from}"));
-        let args = [
-            "if=/dev/zero",
-            &of,
-            "bs=4k",
-            &skip,
-            &format!("count={size}"),
-            "conv=fsync",
-        ];
-        run("dd", &args);
-    };
+    });
+    let restore = |file: &str| header("luksHeaderRestore", file, &device);
     let tags = group.tags("data");
     let uuid = run("cryptsetup", &["luksUUID", &device]);
     let foreign = run("cryptsetup", &["luksUUID", &other.device()]);
 
     // Of the two copies one is enough.
-    for from in ["0", "4"] {
-        wipe(from, "4");
+    for from in [0, 4] {
+        wipe(&device, from, 4);
         still_holds(&node, &volume, "data");
         restore(&its);
     }
     // Both; the keys beside them; all of it that is not data; and noise in its place.
-    for size in ["8", "1024", "4096"] {
-        wipe("0", size);
+    for size in [8, 1024, 4096] {
+        wipe(&device, 0, size);
         let words = [uuid.trim(), "cryptsetup luksHeaderRestore"];
         refuses_unchanged(&node, &volume, &words);
         let (said, code) = node.says(&["allow-format", "headers/data", "--yes"]);
@@ -151,19 +136,9 @@ fn a_header_that_is_changed_while_it_is_open_is_named_at_the_next_mount() {
     let volume = filled(&node, &group, "data");
     let device = volume.device();
     let backup = "/run/changed.header";
-    let args = ["luksHeaderBackup", "--header-backup-file", backup, &device];
-    run("cryptsetup", &args);
+    header("luksHeaderBackup", backup, &device);
     let dir = node.up("first", &volume);
-    run(
-        "dd",
-        &[
-            "if=/dev/zero",
-            &format!("of={device}"),
-            "bs=1M",
-            "count=1",
-            "conv=fsync",
-        ],
-    );
+    wipe(&device, 0, 256);
     // What is mounted needs none.
     node.up("second", &volume);
     write_synced(&dir.join("page"), "later");
@@ -173,35 +148,20 @@ fn a_header_that_is_changed_while_it_is_open_is_named_at_the_next_mount() {
     refuses_unchanged(&node, &volume, &["luksHeaderRestore"]);
 
     // Open, as a killed call leaves it: it is looked at all the same.
-    let restore = [
-        "luksHeaderRestore",
-        "-q",
-        "--header-backup-file",
-        backup,
-        &device,
-    ];
-    run("cryptsetup", &restore);
+    let restore = || header("luksHeaderRestore", backup, &device);
+    restore();
     let name = volume.mounted().replace("/dev/mapper/", "");
     let open = || {
         let key = "/run/changed.key";
         run("cryptsetup", &["open", "--key-file", key, &device, &name]);
     };
     open();
-    run(
-        "dd",
-        &[
-            "if=/dev/zero",
-            &format!("of={device}"),
-            "bs=1M",
-            "count=1",
-            "conv=fsync",
-        ],
-    );
+    wipe(&device, 0, 256);
     // A call that fails closes it.
     node.mount("pod", &volume)
         .is_failure(&["luksHeaderRestore"]);
     assert!(!is_open(&volume));
-    run("cryptsetup", &restore);
+    restore();
     still_holds(&node, &volume, "later");
     open();
     still_holds(&node, &volume, "later");

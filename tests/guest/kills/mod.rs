@@ -25,6 +25,8 @@ const GROUP: &str = "kills";
 pub struct Sample {
     pub seed: u64,
     pub full: bool,
+    /// The calls by name.
+    pub only: Option<String>,
 }
 
 impl Sample {
@@ -35,8 +37,18 @@ impl Sample {
             |seed| seed.parse().unwrap(),
         );
         let full = std::env::var_os("FLEXVOLUME_LVM_FULL").is_some();
+        let only = std::env::var("FLEXVOLUME_LVM_CALLS").ok();
         say(&format!("FLEXVOLUME_LVM_SEED={seed}"));
-        Self { seed, full }
+        Self { seed, full, only }
+    }
+
+    /// Those of these that are named, else as [`Sample::of`].
+    fn scenes(&mut self, all: Vec<Scene>, most: usize) -> Vec<Scene> {
+        let Some(only) = &self.only else {
+            return self.of(all, most);
+        };
+        let is_named = |scene: &Scene| only.contains(&name_of(*scene));
+        all.into_iter().filter(is_named).collect()
     }
 
     /// `most` of these in another order, or all.
@@ -69,14 +81,7 @@ impl Sample {
 #[test]
 fn a_call_killed_at_any_step_succeeds_when_it_is_repeated() {
     let mut sample = Sample::new();
-    let only = std::env::var("FLEXVOLUME_LVM_CALLS").ok();
-    let scenes = if let Some(only) = &only {
-        let mut chosen = scenes();
-        chosen.retain(|scene| only.contains(&name_of(*scene)));
-        chosen
-    } else {
-        sample.of(scenes(), SAMPLE.0)
-    };
+    let scenes = sample.scenes(scenes(), SAMPLE.0);
     let mut kills = 0;
     let mut failures = Vec::new();
     for scene in scenes {
@@ -91,7 +96,7 @@ fn a_call_killed_at_any_step_succeeds_when_it_is_repeated() {
     say(&format!("{kills} kills in all"));
     let count = failures.len();
     assert!(failures.is_empty(), "{count} failed: {failures:#?}");
-    let is_whole = sample.full && only.is_none();
+    let is_whole = sample.full && sample.only.is_none();
     let least = if is_whole { 100 } else { 1 };
     assert!(kills >= least, "only {kills} kills");
 }

@@ -48,12 +48,12 @@ fn lv_of(group: &Group) -> String {
     format!("of-{}", group.name)
 }
 
-/// Some steps of some calls; of all calls with `--full`.
+/// Some steps of some calls; of all calls with `--full`, or of those that are named.
 fn choose() -> Vec<(Scene, Step)> {
     let mut sample = Sample::new();
     let mut scenes = scenes();
     scenes.retain(is_repeated);
-    let scenes = sample.of(scenes, SAMPLE.0).into_iter();
+    let scenes = sample.scenes(scenes, SAMPLE.0).into_iter();
     let mut steps_of = |scene| {
         let all = find(scene);
         [(); SAMPLE.1].map(|()| (scene, sample.one_of(&all)))

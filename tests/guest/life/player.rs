@@ -135,7 +135,11 @@ struct Player {
 
 /// The life that this seed gives.
 pub fn life(seed: u64) -> Vec<Step> {
-    let mut dice = Sample { seed, full: false };
+    let mut dice = Sample {
+        seed,
+        full: false,
+        only: None,
+    };
     let kinds = dice.of((0..SLOTS / 2).collect(), 2);
     let slots: Vec<_> = kinds
         .iter()

@@ -10,7 +10,7 @@ use nix::mount::MsFlags;
 use super::encrypted;
 use super::first_mount::FirstMount;
 use super::job::Job;
-use super::make::{Made, What, make};
+use super::make::{What, make};
 use super::resume::ensure_not_suspended;
 use crate::host::Lock;
 use crate::mount::{Row, bind, make_dirs, restrict};
@@ -104,14 +104,17 @@ fn under_lock<'a>(
                 continue;
             }
             Decision::Mount(how) => (how, top),
-            Decision::Make { .. } | Decision::Encrypt { .. } => {
-                let (fs, what) = match decision {
-                    Decision::Encrypt { fs, uuid } => (fs, job.in_luks(uuid)?),
-                    Decision::Make { fs, again } => (fs, What::Plain { again }),
-                    _ => continue,
-                };
+            Decision::Make { fs, again } => {
+                let what = What::Plain { again };
                 match make(job, &mut seen, &device, fs, &what, lock)? {
-                    Some(Made { filesystem, on }) => (Mount::of_made(filesystem), on),
+                    Some(made) => made.into_mount(),
+                    None => continue,
+                }
+            }
+            Decision::Encrypt { fs, uuid } => {
+                let what = job.in_luks(uuid)?;
+                match make(job, &mut seen, &device, fs, &what, lock)? {
+                    Some(made) => made.into_mount(),
                     None => continue,
                 }
             }

@@ -9,7 +9,7 @@ use super::job::Job;
 use super::make::What;
 use crate::config::Config;
 use crate::crypt::{self, Key, Opening};
-use crate::host::{Host, Lock};
+use crate::host::{Host, Kernel, Lock};
 use crate::options::Passphrase;
 use crate::volume::decide::users;
 use crate::volume::device::{Device, Pinned};
@@ -46,7 +46,7 @@ pub fn open(job: &Job, seen: &mut Look, device: &Device, lock: &Lock) -> Result<
     let pin = device.clone().pin(host.kernel)?;
     seen.claim = None;
     let read_only = job.options.read_only;
-    opened(job, &pin, &key, &passphrase, read_only, lock).map(drop)
+    opened(job, &pin, &key.source(), &passphrase, read_only, lock).map(drop)
 }
 
 /// Makes a LUKS2 header on a volume that nobody uses, and opens it. Returns the device inside.
@@ -61,7 +61,8 @@ pub fn format(
     let target = (&on.node, on.device.sector(host.kernel));
     crypt::format(host, &config.luks, target, uuid, passphrase, lock)
         .with_context(|| format!("encrypting {id}"))?;
-    let inside = opened(job, on, &job.key()?, passphrase, false, lock)?;
+    let source = job.key()?.source();
+    let inside = opened(job, on, &source, passphrase, false, lock)?;
     if inside.luks.as_deref() != Some(uuid) {
         bail!("{id} has not the LUKS2 header that was made on it just now");
     }
@@ -71,7 +72,7 @@ pub fn format(
 fn opened(
     job: &Job,
     on: &Pinned,
-    key: &Key,
+    source: &str,
     passphrase: &Passphrase,
     read_only: bool,
     lock: &Lock,
@@ -84,7 +85,7 @@ fn opened(
         device: &on.node,
         name: &crypt::name_of(&device.lv_uuid),
         read_only,
-        key,
+        source,
     };
     crypt::open(host, &config.luks, &opening, passphrase, lock)?;
     let holders = device.holders(host.kernel)?;
@@ -160,7 +161,7 @@ pub fn close_leftovers(host: &Host, config: &Config) {
 
 impl Device {
     /// The size of the blocks that are encrypted at a time: what the disk writes at once, if that is 4096 bytes.
-    fn sector(&self, kernel: &crate::host::Kernel) -> u64 {
+    fn sector(&self, kernel: &Kernel) -> u64 {
         let queue = format!("/sys/dev/block/{}/queue/physical_block_size", self.number);
         let size = kernel.read(Path::new(&queue)).unwrap_or_default();
         if size.trim_end().parse().is_ok_and(|size: u64| size >= 4096) {

@@ -11,7 +11,7 @@ use crate::lvm::{Tags, luks_tag, made_tag, making_in_luks_tag, making_tag, retag
 use crate::mount::after_undo;
 use crate::names::{Filesystem, FsType};
 use crate::options::Passphrase;
-use crate::volume::decide::{Content, Decision, Lvm, Purpose};
+use crate::volume::decide::{Content, Decision, Lvm, Mount, Purpose};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::look::Look;
 use crate::volume::subject::Subject;
@@ -32,6 +32,13 @@ pub struct Made {
     pub filesystem: Filesystem,
     /// The device that it is on.
     pub on: Device,
+}
+
+impl Made {
+    /// How it is mounted, and which device.
+    pub fn into_mount(self) -> (Mount, Device) {
+        (Mount::of_made(self.filesystem), self.on)
+    }
 }
 
 /// Makes a filesystem. `None`: the volume has changed since the decision; nothing was made, and its tags are as
@@ -101,19 +108,18 @@ pub fn make(
             let mut wish = job.wish(None);
             wish.purpose = Purpose::Filesystem;
             let is_untouched = !is_begun
+                && !matches!(what, What::Plain { again: true })
                 && has_refused(&error)
                 && matches!(
                     now.settle(&wish),
                     Ok(Decision::Make { again: false, .. } | Decision::Encrypt { .. })
                 )
                 && matches!(now.facts.content, Some(Content::Blank { .. }));
-            return Err(
-                if is_untouched && !matches!(what, What::Plain { again: true }) {
-                    after_undo(error, take_back())
-                } else {
-                    error
-                },
-            );
+            return Err(if is_untouched {
+                after_undo(error, take_back())
+            } else {
+                error
+            });
         }
     };
     let made = fs::superblock_of(host, None, (&on.file, &on.device.path))

@@ -24,10 +24,7 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
     }
     Decision::Refuse(match content {
         Content::Failed(words) => Reason::Failed(words.clone()),
-        Content::Unreadable { at, error } => Reason::Unreadable {
-            at: *at,
-            error: error.clone(),
-        },
+        Content::Unreadable { at, error } => unreadable(*at, error),
         Content::Claimed(found) => return claimed(facts, found.as_ref(), volume, wish),
         Content::Several => Reason::Several,
         Content::Other(what) if record.new => Reason::NewNotBlank(what.to_string()),
@@ -44,6 +41,11 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
         Content::Filesystem(found) => return of_filesystem(facts, found, volume, wish),
         Content::Blank { doubts, .. } => return of_blank(facts, doubts.clone(), volume, wish),
     })
+}
+
+pub(super) fn unreadable(at: u64, error: &str) -> Reason {
+    let error = error.to_owned();
+    Reason::Unreadable { at, error }
 }
 
 /// Something has claimed the device: a mount in another mount namespace, or an unknown user.

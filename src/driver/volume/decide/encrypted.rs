@@ -4,7 +4,7 @@
 //! What is inside a fresh LUKS2 is noise, so "blank inside" is never asked: a filesystem is made there only after
 //! the header was made by the same call, and nothing here leads to mkfs once a filesystem was recorded.
 
-use super::content::{claimed, make, of_filesystem, read_only, unwritable, wrong_type};
+use super::content::{claimed, make, of_filesystem, read_only, unreadable, unwritable, wrong_type};
 use super::decision::{Decision, Level, Purpose, Wish};
 use super::facts::{Content, Facts, Inside};
 use super::reason::Reason;
@@ -145,10 +145,7 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
     let made = volume.record.made.as_ref();
     Decision::Refuse(match content {
         Content::Failed(words) => Reason::Failed(words.clone()),
-        Content::Unreadable { at, error } => Reason::Unreadable {
-            at: *at,
-            error: error.clone(),
-        },
+        Content::Unreadable { at, error } => unreadable(*at, error),
         Content::Claimed(found) => return claimed(facts, found.as_ref(), volume, wish),
         Content::Filesystem(found)
             if made.is_some_and(|made| made.uuid == found.filesystem.uuid) && !found.half =>

@@ -76,19 +76,23 @@ impl Device {
     /// The device inside this encrypted volume, if it is open; `holders`: the devices on top of it.
     pub fn inside(&self, kernel: &Kernel, holders: &[String]) -> Option<Self> {
         let found = crypt::mapping(kernel, &self.lv_uuid, holders)?;
-        Some(Self {
+        Some(self.over(found.number, found.luks))
+    }
+
+    fn over(&self, number: DeviceNumber, luks: String) -> Self {
+        Self {
             path: crypt::path_of(&self.lv_uuid),
-            number: found.number,
-            luks: Some(found.luks),
+            number,
+            luks: Some(luks),
             ..self.clone()
-        })
+        }
     }
 
     /// Takes the device inside, if this is an encrypted volume that is open, out of the devices on top of it, and
     /// adds those on top of that.
     pub fn opened(&self, kernel: &Kernel, holders: &mut Vec<String>) -> Option<Inside> {
         let found = crypt::mapping(kernel, &self.lv_uuid, holders)?;
-        let device = self.inside(kernel, holders)?;
+        let device = self.over(found.number, found.luks);
         holders.retain(|holder| *holder != found.holder);
         holders.extend(device.holders(kernel).unwrap_or_default());
         Some(Inside {

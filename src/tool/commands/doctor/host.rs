@@ -12,23 +12,23 @@ use driver::names::Shown;
 use driver::volume::lock::LOCK_DIR;
 
 /// The tools without which nothing works.
-pub const NEEDED: [&str; 10] = [
+const NEEDED: [&str; 10] = [
     "lvs", "vgs", "lvchange", "lvcreate", "lvextend", "dmsetup", "blkid", "wipefs", "mount",
     "e2fsck",
 ];
 
 /// The tool of encrypted volumes. Without those it is not missed.
-pub const ENCRYPTS: &str = "cryptsetup";
+const ENCRYPTS: &str = "cryptsetup";
 
 /// A tool that only some filesystems need.
-pub struct ForSome {
-    pub tool: &'static str,
+struct ForSome {
+    tool: &'static str,
     needed_for: &'static str,
     package: &'static str,
 }
 
 #[rustfmt::skip] // a row is a line
-pub const FOR_SOME: [ForSome; 8] = [
+const FOR_SOME: [ForSome; 8] = [
     ForSome { tool: "mkfs.ext2", needed_for: "ext2", package: "e2fsprogs" },
     ForSome { tool: "mkfs.ext3", needed_for: "ext3", package: "e2fsprogs" },
     ForSome { tool: "mkfs.ext4", needed_for: "ext4", package: "e2fsprogs" },
@@ -38,6 +38,12 @@ pub const FOR_SOME: [ForSome; 8] = [
     ForSome { tool: "mkfs.btrfs", needed_for: "btrfs", package: "btrfs-progs" },
     ForSome { tool: "btrfs", needed_for: "growing btrfs", package: "btrfs-progs" },
 ];
+
+/// Each tool that the driver ever runs.
+pub fn all_tools() -> impl Iterator<Item = &'static str> {
+    let some = FOR_SOME.iter().map(|one| one.tool);
+    NEEDED.into_iter().chain(some).chain([ENCRYPTS])
+}
 
 pub fn config(facts: &Facts) -> Vec<Finding> {
     if let Some(problem) = &facts.config_problem {

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use super::facts::{Crypto, Hidden, Mounted, Tool, Udev, Unmounted, UsedDisk, Watch};
-use super::host::{ENCRYPTS, FOR_SOME, NEEDED};
+use super::host::all_tools;
 use super::*;
 use crate::commands::survey::Outcome;
 use crate::kubelet::Kubelet;
@@ -101,16 +101,11 @@ fn crypto() -> Crypto {
 }
 
 fn well() -> Facts {
-    let some = FOR_SOME.iter().map(|one| one.tool);
-    let tools = NEEDED
-        .into_iter()
-        .chain(some)
-        .chain([ENCRYPTS])
-        .map(|name| Tool {
-            name,
-            is_there: true,
-            distrust: None,
-        });
+    let tools = all_tools().map(|name| Tool {
+        name,
+        is_there: true,
+        distrust: None,
+    });
     Facts {
         config: Config::default(),
         config_problem: None,

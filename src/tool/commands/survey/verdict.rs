@@ -247,7 +247,7 @@ fn to_do(decision: &Decision) -> Vec<String> {
         // Without its passphrase nobody sees further.
         Decision::Open => vec![
             "open it with its passphrase".to_owned(),
-            "look at what is inside, which only that tells, and mount it".to_owned(),
+            "mount what is inside, which only the passphrase tells".to_owned(),
         ],
         Decision::Resume => {
             vec!["resume what a killed LVM command left suspended".to_owned()]

@@ -12,7 +12,7 @@ use anyhow::Result;
 
 pub use self::crypto::Crypto;
 pub use self::lvm::{Hidden, LONGEST, Lvm, UsedDisk, VolumeFacts, Watch, is_thick_snapshot};
-use super::host::{ENCRYPTS, FOR_SOME, NEEDED};
+use super::host::all_tools;
 use crate::commands::survey::{Pods, try_mkfs, uid_of};
 use crate::commands::time::before;
 use crate::files;
@@ -106,16 +106,11 @@ impl Facts {
         let own_dir = own_dir();
         let plugin_dir = own_dir.as_deref().and_then(Path::parent);
         let plugin = own_dir.as_deref().and_then(Path::file_name);
-        let some = FOR_SOME.iter().map(|one| one.tool);
-        let tools = NEEDED
-            .into_iter()
-            .chain(some)
-            .chain([ENCRYPTS])
-            .map(|name| Tool {
-                name,
-                is_there: host.tools.has(name),
-                distrust: host.tools.distrust(name),
-            });
+        let tools = all_tools().map(|name| Tool {
+            name,
+            is_there: host.tools.has(name),
+            distrust: host.tools.distrust(name),
+        });
         let tool_dirs = config.tool_dirs.iter().filter(|dir| kernel.is_dir(dir));
         // Before LVM is asked, which waits for them as long as a limit allows.
         let lockers = holders::of_lvm_lock(kernel, None);
