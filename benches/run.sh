@@ -91,7 +91,7 @@ many() {
 }
 
 # Each function that these calls run, and each object of the C library, without what differs from compiler to
-# compiler: hashes, of which a name holds several.
+# compiler: hashes, of which a name holds several, and the number of a copy.
 order() {
     need valgrind:valgrind
     local number=0 call
@@ -110,7 +110,7 @@ mount $DIR/pod JSON"
         # shellcheck disable=SC2016
         printf '/* Written by `benches/run.sh order`: what calls of kubelet run lies together, on few pages. */\n'
         printf 'SECTIONS {\n  .text.call : {\n'
-        grep -E '^(_R|_ZN)' "$DIR/ran" | sed -E 's/17h[0-9a-f]{16}E$/17h*/; s/Cs[0-9A-Za-z]+_/Cs*_/g; s/\$/?/g
+        grep -E '^(_R|_ZN)' "$DIR/ran" | sed -E 's/17h[0-9a-f]{16}E$/17h*/; s/\.[0-9]+$/.*/; s/Cs[0-9A-Za-z]+_/Cs*_/g; s/\$/?/g
             s/^(.{80}).+/\1*/; s/.*/    *(.text.&)/' | sort -u
         awk 'NR == FNR { ran[$1]; next }
             /\.a\([^ ]*\.o\):\(\.text/ { of = $NF; next }
