@@ -4,56 +4,19 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::report::{Report, ask, ask_with, read, text};
+use super::report::{Report, ask_with, read, text};
 use crate::host::Host;
 
+#[derive(Debug, PartialEq, Eq)]
 pub struct Disk {
     pub vg: String,
+    /// The device, or `[unknown]`.
     pub path: PathBuf,
     /// Neither a lock manager nor a system ID keeps other hosts from its group.
     pub is_open: bool,
     /// False: LVM makes and extends no volume on it (`pvchange -xn`).
     pub is_allocatable: bool,
-}
-
-/// Which disks LVM is asked for.
-#[derive(Clone, Copy)]
-pub enum Sight {
-    /// Those that it uses.
-    Used,
-    /// Also those that the devices file does not list.
-    Unlisted,
-    /// Also those that a filter leaves out.
-    All,
-}
-
-pub fn disks(host: &Host, sight: Sight) -> Result<Vec<Disk>> {
-    let fields = "pv_name,vg_name,vg_systemid,vg_lock_type,pv_allocatable";
-    let more = match sight {
-        Sight::Used => "",
-        Sight::Unlisted => " devices/use_devicesfile=0",
-        Sight::All => {
-            r#" devices/use_devicesfile=0 devices/filter=["a|.*|"] devices/global_filter=["a|.*|"]"#
-        }
-    };
-    let command = ask_with("pvs", fields, host.limits.query, more);
-    let parse = |report: Report| {
-        let mut disks = Vec::new();
-        for row in report.rows("pv")? {
-            let (vg, owner) = (text(&row, "vg_name")?, text(&row, "vg_systemid")?);
-            let is_local = ["", "none"].contains(&text(&row, "vg_lock_type")?);
-            if !vg.is_empty() {
-                disks.push(Disk {
-                    vg: vg.to_owned(),
-                    path: text(&row, "pv_name")?.into(),
-                    is_open: owner.is_empty() && is_local,
-                    is_allocatable: text(&row, "pv_allocatable")? == "allocatable",
-                });
-            }
-        }
-        Ok(disks)
-    };
-    read(host, &command, parse).context("asking LVM for its disks")
+    pub fault: Option<Fault>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,51 +31,70 @@ pub enum Fault {
     Returned,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub struct FaultyDisk {
-    pub vg: String,
-    /// The device, or `[unknown]`.
-    pub path: PathBuf,
-    pub fault: Fault,
+/// Which disks LVM is asked for.
+#[derive(Clone, Copy)]
+pub enum Sight {
+    /// Those that it uses, and copies of them.
+    Used,
+    /// Also those that the devices file does not list.
+    Unlisted,
+    /// Also those that a filter leaves out.
+    All,
 }
 
-/// The disks with a fault. A disk without a group is nobody's.
-pub fn faulty_disks(host: &Host) -> Result<Vec<FaultyDisk>> {
-    let fields = "pv_name,vg_name,pv_duplicate,pv_missing,dev_size,pv_size,pe_start";
+/// The disks that belong to a group.
+pub fn disks(host: &Host, sight: Sight) -> Result<Vec<Disk>> {
+    let fields = "pv_name,vg_name,vg_systemid,vg_lock_type,pv_allocatable,pv_duplicate,pv_missing,dev_size,\
+                  pv_size,pe_start";
     // Without --all it leaves out the duplicates.
-    let command = ask("pvs", fields, host.limits.query).args(["--all"]);
-    read(host, &command, faults).context("asking LVM for its disks")
+    let (more, all) = match sight {
+        Sight::Used => ("", Some("--all")),
+        Sight::Unlisted => (" devices/use_devicesfile=0", None),
+        Sight::All => (
+            r#" devices/use_devicesfile=0 devices/filter=["a|.*|"] devices/global_filter=["a|.*|"]"#,
+            None,
+        ),
+    };
+    let command = ask_with("pvs", fields, host.limits.query, more).args(all);
+    read(host, &command, parse).context("asking LVM for its disks")
 }
 
-fn faults(report: Report) -> Result<Vec<FaultyDisk>, String> {
-    let mut faulty = Vec::new();
+fn parse(report: Report) -> Result<Vec<Disk>, String> {
+    let mut disks = Vec::new();
     for row in report.rows("pv")? {
+        let vg = text(&row, "vg_name")?;
+        if vg.is_empty() {
+            // The size of such a disk is that of the whole device.
+            continue;
+        }
         let bytes = |field| text(&row, field).map(|size| size.parse().unwrap_or(0_u64));
         let needs = bytes("pe_start")?.saturating_add(bytes("pv_size")?);
         let size = bytes("dev_size")?;
-        let vg = text(&row, "vg_name")?.to_owned();
-        let fault = if vg.is_empty() {
-            // Its size is that of the whole device then.
-            continue;
-        } else if !text(&row, "pv_duplicate")?.is_empty() {
-            Fault::Duplicate
+        let fault = if !text(&row, "pv_duplicate")?.is_empty() {
+            Some(Fault::Duplicate)
         } else if size == 0 {
-            Fault::Missing
+            Some(Fault::Missing)
         } else if !text(&row, "pv_missing")?.is_empty() {
-            Fault::Returned
+            Some(Fault::Returned)
         } else if needs > size {
-            Fault::Short
+            Some(Fault::Short)
         } else {
-            continue;
+            None
         };
-        let path = text(&row, "pv_name")?.into();
-        let disk = FaultyDisk { vg, path, fault };
+        let is_local = ["", "none"].contains(&text(&row, "vg_lock_type")?);
+        let disk = Disk {
+            vg: vg.to_owned(),
+            path: text(&row, "pv_name")?.into(),
+            is_open: text(&row, "vg_systemid")?.is_empty() && is_local,
+            is_allocatable: text(&row, "pv_allocatable")? == "allocatable",
+            fault,
+        };
         // All that are missing look the same.
-        if !faulty.contains(&disk) {
-            faulty.push(disk);
+        if !disks.contains(&disk) {
+            disks.push(disk);
         }
     }
-    Ok(faulty)
+    Ok(disks)
 }
 
 #[cfg(test)]
@@ -134,12 +116,12 @@ mod tests {
         ];
         for (name, path, vg, duplicate, missing, device, size, want) in cases {
             let row = format!(
-                r#"{{"pv_name":"{path}","vg_name":"{vg}","pv_duplicate":"{duplicate}","pv_missing":"{missing}","dev_size":"{device}","pv_size":"{size}","pe_start":"1048576"}}"#
+                r#"{{"pv_name":"{path}","vg_name":"{vg}","vg_systemid":"","vg_lock_type":"","pv_allocatable":"allocatable","pv_duplicate":"{duplicate}","pv_missing":"{missing}","dev_size":"{device}","pv_size":"{size}","pe_start":"1048576"}}"#
             );
-            let json = format!(r#"{{"report":[{{"pv":[{row}]}}]}}"#);
-            let found = faults(Report::parse(json.as_bytes()).unwrap()).unwrap();
-            let disk = |fault| FaultyDisk { vg: "vg".to_owned(), path: path.into(), fault };
-            let want: Vec<_> = want.map(disk).into_iter().collect();
+            let json = format!(r#"{{"report":[{{"pv":[{row},{row}]}}]}}"#);
+            let found = parse(Report::parse(json.as_bytes()).unwrap()).unwrap();
+            let disk = Disk { vg: vg.to_owned(), path: path.into(), is_open: true, is_allocatable: true, fault: want };
+            let want: Vec<_> = Some(disk).filter(|_| !vg.is_empty()).into_iter().collect();
             assert_eq!(found, want, "{name}");
         }
     }

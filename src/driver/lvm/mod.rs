@@ -18,7 +18,7 @@ mod wait;
 
 pub use all::{All, Owners};
 pub(crate) use change::{activate, create, deactivate, extend, refresh, rename, retag};
-pub use disks::{Disk, Fault, FaultyDisk, Sight, disks, faulty_disks};
+pub use disks::{Disk, Fault, Sight, disks};
 pub use find::{
     Found, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of, tagged,
 };

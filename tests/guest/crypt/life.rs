@@ -137,3 +137,27 @@ fn a_secret_that_changes_while_a_pod_runs_counts_at_the_next_opening() {
     assert_eq!(read(&node.up("old", &old).join("page")), "kept");
     node.down("old", &old);
 }
+
+#[test]
+fn what_a_disk_writes_at_once_is_encrypted_at_once() {
+    let file = Path::new("/run/crypt-sectors.disk");
+    let node = with_key(Mode::MountOnly, "crypt-sectors");
+    for size in ["512", "4096"] {
+        fs::File::create(file).unwrap().set_len(1 << 30).unwrap();
+        let find = ["--find", "--show", "--sector-size", size, text(file)];
+        let disk = run("losetup", &find).trim().to_owned();
+        let group = Group::on("crypt-sectors", &[&disk]);
+        let volume = group.linear("data", "48m").encrypted();
+        node.write("pod", &volume, "made");
+        let dump = run("cryptsetup", &["luksDump", &volume.device()]);
+        assert!(dump.contains(&format!("sector: {size} [bytes]")), "{dump}");
+        for volume in [volume, group.linear("plain", "48m")] {
+            node.write("pod", &volume, size);
+            assert_eq!(read(&node.up("again", &volume).join("page")), size);
+            node.down("again", &volume);
+        }
+        drop(group);
+        run("losetup", &["-d", &disk]);
+        fs::remove_file(file).unwrap();
+    }
+}

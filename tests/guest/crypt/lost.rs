@@ -248,3 +248,19 @@ fn who_has_it_open_keeps_it_open_and_is_named() {
     run("cryptsetup", &["close", "theirs"]);
     still_holds(&node, &volume, "data");
 }
+
+#[test]
+fn what_a_killed_cryptsetup_left_is_named_with_its_remedy() {
+    let group = Group::new("crypt-killed");
+    let node = with_key(Mode::MountOnly, "crypt-killed");
+    let volume = filled(&node, &group, "data");
+    let luks = run("cryptsetup", &["luksUUID", &volume.device()]);
+    let name = volume.mounted().replace("/dev/mapper/", "");
+    // cryptsetup makes the device first, and loads its table then.
+    let uuid = format!("CRYPT-LUKS2-{}-{name}", luks.trim().replace('-', ""));
+    run("dmsetup", &["create", &name, "--notable", "--uuid", &uuid]);
+    let remedy = format!("dmsetup remove {name}");
+    node.refuses_mount(&volume, &[&format!("run `{remedy}`")]);
+    sh(&remedy);
+    still_holds(&node, &volume, "data");
+}

@@ -2,17 +2,16 @@
 
 use super::facts::{Facts, Lvm, UsedDisk};
 use super::findings::Finding;
-use driver::lvm::{Fault, FaultyDisk};
+use driver::lvm::{Disk, Fault};
 use driver::names::Shown;
 
 pub fn disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    let problem = lvm.faulty_disks.as_ref().err();
-    let problem = problem.or(lvm.used_disks.as_ref().err());
+    let problem = lvm.used_disks.as_ref().err();
     problem.into_iter().map(Finding::warning).collect()
 }
 
 pub fn duplicate_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    let found = with(lvm, Fault::Duplicate).map(|FaultyDisk { vg, path, .. }| {
+    let found = with(lvm, Fault::Duplicate).map(|Disk { vg, path, .. }| {
         let path = path.shown();
         Finding::failed(format!(
             "{path} says that it is a disk of this group, and so does another"
@@ -30,7 +29,7 @@ pub fn duplicate_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
 }
 
 pub fn short_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    let found = with(lvm, Fault::Short).map(|FaultyDisk { vg, path, .. }| {
+    let found = with(lvm, Fault::Short).map(|Disk { vg, path, .. }| {
         let path = path.shown();
         Finding::warning(format!("{path} is smaller than LVM's metadata says"))
             .on(vg)
@@ -43,7 +42,7 @@ pub fn short_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
 }
 
 pub fn missing_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    let missing = with(lvm, Fault::Missing).map(|FaultyDisk { vg, .. }| {
+    let missing = with(lvm, Fault::Missing).map(|Disk { vg, .. }| {
         Finding::failed("a disk is missing")
             .on(vg)
             .why("volumes on it cannot be activated, unless they are RAID or mirrored")
@@ -53,7 +52,7 @@ pub fn missing_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
                  others, to restore them from a backup; and then vgreduce --removemissing {vg}"
             ))
     });
-    let returned = with(lvm, Fault::Returned).map(|FaultyDisk { vg, path, .. }| {
+    let returned = with(lvm, Fault::Returned).map(|Disk { vg, path, .. }| {
         let path = path.shown();
         Finding::failed(format!(
             "{path} is back, and LVM still takes it for missing"
@@ -65,16 +64,21 @@ pub fn missing_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
     missing.chain(returned).collect()
 }
 
-fn with(lvm: &Lvm, fault: Fault) -> impl Iterator<Item = &FaultyDisk> {
-    let faulty = lvm.faulty_disks.iter().flatten();
-    faulty.filter(move |disk| disk.fault == fault)
+fn used(lvm: &Lvm) -> impl Iterator<Item = &UsedDisk> {
+    lvm.used_disks.iter().flatten()
+}
+
+fn with(lvm: &Lvm, fault: Fault) -> impl Iterator<Item = &Disk> {
+    let all = used(lvm).map(|used| &used.disk);
+    all.filter(move |disk| disk.fault == Some(fault))
 }
 
 /// Disks whose free space LVM counts, and does not use.
 pub fn unused_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    let used = lvm.used_disks.iter().flatten();
-    let found = used.filter(|used| !used.disk.is_allocatable).map(|used| {
-        let (vg, path) = (&used.disk.vg, used.disk.path.shown());
+    let well = used(lvm).map(|used| &used.disk);
+    let well = well.filter(|disk| disk.fault.is_none() && !disk.is_allocatable);
+    let found = well.map(|Disk { vg, path, .. }| {
+        let path = path.shown();
         Finding::warning(format!(
             "{path} is not allocatable, so no volume is made or extended on it"
         ))
@@ -87,11 +91,8 @@ pub fn unused_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
 
 /// Groups that nothing keeps another host from using at the same time.
 pub fn shared_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
-    let open = lvm
-        .used_disks
-        .iter()
-        .flatten()
-        .filter(|used| used.disk.is_open);
+    let is_open = |disk: &Disk| disk.is_open && disk.fault != Some(Fault::Duplicate);
+    let open = used(lvm).filter(|used| is_open(&used.disk));
     let found = open.filter_map(|UsedDisk { disk, shared_kind }| {
         let (vg, path, kind) = (&disk.vg, disk.path.shown(), (*shared_kind)?);
         let finding = Finding::warning(format!(

@@ -13,9 +13,7 @@ use driver::config::{Config, LogTarget, VolumeGroup};
 use driver::crypt::{CopyState, Header};
 use driver::host::holders::Process;
 use driver::host::{Distrust, Lack};
-use driver::lvm::{
-    Disk, Fault, FaultyDisk, Group, KeptAway, LeaseState, Monitor, Record, Report, Settings,
-};
+use driver::lvm::{Disk, Fault, Group, KeptAway, LeaseState, Monitor, Record, Report, Settings};
 use driver::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use driver::volume::{Decision, Reason};
 use serde_json::Value;
@@ -89,6 +87,7 @@ fn disk(vg: &str) -> Disk {
         path: "/dev/sdb".into(),
         is_open: true,
         is_allocatable: true,
+        fault: None,
     }
 }
 
@@ -130,7 +129,6 @@ fn well() -> Facts {
             groups: vec![group("vg")],
             kept_away: Vec::new(),
             hidden: Vec::new(),
-            faulty_disks: Ok(Vec::new()),
             used_disks: Ok(Vec::new()),
             watch_problem: None,
             lost: BTreeSet::new(),
@@ -160,8 +158,14 @@ impl Facts {
     }
 
     fn fault(&mut self, fault: Fault) {
-        let (vg, path) = ("vg".to_owned(), "/dev/sdb".into());
-        self.lvm().faulty_disks = Ok(vec![FaultyDisk { vg, path, fault }]);
+        let fault = Some(fault);
+        self.lvm().used_disks = Ok(vec![UsedDisk {
+            disk: Disk {
+                fault,
+                ..disk("vg")
+            },
+            shared_kind: None,
+        }]);
     }
 
     fn table(&mut self, vg: &str, policy: VolumeGroup) {
@@ -281,7 +285,6 @@ const ROWS: &[Row] = &[
     ("groups", "failed", "vg", "another host's", |f| f.kept("vg")),
     ("room", "warning", "vg", "vgextend vg DISK", |f| f.table("vg", VolumeGroup { create: true, reserve: Bytes::new(4 * MIB), ..VolumeGroup::default() })),
     ("disks", "warning", "", "broken", |f| f.lvm().used_disks = Err("broken".to_owned())),
-    ("disks", "warning", "", "broken", |f| f.lvm().faulty_disks = Err("broken".to_owned())),
     ("duplicate-disks", "failed", "vg", "vgimportclone --basevgname vg-2 DISK", |f| f.fault(Fault::Duplicate)),
     ("short-disks", "warning", "vg", "pvs -o pv_name,dev_size,pv_size /dev/sdb", |f| f.fault(Fault::Short)),
     ("missing-disks", "failed", "vg", "vgreduce --removemissing vg", |f| f.fault(Fault::Missing)),

@@ -13,9 +13,7 @@ use driver::config::Loaded;
 use driver::crypt::{self, Header};
 use driver::fs::Condition;
 use driver::host::{Host, Lack};
-use driver::lvm::{
-    self, Disk, FaultyDisk, Group, GroupLeases, KeptAway, LeaseState, Monitor, Sight, Volume,
-};
+use driver::lvm::{self, Disk, Group, GroupLeases, KeptAway, LeaseState, Monitor, Sight, Volume};
 use driver::names::{LvId, VgName};
 use driver::volume::{Content, Device, Reason};
 
@@ -31,7 +29,6 @@ pub struct Lvm {
     pub kept_away: Vec<KeptAway>,
     /// Disks that LVM would see if its settings did not leave them out.
     pub hidden: Vec<Hidden>,
-    pub faulty_disks: Result<Vec<FaultyDisk>, String>,
     pub used_disks: Result<Vec<UsedDisk>, String>,
     /// Why LVM does not tell which volumes dmeventd watches.
     pub watch_problem: Option<String>,
@@ -96,7 +93,7 @@ impl Lvm {
         let asked = Instant::now();
         let inventory = Inventory::take(host, loaded)?;
         let answered_after = asked.elapsed();
-        let disks = |sight| lvm::disks(host, sight).map_err(|error| format!("{error:#}"));
+        let disks = lvm::disks(host, Sight::Used).map_err(|error| format!("{error:#}"));
         let (watches, watch_problem) = match watches(&inventory) {
             Ok(watches) => (watches, None),
             Err(error) => (BTreeMap::new(), Some(error)),
@@ -110,8 +107,7 @@ impl Lvm {
             answered_after,
             kept_away: inventory.kept_away(),
             hidden: hidden(&inventory),
-            faulty_disks: lvm::faulty_disks(host).map_err(|error| format!("{error:#}")),
-            used_disks: disks(Sight::Used).map(|disks| disks.into_iter().map(used).collect()),
+            used_disks: disks.map(|disks| disks.into_iter().map(used).collect()),
             watch_problem,
             lost: inventory.lost(),
             groups: inventory.groups.clone(),
