@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::host::Kernel;
 
+/// More layers than anybody builds: LVM on RAID on a cache on LUKS on multipath.
+pub const DEEPEST: usize = 16;
+
 /// The directory of a device in /sys.
 pub struct Mapped(pub PathBuf);
 
@@ -25,4 +28,37 @@ impl Mapped {
         let suspended = kernel.read(&self.0.join("dm/suspended"));
         suspended.is_ok_and(|suspended| suspended.trim_end() == "1")
     }
+
+    /// The name of the suspended device: this one, or the first that it is built on.
+    pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
+        self.suspended_within(kernel, DEEPEST)
+    }
+
+    fn suspended_within(&self, kernel: &Kernel, deepest: usize) -> Option<String> {
+        if self.is_suspended(kernel) {
+            return Some(self.name(kernel).unwrap_or_default());
+        }
+        let deepest = deepest.checked_sub(1)?;
+        let below = self.0.join("slaves");
+        let names = kernel.list(&below).unwrap_or_default();
+        let mut all = names.iter().map(|name| Self(below.join(name)));
+        all.find_map(|one| one.suspended_within(kernel, deepest))
+    }
+}
+
+/// The name of a suspended device at or below an open encrypted one. LVM reads what is inside that, as it reads
+/// each device that may be a disk of its own, and waits in the kernel.
+pub fn suspended_inside(kernel: &Kernel) -> Option<String> {
+    let is_encrypted = |device: &Mapped| {
+        let uuid = kernel.read(&device.0.join("dm/uuid"));
+        uuid.is_ok_and(|uuid| uuid.starts_with("CRYPT-"))
+    };
+    let mut all = Mapped::all(kernel).into_iter().filter(is_encrypted);
+    all.find_map(|device| device.suspended(kernel))
+}
+
+/// The command that resumes a device of this name with the table that it has. A killed LVM command may have left
+/// another one, for extents that LVM's metadata does not give to the volume.
+pub fn with_its_table(name: &str) -> String {
+    format!("dmsetup clear {name} && dmsetup resume {name}")
 }

@@ -22,7 +22,7 @@ pub use disks::{Disk, Fault, Sight, disks};
 pub use find::{
     Found, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of, tagged,
 };
-pub use mapped::Mapped;
+pub use mapped::{DEEPEST, Mapped, with_its_table};
 pub use monitor::{Monitor, Settings, monitors};
 pub use parts::has_lost_data;
 pub use record::{

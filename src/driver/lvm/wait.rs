@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use anyhow::Error;
 
+use super::mapped::{suspended_inside, with_its_table};
 use super::sanlock::suspended_leases;
 use super::shared::{any_obstacle, has_lvmlockd, obstacle};
 use crate::host::{Effect, Host, ToolError, holders};
@@ -37,6 +38,13 @@ pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Err
     let ToolError::TimedOut { effect, .. } = error else {
         return error.into();
     };
+    if let Some(name) = suspended_inside(host.kernel) {
+        return Error::from(error).context(format!(
+            "LVM waits for an open encrypted volume: its device {name} is suspended, as by an LVM command that was \
+             killed. If none was at work before, run `{}`; then all commands that wait go on",
+            with_its_table(&name)
+        ));
+    }
     let holders = holders::of_lvm_lock(host.kernel, vg);
     let cause = if !holders.is_empty() {
         format!("LVM is locked by {}", holders::name_them(&holders))

@@ -249,6 +249,44 @@ fn who_has_it_open_keeps_it_open_and_is_named() {
     still_holds(&node, &volume, "data");
 }
 
+/// LVM reads what is inside an open volume, and waits in the kernel if that is suspended below.
+#[test]
+fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
+    let group = Group::new("crypt-stuck");
+    let key = key_file("crypt-stuck");
+    let node = Node::with_config(
+        Mode::MountOnly,
+        &format!("{}[limits]\nquery = 5\nactivate = 5\n", config(&key)),
+    );
+    let volume = filled(&node, &group, "data");
+    let other = group.linear("other", "32m");
+    let dir = node.up("pod", &volume);
+    let remedy = "dmsetup clear crypt--stuck-data && dmsetup resume crypt--stuck-data";
+    sh("dmsetup suspend crypt--stuck-data");
+    // Without it, the end of a case that fails would wait, too.
+    let _resumed = Finally("dmsetup resume crypt--stuck-data".to_owned());
+    let command = format!("`{remedy}`");
+    // Of its own calls none asks LVM.
+    let words = [&*command, "`lvchange --refresh crypt-stuck/data`"];
+    node.mount("second", &volume).is_failure(&words);
+    node.grow("pod", &volume, 80 << 20).is_failure(&words);
+    node.call(&["unmount", text(&dir)]).is_failure(&words);
+    // Others do, which reads all devices where no hints say which ones are disks (lvmdevices(8)).
+    let forget = || sh("rm -f /run/lvm/hints");
+    forget();
+    node.mount("other", &other).is_failure(&[&command]);
+    forget();
+    let (said, code) = node.says(&["doctor"]);
+    assert!(code != 0 && said.contains(&command), "{said}");
+    shell(remedy);
+    run("lvchange", &["--refresh", "crypt-stuck/data"]);
+    node.grow("pod", &volume, 80 << 20).is_success();
+    node.up("other", &other);
+    node.down("other", &other);
+    node.down("pod", &volume);
+    still_holds(&node, &volume, "data");
+}
+
 #[test]
 fn what_a_killed_cryptsetup_left_is_named_with_its_remedy() {
     let group = Group::new("crypt-killed");

@@ -118,7 +118,9 @@ fn find(scene: Scene) -> Vec<Step> {
     let scratch = Group::new(&format!("of{name}"));
     let node = scene.node(&Steps::dir_of(&name), &scratch.name);
     let mut found = 0;
-    let mut all = steps.find(&node, true, || {
+    // With the encrypted one open, a command of LVM that is stopped while it has a volume suspended would keep all
+    // others waiting, the test's own too.
+    let mut all = steps.find(&node, !scene.is_encrypted(), || {
         found += 1;
         let stage = scene.stage(&node, &scratch.name, &format!("lv{found}"));
         scene.prepare(&node, &scratch, &stage);

@@ -128,7 +128,7 @@ impl Scene {
         format!("{:?}", self.call).starts_with("MountCreating")
     }
 
-    fn is_encrypted(self) -> bool {
+    pub fn is_encrypted(self) -> bool {
         format!("{:?}", self.call).contains("Encrypt")
     }
 

@@ -9,14 +9,14 @@ use crate::volume::device::Device;
 use crate::volume::lock;
 use crate::volume::subject::Subject;
 
-/// Fails if the volume is suspended. If a killed lvextend left it so, first resumes it under its lock. `held`:
-/// that lock, if the caller has it.
-pub fn ensure_not_suspended(subject: Subject, top: &Device, held: Option<&Lock>) -> Result<()> {
+/// Fails if the volume is suspended. If a killed lvextend left it so, first resumes it under its lock, unless it
+/// is encrypted: LVM cannot be asked then. `held`: that lock, if the caller has it.
+pub fn ensure_not_suspended(subject: Subject, device: &Device, held: Option<&Lock>) -> Result<()> {
     let Subject { host, config, id } = subject;
     let kernel = host.kernel;
-    // What LVM suspends is below the device inside an encrypted volume.
-    let outside = top.outside(kernel)?;
-    let device = outside.as_ref().unwrap_or(top);
+    if device.luks.is_some() {
+        return require_not_suspended(kernel, device);
+    }
     if device.is_suspended(kernel) && lvm::has_unused_table(host, id)? {
         let own = held.is_none();
         let own = own.then(|| lock::hold(kernel, device, config.limits.lock));
@@ -31,13 +31,17 @@ pub fn ensure_not_suspended(subject: Subject, top: &Device, held: Option<&Lock>)
             lvm::refresh(host, device.target(), lock)?;
         }
     }
-    require_not_suspended(kernel, top)
+    require_not_suspended(kernel, device)
 }
 
 /// Fails if every read and write of the device would wait.
 fn require_not_suspended(kernel: &Kernel, device: &Device) -> Result<()> {
-    match device.suspended(kernel) {
-        None => Ok(()),
-        Some(name) => Err(Refusal::of(&device.id, Reason::Suspended(name)).into()),
-    }
+    let Some(name) = device.suspended(kernel) else {
+        return Ok(());
+    };
+    let reason = match device.luks {
+        Some(_) => Reason::SuspendedInside(name),
+        None => Reason::Suspended(name),
+    };
+    Err(Refusal::of(&device.id, reason).into())
 }

@@ -7,7 +7,7 @@ use super::reason::Reason;
 use crate::fs::Family;
 use crate::host::holders::name_them;
 use crate::host::own_name;
-use crate::lvm::Holder;
+use crate::lvm::{Holder, with_its_table};
 use crate::names::{Bytes, LvId, Shown, folded};
 use crate::volume::device::Failure;
 
@@ -230,6 +230,12 @@ impl Reason {
                      on it, run `dmsetup resume {name}`"
                 )
             }
+            Self::SuspendedInside(name) => format!(
+                "{id} is encrypted and open, and /dev/mapper/{name} is suspended, so every access to it would \
+                 wait, and each LVM command, too. If no LVM command was at work before, run `{}`, and then \
+                 `lvchange --refresh {id}`",
+                with_its_table(name)
+            ),
             Self::NoPool(pool) => {
                 format!(
                     "LVM does not show {pool}, the thin pool of {id}. Look for it with `lvs -a {vg}`. If \

@@ -70,6 +70,8 @@ pub enum Reason {
     SnapshotFull,
     AnotherDevice,
     Suspended(String),
+    /// The same below an open encrypted volume: LVM, which reads what is inside, waits for it, too.
+    SuspendedInside(String),
     NoPool(LvId),
     PoolFull {
         pool: LvId,
@@ -160,6 +162,7 @@ impl Reason {
                 | Self::Partial
                 | Self::SnapshotFull
                 | Self::Suspended(_)
+                | Self::SuspendedInside(_)
                 | Self::NoPool(_)
                 | Self::PoolUnwell { .. }
                 | Self::Unreadable { .. }
@@ -203,6 +206,7 @@ impl Reason {
             | Self::SnapshotFull
             | Self::AnotherDevice
             | Self::Suspended(_)
+            | Self::SuspendedInside(_)
             | Self::NoPool(_)
             | Self::PoolFull { .. }
             | Self::PoolUnwell { .. }

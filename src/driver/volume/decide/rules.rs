@@ -35,6 +35,9 @@ pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
             (None, _) | (Some(Decision::Keep { .. } | Decision::Bind(_)), Purpose::Size(_)) => {}
             (Some(decision), _) => return decision,
         }
+        if let (Some(_), Some(name)) = (&uses.inside, &uses.suspended) {
+            return Decision::Refuse(Reason::SuspendedInside(name.clone()));
+        }
     }
     let Some(lvm) = &facts.lvm else {
         return Decision::Look(Level::Lvm);

@@ -9,7 +9,7 @@ use nix::libc::EIO;
 
 use crate::crypt;
 use crate::host::{DeviceNumber, Kernel};
-use crate::lvm::{Mapped, Volume};
+use crate::lvm::{DEEPEST, Mapped, Volume};
 use crate::mount::{KubeletPath, Row};
 use crate::names::{Bytes, LvId, LvUuid, Shown};
 use crate::volume::decide::{Facts, Inside};
@@ -102,14 +102,6 @@ impl Device {
         })
     }
 
-    /// The volume's own device: this one, or the one that this is inside of.
-    pub fn outside(&self, kernel: &Kernel) -> Result<Option<Self>> {
-        match self.luks {
-            None => Ok(Some(self.clone())),
-            Some(_) => Self::find(kernel, &self.id),
-        }
-    }
-
     /// Sectors written to it or discarded since it was activated. Source: Linux' Documentation/block/stat.rst.
     pub fn written(&self, kernel: &Kernel) -> Option<u64> {
         const WRITTEN: usize = 6;
@@ -164,7 +156,7 @@ impl Device {
 
     /// The device-mapper name of the suspended device: this one, or one that it is built on.
     pub fn suspended(&self, kernel: &Kernel) -> Option<String> {
-        suspended(kernel, &sysfs_path(self.number, ""), DEEPEST)
+        Mapped(sysfs_path(self.number, "")).suspended(kernel)
     }
 
     /// How the kernel reacted to an error in this filesystem, mounted as `mounts`. Reads no disk: a disk that
@@ -292,23 +284,6 @@ pub fn is_any_suspended(kernel: &Kernel) -> bool {
     Mapped::all(kernel)
         .iter()
         .any(|device| device.is_suspended(kernel))
-}
-
-/// More layers than anybody builds: LVM on RAID on a cache on LUKS on multipath.
-const DEEPEST: usize = 16;
-
-/// The name of the first suspended device at or below this directory of /sys.
-fn suspended(kernel: &Kernel, dir: &Path, deepest: usize) -> Option<String> {
-    let device = Mapped(dir.to_owned());
-    if device.is_suspended(kernel) {
-        return Some(device.name(kernel).unwrap_or_default());
-    }
-    let deepest = deepest.checked_sub(1)?;
-    let below = dir.join("slaves");
-    let names = kernel.list(&below).unwrap_or_default();
-    names
-        .iter()
-        .find_map(|name| suspended(kernel, &below.join(name), deepest))
 }
 
 /// Adds the disks at the bottom of the devices in this directory of /sys.

@@ -31,6 +31,9 @@ use crate::volume::device::Device;
 /// After a step that took this long, a call looks again: others may have changed something.
 pub const LONG: Duration = Duration::from_secs(2);
 
+/// Longer than LVM has a volume suspended.
+const MOMENT: Duration = Duration::from_millis(300);
+
 /// A volume as the lvcreate of this very call left it.
 pub struct Made {
     pub lv_uuid: LvUuid,
@@ -220,6 +223,11 @@ impl<'a> Look<'a> {
             !known.is_nothing_suspended(kernel) || is_itself()
         };
         if known.is_none_or(may_be_suspended) {
+            uses.suspended = top.suspended(kernel);
+        }
+        if inside.is_some() && uses.suspended.is_some() {
+            // LVM cannot be asked: it would wait for the volume. So a command that is at work gets a moment.
+            kernel.pause(MOMENT);
             uses.suspended = top.suspended(kernel);
         }
         if let Some(Words { dir, volume_name }) = self.asker.words() {

@@ -160,6 +160,7 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::AnotherDevice,
         Reason::Suspended(text("vg7-web7")),
         Reason::Suspended(text("vg7-pool7_tdata")),
+        Reason::SuspendedInside(text("vg7-web7")),
         Reason::NoPool(id()),
         full("data", 97.5),
         full("metadata", 98.7),

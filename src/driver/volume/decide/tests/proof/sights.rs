@@ -56,7 +56,7 @@ pub const USES: [See; 21] = [
 ];
 
 /// An encrypted volume that is open.
-pub const OPENED: [See; 5] = [
+pub const OPENED: [See; 6] = [
     |f| opened(f, LUKS),
     |f| opened(f, "another"),
     |f| {
@@ -70,6 +70,10 @@ pub const OPENED: [See; 5] = [
     |f| {
         opened(f, LUKS);
         uses(f).holders = vec!["dm-7".into()];
+    },
+    |f| {
+        opened(f, LUKS);
+        uses(f).suspended = Some("vg-lv".into());
     },
 ];
 
