@@ -26,7 +26,7 @@ of() {
     json="{\"kubernetes.io/fsType\":\"$fs\",\"kubernetes.io/pvOrVolumeName\":\"$lv\",\"volumegroup\":\"bench\",\"volumeID\":\"$lv\"${3:+,\"encryption\":\"$3\"}}"
     global=$TOP/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/$lv
     pod=$TOP/pods/1/volumes/kubernetes.io~lvm/$lv
-    [ -d "$global" ] && [ -d "$pod" ] || mkdir -p "$global" "$pod"
+    if [ ! -d "$global" ] || [ ! -d "$pod" ]; then mkdir -p "$global" "$pod"; fi
 }
 
 # insist CALL…: repeats a call until it succeeds, as kubelet does.
