@@ -73,7 +73,7 @@ pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
         }
         release(subject, asked, config.limits.lock)?;
     } else if is_named && let Some(name) = dir.file_name().and_then(OsStr::to_str) {
-        // And before it had deactivated the volume.
+        // A killed call may also have unmounted it, and not deactivated the volume yet.
         release_named(host, config, name, asked)?;
         if mounted_at(host.kernel, dir)?.is_some() {
             bail!(

@@ -6,7 +6,7 @@ use super::mapped::{suspended_inside, with_its_table};
 use super::sanlock::suspended_leases;
 use super::shared::{any_obstacle, has_lvmlockd, obstacle};
 use crate::host::{Effect, Host, ToolError, holders};
-use crate::names::VgName;
+use crate::names::{LvId, VgName};
 
 /// Limit for asking LVM what keeps this node from a group.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -39,10 +39,13 @@ pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Err
         return error.into();
     };
     if let Some(name) = suspended_inside(host.kernel) {
+        let refresh = LvId::from_dm_name(&name);
+        let refresh = refresh.map(|id| format!(", and then `lvchange --refresh {id}`"));
         return Error::from(error).context(format!(
             "LVM waits for an open encrypted volume: its device {name} is suspended, as by an LVM command that was \
-             killed. If none was at work before, run `{}`; then all commands that wait go on",
-            with_its_table(&name)
+             killed. If none was at work before, run `{}`{}",
+            with_its_table(&name),
+            refresh.unwrap_or_default()
         ));
     }
     let holders = holders::of_lvm_lock(host.kernel, vg);

@@ -310,11 +310,10 @@ impl Scene {
                 // e2fsck writes the fields of the superblock one after another, and its checksum last.
                 assert!(stage.has_page, "{reply:?}");
                 run("sh", &["-c", &format!("{repair} -y || [ $? = 1 ]")]);
-            } else if let Some((_, rest)) = reply.message.split_once("`dmsetup resume flexvolume.")
-            {
-                // A killed `cryptsetup resize`; LVM's own commands are resumed.
-                let name = rest.split('`').next().unwrap();
-                run("dmsetup", &["resume", &format!("flexvolume.{name}")]);
+            } else if let Some((_, rest)) = reply.message.split_once("run `dmsetup clear ") {
+                // A killed `cryptsetup resize`.
+                let rest = rest.split('`').next().unwrap();
+                run("sh", &["-c", &format!("dmsetup clear {rest}")]);
             } else if let Some((_, rest)) = reply.message.split_once("`dmsetup remove flexvolume.")
             {
                 // A killed `cryptsetup open` had made the device, and given it no table yet.
