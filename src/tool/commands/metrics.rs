@@ -16,8 +16,8 @@ use crate::output::Printed;
 use driver::config::Loaded;
 use driver::host::Host;
 
-/// How long devices are read. Mounted volumes need no reading.
-const LONGEST: Duration = Duration::from_secs(5);
+/// How long devices are read at least. Mounted volumes need no reading.
+const SHORTEST: Duration = Duration::from_secs(1);
 /// The call-outs that are counted, from the log.
 const CALLS: Duration = Duration::from_secs(3600);
 /// The name of the file for `node_exporter`'s textfile collector.
@@ -189,9 +189,10 @@ fn add_groups(metrics: &mut Metrics, inventory: &Inventory) {
 #[allow(clippy::cast_precision_loss)]
 fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
     let ours = Ours::of(inventory);
-    inventory.look_ahead(inventory.volumes.iter(), LONGEST);
+    let longest = inventory.patience(SHORTEST);
+    inventory.look_ahead(inventory.volumes.iter(), longest);
     for volume in &inventory.volumes {
-        let (line, _) = of_volume(inventory, &ours, volume, LONGEST);
+        let (line, _) = of_volume(inventory, &ours, volume, longest);
         let labels = [
             ("vg", volume.id.vg().as_str()),
             ("lv", volume.id.lv().as_str()),

@@ -24,8 +24,8 @@ use driver::lvm::{self, Group, Volume};
 use driver::names::{Bytes, LvId};
 use row::{Cells, Column, sized};
 
-/// How long the list reads devices. Mounted and inactive volumes need no reading.
-const LONGEST: Duration = Duration::from_millis(400);
+/// How long the list reads devices at least. Mounted and inactive volumes need no reading.
+const SHORTEST: Duration = Duration::from_millis(400);
 /// How often `--watch` draws.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -131,14 +131,15 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
         Ours::at_once(inventory)
     };
     // Who asks for what is wrong wants to know it all, but nothing is wrong with what is nobody's.
+    let of_list = inventory.patience(SHORTEST);
     let longest = |volume: &Volume| match args.unwell {
         true if ours.has(volume) => Duration::MAX,
         true => Duration::ZERO,
-        false => LONGEST,
+        false => of_list,
     };
     let volumes = choice.ids.iter().filter_map(|id| inventory.volume(id));
     let volumes = volumes.filter(|volume| longest(volume) > Duration::ZERO);
-    let at_most = if args.unwell { Duration::MAX } else { LONGEST };
+    let at_most = if args.unwell { Duration::MAX } else { of_list };
     inventory.look_ahead(volumes, at_most);
     for name in names {
         let group = inventory.groups.iter().find(|group| group.name == name);

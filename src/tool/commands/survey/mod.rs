@@ -1,12 +1,14 @@
 //! All volumes of this node looked at once: what `status`, `check`, `doctor` and `metrics` share.
 
+mod choice;
 mod inventory;
 mod look;
 mod pods;
 mod trial;
 mod verdict;
 
-pub use inventory::{Choice, Inventory};
+pub use choice::Choice;
+pub use inventory::Inventory;
 pub use look::{Look, Request, look};
 pub use pods::{Pods, uid_of, uids_of};
 pub use trial::{mkfs as try_mkfs, tried};

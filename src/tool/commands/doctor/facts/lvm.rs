@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -17,8 +17,10 @@ use driver::lvm::{self, Disk, Group, GroupLeases, KeptAway, LeaseState, Monitor,
 use driver::names::{LvId, VgName};
 use driver::volume::{Content, Device, Reason};
 
-/// For how long volumes are read.
+/// For how long volumes are read that are the driver's.
 pub const LONGEST: Duration = Duration::from_secs(10);
+/// The same of all others at least, which are read after these: of them only what is broken is told.
+const SHORTEST: Duration = Duration::from_secs(1);
 
 pub struct Lvm {
     /// Sorted by name.
@@ -90,9 +92,7 @@ fn is_thin_pool(volume: &Volume) -> bool {
 impl Lvm {
     /// Fails if LVM does not answer. `can_lock`: without that no volume can be looked at as a mount does.
     pub(super) fn ask(host: &Host, loaded: &Loaded, can_lock: bool) -> Result<Self> {
-        let asked = Instant::now();
         let inventory = Inventory::take(host, loaded)?;
-        let answered_after = asked.elapsed();
         let disks = lvm::disks(host, Sight::Used).map_err(|error| format!("{error:#}"));
         let (watches, watch_problem) = match watches(&inventory) {
             Ok(watches) => (watches, None),
@@ -104,7 +104,7 @@ impl Lvm {
         };
         let mut asked = Self {
             volumes: Vec::new(),
-            answered_after,
+            answered_after: inventory.asked,
             kept_away: inventory.kept_away(),
             hidden: hidden(&inventory),
             used_disks: disks.map(|disks| disks.into_iter().map(used).collect()),
@@ -114,10 +114,13 @@ impl Lvm {
         };
         let is_mountable = can_lock && loaded.problem.is_none();
         let (mut locks, mut watches) = (BTreeMap::new(), watches);
-        if is_mountable {
-            inventory.look_ahead(inventory.volumes.iter(), LONGEST);
-        }
         let ours = Ours::of(&inventory);
+        if is_mountable {
+            let all = inventory.volumes.iter();
+            let (its, others): (Vec<_>, Vec<_>) = all.partition(|volume| ours.has(volume));
+            inventory.look_ahead(its.into_iter(), LONGEST);
+            inventory.look_ahead(others.into_iter(), inventory.patience(SHORTEST));
+        }
         for volume in &inventory.volumes {
             let watch = watches.remove(&volume.id);
             let facts = of_volume(&inventory, &ours, volume, is_mountable, &mut locks);
@@ -208,8 +211,11 @@ fn of_volume(
         its.of(Some(lock))
     });
     let mut has_errors = false;
+    let is_ours = ours.has(volume);
+    let others = inventory.patience(SHORTEST);
+    let longest = if is_ours { LONGEST } else { others };
     let next_mount = (is_mountable && !volume.is_pool()).then(|| {
-        let verdict = inventory.verdict(id, inventory.request(volume), LONGEST, |seen| {
+        let verdict = inventory.verdict(id, inventory.request(volume), longest, |seen| {
             has_errors = matches!(&seen.facts.content, Some(Content::Filesystem(found))
                 if found.condition == Condition::Errors);
             None
@@ -224,7 +230,7 @@ fn of_volume(
     };
     VolumeFacts {
         volume: volume.clone(),
-        is_ours: ours.has(volume),
+        is_ours,
         is_kept_idle: inventory.is_kept_idle(volume),
         lacks_node: volume.active
             && !volume.is_pool()

@@ -4,6 +4,7 @@ mod crypto;
 mod disk_kind;
 mod lvm;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -162,7 +163,7 @@ impl Facts {
             lvm: lvm.map_err(|error| format!("{error:#}")),
             mkfs_problems: mkfs.filter_map(|(fs, _)| problem_of_mkfs(*fs)).collect(),
             mounts: rows.map(|row| mounted(host, &table, &pods, row)).collect(),
-            unmounted: unmounted(host, config, plugin),
+            unmounted: unmounted(host, config, plugin, &table),
             lock_problem,
         })
     }
@@ -230,7 +231,13 @@ fn mounted(host: &Host, table: &Table, pods: &Pods, row: &Row) -> Mounted {
     }
 }
 
-fn unmounted(host: &Host, config: &Config, plugin: Option<&OsStr>) -> Vec<Unmounted> {
+fn unmounted(
+    host: &Host,
+    config: &Config,
+    plugin: Option<&OsStr>,
+    table: &Table,
+) -> Vec<Unmounted> {
+    let known: BTreeSet<&Path> = table.rows().iter().map(|row| &*row.mount_point).collect();
     let plugin = plugin.unwrap_or("kubernetes.io~lvm".as_ref());
     let list = |dir: &Path| {
         let names = host.kernel.list(dir).unwrap_or_default();
@@ -243,7 +250,7 @@ fn unmounted(host: &Host, config: &Config, plugin: Option<&OsStr>) -> Vec<Unmoun
     let pods = pods.flat_map(|dir| list(&dir.join("pods")));
     let volumes = pods.flat_map(|pod| list(&pod.join("volumes").join(plugin)));
     volumes
-        .filter(|at| matches!(mounted_at(host.kernel, at), Ok(None)))
+        .filter(|at| !known.contains(&**at) && matches!(mounted_at(host.kernel, at), Ok(None)))
         .map(|at| Unmounted {
             age: age(host, &at),
             has_files: !list(&at).is_empty(),

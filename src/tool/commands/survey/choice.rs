@@ -1,0 +1,181 @@
+//! What a person names on the command line: volumes, groups, pods, devices and paths on them.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use super::inventory::Inventory;
+use super::pods::uid_of;
+use driver::host::own_name;
+use driver::lvm::Volume;
+use driver::mount::{KubeletPath, Row};
+use driver::names::{LvId, folded, nearest};
+use driver::volume::{Device, Reason, volume_of};
+
+/// The volumes and groups that a person named.
+#[derive(Default)]
+pub struct Choice {
+    /// The volumes, each once; LVM may not know some of them.
+    pub ids: BTreeSet<LvId>,
+    /// The volumes that were named themselves, not by their group.
+    pub named: BTreeSet<LvId>,
+    /// The groups to show.
+    pub groups: BTreeSet<String>,
+}
+
+impl Choice {
+    /// The volume, if one was named and nothing else.
+    pub fn one(&self) -> Option<&LvId> {
+        let is_one = self.groups.is_empty() && self.ids.len() == 1;
+        self.ids.first().filter(|_| is_one)
+    }
+
+    fn add(&mut self, id: &LvId, is_named: bool) {
+        self.ids.insert(id.clone());
+        if is_named {
+            self.named.insert(id.clone());
+        }
+    }
+}
+
+impl Inventory<'_> {
+    /// Finds what the words name, or everything without a word.
+    pub fn choose(&self, words: &[String]) -> Result<Choice> {
+        let mut choice = Choice::default();
+        if words.is_empty() {
+            choice.ids = self.volumes.iter().map(|v| v.id.clone()).collect();
+            choice.groups = self.groups.iter().map(|g| g.name.clone()).collect();
+        }
+        for word in words {
+            self.add(&mut choice, word)?;
+        }
+        Ok(choice)
+    }
+
+    /// The same, and a line for each word that names nothing; fails if none does.
+    pub fn choose_known(&self, words: &[String]) -> Result<(Choice, String)> {
+        if words.is_empty() {
+            return Ok((self.choose(words)?, String::new()));
+        }
+        let mut choice = Choice::default();
+        let mut unknown = String::new();
+        for word in words {
+            if let Err(error) = self.add(&mut choice, word) {
+                let _ = writeln!(unknown, "{}", folded(&format!("{error:#}")));
+            }
+        }
+        if choice.ids.is_empty() && choice.groups.is_empty() {
+            bail!("{}", unknown.trim_end());
+        }
+        Ok((choice, unknown))
+    }
+
+    fn add(&self, choice: &mut Choice, word: &str) -> Result<()> {
+        if self.has_group(word) {
+            choice.groups.insert(word.to_owned());
+            for volume in self.volumes.iter().filter(|v| v.id.vg().as_str() == word) {
+                choice.add(&volume.id, false);
+            }
+            return Ok(());
+        }
+        let found = if word.starts_with('/') || word.starts_with('.') {
+            vec![self.of_path(word)?]
+        } else {
+            self.called(word)?
+        };
+        for id in &found {
+            choice.add(id, true);
+        }
+        Ok(())
+    }
+
+    /// The volume whose device a path is, or on which it lies.
+    fn of_path(&self, word: &str) -> Result<LvId> {
+        let kernel = self.host.kernel;
+        let path = std::path::absolute(word).unwrap_or_else(|_| PathBuf::from(word));
+        let number = kernel.device_number(&path);
+        let number = number.with_context(|| format!("looking at {word}"))?;
+        if number.is_none()
+            && let Some(id) = LvId::from_device(word)
+        {
+            return Ok(id);
+        }
+        let number = if let Some(number) = number {
+            number
+        } else {
+            let mount = kernel.mount_id(&path);
+            let mount = mount.with_context(|| format!("looking at {word}"))?;
+            let row = self.tables.mounts.by_id(mount);
+            let row = row.with_context(|| format!("{word} is on no mount of this host"))?;
+            row.block_device()
+        };
+        match volume_of(kernel, number) {
+            Some(device) => Ok(device.id),
+            None => bail!("{word} is device {number}, which is not a logical volume"),
+        }
+    }
+
+    /// The volumes that go by a name: VG/LV, a pod's, kubelet's, or LV alone.
+    fn called(&self, word: &str) -> Result<Vec<LvId>> {
+        let known = |id: &LvId| id.to_string() == word || id.lv().as_str() == word;
+        let ids = self.volumes.iter().map(|volume| &volume.id);
+        let mut found: BTreeSet<LvId> = ids.filter(|id| known(id)).cloned().collect();
+        if found.is_empty() {
+            let rows = self.tables.mounts.rows().iter();
+            let its = rows.filter(|row| self.is_called(row, word));
+            let kernel = self.host.kernel;
+            let devices = its.filter_map(|row| volume_of(kernel, row.block_device()));
+            found.extend(devices.map(|device| device.id));
+            let noted = |v: &&Volume| v.record.names.iter().any(|name| name == word);
+            found.extend(self.volumes.iter().filter(noted).map(|v| v.id.clone()));
+        }
+        if !found.is_empty() {
+            return Ok(found.into_iter().collect());
+        }
+        // Perhaps a volume that a mount would create.
+        if word.contains('/') {
+            return Ok(vec![
+                LvId::parse(word).context("reading the volume's name")?,
+            ]);
+        }
+        let mut names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
+        names.extend(self.volumes.iter().map(|volume| volume.id.lv().as_str()));
+        let hint = nearest(word, &names);
+        let hint = hint.map_or_else(String::new, |name| format!(" (did you mean {name}?)"));
+        bail!(
+            "{word:?} is not on this node: neither a volume group, nor a volume or a pod with one \
+             that is mounted{hint}; see `vgs`, `lvs`, `{} status`",
+            own_name()
+        );
+    }
+
+    /// Whether a mount is that of the pod, or of the volume as kubelet calls it.
+    fn is_called(&self, row: &Row, word: &str) -> bool {
+        let at = &row.mount_point;
+        let is_pods = || uid_of(at).is_some_and(|uid| self.pods.is_called(uid, word));
+        let is_a_volume = || !matches!(KubeletPath::of(at), KubeletPath::Other);
+        let last = || at.file_name().is_some_and(|name| *name == *word);
+        is_pods() || (last() && is_a_volume())
+    }
+
+    /// Fails if a volume that was named is missing.
+    pub fn require(&self, choice: &Choice) -> Result<()> {
+        for id in &choice.ids {
+            if self.volume(id).is_none() {
+                let vg = id.vg().as_str();
+                if matches!(Device::find(self.host.kernel, id), Ok(Some(_))) {
+                    bail!("{}", Reason::Unknown.of(id));
+                }
+                if self.has_group(vg) {
+                    bail!("there is no logical volume {id}; see `lvs {vg}`");
+                }
+                let names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
+                let names = names.join(", ");
+                bail!("this node has no volume group {vg}, but these: {names}; see `vgs`, `pvs`");
+            }
+        }
+        Ok(())
+    }
+}
