@@ -18,6 +18,16 @@ pub fn path_of(volume: &LvUuid) -> PathBuf {
     Path::new("/dev/mapper").join(name_of(volume))
 }
 
+/// Whether a device is called as the driver calls what is inside a volume.
+pub fn is_inside(device: &Path) -> bool {
+    let name = device.strip_prefix("/dev/mapper");
+    name.is_ok_and(|name| {
+        name.as_os_str()
+            .as_encoded_bytes()
+            .starts_with(PREFIX.as_bytes())
+    })
+}
+
 /// An encrypted volume that is open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {

@@ -22,6 +22,6 @@ pub use key::{Key, key_of};
 pub(crate) use keys::{add_key, back_up, look_inside, remove_key};
 pub use keys::{is_wrong_passphrase, keyslots_of, opens};
 pub use keyslots::{Keyslot, MOST as MOST_KEYSLOTS, parse as keyslots};
-pub use mapping::{Mapping, all_open, mapping, name_of, path_of, volume_below};
+pub use mapping::{Mapping, all_open, is_inside, mapping, name_of, path_of, volume_below};
 pub use tools::header_of;
 pub(crate) use tools::{Opening, close, format, open, resize};

@@ -42,11 +42,11 @@ pub enum Sight {
     All,
 }
 
-/// The disks that belong to a group.
-pub fn disks(host: &Host, sight: Sight) -> Result<Vec<Disk>> {
+/// The disks that belong to a group, and with [`Sight::Used`] also each other device that LVM reads.
+pub fn disks(host: &Host, sight: Sight) -> Result<(Vec<Disk>, Vec<PathBuf>)> {
     let fields = "pv_name,vg_name,vg_systemid,vg_lock_type,pv_allocatable,pv_duplicate,pv_missing,dev_size,\
                   pv_size,pe_start";
-    // Without --all it leaves out the duplicates.
+    // Without --all it leaves out the duplicates and what is no disk of LVM's.
     let (more, all) = match sight {
         Sight::Used => ("", Some("--all")),
         Sight::Unlisted => (" devices/use_devicesfile=0", None),
@@ -59,12 +59,13 @@ pub fn disks(host: &Host, sight: Sight) -> Result<Vec<Disk>> {
     read(host, &command, parse).context("asking LVM for its disks")
 }
 
-fn parse(report: Report) -> Result<Vec<Disk>, String> {
-    let mut disks = Vec::new();
+fn parse(report: Report) -> Result<(Vec<Disk>, Vec<PathBuf>), String> {
+    let (mut disks, mut others) = (Vec::new(), Vec::new());
     for row in report.rows("pv")? {
-        let vg = text(&row, "vg_name")?;
+        let (vg, path) = (text(&row, "vg_name")?, text(&row, "pv_name")?.into());
         if vg.is_empty() {
             // The size of such a disk is that of the whole device.
+            others.push(path);
             continue;
         }
         let bytes = |field| text(&row, field).map(|size| size.parse().unwrap_or(0_u64));
@@ -84,7 +85,7 @@ fn parse(report: Report) -> Result<Vec<Disk>, String> {
         let is_local = ["", "none"].contains(&text(&row, "vg_lock_type")?);
         let disk = Disk {
             vg: vg.to_owned(),
-            path: text(&row, "pv_name")?.into(),
+            path,
             is_open: text(&row, "vg_systemid")?.is_empty() && is_local,
             is_allocatable: text(&row, "pv_allocatable")? == "allocatable",
             fault,
@@ -94,7 +95,7 @@ fn parse(report: Report) -> Result<Vec<Disk>, String> {
             disks.push(disk);
         }
     }
-    Ok(disks)
+    Ok((disks, others))
 }
 
 #[cfg(test)]
@@ -119,7 +120,8 @@ mod tests {
                 r#"{{"pv_name":"{path}","vg_name":"{vg}","vg_systemid":"","vg_lock_type":"","pv_allocatable":"allocatable","pv_duplicate":"{duplicate}","pv_missing":"{missing}","dev_size":"{device}","pv_size":"{size}","pe_start":"1048576"}}"#
             );
             let json = format!(r#"{{"report":[{{"pv":[{row},{row}]}}]}}"#);
-            let found = parse(Report::parse(json.as_bytes()).unwrap()).unwrap();
+            let (found, others) = parse(Report::parse(json.as_bytes()).unwrap()).unwrap();
+            assert_eq!(others.is_empty(), !vg.is_empty(), "{name}");
             let disk = Disk { vg: vg.to_owned(), path: path.into(), is_open: true, is_allocatable: true, fault: want };
             let want: Vec<_> = Some(disk).filter(|_| !vg.is_empty()).into_iter().collect();
             assert_eq!(found, want, "{name}");

@@ -2,6 +2,7 @@
 //! says what to do.
 
 use super::*;
+use crate::data::lvm_conf::LvmConf;
 
 /// A node with the key, and an encrypted volume with a page in it, which is closed.
 fn filled(node: &Node, group: &Group, lv: &str) -> Volume {
@@ -283,6 +284,31 @@ fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
     node.grow("pod", &volume, 80 << 20).is_success();
     node.up("other", &other);
     node.down("other", &other);
+    node.down("pod", &volume);
+    still_holds(&node, &volume, "data");
+}
+
+/// The filter is that of the page on encryption.
+#[test]
+fn with_the_filter_that_doctor_tells_lvm_does_not_wait_for_a_suspended_volume() {
+    let group = Group::new("crypt-filter");
+    let node = with_key(Mode::MountOnly, "crypt-filter");
+    let volume = filled(&node, &group, "data");
+    let other = group.linear("other", "32m");
+    node.up("pod", &volume);
+    let told = r"^/dev/mapper/flexvolume[.]|";
+    let says = || node.says(&["doctor"]).0;
+    assert!(says().contains(told), "{}", says());
+    let page = include_str!("../../../docs/encryption.md");
+    let filter = page.lines().find(|line| line.starts_with("global_filter"));
+    let _conf = LvmConf::new(&format!("devices {{\n{}\n}}\n", filter.unwrap()));
+    assert!(!says().contains(told), "{}", says());
+    sh("dmsetup suspend crypt--filter-data");
+    let resumed = Finally("dmsetup resume crypt--filter-data".to_owned());
+    sh("rm -f /run/lvm/hints");
+    node.up("other", &other);
+    node.down("other", &other);
+    drop(resumed);
     node.down("pod", &volume);
     still_holds(&node, &volume, "data");
 }

@@ -208,6 +208,16 @@ pub fn encryption(facts: &Facts) -> Vec<Finding> {
     if found.is_empty() {
         found.push(Finding::ok("cryptsetup, dm-crypt, aes-xts"));
     }
+    if facts.lvm.as_ref().is_ok_and(|lvm| lvm.reads_inside) {
+        let finding = "LVM looks for disks inside open encrypted volumes";
+        let finding = Finding::new(Severity::Note, finding).why(
+            "if an LVM command is killed while such a volume is suspended, all LVM commands of this node wait, see \
+             docs/encryption.md",
+        );
+        found.push(finding.run(
+            "in the section devices of /etc/lvm/lvm.conf add \"r|^/dev/mapper/flexvolume[.]|\" to global_filter",
+        ));
+    }
     found
 }
 

@@ -1,7 +1,7 @@
 //! Asks LVM and the kernel about groups, disks and volumes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -32,6 +32,8 @@ pub struct Lvm {
     /// Disks that LVM would see if its settings did not leave them out.
     pub hidden: Vec<Hidden>,
     pub used_disks: Result<Vec<UsedDisk>, String>,
+    /// Whether LVM looks for disks inside open encrypted volumes.
+    pub reads_inside: bool,
     /// Why LVM does not tell which volumes dmeventd watches.
     pub watch_problem: Option<String>,
     /// Volumes of pods that LVM does not know any more.
@@ -94,6 +96,10 @@ impl Lvm {
     pub(super) fn ask(host: &Host, loaded: &Loaded, can_lock: bool) -> Result<Self> {
         let inventory = Inventory::take(host, loaded)?;
         let disks = lvm::disks(host, Sight::Used).map_err(|error| format!("{error:#}"));
+        let is_inside = |device: &PathBuf| crypt::is_inside(device);
+        let reads_inside = disks
+            .as_ref()
+            .is_ok_and(|(_, others)| others.iter().any(is_inside));
         let (watches, watch_problem) = match watches(&inventory) {
             Ok(watches) => (watches, None),
             Err(error) => (BTreeMap::new(), Some(error)),
@@ -107,7 +113,8 @@ impl Lvm {
             answered_after: inventory.asked,
             kept_away: inventory.kept_away(),
             hidden: hidden(&inventory),
-            used_disks: disks.map(|disks| disks.into_iter().map(used).collect()),
+            used_disks: disks.map(|(disks, _)| disks.into_iter().map(used).collect()),
+            reads_inside,
             watch_problem,
             lost: inventory.lost(),
             groups: inventory.groups.clone(),
@@ -162,7 +169,7 @@ fn watches(inventory: &Inventory) -> Result<BTreeMap<LvId, Watch>, String> {
 fn hidden(inventory: &Inventory) -> Vec<Hidden> {
     let named = &inventory.config.volume_groups;
     let beyond = |sight| {
-        let mut disks = lvm::disks(inventory.host, sight).unwrap_or_default();
+        let (mut disks, _) = lvm::disks(inventory.host, sight).unwrap_or_default();
         let is_ours = |vg: &str| named.is_empty() || named.keys().any(|name| name.as_str() == vg);
         disks.retain(|disk| is_ours(&disk.vg) && !inventory.has_group(&disk.vg));
         disks
