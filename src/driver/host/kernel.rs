@@ -1,7 +1,6 @@
 use std::fmt;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
@@ -9,14 +8,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
-use nix::libc::{ENXIO, ESTALE, O_EXCL};
-use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::libc::{ENXIO, O_EXCL};
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::stat::{major, minor};
-use nix::sys::statvfs::{FsFlags, fstatvfs};
 use zeroize::Zeroizing;
 
 use super::holders::proc_file;
+use super::mounts::mount_id_of;
 use super::{Progress, Signals};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,22 +57,6 @@ impl Lock {
         let metadata = self.0.metadata().ok()?;
         Some((metadata.dev(), metadata.ino()))
     }
-}
-
-/// The space of a filesystem.
-pub struct Space {
-    pub bytes: u64,
-    pub used: u64,
-    /// Of what nothing is left for those who are not root.
-    pub lack: Option<Lack>,
-}
-
-/// Of what a filesystem has none left, though it is mounted and well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lack {
-    /// Less than a thousandth of its bytes is left.
-    Space,
-    Inodes,
 }
 
 /// The few system calls that the driver makes itself, and the files that it reads.
@@ -225,49 +207,6 @@ impl Kernel<'_> {
         }
     }
 
-    /// The id of the mount that `path` is on (first column of mountinfo). Never asks the mounted
-    /// filesystem, so that a dead one answers too.
-    pub fn mount_id(&self, path: &Path) -> io::Result<u64> {
-        mount_id_of(&open_path(path)?)
-    }
-
-    /// Asks the filesystem of the mount with this id, which is at `path`, for its root. What has been
-    /// mounted over it is not asked: ESTALE.
-    pub fn ask_mount(&self, path: &Path, mount_id: u64) -> io::Result<()> {
-        open_mount(path, mount_id)?.metadata().map(drop)
-    }
-
-    /// Whether nothing that lies there can be run.
-    pub fn is_noexec(&self, path: &Path) -> io::Result<bool> {
-        let statistics = fstatvfs(&open_path(path)?)?;
-        Ok(statistics.flags().contains(FsFlags::ST_NOEXEC))
-    }
-
-    /// The size of this mount's filesystem, and the used space.
-    pub fn space(&self, path: &Path, mount_id: u64) -> io::Result<Space> {
-        let statistics = fstatvfs(&open_mount(path, mount_id)?)?;
-        let blocks = statistics.blocks();
-        let used = blocks.saturating_sub(statistics.blocks_free());
-        let bytes = |blocks: u64| blocks.saturating_mul(statistics.fragment_size());
-        Ok(Space {
-            bytes: bytes(blocks),
-            used: bytes(used),
-            lack: if statistics.blocks_available() <= blocks >> 10 {
-                Some(Lack::Space)
-            } else {
-                // xfs and btrfs make them as they are needed.
-                let has_none = statistics.files() > 0 && statistics.files_available() == 0;
-                has_none.then_some(Lack::Inodes)
-            },
-        })
-    }
-
-    /// The first 32 bits of `f_fsid` (statfs(2)), by which this mount's filesystem names itself.
-    pub fn filesystem_id(&self, path: &Path, mount_id: u64) -> io::Result<u64> {
-        let statistics = fstatvfs(&open_mount(path, mount_id)?)?;
-        Ok(statistics.filesystem_id() & u64::from(u32::MAX))
-    }
-
     /// A random UUID.
     pub fn new_uuid(&self) -> io::Result<String> {
         let uuid = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
@@ -334,28 +273,6 @@ impl Kernel<'_> {
 
     pub(crate) fn remove_dir(&self, path: &Path) -> io::Result<()> {
         fs::remove_dir(path)
-    }
-
-    /// Makes the mount with this id, which is at `from`, appear at `to` too. ESTALE: `from` is
-    /// another mount by now, or none.
-    pub(crate) fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()> {
-        // Opened first and looked at then: if `from` were unmounted just before mount(2) read the
-        // path, the host's own directory below it would be bound.
-        let source = open_mount(from, mount_id)?;
-        let source = format!("/proc/self/fd/{}", source.as_raw_fd());
-        let (source, none) = (Some(source.as_str()), None::<&str>);
-        Ok(mount(source, to, none, MsFlags::MS_BIND, none)?)
-    }
-
-    /// Sets the flags of this one mount, `MS_RDONLY` among them, and not of its filesystem.
-    pub(crate) fn set_mount_flags(&self, at: &Path, flags: MsFlags) -> io::Result<()> {
-        let none = None::<&str>;
-        let flags = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
-        Ok(mount(none, at, none, flags, none)?)
-    }
-
-    pub(crate) fn unmount(&self, at: &Path) -> io::Result<()> {
-        Ok(umount2(at, MntFlags::UMOUNT_NOFOLLOW)?)
     }
 
     /// Takes the flock(2) on `path`, which is made if missing, with its directory. `None` if somebody
@@ -427,30 +344,12 @@ fn block_device(metadata: &Metadata) -> Option<DeviceNumber> {
     })
 }
 
-/// Opens the root of the mount with this id, which is at `path`. ESTALE: another one is there by now.
-fn open_mount(path: &Path, mount_id: u64) -> io::Result<File> {
-    let root = open_path(path)?;
-    if mount_id_of(&root)? != mount_id {
-        return Err(io::Error::from_raw_os_error(ESTALE));
-    }
-    Ok(root)
-}
-
 /// Opens a path only as a location (`O_PATH`): the filesystem itself is not asked.
-fn open_path(path: &Path) -> io::Result<File> {
+pub(super) fn open_path(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
         .custom_flags((OFlag::O_PATH | OFlag::O_NOFOLLOW).bits())
         .open(path)
-}
-
-/// Source: proc(5), `/proc/pid/fdinfo`, since Linux 3.15.
-fn mount_id_of(file: &File) -> io::Result<u64> {
-    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
-    info.lines()
-        .find_map(|line| line.strip_prefix("mnt_id:"))
-        .and_then(|id| id.trim().parse().ok())
-        .ok_or_else(|| io::Error::other("no mnt_id in /proc/self/fdinfo"))
 }
 
 #[cfg(test)]

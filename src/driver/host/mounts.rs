@@ -1,0 +1,115 @@
+//! What the kernel says of mounts, and does to them.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use nix::libc::ESTALE;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::statvfs::{FsFlags, fstatvfs};
+
+use super::Kernel;
+use super::kernel::open_path;
+
+/// The space of a filesystem.
+pub struct Space {
+    pub bytes: u64,
+    pub used: u64,
+    /// Of what nothing is left for those who are not root.
+    pub lack: Option<Lack>,
+}
+
+/// Of what a filesystem has none left, though it is mounted and well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// Less than a thousandth of its bytes is left.
+    Space,
+    Inodes,
+}
+
+#[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
+impl Kernel<'_> {
+    /// The id of the mount that `path` is on (first column of mountinfo). Never asks the mounted
+    /// filesystem, so that a dead one answers too.
+    pub fn mount_id(&self, path: &Path) -> io::Result<u64> {
+        mount_id_of(&open_path(path)?)
+    }
+
+    /// Asks the filesystem of the mount with this id, which is at `path`, for its root. What has been
+    /// mounted over it is not asked: ESTALE.
+    pub fn ask_mount(&self, path: &Path, mount_id: u64) -> io::Result<()> {
+        open_mount(path, mount_id)?.metadata().map(drop)
+    }
+
+    /// Whether nothing that lies there can be run.
+    pub fn is_noexec(&self, path: &Path) -> io::Result<bool> {
+        let statistics = fstatvfs(&open_path(path)?)?;
+        Ok(statistics.flags().contains(FsFlags::ST_NOEXEC))
+    }
+
+    /// The size of this mount's filesystem, and the used space.
+    pub fn space(&self, path: &Path, mount_id: u64) -> io::Result<Space> {
+        let statistics = fstatvfs(&open_mount(path, mount_id)?)?;
+        let blocks = statistics.blocks();
+        let used = blocks.saturating_sub(statistics.blocks_free());
+        let bytes = |blocks: u64| blocks.saturating_mul(statistics.fragment_size());
+        Ok(Space {
+            bytes: bytes(blocks),
+            used: bytes(used),
+            lack: if statistics.blocks_available() <= blocks >> 10 {
+                Some(Lack::Space)
+            } else {
+                // xfs and btrfs make them as they are needed.
+                let has_none = statistics.files() > 0 && statistics.files_available() == 0;
+                has_none.then_some(Lack::Inodes)
+            },
+        })
+    }
+
+    /// The first 32 bits of `f_fsid` (statfs(2)), by which this mount's filesystem names itself.
+    pub fn filesystem_id(&self, path: &Path, mount_id: u64) -> io::Result<u64> {
+        let statistics = fstatvfs(&open_mount(path, mount_id)?)?;
+        Ok(statistics.filesystem_id() & u64::from(u32::MAX))
+    }
+
+    /// Makes the mount with this id, which is at `from`, appear at `to` too. ESTALE: `from` is
+    /// another mount by now, or none.
+    pub(crate) fn bind(&self, from: &Path, mount_id: u64, to: &Path) -> io::Result<()> {
+        // Opened first and looked at then: if `from` were unmounted just before mount(2) read the
+        // path, the host's own directory below it would be bound.
+        let source = open_mount(from, mount_id)?;
+        let source = format!("/proc/self/fd/{}", source.as_raw_fd());
+        let (source, none) = (Some(source.as_str()), None::<&str>);
+        Ok(mount(source, to, none, MsFlags::MS_BIND, none)?)
+    }
+
+    /// Sets the flags of this one mount, `MS_RDONLY` among them, and not of its filesystem.
+    pub(crate) fn set_mount_flags(&self, at: &Path, flags: MsFlags) -> io::Result<()> {
+        let none = None::<&str>;
+        let flags = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
+        Ok(mount(none, at, none, flags, none)?)
+    }
+
+    pub(crate) fn unmount(&self, at: &Path) -> io::Result<()> {
+        Ok(umount2(at, MntFlags::UMOUNT_NOFOLLOW)?)
+    }
+}
+
+/// Opens the root of the mount with this id, which is at `path`. ESTALE: another one is there by now.
+fn open_mount(path: &Path, mount_id: u64) -> io::Result<File> {
+    let root = open_path(path)?;
+    if mount_id_of(&root)? != mount_id {
+        return Err(io::Error::from_raw_os_error(ESTALE));
+    }
+    Ok(root)
+}
+
+/// Source: proc(5), `/proc/pid/fdinfo`, since Linux 3.15.
+pub(super) fn mount_id_of(file: &File) -> io::Result<u64> {
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
+    info.lines()
+        .find_map(|line| line.strip_prefix("mnt_id:"))
+        .and_then(|id| id.trim().parse().ok())
+        .ok_or_else(|| io::Error::other("no mnt_id in /proc/self/fdinfo"))
+}
