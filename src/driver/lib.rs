@@ -49,13 +49,9 @@ macro_rules! hidden {
 }
 
 hidden!(
-    crypt::add_key,
-    crypt::back_up,
     crypt::close,
     crypt::format,
-    crypt::look_inside,
     crypt::open,
-    crypt::remove_key,
     crypt::resize,
     fs::check,
     fs::grow,

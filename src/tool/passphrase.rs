@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use zeroize::Zeroizing;
 
-use driver::crypt::Key;
+use driver::crypt::read_key_file;
 use driver::host::Host;
 use driver::options::{LONGEST_PASSPHRASE, Passphrase};
 
@@ -37,7 +37,7 @@ impl<'a> From<'a> {
     /// Reads it; `what` it is called on the terminal. `twice`: one that is new, and is to be typed twice.
     pub fn read(self, host: &Host, what: &str, twice: bool) -> Result<Passphrase> {
         let input = match self {
-            Self::File(file) => return Key::File(file.to_owned()).read(host),
+            Self::File(file) => return read_key_file(host, file),
             Self::Input => std::io::stdin(),
         };
         host.kernel

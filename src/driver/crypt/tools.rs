@@ -8,13 +8,14 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::header::Header;
+use super::mapping::name_of;
 use crate::config::Luks;
 use crate::host::{Command, Host, Lock, Node, ToolError};
-use crate::names::{LvId, Shown};
+use crate::names::{LvId, LvUuid, Shown};
 use crate::options::Passphrase;
 
 /// cryptsetup(8), "RETURN CODES": no permission, which is a wrong passphrase.
-pub(super) const WRONG_PASSPHRASE: i32 = 2;
+const WRONG_PASSPHRASE: i32 = 2;
 /// The same: the name is taken already, or the device is busy.
 const EXISTS_OR_BUSY: i32 = 5;
 
@@ -35,6 +36,26 @@ pub(super) fn with_passphrase(command: Command, passphrase: &Passphrase) -> Resu
     command.context("making a pipe for the passphrase")
 }
 
+/// Whether cryptsetup failed because of the passphrase.
+pub(super) fn is_wrong_passphrase(error: &ToolError) -> bool {
+    matches!(
+        error,
+        ToolError::Failed {
+            code: WRONG_PASSPHRASE,
+            ..
+        }
+    )
+}
+
+/// How a passphrase is made a key.
+pub(super) fn with_pbkdf(command: Command, config: &Luks) -> Command {
+    let memory = config.pbkdf_memory.get() >> 10;
+    let iterations = config.pbkdf_iterations;
+    command
+        .args(["--pbkdf", "argon2id", "--pbkdf-memory", &memory.to_string()])
+        .args(iterations.map(|number| format!("--pbkdf-force-iterations={number}")))
+}
+
 /// Makes a LUKS2 header with this UUID on a device that holds nothing.
 pub fn format(
     host: &Host,
@@ -44,46 +65,28 @@ pub fn format(
     passphrase: &Passphrase,
     lock: &Lock,
 ) -> Result<()> {
-    let memory = config.pbkdf_memory.get() >> 10;
-    let iterations = config.pbkdf_iterations;
     let command = cryptsetup(host.limits.make, lock)
         .args(["luksFormat", "--batch-mode", "--type", "luks2"])
-        .args(["--uuid", uuid, "--sector-size", &sector.to_string()])
-        .args(["--pbkdf", "argon2id", "--pbkdf-memory", &memory.to_string()])
-        .args(iterations.map(|number| format!("--pbkdf-force-iterations={number}")));
-    let command = with_passphrase(command, passphrase)?.device(device);
+        .args(["--uuid", uuid, "--sector-size", &sector.to_string()]);
+    let command = with_passphrase(with_pbkdf(command, config), passphrase)?.device(device);
     host.run(&command)?;
     Ok(())
-}
-
-/// How an encrypted volume is opened.
-pub struct Opening<'a> {
-    pub id: &'a LvId,
-    pub device: &'a Node,
-    pub name: &'a str,
-    pub read_only: bool,
-    /// How people call the passphrase's source.
-    pub source: &'a str,
 }
 
 /// Opens an encrypted volume.
 ///
 /// The volume's key is in the table of the device, and not in the kernel's keyring: there, `cryptsetup resize`
-/// would ask for a passphrase, which kubelet gives to no call that grows a volume.
+/// would ask for a passphrase, which kubelet gives to no call that grows a volume. `source`: how people call the
+/// passphrase's.
 pub fn open(
     host: &Host,
     config: &Luks,
-    opening: &Opening,
-    passphrase: &Passphrase,
+    (id, volume, device): (&LvId, &LvUuid, &Node),
+    read_only: bool,
+    (passphrase, source): (&Passphrase, &str),
     lock: &Lock,
 ) -> Result<()> {
-    let Opening {
-        id,
-        device,
-        name,
-        read_only,
-        source,
-    } = *opening;
+    let name = &name_of(volume);
     let command = cryptsetup(host.limits.activate, lock)
         .args(["open", "--type", "luks2", "--disable-keyring"])
         // One after the other, so that the memory of `pbkdf_memory` is needed only once.
@@ -93,13 +96,10 @@ pub fn open(
     let command = with_passphrase(command, passphrase)?;
     match host.run(&command.device(device).operand(name)) {
         Ok(_) => Ok(()),
-        Err(ToolError::Failed {
-            code: WRONG_PASSPHRASE,
-            ..
-        }) => bail!(
+        Err(error) if is_wrong_passphrase(&error) => bail!(
             "{source} does not open {id}: give the passphrase that {id} was encrypted with, or one that was added \
              since (`cryptsetup luksDump {}` lists how many there are)",
-            device.name().shown(),
+            device.name.shown(),
         ),
         Err(error) => {
             let is_left =

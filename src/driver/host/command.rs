@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,12 +39,6 @@ pub struct Node {
     /// The name that people see: when they repeat a command, the node's number may belong to another
     /// device.
     pub(crate) name: PathBuf,
-}
-
-impl Node {
-    pub fn name(&self) -> &Path {
-        &self.name
-    }
 }
 
 /// One run of one tool: an argv, never a shell line.

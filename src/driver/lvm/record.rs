@@ -85,6 +85,12 @@ impl Record {
             .split_once(':')
     }
 
+    /// Whether the volume is encrypted. `None`: nothing was ever made on it.
+    pub fn is_encrypted(&self) -> Option<bool> {
+        let has_header = self.luks.is_some();
+        (has_header || self.made.is_some()).then_some(has_header)
+    }
+
     /// The UUID of the LUKS2 header that the volume has, or is getting.
     pub fn luks_uuid(&self) -> Option<&str> {
         let making = || Some(self.making_in_luks()?.1);

@@ -157,48 +157,25 @@ Exit codes:
   1  a page cannot be written
   2  the command line is wrong";
 
-/// The examples of a command about keys, and its exit codes.
-macro_rules! of_keys {
-    ($examples:literal) => {
-        concat!(
-            $examples,
-            "\n\nExit codes:\n  0  done\n  1  it failed; `key list` shows which keys there are\n  \
-             2  the command line is wrong, or only root may do that"
-        )
-    };
-}
-
-pub const KEY: &str = of_keys!(
-    "\
+pub const KEY: &str = "\
 Examples:
-  flexvolume-lvm key list vg0/data    how many passphrases open it
-  flexvolume-lvm key add vg0/data     one more, which a terminal asks for"
-);
-
-pub const KEY_ADD: &str = of_keys!(
-    "\
-Examples:
-  flexvolume-lvm key add vg0/data                       ask
-  flexvolume-lvm key add vg0/data --new-key-file NEW    the key_file opens it
+  flexvolume-lvm key list vg0/data                         a line for each key
+  flexvolume-lvm key add vg0/data                          ask for both
+  flexvolume-lvm key add vg0/data --new-key-file NEW       the key_file opens it
+  flexvolume-lvm key remove vg0/data --old-key-file OLD    the key_file stays
   kubectl get secret NAME -o jsonpath='{.data.passphrase}' | base64 -d |
-    flexvolume-lvm key add vg0/data --key-file - --new-key-file NEW"
-);
+    flexvolume-lvm key add vg0/data --key-file - --new-key-file NEW
 
-pub const KEY_REMOVE: &str = of_keys!(
-    "\
-Examples:
-  flexvolume-lvm key remove vg0/data                       ask
-  flexvolume-lvm key remove vg0/data --old-key-file OLD    the key_file stays"
-);
+Exit codes:
+  0  done
+  1  it failed; `key list` shows which keys there are
+  2  the command line is wrong, or only root may do that";
 
-pub const KEY_LIST: &str = of_keys!(
-    "\
+pub const HEADER_BACKUP: &str = "\
 Examples:
-  flexvolume-lvm key list vg0/data    a line for each passphrase"
-);
+  flexvolume-lvm header-backup vg0/data /root/data.luks    keep it elsewhere
 
-pub const HEADER_BACKUP: &str = of_keys!(
-    "\
-Examples:
-  flexvolume-lvm header-backup vg0/data /root/data.luks    keep it elsewhere"
-);
+Exit codes:
+  0  done
+  1  it failed, and the file was not made
+  2  the command line is wrong, or only root may do that";

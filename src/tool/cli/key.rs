@@ -1,6 +1,6 @@
 //! The words of `flexvolume-lvm key`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -20,7 +20,7 @@ pub enum Key {
     /// The volume may be mounted meanwhile. Where a passphrase comes from: --key-file, else the `key_file` of
     /// config.toml, else standard input; a terminal asks, and does not show it. All bytes of a file count, a
     /// newline at its end too.
-    #[command(after_long_help = help::KEY_ADD)]
+    #[command(after_long_help = help::KEY)]
     Add {
         #[command(flatten)]
         of: Of,
@@ -32,7 +32,7 @@ pub enum Key {
     ///
     /// It takes the passphrase that goes and one that stays, and tries both before anything is removed. So the
     /// last one stays, and the `key_file` of config.toml too.
-    #[command(after_long_help = help::KEY_REMOVE)]
+    #[command(after_long_help = help::KEY)]
     Remove {
         #[command(flatten)]
         of: Of,
@@ -41,7 +41,7 @@ pub enum Key {
         old_key_file: Option<PathBuf>,
     },
     /// List the key slots, a passphrase each; it takes none
-    #[command(after_long_help = help::KEY_LIST)]
+    #[command(after_long_help = help::KEY)]
     List {
         /// The volume, as VG/LV or /dev/VG/LV
         #[arg(value_parser = volume)]
@@ -62,27 +62,16 @@ pub struct Of {
     key_file: Option<PathBuf>,
 }
 
-impl Of {
-    /// Its file, beside the one of the other passphrase.
-    fn with<'a>(&'a self, other: Option<&'a Path>) -> (Option<&'a Path>, Option<&'a Path>) {
-        (self.key_file.as_deref(), other)
-    }
-}
-
 pub fn run(host: &Host, writing: &Writing, config: &Loaded, task: &Key) -> Result<Printed> {
     match task {
-        Key::Add { of, new_key_file } => key::add(
-            writing,
-            config,
-            &of.volume,
-            of.with(new_key_file.as_deref()),
-        ),
-        Key::Remove { of, old_key_file } => key::remove(
-            writing,
-            config,
-            &of.volume,
-            of.with(old_key_file.as_deref()),
-        ),
+        Key::Add { of, new_key_file } => {
+            let files = (of.key_file.as_deref(), new_key_file.as_deref());
+            key::add(writing, config, &of.volume, files)
+        }
+        Key::Remove { of, old_key_file } => {
+            let files = (of.key_file.as_deref(), old_key_file.as_deref());
+            key::remove(writing, config, &of.volume, files)
+        }
         Key::List { volume, json } => key::list(host, config, volume, *json),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use super::operator;
@@ -13,7 +13,7 @@ use crate::output::{Printed, columns, counted, printed, titles};
 use crate::passphrase::{From, require_two};
 use driver::config::{Config, Loaded};
 use driver::crypt::{self, Keyslot, MOST_KEYSLOTS};
-use driver::host::{Host, Lock, Node, ToolError, Writing};
+use driver::host::{Host, Lock, Node, Writing};
 use driver::names::{Bytes, LvId, Shown};
 use driver::volume::{Decision, Reason, Subject, of_header};
 
@@ -71,8 +71,8 @@ pub fn add(
         return Ok(Printed::text(said));
     }
     found.require_room()?;
-    host.add_key(&config.luks, &found.node, [&old, &new], found.lock()?)
-        .map_err(|error| wrong(error, id))?;
+    let keys = [&old, &new];
+    host.add_key(&config.luks, (id, &found.node), keys, found.lock()?)?;
     operator::log(host, config, "key-add", id, "a passphrase");
     let now = found.slots.len().saturating_add(1);
     Ok(Printed::text(format!(
@@ -179,16 +179,6 @@ pub fn back_up(host: &Writing, config: &Loaded, id: &LvId, file: &Path) -> Resul
 
 fn stays<'a>(config: &'a Config, id: &LvId, file: Option<&'a Path>) -> From<'a> {
     From::of(file, config.key_file(id.vg()))
-}
-
-/// cryptsetup's exit code for a wrong passphrase, in words.
-fn wrong(error: Error, id: &LvId) -> Error {
-    match error.downcast_ref::<ToolError>() {
-        Some(error) if crypt::is_wrong_passphrase(error) => anyhow::anyhow!(
-            "the passphrase that was given does not open {id}, so none was added: give one that does with --key-file"
-        ),
-        _ => error,
-    }
 }
 
 /// An encrypted volume that is active here, with its recorded header, under its lock.

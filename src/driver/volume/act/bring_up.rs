@@ -107,14 +107,14 @@ fn under_lock<'a>(
             Decision::Make { fs, again } => {
                 let what = What::Plain { again };
                 match make(job, &mut seen, &device, fs, &what, lock)? {
-                    Some(made) => made.into_mount(),
+                    Some(made) => made,
                     None => continue,
                 }
             }
             Decision::Encrypt { fs, uuid } => {
                 let what = job.in_luks(uuid)?;
                 match make(job, &mut seen, &device, fs, &what, lock)? {
-                    Some(made) => made.into_mount(),
+                    Some(made) => made,
                     None => continue,
                 }
             }

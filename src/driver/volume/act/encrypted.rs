@@ -8,8 +8,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::job::Job;
 use super::make::What;
 use crate::config::Config;
-use crate::crypt::{self, Key, Opening};
+use crate::crypt;
 use crate::host::{Host, Kernel, Lock};
+use crate::names::Shown;
 use crate::options::Passphrase;
 use crate::volume::decide::users;
 use crate::volume::device::{Device, Pinned};
@@ -17,20 +18,30 @@ use crate::volume::lock;
 use crate::volume::look::{Asker, Look, all_inside};
 use crate::volume::subject::Subject;
 
+/// A passphrase, and how people call its source.
+pub type Key = (Passphrase, String);
+
 impl Job<'_> {
+    /// The passphrase of the volume's Secret if it has one, else that of its group, else that of the node.
     fn key(&self) -> Result<Key> {
-        let Subject { config, id, .. } = self.subject;
-        let key = crypt::key_of(config, id, self.options.passphrase.as_ref());
-        key.with_context(|| format!("no passphrase came for {id}"))
+        let Subject { host, config, id } = self.subject;
+        if let Some(secret) = &self.options.passphrase {
+            let source = "the passphrase of the volume's Secret".to_owned();
+            return Ok((secret.clone(), source));
+        }
+        let file = config.key_file(id.vg());
+        let file = file.with_context(|| format!("no passphrase came for {id}"))?;
+        let source = format!("the key_file {}", file.shown());
+        Ok((crypt::read_key_file(host, file)?, source))
     }
 
     /// What is to be made, with a new UUID unless the driver was killed with this one.
     pub fn in_luks(&self, uuid: Option<String>) -> Result<What> {
         let Subject { host, .. } = self.subject;
         // Before anything is written: without it nothing is.
-        let passphrase = self.key()?.read(host)?;
+        let key = self.key()?;
         let uuid = uuid.map_or_else(|| host.kernel.new_uuid().context("choosing a UUID"), Ok)?;
-        Ok(What::InLuks { uuid, passphrase })
+        Ok(What::InLuks { uuid, key })
     }
 }
 
@@ -38,7 +49,6 @@ impl Job<'_> {
 pub fn open(job: &Job, seen: &mut Look, device: &Device, lock: &Lock) -> Result<()> {
     let Subject { host, .. } = job.subject;
     let key = job.key()?;
-    let passphrase = key.read(host)?;
     if seen.facts.top() != Some(device) {
         close_unused(job.subject, lock)?;
     }
@@ -46,48 +56,36 @@ pub fn open(job: &Job, seen: &mut Look, device: &Device, lock: &Lock) -> Result<
     let pin = device.clone().pin(host.kernel)?;
     seen.claim = None;
     let read_only = job.options.read_only;
-    opened(job, &pin, &key.source(), &passphrase, read_only, lock).map(drop)
+    opened(job, &pin, read_only, &key, lock).map(drop)
 }
 
 /// Makes a LUKS2 header on a volume that nobody uses, and opens it. Returns the device inside.
-pub fn format(
-    job: &Job,
-    on: &Pinned,
-    uuid: &str,
-    passphrase: &Passphrase,
-    lock: &Lock,
-) -> Result<Pinned> {
+pub fn format(job: &Job, on: &Pinned, uuid: &str, key: &Key, lock: &Lock) -> Result<Pinned> {
     let Subject { host, config, id } = job.subject;
     let target = (&on.node, on.device.sector(host.kernel));
-    crypt::format(host, &config.luks, target, uuid, passphrase, lock)
+    crypt::format(host, &config.luks, target, uuid, &key.0, lock)
         .with_context(|| format!("encrypting {id}"))?;
-    let source = job.key()?.source();
-    let inside = opened(job, on, &source, passphrase, false, lock)?;
+    let inside = opened(job, on, false, key, lock)?;
     if inside.luks.as_deref() != Some(uuid) {
         bail!("{id} has not the LUKS2 header that was made on it just now");
     }
     inside.pin(host.kernel)
 }
 
-fn opened(
-    job: &Job,
-    on: &Pinned,
-    source: &str,
-    passphrase: &Passphrase,
-    read_only: bool,
-    lock: &Lock,
-) -> Result<Device> {
+fn opened(job: &Job, on: &Pinned, read_only: bool, key: &Key, lock: &Lock) -> Result<Device> {
     let Subject { host, config, id } = job.subject;
     let device = &on.device;
     device.require_still_there(host.kernel)?;
-    let opening = Opening {
-        id,
-        device: &on.node,
-        name: &crypt::name_of(&device.lv_uuid),
+    let volume = (id, &device.lv_uuid, &on.node);
+    let (passphrase, source) = key;
+    crypt::open(
+        host,
+        &config.luks,
+        volume,
         read_only,
-        source,
-    };
-    crypt::open(host, &config.luks, &opening, passphrase, lock)?;
+        (passphrase, source),
+        lock,
+    )?;
     let holders = device.holders(host.kernel)?;
     let inside = device.inside(host.kernel, &holders);
     inside.with_context(|| format!("cryptsetup has opened {id}, but the kernel does not show that"))

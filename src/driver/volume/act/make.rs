@@ -3,14 +3,13 @@
 
 use anyhow::{Context, Error, Result, bail};
 
-use super::encrypted;
+use super::encrypted::{self, Key};
 use super::job::Job;
 use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
 use crate::lvm::{Tags, luks_tag, made_tag, making_in_luks_tag, making_tag, retag};
 use crate::mount::after_undo;
 use crate::names::{Filesystem, FsType};
-use crate::options::Passphrase;
 use crate::volume::decide::{Content, Decision, Lvm, Mount, Purpose};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::look::Look;
@@ -21,28 +20,11 @@ pub enum What {
     /// A filesystem. `again`: over what the driver's own mkfs left when it was killed.
     Plain { again: bool },
     /// A LUKS2 header with this UUID, and a filesystem inside.
-    InLuks {
-        uuid: String,
-        passphrase: Passphrase,
-    },
+    InLuks { uuid: String, key: Key },
 }
 
-/// A filesystem that was made.
-pub struct Made {
-    pub filesystem: Filesystem,
-    /// The device that it is on.
-    pub on: Device,
-}
-
-impl Made {
-    /// How it is mounted, and which device.
-    pub fn into_mount(self) -> (Mount, Device) {
-        (Mount::of_made(self.filesystem), self.on)
-    }
-}
-
-/// Makes a filesystem. `None`: the volume has changed since the decision; nothing was made, and its tags are as
-/// before. A tag is set before mkfs and replaced after it, so that a killed mkfs can be recognised.
+/// Makes a filesystem, and says how that is mounted and which device it is on. `None`: the volume has changed since
+/// the decision; nothing was made, and its tags are as before. A tag is set before mkfs and replaced after it, so that a killed mkfs can be recognised.
 pub fn make(
     job: &Job,
     seen: &mut Look,
@@ -50,7 +32,7 @@ pub fn make(
     fs: FsType,
     what: &What,
     lock: &Lock,
-) -> Result<Option<Made>> {
+) -> Result<Option<(Mount, Device)>> {
     let host = job.subject.host;
     let lvm = seen.facts.lvm.clone();
     let Some(Lvm::Volume { volume, .. }) = &lvm else {
@@ -142,10 +124,7 @@ pub fn make(
         tags.add.push(luks_tag(uuid));
     }
     retag(host, device.target(), &tags, Some(lock))?;
-    Ok(Some(Made {
-        filesystem,
-        on: on.device,
-    }))
+    Ok(Some((Mount::of_made(filesystem), on.device)))
 }
 
 /// Runs mkfs, inside a fresh LUKS2 if the volume is to be encrypted. Returns the device with the filesystem.
@@ -154,9 +133,7 @@ fn written(job: &Job, pin: Pinned, fs: FsType, what: &What, lock: &Lock) -> Resu
     let (on, again) = match what {
         What::Plain { again } => (pin, *again),
         // Noise, which mkfs might take for something.
-        What::InLuks { uuid, passphrase } => {
-            (encrypted::format(job, &pin, uuid, passphrase, lock)?, true)
-        }
+        What::InLuks { uuid, key } => (encrypted::format(job, &pin, uuid, key, lock)?, true),
     };
     let more = config.mkfs_options(id.vg(), fs);
     let made = fs::mkfs(host, fs, &on.node, &more, again, lock).map_err(Error::from);

@@ -12,27 +12,11 @@ use crate::crypt::{CopyState, Header};
 use crate::lvm::Volume;
 use crate::names::FsType;
 
-/// Decides by LVM's tags alone whether the volume is of the wrong kind.
-pub fn wrong_kind(volume: &Volume, wish: &Wish) -> Option<Reason> {
-    if wish.purpose != Purpose::Filesystem {
-        return None;
-    }
-    let record = &volume.record;
-    match (wish.encrypted, &record.luks, &record.made) {
-        (Some(false), Some(_), _) => Some(Reason::Encrypted),
-        (Some(true), None, Some(_)) => Some(Reason::NotEncrypted),
-        _ => None,
-    }
-}
-
-/// Decides by the kind of what is mounted, of which LVM was not asked.
-pub fn wrong_mount(inside: Option<&Inside>, wish: &Wish) -> Option<Reason> {
-    if wish.purpose != Purpose::Filesystem {
-        return None;
-    }
-    match (wish.encrypted, inside) {
-        (Some(false), Some(_)) => Some(Reason::Encrypted),
-        (Some(true), None) => Some(Reason::NotEncrypted),
+/// Decides by the kind of the volume: whether it is encrypted, if LVM's tags or the device that is mounted tell.
+pub fn wrong_kind(is_encrypted: Option<bool>, wish: &Wish) -> Option<Reason> {
+    match (wish.purpose, wish.encrypted?, is_encrypted?) {
+        (Purpose::Filesystem, false, true) => Some(Reason::Encrypted),
+        (Purpose::Filesystem, true, false) => Some(Reason::NotEncrypted),
         _ => None,
     }
 }
@@ -54,17 +38,17 @@ pub fn of_content(
         (Some(uuid), _, Content::Luks(header)) if is_usable_as(header, uuid) => {
             return Some(open(facts, inside, volume, wish));
         }
-        (Some(uuid), ..) => (uuid.as_str(), header_instead(content)),
+        (Some(uuid), ..) => (uuid.as_str(), instead(content)),
         (None, Some((_, uuid)), Content::Luks(header)) => {
             // The driver's own luksFormat, or the mkfs after it, was killed; no pod ever had it.
             return Some(if record.made.is_none() && is_of_making(header, uuid) {
                 made_again(facts, uuid, volume, wish)
             } else {
-                Decision::Refuse(Reason::NewNotBlank(header_instead(content)))
+                Decision::Refuse(Reason::NewNotBlank(instead(content)))
             });
         }
         // It is open, and nothing is where its header was: somebody wiped that.
-        (None, Some((_, uuid)), _) if inside.is_some() => (uuid, header_instead(content)),
+        (None, Some((_, uuid)), _) if inside.is_some() => (uuid, instead(content)),
         (None, _, Content::Filesystem(_)) if wish.encrypted == Some(true) => {
             return refuse(Reason::NotEncrypted);
         }
@@ -82,9 +66,7 @@ pub fn of_header(recorded: &str, header: Option<&Header>) -> Result<(), Reason> 
         Some(header) if is_usable_as(header, recorded) => Ok(()),
         found => Err(Reason::Header {
             recorded: recorded.to_owned(),
-            found: found.map_or("none".to_owned(), |found| {
-                header_instead(&Content::Luks(found.clone()))
-            }),
+            found: found.map_or("none".to_owned(), in_words),
         }),
     }
 }
@@ -162,10 +144,7 @@ fn of_inside(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish) -> 
     })
 }
 
-fn header_instead(content: &Content) -> String {
-    let Content::Luks(header) = content else {
-        return instead(content);
-    };
+fn in_words(header: &Header) -> String {
     let uuid = header.uuid.as_deref();
     match (uuid, header.is_usable()) {
         (Some(uuid), true) => format!("the header {uuid}"),
@@ -183,7 +162,7 @@ fn instead(content: &Content) -> String {
         Content::Damaged(fs) => format!("{fs}, damaged"),
         Content::Other(what) => what.to_string(),
         Content::Several => "several signatures at once".to_owned(),
-        Content::Luks(_) => "a LUKS2 header".to_owned(),
+        Content::Luks(header) => in_words(header),
         Content::Unreadable { .. } | Content::Claimed(_) | Content::Failed(_) => {
             "what cannot be read".to_owned()
         }

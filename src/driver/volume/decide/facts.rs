@@ -286,12 +286,6 @@ impl Facts {
         inside.map(|inside| &inside.device).or(self.device.as_ref())
     }
 
-    /// Whether the volume holds, or is getting, a LUKS2 header of the driver's.
-    pub fn is_encrypted(&self) -> bool {
-        self.volume()
-            .is_some_and(|volume| volume.record.luks_uuid().is_some())
-    }
-
     /// Whether it is mounted in the driver's mount namespace.
     pub fn is_mounted_here(&self) -> bool {
         let uses = self.uses.as_ref();

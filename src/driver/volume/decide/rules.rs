@@ -4,7 +4,7 @@
 
 use super::content::{of_content, wrong_type};
 use super::decision::{Decision, Level, Purpose, Wish};
-use super::encrypted::{wrong_kind, wrong_mount};
+use super::encrypted::wrong_kind;
 use super::facts::{Facts, Lvm, Mounted, Place, There, Uses};
 use super::reason::Reason;
 use super::space::{absent, of_pool, of_size};
@@ -45,7 +45,10 @@ pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
     if let Some(decision) = of_lvm(facts, lvm, wish) {
         return decision;
     }
-    if let Some(reason) = facts.volume().and_then(|volume| wrong_kind(volume, wish)) {
+    if let Some(reason) = facts
+        .volume()
+        .and_then(|volume| wrong_kind(volume.record.is_encrypted(), wish))
+    {
         return Decision::Refuse(reason);
     }
     if let Some(decision) = of_openers(facts, wish) {
@@ -83,7 +86,7 @@ fn of_uses(facts: &Facts, uses: &Uses, wish: &Wish) -> Option<Decision> {
         }
     }
     let first = &uses.mounts.first()?.row;
-    if let Some(reason) = wrong_mount(uses.inside.as_ref(), wish) {
+    if let Some(reason) = wrong_kind(Some(uses.inside.is_some()), wish) {
         return refuse(reason);
     }
     if let Some(reason) = wrong_type(&first.fs_type, wish) {
