@@ -90,6 +90,18 @@ struct Found {
     is_whole: bool,
 }
 
+impl Found {
+    fn unread(place: u64) -> Self {
+        Self {
+            uuid: None,
+            place,
+            size: 0,
+            sequence: 0,
+            is_whole: false,
+        }
+    }
+}
+
 /// The header of a device. `None`: neither copy so much as begins, or it is a LUKS of another version.
 pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
     let [first, second] = copies(device)?;
@@ -105,22 +117,35 @@ pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
     })
 }
 
+/// A copy that the disk cannot read is a damaged one, if the other one is whole.
 fn copies(device: &impl ReadAt) -> io::Result<[Option<Found>; 2]> {
-    let first = copy(device, 0, FIRST)?;
+    let mut unread = None;
+    let mut copy = |place, magic| {
+        copy(device, place, magic).unwrap_or_else(|error| {
+            unread = Some(error);
+            Some(Found::unread(place))
+        })
+    };
+    let first = copy(0, FIRST);
     let places = match &first {
         Some(found) if found.is_whole => vec![found.size],
         _ => SIZES.to_vec(),
     };
     let mut second = None::<Found>;
     for place in places {
-        let found = copy(device, place, SECOND)?;
+        let found = copy(place, SECOND);
         let is_better = |found: &Found| second.as_ref().is_none_or(|_| found.is_whole);
         second = found.filter(is_better).or(second);
         if second.as_ref().is_some_and(|second| second.is_whole) {
             break;
         }
     }
-    Ok([first, second])
+    let all = [first, second];
+    let has_whole = all.iter().flatten().any(|copy| copy.is_whole);
+    match unread.filter(|_| !has_whole) {
+        Some(error) => Err(error),
+        None => Ok(all),
+    }
 }
 
 /// The whole copy that was written last says the UUID. A copy that says another one is not this header's.
@@ -292,6 +317,36 @@ mod tests {
         for (name, change, want) in cases {
             assert_eq!(seen(change), want, "{name}");
         }
+    }
+
+    /// A disk of which some bytes cannot be read.
+    struct Broken(Bytes, std::ops::Range<u64>);
+
+    impl ReadAt for Broken {
+        fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
+            let end = offset.saturating_add(into.len() as u64);
+            if offset < self.1.end && self.1.start < end {
+                return Err(io::Error::from_raw_os_error(nix::libc::EIO));
+            }
+            self.0.read_at(into, offset)
+        }
+    }
+
+    #[test]
+    fn one_copy_that_cannot_be_read_is_a_damaged_one() {
+        use CopyState::{Damaged, Whole};
+        let found = |bad| read(&Broken(Bytes(device(UUID, UUID)), bad));
+        let size = SIZE as u64;
+        for (bad, states) in [(0..1, (Damaged, Whole)), (size..2 * size, (Whole, Damaged))] {
+            let header = found(bad).unwrap().unwrap();
+            assert!(header.is_usable());
+            assert_eq!((header.first, header.second), states);
+            assert_eq!(header.uuid.as_deref(), Some(UUID));
+        }
+        assert_eq!(
+            found(0..2 * size).unwrap_err().raw_os_error(),
+            Some(nix::libc::EIO)
+        );
     }
 
     #[test]

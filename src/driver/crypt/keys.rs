@@ -12,7 +12,9 @@ use anyhow::{Context, Error, Result, bail};
 
 use super::keyslots::Keyslot;
 use super::mapping::{name_of, path_of};
-use super::tools::{close, cryptsetup, is_wrong_passphrase, open, with_passphrase, with_pbkdf};
+use super::tools::{
+    close, cryptsetup, is_wrong_passphrase, open, opening, with_passphrase, with_pbkdf,
+};
 use crate::config::Luks;
 use crate::host::{Command, Host, Lock, Node, Writing, pipe_of};
 use crate::names::{LvId, LvUuid, Shown};
@@ -36,11 +38,11 @@ pub fn opens(
     slot: Option<u32>,
     passphrase: &Passphrase,
 ) -> Result<bool> {
-    let command = Command::reads("cryptsetup", host.limits.activate)
-        .args(["open", "--test-passphrase", "--type", "luks2"])
-        .args(["--serialize-memory-hard-pbkdf", "--tries=1"])
+    let command = Command::reads("cryptsetup", host.limits.activate);
+    let command = opening(command, passphrase)?
+        .args(["--test-passphrase"])
         .args(slot.map(|slot| format!("--key-slot={slot}")));
-    match host.run(&with_passphrase(command, passphrase)?.device(device)) {
+    match host.run(&command.device(device)) {
         Ok(_) => Ok(true),
         Err(error) if is_wrong_passphrase(&error) => Ok(false),
         Err(error) => Err(Error::from(error).context("trying a passphrase")),

@@ -31,6 +31,17 @@ pub(super) fn cryptsetup(limit: Duration, lock: &Lock) -> Command {
     Command::writes("cryptsetup", limit).holds(lock.file())
 }
 
+/// Has cryptsetup open a volume by a passphrase alone. It tries the header's tokens first (a key in the kernel's
+/// keyring, a TPM), and they open it whatever the passphrase is; with the number of a token that no header can have
+/// it goes on to the passphrase. Source: cryptsetup src/cryptsetup.c, `action_open_luks`; LUKS2 has 32 tokens.
+pub(super) fn opening(command: Command, passphrase: &Passphrase) -> Result<Command> {
+    let command = command
+        .args(["open", "--type", "luks2", "--token-id=1000", "--tries=1"])
+        // One after the other, so that the memory of `pbkdf_memory` is needed only once.
+        .args(["--serialize-memory-hard-pbkdf"]);
+    with_passphrase(command, passphrase)
+}
+
 pub(super) fn with_passphrase(command: Command, passphrase: &Passphrase) -> Result<Command> {
     let command = command.args(["--key-file=-"]).secret(passphrase.bytes());
     command.context("making a pipe for the passphrase")
@@ -87,18 +98,17 @@ pub fn open(
     lock: &Lock,
 ) -> Result<()> {
     let name = &name_of(volume);
-    let command = cryptsetup(host.limits.activate, lock)
-        .args(["open", "--type", "luks2", "--disable-keyring"])
-        // One after the other, so that the memory of `pbkdf_memory` is needed only once.
-        .args(["--serialize-memory-hard-pbkdf", "--tries=1"])
+    let command = cryptsetup(host.limits.activate, lock);
+    let command = opening(command, passphrase)?
+        .args(["--disable-keyring"])
         .args(read_only.then_some("--readonly"))
         .args(config.allow_discards.then_some("--allow-discards"));
-    let command = with_passphrase(command, passphrase)?;
     match host.run(&command.device(device).operand(name)) {
         Ok(_) => Ok(()),
         Err(error) if is_wrong_passphrase(&error) => bail!(
             "{source} does not open {id}: give the passphrase that {id} was encrypted with, or one that was added \
-             since (`cryptsetup luksDump {}` lists how many there are)",
+             since (`cryptsetup luksDump {}` lists how many there are). If it is one of them, its key slot is damaged: \
+             restore the header from its backup, see docs/encryption.md",
             device.name.shown(),
         ),
         Err(error) => {
@@ -107,7 +117,8 @@ pub fn open(
             let advice = if is_left {
                 format!(
                     " (a killed cryptsetup leaves its device without a table: if no cryptsetup runs, and \
-                     `dmsetup table {name}` prints nothing, run `dmsetup remove {name}`)"
+                     `dmsetup table {name}` prints nothing, run `dmsetup remove {name}`; else a volume with the same \
+                     UUID is open, as in a group that vgimportclone made: close that first)"
                 )
             } else {
                 String::new()

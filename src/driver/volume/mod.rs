@@ -16,7 +16,7 @@ pub use decide::{
     Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Openers, Place, Purpose, Reason,
     Refusal, Uses, Whose, Wish, extend_pool, of_header, of_locks, users,
 };
-pub use device::Device;
+pub use device::{Device, Pinned};
 pub use look::{
     Asker, Decided, HeldLocks, Known, Tables, all_inside, look_under_lock, require_same, volume_of,
 };

@@ -13,9 +13,9 @@ use crate::output::{Printed, columns, counted, printed, titles};
 use crate::passphrase::{From, require_two};
 use driver::config::{Config, Loaded};
 use driver::crypt::{self, Keyslot, MOST_KEYSLOTS};
-use driver::host::{Host, Lock, Node, Writing};
+use driver::host::{Host, Lock, Writing};
 use driver::names::{Bytes, LvId, Shown};
-use driver::volume::{Decision, Reason, Subject, of_header};
+use driver::volume::{Decision, Pinned, Reason, Subject, of_header};
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -66,13 +66,13 @@ pub fn add(
     let old = from.read(host, "Passphrase that opens it", false)?;
     let new = to.read(host, "New passphrase", true)?;
     let found = Encrypted::find(host, config, id)?;
-    if crypt::opens(host, &found.node, None, &new)? {
+    if crypt::opens(host, &found.on.node, None, &new)? {
         let said = format!("{id} has this passphrase already. Nothing was changed.\n");
         return Ok(Printed::text(said));
     }
     found.require_room()?;
     let keys = [&old, &new];
-    host.add_key(&config.luks, (id, &found.node), keys, found.lock()?)?;
+    host.add_key(&config.luks, (id, &found.on.node), keys, found.lock()?)?;
     operator::log(host, config, "key-add", id, "a passphrase");
     let now = found.slots.len().saturating_add(1);
     Ok(Printed::text(format!(
@@ -103,7 +103,7 @@ pub fn remove(
     }
     let found = Encrypted::find(host, config, id)?;
     found.require_second()?;
-    if !crypt::opens(host, &found.node, None, &stays)? {
+    if !crypt::opens(host, &found.on.node, None, &stays)? {
         bail!(
             "the passphrase that is to stay does not open {id}, so none is removed. Add it first with `{} key add \
              {id}`",
@@ -111,9 +111,9 @@ pub fn remove(
         );
     }
     let mut removed = 0_usize;
-    for slot in found.slots.iter().filter(|slot| slot.token.is_none()) {
-        if crypt::opens(host, &found.node, Some(slot.slot), &goes)? {
-            host.remove_key(&found.node, slot.slot, &stays, found.lock()?)?;
+    for slot in &found.slots {
+        if crypt::opens(host, &found.on.node, Some(slot.slot), &goes)? {
+            host.remove_key(&found.on.node, slot.slot, &stays, found.lock()?)?;
             removed = removed.saturating_add(1);
         }
     }
@@ -150,7 +150,7 @@ pub fn back_up(host: &Writing, config: &Loaded, id: &LvId, file: &Path) -> Resul
     }
     let found = Encrypted::find(host, config, id)?;
     let written = || -> Result<()> {
-        host.back_up_header(&found.node, &part, found.lock()?)?;
+        host.back_up_header(&found.on.node, &part, found.lock()?)?;
         let made = files::synced(&part, 0o600)?;
         let header = crypt::read(&made).context("reading the backup again")?;
         if !header
@@ -184,7 +184,8 @@ fn stays<'a>(config: &'a Config, id: &LvId, file: Option<&'a Path>) -> From<'a> 
 /// An encrypted volume that is active here, with its recorded header, under its lock.
 struct Encrypted {
     seen: Look,
-    node: Node,
+    /// Pinned: while cryptsetup works, its number is no other device's.
+    on: Pinned,
     uuid: String,
     slots: Vec<Keyslot>,
 }
@@ -213,15 +214,15 @@ impl Encrypted {
             );
         };
         let pinned = device.pin(host.kernel)?;
-        let on = (&pinned.file, pinned.device.path.as_path());
-        let header = crypt::header_of(host, on)?;
+        let file = (&pinned.file, pinned.device.path.as_path());
+        let header = crypt::header_of(host, file)?;
         if let Err(reason) = of_header(&uuid, header.as_ref()) {
             bail!("{}", reason.of(id));
         }
-        let slots = crypt::keyslots_of(host, on)?;
+        let slots = crypt::keyslots_of(host, file)?;
         Ok(Self {
             slots: slots.with_context(|| format!("the key slots of {id} cannot be read"))?,
-            node: pinned.node,
+            on: pinned,
             uuid,
             seen,
         })

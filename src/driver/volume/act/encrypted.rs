@@ -26,6 +26,9 @@ impl Job<'_> {
     fn key(&self) -> Result<Key> {
         let Subject { host, config, id } = self.subject;
         if let Some(secret) = &self.options.passphrase {
+            // It may have come from a file.
+            let no_core = host.kernel.leave_no_core();
+            no_core.context("keeping this process from leaving a core")?;
             let source = "the passphrase of the volume's Secret".to_owned();
             return Ok((secret.clone(), source));
         }
