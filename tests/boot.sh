@@ -105,7 +105,7 @@ need_guest() {
     # It sees this machine's files, so that is installed here.
     need lvs:lvm2 thin_check:thin-provisioning-tools mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs \
         mkfs.btrfs:btrfs-progs udevadm:udev lsblk:util-linux modprobe:kmod busybox:busybox-static \
-        mkfs.vfat:dosfstools cryptsetup:cryptsetup-bin
+        mkfs.vfat:dosfstools cryptsetup:cryptsetup-bin keyctl:keyutils
     if [ "${MACHINE:-}" != uml ] && kvm_works; then
         MACHINE=vng
     elif [ "${MACHINE:-}" != vng ] && uml_works; then

@@ -7,6 +7,8 @@
 # Debian 12's where changes are checked; bookworm is for --full.
 SUITES=(trixie sid bullseye)
 FILES= # the top directory of a Debian; empty: this machine's own
+PACKAGES=btrfs-progs,busybox-static,cryptsetup-bin,dosfstools,e2fsprogs,fdisk,hostname,iproute2,keyutils,kmod
+PACKAGES+=,lvm2,mount,procps,strace,thin-provisioning-tools,udev,user-mode-linux,util-linux,xfsprogs
 
 # need_suites: makes the files of each Debian that SUITE names ("all": all of them), once, and sets
 # SUITES. To have newer packages, remove them from the cache.
@@ -24,7 +26,7 @@ need_suites() {
 }
 
 # files_of SUITE: from here on, guests have its files.
-files_of() { FILES=$CACHE/debian-$1; }
+files_of() { FILES=$CACHE/debian-$1-$(cksum <<< "$PACKAGES" | cut -d ' ' -f 1); }
 
 # Prints the mirror that this machine itself uses. Without one, debootstrap knows one.
 debian_mirror() {
@@ -32,14 +34,12 @@ debian_mirror() {
 }
 
 make_suite() {
-    local suite=$1 mirror packages="btrfs-progs busybox-static cryptsetup-bin dosfstools e2fsprogs fdisk hostname"
-    packages+=" iproute2 kmod lvm2 mount procps strace thin-provisioning-tools udev"
-    packages+=" user-mode-linux util-linux xfsprogs"
+    local suite=$1 mirror
     say "making the files of Debian $suite in $FILES, which takes some minutes"
     mirror=$(debian_mirror)
     as_root rm -rf "$FILES.new"
     # What it mounts goes with its namespace, however it ends.
-    as_root unshare --mount debootstrap --variant=minbase --include="${packages// /,}" \
+    as_root unshare --mount debootstrap --variant=minbase --include="$PACKAGES" \
         "$suite" "$FILES.new" ${mirror:+"$mirror"} > "$FILES.log" 2>&1 || {
         tail -n 20 "$FILES.log" "$FILES.new/debootstrap/debootstrap.log"
         die "debootstrap made no Debian $suite"

@@ -51,6 +51,7 @@ macro_rules! hidden {
 hidden!(
     crypt::close,
     crypt::format,
+    crypt::mark,
     crypt::open,
     crypt::resize,
     fs::check,

@@ -9,6 +9,9 @@ use sha2::{Digest, Sha256};
 
 use crate::fs::superblock::{ReadAt, fill};
 
+/// The header's subsystem, once the filesystem inside is recorded. Old metadata of LVM's, which knows of no filesystem,
+/// leads to no luksFormat then. Source: cryptsetup-config(8), `--subsystem`.
+pub const MARK: &str = "flexvolume";
 const FIRST: &[u8] = b"LUKS\xBA\xBE";
 const SECOND: &[u8] = b"SKUL\xBA\xBE";
 /// The part before the JSON, which the checksum covers too.
@@ -37,6 +40,8 @@ pub struct Header {
     pub second: CopyState,
     /// The UUID of the other copy, if that says another one. `None`: it says the same, or none.
     pub other: Option<String>,
+    /// Whether a copy has [`MARK`].
+    pub is_marked: bool,
 }
 
 /// One copy of a header.
@@ -88,6 +93,7 @@ struct Found {
     size: u64,
     sequence: u64,
     is_whole: bool,
+    is_marked: bool,
 }
 
 impl Found {
@@ -98,6 +104,7 @@ impl Found {
             size: 0,
             sequence: 0,
             is_whole: false,
+            is_marked: false,
         }
     }
 }
@@ -152,6 +159,10 @@ fn copies(device: &impl ReadAt) -> io::Result<[Option<Found>; 2]> {
 fn together(first: Option<Found>, second: Option<Found>, states: (CopyState, CopyState)) -> Header {
     let rank = |found: &Option<Found>| found.as_ref().map(|one| (one.is_whole, one.sequence));
     let is_first = rank(&first) >= rank(&second);
+    let is_marked = [&first, &second]
+        .into_iter()
+        .flatten()
+        .any(|copy| copy.is_marked);
     let (best, other) = if is_first {
         (first, second)
     } else {
@@ -166,6 +177,7 @@ fn together(first: Option<Found>, second: Option<Found>, states: (CopyState, Cop
     }
     Header {
         other: other.filter(|other| Some(other) != uuid.as_ref()),
+        is_marked,
         uuid,
         first,
         second,
@@ -196,6 +208,7 @@ fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Fou
         size,
         sequence: number(16).unwrap_or(0),
         is_whole: whole.is_some_and(is_right),
+        is_marked: text(binary.get(208..256).unwrap_or_default()) == MARK.as_bytes(),
     }))
 }
 
@@ -347,6 +360,17 @@ mod tests {
             found(0..2 * size).unwrap_err().raw_os_error(),
             Some(nix::libc::EIO)
         );
+    }
+
+    #[test]
+    fn a_mark_in_either_copy_counts() {
+        for (at, want) in [(Some(0), true), (Some(SIZE), true), (None, false)] {
+            let mut bytes = device(UUID, UUID);
+            if let Some(at) = at {
+                bytes[at + 208..][..MARK.len()].copy_from_slice(MARK.as_bytes());
+            }
+            assert_eq!(read(&Bytes(bytes)).unwrap().unwrap().is_marked, want);
+        }
     }
 
     #[test]

@@ -23,4 +23,4 @@ pub use keys::{keyslots_of, opens};
 pub use keyslots::{Keyslot, MOST as MOST_KEYSLOTS, parse as keyslots};
 pub use mapping::{Mapping, all_open, is_inside, mapping, name_of, path_of, volume_below};
 pub use tools::header_of;
-pub(crate) use tools::{close, format, open, resize};
+pub(crate) use tools::{close, format, mark, open, resize};

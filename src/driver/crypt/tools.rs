@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::header::Header;
+use super::header::{Header, MARK};
 use super::mapping::name_of;
 use crate::config::Luks;
 use crate::host::{Command, Host, Lock, Node, ToolError};
@@ -126,6 +126,13 @@ pub fn open(
             Err(error).with_context(|| format!("opening the encrypted volume {id}{advice}"))
         }
     }
+}
+
+/// Marks the header as that of a volume whose filesystem is recorded.
+pub fn mark(host: &Host, device: &Node, lock: &Lock) -> Result<(), ToolError> {
+    let command = cryptsetup(host.limits.activate, lock);
+    let command = command.args(["config", "--subsystem", MARK]);
+    host.run(&command.device(device)).map(drop)
 }
 
 /// Closes an encrypted volume; the kernel forgets its key. Fails while somebody has it open.

@@ -39,6 +39,38 @@ fn slots(node: &Node, volume: &str) -> Vec<u64> {
     keys.map(|key| key["slot"].as_u64().unwrap()).collect()
 }
 
+/// cryptsetup would open a volume by such a token whatever passphrase it is given.
+#[test]
+fn a_token_of_the_header_is_no_passphrase() {
+    let (node, group) = (with_key(Mode::MountOnly, "token"), Group::new("token"));
+    let volume = group.linear("data", "48m").encrypted();
+    node.write("pod", &volume, "kept");
+    let foreign = file("token.foreign", "nobody's");
+    run("keyctl", &["add", "user", "token-key", PASSPHRASE, "@u"]);
+    let add = [
+        "token",
+        "add",
+        "--key-description",
+        "token-key",
+        &volume.device(),
+    ];
+    run("cryptsetup", &add);
+    assert!(opens(&volume, &foreign));
+    // "nobody's".
+    let other = with_secret(&volume, "bm9ib2R5J3M=");
+    node.refuses_mount(
+        &other,
+        &["the passphrase of the volume's Secret does not open"],
+    );
+    let key = |word, option| node.says(&["key", word, "token/data", option, &foreign]);
+    assert!(key("add", "--new-key-file").0.contains("has 2 keys now"));
+    assert!(key("remove", "--old-key-file").0.contains("has 1 key now"));
+    let (said, code) = key("remove", "--old-key-file");
+    assert!(code == 1 && said.contains("has one key alone"), "{said}");
+    assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
+    node.down("pod", &volume);
+}
+
 #[test]
 fn a_passphrase_is_rotated_while_a_pod_runs_and_the_last_one_stays() {
     let (node, group) = (with_key(Mode::MountOnly, "rotates"), Group::new("rotates"));

@@ -288,6 +288,34 @@ fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
     still_holds(&node, &volume, "data");
 }
 
+/// As LVM's archive has it from while the volume was made: vgcfgrestore(8) brings that back.
+#[test]
+fn metadata_from_before_its_filesystem_was_recorded_formats_nothing() {
+    let group = Group::new("crypt-old");
+    let node = with_key(Mode::MountOnly, "crypt-old");
+    let volume = filled(&node, &group, "data");
+    let (now, luks) = (
+        group.tags("data"),
+        run("cryptsetup", &["luksUUID", &volume.device()]),
+    );
+    let mut change = vec![
+        "--addtag".to_owned(),
+        format!("flexvolume.making=luks2:ext4:{}", luks.trim()),
+    ];
+    change.extend(
+        now.split(',')
+            .flat_map(|tag| ["--deltag".to_owned(), tag.to_owned()]),
+    );
+    change.push("crypt-old/data".to_owned());
+    run(
+        "lvchange",
+        &change.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
+    refuses_unchanged(&node, &volume, &[luks.trim(), "adopt crypt-old/data"]);
+    node.prints(&["adopt", "crypt-old/data"], "is recorded as ext4", 0);
+    still_holds(&node, &volume, "data");
+}
+
 /// The filter is that of the page on encryption.
 #[test]
 fn with_the_filter_that_doctor_tells_lvm_does_not_wait_for_a_suspended_volume() {

@@ -75,6 +75,14 @@ pub fn format(job: &Job, on: &Pinned, uuid: &str, key: &Key, lock: &Lock) -> Res
     inside.pin(host.kernel)
 }
 
+/// Marks the header of a volume whose filesystem is recorded.
+pub fn mark(host: &Host, device: &Device, lock: &Lock) -> Result<()> {
+    device.require_still_there(host.kernel)?;
+    let pin = device.clone().pin(host.kernel)?;
+    let marked = crypt::mark(host, &pin.node, lock);
+    marked.with_context(|| format!("marking the LUKS2 header of {}", device.id))
+}
+
 fn opened(job: &Job, on: &Pinned, read_only: bool, key: &Key, lock: &Lock) -> Result<Device> {
     let Subject { host, config, id } = job.subject;
     let device = &on.device;

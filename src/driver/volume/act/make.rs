@@ -124,6 +124,9 @@ pub fn make(
         tags.add.push(luks_tag(uuid));
     }
     retag(host, device.target(), &tags, Some(lock))?;
+    if let What::InLuks { .. } = what {
+        encrypted::mark(host, device, lock)?;
+    }
     Ok(Some((Mount::of_made(filesystem), on.device)))
 }
 

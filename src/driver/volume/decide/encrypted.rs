@@ -75,9 +75,10 @@ fn is_usable_as(header: &Header, uuid: &str) -> bool {
     header.is_usable() && header.uuid.as_deref() == Some(uuid)
 }
 
-/// Whether a luksFormat with this UUID, cut short at any time, may have left this.
+/// Whether a luksFormat with this UUID, cut short at any time, may have left this, and no filesystem inside was ever
+/// recorded.
 fn is_of_making(header: &Header, uuid: &str) -> bool {
-    header.uuids().all(|one| one == uuid) && header.uuids().next().is_some()
+    !header.is_marked && header.uuids().all(|one| one == uuid) && header.uuids().next().is_some()
 }
 
 fn made_again(facts: &Facts, uuid: &str, volume: &Volume, wish: &Wish) -> Decision {

@@ -207,6 +207,7 @@ impl Facts {
             first: CopyState::Whole,
             second,
             other: None,
+            is_marked: true,
         })));
     }
 

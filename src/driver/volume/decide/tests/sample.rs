@@ -258,7 +258,17 @@ pub fn header(uuid: &str, first: CopyState, second: CopyState) -> Content {
         first,
         second,
         other: None,
+        is_marked: false,
     })
+}
+
+/// One whose volume had a filesystem that was recorded.
+pub fn marked(uuid: &str) -> Content {
+    let mut content = whole(uuid);
+    if let Content::Luks(header) = &mut content {
+        header.is_marked = true;
+    }
+    content
 }
 
 pub fn whole(uuid: &str) -> Content {

@@ -68,6 +68,7 @@ pub enum At {
     Mkfs,
     Made,
     RecordMade,
+    Mark,
     // act/first_mount.rs
     Prepare,
     Check,
@@ -229,7 +230,8 @@ impl Turn<'_> {
             | At::TakeBack(_)
             | At::DropClaim
             | At::Made
-            | At::RecordMade => self.make(),
+            | At::RecordMade
+            | At::Mark => self.make(),
             At::Format | At::OpenMade | At::Mkfs => self.write(),
             At::Prepare | At::Check | At::RecordFirst | At::Mount | At::Mounted | At::Recorded => {
                 self.first_mount()

@@ -86,7 +86,11 @@ impl Turn<'_> {
                 }
                 tags.add
                     .extend(luks.map(|uuid| luks_tag(&world::luks(uuid))));
-                self.retag(of, tags, At::Mount)
+                self.retag(of, tags, if luks.is_some() { At::Mark } else { At::Mount })
+            }
+            At::Mark => {
+                self.did.ran.push("cryptsetup config".to_owned());
+                self.go(At::Mount)
             }
             _ => unreachable!(),
         }

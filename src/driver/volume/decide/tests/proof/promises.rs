@@ -44,6 +44,9 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
                 case()
             );
             assert_eq!(record.luks, None);
+            let content = facts.content.as_ref();
+            let is_marked = matches!(content, Some(Content::Luks(header)) if header.is_marked);
+            assert!(!is_marked, "{}", case());
             let begun = record.making_in_luks().map(|(_, uuid)| uuid);
             assert_eq!(begun, uuid.as_deref(), "{}", case());
             assert!(wish.fs.is_none_or(|wanted| wanted == *fs), "{}", case());

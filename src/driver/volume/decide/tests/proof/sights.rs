@@ -262,6 +262,7 @@ pub fn contents() -> Vec<Content> {
         let (whole, damaged) = (CopyState::Whole, CopyState::Damaged);
         all.extend([
             header(uuid, whole, whole),
+            marked(uuid),
             header(uuid, damaged, whole),
             header(uuid, damaged, damaged),
         ]);
