@@ -309,8 +309,9 @@ impl Reason {
             ),
             Self::NotEncrypted => format!(
                 "{id} holds a filesystem that is not encrypted, and is to be encrypted. The driver encrypts only \
-                 a blank volume: copy the data to a new one, or leave `encryption` out of the volume's options \
-                 and of the group's table in config.toml"
+                 a blank volume: copy the data to a new one; or, if the data may go, run `lvremove {id}` and make \
+                 the volume anew; or leave `encryption` out of the volume's options and of the group's table in \
+                 config.toml"
             ),
             Self::NoKey(NoKey::Attach) => format!(
                 "{id} is encrypted, or is to be, and no passphrase comes: with attach = true kubelet gives a \
