@@ -288,6 +288,28 @@ fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
     still_holds(&node, &volume, "data");
 }
 
+#[test]
+fn its_objects_say_that_it_is_encrypted_and_no_csi_driver_gets_it() {
+    let (group, node) = (
+        Group::new("crypt-objects"),
+        with_key(Mode::MountOnly, "crypt-objects"),
+    );
+    let volume = filled(&node, &group, "data");
+    let export = ["export", "crypt-objects/data"];
+    for is_up in [false, true] {
+        if is_up {
+            node.up("pod", &volume);
+        }
+        node.prints(&export, "encryption: luks2", 0);
+        node.prints(
+            &[&export[..], &["--to", "topolvm"]].concat(),
+            "is encrypted, and",
+            1,
+        );
+    }
+    node.down("pod", &volume);
+}
+
 /// As LVM's archive has it from while the volume was made: vgcfgrestore(8) brings that back.
 #[test]
 fn metadata_from_before_its_filesystem_was_recorded_formats_nothing() {

@@ -24,7 +24,8 @@ pub enum What {
 }
 
 /// Makes a filesystem, and says how that is mounted and which device it is on. `None`: the volume has changed since
-/// the decision; nothing was made, and its tags are as before. A tag is set before mkfs and replaced after it, so that a killed mkfs can be recognised.
+/// the decision; nothing was made, and its tags are as before. A tag is set before mkfs and replaced after it, so
+/// that a killed mkfs can be recognised.
 pub fn make(
     job: &Job,
     seen: &mut Look,

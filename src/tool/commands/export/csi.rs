@@ -93,6 +93,10 @@ impl Csi {
                 "nodes share the group {}, and no CSI driver here activates a volume under its lock: it stays",
                 id.vg()
             )),
+            _ if volume.is_encrypted => Some(format!(
+                "{id} is encrypted, and {} opens no such volume: copy its data to a new one",
+                self.shown()
+            )),
             _ if !volume.is_seen => Some(format!(
                 "no whole filesystem was seen on it, and {} may format it: let a pod mount it once, which makes \
                  or repairs one, or run `lvchange -ay {id}` if it is not active",

@@ -148,6 +148,8 @@ impl<'a> Exporter<'a> {
             fs,
             is_seen,
             is_thin: volume.pool.is_some(),
+            is_encrypted: volume.record.luks_uuid().is_some()
+                || matches!(decision, Some(Decision::Encrypt { .. })),
             node,
             object,
             claim,
@@ -251,9 +253,13 @@ fn filesystem(
     match decision? {
         Decision::Bind(row) => Some((known(&row.fs_type)?, is_whole)),
         Decision::Mount(mount) => Some((mount.filesystem.fs, is_whole)),
-        Decision::Make { fs, .. } => Some((*fs, false)),
-        // Another node that shares its group has it: its objects are the same there.
-        Decision::Activate | Decision::Resume | Decision::Refuse(Reason::HeldElsewhere(_)) => {
+        Decision::Make { fs, .. } | Decision::Encrypt { fs, .. } => Some((*fs, false)),
+        // Another node that shares its group has it: its objects are the same there. Without its passphrase nobody
+        // sees what is inside.
+        Decision::Activate
+        | Decision::Open
+        | Decision::Resume
+        | Decision::Refuse(Reason::HeldElsewhere(_)) => {
             Some((known(&volume.record.made.as_ref()?.fs)?, false))
         }
         _ => None,

@@ -28,6 +28,9 @@ fn volume_of(volume: &Exported, driver: &str) -> String {
         quoted(id.vg().as_str()),
         quoted(id.lv().as_str()),
     );
+    if volume.is_encrypted {
+        source.push_str("      encryption: luks2\n");
+    }
     // The API server refuses no `mountOptions` here, but kubelet mounts no FlexVolume that has them.
     if let Some(options) = &volume.mount_options {
         let _ = writeln!(source, "      mountoptions: {}", quoted(options));
@@ -38,6 +41,12 @@ fn volume_of(volume: &Exported, driver: &str) -> String {
 /// Notes on the volume, and the lines of its pods that change.
 pub fn notes(volume: &Exported, driver: &str) -> String {
     let mut text = comment(&volume.notes.join("\n"));
+    if volume.is_encrypted {
+        text.push_str(&comment(
+            "It is encrypted. If its passphrase is in a Secret, and not in the node's `key_file`, add that to the \
+             PersistentVolume: `secretRef: {name: …, namespace: …}` beside `driver`.",
+        ));
+    }
     for user in &volume.users {
         text.push_str(&of_pod(volume, user, driver));
     }

@@ -22,6 +22,7 @@ pub fn sample() -> Exported {
         fs: FsType::Ext4,
         is_seen: true,
         is_thin: false,
+        is_encrypted: false,
         node: Some("n1".to_owned()),
         object: "vg0.web-data.n1".to_owned(),
         claim: ClaimName::parse("shop/web").unwrap(),
@@ -88,6 +89,22 @@ fn a_volume_of_this_driver_is_a_persistent_volume_and_its_claim() {
         ..sample()
     };
     assert!(!flex(&shared).contains("nodeAffinity"));
+}
+
+#[test]
+fn an_encrypted_volume_stays_one_and_is_for_no_csi_driver() {
+    let encrypted = Exported {
+        is_encrypted: true,
+        ..sample()
+    };
+    let text = flex(&encrypted);
+    let options = &objects(&text)[0]["spec"]["flexVolume"]["options"];
+    assert_eq!(options["encryption"], "luks2");
+    assert!(text.contains("secretRef"), "{text}");
+    for to in [Csi::Topolvm, Csi::LvmLocalpv, Csi::DriverLvm] {
+        assert!(to.refusal(&sample()).is_none());
+        assert!(to.refusal(&encrypted).unwrap().contains("is encrypted"));
+    }
 }
 
 #[test]

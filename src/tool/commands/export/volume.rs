@@ -15,6 +15,7 @@ pub struct Exported {
     /// Whether the filesystem is there, whole, and was seen just now.
     pub is_seen: bool,
     pub is_thin: bool,
+    pub is_encrypted: bool,
     /// The node that has it. None: the nodes that share its group.
     pub node: Option<String>,
     /// The name of its `PersistentVolume`.
