@@ -229,6 +229,46 @@ fn data_restored_while_lvms_lock_is_awaited_is_not_overwritten() {
     }
 }
 
+/// What is far from all marks is not read again after a short wait: the kernel's count of writes tells.
+#[test]
+fn a_write_where_nothing_is_read_again_is_counted() {
+    let disk = Disk::new("faraway", 40 << 30);
+    let group = Group::on("faraway-vg", &[&disk.path()]);
+    let volume = group.linear("data", "39g");
+    let device = volume.device();
+    let options = [
+        "-q",
+        "-b",
+        "1024",
+        "-O",
+        "^has_journal",
+        "-E",
+        "nodiscard,lazy_itable_init=1",
+    ];
+    run("mkfs.ext4", &[&options[..], &[&device]].concat());
+    // Of group 5⁵.
+    let (mut backup, at) = (vec![0; 4096], 3125 * 8 * MIB);
+    File::open(&device)
+        .unwrap()
+        .read_exact_at(&mut backup, at)
+        .unwrap();
+    run("blkdiscard", &["-f", &device]);
+    let lock = File::options()
+        .append(true)
+        .create(true)
+        .open("/run/lock/lvm/V_faraway-vg");
+    let lock = lock.unwrap();
+    lock.lock_shared().unwrap();
+    let tools = Tools::new().counting("lvchange");
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let call = node.start(&["mount", text(&dir), &volume.json_for("pod")]);
+    tools.wait_for("lvchange");
+    put(&device, at, &backup);
+    drop(lock);
+    call.reply().is_failure(&["an ext backup superblock"]);
+}
+
 /// How much was read of a device since it was made, in bytes.
 fn bytes_read(device: &str) -> u64 {
     let name = std::fs::canonicalize(device).unwrap();
