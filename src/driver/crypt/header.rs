@@ -8,10 +8,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::fs::superblock::{ReadAt, fill};
+use crate::names::Bytes;
 
 /// The header's subsystem, once the filesystem inside is recorded. Old metadata of LVM's, which knows of no filesystem,
 /// leads to no luksFormat then. Source: cryptsetup-config(8), `--subsystem`.
 pub const MARK: &str = "flexvolume";
+/// Of a header with its key slots, as cryptsetup makes it. Source: cryptsetup-luksFormat(8), `--offset`.
+pub const HEADER_SIZE: Bytes = Bytes::new(16 << 20);
 const FIRST: &[u8] = b"LUKS\xBA\xBE";
 const SECOND: &[u8] = b"SKUL\xBA\xBE";
 /// The part before the JSON, which the checksum covers too.

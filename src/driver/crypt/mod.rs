@@ -17,7 +17,7 @@ mod tools;
 pub const HEADER: &str = "luks";
 pub const KEYSLOTS: &str = "luks-keyslots";
 
-pub use header::{CopyState, Header, json, read};
+pub use header::{CopyState, HEADER_SIZE, Header, json, read};
 pub use key::read_key_file;
 pub use keys::{keyslots_of, opens};
 pub use keyslots::{Keyslot, MOST as MOST_KEYSLOTS, parse as keyslots};

@@ -38,7 +38,8 @@ pub enum Sight {
     Used,
     /// Also those that the devices file does not list.
     Unlisted,
-    /// Also those that a filter leaves out.
+    /// Also those that a filter leaves out; but not what is inside open encrypted volumes: where one is suspended,
+    /// LVM would wait.
     All,
 }
 
@@ -51,7 +52,10 @@ pub fn disks(host: &Host, sight: Sight) -> Result<(Vec<Disk>, Vec<PathBuf>)> {
         Sight::Used => ("", Some("--all")),
         Sight::Unlisted => (" devices/use_devicesfile=0", None),
         Sight::All => (
-            r#" devices/use_devicesfile=0 devices/filter=["a|.*|"] devices/global_filter=["a|.*|"]"#,
+            concat!(
+                r#" devices/use_devicesfile=0 devices/filter=["a|.*|"]"#,
+                r#" devices/global_filter=["r|^/dev/mapper/flexvolume[.]|","a|.*|"]"#
+            ),
             None,
         ),
     };

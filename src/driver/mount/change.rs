@@ -35,6 +35,18 @@ pub struct Source<'a> {
     pub read_only: bool,
 }
 
+/// A command on the filesystem of a volume, for a person. An encrypted volume is closed by then.
+pub fn by_hand(id: &LvId, node: &Node, command: &str) -> String {
+    let device = id.device();
+    let shown = device.shown();
+    if node.name == device {
+        return format!("`{command} {shown}`");
+    }
+    format!(
+        "`cryptsetup open {shown} repair`, `{command} /dev/mapper/repair` and `cryptsetup close repair`"
+    )
+}
+
 /// Mounts a device with mount(8), which knows every filesystem's options.
 ///
 /// If mount(8) fails or is stopped, undoes what it left.

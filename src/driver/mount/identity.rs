@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use super::change::Source;
+use super::change::{Source, by_hand};
 use super::table::Row;
 use crate::host::{DeviceNumber, Kernel, own_name};
-use crate::names::{FsType, Shown};
+use crate::names::FsType;
 
 const BTRFS: &str = "/sys/fs/btrfs";
 
@@ -65,20 +65,19 @@ fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
 /// for the first; also of one that was unmounted, if that is newer.
 pub fn twin(kernel: &Kernel, source: &Source) -> String {
     let Source { id, filesystem, .. } = source;
-    let device = id.device();
-    let device = device.shown();
+    let own = by_hand(id, source.node, "btrfstune -u");
     if kernel.exists(&Path::new(BTRFS).join(&filesystem.uuid)) {
         format!(
             "a btrfs with the same UUID as that of {id} is mounted on this node: one is a snapshot or a \
              copy of the other, and btrfs mounts only one of them at a time. Unmount the other one, or \
-             give this one a UUID of its own (`btrfstune -u {device}`) and run `{} adopt {id}`",
+             give this one a UUID of its own ({own}) and run `{} adopt {id}`",
             own_name()
         )
     } else {
         format!(
             "the kernel remembers a btrfs with the same UUID as that of {id}, which was written to later: \
              a snapshot or a copy that was mounted. Remove that one, or give this one a UUID of its own \
-             (`btrfstune -u {device}`) and run `{} adopt {id}`. What the kernel remembers goes with `btrfs \
+             ({own}) and run `{} adopt {id}`. What the kernel remembers goes with `btrfs \
              device scan --forget`; where there is a btrfs of several disks, `btrfs device scan` follows",
             own_name()
         )

@@ -20,7 +20,7 @@ const KUBELET: &str = "kubernetes.io/";
 /// With what the name of each value of a Secret begins.
 const SECRET: &str = "kubernetes.io/secret/";
 /// The key of a Secret that has the passphrase of an encrypted volume.
-const PASSPHRASE: &str = "kubernetes.io/secret/passphrase";
+pub const PASSPHRASE: &str = "kubernetes.io/secret/passphrase";
 
 pub const GROUP: &str = "volumegroup";
 pub const VOLUME: &str = "volumeID";

@@ -19,7 +19,7 @@ use driver::config::Loaded;
 use driver::host::Host;
 use driver::lvm::Volume;
 use driver::names::{Foreign, FsType, LvId, LvName, Shown, folded};
-use driver::options::{FS_TYPE, GROUP, Options, READ_WRITE, VOLUME, by_hand};
+use driver::options::{FS_TYPE, GROUP, Options, PASSPHRASE, READ_WRITE, VOLUME, by_hand};
 
 /// How long to wait for a call that works on a volume.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -155,10 +155,12 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     let mut unknown = String::new();
     let is_one = if manifest.is_some() || !args.options.is_empty() {
         for one in manifest.unwrap_or_else(|| vec![args.by_hand()]) {
+            // kubelet gives a Secret to no call but `mount`. Whether its passphrase is the right one cannot be seen.
+            let has_secret = one.has_secret && !inventory.config.attach;
             match one
                 .options
                 .map_err(Error::msg)
-                .and_then(|options| args.parse(options))
+                .and_then(|options| args.parse(options, has_secret))
             {
                 Ok(options) => {
                     let request = Request {
@@ -271,10 +273,14 @@ impl Check {
         manifest::FlexVolume {
             place: None,
             options,
+            has_secret: false,
         }
     }
 
-    fn parse(&self, mut options: Map<String, Value>) -> Result<Options> {
+    fn parse(&self, mut options: Map<String, Value>, has_secret: bool) -> Result<Options> {
+        if has_secret {
+            options.insert(PASSPHRASE.to_owned(), "eA==".into());
+        }
         if let Some(fs) = self.fs {
             options.insert(FS_TYPE.to_owned(), fs.to_string().into());
         }

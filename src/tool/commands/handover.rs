@@ -15,7 +15,7 @@ use driver::config::{Config, Loaded};
 use driver::host::{Host, Writing, own_name};
 use driver::lvm;
 use driver::names::{LvId, LvName, Shown};
-use driver::volume::{Decision, Facts, Lvm, Reason, Subject, lock, users};
+use driver::volume::{Decision, Facts, Lvm, Reason, Subject, Uses, lock, users};
 
 #[derive(Serialize)]
 struct HandoverReport {
@@ -58,6 +58,10 @@ pub fn check(
         id = &wanted; // That step was done before.
         seen = self::seen(host, config, id, Duration::ZERO);
     }
+    let is_encrypted = seen.as_ref().is_ok_and(|seen| {
+        let volume = seen.facts.volume();
+        volume.is_some_and(|volume| volume.record.luks_uuid().is_some())
+    });
     let mut obstacles = match seen {
         Ok(seen) => {
             let mut found = obstacles(host, &seen);
@@ -92,11 +96,15 @@ pub fn check(
             ),
         });
     }
+    let mut notes = notes(&wanted);
+    if is_encrypted {
+        notes.push(format!("{id} is encrypted, and no CSI driver opens it"));
+    }
     let report = HandoverReport {
         volume: id.to_string(),
         ready: obstacles.is_empty(),
         obstacles,
-        notes: notes(&wanted),
+        notes,
     };
     let mut text = lines(&report.obstacles);
     if report.ready {
@@ -212,14 +220,23 @@ fn obstacles(host: &Host, seen: &Look) -> Vec<Obstacle> {
     let (facts, id) = (&seen.facts, &seen.facts.id);
     let is_unknown = matches!(seen.decision, Decision::Refuse(Reason::Unknown));
     // Everyone who has it open waits for that, udev for example.
-    if let Some(name) = facts.uses.as_ref().and_then(|uses| uses.suspended.clone())
+    if let Some(reason) = facts.uses.as_ref().and_then(Uses::waits)
         && !is_unknown
     {
-        return vec![Obstacle::of(id, &Reason::Suspended(name))];
+        return vec![Obstacle::of(id, &reason)];
     }
     let mut found = mounts(host, facts);
     let others = users(facts).into_iter();
     found.extend(others.map(|user| Obstacle::of(id, &user)));
+    let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
+    if let Some(inside) = inside.filter(|_| found.is_empty()) {
+        let device = inside.device.path.shown();
+        let message = format!(
+            "{id} is encrypted and open, and nothing has it mounted: run `cryptsetup close {device}`"
+        );
+        let reason = "open";
+        found.push(Obstacle { reason, message });
+    }
     if facts.volume().is_some_and(|volume| volume.lock.is_some()) {
         let message = format!(
             "{id} is in a volume group that nodes share (lvmlockd), where no CSI driver activates it: leave it as \

@@ -15,7 +15,7 @@ use driver::config::{Config, Loaded};
 use driver::crypt::{self, Keyslot, MOST_KEYSLOTS};
 use driver::host::{Host, Lock, Writing};
 use driver::names::{Bytes, LvId, Shown};
-use driver::volume::{Decision, Pinned, Reason, Subject, of_header};
+use driver::volume::{Decision, Pinned, Subject, Uses, of_header};
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -199,8 +199,8 @@ impl Encrypted {
         };
         let seen = look(Subject { host, config, id }, None, request)?;
         let facts = &seen.facts;
-        if let Some(name) = facts.uses.as_ref().and_then(|uses| uses.suspended.clone()) {
-            bail!("{}", Reason::Suspended(name).of(id));
+        if let Some(reason) = facts.uses.as_ref().and_then(Uses::waits) {
+            bail!("{}", reason.of(id));
         }
         let Some(device) = facts.device.clone() else {
             match &seen.decision {

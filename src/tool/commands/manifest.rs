@@ -16,6 +16,8 @@ pub struct FlexVolume {
     pub place: Option<Foreign>,
     /// The options of the call, or what the API server would say.
     pub options: Result<Map<String, Value>, String>,
+    /// Whether it names a Secret.
+    pub has_secret: bool,
 }
 
 /// Every flexVolume of a driver whose name ends in `/lvm`, in every document of the text, whatever the
@@ -91,7 +93,12 @@ fn flex_volume(place: &str, name: Option<String>, source: &Value) -> FlexVolume 
         None => place.shown(),
     };
     let place = Some(place);
-    FlexVolume { place, options }
+    let has_secret = source.get("secretRef").is_some_and(Value::is_object);
+    FlexVolume {
+        place,
+        options,
+        has_secret,
+    }
 }
 
 /// More values than any manifest has: with aliases, a few lines can stand for billions.

@@ -100,6 +100,7 @@ fn header(host: &Writing, seen: &Look) -> Result<Option<String>> {
             | Decision::Refuse(
                 Reason::Other { .. }
                     | Reason::NewNotBlank(_)
+                    | Reason::OldMetadata(_)
                     | Reason::Header { .. }
                     | Reason::NoKey(_)
             )

@@ -272,6 +272,13 @@ fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
     node.mount("second", &volume).is_failure(&words);
     node.grow("pod", &volume, 80 << 20).is_failure(&words);
     node.call(&["unmount", text(&dir)]).is_failure(&words);
+    // Nor do commands about it.
+    for args in [
+        &["key", "list", "crypt-stuck/data"][..],
+        &["check", "--idle", "crypt-stuck/data"],
+    ] {
+        node.prints(args, &command, 1);
+    }
     // Others do, which reads all devices where no hints say which ones are disks (lvmdevices(8)).
     let forget = || sh("rm -f /run/lvm/hints");
     forget();
@@ -286,6 +293,56 @@ fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
     node.down("other", &other);
     node.down("pod", &volume);
     still_holds(&node, &volume, "data");
+}
+
+/// As a call leaves it that is killed between the two.
+#[test]
+fn one_that_stayed_open_is_named_with_the_command_that_closes_it() {
+    let (group, node) = (
+        Group::new("crypt-left"),
+        with_key(Mode::MountOnly, "crypt-left"),
+    );
+    let volume = filled(&node, &group, "data");
+    let dir = node.up("pod", &volume);
+    {
+        let _conf = LvmConf::new("devices {\n global_filter = [ \"r|.*|\" ]\n}\n");
+        let words = "crypt-left/data is mounted for pods, and LVM does not know it any more";
+        node.prints(&["status"], words, 0);
+    }
+    run("umount", &[text(&dir)]);
+    let idle = ["check", "--idle", "crypt-left/data"];
+    let close = format!("cryptsetup close {}", volume.mounted());
+    node.prints(&idle, &format!("run `{close}`"), 1);
+    sh(&close);
+    node.prints(&idle, "is encrypted, and no CSI driver opens it", 0);
+    still_holds(&node, &volume, "data");
+}
+
+#[test]
+fn a_manifest_with_a_secret_is_rehearsed_as_if_its_passphrase_were_right() {
+    let group = Group::new("crypt-secret");
+    group.linear("data", "48m");
+    let manifest = "spec: {volumes: [{name: data, flexVolume: {driver: kubernetes.io/lvm, SECRET options: \
+                    {volumegroup: crypt-secret, volumeID: data, encryption: luks2}}}]}";
+    let check = ["check", "-f", "/run/crypt-secret.yaml"];
+    for (mode, secret, words, code) in [
+        (
+            Mode::MountOnly,
+            "secretRef: {name: key},",
+            "1 would mount",
+            0,
+        ),
+        (Mode::MountOnly, "", "no passphrase came", 1),
+        (
+            Mode::Attach,
+            "secretRef: {name: key},",
+            "with attach = true kubelet gives",
+            1,
+        ),
+    ] {
+        fs::write(check[2], manifest.replace("SECRET", secret)).unwrap();
+        Node::new(mode).prints(&check, words, code);
+    }
 }
 
 #[test]

@@ -8,8 +8,10 @@ use super::job::Job;
 use crate::fs::{self, Identified};
 use crate::host::{DeviceNumber, Host, Lock, ToolError, own_name};
 use crate::lvm::{self, Volume};
-use crate::mount::{Source, Table, after_undo, ensure_unmounted, mount_device, mounted_at};
-use crate::names::{FsType, LvId, Shown};
+use crate::mount::{
+    Source, Table, after_undo, by_hand, ensure_unmounted, mount_device, mounted_at,
+};
+use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
 use crate::volume::decide::{Elsewhere, Grow, Mount, Place, Reason, Refusal};
 use crate::volume::device::{Failure, Pinned};
@@ -38,9 +40,9 @@ impl FirstMount<'_> {
             fs::check(host, node, all, self.lock).with_context(|| {
                 format!(
                     "checking the filesystem of {}; if it has errors, save what is needed and repair \
-                     it with `e2fsck -f {}`",
+                     it with {}",
                     self.volume.id,
-                    self.on.device.path.shown()
+                    by_hand(&self.volume.id, node, "e2fsck -f")
                 )
             })?;
         }
@@ -156,10 +158,10 @@ impl FirstMount<'_> {
             Err(error.context(format!(
                 "an xfs with the same UUID as that of {id} is mounted on this node from a device that is \
                  no logical volume, and may be the same one: see `blkid --match-token UUID={}`. Unmount \
-                 it; or, if it is a copy, give this one a UUID of its own (`xfs_admin -U generate {}`) \
+                 it; or, if it is a copy, give this one a UUID of its own ({}) \
                  and run `{} adopt {id}`",
                 source.filesystem.uuid,
-                id.device().shown(),
+                by_hand(id, source.node, "xfs_admin -U generate"),
                 own_name()
             )))
         }

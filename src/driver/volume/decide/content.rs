@@ -9,7 +9,7 @@ use super::rules::is_harmed;
 use super::users::users;
 use crate::fs::TINY;
 use crate::lvm::Volume;
-use crate::names::{Filesystem, FsType, Shown};
+use crate::names::{Bytes, Filesystem, FsType, Shown};
 use crate::volume::device::Failure;
 
 /// A filesystem smaller than its volume by this much was not grown with it. Alignment and whole block groups
@@ -122,10 +122,16 @@ pub(super) fn of_filesystem(
     }
     // The size of a btrfs counts all of its disks. btrfs checks each of them itself.
     if found.covers > found.device && fs != FsType::Btrfs {
+        // What LVM extends is larger than what is inside.
+        let header = match facts.inside {
+            Some(_) => volume.size.get().saturating_sub(found.device.get()),
+            None => 0,
+        };
+        let with_header = |size: Bytes| Bytes::new(size.get().saturating_add(header));
         return Decision::Refuse(Reason::Reduced {
             fs,
-            has: found.device,
-            covers: found.covers,
+            has: with_header(found.device),
+            covers: with_header(found.covers),
         });
     }
     if let Some(reason) = mixed_up(found, volume) {

@@ -43,6 +43,8 @@ pub fn of_content(
             // The driver's own luksFormat, or the mkfs after it, was killed; no pod ever had it.
             return Some(if record.made.is_none() && is_of_making(header, uuid) {
                 made_again(facts, uuid, volume, wish)
+            } else if record.made.is_none() && header.is_marked && is_usable_as(header, uuid) {
+                Decision::Refuse(Reason::OldMetadata(uuid.to_owned()))
             } else {
                 Decision::Refuse(Reason::NewNotBlank(instead(content)))
             });

@@ -279,12 +279,20 @@ impl Reason {
                 "{id} holds several signatures at once; it is left as it is. List them with `wipefs \
                  {device}`, and remove the wrong one with `wipefs --offset OFFSET {device}`"
             ),
-            Self::Other { what, wanted } => format!(
-                "{id} holds {what}, which is not {}; it is left as it is. If that data may be destroyed, \
-                 run `wipefs --all {device} && {me} allow-format {id}`",
-                wanted.map_or("a filesystem of this driver".to_owned(), |fs| fs
-                    .to_string())
-            ),
+            Self::Other { what, wanted } => {
+                let wanted = wanted.map(|fs| fs.to_string());
+                let wanted = wanted.unwrap_or_else(|| "a filesystem of this driver".to_owned());
+                let keep = match what.to_string().as_str() {
+                    "crypto_LUKS" => format!(
+                        " To give pods what is inside, run `{me} adopt {id}`, which asks for the passphrase."
+                    ),
+                    _ => String::new(),
+                };
+                format!(
+                    "{id} holds {what}, which is not {wanted}; it is left as it is.{keep} If that data may be \
+                     destroyed, run `wipefs --all {device} && {me} allow-format {id}`"
+                )
+            }
             Self::Damaged(fs) => {
                 let check = match Family::of(*fs) {
                     Family::Ext => "e2fsck -n",
@@ -302,6 +310,11 @@ impl Reason {
                  filesystem, run `{me} adopt {id}`. If the data may be destroyed, run `lvremove {id}`: the \
                  next call creates it again. If the new volume holds the same data, run `blkdiscard \
                  --zeroout {device}`"
+            ),
+            Self::OldMetadata(header) => format!(
+                "{id} has the LUKS2 header {header}, and once had a filesystem that was recorded, which LVM's \
+                 metadata does not say: it was restored from a time when the volume was being made. Nothing was \
+                 written. Run `{me} adopt {id}`, which looks inside and records what is there"
             ),
             Self::Encrypted => format!(
                 "{id} is encrypted, and the pod does not ask for that: set the option `encryption: luks2`, or \

@@ -98,6 +98,8 @@ pub enum Reason {
     },
     Damaged(FsType),
     NewNotBlank(String),
+    /// It has a header that is marked, and LVM's metadata is from before that.
+    OldMetadata(String),
     /// It is encrypted, and the pod wants it plain.
     Encrypted,
     /// It holds a plain filesystem, and is to be encrypted.
@@ -167,6 +169,7 @@ impl Reason {
                 | Self::PoolUnwell { .. }
                 | Self::Unreadable { .. }
                 | Self::Damaged(_)
+                | Self::OldMetadata(_)
                 | Self::Header { .. }
                 | Self::Inside { .. }
                 | Self::Reduced { .. }
@@ -218,6 +221,7 @@ impl Reason {
             | Self::Other { .. }
             | Self::Damaged(_)
             | Self::NewNotBlank(_)
+            | Self::OldMetadata(_)
             | Self::Encrypted
             | Self::NotEncrypted
             | Self::NoKey(_)

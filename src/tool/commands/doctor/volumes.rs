@@ -74,10 +74,18 @@ pub fn health(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
 }
 
 pub fn mkfs_unfinished(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
-    let id = &one.volume.id;
-    let fs = one.volume.record.making.as_ref()?;
-    let finding = Finding::warning(format!("mkfs.{fs} was not seen to end"));
-    let finding = finding.why("the next mount makes it again");
+    let (id, record) = (&one.volume.id, &one.volume.record);
+    let finding = match (record.making_in_luks(), record.making.as_ref()?) {
+        (Some((fs, _)), _) => format!("luksFormat, or mkfs.{fs} inside, was not seen to end"),
+        (None, fs) => format!("mkfs.{fs} was not seen to end"),
+    };
+    let refused = matches!(&one.next_mount, Some(Outcome::Decided(Decision::Refuse(_))));
+    let finding = Finding::warning(finding);
+    let finding = finding.why(if refused {
+        "the next mount is refused"
+    } else {
+        "the next mount makes it again"
+    });
     Some(finding.run(format!("{} check {id}", own_name())))
 }
 

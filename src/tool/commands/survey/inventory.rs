@@ -115,10 +115,8 @@ impl<'a> Inventory<'a> {
     /// The volumes of pods that LVM no longer knows: their disks have gone, or are hidden from it.
     pub fn lost(&self) -> BTreeSet<LvId> {
         let kernel = self.host.kernel;
-        let known: BTreeSet<DeviceNumber> = {
-            let all = self.devices.values().chain(&self.insides);
-            all.map(|device| device.number).collect()
-        };
+        let known = self.devices.values().map(|device| device.number);
+        let known: BTreeSet<DeviceNumber> = known.collect();
         let rows = self.tables.mounts.rows().iter();
         let pods = rows.filter(|row| self.is_pods(row));
         let numbers: BTreeSet<DeviceNumber> = pods.map(Row::block_device).collect();

@@ -9,7 +9,7 @@ use driver::host::Lock;
 use driver::names::FsType;
 use driver::options::Options;
 use driver::volume::{
-    Asker, Decided, Decision, Facts, HeldLocks, Known, Subject, Wish, look_under_lock,
+    Asker, Decided, Decision, Facts, HeldLocks, Known, Reason, Subject, Wish, look_under_lock,
 };
 
 /// How long to ask sanlock which node has a volume: its disk may hang.
@@ -63,7 +63,8 @@ pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<
     if seen.facts.uses.is_none() {
         seen.facts.uses = seen.uses()?;
     }
-    if seen.facts.lvm.is_none() {
+    let waits = matches!(decision, Decision::Refuse(Reason::SuspendedInside(_)));
+    if seen.facts.lvm.is_none() && !waits {
         seen.facts.lvm = Some(seen.ask_lvm(&wish));
     }
     if request.users {

@@ -8,6 +8,7 @@ use super::look::Look;
 use super::verdict::Outcome;
 use crate::files;
 use driver::config::Config;
+use driver::crypt::HEADER_SIZE;
 use driver::fs::{self, Condition};
 use driver::host::{Host, Lock};
 use driver::names::{Bytes, FsType, Shown, VgName};
@@ -16,7 +17,8 @@ use driver::volume::{Content, Decision, Facts};
 
 /// The objection of the tool that the decided mount would run. `None`: no objection, or the mount runs no tool.
 pub fn tried(host: &Host, config: &Config, seen: &Look) -> Option<Outcome> {
-    let device = seen.facts.device.as_ref()?;
+    // Of an encrypted volume the device inside, if it is open.
+    let device = seen.facts.top()?;
     match &seen.decision {
         Decision::Mount(mount) if mount.check && !is_left_by_a_crash(&seen.facts) => {
             match fs::has_errors(host, &device.node(host.kernel)) {
@@ -30,8 +32,13 @@ pub fn tried(host: &Host, config: &Config, seen: &Look) -> Option<Outcome> {
                 Err(error) => Some(Outcome::Tried("fsck", error.to_string())),
             }
         }
-        Decision::Make { fs, .. } => {
-            let size = device.size(host.kernel).ok()?;
+        Decision::Make { fs, .. } | Decision::Encrypt { fs, .. } => {
+            let size = seen.facts.device.as_ref()?.size(host.kernel).ok()?;
+            let header = match seen.decision {
+                Decision::Encrypt { .. } => HEADER_SIZE.get(),
+                _ => 0,
+            };
+            let size = Bytes::new(size.get().saturating_sub(header));
             let made = mkfs(host, config, *fs, Some(device.id.vg()), size);
             made.err().map(|error| {
                 let words = format!(
@@ -48,7 +55,8 @@ pub fn tried(host: &Host, config: &Config, seen: &Look) -> Option<Outcome> {
 
 /// `e2fsck -n` replays no log, and would take for errors what the log mends.
 fn is_left_by_a_crash(facts: &Facts) -> bool {
-    matches!(&facts.content, Some(Content::Filesystem(found)) if found.condition == Condition::LogToReplay)
+    let content = facts.inside.as_ref().or(facts.content.as_ref());
+    matches!(content, Some(Content::Filesystem(found)) if found.condition == Condition::LogToReplay)
 }
 
 /// Tries whether mkfs takes the node's options, and a volume of this size.

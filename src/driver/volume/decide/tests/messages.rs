@@ -183,6 +183,7 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::Damaged(FsType::Xfs),
         Reason::Damaged(FsType::Btrfs),
         Reason::NewNotBlank(text("ext4 7f6b1e88")),
+        Reason::OldMetadata(text("7b1c2d3e")),
         Reason::Encrypted,
         Reason::NotEncrypted,
         Reason::NoKey(NoKey::Attach),

@@ -385,7 +385,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("cut short, and a process has what is inside open", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); opened(f, LUKS); openers(f).processes = vec![process(true)]; }, Refuse(Reason::Open(vec![process(true)]))),
         ("cut short, but a filesystem was recorded", |f, _| { tags(f, &format!("flexvolume.fs=ext4:u,{ENCRYPTING}")); f.content = Some(whole(LUKS)); }, new_not_blank(&format!("the header {LUKS}"))),
         ("cut short, and the header is another's", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole("another")); }, new_not_blank("the header another")),
-        ("metadata from before the filesystem was recorded", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(marked(LUKS)); }, new_not_blank(&format!("the header {LUKS}"))),
+        ("metadata from before the filesystem was recorded", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(marked(LUKS)); }, Refuse(Reason::OldMetadata(LUKS.into()))),
         ("cut short, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::Encrypted)),
         ("cut short before the header, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); }, make(Ext4)),
     ]);
