@@ -7,7 +7,7 @@ VERSIONED=(each_filesystem_lives ext2_and_ext3 too_small_for_its_filesystem a_cr
     an_ext_whose_beginning any_content_of one_backup_far_away in_the_message_repairs
     rolled_back_to_before that_lost_its_filesystem subvolumes:: with_the_key_of_its_node sigterm_in_mkfs packages::
     a_report_as_people a_raid_is_mounted_if a_writer_keeps_pods_from_a_volume refusals::damaged refusals::hidden
-    refusals::lvm_silent refusals::reduced refusals::several)
+    refusals::lvm_silent refusals::reduced refusals::several a_group_that_is_not_for crypt::keys::a_token)
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
 MEANWHILE=() # what else `guest` begins, behind the tests of all suites: a name, and its command if that is another

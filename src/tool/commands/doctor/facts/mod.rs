@@ -196,7 +196,12 @@ fn lock_problem(host: &Host) -> Option<String> {
 /// It listens if the kernel does not tell. The table is that of the host's network. Source: proc(5), `/proc/net/unix`.
 fn udev(kernel: &Kernel) -> Udev {
     const SOCKET: &str = "/run/udev/control";
-    let is_it = |line: &str| line.split_whitespace().last() == Some(SOCKET);
+    // Since systemd 258 a link to another socket.
+    let real = kernel.real_path(Path::new(SOCKET)).unwrap_or_default();
+    let is_it = |line: &str| {
+        let at = line.split_whitespace().last();
+        at.is_some_and(|at| at == SOCKET || Path::new(at) == real)
+    };
     let table = kernel.read(Path::new("/proc/1/net/unix"));
     if !kernel.exists(Path::new(SOCKET)) {
         Udev::NoSocket
