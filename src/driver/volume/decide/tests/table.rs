@@ -8,6 +8,7 @@ use crate::lvm::LeaseState;
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Level, NoKey, Purpose};
 use crate::volume::decide::doubt::Doubt;
+use crate::volume::decide::encrypted::of_header;
 use crate::volume::decide::facts::{Content, FilesystemState, Lvm, Place, Pool, Room, There};
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::rules::decide;
@@ -389,4 +390,38 @@ fn what_is_or_is_to_be_encrypted() {
         ("cut short, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::Encrypted)),
         ("cut short before the header, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); }, make(Ext4)),
     ]);
+}
+
+#[test]
+fn keys_are_changed_in_the_recorded_header_alone() {
+    let of = |content: &Content| match content {
+        Content::Luks(header) => of_header(LUKS, Some(header)),
+        _ => of_header(LUKS, None),
+    };
+    assert_eq!(of(&whole(LUKS)), Ok(()));
+    for other in [
+        whole("another"),
+        blank().content.unwrap_or(Content::Several),
+    ] {
+        assert!(
+            matches!(of(&other), Err(Reason::Header { .. })),
+            "{other:?}"
+        );
+    }
+}
+
+#[test]
+fn a_device_that_is_suspended_has_a_reason_of_its_own_if_it_is_open() {
+    let mut facts = blank();
+    assert_eq!(uses(&mut facts).waits(), None);
+    uses(&mut facts).suspended = Some("vg-lv".into());
+    assert_eq!(
+        uses(&mut facts).waits(),
+        Some(Reason::Suspended("vg-lv".into()))
+    );
+    opened(&mut facts, LUKS);
+    assert_eq!(
+        uses(&mut facts).waits(),
+        Some(Reason::SuspendedInside("vg-lv".into()))
+    );
 }
