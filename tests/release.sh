@@ -41,10 +41,10 @@ release() {
     export BUILT_aarch64=$aarch64
     mkdir -p "$two.cargo"
     ln -sfn "${CARGO_HOME:-$HOME/.cargo}"/* "$two.cargo/"
-    (umask 022 && LC_ALL=C TZ=UTC CARGO_TARGET_DIR=$one.target "$one/install/release.sh" --trial "$version" "$one.out") ||
+    (umask 022 && LC_ALL=C TZ=UTC CARGO_TARGET_DIR=$one.target timed release "$one/install/release.sh" --trial "$version" "$one.out") ||
         die "there is no release"
     (umask 077 && LC_ALL=C.UTF-8 TZ=Pacific/Apia CARGO_HOME=$two.cargo CARGO_TARGET_DIR=$two.target \
-        "$two/install/release.sh" --trial "$version" "$two.out") ||
+        timed 'second release' "$two/install/release.sh" --trial "$version" "$two.out") ||
         die "there is no second release"
 
     expect 'two releases differ' diff --recursive "$one.out" "$two.out"

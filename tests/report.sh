@@ -17,7 +17,7 @@ step() {
     local name=$1
     shift
     say "$name: $*"
-    "$@" || failed "$name"
+    timed "$name" "$@" || failed "$name"
 }
 
 # beside NAME COMMAND…: runs it in the background.
@@ -65,13 +65,21 @@ logged() {
 # artifact OPTION OF CARGO… NAME: prints the path of the executable NAME, which cargo builds. It
 # names others too, of which this one is made.
 artifact() {
-    cargo build --quiet --message-format=json-render-diagnostics "$@" |
+    timed "build of ${!#}" cargo build --quiet --message-format=json-render-diagnostics "$@" |
         grep -F "\"name\":\"${!#}\"" | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
 }
 
 build() {
-    DRIVER=$(artifact --release --bin lvm)
+    DRIVER=$(timed 'release build' artifact --release --bin lvm)
     [ -n "$DRIVER" ] || die "the driver did not build"
+}
+
+# Seconds and guests of each step, the longest first. Steps run side by side.
+times() {
+    printf '%7s %6s  %s\n' seconds guests "step, of $SECONDS seconds in all and $(wc -l < "$BOOTS") guests"
+    awk -F '\t' 'FILENAME == ARGV[1] { guests[$1]++; next }
+        { seconds[$2] += $1 } END { for (name in seconds) printf "%7d %6s  %s\n", seconds[name], guests[name], name }' \
+        "$BOOTS" "$TIMES" | sort -rn
 }
 
 verdict() {
@@ -79,6 +87,7 @@ verdict() {
     UNDER_WAY=
     say result
     sed 's/^/FAILED /' "$DIR/failed"
+    times
     sort "$DIR/cases" | uniq -c | awk -v runs="$RUNS" '{
         print "FAILED " $2 ": " $3 (runs > 1 ? ", " $1 " times in " runs " runs" : "") }'
     # Each with the versions that it ran on.

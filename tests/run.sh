@@ -99,7 +99,8 @@ TOP=$DIR # A step that runs beside another has a DIR of its own.
 UNDER_WAY= # tests are, so that a verdict is owed
 trap ended EXIT
 # What failed, and what the runners counted: files, since steps may run side by side.
-touch "$DIR/failed" "$DIR/cases" "$DIR/counts"
+export TIMES=$DIR/times BOOTS=$DIR/boots
+touch "$DIR/failed" "$DIR/cases" "$DIR/counts" "$TIMES" "$BOOTS"
 
 UNDER_WAY=1
 need_rust

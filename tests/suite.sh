@@ -21,7 +21,7 @@ need_suites() {
     for suite in "${SUITES[@]}"; do
         files_of "$suite"
         # Another run may be making it.
-        (flock 9 && { [ -e "$FILES" ] || make_suite "$suite"; }) 9> "$FILES.lock"
+        (flock 9 && { [ -e "$FILES" ] || timed debootstrap make_suite "$suite"; }) 9> "$FILES.lock"
     done
 }
 

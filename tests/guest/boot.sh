@@ -88,7 +88,7 @@ part() {
     done
     if [ ${#first[@]} -gt 0 ]; then
         say "${part##*/}: ${#first[@]} tests on real LVM"
-        cases "$part" 1.log "${first[@]}" || failed "${part##*/}"
+        timed "${part##*/}" cases "$part" 1.log "${first[@]}" || failed "${part##*/}"
     fi
     [ ${#cut[@]} = 0 ] || step "${part##*/}" power_cut "$part" 2.log "${cut[@]}"
     [ ${#later[@]} = 0 ] || step "${part##*/}" cases "$part" 3.log "${later[@]}"
@@ -180,10 +180,10 @@ shared() {
         # As long as the others together.
         mapfile -t other < <(printf '%s\n' "${all[@]}" | grep -E '^(kills|moves)::')
         mapfile -t all < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${other[@]}")")
-        two_nodes shared-2 "$tests" "${other[@]}" &
+        timed shared-2 two_nodes shared-2 "$tests" "${other[@]}" &
         pid=$!
     fi
-    two_nodes shared-1 "$tests" "${all[@]}"
+    timed shared-1 two_nodes shared-1 "$tests" "${all[@]}"
     [ -z "$pid" ] || wait "$pid"
     cat "$DIR"/shared-?*.log > "$DIR/shared.log"
     count shared "$DIR/shared.log"
@@ -209,7 +209,7 @@ on_two_nodes() {
     # By whole lines: another pair prints too.
     as_root timeout --kill-after=10 "$GUEST_LIMIT" env FLEXVOLUME_LVM_SHARED="$here" \
         FLEXVOLUME_LVM_PROCESSORS="$(processors | xargs)" FLEXVOLUME_LVM_LOCKD="$LOCKD" \
-        FLEXVOLUME_LVM_UML="$options" FLEXVOLUME_LVM_SEED="$SEED" \
+        FLEXVOLUME_LVM_UML="$options" FLEXVOLUME_LVM_SEED="$SEED" BOOTS="$BOOTS" STEP="$STEP" \
         ${FULL:+FLEXVOLUME_LVM_FULL=1} "$@" --test-threads=1 2>&1 |
         tee "$DIR/$log" | sed -u "s/^/${log%.log}: /" || {
         status=1

@@ -57,7 +57,7 @@ since() { printf '%s\n' "$1" "$VERSION" | sort --version-sort --check=quiet; }
 build_kubernetes() {
     local program top=$CACHE/kubernetes
     # Written last of all.
-    [ -s "$top/version" ] || kubernetes_sources "$top"
+    [ -s "$top/version" ] || timed "sources of Kubernetes" kubernetes_sources "$top"
     need go:golang-go
     for program in "$@"; do
         say "building $program, which takes some minutes"
@@ -68,7 +68,7 @@ build_kubernetes() {
             version=v$(cat "$top/version")
             minor=${version#v*.}
             set_to=k8s.io/kubernetes/vendor/k8s.io/component-base/version
-            nice go build -trimpath -ldflags "-s -w -X $set_to.gitVersion=$version \
+            timed "build of $program" nice go build -trimpath -ldflags "-s -w -X $set_to.gitVersion=$version \
                 -X $set_to.gitMajor=1 -X $set_to.gitMinor=${minor%%.*}" \
                 -o "$top/$program" "k8s.io/kubernetes/cmd/$program"
         ) || die "$program did not build; with KUBERNETES= the tests take programs that are there already"

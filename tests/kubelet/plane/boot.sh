@@ -193,7 +193,7 @@ plane() {
     [ "$MACHINE" != uml ] || need slirp-fullbolt:slirp
     mapfile -t tests < <("$DIR/kubelet-cases" --list "${skip[@]}" "$@" | sed -n 's/^\(plane::.*\): test$/\1/p')
     [ ${#tests[@]} -gt 0 ] || die "no test with a control plane has such a name"
-    plane_round "${tests[@]}" || failed "$name"
+    timed "$name" plane_round "${tests[@]}" || failed "$name"
     cat "$DIR"/plane-1-*.log > "$DIR/plane.log"
     keep_calls "$name" "$DIR"/plane-*
     call_table "$DIR"/plane-*.jsonl
@@ -221,7 +221,7 @@ failover() {
     GUEST_NODE=node-\$NODE
     start_plane
     guest_of_cases > "$DIR/cases"
-    on_two_nodes "$DIR" failover.log "mem=2G eth0=slirp,,slirp-fullbolt" \
+    timed "$name" on_two_nodes "$DIR" failover.log "mem=2G eth0=slirp,,slirp-fullbolt" \
         FLEXVOLUME_LVM_API="$FLEXVOLUME_LVM_API" FLEXVOLUME_LVM_CONTROLLER="$DIR/controller" \
         FLEXVOLUME_LVM_KUBERNETES="$VERSION" "$DIR/kubelet-cases" failover:: --nocapture || failed "$name"
     stop_plane 2-nodes
