@@ -8,4 +8,5 @@ mod lives;
 mod parallel;
 mod processes;
 mod scale;
+mod slow;
 mod steps;

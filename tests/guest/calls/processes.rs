@@ -32,12 +32,14 @@ fn starts(node: &Node, args: &[&str], expected: &[&str]) {
     let found = programs(&node.exe(), args);
     let is_success = found.stdout.contains("\"Success\"");
     assert!(is_success, "{args:?}: {}", found.stdout);
-    // After a step of two seconds, as a busy machine has them too, the driver looks once more.
-    if found.took >= Duration::from_secs(2) {
-        println!("not counted, it took {:?}: {args:?}", found.took);
-        return;
+    let mut programs = found.programs;
+    // A call that mounts after 2 s, as on a busy machine, first asks once more who has the device open.
+    if found.took >= Duration::from_secs(2)
+        && let [.., ALONE, MOUNT] = programs[..].iter().map(String::as_str).collect::<Vec<_>>()[..]
+    {
+        programs.remove(programs.len() - 2);
     }
-    assert_eq!(found.programs, expected, "{args:?}");
+    assert_eq!(programs, expected, "{args:?}");
     // mkfs.btrfs has threads of its own; a call that starts nothing must have none.
     assert!(found.others == 0 || !expected.is_empty(), "{args:?} forked");
 }

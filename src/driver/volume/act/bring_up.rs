@@ -1,7 +1,6 @@
 //! Carries out decisions under the volume's lock, and looks again after each wait.
 
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::{Error, Result, bail};
 use nix::libc::{EINVAL, ENOENT, ESTALE};
@@ -14,9 +13,9 @@ use super::make::{What, make};
 use super::resume::ensure_not_suspended;
 use crate::host::Lock;
 use crate::mount::{Row, bind, make_dirs, restrict};
-use crate::volume::decide::{Content, Decision, Grow, Level, Mount, Refusal, There};
+use crate::volume::decide::{Decision, Level, Refusal, There};
 use crate::volume::device::Device;
-use crate::volume::look::{Asker, Decided, HeldLocks, LONG, Look, look_under_lock, require_same};
+use crate::volume::look::{Asker, Decided, HeldLocks, Look, look_under_lock, require_same};
 use crate::volume::subject::Subject;
 
 /// Mounts the volume's filesystem at `dir`. `handed`: the device that kubelet passes, or "". Returns warnings
@@ -50,8 +49,7 @@ pub fn bring_up<'a>(job: &Job<'a>, dir: &'a Path, handed: &str) -> Result<Option
     })
 }
 
-/// Looks, decides and does one thing, until the volume `of` is mounted at `dir`. `lock`: its lock. After a step
-/// that took long this loop looks again.
+/// Looks, decides and does one thing, until the volume `of` is mounted at `dir`. `lock`: its lock.
 fn under_lock<'a>(
     job: &Job<'a>,
     dir: &'a Path,
@@ -64,9 +62,6 @@ fn under_lock<'a>(
     let wish = job.wish(Some(dir));
     let patience = config.limits.lock;
     let mut holding = HeldLocks::from(lock);
-    // UUID of the filesystem that this call has checked, and grown if it is ext2.
-    let mut prepared = None;
-    let mut remarks = Vec::new();
     for _ in 0..TRIES {
         let held = look_under_lock(job.subject, asker, &wish, patience, &mut holding)?;
         let Decided { mut seen, decision } = held;
@@ -78,7 +73,6 @@ fn under_lock<'a>(
             bail!("{id} was replaced by another volume just now; repeat the call");
         }
         let lock = holding.of_volume()?;
-        let began = Instant::now();
         let top = seen.facts.top().cloned().unwrap_or(device.clone());
         let (how, on) = match decision {
             Decision::Keep { flags } => return keep(job, &seen, dir, flags),
@@ -126,15 +120,6 @@ fn under_lock<'a>(
             | Decision::Activate
             | Decision::Extend(_) => continue,
         };
-        let is_prepared = prepared.as_ref() == Some(&how.filesystem.uuid);
-        let how = Mount {
-            check: how.check && !is_prepared,
-            grow: match how.grow {
-                Grow::Before if is_prepared => Grow::Not,
-                grow => grow,
-            },
-            ..how
-        };
         // e2fsck and mount(8) claim the device themselves. The pin keeps its number until it is mounted.
         let first = FirstMount {
             job,
@@ -145,19 +130,14 @@ fn under_lock<'a>(
             lock,
         };
         seen.claim = None;
-        remarks.extend(first.prepare()?);
-        if began.elapsed() >= LONG {
-            prepared = Some(first.how.filesystem.uuid);
-            continue;
-        }
-        // The look itself took long. Another full look at a slow disk would take as long, so only the openers
-        // are looked for again.
-        let is_free = !matches!(seen.facts.content, Some(Content::Claimed(_)));
-        if seen.took_long()
-            && is_free
-            && let Some(Decision::Refuse(reason)) = seen.openers_now(&wish)?
-        {
-            return Err(Refusal::of(id, reason).into());
+        let mut remarks = Vec::from_iter(first.prepare()?);
+        // The device is pinned, and this call has the volume's lock: only another user can have come meanwhile.
+        if seen.took_long() {
+            match seen.users_now(&wish)? {
+                Some(Decision::Refuse(reason)) => return Err(Refusal::of(id, reason).into()),
+                Some(_) => continue,
+                None => {}
+            }
         }
         remarks.extend(first.mount()?);
         return Ok((!remarks.is_empty()).then(|| remarks.join("; ")));

@@ -28,8 +28,8 @@ use crate::names::{LvUuid, ObjectName};
 use crate::volume::decide::{Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide};
 use crate::volume::device::Device;
 
-/// After a step that took this long, a call looks again: others may have changed something.
-pub const LONG: Duration = Duration::from_secs(2);
+/// After this long, a call looks again for what can have changed: others may have changed something.
+const LONG: Duration = Duration::from_secs(2);
 
 /// Longer than LVM has a volume suspended.
 const MOMENT: Duration = Duration::from_millis(300);

@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::host::holders::{self, Opener};
 use crate::host::{Command, DeviceNumber, Host, Kernel};
 use crate::lvm::Volume;
-use crate::volume::decide::{Decision, Openers, Wish, of_openers};
+use crate::volume::decide::{Content, Decision, Level, Openers, Uses, Wish, of_openers};
 use crate::volume::device::Device;
 use crate::volume::subject::Subject;
 
@@ -81,10 +81,33 @@ impl Look<'_> {
         Ok(openers)
     }
 
-    /// Looks for openers again after a slow look. This process has the device open, but no longer claims it.
-    pub fn openers_now(&mut self, wish: &Wish) -> Result<Option<Decision>> {
+    /// Looks once more who uses the device, after a slow step and just before the mount. This process has the
+    /// device open, but no longer claims it. `None`: a mount may go on. [`Decision::Look`]: mounts or devices on
+    /// top of it have changed, so all has to be looked at again.
+    pub fn users_now(&mut self, wish: &Wish) -> Result<Option<Decision>> {
+        let now = self.uses()?;
+        let before = std::mem::replace(&mut self.facts.uses, now);
+        if !is_same_use(before.as_ref(), self.facts.uses.as_ref()) {
+            return Ok(Some(Decision::Look(Level::Uses)));
+        }
+        // Of what is mounted already, the openers are known.
+        if matches!(self.facts.content, Some(Content::Claimed(_))) {
+            return Ok(None);
+        }
         self.facts.openers = Some(self.openers(1)?);
         Ok(of_openers(&self.facts, wish))
+    }
+}
+
+/// Whether nobody came or went. This call itself may have opened an encrypted volume.
+fn is_same_use(before: Option<&Uses>, now: Option<&Uses>) -> bool {
+    let (Some(before), Some(now)) = (before, now) else {
+        return false;
+    };
+    let inside = now.inside.clone();
+    *now == Uses {
+        inside,
+        ..before.clone()
     }
 }
 

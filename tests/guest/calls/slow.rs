@@ -1,0 +1,103 @@
+//! Tools that take three seconds each, as on a node where a crowd of pods starts. A call must not start more of
+//! them for that: each process more makes all other calls slower, too.
+
+use crate::crypt;
+use crate::prelude::*;
+
+/// Every tool that these calls run.
+const ALL: [&str; 12] = [
+    "lvs",
+    "lvchange",
+    "lvextend",
+    "dmsetup",
+    "blkid",
+    "mkfs.ext4",
+    "mkfs.xfs",
+    "mkfs.btrfs",
+    "e2fsck",
+    "resize2fs",
+    "cryptsetup",
+    "mount",
+];
+
+/// Runs a call that must succeed, and start exactly these tools in this order.
+#[track_caller]
+fn starts(node: &Node, tools: &Tools, args: &[&str], expected: &[&str]) {
+    let before = tools.runs("all").len();
+    node.does(args);
+    assert_eq!(tools.runs("all")[before..], *expected, "{args:?}");
+}
+
+fn slow_tools() -> Tools {
+    ALL.iter().fold(Tools::new(), |tools, tool| {
+        let body = format!("echo {tool} >> $HERE/all.runs\nsleep 3\nexec $REAL \"$@\"");
+        tools.put(tool, &body)
+    })
+}
+
+fn a_life(fs: &str, size: &str, make: &[&str], check: &[&str]) {
+    let tools = slow_tools();
+    let node = Node::with_config(Mode::Attach, &tools.config());
+    let group = Group::of_size(&format!("slow{fs}"), 1 << 30);
+    let volume = group.linear("data", size).fs(fs);
+    let (json, device) = (volume.json(), volume.device());
+    group.lv("lvchange", &["-an"], "data");
+    let attach = ["attach", &json, &host_name()];
+    starts(&node, &tools, &attach, &["lvs", "lvchange"]);
+    let dir = precreated(node.global_dir(&volume));
+    let mount = ["mountdevice", text(&dir), &device, &json];
+    let first = [&["lvs", "lvchange", "dmsetup"], make, &["lvchange"]].concat();
+    let later = [&["lvs"], check].concat();
+    // Who has it open is asked once more: a slow step leaves time for another user.
+    for steps in [first, later] {
+        let steps = [&steps[..], &["dmsetup", "mount"]].concat();
+        starts(&node, &tools, &mount, &steps);
+        starts(&node, &tools, &["unmountdevice", text(&dir)], &[]);
+    }
+    group.lv("lvchange", &["-an"], "data");
+}
+
+#[test]
+fn a_call_starts_no_more_tools_where_each_takes_three_seconds() {
+    std::thread::scope(|scope| {
+        scope.spawn(|| a_life("ext4", "32m", &["mkfs.ext4"], &["e2fsck"]));
+        scope.spawn(|| a_life("xfs", "300m", &["mkfs.xfs"], &[]));
+        scope.spawn(|| a_life("btrfs", "128m", &["mkfs.btrfs"], &[]));
+        scope.spawn(growth_of_a_mounted_volume);
+        scope.spawn(an_encrypted_volume);
+    });
+}
+
+fn growth_of_a_mounted_volume() {
+    let tools = slow_tools();
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let (_group, volume) = Group::with_data("slowgrowth");
+    let dir = node.up("pod", &volume);
+    let (json, device) = (volume.json(), volume.device());
+    let grow = ["expandfs", &json, &device, text(&dir), "67108864", "0"];
+    starts(&node, &tools, &grow, &["lvs", "lvextend", "resize2fs"]);
+    let second = precreated(node.pod_dir("second", &volume));
+    starts(&node, &tools, &["mount", text(&second), &json], &[]);
+}
+
+fn an_encrypted_volume() {
+    let tools = slow_tools();
+    let file = crypt::key_file("slow");
+    let node = Node::with_config(Mode::MountOnly, &(tools.config() + &crypt::config(&file)));
+    let group = Group::new("slowcrypt");
+    let volume = group.linear("data", "48m").encrypted();
+    node.up("pod", &volume);
+    node.down("pod", &volume);
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let args = ["mount", text(&dir), &volume.json()];
+    let later = [
+        "lvs",
+        "cryptsetup",
+        "lvs",
+        "dmsetup",
+        "e2fsck",
+        "dmsetup",
+        "mount",
+    ];
+    starts(&node, &tools, &args, &later);
+}
