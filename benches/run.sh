@@ -5,8 +5,6 @@
 #   benches/run.sh guest   whole lives of volumes, and many pods at once, on real LVM in a guest
 #   benches/run.sh many    commands for people beside MANY (1000) volumes, in a guest
 #
-#   benches/run.sh order   writes src/order.ld anew: what calls without a process run
-#
 # PEER=FILE is the bash script that the driver takes the place of; without it its figures are left
 # out. ROUNDS (201), LIVES (3), CROWD (100) and CPUS (2) set how much is done; MACHINE=uml or vng
 # chooses the guest.
@@ -90,42 +88,7 @@ many() {
         MANY=${MANY:-1000} $DIR/many /run/driver/lvm" || { cat "$DIR/console"; return 1; }
 }
 
-# Each function that these calls run, and each object of the C library, without what differs from compiler to
-# compiler: hashes, of which a name holds several, and the number of a copy.
-order() {
-    need valgrind:valgrind
-    local number=0 call
-    cargo rustc --release --quiet --bin lvm -- -C strip=none -C "link-arg=-Wl,-Map=$DIR/map"
-    install target/*/release/lvm "$DIR/lvm"
-    printf '[volume_group.data]\ncreate = true\nmount_options = { ext4 = "noatime" }\n' > "$DIR/config.toml"
-    while read -r -a call; do
-        valgrind --tool=callgrind --demangle=no --callgrind-out-file="$DIR/ran-$((number += 1))" \
-            "$DIR/lvm" "${call[@]//JSON/$JSON}" > /dev/null 2>&1 || true
-    done <<< "$CALLS
-waitforattach /dev/mapper/nosuch-data JSON
-unmount /run/no-such-directory
-mount $DIR/pod JSON"
-    sed -En "s/^c?fn=\([0-9]+\) ([^']*).*/\1/p" "$DIR"/ran-* | sort -u > "$DIR/ran"
-    {
-        # shellcheck disable=SC2016
-        printf '/* Written by `benches/run.sh order`: what calls of kubelet run lies together, on few pages. */\n'
-        printf 'SECTIONS {\n  .text.call : {\n'
-        grep -E '^(_R|_ZN)' "$DIR/ran" | sed -E 's/17h[0-9a-f]{16}E$/17h*/; s/\.[0-9]+$/.*/; s/Cs[0-9A-Za-z]+_/Cs*_/g; s/\$/?/g
-            s/^(.{80}).+/\1*/; s/.*/    *(.text.&)/' | sort -u
-        awk 'NR == FNR { ran[$1]; next }
-            /\.a\([^ ]*\.o\):\(\.text/ { of = $NF; next }
-            /:\(/ { of = "" }
-            of != "" && $NF in ran { print of; of = "" }' "$DIR/ran" "$DIR/map" |
-            sed -E 's/.*\/([^/]*\.a)\(([^)]*)\):/    *\1:\2/' | sort -u
-        printf '    *(.text.*6driver*)\n  }\n}\nINSERT BEFORE .text;\n'
-    } > src/order.ld
-}
-
 need_rust
-if [ "${1:-}" = order ]; then
-    order
-    exit
-fi
 install "$(artifact bin lvm)" "$DIR/lvm"
 case ${1:-} in
     host)
@@ -134,7 +97,7 @@ case ${1:-} in
         ;;
     guest | many) "$1" ;;
     *)
-        sed -n '2,12s/^# \{0,1\}//p' "$0"
+        sed -n '2,10s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
 esac
