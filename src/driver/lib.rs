@@ -31,54 +31,25 @@ pub mod volume;
 
 pub use entry::{answer, executable, main, with_hosts, with_own_host, words};
 
-/// Functions that make, check, grow, activate, extend, mount or remove are not visible outside this crate.
-/// Commands for people look and decide; of volumes they change only tags and names. Each of these functions
-/// exists here, and a doc test for each shows that a call from elsewhere does not compile.
-macro_rules! hidden {
-    ($($room:ident :: $name:ident $(:: $of:ident)?),+ $(,)?) => {
-        $(const _: () = {
-            #[allow(unused_imports)]
-            use crate::$room::$name;
-            $(let _ = $name::$of;)?
-        };)+
-        $(#[doc = concat!("```compile_fail\nuse driver::", stringify!($room), "::", stringify!($name), ";\n",
-            $("let _ = ", stringify!($name), "::", stringify!($of), ";\n",)? "```")])+
-        #[cfg(doctest)]
-        pub struct Hidden;
-    };
-}
+/// Functions that make, check, grow, activate, extend, mount or remove are `pub(crate)`: commands for people look
+/// and decide; of volumes they change only tags and names. A doc test of each kind shows that a call from elsewhere
+/// does not compile: a function, a way to run a tool, a system call.
+///
+/// ```compile_fail,E0603
+/// let _ = driver::fs::mkfs;
+/// ```
+/// ```compile_fail,E0624
+/// let _ = driver::host::Command::writes;
+/// ```
+/// ```compile_fail,E0624
+/// let _ = driver::host::Kernel::unmount;
+/// ```
+#[cfg(doctest)]
+pub struct Hidden;
 
-hidden!(
-    crypt::close,
-    crypt::format,
-    crypt::mark,
-    crypt::open,
-    crypt::resize,
-    fs::check,
-    fs::grow,
-    fs::mkfs,
-    host::Command::myself,
-    host::Command::reads,
-    host::Command::writes,
-    host::Kernel::bind,
-    host::Kernel::open_device,
-    host::Kernel::remove_dir,
-    host::Kernel::set_mount_flags,
-    host::Kernel::unmount,
-    lvm::activate,
-    lvm::create,
-    lvm::deactivate,
-    lvm::extend,
-    lvm::refresh,
-    lvm::rename,
-    lvm::retag,
-    mount::bind,
-    mount::ensure_unmounted,
-    mount::make_dirs,
-    mount::mount_device,
-    mount::restrict,
-    volume::bring_up,
-    volume::give_up,
-    volume::release,
-    volume::release_named,
-);
+// Without these names the doc tests would show nothing.
+const _: () = {
+    let _ = fs::mkfs;
+    let _ = host::Command::writes;
+    let _ = host::Kernel::unmount;
+};

@@ -17,7 +17,7 @@ mod tests;
 mod wait;
 
 pub use all::{All, Owners};
-pub(crate) use change::{activate, create, deactivate, extend, refresh, rename, retag};
+pub(crate) use change::{activate, create, deactivate, extend, refresh, retag};
 pub use disks::{Disk, Fault, Sight, disks};
 pub use find::{
     Found, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of, tagged,
