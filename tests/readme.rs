@@ -393,6 +393,57 @@ fn has_row(name: &str) -> bool {
     page("tests/guest/refusals/mod.rs").contains(&format!("\n    {name} {{"))
 }
 
+#[path = "guest/refusals/commands.rs"]
+mod commands;
+
+/// Whether the row of this word in refusals runs this command of its message.
+fn row_runs(word: &str, command: &str) -> bool {
+    let rows = page("tests/guest/refusals/mod.rs");
+    let begins = format!(
+        "\n    {} {{",
+        word.replace('-', "_").replace("loop", "r#loop")
+    );
+    let row = rows
+        .split_once(&begins)
+        .and_then(|(_, row)| Some(row.split_once("\n    }")?.0));
+    let told = row.into_iter().flat_map(|row| row.split("told ").skip(1));
+    let mut begins = told.filter_map(|told| told.split(['$', ';', '|', '"', '\n']).next());
+    begins.any(|words| {
+        let is_its = |word: &&str| !word.contains('=');
+        let words = words
+            .split(' ')
+            .filter(is_its)
+            .filter(|word| !word.is_empty());
+        words.clone().count() > 0 && words.zip(command.split(' ')).all(|(is, want)| is == want)
+    })
+}
+
+#[test]
+fn every_command_in_a_message_is_run_by_its_row_or_the_list_says_why_not() {
+    let mut word = String::new();
+    let (mut unused, mut missing) = (commands::ELSEWHERE.to_vec(), Vec::new());
+    let text = page("src/driver/volume/decide/tests/messages.txt");
+    for line in text.lines() {
+        if !line.starts_with(' ') {
+            line.clone_into(&mut word);
+            continue;
+        }
+        for command in commands::commands_in(line) {
+            let is_it =
+                |(of, begins, _): &(&str, &str, &str)| *of == word && command.starts_with(begins);
+            let is_listed = commands::ELSEWHERE.iter().any(is_it);
+            unused.retain(|one| !is_it(one));
+            if !is_listed && !commands::only_looks(&command) && !row_runs(&word, command) {
+                missing.push(format!("{word}: {command}"));
+            }
+        }
+    }
+    assert!(
+        missing.is_empty() && unused.is_empty(),
+        "{missing:#?} {unused:#?}"
+    );
+}
+
 #[test]
 fn every_word_for_who_is_on_call_has_a_row_in_refusals() {
     // Those of groups that nodes share are in tests/shared; the last two are in crypt/lost.rs.

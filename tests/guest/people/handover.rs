@@ -60,7 +60,7 @@ fn a_volume_that_anybody_has_is_neither_ready_nor_renamed() {
             std::fs::read_link(open.proc("fd/0")).is_ok_and(|file| file.ends_with("by-hand/open"))
         });
         sh("umount --lazy /run/by-hand");
-        refused(&node, "still-mounted", "(`lsof +L1`)");
+        refused(&node, "still-mounted", "(`fuser -vm ");
     }
     eventually("its filesystem is gone", || {
         node.says(&["check", "--idle", "handed/data"]).1 == 0

@@ -75,11 +75,19 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
 
 #[test]
 fn a_thin_pool_that_has_run_out_is_not_written_to() {
-    let node = Node::with_config(Mode::MountOnly, "thin_pool_limit = 100");
+    // The kernel counts a tenth of the metadata as used from the beginning, up to 16 MiB.
+    let mut node = Node::with_config(Mode::MountOnly, "thin_pool_limit = 10");
     let group = Group::new("ranout");
     pool(&group, "16m", "4m");
     group.lv("lvchange", &["--errorwhenfull", "y"], "pool");
     let [filler, data] = ["filler", "data"].map(|lv| group.thin(lv, "64m"));
+    let refused = node.refuses_mount(&data, &["the metadata of the thin pool ranout/pool"]);
+    for _ in 0..3 {
+        run_what_it_says(&refused, "lvextend --poolmetadatasize ");
+    }
+    node.up("pod", &data);
+    node.down("pod", &data);
+    node.configure(Mode::MountOnly, "thin_pool_limit = 100");
     let to = format!("of={}", filler.device());
     let flags = ["bs=1M", "count=32", "oflag=direct", "status=none"];
     let mut dd = assert_cmd::Command::new("dd");

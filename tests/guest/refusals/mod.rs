@@ -1,6 +1,7 @@
 //! Every reason to refuse a volume, on real LVM: a row for each word of docs/on-call.md, and how it
 //! comes about. A row is a test of that name: `tests/run.sh guest refusals::swap`.
 
+mod commands;
 mod row;
 
 use crate::prelude::*;
@@ -43,14 +44,14 @@ refusals! {
     not_its_device {
         prepare: "lvcreate -qq -y -n other -L 4m $vg; ln -sfn $(realpath ${dev%data}other) $dev",
         says: "`vgmknodes not-its-device`",
-        undo: "vgmknodes $vg || true", // 2.03.16 makes it, and exits with 5
+        undo: "told vgmknodes || true", // 2.03.16 makes it, and exits with 5
     }
     another_is_there {
         prepare: "lvcreate -qq -y -n other -L 32m $vg; mkfs.ext4 -q ${dev%data}other
             mount -o ro ${dev%data}other $pod; mount -o ro ${dev%data}other $global",
         says: "already holds another-is-there/other, not another-is-there/data",
         check: Some(""),
-        undo: "umount $pod; umount $global",
+        undo: "told umount $pod; told umount $global",
     }
     name_taken {
         prepare: "lvcreate -qq -y -n other -L 32m $vg; mkfs.ext4 -q ${dev%data}other
@@ -61,12 +62,11 @@ refusals! {
         calls: &["mount"],
         undo: "umount $global",
     }
-    swap { prepare: "mkswap $dev; swapon $dev", undo: "swapoff $dev; blkdiscard -f $dev", }
+    swap { prepare: "mkswap $dev; swapon $dev", undo: "told swapoff; blkdiscard -f $dev", }
     part_of_device { prepare: "dmsetup create ontop --table \"0 65536 linear $dev 0\"", undo: "dmsetup remove --retry ontop", }
     r#loop {
         prepare: "losetup --find --show --offset 1M $dev > $dir/loop",
-        says: "losetup --detach /dev/loop",
-        undo: "losetup --detach $(cat $dir/loop)",
+        undo: "told losetup --detach",
     }
     open { prepare: "lasting sleep 1000 9<> $dev", says: "open/data is open in sleep (pid ", undo: ":", }
     open_unseen {
@@ -74,7 +74,7 @@ refusals! {
             losetup --find --show $dir/node > $dir/loop; rm $dir/node",
         undo: "losetup --detach $(cat $dir/loop)",
     }
-    host_mount { prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev $dir", undo: "umount $dir", }
+    host_mount { prepare: "mkfs.ext4 -q $dev; mount -o noinit_itable $dev $dir", undo: "told umount", }
     wrong_type { prepare: "mkfs.ext2 -q $dev", says: "Set fsType to ext2", }
     there_read_only {
         prepare: "mkfs.ext4 -q $dev; mount -o ro $dev $pod; mount -o ro $dev $global",
@@ -90,8 +90,8 @@ refusals! {
     lvm_silent {
         prepare: "vgchange -qq -an $vg; truncate -s 64M $dir/twin; twin=$(losetup --find --show $dir/twin); echo $twin > $dir/loop
             vgcreate -qq --config \"devices { filter = [ 'a|$twin|', 'r|.*|' ] }\" $vg $twin",
-        says: "vgrename",
-        undo: "wipefs -qa $(cat $dir/loop); losetup --detach $(cat $dir/loop)",
+        undo: "told vgrename UUID=$(pvs --noheadings -o vg_uuid $(cat $dir/loop) | tr -d ' ')
+            vgremove -qq lvm-silent-2; losetup --detach $(cat $dir/loop)",
     }
     unknown {
         prepare: "echo 'devices { filter = [ \"r|.*|\" ] }' > $dir/lvm.conf
@@ -99,7 +99,7 @@ refusals! {
         undo: "umount /etc/lvm/lvm.conf",
     }
     no_group { prepare: "vgrename -qq $vg renamed-group", undo: "vgrename -qq renamed-group $vg", }
-    no_volume { prepare: "lvrename -qq $vg data renamed", undo: "lvrename -qq $vg renamed data", }
+    no_volume { prepare: "lvremove -qq -y $vg/data", asks: &[("size", "32m")], undo: "told lvcreate", }
     hidden {
         prepare: "lvrename -qq $vg data origin; mkfs.ext4 -q ${dev%data}origin
             mount -o ro ${dev%data}origin $dir; lvcreate -qq -y -s -n data -L 32m $vg/origin
@@ -135,13 +135,14 @@ refusals! {
         config: "[volume_group.reserve]\ncreate = true\nreserve = '1g'",
         says: "the node's config keeps 1 GiB",
         check: Some("no-size"),
+        undo: "truncate -s 2G $dir/lost; told vgextend DISK=$(losetup --find --show $dir/lost)",
     }
     no_room {
         prepare: "lvremove -qq -y $vg/data",
         config: "[volume_group.no-room]\ncreate = true",
         asks: &[("size", "1g")],
-        says: "vgextend no-room DISK",
         check: Some("no-size"),
+        undo: "truncate -s 2G $dir/lost; told vgextend DISK=$(losetup --find --show $dir/lost)",
     }
     pool {
         // Active and unused, its device has the UUID of a part of a pool: `not-its-device`.
@@ -157,19 +158,18 @@ refusals! {
     snapshot_full {
         prepare: "lvrename -qq $vg data origin; lvcreate -qq -y -s -n data -L 4m $vg/origin
             dd if=/dev/urandom of=${dev%data}origin bs=1M count=8 conv=fsync status=none",
-        undo: "lvremove -qq -y $vg/data; lvcreate -qq -y -W y -n data -L 32m $vg",
+        undo: "told lvremove; lvcreate -qq -y -W y -n data -L 32m $vg",
     }
     another_device {
         prepare: "lvcreate -qq -y -n other -L 32m $vg
             uuid=$(dmsetup info -c --noheadings -o uuid ${dev%data}other)
             table=$(dmsetup table ${dev%data}other); lvchange -qq -an $vg
             dmsetup create $(basename $dev) --uuid $uuid --table \"$table\"",
-        undo: "dmsetup remove --retry $dev",
+        undo: "told dmsetup remove",
     }
     suspended {
         prepare: "dmsetup suspend $dev",
-        says: "`dmsetup resume suspended-data`",
-        undo: "dmsetup resume $dev",
+        undo: "told dmsetup resume",
     }
     no_pool {
         prepare: "lvremove -qq -y $vg/data",
@@ -184,8 +184,7 @@ refusals! {
             for lv in data other; do lvcreate -qq -y -n $lv -V 32m --thinpool $vg/pool; done
             dd if=/dev/urandom of=${dev%data}other bs=1M count=20 conv=fsync status=none",
         config: "thin_pool_limit = 15",
-        says: "(`lvextend --size +20M pool-full/pool`)",
-        undo: "for time in 1 2 3 4 5 6 7 8; do lvextend --size +20M pool-full/pool; done",
+        undo: "for time in 1 2 3 4 5 6 7 8; do told lvextend --size; done",
     }
     pool_unwell {
         prepare: "lvremove -qq -y $vg/data
@@ -220,19 +219,18 @@ refusals! {
         prepare: "lvextend -qq -L 128m $vg/data; mkfs.btrfs -q $dev; # and the marks of swap
             printf '\\1\\0\\0\\0\\377\\0\\0\\0' | dd of=$dev bs=1 seek=1024 conv=notrunc status=none
             printf SWAPSPACE2 | dd of=$dev bs=1 seek=4086 conv=notrunc status=none",
-        undo: "blkdiscard -f $dev",
+        undo: "told wipefs --offset OFFSET=0xff6; mkfs.ext4 -qF $dev",
     }
-    other { prepare: "mkswap $dev", says: "other/data holds swap, ", undo: "blkdiscard -f $dev", }
+    other { prepare: "mkswap $dev", says: "other/data holds swap, ", undo: "told wipefs --all", }
     damaged {
         // Nothing of an ext superblock is right but its magic number.
         prepare: "printf '\\123\\357' | dd of=$dev bs=1 seek=1080 conv=notrunc status=none",
-        says: "`e2fsck -n /dev/mapper/damaged-data`",
         undo: "blkdiscard -f $dev",
     }
     new_not_blank {
         prepare: "lvchange -qq --addtag flexvolume.new $vg/data; mkfs.ext4 -q $dev",
-        says: "`lvremove new-not-blank/data`",
-        undo: "$lvm adopt $vg/data",
+        undo: "told lvm adopt",
+        or: &["told lvremove; lvcreate -qq -y -W y -n data -L 32m $vg", "told blkdiscard --force"],
     }
     encrypted {
         prepare: encrypted!(""),
@@ -242,8 +240,10 @@ refusals! {
         undo: NEW,
     }
     not_encrypted {
-        prepare: "mkfs.ext4 -q $dev",
-        config: "[volume_group.not-encrypted]\nencryption = 'luks2'",
+        prepare: "mkfs.ext4 -q $dev; printf key > /run/refusals.key; chmod 600 /run/refusals.key",
+        config: "[volume_group.not-encrypted]\nencryption = 'luks2'\n[encryption]\nkey_file = '/run/refusals.key'
+            pbkdf_memory = '32k'\npbkdf_iterations = 4",
+        undo: "told lvremove; lvcreate -qq -y -W y -n data -L 32m $vg",
     }
     no_key {
         config: "[volume_group.no-key]\nencryption = 'luks2'",
@@ -251,11 +251,11 @@ refusals! {
         mode: Mode::Attach,
     }
     luks_header {
-        prepare: encrypted!("dd if=/dev/zero of=$dev bs=1M count=4 conv=fsync status=none"),
+        prepare: encrypted!("cryptsetup luksHeaderBackup --header-backup-file $dir/header $dev
+            dd if=/dev/zero of=$dev bs=1M count=4 conv=fsync status=none"),
         config: KEY,
         asks: &[LUKS2],
-        says: "cryptsetup luksHeaderRestore",
-        undo: NEW,
+        undo: "answer=YES; told cryptsetup luksHeaderRestore FILE=$dir/header",
     }
     inside {
         prepare: encrypted!("cryptsetup open --key-file /run/refusals.key $dev refusals
@@ -263,20 +263,20 @@ refusals! {
         config: KEY,
         asks: &[LUKS2],
         check: Some(""),
-        undo: NEW,
+        undo: concat!("answer=key; told cryptsetup open NAME=look; cryptsetup close look;", "lvremove -qq -y $vg/data
+            lvcreate -qq -y -W y -n data -L 32m $vg; blkdiscard -z $dev"),
     }
     swapped {
         prepare: "lvchange -qq --addtag flexvolume.fs=ext4:of-another $vg/data; mkfs.ext4 -q $dev",
         says: "swapped/data should hold ext4 of-another ",
-        undo: "$lvm adopt $vg/data",
+        undo: "told lvm adopt",
     }
     reduced {
         // LVM 2.03.31 looks after the filesystem unless it is told not to, and 2.03.16 cannot be.
         prepare: "lvextend -qq -L 64m $vg/data; mkfs.ext4 -q $dev
             ignore=; ! lvreduce --help | grep -q -- '--fs ' || ignore='--fs ignore'
             lvreduce -qq $ignore -f -L 32m $vg/data",
-        says: "`lvextend --size 67108864b reduced/data`",
-        undo: "lvextend --size 67108864b reduced/data",
+        undo: "told lvextend",
     }
     mixed_up {
         prepare: "lvrename -qq $vg data origin; lvcreate -qq -y -n log -L 4m $vg
@@ -284,14 +284,13 @@ refusals! {
             mke2fs -q -t ext4 -b 1024 -J device=${dev%data}log ${dev%data}origin
             lvcreate -qq -y -s -n data -L 32m $vg/origin",
         says: "mixed-up/origin",
-        undo: "lvremove -qq -y $vg/data; lvrename -qq $vg origin data",
+        undo: "told mount -o ro,noload DIR=/mnt; umount /mnt; lvremove -qq -y $vg/data; lvrename -qq $vg origin data",
     }
     read_only_volume {
         prepare: "mkfs.ext4 -q $dev; lvchange -qq --permission r $vg/data",
-        says: "`lvchange --permission rw read-only-volume/data`",
-        undo: "lvchange --permission rw read-only-volume/data",
+        undo: "told lvchange --permission rw",
     }
-    read_only_disk { prepare: "mkfs.ext4 -q $dev; sync; blockdev --setro $below", undo: "blockdev --setrw $below", }
+    read_only_disk { prepare: "mkfs.ext4 -q $dev; sync; blockdev --setro $below", undo: "told blockdev --setrw", }
     blank_read_only { asks: &[RO], undo: ":", }
     being_read {
         prepare: "lasting sleep 1000 9< $dev",
@@ -300,12 +299,11 @@ refusals! {
     }
     blank_read_only_volume {
         prepare: "lvchange -qq --permission r $vg/data",
-        says: "`lvchange --permission rw blank-read-only-volume/data`",
-        undo: "lvchange --permission rw blank-read-only-volume/data",
+        undo: "told lvchange --permission rw",
     }
     signs_of_data {
         prepare: "printf raw | dd of=$dev conv=notrunc,fsync status=none",
         says: "signs-of-data/data has data at byte 0 ",
-        undo: "$lvm allow-format --yes $vg/data",
+        undo: "told lvm allow-format",
     }
 }

@@ -1,12 +1,13 @@
 //! Common to all refusals: `mount`, `mountdevice` and `check` give the same reason, and docs/on-call.md
 //! has it. Nothing is changed. When the reason has gone, the volume is mounted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
 
+use super::commands::{commands_in, only_looks};
 use crate::prelude::*;
 
 const MIB: u64 = 1 << 20;
@@ -32,8 +33,12 @@ pub struct Row {
     pub mode: Mode,
     /// Which of kubelet's two mounts of a volume.
     pub calls: &'static [&'static str],
-    /// The operator's remedy. After it, the volume is mounted.
+    /// The operator's remedy. After it, the volume is mounted. `told lvchange` runs the command of the messages
+    /// that begins so, as it is printed and on a terminal, where `$answer` is typed. `told vgextend DISK=$disk`
+    /// also says what a placeholder stands for.
     pub undo: &'static str,
+    /// Other remedies that the messages name. The volume is refused anew for each.
+    pub or: &'static [&'static str],
 }
 
 /// A row that leaves all as it is.
@@ -46,15 +51,30 @@ pub const ROW: Row = Row {
     mode: Mode::MountOnly,
     calls: &["mount", "mountdevice"],
     undo: "",
+    or: &[],
 };
 
 /// For every script.
-const LASTING: &str = "lasting() { \"$@\" > /dev/null 2>&1 & echo $! >> $dir/pids; }\n";
+const LASTING: &str = r#"lasting() { "$@" > /dev/null 2>&1 & echo $! >> $dir/pids; }
+told() {
+    local begins= known= word line
+    for word; do [[ $word == [A-Z]*=* ]] || begins+="$word "; done
+    while read -r line; do
+        known="${line/#"$lvm"/lvm} "
+        [[ $known != "${begins% }"* ]] || break
+        line=
+    done <<< "$commands"
+    [ -n "$line" ] || { echo "no message prints $begins" >&2; return 1; }
+    for word; do [[ $word != [A-Z]*=* ]] || line=${line/"${word%%=*}"/"${word#*=}"}; done
+    # A passphrase is read once it is asked for, and what was typed before is thrown away.
+    { [ -z "${answer-}" ] || sleep 1; yes "${answer-yes}" | head -n 9; } | script -qec "$line" /dev/null >&2
+}
+"#;
 const END: &str = "[ ! -e $dir/pids ] || kill $(cat $dir/pids)\nrm -f $dir/pids\n";
 
 /// The disk, the group and the words of one row.
 struct Scene {
-    row: &'static Row,
+    undo: &'static str,
     words: BTreeMap<&'static str, String>,
     is_over: bool,
     // Each needs the next.
@@ -77,7 +97,7 @@ impl Drop for Scene {
     /// A row that failed is in no other's way.
     fn drop(&mut self) {
         if !self.is_over {
-            println!("{:?}", self.sh(&format!("{END}set +e; {}", self.row.undo)));
+            println!("{:?}", self.sh(&format!("{END}set +e; {}", self.undo)));
         }
         // A disk that an undo brought back shows LVM the group for as long as it is there.
         let lost =
@@ -89,6 +109,12 @@ impl Drop for Scene {
 impl Row {
     /// The state comes about, is refused for this reason, and ends.
     pub fn is_refused(&'static self, word: &str) {
+        for undo in [&[self.undo], self.or].concat() {
+            self.is_refused_until(undo, word);
+        }
+    }
+
+    fn is_refused_until(&'static self, undo: &'static str, word: &str) {
         let disk = Disk::new(&format!("disk-of-{word}"), 640 * MIB);
         let group = Group::on(word, &[&disk.path()]);
         let blank = group.linear("data", "32m");
@@ -112,9 +138,10 @@ impl Row {
             ("lvm", text(&node.exe()).to_owned()),
             ("bad", disk.failing(Some(0..32 * MIB))),
             ("well", disk.failing(None)),
+            ("commands", String::new()),
         ];
         let mut scene = Scene {
-            row: self,
+            undo,
             words: words.into(),
             is_over: false,
             group,
@@ -151,13 +178,25 @@ impl Row {
         }
         assert_eq!(seen(), before, "{messages:#?}");
 
+        let commands = messages.iter().flat_map(|message| commands_in(message));
+        let (looks, others): (Vec<_>, Vec<_>) = commands.partition(only_looks);
+        for command in BTreeSet::from_iter(looks) {
+            // These exit with 8 if they find what is wrong, or with 1 if they find nobody.
+            let fails = ["e2fsck", "fuser -v /"]
+                .iter()
+                .any(|begins| command.starts_with(begins));
+            let or = if fails { " || [ $? -lt 16 ]" } else { "" };
+            scene.sh(&format!("{command}{or}")).unwrap();
+        }
         scene.sh(END).unwrap();
-        if !self.undo.is_empty() {
-            scene.sh(self.undo).unwrap();
-            // As kubelet does, the call is repeated.
-            let mut mounts = (0..20).map(|_| node.mount("again", &blank));
+        scene.words.insert("commands", others.join("\n"));
+        if !undo.is_empty() {
+            scene.sh(undo).unwrap();
+            // As kubelet does, the call is repeated. What the pod asks for may have been the fault.
+            let calls = std::iter::repeat_n([&volume, &blank], 20).flatten();
+            let mut mounts = calls.map(|asked| node.mount("again", asked));
             let last = mounts.find(|mount| mount.status == "Success");
-            assert!(last.is_some(), "{:?}", node.mount("again", &blank));
+            assert!(last.is_some(), "{undo}: {:?}", node.mount("again", &volume));
         }
         scene.is_over = true;
     }

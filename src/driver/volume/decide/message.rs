@@ -108,7 +108,7 @@ impl Reason {
                     ),
                     Place::Elsewhere(by) if by.is_empty() => (
                         "where no mount table shows it".to_owned(),
-                        "the processes that have files open there (`lsof +L1`)".to_owned(),
+                        format!("the processes that have files open there (`fuser -vm {device}`)"),
                     ),
                     Place::Elsewhere(by) => (
                         format!("in another mount namespace ({})", Elsewhere::list(by)),
@@ -127,7 +127,7 @@ impl Reason {
             Self::NoGroup => format!(
                 "this node has no volume group {vg}: check the option `volumegroup`, and whether the pod \
                  runs on the node with the group's disks. If the disks are here, LVM must see them (`pvs \
-                 -a`, `lvmdevices`, `filter` in lvm.conf)"
+                 -a`, `filter` and `use_devicesfile` in lvm.conf)"
             ),
             Self::NoVolume(size) => format!(
                 "there is no logical volume {id}: check `volumeID` (`lvs {vg}`), or create it with \
@@ -217,7 +217,8 @@ impl Reason {
             ),
             Self::AnotherDevice => format!(
                 "the active device {device} is not the logical volume that LVM now calls {id}. Run \
-                 `lvchange -an {id} && lvchange -ay {id}`"
+                 `dmsetup remove {} && lvchange -ay {id}`",
+                id.dm_name()
             ),
             Self::Suspended(name) => {
                 let which = if *name == id.dm_name() {
@@ -273,7 +274,7 @@ impl Reason {
             ),
             Self::StillMounted => format!(
                 "{id} is still mounted, but no mount table shows where. That happens after `umount --lazy` \
-                 while a file is open. End the processes that have files open there (`lsof +L1`)"
+                 while a file is open. End the processes that have files open there (`fuser -vm {device}`)"
             ),
             Self::Several => format!(
                 "{id} holds several signatures at once; it is left as it is. List them with `wipefs \
@@ -309,7 +310,7 @@ impl Reason {
                  killed before it wiped the data of a removed volume, or somebody wrote to it. To keep a \
                  filesystem, run `{me} adopt {id}`. If the data may be destroyed, run `lvremove {id}`: the \
                  next call creates it again. If the new volume holds the same data, run `blkdiscard \
-                 --zeroout {device}`"
+                 --force --zeroout {device}`"
             ),
             Self::OldMetadata(header) => format!(
                 "{id} has the LUKS2 header {header}, and once had a filesystem that was recorded, which LVM's \

@@ -1,0 +1,60 @@
+//! The commands that messages print, and where each of them is run as it is printed.
+
+/// Commands that only look. A row runs each that its messages print, while the volume is refused.
+pub const LOOKS: &[&str] = &[
+    "btrfs check ",
+    "dmesg",
+    "dmsetup info ",
+    "dmsetup ls ",
+    "e2fsck -n ",
+    "fuser -v",
+    "losetup --list",
+    "lsblk ",
+    "lvm status ",
+    "lvmconfig ",
+    "lvs ",
+    "pvs",
+    "swapon --show",
+    "vgck ",
+    "vgs ",
+    "wipefs /dev/",
+    "xfs_repair -n ",
+];
+
+/// A word of docs/on-call.md, the beginning of a command of its messages that no row runs, and why, or which test
+/// runs it.
+#[allow(dead_code)] // for tests/readme.rs
+#[rustfmt::skip] // a row is a line
+pub const ELSEWHERE: &[(&str, &str, &str)] = &[
+    ("open-unseen", "targetcli ls", "no guest has an iSCSI target"),
+    ("no-locks", "systemctl start ", "no guest has systemd"),
+    ("no-locks", "vgchange --lockstart ", "tests/shared/obstacles.rs"),
+    ("no-locks", "vgchange -an ", "tests/shared/obstacles.rs"),
+    ("no-locks", "lvmlockctl --drop ", "tests/shared/obstacles.rs"),
+    ("held-elsewhere", "lvchange -an ", "tests/shared/obstacles.rs"),
+    ("active-shared", "lvchange -asy", "it says how the state came about"),
+    ("active-shared", "lvchange -an ", "tests/shared/obstacles.rs"),
+    ("active-without-lock", "lvchange -an ", "tests/shared/obstacles.rs"),
+    ("suspended-inside", "", "tests/guest/crypt/lost.rs"),
+    ("pool-full", "lvextend --poolmetadatasize ", "tests/guest/policy/full.rs"),
+    ("still-mounted", "umount --lazy", "it says how the state came about"),
+    ("old-metadata", "lvm adopt ", "tests/guest/crypt/lost.rs"),
+    ("mixed-up", "lvchange -an", "tests/guest/users/parts.rs"),
+    ("mixed-up", "btrfs device scan ", "tests/guest/users/parts.rs"),
+    ("signs-of-data", "e2fsck -b ", "tests/guest/data/foreign.rs"),
+];
+
+/// The commands in a message: what is in backticks, but for names of settings, and commands that the driver ran.
+pub fn commands_in(message: &str) -> impl Iterator<Item = &str> {
+    let spans = message.split('`').skip(1).step_by(2);
+    spans.filter(|span| {
+        let is_other = [" = ", ": ", " -- "]
+            .iter()
+            .any(|other| span.contains(other));
+        !is_other && (span.contains(' ') || LOOKS.contains(span))
+    })
+}
+
+pub fn only_looks(command: &&str) -> bool {
+    LOOKS.iter().any(|looks| command.starts_with(looks))
+}
