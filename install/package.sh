@@ -7,7 +7,6 @@
 # EXECUTABLE         the driver for it, as `install/build.sh ARCH` builds it
 # OUT_DIR            where flexvolume-lvm_VERSION-1_ARCH.deb and flexvolume-lvm-VERSION-1.ARCH.rpm go
 #
-# NATIVE             the driver for this machine, which prints man pages and completions (default: EXECUTABLE)
 # LICENSES           a file with the licences of all that is linked into EXECUTABLE, which goes into both
 # MAINTAINER         `NAME <ADDRESS>`, who answers for the packages (default: what Cargo.toml says)
 # SOURCE_DATE_EPOCH  the time of everything in them (default: the commit's)
@@ -36,14 +35,12 @@ from_start() { (cd "$start" && realpath "$1"); }
 arch=$1 triple=$1-unknown-linux-gnu
 driver=$(from_start "$2")
 out=$(mkdir -p "$start" && cd "$start" && mkdir -p "$3" && cd "$3" && pwd)
-native=$(from_start "${NATIVE:-$driver}")
 [ -z "${LICENSES:-}" ] || LICENSES=$(from_start "$LICENSES")
 # Byte 18 of an ELF file says which machine it is for.
 [ "$(od -An -tu2 -j18 -N2 "$driver" | tr -d ' ')" = $machine ] || die "$2 is not for $arch"
-said=$("$native" --version) || die "$native does not run here; name a driver for this machine with NATIVE="
-version=${said#flexvolume-lvm }
-# What is read here must be what is in the packages.
-grep -qaF "$version" "$driver" || die "$native is version $version, and $2 is not; build both anew"
+# An executable for another machine does not run here.
+said=$(grep -aom1 'flexvolume-lvm [0-9][0-9A-Za-z.+-]*' "$driver") || die "$2 is not this driver"
+version=${said#* }
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2> /dev/null || stat -c %Y CHANGELOG.md)}
 export SOURCE_DATE_EPOCH
 
@@ -55,15 +52,13 @@ deb=$TOOL/cargo-deb
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+cargo xtask "$work/pages"
 # What Cargo.toml calls target/release.
 export CARGO_TARGET_DIR=$work/target
 release=$CARGO_TARGET_DIR/$triple/release files=$CARGO_TARGET_DIR/$triple/release/package
-mkdir -p "$files"/{man,systemd,doc}
+mkdir -p "$files"/{systemd,doc}
 install "$driver" "$release/lvm"
-"$native" man "$files/man" > /dev/null
-for shell in bash fish zsh; do
-    "$native" completions "$shell" | sed "s|$native|/usr/sbin/flexvolume-lvm|" > "$files/$shell"
-done
+mv "$work"/pages/* "$files/"
 for unit in examples/monitoring/*.{service,timer}; do
     # The head says how to install it by hand.
     sed -e '1,/^\[/{/^#/d}' -e 's|/usr/local/sbin/|/usr/sbin/|' "$unit" > "$files/systemd/${unit##*/}"

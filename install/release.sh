@@ -100,35 +100,30 @@ sbom() {
 
 # archive ARCH EXECUTABLE
 archive() {
-  local name=flexvolume-lvm-$version-$1 shell
+  local name=flexvolume-lvm-$version-$1
   local dir=$work/$name
-  mkdir -p "$dir"/{completions,share/man}
+  mkdir -p "$dir/share"
   install/pages.sh "$dir"
   install -m 755 "$2" "$dir/lvm"
   cp "$work/licenses/$1.txt" "$dir/licenses.txt"
-  "$native" man "$dir/share/man" >/dev/null
-  for shell in bash fish zsh; do "$native" completions "$shell" | sed "s|$native|flexvolume-lvm|" >"$dir/completions/flexvolume-lvm.$shell"; done
-  # Where zsh looks for it in fpath.
-  mv "$dir/completions"/{flexvolume-lvm.zsh,_flexvolume-lvm}
+  cargo xtask "$dir"
+  mv "$dir/man" "$dir/share/"
   tar --create --directory "$work" --format=ustar --sort=name --mtime="@$SOURCE_DATE_EPOCH" \
     --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX "$name" | gzip --no-name -9 >"$work/out/$name.tar.gz"
 }
 
 git archive HEAD | tar --extract --directory "$work/source"
-# It prints what is the same for all: man pages and completions.
-native=$(built "$(uname -m)")
 executables=()
 for arch in "${arches[@]}"; do
   say "$arch"
-  driver=$native
-  [ "$arch" = "$(uname -m)" ] || driver=$(built "$arch")
+  driver=$(built "$arch")
   executables+=("$driver")
   name=flexvolume-lvm-$version-$arch
   install/licenses.sh "$arch" "$driver" >"$work/licenses/$arch.txt"
   cp "$work/licenses/$arch.txt" "$work/out/$name.licenses.txt"
   sbom "$arch" "$driver" >"$work/out/$name.cdx.json"
   archive "$arch" "$driver"
-  NATIVE=$native LICENSES=$work/licenses/$arch.txt install/package.sh "$arch" "$driver" "$work/out"
+  LICENSES=$work/licenses/$arch.txt install/package.sh "$arch" "$driver" "$work/out"
 done
 LICENSES=$work/licenses IMAGE=localhost/flexvolume-lvm:$version \
   install/image.sh "$work/out/flexvolume-lvm-$version-image.tar" "${executables[@]}"

@@ -4,7 +4,7 @@
 
 lint() {
     step format cargo fmt --check
-    step clippy cargo clippy --quiet --all-targets -- -D warnings
+    step clippy cargo clippy --quiet --workspace --all-targets -- -D warnings
     # Those that run in a guest are not among "all".
     step clippy cargo clippy --quiet --test guest --test shared --test kubelet --test recorder -- -D warnings
     need shellcheck:shellcheck
@@ -123,7 +123,7 @@ book() {
 host() {
     local name=$1
     shift
-    step "$name" logged "$DIR/$name.log" cargo test --quiet --no-fail-fast "$@"
+    step "$name" logged "$DIR/$name.log" cargo test --quiet --workspace --no-fail-fast "$@"
     count "$name" "$DIR/$name.log"
 }
 

@@ -119,7 +119,7 @@ files() {
     for top in etc usr; do diff -r "$deb/$top" "$tree/$top"; done
     for page in man8/flexvolume-lvm-status.8 man5/flexvolume-lvm.toml.5; do [ -e "$deb/usr/share/man/$page.gz" ]; done
     for shell in bash-completion fish zsh; do
-        grep -rqF /usr/sbin/flexvolume-lvm "$deb/usr/share/$shell"
+        grep -rqF flexvolume-lvm "$deb/usr/share/$shell"
     done
     grep -qF '=/usr/sbin/flexvolume-lvm metrics' "$deb/usr/lib/systemd/system/flexvolume-lvm-metrics.service"
     # Whose summary is not all that it says of itself.

@@ -40,11 +40,6 @@ pub fn exists(path: &Path) -> Result<bool> {
     Ok(kind(path)? != Kind::Missing)
 }
 
-/// Whether `path` is, or leads to, a directory.
-pub fn is_dir(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.is_dir())
-}
-
 /// Whether `path` is, or leads to, a regular file.
 pub fn is_file(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_file())

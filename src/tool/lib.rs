@@ -27,4 +27,4 @@ mod passphrase;
 #[cfg(test)]
 use driver::names::is_printable;
 
-pub use cli::main;
+pub use cli::{command, main};

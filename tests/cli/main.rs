@@ -12,7 +12,6 @@
 mod config;
 mod cost;
 mod log;
-mod pages;
 mod people;
 mod rehearsal;
 mod status;

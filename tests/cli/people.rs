@@ -389,3 +389,11 @@ fn watch_draws_again_until_it_is_stopped() {
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     assert!(watching.wait().unwrap().success());
 }
+
+#[test]
+fn a_word_that_is_gone_says_what_to_use() {
+    let machine = Machine::new();
+    for args in [&["man", "/tmp"][..], &["completions", "bash"], &["man"]] {
+        prints(&machine, args, "`cargo xtask DIR` writes both", 2);
+    }
+}

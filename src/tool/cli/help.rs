@@ -1,7 +1,7 @@
 //! What stands below the options in a command's `--help` and in its man page: examples and exit codes.
 //!
 //! At most 80 columns wide: clap does not wrap lines that are indented. Two columns with two spaces between, or
-//! the second below the first; `src/tool/install/man.rs` reads them.
+//! the second below the first. `xtask` makes man pages of them.
 
 pub const STATUS: &str = "\
 Examples:
@@ -29,8 +29,8 @@ Exit codes:
 pub const CHECK: &str = "\
 Examples:
   flexvolume-lvm check                      would every volume mount?
-  flexvolume-lvm check vg0/data --fs xfs    would a pod that asks for xfs have it?
-  flexvolume-lvm check -f pod.yaml          would the volumes of a manifest mount?
+  flexvolume-lvm check vg0/data --fs xfs    would a pod that wants xfs have it?
+  flexvolume-lvm check -f pod.yaml          would the volumes of a file mount?
   flexvolume-lvm check --config NEW.toml    all mistakes of a config at once
   flexvolume-lvm check --idle vg0/data      does anything use it?
 
@@ -136,26 +136,6 @@ Exit codes:
   0  done, or there was nothing to remove
   1  it failed, as with a volume that is still mounted
   2  the command line is wrong, or only root may do that";
-
-pub const COMPLETIONS: &str = "\
-Examples:
-  source <(flexvolume-lvm completions bash)    in ~/.bashrc
-  flexvolume-lvm completions fish | source     in ~/.config/fish/config.fish
-  source <(flexvolume-lvm completions zsh)     in ~/.zshrc, after compinit
-
-Exit codes:
-  0  done
-  2  the command line is wrong";
-
-pub const MAN: &str = "\
-Examples:
-  flexvolume-lvm man /usr/local/share/man    for man(1)
-  flexvolume-lvm man . && man -M . flexvolume-lvm    to look at them here
-
-Exit codes:
-  0  done
-  1  a page cannot be written
-  2  the command line is wrong";
 
 pub const KEY: &str = "\
 Examples:

@@ -1,6 +1,7 @@
 //! Runs the command or the call-out that a person types, and returns its output.
 
 mod by_hand;
+mod gone;
 mod help;
 mod key;
 mod people;
@@ -12,12 +13,11 @@ use std::path::Path;
 use anyhow::anyhow;
 use clap::{CommandFactory, FromArgMatches};
 use driver::calls::{self, VERBOSE};
-use driver::host::{Progress, is_called_by_name};
+use driver::host::{NAME, Progress, is_called_by_name};
 use driver::names::{Shown, folded, nearest};
 use driver::reply::{Printed, Reply};
 use driver::with_hosts;
 
-use crate::install::{completion, pages};
 use people::{People, Task};
 
 /// The exit code of a command line that is wrong, and of one that is root's.
@@ -29,10 +29,6 @@ const USAGE: u8 = 2;
 #[cold]
 #[inline(never)]
 pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
-    if let Some(shell) = std::env::var_os(completion::VARIABLE) {
-        let fits = completion::run(&shell, args, &People::command()).unwrap_or_default();
-        return Printed::text(String::from_utf8_lossy(&fits).into_owned());
-    }
     match words.first() {
         Some(first) if calls::named(first).is_some() => {
             // kubelet never says --help.
@@ -45,6 +41,10 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
         }
         Some(first) if is_for_people(first) || with_new_name(args).is_some() => people(args),
         word => {
+            let name = word.and_then(|word| word.to_str());
+            if let Some(said) = name.and_then(gone::command) {
+                return Printed::failure(said, USAGE);
+            }
             // kubelet may make a call-out that is not known yet, and reads a document; but none is called
             // nearly as a command for people is.
             if std::io::stdout().is_terminal()
@@ -59,6 +59,12 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
     }
 }
 
+/// All commands for people as clap knows them, for their man pages and completions.
+#[must_use]
+pub fn command() -> clap::Command {
+    People::command()
+}
+
 /// Whether kubelet could have called this so: by an absolute path (kubelet's `pkg/volume/flexvolume/driver-call.go`
 /// joins it from the plugin directory), and not by the name or in a directory that is there for people.
 fn may_be_kubelets(args: &[OsString]) -> bool {
@@ -67,7 +73,7 @@ fn may_be_kubelets(args: &[OsString]) -> bool {
     };
     let dir = program.parent().and_then(Path::file_name);
     program.is_absolute()
-        && program.file_name() != Some(OsStr::new(pages::NAME))
+        && program.file_name() != Some(OsStr::new(NAME))
         && !dir.is_some_and(|dir| dir == "bin" || dir == "sbin")
 }
 
@@ -98,7 +104,7 @@ fn commands_for_people() -> Vec<String> {
 /// How this was called, for usage lines that can be repeated.
 fn program(args: &[OsString]) -> String {
     if is_called_by_name() {
-        return pages::NAME.to_owned();
+        return NAME.to_owned();
     }
     let called = args.first().and_then(|program| program.to_str());
     called.unwrap_or("lvm").to_owned()

@@ -4,20 +4,20 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use super::{help, key};
 use crate::commands::{self, check, doctor, export, handover, log, metrics, operator, status};
-use crate::install::{self, pages};
+use crate::install::{self, link};
 use crate::output::Printed;
 use driver::calls;
 use driver::config::Loaded;
-use driver::host::{Host, Writing};
-use driver::names::{LvId, LvName, Shown};
+use driver::host::{Host, NAME, Writing};
+use driver::names::{LvId, LvName};
 
 /// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
 #[derive(Debug, Parser)]
-#[command(name = pages::NAME, version, max_term_width = 100, after_help = after_help(),
+#[command(name = NAME, version, max_term_width = 100, after_help = after_help(),
           after_long_help = format!("{}\n\n{MORE}", after_help()),
           subcommand_help_heading = "Commands for people")]
 pub struct People {
@@ -191,18 +191,6 @@ pub enum Task {
     /// bash script, comes back. An edited config.toml is kept for the next installation.
     #[command(args_override_self = true, after_long_help = help::UNINSTALL)]
     Uninstall(install::Where),
-    /// Print the completions for a shell
-    #[command(after_long_help = help::COMPLETIONS)]
-    Completions {
-        /// The shell
-        shell: pages::Shell,
-    },
-    /// Write the man pages below a directory, in man5 and man8
-    #[command(after_long_help = help::MAN)]
-    Man {
-        /// The directory
-        dir: PathBuf,
-    },
 }
 
 impl Task {
@@ -257,34 +245,23 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
         }
         Task::Install(options) => {
             let place = &options.place;
-            let is_linked = pages::is_linked(&place.prefix, &place.exe());
             if options.link
-                && let Err(error) = is_linked
+                && let Err(error) = link::is_linked(&place.prefix, &place.exe())
             {
                 bail!("nothing was changed: {error:#}");
             }
             let mut said = install::install(host, options)?;
-            // The pages of an older version do not stay either.
-            if options.link || is_linked.unwrap_or(false) {
-                let linked = pages::link(&place.prefix, &place.exe(), &People::command());
+            if options.link {
+                let linked = link::link(&place.prefix, &place.exe());
                 said.push_str(&linked.context("making the link for people")?);
             }
             Ok(Printed::text(said))
         }
         Task::Uninstall(place) => {
             let mut said = install::uninstall(host, place)?;
-            let removed = pages::unlink(&place.prefix, &place.exe(), &People::command());
+            let removed = link::unlink(&place.prefix, &place.exe());
             said.push_str(&removed.context("removing the link for people")?);
             Ok(Printed::text(said))
-        }
-        Task::Completions { shell } => {
-            let driver = std::env::current_exe().context("finding the driver's own executable")?;
-            Ok(Printed::text(pages::completions(*shell, &driver)?))
-        }
-        Task::Man { dir } => {
-            let written = pages::write_man(dir, People::command())?;
-            let lines = written.iter().map(|path| format!("{}\n", path.shown()));
-            Ok(Printed::text(lines.collect()))
         }
     }
 }

@@ -2,10 +2,8 @@
 //! away again.
 
 mod answer;
-pub mod completion;
 mod layout;
-mod man;
-pub mod pages;
+pub mod link;
 mod plugin;
 mod put;
 mod remove;
@@ -59,8 +57,7 @@ pub struct Install {
     /// Install, then wait for SIGTERM, as the container of a DaemonSet has to
     #[arg(long)]
     follow: bool,
-    /// Make /usr/local/sbin/flexvolume-lvm too, a name that LVM's own `lvm` does not take, with man
-    /// pages and completions where the host has a place for them
+    /// Make /usr/local/sbin/flexvolume-lvm too, a name that LVM's own `lvm` does not take
     #[arg(long, conflicts_with = "follow")]
     pub link: bool,
 }
@@ -174,10 +171,7 @@ impl Where {
     /// very executable is, and where the link for people leads.
     fn elsewhere(&self, host: &Host) -> Vec<PathBuf> {
         let plugin_dir = |exe: PathBuf| Some(exe.parent()?.parent()?.to_owned());
-        let links = [
-            PathBuf::from("/proc/self/exe"),
-            pages::link_in(&self.prefix),
-        ];
+        let links = [PathBuf::from("/proc/self/exe"), link::link_in(&self.prefix)];
         let leads = links
             .iter()
             .filter_map(|link| plugin_dir(host.kernel.link(link).ok()?));

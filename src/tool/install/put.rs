@@ -17,8 +17,7 @@ use driver::names::Shown;
 const EXECUTABLE: u32 = 0o755;
 const READABLE: u32 = 0o644;
 
-/// Its man page has the same words.
-pub const CONFIG: &str = include_str!("../../../examples/config.toml");
+const CONFIG: &str = include_str!("../../../examples/config.toml");
 
 /// The config of a new installation: every key explained, and the mode set.
 pub fn config_text(attach: bool) -> String {

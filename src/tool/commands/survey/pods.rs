@@ -25,11 +25,6 @@ impl Pods {
         self.0.get(uid).map_or(uid, String::as_str).shown()
     }
 
-    /// `namespace/name` of each.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.values().map(String::as_str)
-    }
-
     /// Whether there are logs of pods on this node, and none of this one.
     pub fn ended(&self, uid: &str) -> bool {
         !self.0.is_empty() && !self.0.contains_key(uid)

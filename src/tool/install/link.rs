@@ -1,0 +1,46 @@
+//! A link to the driver for people, since a shell takes `lvm` for LVM's own.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+
+use crate::files::{self, Kind};
+use driver::host::NAME;
+use driver::names::Shown;
+
+pub fn link_in(prefix: &Path) -> PathBuf {
+    prefix.join("sbin").join(NAME)
+}
+
+/// Whether the link is there and leads to this driver. Fails if something else has its place.
+pub fn is_linked(prefix: &Path, exe: &Path) -> Result<bool> {
+    let link = link_in(prefix);
+    match files::kind(&link)? {
+        Kind::Link if files::is_link_to(&link, exe)? => Ok(true),
+        Kind::Missing => Ok(false),
+        _ => bail!(
+            "{} is there already, and does not lead to this driver; move it away, or leave out --link",
+            link.shown()
+        ),
+    }
+}
+
+/// `install --link`: a name for people in `sbin`.
+pub fn link(prefix: &Path, exe: &Path) -> Result<String> {
+    let link = link_in(prefix);
+    if !is_linked(prefix, exe)? {
+        files::make_dirs(&prefix.join("sbin"))?;
+        files::link(&link, exe)?;
+    }
+    Ok(format!("linked     {}\n", link.shown()))
+}
+
+/// Takes the link away again, if it leads to this driver.
+pub fn unlink(prefix: &Path, exe: &Path) -> Result<String> {
+    let link = link_in(prefix);
+    if !files::is_link_to(&link, exe)? {
+        return Ok(String::new());
+    }
+    files::remove(&link)?;
+    Ok(format!("removed    {}\n", link.shown()))
+}
