@@ -88,7 +88,7 @@ fn init_needs_no_config_and_says_all_five_capabilities() {
 fn a_broken_config_stops_only_what_brings_a_volume_up() {
     let machine = Machine::new();
     for (lines, words) in [
-        ("defualt_fs = \"xfs\"", "line 4, defualt_fs: unknown key"),
+        ("defualt_fs = \"xfs\"", "line 4: unknown field `defualt_fs`"),
         ("attach = \"no\"", "line 4"),
         ("attach = ", "line 4"),
         ("[volume_group.\"../x\"]", "../x"),

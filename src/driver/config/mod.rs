@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
+use toml::Spanned;
 
 use crate::names::{Bytes, Encryption, FsType, LvName, VgName};
 use crate::options::MountOptions;
@@ -113,7 +114,7 @@ impl Config {
     pub fn mkfs_options(&self, vg: &VgName, fs: FsType) -> Vec<&str> {
         self.of_filesystem(vg, fs)
             .flat_map(|config| &config.mkfs_options)
-            .map(String::as_str)
+            .map(|word| word.get_ref().as_str())
             .collect()
     }
 
@@ -270,7 +271,7 @@ pub struct VolumeGroup {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct FsConfig {
-    pub mkfs_options: Vec<String>,
+    pub mkfs_options: Vec<Spanned<String>>,
     #[serde(deserialize_with = "values::mount_options")]
     pub mount_options: MountOptions,
 }

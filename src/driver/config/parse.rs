@@ -1,16 +1,12 @@
-//! From the text of the file to a [`Config`], or to one line that says where it is wrong.
-
-use std::iter::once;
-use std::ops::Range;
+//! From the text of the file to a [`Config`], or to its mistakes: toml's words, with the line and the key.
 
 use serde::Deserialize;
-use serde::de::value::{Error, MapDeserializer};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Deserializer};
+use toml::de::{DeTable, DeValue, Deserializer, Error};
 
-use super::values::{as_key, fit_together};
-use super::{Config, FsConfig, Limits, Luks, VolumeGroup};
-use crate::names::nearest;
+use super::Config;
+use super::values::fit_together;
+use crate::names::folded;
 
 impl Config {
     /// An error is the first mistake, in one line.
@@ -18,99 +14,91 @@ impl Config {
         Self::parse_up_to(1, text, file).map_err(|mistakes| mistakes.concat())
     }
 
-    /// An error is the mistakes, at most so many, in the order of the file, a line each. From where it is
-    /// not TOML nobody can tell what belongs where, so only mistakes of that kind are named there.
+    /// An error is the mistakes, at most so many, in the order of the file, a line each.
     pub fn parse_up_to(most: usize, text: &str, file: &str) -> Result<Self, Vec<String>> {
         let (mut document, errors) = DeTable::parse_recoverable(text);
         let mut mistakes: Vec<Mistake> = errors.iter().map(|e| Mistake::of_toml(text, e)).collect();
-        let end = mistakes.iter().map(|mistake| mistake.line).min();
-        let looks = if end.is_none() || most > 1 { most } else { 0 };
-        for _ in 0..looks {
-            let (key, mistake) = match Self::of_table(&document, text, file) {
+        // In a file that is not TOML nobody can tell which key belongs to which table.
+        while errors.is_empty() && mistakes.len() < most {
+            let mistake = match Self::of_table(document.clone(), file) {
                 Ok(config) if mistakes.is_empty() => return Ok(config),
                 Ok(_) => break,
                 Err(mistake) => mistake,
             };
-            if end.is_none_or(|end| mistake.line < end) {
-                mistakes.push(mistake);
+            // Without this key, serde goes on to the next mistake.
+            let is_new = remove(document.get_mut(), mistake.at);
+            mistakes.push(mistake);
+            if !is_new {
+                break;
             }
-            // Without it, serde goes on to the next one.
-            remove(document.get_mut(), &key);
         }
-        mistakes.sort_by_key(|mistake| mistake.line);
-        mistakes.dedup_by(|b, a| (a.line, &a.key) == (b.line, &b.key));
-        mistakes.truncate(most);
-        let said = |Mistake { line, key, why }| format!("{file}, line {line}, {key}: {why}");
-        Err(mistakes.into_iter().map(said).collect())
+        let mut lines: Vec<(usize, String)> = mistakes
+            .into_iter()
+            .map(|Mistake { at, why }| (line_of(text.as_bytes(), at), why))
+            .collect();
+        lines.sort();
+        lines.dedup_by_key(|(line, _)| *line);
+        let said = lines.into_iter().take(most);
+        let said = said.map(|(line, why)| folded(&format!("{file}, line {line}: {why}")));
+        Err(said.collect())
     }
 
-    /// An error is one mistake, and the names of the key that it is at.
-    fn of_table(
-        document: &Spanned<DeTable>,
-        text: &str,
-        file: &str,
-    ) -> Result<Self, (Vec<String>, Mistake)> {
-        let keys = keys(document.get_ref(), &[]);
-        let mistake = |key: Option<&Key>, offset: usize, path: String, why: String| {
-            let names = key.map_or(&[][..], |key| &key.names);
-            let names = names.iter().map(|name| (*name).to_owned()).collect();
-            let line = line_of(text.as_bytes(), offset);
-            let key = path;
-            (names, Mistake { line, key, why })
-        };
-        let values = Deserializer::from(document.clone());
-        let mut config = Self::deserialize(values).map_err(|e| {
-            let offset = e.span().map_or(0, |span| span.start);
-            let key = keys.iter().rfind(|key| key.is_at(offset));
-            let path = key.map(Key::path).unwrap_or_default();
-            let why = why_wrong(&path, e.message());
-            mistake(key, offset, path, why)
+    fn of_table(document: Spanned<DeTable>, file: &str) -> Result<Self, Mistake> {
+        let mut config = Self::deserialize(Deserializer::from(document)).map_err(|e| Mistake {
+            at: e.span().map_or(0, |span| span.start),
+            why: in_one_line(&e),
         })?;
         file.clone_into(&mut config.file);
-        fit_together(&config).map_err(|(path, why)| {
-            let key = keys.iter().find(|key| key.path() == path);
-            mistake(key, key.map_or(0, |key| key.value.start), path, why)
-        })?;
+        fit_together(&config).map_err(|(at, why)| Mistake { at, why })?;
         Ok(config)
     }
 }
 
 struct Mistake {
-    line: usize,
-    key: String,
+    /// The offset in the text, in bytes.
+    at: usize,
     why: String,
 }
 
 impl Mistake {
-    fn of_toml(text: &str, error: &toml::de::Error) -> Self {
-        let offset = error.span().map_or(text.len(), |span| span.start);
-        let line = line_of(text.as_bytes(), offset);
+    fn of_toml(text: &str, error: &Error) -> Self {
+        let at = error.span().map_or(text.len(), |span| span.start);
         // There may be no key yet, so the line itself is shown.
-        let words = text.lines().nth(line.saturating_sub(1));
-        let words: String = words.unwrap_or_default().trim().chars().take(60).collect();
-        let why: Vec<&str> = error.message().split_whitespace().collect();
-        Self {
-            line,
-            key: format!("at {words:?}"),
-            why: why.join(" "),
-        }
+        let line = line_of(text.as_bytes(), at).saturating_sub(1);
+        let line = text.lines().nth(line).unwrap_or_default();
+        let why = format!("{}, at {:?}", error.message(), line.trim());
+        Self { at, why }
     }
 }
 
-/// Takes a key out, and a table that is empty then: it may be wrong because of that.
-fn remove(table: &mut DeTable, names: &[String]) {
-    let Some((name, below)) = names.split_first() else {
-        return;
-    };
-    if let Some(DeValue::Table(inner)) = table.get_mut(name.as_str()).map(Spanned::get_mut)
-        && !below.is_empty()
-    {
-        remove(inner, below);
-        if !inner.is_empty() {
-            return;
+/// toml's words and, on a line of its own there, the key.
+fn in_one_line(error: &Error) -> String {
+    if error.message().starts_with("unknown field `stale_backups`") {
+        return "stale_backups: this key is gone: backup superblocks of xfs and btrfs no longer keep a blank \
+                volume from being formatted; remove this line"
+            .to_owned();
+    }
+    error.to_string().trim_end().replace("\nin `", ", in `")
+}
+
+/// Takes out the key that is at an offset, and each table that is empty then: an empty table may be wrong. `false`
+/// if there is none.
+fn remove(table: &mut DeTable, at: usize) -> bool {
+    let mut found = None;
+    for (name, value) in table.iter_mut() {
+        let is_here = name.span().contains(&at) || value.span().contains(&at);
+        let emptied = match value.get_mut() {
+            DeValue::Table(inner) => remove(inner, at).then(|| inner.is_empty()),
+            _ => None,
+        };
+        if emptied == Some(false) {
+            return true;
+        }
+        if is_here || emptied.is_some() {
+            found = Some(name.clone());
         }
     }
-    table.remove(name.as_str());
+    found.is_some_and(|name| table.remove(&name).is_some())
 }
 
 pub fn text_of<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, String> {
@@ -124,85 +112,4 @@ pub fn text_of<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, String> {
 fn line_of(text: &[u8], offset: usize) -> usize {
     let newlines = text.iter().take(offset).filter(|byte| **byte == b'\n');
     newlines.count().saturating_add(1)
-}
-
-/// A key with the names of its tables before it, and where the file has the key and its value.
-struct Key<'a> {
-    names: Vec<&'a str>,
-    name: Range<usize>,
-    value: Range<usize>,
-}
-
-impl Key<'_> {
-    fn path(&self) -> String {
-        let names: Vec<String> = self.names.iter().map(|name| as_key(name)).collect();
-        names.join(".")
-    }
-
-    fn is_at(&self, offset: usize) -> bool {
-        self.name.contains(&offset) || self.value.contains(&offset)
-    }
-}
-
-/// Every key of a table, each before those inside it.
-fn keys<'a>(table: &'a DeTable, above: &[&'a str]) -> Vec<Key<'a>> {
-    let mut all = Vec::new();
-    for (name, value) in table {
-        let names = [above, &[name.get_ref().as_ref()]].concat();
-        let below = value.get_ref().as_table();
-        let below = below.map(|table| keys(table, &names));
-        all.push(Key {
-            names,
-            name: name.span(),
-            value: value.span(),
-        });
-        all.extend(below.unwrap_or_default());
-    }
-    all
-}
-
-/// serde's error, and for an unknown key the one that was probably meant.
-fn why_wrong(path: &str, message: &str) -> String {
-    let unknown = message.strip_prefix("unknown field `");
-    let Some((key, known)) = unknown.and_then(|rest| rest.split_once("`, expected ")) else {
-        return message.to_owned();
-    };
-    if key == "stale_backups" {
-        return "this key is gone: backup superblocks of xfs and btrfs no longer keep a blank volume \
-                from being formatted; remove this line"
-            .to_owned();
-    }
-    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-    if let Some(near) = nearest(key, &known) {
-        return format!("unknown key; did you mean {near:?}?");
-    }
-    if let Some(place) = place_of(key) {
-        return format!("unknown key; it belongs {place}");
-    }
-    let known = known.join(", ");
-    if path.starts_with("volume_group.") {
-        return format!(
-            "unknown key; known here: {known}; a volume group's name with a dot in it is written \
-             in quotes: [volume_group.\"my.group\"]"
-        );
-    }
-    format!("unknown key; known here: {known}")
-}
-
-/// The table in which a misplaced key belongs, as one that was appended to the file.
-fn place_of(key: &str) -> Option<&'static str> {
-    fn knows<'de, T: Deserialize<'de>>(key: &'de str) -> bool {
-        let result = T::deserialize(MapDeserializer::<_, Error>::new(once((key, ()))));
-        !result.is_err_and(|e| e.to_string().starts_with("unknown field"))
-    }
-    let beginning = "at the beginning of the file, above the first [table]";
-    let places = [
-        (knows::<Config>(key), beginning),
-        (knows::<Limits>(key), "in the table [limits]"),
-        (knows::<Luks>(key), "in the table [encryption]"),
-        (knows::<VolumeGroup>(key), "in a table [volume_group.NAME]"),
-        (knows::<FsConfig>(key), "in a table [filesystem.TYPE]"),
-    ];
-    let place = places.into_iter().find(|(knows, _)| *knows);
-    place.map(|(_, place)| place)
 }

@@ -273,19 +273,16 @@ fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks options with the filesystem that the table is named after. An error has the key's path and
-/// what is wrong with it.
-pub fn fit_together(config: &Config) -> Result<(), (String, String)> {
-    let mut tables = vec![(String::new(), &config.filesystems)];
-    for (vg, group) in &config.volume_groups {
-        let table = format!("volume_group.{}.", as_key(vg.as_str()));
-        tables.push((table, &group.filesystems));
-    }
-    for (table, filesystems) in tables {
-        for (fs, of_fs) in filesystems {
-            are_mkfs_options(*fs, &of_fs.mkfs_options)
-                .map_err(|why| (format!("{table}filesystem.{fs}.mkfs_options"), why))?;
-        }
+/// Checks options with the filesystem that the table is named after. An error has the offset in the file, in bytes,
+/// and what is wrong there.
+pub fn fit_together(config: &Config) -> Result<(), (usize, String)> {
+    let groups = config.volume_groups.values();
+    let tables = groups.map(|group| &group.filesystems);
+    for (fs, of_fs) in tables.chain([&config.filesystems]).flatten() {
+        let words = &of_fs.mkfs_options;
+        let at = words.first().map_or(0, |word| word.span().start);
+        let words: Vec<String> = words.iter().map(|word| word.get_ref().clone()).collect();
+        are_mkfs_options(*fs, &words).map_err(|why| (at, format!("{why}, in `mkfs_options`")))?;
     }
     Ok(())
 }

@@ -85,8 +85,12 @@ fn the_example_shows_the_defaults_and_one_group() {
         "filesystem.xfs.",
     ] {
         let error = Config::parse(&format!("{table}'?' = 1"), "f").unwrap_err();
-        let (_, known) = error.split_once("known here: ").unwrap();
-        for key in known.split(';').next().unwrap().split(", ") {
+        let (_, known) = error
+            .split_once("expected one of ")
+            .or(error.split_once("expected "))
+            .unwrap();
+        let (known, _) = known.split_once(", in ").unwrap_or((known, ""));
+        for key in known.split('`').skip(1).step_by(2) {
             let is_shown = |line: &str| {
                 ["#KEY = ", "[KEY]", "[KEY.", ".KEY."]
                     .iter()
@@ -130,7 +134,9 @@ fn reads_every_key() {
     let seconds = Duration::from_secs;
     let ext4 = |mkfs: [&str; 2], mount| {
         let of_fs = FsConfig {
-            mkfs_options: mkfs.map(str::to_owned).to_vec(),
+            mkfs_options: mkfs
+                .map(|word| Spanned::new(0..0, word.to_owned()))
+                .to_vec(),
             mount_options: MountOptions::of_node(mount).unwrap(),
         };
         BTreeMap::from([(FsType::Ext4, of_fs)])

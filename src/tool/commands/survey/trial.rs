@@ -70,7 +70,8 @@ pub fn mkfs(
     let trial = Trial::begin(host)?;
     files::sparse(&trial.image, size.get())?;
     let of_node = || config.filesystems.get(&fs).into_iter();
-    let of_node = || of_node().flat_map(|one| one.mkfs_options.iter().map(String::as_str));
+    let of_node =
+        || of_node().flat_map(|one| one.mkfs_options.iter().map(|word| word.get_ref().as_str()));
     let more = vg.map_or_else(|| of_node().collect(), |vg| config.mkfs_options(vg, fs));
     fs::try_mkfs(host, fs, &trial.image, &more, &trial.lock)
 }
