@@ -7,9 +7,9 @@ use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use fs_err::os::unix::fs::OpenOptionsExt;
 use fs_err::{self as fs, File, OpenOptions};
 
@@ -62,38 +62,18 @@ pub fn read_or_stdin(kernel: &Kernel, file: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A run's turn to change a directory, which lasts as long as this.
-pub struct Turn {
-    file: PathBuf,
-    _lock: Lock,
-}
-
-impl Turn {
-    /// Takes it by the lock of a file that only root can open. The directory itself would not do: whoever
-    /// may read it can lock it. kubelet ignores the name.
-    pub fn take(kernel: &Kernel, dir: &Path) -> Result<Self> {
-        let file = dir.join(".flexvolume-lvm.lock");
-        let lock = kernel.try_lock(&file);
-        let lock = lock.with_context(|| format!("locking {}", file.shown()))?;
-        // The run before may have removed what this one has locked.
-        match lock.filter(|lock| {
-            lock.identity()
-                .is_some_and(|it| identity(&file) == Some(it))
-        }) {
-            Some(lock) => Ok(Self { file, _lock: lock }),
-            None => bail!(
-                "another run is at work on {}; try again when it has ended",
-                dir.shown()
-            ),
-        }
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        // One that stays is in nobody's way.
-        let _ = remove(&self.file);
-    }
+/// Takes a run's turn to change a directory, by the lock of a file that only root can open. The directory itself
+/// would not do: whoever may read it can lock it. kubelet ignores the name.
+pub fn take_turn(kernel: &Kernel, dir: &Path) -> Result<Lock> {
+    let file = dir.join(".flexvolume-lvm.lock");
+    let lock = kernel.try_lock(&file);
+    let lock = lock.with_context(|| format!("locking {}", file.shown()))?;
+    lock.with_context(|| {
+        format!(
+            "another run is at work on {}; try again when it has ended",
+            dir.shown()
+        )
+    })
 }
 
 pub fn read(path: &Path) -> Result<Vec<u8>> {

@@ -1,10 +1,9 @@
 use std::fmt;
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
@@ -39,23 +38,6 @@ impl FromStr for DeviceNumber {
 impl fmt::Display for DeviceNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.major, self.minor)
-    }
-}
-
-/// A lock that is held. It ends when this and every child that got [`Lock::file`] are gone.
-#[derive(Debug)]
-pub struct Lock(Arc<File>);
-
-impl Lock {
-    /// The lock file, to be handed to a writer as its standard input.
-    pub fn file(&self) -> Arc<File> {
-        Arc::clone(&self.0)
-    }
-
-    /// The device and inode of the lock file, which no other file has.
-    pub fn identity(&self) -> Option<(u64, u64)> {
-        let metadata = self.0.metadata().ok()?;
-        Some((metadata.dev(), metadata.ino()))
     }
 }
 
@@ -273,31 +255,6 @@ impl Kernel<'_> {
 
     pub(crate) fn remove_dir(&self, path: &Path) -> io::Result<()> {
         fs::remove_dir(path)
-    }
-
-    /// Takes the flock(2) on `path`, which is made if missing, with its directory. `None` if somebody
-    /// holds it.
-    pub fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true).mode(0o600);
-        options.custom_flags(OFlag::O_NOFOLLOW.bits());
-        let file = match (options.open(path), path.parent()) {
-            // The first lock since the node started.
-            (Err(e), Some(dir)) if e.kind() == io::ErrorKind::NotFound => {
-                match DirBuilder::new().mode(0o700).create(dir) {
-                    Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-                    _ => options.open(path)?,
-                }
-            }
-            (file, _) => file?,
-        };
-        // std's lock is flock(2), and closing the last descriptor is what unlocks: a child that
-        // still works under the lock keeps it.
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Lock(Arc::new(file)))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(e)) => Err(e),
-        }
     }
 
     /// Whether the driver is told to stop.

@@ -3,11 +3,16 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use nix::libc::ESTALE;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::statvfs::{FsFlags, fstatvfs};
+use nix::unistd::{chroot, fchdir};
+use rustix::fs::CWD;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use super::Kernel;
 use super::kernel::open_path;
@@ -84,16 +89,57 @@ impl Kernel<'_> {
         Ok(mount(source, to, none, MsFlags::MS_BIND, none)?)
     }
 
-    /// Sets the flags of this one mount, `MS_RDONLY` among them, and not of its filesystem.
-    pub(crate) fn set_mount_flags(&self, at: &Path, flags: MsFlags) -> io::Result<()> {
-        let none = None::<&str>;
-        let flags = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
-        Ok(mount(none, at, none, flags, none)?)
+    /// Copies the mount with this id, which is at `from`, and gives the copy these flags, `MS_RDONLY` among
+    /// them, and no others. Nobody sees the copy before it is [attached](Self::attach). ESTALE: `from` is another
+    /// mount by now. Source: open_tree(2), since Linux 5.2.
+    pub(crate) fn copy_mount(
+        &self,
+        from: &Path,
+        mount_id: u64,
+        flags: MsFlags,
+    ) -> io::Result<MountCopy> {
+        let is_of = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
+        let original = open_mount(from, mount_id)?.metadata()?;
+        // Flags are set by a path, and setting them is seen by nobody else and undone by no kill.
+        let copy = in_copied_namespace(|| {
+            let (none, flags) = (None::<&str>, flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND);
+            mount(none, from, none, flags, none)?;
+            let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+            Ok(File::from(open_tree(CWD, from, clone)?))
+        })?;
+        if is_of(&copy.metadata()?) != is_of(&original) {
+            return Err(io::Error::from_raw_os_error(ESTALE));
+        }
+        Ok(MountCopy(copy))
+    }
+
+    /// Puts the copy of a mount at a directory. Wherever it appears, it has its flags from the beginning.
+    pub(crate) fn attach(&self, copy: &MountCopy, to: &Path) -> io::Result<()> {
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        Ok(move_mount(&copy.0, "", CWD, to, flags)?)
     }
 
     pub(crate) fn unmount(&self, at: &Path) -> io::Result<()> {
         Ok(umount2(at, MntFlags::UMOUNT_NOFOLLOW)?)
     }
+}
+
+/// A mount that is nowhere yet. It ends with this.
+#[derive(Debug)]
+pub(crate) struct MountCopy(File);
+
+/// Does `work` in a copy of this mount namespace, which ends with it.
+fn in_copied_namespace<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let own = File::open("/proc/self/ns/mnt")?;
+    // setns(2) leads to the root of the namespace, which is not the one of chroot(2).
+    let (root, here) = (open_path(Path::new("/"))?, open_path(Path::new("."))?);
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    let done = work();
+    setns(own, CloneFlags::CLONE_NEWNS)?;
+    fchdir(root)?;
+    chroot(".")?;
+    fchdir(here)?;
+    done
 }
 
 /// Opens the root of the mount with this id, which is at `path`. ESTALE: another one is there by now.

@@ -14,6 +14,7 @@ mod shared;
 mod spread;
 #[cfg(test)]
 mod tests;
+mod udev;
 mod wait;
 
 pub use all::{All, Owners};
@@ -35,6 +36,7 @@ pub use shared::{
     GroupLeases, KeptAway, LeaseState, has_lvmlockd, kept_away, locks, may_be_shared, twins,
 };
 pub use spread::Spread;
+pub use udev::Udev;
 
 #[cfg(test)]
 pub use report::{Lease, sample};

@@ -2,9 +2,10 @@ use std::time::Duration;
 
 use anyhow::Error;
 
-use super::mapped::{suspended_inside, with_its_table};
+use super::mapped::{Mapped, suspended_inside, with_its_table};
 use super::sanlock::suspended_leases;
 use super::shared::{any_obstacle, has_lvmlockd, obstacle};
+use super::udev::Udev;
 use crate::host::{Effect, Host, ToolError, holders};
 use crate::names::{LvId, VgName};
 
@@ -49,14 +50,26 @@ pub(super) fn explain(host: &Host, vg: Option<&VgName>, error: ToolError) -> Err
         ));
     }
     let holders = holders::of_lvm_lock(host.kernel, vg);
+    let mut mapped = Mapped::all(host.kernel).into_iter();
     let cause = if !holders.is_empty() {
         format!("LVM is locked by {}", holders::name_them(&holders))
+    } else if let Some(device) = mapped.find(|device| device.is_suspended(host.kernel)) {
+        format!(
+            "LVM waits, perhaps for the device {0}, which is suspended: if no LVM command is at work, run \
+             `dmsetup resume {0}`",
+            device.name(host.kernel).unwrap_or_default()
+        )
     } else if effect == Effect::Reads {
         "LVM waits, perhaps for a disk: check that each answers (`pvs`, `dmesg`)".to_owned()
     } else {
-        "LVM waits for udev or for a disk: check that udevd runs (`udevadm settle`, `dmsetup \
-         udevcookies`) and that each disk answers (`pvs`, `dmesg`)"
-            .to_owned()
+        match Udev::ask(host.kernel) {
+            Udev::CannotBeHeard => "LVM waits for udev, whose answer does not come here: kubelet runs in an IPC \
+                 namespace of its own. Run it in the host's (`hostIPC: true` of a pod, `--ipc host` of a container)",
+            Udev::Killed => "LVM waits for udev, and udevd was killed: run `systemctl restart systemd-udevd`",
+            Udev::Listens | Udev::NoSocket => "LVM waits for udev or for a disk: check that udevd runs \
+                 (`udevadm settle`, `dmsetup udevcookies`) and that each disk answers (`pvs`, `dmesg`)",
+        }
+        .to_owned()
     };
     Error::from(error).context(cause)
 }

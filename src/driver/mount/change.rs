@@ -121,25 +121,32 @@ fn has_unknown_features(said: &str) -> bool {
     features.iter().any(|words| said.contains(words))
 }
 
-/// Shows the mount `from` at `dir` too, with these [restrictions](restrictions). A failure leaves no mount.
+/// Shows the mount `from` at `dir` too, with these [restrictions](restrictions) from the beginning. A failure leaves
+/// no mount.
 pub fn bind(kernel: &Kernel, from: &Row, dir: &Path, flags: MsFlags) -> Result<()> {
-    let binding = || format!("binding {} to {}", from.mount_point.shown(), dir.shown());
-    kernel
-        .bind(&from.mount_point, from.id, dir)
-        .with_context(binding)?;
+    let at = &from.mount_point;
     // A bind has the flags of where it is bound from.
-    if flags != from.restrictions() {
-        let undo = || take_off(kernel, dir, |_| Ok(kernel.unmount(dir)));
-        restrict(kernel, dir, flags).map_err(|error| after_undo(error, undo()))?;
-    }
-    Ok(())
+    let bound = if flags == from.restrictions() {
+        kernel.bind(at, from.id, dir)
+    } else {
+        let copy = kernel.copy_mount(at, from.id, flags);
+        copy.and_then(|copy| kernel.attach(&copy, dir))
+    };
+    bound.with_context(|| format!("binding {} to {}", at.shown(), dir.shown()))
 }
 
-/// Gives the mount at `dir` these [restrictions](restrictions) and no others; its filesystem stays as it is.
-pub fn restrict(kernel: &Kernel, dir: &Path, flags: MsFlags) -> Result<()> {
-    kernel
-        .set_mount_flags(dir, flags)
-        .with_context(|| format!("setting the flags of the mount at {}", dir.shown()))
+/// Puts a mount with these [restrictions](restrictions) and no others in place of the mount `row`, which is at `dir`:
+/// new flags of a mount do not reach the places where others see it. What has the old one open keeps it there.
+pub fn restrict(kernel: &Kernel, row: &Row, dir: &Path, flags: MsFlags) -> Result<()> {
+    let setting = || format!("setting the flags of the mount at {}", dir.shown());
+    let copy = kernel.copy_mount(&row.mount_point, row.id, flags);
+    let copy = copy.with_context(setting)?;
+    match kernel.unmount(dir) {
+        Err(e) if e.raw_os_error() == Some(EBUSY) => bail!(busy(kernel, dir, row.id)),
+        done => done
+            .and_then(|()| kernel.attach(&copy, dir))
+            .with_context(setting),
+    }
 }
 
 /// Unmounts `dir` until nothing is mounted there, and says what was. A directory that is missing

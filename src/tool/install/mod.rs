@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::{Error, Result, bail};
 use clap::{Args, ValueEnum};
 
-use crate::files::{self, Turn};
+use crate::files::{self, take_turn};
 use crate::kubelet;
 use crate::output::tell;
 use driver::config::Config;
@@ -108,7 +108,7 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
     let source = options.binary.as_deref();
     let driver = files::read(source.unwrap_or(Path::new("/proc/self/exe")))?;
     require_plugin_dir(&layout)?;
-    let _turn = Turn::take(host.kernel, &layout.plugin_dir)?;
+    let _turn = take_turn(host.kernel, &layout.plugin_dir)?;
     let new = New {
         driver,
         attach: options.attach,
@@ -158,7 +158,7 @@ pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
         report.say("nothing", format_args!("to remove: there is no {dir}"));
         return Ok(report.0);
     }
-    let _turn = Turn::take(host.kernel, &layout.plugin_dir)?;
+    let _turn = take_turn(host.kernel, &layout.plugin_dir)?;
     Ok(remove::uninstall(host, &layout)?.0)
 }
 

@@ -177,6 +177,36 @@ fn without_udevd_an_activation_ends_and_udev_is_named() {
 }
 
 #[test]
+fn in_an_ipc_namespace_of_its_own_the_driver_names_that() {
+    let mut node = Node::with_config(Mode::MountOnly, SHORT);
+    let (group, volume) = Group::with_data("unanswered");
+    let (dir, exe) = (precreated(node.pod_dir("pod", &volume)), node.exe());
+    let (dir, exe, json) = (text(&dir), text(&exe), volume.json_for("pod"));
+    let calls: [&[&str]; 2] = [&["attach", &json, &host_name()], &["mount", dir, &json]];
+    for call in calls {
+        group.lv("lvchange", &["-an"], "data");
+        let args = [&["--ipc", exe], call].concat();
+        let output = assert_cmd::Command::new("unshare").args(args).output();
+        let reply = Reply::of(call, &output.unwrap());
+        reply.is_failure(&[
+            "activating unanswered/data",
+            "LVM waits for udev",
+            "hostIPC: true",
+        ]);
+        // Those that LVM waits for.
+        run("dmsetup", &["udevcomplete_all", "-y"]);
+    }
+    let doctor = run("sh", &["-c", &format!("unshare --ipc {exe} doctor; true")]);
+    assert!(doctor.contains("IPC namespace of its own"), "{doctor}");
+
+    node.configure(Mode::MountOnly, "");
+    let doctor = node.says(&["doctor"]).0;
+    assert!(!doctor.contains("IPC namespace"), "{doctor}");
+    node.up("pod", &volume);
+    node.down("pod", &volume);
+}
+
+#[test]
 fn sigterm_in_mkfs_or_mount_leaves_neither_mount_nor_lock() {
     // The limits are the defaults, minutes away: only the signal ends these calls. This mount(8)
     // has mounted already when it hangs.

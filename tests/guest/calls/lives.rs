@@ -20,6 +20,10 @@ fn live_twice(node: &Node, group: &Group, lv: &str, fs: &str) {
     node.down_globally(&volume);
     assert_eq!(mounts(), before);
     assert_eq!(group.tags(lv), tags, "made once, not again");
+    let uuid = run("lvs", &["--noheadings", "-o", "lv_uuid", &group.path(lv)]);
+    let uuid = uuid.trim().replace('-', "");
+    let locks = sh("ls /run/flexvolume-lvm");
+    assert!(!locks.contains(&uuid), "{uuid} in {locks}");
 }
 
 #[test]

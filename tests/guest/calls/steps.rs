@@ -9,6 +9,9 @@ use crate::signatures::put;
 
 const LIST: &str = include_str!("../../../src/driver/volume/decide/tests/model/steps.txt");
 
+/// The removal of a lock's file.
+const UNLOCK: &str = "unlock";
+
 /// Runs the driver, which must succeed, and lists its steps as [`LIST`] does.
 fn steps(node: &Node, args: &[&str]) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
@@ -17,7 +20,7 @@ fn steps(node: &Node, args: &[&str]) -> Vec<String> {
         .args(["-f", "--seccomp-bpf", "-qq", "-y", "-s", "4096"])
         .args([
             "-e",
-            "trace=execve,flock,mount,umount2,write",
+            "trace=execve,flock,mount,move_mount,umount2,unlink,write",
             "-o",
             text(&file),
         ])
@@ -44,13 +47,25 @@ fn steps(node: &Node, args: &[&str]) -> Vec<String> {
             return program(call);
         }
         let is_bind = of_driver("mount(") && !call.contains("MS_REMOUNT");
-        (of_driver("flock(") && call.contains("/run/flexvolume-lvm/"))
+        let is_bind = is_bind || of_driver("move_mount(");
+        let is_of_lock = call.contains("/run/flexvolume-lvm/");
+        (of_driver("flock(") && is_of_lock)
             .then_some("lock")
+            .or((of_driver("unlink(") && is_of_lock).then_some(UNLOCK))
             .or(is_bind.then_some("bind"))
             .or(of_driver("umount2(").then_some("umount2"))
             .map(str::to_owned)
     };
-    without_more_looks(trace.lines().skip(1).filter_map(step).collect())
+    let mut steps = Vec::new();
+    for step in trace.lines().skip(1).filter_map(step) {
+        // The file is locked once more before it is removed.
+        if step == UNLOCK {
+            assert_eq!(steps.pop().as_deref(), Some("lock"));
+        } else {
+            steps.push(step);
+        }
+    }
+    without_more_looks(steps)
 }
 
 /// Requests to the process that reads devices.

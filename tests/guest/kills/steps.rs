@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use crate::prelude::*;
 
 /// The driver's own system calls that may change something.
-const OWN: &str = "mkdir,rmdir,mount,umount2,flock";
+const OWN: &str = "mkdir,rmdir,mount,umount2,flock,unlink,unshare,setns,open_tree,move_mount";
 /// The same of the tools. Tools only read with others, or write to their own memory.
 const OF_TOOLS: &str = "pwrite64,pwritev,pwritev2,write,io_submit,fallocate,ftruncate,fsync,fdatasync,\
                         ioctl,rename,renameat,renameat2,unlink,mount,umount2,semop,semctl";

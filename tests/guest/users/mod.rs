@@ -7,4 +7,5 @@ mod descriptors;
 pub mod host;
 mod openers;
 mod parts;
+mod propagation;
 mod read_only;

@@ -13,6 +13,7 @@ use super::make::{What, make};
 use super::resume::ensure_not_suspended;
 use crate::host::Lock;
 use crate::mount::{Row, bind, make_dirs, restrict};
+use crate::names::FsType;
 use crate::volume::decide::{Decision, Level, Refusal, There};
 use crate::volume::device::Device;
 use crate::volume::look::{Asker, Decided, HeldLocks, Look, look_under_lock, require_same};
@@ -155,27 +156,32 @@ fn keep(job: &Job, seen: &Look, dir: &Path, flags: Option<MsFlags>) -> Result<Op
     };
     note_options(job, row);
     if let Some(flags) = flags {
-        // A call was killed between bind and restrict, or the node's config has changed.
-        restrict(job.subject.host.kernel, dir, flags)?;
+        // The node's config has changed, or somebody has changed the mount.
+        restrict(job.subject.host.kernel, row, dir, flags)?;
     }
     Ok(None)
 }
 
-/// Logs mount options that do not apply. They belong to the filesystem, which pods share, so they count only at
-/// its first mount.
+/// Logs mount options of the node and of the pod that do not apply. They belong to the filesystem, which pods share,
+/// so they count only at its first mount. Those by which the node restricts each mount do apply.
 fn note_options(job: &Job, row: &Row) {
-    let wanted = job.options.mount_options.joined().unwrap_or_default();
+    let Subject { host, config, id } = job.subject;
+    let of_pod = &job.options.mount_options;
+    let of_node = FsType::parse(&row.fs_type).map(|fs| config.mount_options(id.vg(), fs));
+    let of_node = of_node.unwrap_or_default();
+    let finals: Vec<&str> = of_node.finals().collect();
+    let wanted = of_node.and_of_pod(of_pod).0.joined().unwrap_or_default();
     // ext shows `errors=` only if its superblock says otherwise.
     let says_errors = row.super_options.contains("errors=");
     let is_untold = |option: &str| option.starts_with("errors=") && !says_errors;
     let missing: Vec<&str> = wanted
         .split(',')
-        .filter(|option| !["", "ro", "rw"].contains(option) && !row.has_option(option))
-        .filter(|option| !is_untold(option))
+        .filter(|option| !["", "ro", "rw"].contains(option) && !finals.contains(option))
+        .filter(|option| !row.has_option(option) && !is_untold(option))
         .collect();
     if !missing.is_empty() {
-        let log = &job.subject.host.log;
-        log.about("mountoptions-not-applied", &missing.join(","));
+        host.log
+            .about("mountoptions-not-applied", &missing.join(","));
     }
 }
 

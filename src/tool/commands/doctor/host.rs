@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::facts::{Facts, Tool, Udev};
+use super::facts::{Facts, Tool};
 use super::findings::{Finding, Severity};
 use driver::config::LogTarget;
 use driver::host::Distrust;
 use driver::host::holders;
+use driver::lvm::Udev;
 use driver::names::Shown;
 use driver::volume::lock::LOCK_DIR;
 
@@ -81,6 +82,13 @@ pub fn udev(facts: &Facts) -> Vec<Finding> {
         Udev::Listens => return vec![Finding::ok("udevd listens on its socket")],
         Udev::Killed => "udevd's socket is there, but no process listens on it: udevd was killed",
         Udev::NoSocket => "no /run/udev/control",
+        Udev::CannotBeHeard => {
+            return vec![
+                Finding::failed("this process runs in an IPC namespace of its own, where udevd's answer does not come")
+                    .why("if kubelet runs here, each call that activates or grows a volume waits until its limit")
+                    .run("readlink /proc/1/ns/ipc /proc/self/ns/ipc, and run kubelet in the host's (hostIPC: true)"),
+            ];
+        }
     };
     vec![
         Finding::warning(problem)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use super::facts::{Crypto, Hidden, Mounted, Tool, Udev, Unmounted, UsedDisk, Watch};
+use super::facts::{Crypto, Hidden, Mounted, Tool, Unmounted, UsedDisk, Watch};
 use super::host::all_tools;
 use super::*;
 use crate::commands::survey::Outcome;
@@ -13,7 +13,9 @@ use driver::config::{Config, LogTarget, VolumeGroup};
 use driver::crypt::{CopyState, Header};
 use driver::host::holders::Process;
 use driver::host::{Distrust, Lack};
-use driver::lvm::{Disk, Fault, Group, KeptAway, LeaseState, Monitor, Record, Report, Settings};
+use driver::lvm::{
+    Disk, Fault, Group, KeptAway, LeaseState, Monitor, Record, Report, Settings, Udev,
+};
 use driver::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use driver::volume::{Decision, Reason};
 use serde_json::Value;
@@ -247,6 +249,7 @@ const ROWS: &[Row] = &[
     ("device-mapper", "failed", "", "modprobe dm_mod", |f| f.device_mapper = Err("no".to_owned())),
     ("udev", "warning", "", "systemctl restart systemd-udevd", |f| f.udev = Udev::NoSocket),
     ("udev", "warning", "", "no process listens", |f| f.udev = Udev::Killed),
+    ("udev", "failed", "", "hostIPC: true", |f| f.udev = Udev::CannotBeHeard),
     ("clock", "warning", "", "it says 2001-09-09T01:46:40Z, and vg/data was made at 2001-09-10T01:46:41Z", |f| f.of("data").volume.created = 1_000_086_401),
     ("unused-disks", "warning", "vg", "pvchange --allocatable y /dev/sdb", |f| f.lvm().used_disks = Ok(vec![UsedDisk { disk: Disk { is_allocatable: false, ..disk("vg") }, shared_kind: None }])),
     ("lvm-lock", "warning", "", "ps -fp 7", |f| f.lvm_lockers = vec![Process { pid: 7, command: "lvs".shown(), what: "".shown(), age: Duration::from_secs(10) }]),

@@ -21,19 +21,11 @@ use crate::kubelet::{self, Kubelet};
 use driver::config::{Config, Loaded, LogTarget};
 use driver::host::holders::{self, Process};
 use driver::host::trust::require_roots;
-use driver::host::{Command, Distrust, Host, Kernel};
+use driver::host::{Command, Distrust, Host};
+use driver::lvm::Udev;
 use driver::mount::{KubeletPath, Row, Table, is_kubelets, mounted_at};
 use driver::names::{Bytes, FsType};
 use driver::volume::lock::LOCK_DIR;
-
-/// udevd, by its socket.
-#[derive(Clone, Copy)]
-pub enum Udev {
-    Listens,
-    /// It has left its socket behind.
-    Killed,
-    NoSocket,
-}
 
 pub struct Facts {
     pub config: Config,
@@ -146,7 +138,7 @@ impl Facts {
             device_mapper: version
                 .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
                 .map_err(|error| error.to_string()),
-            udev: udev(kernel),
+            udev: Udev::ask(kernel),
             now: before(Duration::ZERO),
             lvm_lockers: lockers.collect(),
             host_name: kernel.host_name(),
@@ -185,30 +177,9 @@ fn own_dir() -> Option<PathBuf> {
 
 fn lock_problem(host: &Host) -> Option<String> {
     let dir = Path::new(LOCK_DIR);
-    let file = dir.join("doctor.lock");
-    let tried = host.kernel.try_lock(&file);
-    match tried.map(|_| files::remove(&file)) {
+    match host.kernel.try_lock(&dir.join("doctor.lock")) {
         Ok(_) => require_roots(host.kernel, dir).err(),
         Err(e) => Some(format!("no lock file can be made in {LOCK_DIR}: {e}")),
-    }
-}
-
-/// It listens if the kernel does not tell. The table is that of the host's network. Source: proc(5), `/proc/net/unix`.
-fn udev(kernel: &Kernel) -> Udev {
-    const SOCKET: &str = "/run/udev/control";
-    // Since systemd 258 a link to another socket.
-    let real = kernel.real_path(Path::new(SOCKET)).unwrap_or_default();
-    let is_it = |line: &str| {
-        let at = line.split_whitespace().last();
-        at.is_some_and(|at| at == SOCKET || Path::new(at) == real)
-    };
-    let table = kernel.read(Path::new("/proc/1/net/unix"));
-    if !kernel.exists(Path::new(SOCKET)) {
-        Udev::NoSocket
-    } else if table.is_ok_and(|table| !table.lines().any(is_it)) {
-        Udev::Killed
-    } else {
-        Udev::Listens
     }
 }
 

@@ -1,0 +1,143 @@
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nix::fcntl::OFlag;
+
+use super::Kernel;
+
+/// A lock that is held. It ends when this and every child that got [`Lock::file`] are gone, and its file goes with it.
+#[derive(Debug)]
+pub struct Lock {
+    // The file is closed before the path is dropped.
+    file: Arc<File>,
+    _path: LockPath,
+}
+
+impl Lock {
+    /// The lock file, to be handed to a writer as its standard input.
+    pub fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
+    }
+}
+
+/// Where a lock file is, until nobody holds it.
+#[derive(Debug)]
+struct LockPath(PathBuf);
+
+impl Drop for LockPath {
+    fn drop(&mut self) {
+        // Opened again, so that a child that still works under the lock keeps the file. One that stays, after a
+        // kill, is in nobody's way.
+        if let Ok(file) = lock_file().open(&self.0)
+            && file.try_lock().is_ok()
+            && is_at(&file, &self.0)
+        {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+}
+
+#[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
+impl Kernel<'_> {
+    /// Takes the flock(2) on `path`, which is made if missing, with its directory. `None` if somebody
+    /// holds it.
+    pub fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
+        let mut options = lock_file();
+        options.create(true);
+        loop {
+            let file = match (options.open(path), path.parent()) {
+                // The first lock since the node started.
+                (Err(e), Some(dir)) if e.kind() == io::ErrorKind::NotFound => {
+                    match DirBuilder::new().mode(0o700).create(dir) {
+                        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+                        _ => options.open(path)?,
+                    }
+                }
+                (file, _) => file?,
+            };
+            // std's lock is flock(2), and closing the last descriptor is what unlocks: a child that
+            // still works under the lock keeps it.
+            match file.try_lock() {
+                // Its holder may have removed it since it was opened.
+                Ok(()) if !is_at(&file, path) => {}
+                Ok(()) => {
+                    return Ok(Some(Lock {
+                        file: Arc::new(file),
+                        _path: LockPath(path.to_owned()),
+                    }));
+                }
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(e)) => return Err(e),
+            }
+        }
+    }
+}
+
+fn lock_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).mode(0o600);
+    options.custom_flags(OFlag::O_NOFOLLOW.bits());
+    options
+}
+
+/// Whether this open file is the one that has this path.
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    let named = fs::symlink_metadata(path).map(identity);
+    named.is_ok_and(|named| file.metadata().map(identity).is_ok_and(|own| own == named))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::host::Signals;
+
+    /// The processes of this test are threads: flock(2) goes by the open file.
+    #[test]
+    fn a_lock_file_lasts_as_long_as_its_lock_and_never_has_two_holders() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("made/it.lock");
+        let holders = AtomicUsize::new(0);
+        let hold = || {
+            let signals = Signals::install().unwrap();
+            let kernel = Kernel::new(&signals);
+            for _ in 0..100 {
+                let lock = loop {
+                    if let Some(lock) = kernel.try_lock(&path).unwrap() {
+                        break lock;
+                    }
+                    std::thread::yield_now();
+                };
+                assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
+                std::thread::yield_now();
+                holders.fetch_sub(1, Ordering::SeqCst);
+                drop(lock);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(hold);
+            }
+        });
+        assert!(!path.exists());
+
+        let signals = Signals::install().unwrap();
+        let kernel = Kernel::new(&signals);
+        let lock = kernel.try_lock(&path).unwrap().unwrap();
+        let of_child = lock.file();
+        drop(lock);
+        assert!(
+            kernel.try_lock(&path).unwrap().is_none(),
+            "a child works under it"
+        );
+        drop(of_child);
+        assert!(path.exists());
+        drop(kernel.try_lock(&path).unwrap().unwrap());
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,132 @@
+//! Mounts that appear in other mount namespaces, as with a kubelet in a container.
+
+use std::fs;
+use std::path::Path;
+
+use crate::prelude::*;
+
+const FINAL: &str = "nosuid,nodev,noexec,nosymfollow";
+
+/// Has mounts below kubelet's directory appear in other namespaces, until this is dropped.
+fn shared(node: &Node) -> Finally {
+    let kubelet = text(node.kubelet_dir());
+    let line = format!("mount --bind {kubelet} {kubelet} && mount --make-rshared {kubelet}");
+    run("sh", &["-c", &line]);
+    Finally(format!("umount -R {kubelet}"))
+}
+
+/// A process in a mount namespace of its own, where mounts of kubelet's directory appear.
+struct Outside(Process);
+
+impl Outside {
+    fn new(node: &Node, propagation: &str) -> Self {
+        let ready = format!("/run/outside-{propagation}");
+        let _ = fs::remove_file(&ready);
+        let line = format!(
+            "exec unshare --mount --propagation {propagation} sh -c 'touch {ready}; exec sleep 600'"
+        );
+        let outside = Self(Process::new(&line, node.kubelet_dir()));
+        eventually("a namespace", || Path::new(&ready).exists());
+        outside
+    }
+
+    fn options_at(&self, dir: &Path) -> Option<Vec<String>> {
+        let table = read(&self.0.proc("mountinfo"));
+        let rows = table.lines().map(|row| row.split(' ').collect::<Vec<_>>());
+        let row = rows.filter(|row| Path::new(row[4]) == dir).last()?;
+        Some(row[5].split(',').map(str::to_owned).collect())
+    }
+
+    fn assert_has(&self, dir: &Path, wanted: &str) {
+        let options = self.options_at(dir).expect("the mount outside");
+        for option in wanted.split(',') {
+            assert!(
+                options.iter().any(|one| one == option),
+                "{option} in {options:?} of {dir:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_restriction_is_on_the_mount_wherever_it_appears() {
+    let group = Group::new("propagated");
+    for (fs, size) in FILESYSTEMS {
+        for mode in BOTH_MODES {
+            let (mut node, lv) = (Node::new(mode), format!("{fs}-{}", mode.lv()));
+            let _shared = shared(&node);
+            let outsides = ["unchanged", "slave"].map(|how| Outside::new(&node, how));
+            let volume = group.linear(&lv, size).fs(fs);
+            let reading = volume.clone().read_only();
+            let own = volume.clone().with("mountoptions", "ro");
+
+            let writer = node.up("writer", &volume.clone().with("mountoptions", "noatime"));
+            let reader = node.up("reader", &reading);
+            let by_option = node.up("option", &own);
+            node.configure(
+                mode,
+                &format!("[filesystem.{fs}]\nmount_options = '{FINAL}'\n"),
+            );
+            let later = node.up("later", &volume);
+            let last = node.up("last", &reading);
+            for outside in &outsides {
+                outside.assert_has(&writer, "rw,noatime");
+                outside.assert_has(&reader, "ro,noatime");
+                outside.assert_has(&by_option, "ro,noatime");
+                outside.assert_has(&later, &format!("rw,noatime,{FINAL}"));
+                outside.assert_has(&last, &format!("ro,noatime,{FINAL}"));
+            }
+            // The node's config has changed since, and the call is repeated.
+            node.mount("reader", &reading).is_success();
+            node.mount("writer", &volume).is_success();
+            // A writer beside readers only.
+            node.down("writer", &volume);
+            node.down("later", &volume);
+            let again = node.up("again", &volume);
+            fs::write(again.join("page"), "kept").unwrap();
+            for outside in &outsides {
+                outside.assert_has(&reader, &format!("ro,{FINAL}"));
+                outside.assert_has(&again, &format!("rw,{FINAL}"));
+            }
+            for pod in ["reader", "option", "last", "again"] {
+                node.down(pod, &volume);
+            }
+            node.down_globally(&volume);
+            // A filesystem that is mounted for the first time.
+            let reader = node.up("reader", &reading);
+            for outside in &outsides {
+                outside.assert_has(&reader, &format!("ro,{FINAL}"));
+            }
+            node.down("reader", &volume);
+            node.down_globally(&volume);
+            let device = volume.device();
+            let left = outsides
+                .iter()
+                .map(|outside| read(&outside.0.proc("mountinfo")));
+            assert!(!left.into_iter().any(|table| table.contains(&device)));
+        }
+    }
+}
+
+/// The driver is run in a namespace whose mounts appear in the host's, as a kubelet in a container is.
+#[test]
+fn a_restriction_holds_for_a_kubelet_in_a_namespace_of_its_own() {
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "contained");
+    let _shared = shared(&node);
+    let outside = Outside::new(&node, "unchanged");
+    let pid = outside.0.0.id().to_string();
+    let mount = |pod: &str, volume: &Volume| {
+        let dir = precreated(node.pod_dir(pod, volume));
+        let exe = node.exe();
+        let args = ["--mount", "--target", &pid, text(&exe), "mount", text(&dir)];
+        let said = run("nsenter", &[&args[..], &[&volume.json_for(pod)]].concat());
+        assert!(said.contains("Success"), "{said}");
+        mount_at(&dir).unwrap().options
+    };
+    assert!(mount("writer", &volume).starts_with("rw"));
+    let options = mount("reader", &volume.clone().read_only());
+    assert!(options.starts_with("ro"), "{options}");
+    for pod in ["reader", "writer"] {
+        node.down(pod, &volume);
+    }
+}
