@@ -91,7 +91,7 @@ impl Kernel<'_> {
 
     /// Copies the mount with this id, which is at `from`, and gives the copy these flags, `MS_RDONLY` among
     /// them, and no others. Nobody sees the copy before it is [attached](Self::attach). ESTALE: `from` is another
-    /// mount by now. Source: open_tree(2), since Linux 5.2.
+    /// mount by now. Source: `open_tree(2)`, since Linux 5.2.
     pub(crate) fn copy_mount(
         &self,
         from: &Path,
