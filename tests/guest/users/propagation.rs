@@ -32,8 +32,8 @@ impl Outside {
 
     fn options_at(&self, dir: &Path) -> Option<Vec<String>> {
         let table = read(&self.0.proc("mountinfo"));
-        let rows = table.lines().map(|row| row.split(' ').collect::<Vec<_>>());
-        let row = rows.filter(|row| Path::new(row[4]) == dir).last()?;
+        let mut rows = table.lines().map(|row| row.split(' ').collect::<Vec<_>>());
+        let row = rows.rfind(|row| Path::new(row[4]) == dir)?;
         Some(row[5].split(',').map(str::to_owned).collect())
     }
 
@@ -42,7 +42,8 @@ impl Outside {
         for option in wanted.split(',') {
             assert!(
                 options.iter().any(|one| one == option),
-                "{option} in {options:?} of {dir:?}"
+                "{option} in {options:?} of {}",
+                dir.display()
             );
         }
     }
