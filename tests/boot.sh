@@ -106,6 +106,11 @@ need_zizmor() {
     need_venv "${ZIZMOR%/bin/*}" "zizmor==$version"
 }
 
+# A guest that sees this machine's files has what is installed here.
+GUEST_TOOLS=(lvs:lvm2 thin_check:thin-provisioning-tools mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs
+    mkfs.btrfs:btrfs-progs udevadm:udev lsblk:util-linux modprobe:kmod busybox:busybox-static
+    mkfs.vfat:dosfstools cryptsetup:cryptsetup-bin keyctl:keyutils)
+
 # Everything that a guest needs. Sets MACHINE, if it is not set yet: "vng" where KVM works, else
 # "uml".
 need_guest() {
@@ -115,10 +120,7 @@ need_guest() {
         MACHINE=uml
         return
     fi
-    # It sees this machine's files, so that is installed here.
-    need lvs:lvm2 thin_check:thin-provisioning-tools mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs \
-        mkfs.btrfs:btrfs-progs udevadm:udev lsblk:util-linux modprobe:kmod busybox:busybox-static \
-        mkfs.vfat:dosfstools cryptsetup:cryptsetup-bin keyctl:keyutils
+    need "${GUEST_TOOLS[@]}"
     if [ "${MACHINE:-}" != uml ] && kvm_works; then
         MACHINE=vng
     elif [ "${MACHINE:-}" != vng ] && uml_works; then
@@ -211,8 +213,25 @@ kvm_works() {
     [ "$(cat "$answer")" = yes ]
 }
 
+# until_silent SECONDS FILE: hands on each line that it reads. If none comes for so long, the process whose id is
+# in FILE is ended: a slow machine is not a failure.
+until_silent() {
+    local line status=0
+    while IFS= read -r -t "$1" line || { status=$? && [ "$status" -le 128 ] && [ -n "$line" ]; }; do
+        printf '%s\n' "$line"
+    done
+    [ "$status" -gt 128 ] || return 0
+    printf '%s\n' "$line" "nothing was printed for $1 seconds, and so that was stopped"
+    as_root kill "$(cat "$2")"
+    cat
+}
+
+# with_id FILE COMMAND…: runs it by timeout(1), which hands a signal on, and kills what does not obey. Its process id is
+# in FILE.
+with_id() { sh -c 'echo $$ > "$0"; exec timeout --kill-after=10 0 "$@"' "$@"; }
+
 # boot DIR SECONDS COMMAND [FILE OF A DISK…]: runs COMMAND in a guest that shares DIR, prints what
-# it prints, and ends with its status. The kernel's messages are in DIR/console, or in a directory
+# it prints, and ends with its status. A guest that prints nothing for so many seconds is stopped. The kernel's messages are in DIR/console, or in a directory
 # below DIR that BOOT_FILES names: guests that run at once and share one need that. The disks are
 # /dev/vda and so on, and `cut_power` ends the guest as if its plug had been pulled.
 boot() {
@@ -227,12 +246,12 @@ boot() {
         virtio+=" -drive file=$file,if=virtio,format=raw"
     done
     # The pipes are needed: qemu opens what it writes to anew, and would overwrite a file.
-    timeout --kill-after=10 "$seconds" "${BASH:-bash}" -c "$(declare -f as_root die vng)
+    with_id "${BOOT_FILES:-$dir}/pid" "${BASH:-bash}" -c "$(declare -f as_root die vng)
         VENV=$VENV KERNEL=$KERNEL; vng \"\$@\" < /dev/null" boot \
         --verbose --append loglevel=5 --append no_timer_check --rwdir "$dir" \
         ${virtio:+"--qemu-opts=$virtio"} ${VNG_OPTIONS[@]+"${VNG_OPTIONS[@]}"} -- "exec 2>&1
         cut_power() { echo b > /proc/sysrq-trigger; sleep 600; }
-        $command" 2> >(cat > "${BOOT_FILES:-$dir}/console") | cat || status=$?
-    [ "$status" != 124 ] || echo "the guest did not end within $seconds seconds, and was stopped"
+        $command" 2> >(cat > "${BOOT_FILES:-$dir}/console") |
+        until_silent "$seconds" "${BOOT_FILES:-$dir}/pid" || status=$?
     return "$status"
 }

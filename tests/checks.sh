@@ -3,10 +3,11 @@
 # whether the tests notice.
 
 lint() {
-    step format cargo fmt --check
-    step clippy cargo clippy --quiet --workspace --all-targets -- -D warnings
+    MENDED_BY="cargo fmt" step format cargo fmt --check
+    MENDED_BY="cargo clippy --fix --allow-dirty --workspace --all-targets" step clippy cargo clippy --quiet --workspace --all-targets -- -D warnings
     # Those that run in a guest are not among "all".
-    step clippy cargo clippy --quiet --test guest --test shared --test kubelet --test recorder -- -D warnings
+    MENDED_BY="cargo clippy --fix --allow-dirty --test guest --test shared --test kubelet" \
+        step clippy cargo clippy --quiet --test guest --test shared --test kubelet --test recorder -- -D warnings
     need shellcheck:shellcheck
     local scripts
     mapfile -t scripts < <(grep -rlE '^#!.*sh$' --exclude-dir={.git,target} .)
@@ -68,7 +69,7 @@ fuzz() {
         # No sanitizer: that needs a nightly compiler, and there is no unsafe code to look at.
         if timed fuzz cargo fuzz run --fuzz-dir tests/fuzz --sanitizer none "$target" \
             "$CACHE/fuzz/$target" "tests/fuzz/seeds/$target" -- -max_total_time="$FUZZ_SECONDS" \
-            -timeout=10 -max_len=8192 -print_final_stats=1 > "$DIR/fuzz.log" 2>&1; then
+            ${SEEDS_ONLY:+-runs=0} -timeout=60 -max_len=8192 -print_final_stats=1 > "$DIR/fuzz.log" 2>&1; then
             grep -E '^stat::(number_of_executed|average_exec|new_units)' "$DIR/fuzz.log"
             passed=$((passed + 1))
         else
@@ -79,6 +80,9 @@ fuzz() {
     PATH=$path
     echo "fuzz $# $passed" >> "$DIR/counts"
 }
+
+# What was found before, and nothing new.
+fuzz_seeds() { SEEDS_ONLY=1 fuzz; }
 
 # mutants [data|changed [REF]|FILE…]: .cargo/mutants.toml says which changes make no difference. What ends in an
 # endless loop is noticed too. fs/tools.rs only runs tools: that is for the guest's tests.
@@ -98,7 +102,10 @@ mutants() {
     say "mutants ${changed[*]} $*"
     # What others wait for comes first. A copy of the sources is built, with what was built of others before.
     PATH=$TOOL:$PATH CARGO_TARGET_DIR=$CACHE/mutants timed mutants nice cargo mutants --workspace --jobs 1 --no-times --output "$DIR" "${changed[@]}" "${files[@]}" ||
-        [[ $? = [23] ]] || failed "mutants: cargo-mutants did not come to an end" # 2: not noticed, 3: a timeout
+        [[ $? = [23] ]] || { # 2: not noticed, 3: a timeout
+            tail -n 40 "$DIR/mutants.out/log/baseline.log" || true
+            failed "mutants: cargo-mutants did not come to an end"
+        }
     read -r ran passed < <(awk -F '[:, ]+' '/^  "(caught|timeout|missed)"/ { n[$2] = $3 }
         END { passed = n["\"caught\""] + n["\"timeout\""]; print passed + n["\"missed\""], passed }' \
         "$DIR/mutants.out/outcomes.json" 2> /dev/null) || ran=0 passed=0
@@ -119,25 +126,25 @@ book() {
     host book --test readme -- --include-ignored --nocapture every_link
 }
 
+# What the tests of the host run, beside Rust.
+HOST_TOOLS=(promtool:prometheus valgrind:valgrind zsh:zsh fish:fish man:man-db mandoc:mandoc strace:strace
+    mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs)
+
 # host NAME ARGUMENT OF CARGO TEST…
 host() {
     local name=$1
     shift
-    step "$name" logged "$DIR/$name.log" cargo test --quiet --workspace --no-fail-fast "$@"
+    need "${HOST_TOOLS[@]}"
+    # No test may leave itself out.
+    FLEXVOLUME_LVM_ALL=1 step "$name" logged "$DIR/$name.log" cargo test --quiet --workspace --no-fail-fast "$@"
     count "$name" "$DIR/$name.log"
 }
 
 # cli [CASE…]
-cli() {
-    need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish man:man-db mandoc:mandoc
-    host cli --test cli "$@"
-}
+cli() { host cli --test cli "$@"; }
 
 # All that needs neither a guest nor root.
-on_host() {
-    need promtool:prometheus valgrind:valgrind zsh:zsh fish:fish man:man-db mandoc:mandoc
-    host host
-}
+on_host() { host host; }
 
 # one_static_executable [MACHINE]: of a machine as readelf calls it.
 one_static_executable() {

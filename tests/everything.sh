@@ -1,13 +1,31 @@
 # shellcheck shell=bash
-# Sourced by tests/run.sh: everything, as much of it at once as the machine has processors for.
+# Sourced by tests/run.sh: what a contributor runs, what else must pass, and what is run before a release. As much
+# of it at once as the machine has processors for.
 
-everything() {
-    local mutated
+# Units, replies, installation and pages; and beside them one guest with the core of the cases on real LVM, by
+# tests/guest/core.txt.
+core() {
+    # At once: apt reads its lists each time.
+    need "${HOST_TOOLS[@]}" "${GUEST_TOOLS[@]}" linux.uml:user-mode-linux
+    # It is there sooner than a virtual machine, and the same everywhere.
+    [ -n "${MACHINE:-}" ] || ! uml_works || MACHINE=uml
+    need_guest
+    build
+    timed 'build of the tests' cargo test --quiet --workspace --no-run
+    CORE=1 beside guest guest
+    on_host
+    wait
+    cat "$DIR/beside-guest"
+}
+
+# All else that must pass, with the executable that is shipped. No case of the core is run again, except where a
+# result may depend on versions.
+rest() {
+    PROFILE=release WITHOUT_CORE=1
+    export SUITE="trixie bullseye"
     (build) > /dev/null 2>&1 & # That takes one processor for a minute or two.
     lint
     deny
-    if have_msrv; then beside msrv msrv; else say "NOT RUN: Rust $MSRV, which rustup cannot get here"; fi
-    on_host
     book
     wait
     build
@@ -16,21 +34,40 @@ everything() {
     need_guest
     need containerd:containerd runc:runc linux.uml:user-mode-linux jq:jq etcd:etcd-server \
         slirp-fullbolt:slirp curl:curl openssl:openssl
-    need_aarch64
     (here need_guest && need_lockd && KUBERNETES='' need_kubernetes kubelet)
     need lintian:lintian rpm:rpm rpmlint:rpmlint
     need_packages
     # These wait more than they work.
     beside kubelet kubelets
-    [ -z "$WITH_PLANE" ] || beside plane planes
+    beside plane planes --skip ::down::
     AT_ONCE=4
-    MEANWHILE=(shared "life here life $LIFE_SECONDS $LIFE_SEED" release quickstart packages aarch64 fuzz)
-    # `data` takes a quarter of an hour.
-    mutated=src/driver/volume/decide/doubt.rs
-    [ -z "$FULL" ] || mutated=data
-    [ -z "$WITH_PLANE" ] || MEANWHILE+=("mutants mutants $mutated")
-    guest "$@"
+    MEANWHILE=(shared "life here life $LIFE_SECONDS $LIFE_SEED" release quickstart packages "fuzz fuzz_seeds")
+    guest
     wait
     cat "$DIR"/beside-*
-    [ -z "$FULL" ] || ! (need_kubernetes kubelet && since 1.28) || here failover
+}
+
+# What costs much and finds little, each for a reason:
+full() {
+    PROFILE=release
+    build
+    # The oldest Rust: clippy knows what it lacks (incompatible_msrv), and this takes a build of everything.
+    have_msrv && msrv || say "NOT RUN: Rust $MSRV, which rustup cannot get here"
+    # Built the same way by the same code, and translated: five minutes, and it has found nothing since it was there.
+    aarch64
+    # What differs between two builds is a path or a time, and comes from a change of the release's own scripts.
+    release twice
+    # The seeds run at each change.
+    FUZZ_SECONDS=300 fuzz
+    # A quarter of an hour; the tables of `decide` are compared with every case besides.
+    mutants data
+    # Their LVM is between the oldest and the newest, or as trixie's: what breaks there breaks first by a new
+    # version, and not by a change.
+    local SUITE="sid bookworm" VERSIONS_ONLY=1
+    guest
+    # The controller gives a node up after seven minutes.
+    beside plane planes ::down::
+    wait
+    cat "$DIR"/beside-*
+    ! (need_kubernetes kubelet && since 1.28) || here failover
 }

@@ -296,7 +296,8 @@ fn every_key_of_the_config_is_explained() {
     assert!(keys.len() > 20, "{keys:?}");
     for key in keys {
         let ways = [format!("`{key}`"), format!("`{key} =")];
-        assert!(ways.iter().any(|way| options.contains(way)), "{key}");
+        let is_there = ways.iter().any(|way| options.contains(way));
+        assert!(is_there, "docs/options.md does not explain `{key}`");
     }
 }
 
@@ -387,6 +388,59 @@ fn the_page_of_one_mount_has_the_steps_that_the_driver_takes() {
     assert_eq!(told, mount.map(str::trim).collect::<Vec<_>>());
 }
 
+/// The parts of names in a list of tests/guest.
+fn listed(name: &str) -> Vec<String> {
+    let list = page(&format!("tests/guest/{name}.txt"));
+    let names = list
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn each_part_of_a_name_in_a_list_is_one_of_a_test_in_the_guest() {
+    let tests = text_below(&top().join("tests/guest"));
+    for list in ["core", "versioned"] {
+        for part in listed(list) {
+            let name = part.trim_end_matches("::").rsplit("::").next().unwrap();
+            let is_test = |line: &str| line.starts_with("fn ") && line.contains(name);
+            let is_module = tests.contains(&format!("mod {name};"));
+            assert!(
+                is_module || tests.lines().any(is_test) || has_row(name),
+                "tests/guest/{list}.txt has {part}, which no test is called"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_promise_has_a_test_that_a_contributor_runs() {
+    // It takes two nodes.
+    let others = "A volume of a group that nodes share is on one node at a time";
+    let text = page("tests/SAFETY.md");
+    let core = listed("core");
+    let dirs = ["src", "tests/cli", "tests/hostile", "tests/install"];
+    let mut on_host: String = dirs.map(|dir| text_below(&top().join(dir))).concat();
+    for file in ["tests/hangs.rs", "tests/superblocks/main.rs"] {
+        on_host.push_str(&page(file));
+    }
+    for part in text.split("\n**").skip(1) {
+        let (promise, proof) = part.split_once("**").unwrap();
+        let proof = proof.split("\n\n").next().unwrap();
+        let mut names = proof.split('`').skip(1).step_by(2);
+        let is_run = names.any(|name| {
+            let function = name.rsplit("::").next().unwrap();
+            core.iter().any(|part| name.contains(part.as_str()))
+                || name == "tests/hostile/"
+                || on_host.contains(&format!("fn {function}("))
+        });
+        assert!(
+            is_run || promise.trim_end_matches('.') == others,
+            "{promise}: add one of its tests in tests/SAFETY.md to tests/guest/core.txt"
+        );
+    }
+}
+
 /// Whether tests/guest/refusals has a row of this name; `loop` is a word of Rust's, too.
 fn has_row(name: &str) -> bool {
     let name = name.replace('-', "_").replace("loop", "r#loop");
@@ -456,5 +510,8 @@ fn every_word_for_who_is_on_call_has_a_row_in_refusals() {
     let words: Vec<&str> = words.collect();
     assert!(words.len() > 40, "{words:?}");
     let missing: Vec<&&str> = words.iter().filter(|word| !has_row(word)).collect();
-    assert!(missing.is_empty(), "{missing:?}");
+    assert!(
+        missing.is_empty(),
+        "tests/guest/refusals/mod.rs has no row for {missing:?}"
+    );
 }

@@ -95,5 +95,9 @@ fn the_page_has_the_fields_of_each_schema() {
     if std::env::var_os("FLEXVOLUME_LVM_WRITE").is_some() {
         std::fs::write(PAGE, &page).unwrap();
     }
-    assert_eq!(page, std::fs::read_to_string(PAGE).unwrap());
+    assert_eq!(
+        page,
+        std::fs::read_to_string(PAGE).unwrap(),
+        "FLEXVOLUME_LVM_WRITE=1 corrects {PAGE}"
+    );
 }

@@ -17,7 +17,8 @@ step() {
     local name=$1
     shift
     say "$name: $*"
-    timed "$name" "$@" || failed "$name"
+    # What mends it, where a command does.
+    timed "$name" "$@" || failed "$name${MENDED_BY:+: $MENDED_BY}"
 }
 
 # beside NAME COMMAND…: runs it in the background.
@@ -70,7 +71,7 @@ artifact() {
 }
 
 build() {
-    DRIVER=$(timed 'release build' artifact --release --bin lvm)
+    DRIVER=$(artifact --profile "$PROFILE" --bin lvm)
     [ -n "$DRIVER" ] || die "the driver did not build"
 }
 

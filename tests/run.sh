@@ -1,26 +1,20 @@
 #!/usr/bin/env bash
-# All tests, or some of them:
+# The tests:
 #
-#   tests/run.sh                 everything but the control plane
-#   tests/run.sh --plane         everything, which is what must pass before a change is taken
+#   tests/run.sh                 what to run before sending a change: all that needs no guest, and the core of the
+#                                cases on real LVM in one guest, by tests/guest/core.txt. Five minutes on two
+#                                processors; twelve the first time
+#   tests/run.sh rest            all else that must pass before a change is taken; .ci/run runs both
+#   tests/run.sh full            what costs much and finds little: before a release
+#
+# Parts of these, some with options of their own:
+#
 #   tests/run.sh unit            what needs neither a machine nor the executable
 #   tests/run.sh lint            format, clippy, shellcheck, actionlint and zizmor for .github
 #   tests/run.sh host            all that needs neither a guest nor root
 #   tests/run.sh cli             the executable's replies, on this machine
-#   tests/run.sh release         what install/release.sh makes of the last commit: the same bytes twice
-#   tests/run.sh book            docs as a book in target/book, and its links
-#   tests/run.sh msrv            compiles all with the oldest Rust that Cargo.toml allows, which rustup gets
-#   tests/run.sh deny            licences and sources of the crates, by .cargo/deny.toml; `deny advisories`:
-#                                known vulnerabilities, by a list that comes from the network
-#   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
-#   tests/run.sh mutants [FILE…] changes the code in one place at a time, and the unit tests have to
-#                                notice; `data` for the files that decide about data, `changed [REF]`
-#                                for the lines that differ from where this branch left REF (main)
-#   tests/run.sh packages        lintian, rpmlint, and rpm with the package's scripts; what dpkg does is
-#                                `guest packages::`
-#   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name
-#   tests/run.sh aarch64         what needs no LVM, with the driver for aarch64, which qemu translates
-#   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
+#   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name. With KEEP=1 a case that
+#                                fails leaves a shell in the guest, and so does the end
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
 #                                KUBERNETES=DIR has it, as an official release unpacks or xz of
 #                                that, else Debian's 1.20 is built once from its sources;
@@ -29,24 +23,36 @@
 #                                controller that attaches, a node that goes down; KUBERNETES=DIR
 #                                has kube-apiserver, kube-controller-manager and kube-scheduler too;
 #                                CSI_DRIVERS=DIR has csi-driver-lvm and csi-node-driver-registrar
+#   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
+#   tests/run.sh failover        two such nodes share a volume group, and one of them dies; Kubernetes
+#                                1.28 or newer
 #   tests/run.sh life [SECONDS [SEED]] a node's life at random, in a guest: pods, hostile tenants,
 #                                operators, kills, broken disks, power cuts; 300 seconds. A life that
 #                                fails is printed as a short list of steps, and its seed plays it again
-#   tests/run.sh failover        two such nodes share a volume group, and one of them dies; Kubernetes
-#                                1.28 or newer
+#   tests/run.sh release         what install/release.sh makes of the last commit: the same bytes twice
+#   tests/run.sh packages        lintian, rpmlint, and rpm with the package's scripts; what dpkg does is
+#                                `guest packages::`
+#   tests/run.sh aarch64         what needs no LVM, with the driver for aarch64, which qemu translates
+#   tests/run.sh book            docs as a book in target/book, and its links
+#   tests/run.sh msrv            compiles all with the oldest Rust that Cargo.toml allows, which rustup gets
+#   tests/run.sh deny            licences and sources of the crates, by .cargo/deny.toml; `deny advisories`:
+#                                known vulnerabilities, by a list that comes from the network
+#   tests/run.sh fuzz [TARGET…]  random input for every parser; FUZZ_SECONDS=600 for longer than 20 s
+#   tests/run.sh mutants [FILE…] changes the code in one place at a time, and the unit tests have to
+#                                notice; `data` for the files that decide about data, `changed [REF]`
+#                                for the lines that differ from where this branch left REF (main)
 #
 # The guest is a virtual machine where KVM works, else user-mode Linux;
 # MACHINE=vng or MACHINE=uml chooses. It has this machine's files, or with
 # SUITE=bullseye|bookworm|trixie|sid that Debian's own files and kernel, which debootstrap puts into
-# the cache once. SUITE=all takes those of tests/suite.sh: the newest stable one with all tests, and the others
-# with those tests whose result may depend on versions.
+# the cache once. Of several, the first has all tests, and the others those of tests/guest/versioned.txt.
 #
 # With --full before these, also what takes hours: the driver is killed at every step of every
 # call, and not only at a sample, which FLEXVOLUME_LVM_SEED chooses. Of the calls that are killed
-# FLEXVOLUME_LVM_CALLS takes some, by the names that the test prints. Alone, --full is --plane too,
-# failover, and two hours of life.
+# FLEXVOLUME_LVM_CALLS takes some, by the names that the test prints.
 #
-# What is missing is installed with apt on Debian and Ubuntu. The last lines say how many tests ran
+# What is missing is installed with apt on Debian and Ubuntu. A guest has no limit of time: it is stopped when it
+# has printed nothing for half an hour. The last lines say how long each step took, how many tests ran
 # and how many of them passed, as the test runners themselves counted them. The very last one is for
 # programs: "378 passed, 0 failed".
 set -euo pipefail
@@ -74,25 +80,20 @@ cd "$(dirname "$0")/.."
 
 LARGEST=3700000 # bytes of the executable
 FUZZ_SECONDS=${FUZZ_SECONDS:-20} # for each parser
-GUEST_LIMIT=${GUEST_LIMIT:-3600} # seconds for one boot with all that runs in it
+SILENCE=${SILENCE:-1800} # seconds without a line from a guest
 MACHINE_ASKED=${MACHINE:-}
 RUNS=${RUNS:-1} # of all tests in a guest
+PROFILE=guest # of the driver that is tested; what is shipped is `release`
 FULL=
-WITH_PLANE=
-case ${1:-} in
-    --full)
-        shift
-        FULL=1 WITH_PLANE=1 GUEST_LIMIT=36000 LIFE_SECONDS=7200 LIFE_SEED=$SEED RUNS=20
-        SUITES+=(bookworm)
-        ;;
-    --plane)
-        shift
-        WITH_PLANE=1
-        ;;
-esac
+if [ "${1:-}" = --full ]; then
+    shift
+    FULL=1 SILENCE=36000
+fi
+# Where the shell is that is left in a guest.
+[ -z "${KEEP:-}" ] || KEEP=$(tty) || die "KEEP=1 needs a terminal"
 
 # Run by whom it may be, the output looks the same, and cargo finds what it built before.
-export CARGO_TERM_COLOR=never RUST_BACKTRACE=0 # A panic names its line.
+export CARGO_TERM_COLOR=never RUST_BACKTRACE=${RUST_BACKTRACE:-0} # A panic names its line.
 unset CARGO_BUILD_TARGET
 DIR=$(mktemp -d --suffix=.flexvolume-lvm)
 TOP=$DIR # A step that runs beside another has a DIR of its own.
@@ -106,18 +107,20 @@ UNDER_WAY=1
 need_rust
 # To kill the installer at each of its system calls.
 need strace:strace
-what=${1:-all}
+what=${1:-core}
 [ $# = 0 ] || shift
 case $what in
-    all) everything "$@" ;;
+    core | rest | full) "$what" ;;
     host) on_host ;;
     unit) host unit --lib --bins "$@" ;;
     msrv)
         have_msrv || die "rustup is missing, or cannot get Rust $MSRV; \`rustup toolchain install $MSRV\` says why"
         msrv
         ;;
-    lint | deny | book | release | aarch64 | cli | fuzz | mutants) "$what" "$@" ;;
+    release) release twice ;;
+    lint | deny | book | aarch64 | cli | fuzz | mutants) "$what" "$@" ;;
     packages | guest | shared | kubelet | life | plane | failover)
+        [ "$what" != packages ] || PROFILE=release
         build
         "$what" "$@"
         ;;

@@ -2,20 +2,18 @@
 # Sourced by tests/boot.sh: the files and the kernel of the Debian that SUITE names, for a guest that
 # is Linux as a process.
 
-# The newest stable one first, with all tests; on the newest and the oldest runs what depends on versions.
-# kubelet, the nodes that share a group and a node's life have this machine's own files, which are
-# Debian 12's where changes are checked; bookworm is for --full.
-SUITES=(trixie sid bullseye)
+# Those that SUITE names, the first with all tests. kubelet, the nodes that share a group and a node's life have
+# this machine's own files, which are Debian 12's where changes are checked.
+SUITES=()
 FILES= # the top directory of a Debian; empty: this machine's own
 PACKAGES=btrfs-progs,busybox-static,cryptsetup-bin,dosfstools,e2fsprogs,fdisk,hostname,iproute2,keyutils,kmod
 PACKAGES+=,lvm2,mount,procps,strace,thin-provisioning-tools,udev,user-mode-linux,util-linux,xfsprogs
 
-# need_suites: makes the files of each Debian that SUITE names ("all": all of them), once, and sets
-# SUITES. To have newer packages, remove them from the cache.
+# need_suites: makes the files of each Debian that SUITE names, once, and sets SUITES. To have newer packages, remove them from the cache.
 need_suites() {
     local suite
     # shellcheck disable=SC2153 # The environment has it.
-    [ "$SUITE" = all ] || read -r -a SUITES <<< "$SUITE"
+    read -r -a SUITES <<< "$SUITE"
     need debootstrap:debootstrap
     mkdir -p "$CACHE"
     for suite in "${SUITES[@]}"; do

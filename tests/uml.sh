@@ -11,7 +11,7 @@ uml_works() {
     if [ ! -e "$answer" ]; then
         say "trying whether user-mode Linux works here"
         mkdir -p "$DIR/trial" "$CACHE"
-        if boot_uml "$DIR/trial" 60 'echo the guest is up' | grep -q '^the guest is up'; then
+        if boot_uml "$DIR/trial" 600 'echo the guest is up' | grep -q '^the guest is up'; then
             echo yes > "$answer"
         else
             echo no > "$answer"
@@ -45,7 +45,7 @@ take_processor() {
 
 # boot_uml DIR SECONDS COMMAND [FILE OF A DISK…]: the same as boot.
 boot_uml() {
-    local dir=$1 seconds=$2 file disks=() letters=abcd status=0 files=${BOOT_FILES:-$1}
+    local dir=$1 seconds=$2 file disks=() letters=abcd files=${BOOT_FILES:-$1} consoles=(con0=null,fd:2)
     # It would start anew instead of `b`.
     printf 'cut_power() { echo o > /proc/sysrq-trigger; sleep 600; }\n%s\n' "$3" > "$files/command"
     rm -f "$files/status"
@@ -54,17 +54,19 @@ boot_uml() {
         disks+=("ubd${letters:${#disks[@]}:1}=$file")
     done
     install tests/uml-init "$files/init"
+    # Where the kernel's messages are else, the shell is: see tests/guest/lab/failure.rs.
+    : > "$files/console"
+    [ -z "${KEEP:-}" ] || consoles=(con0=null con2=fd:0,fd:2)
     take_processor
     # Its memory is a file, of which only what was used takes space. Since Linux 6.16 seccomp saves a third of the time.
     {
         taskset --cpu-list --pid "$PROCESSOR" "$BASHPID" > /dev/null
-        on_suite "$dir" env TMPDIR=/dev/shm timeout --kill-after=10 "$seconds" linux.uml mem=3G seccomp=auto \
+        on_suite "$dir" env TMPDIR=/dev/shm \
+            sh -c 'echo $$ > "$0"; exec timeout '"${KEEP:+--foreground}"' --kill-after=10 0 "$@"' "$files/pid" linux.uml mem=3G seccomp=auto \
             root=/dev/root rootfstype=hostfs rootflags=/ ro init="$files/init" share="$dir" files="$files" \
             "${disks[@]}" ${UML_OPTIONS[@]+"${UML_OPTIONS[@]}"} \
-            con0=null,fd:2 con1=null,fd:1 con=null console=tty0 loglevel=5 \
-            < /dev/null 2> >(cat > "$files/console")
-    } | cat || status=$?
+            "${consoles[@]}" con1=null,fd:1 con=null console=tty0 loglevel=5
+    } < "${KEEP:-/dev/null}" 2> "${KEEP:-$files/console}" | until_silent "$seconds" "$files/pid" || true
     exec {PLACE}>&-
-    [ "$status" != 124 ] || echo "the guest did not end within $seconds seconds, and was stopped"
     return "$(cat "$files/status" 2> /dev/null || echo 1)"
 }

@@ -1,5 +1,6 @@
 //! The cost of a call without a process, counted and not timed: it is the same on every machine.
 
+use crate::support::needs;
 use crate::{JSON, NOT_HERE};
 use assert_cmd::Command;
 use assert_cmd::cargo::cargo_bin;
@@ -11,6 +12,7 @@ const MISSING: &str = "/nonexistent/x";
 #[test]
 fn a_call_that_needs_nothing_starts_nothing_and_makes_few_system_calls() {
     const MOST: usize = 80;
+    needs!("strace", "strace");
     for args in [
         &["init"][..],
         &["isattached", JSON, NOT_HERE],
@@ -30,6 +32,7 @@ fn a_call_that_needs_nothing_starts_nothing_and_makes_few_system_calls() {
 /// the executable, which grow with its size. The bounds are a tenth above the count.
 #[test]
 fn a_call_that_needs_nothing_takes_few_instructions() {
+    needs!("valgrind", "valgrind");
     // An option that the driver does not know is compared with those that it knows.
     let unknown = JSON.replace("\"size\":\"64m\"", "\"purpose\":\"backups\"");
     let calls: [(&[&str], u32); 7] = [

@@ -7,7 +7,7 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use crate::support::machine::LVS_ROW;
-use crate::support::{eventually, host_name, schema};
+use crate::support::{eventually, host_name, needs, schema};
 use crate::{JSON, Machine};
 
 pub fn text(bytes: &[u8]) -> String {
@@ -255,7 +255,8 @@ fn metrics_and_alert_rules_are_what_prometheus_reads() {
         fs::read_to_string(dir.join("flexvolume-lvm.prom")).unwrap(),
         metrics
     );
-    // A parser that is not ours, where tests/run.sh has installed it.
+    // A parser that is not ours.
+    needs!("prometheus", "promtool");
     let promtool = |args: &[&str]| {
         assert_cmd::Command::new("promtool")
             .args(args)

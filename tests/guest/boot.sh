@@ -1,18 +1,14 @@
 # shellcheck shell=bash
 # Sourced by tests/run.sh: the guests that the tests on real LVM run in, one at a time or two.
 
-# What differs between versions of LVM, util-linux, filesystems and kernel is in these tests.
-VERSIONED=(each_filesystem_lives ext2_and_ext3 too_small_for_its_filesystem a_created_volume_shows
-    the_log_of_a_removed the_remains_of_a_removed each_filesystem_grows grown_by_hand
-    an_ext_whose_beginning any_content_of one_backup_far_away in_the_message_repairs
-    rolled_back_to_before that_lost_its_filesystem subvolumes:: with_the_key_of_its_node sigterm_in_mkfs packages::
-    a_report_as_people a_raid_is_mounted_if a_writer_keeps_pods_from_a_volume refusals::damaged refusals::hidden
-    refusals::lvm_silent refusals::reduced refusals::several a_group_that_is_not_for crypt::keys::a_token)
+CORE= # only the tests of core.txt, on this machine's own files
+WITHOUT_CORE= # all others; those of versioned.txt in any case
+VERSIONS_ONLY= # only the tests of versioned.txt
 AT_ONCE=2 # of what runs in the background
 BEGUN=()  # of these, by `at_once`
 MEANWHILE=() # what else `guest` begins, behind the tests of all suites: a name, and its command if that is another
 LIFE_SECONDS=300
-LIFE_SEED=1 # The same lives for each change; --full has others each time.
+LIFE_SEED=1 # the same lives for each change
 SEED=${FLEXVOLUME_LVM_SEED:-$(date +%s)}
 CALLS=${FLEXVOLUME_LVM_CALLS:+FLEXVOLUME_LVM_CALLS=${FLEXVOLUME_LVM_CALLS@Q}}
 
@@ -25,13 +21,16 @@ in_guest() {
     local part=$1
     # A case itself says what is active: udev's rules for LVM and md would activate, and lock, what
     # they like.
-    boot "$part" "$GUEST_LIMIT" "modprobe -a loop dm-mod; cd /run
+    boot "$part" "$SILENCE" "modprobe -a loop dm-mod; cd /run
         mkdir -p udev/rules.d; touch udev/rules.d/{64-md-raid-assembly,69-lvm}.rules; udevadm control --reload
         export FLEXVOLUME_LVM_DRIVER=$part/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$part/again
         export FLEXVOLUME_LVM_POWER_DISK=/dev/vdb FLEXVOLUME_LVM_SEED=$SEED FLEXVOLUME_LVM_PACKAGES=$part/packages
+        export RUST_BACKTRACE=$RUST_BACKTRACE ${KEEP:+FLEXVOLUME_LVM_KEEP=1}
         ${FULL:+export FLEXVOLUME_LVM_FULL=1}
         ${LIFE:+export FLEXVOLUME_LVM_LIFE=$LIFE}
         ${CALLS:+export $CALLS}
+        ${KEEP:+trap 'echo The cases have ended: this is the guest. exit ends it. > /dev/tty2
+            PS1=guest#\\  setsid --ctty --wait bash --norc -i < /dev/tty2 > /dev/tty2 2>&1' EXIT}
         $VERSIONS > $part/versions
         $2" "$part/disk" "$part/power"
 }
@@ -64,6 +63,32 @@ power_cut() {
 
 # named PATTERN OR OPTION OF LIBTEST…: prints the names of the tests that it chooses.
 named() { "$DIR/guest" --list "$@" | sed -n 's/: test$//p'; }
+
+# listed LIST: prints the names of the tests that a list in tests/guest chooses, by parts of their names.
+listed() {
+    local name names
+    mapfile -t names < <(sed 's/[[:space:]]*#.*//; /^$/d' "tests/guest/$1.txt")
+    for name in "${names[@]}"; do
+        [ -n "$(named "$name")" ] || failed "no test in the guest is called $name, as tests/guest/$1.txt has it"
+    done
+    named "${names[@]}"
+}
+
+# chosen SUITE [CASE…]: prints the names of the tests that run there.
+chosen() {
+    if [ $# -gt 1 ]; then
+        named "${@:2}"
+    elif [ -n "$CORE" ]; then
+        listed core
+    elif [ -n "$VERSIONS_ONLY" ] || [ "$1" != "${SUITES[0]}" ]; then
+        listed versioned
+    elif [ -n "$WITHOUT_CORE" ]; then
+        { named && listed core && listed core && listed versioned; } | sort | uniq -c |
+            awk '$1 != 3 { print $2 }'
+    else
+        named
+    fi
+}
 
 # part SUITE-NUMBER.RUN TEST…: runs them in a guest of their own, on the files of that Debian, or on this
 # machine's if the suite is "guest". What goes on after a power-off takes another boot.
@@ -120,17 +145,13 @@ guest() {
     install "$tests" "$DIR/guest"
     install "$DRIVER" "$DIR/lvm"
     for suite in "${SUITES[@]}"; do
-        if [ $# = 0 ] && [ "$suite" != "${SUITES[0]}" ]; then
-            mapfile -t all < <(for name in "${VERSIONED[@]}"; do
-                named "$name" | grep . || failed "no test in the guest is called $name"
-            done)
-        else
-            mapfile -t all < <(named "$@")
-        fi
+        mapfile -t all < <(chosen "$suite" "$@")
         [[ ${all[*]} != *packages::* ]] || need_packages
         count=1
         [ ${#all[@]} -lt 10 ] || count=2
         [ ${#all[@]} -lt 100 ] || count=3
+        # Beside what needs no guest there is one processor.
+        [ -z "$CORE" ] || count=1
         for ((run = 1; run <= RUNS; run++)); do
             for ((number = count; number >= 1; number--)); do
                 mapfile -t mine < <(printf '%s\n' "${all[@]}" | part_of "$number" "$count")
@@ -152,7 +173,7 @@ guest() {
 # life [SECONDS [SEED]]: a node's life at random, in one guest.
 life() {
     local LIFE=${1:-$LIFE_SECONDS} SEED=${2:-$SEED} part=$DIR/life tests
-    local GUEST_LIMIT=$((LIFE + 3600)) # A life that fails is played again and again.
+    local SILENCE=$((LIFE + 3600)) # A life that fails is played again and again.
     need strace:strace
     need_guest
     [ -z "${SUITE:-}" ] || files_of "$SUITE"
@@ -207,10 +228,10 @@ on_two_nodes() {
     # In memory: its leases are made of many small writes.
     ln -sfn "$disk" "$here/disk"
     # By whole lines: another pair prints too.
-    as_root timeout --kill-after=10 "$GUEST_LIMIT" env FLEXVOLUME_LVM_SHARED="$here" \
+    as_root sh -c 'echo $$ > "$0"; exec timeout --kill-after=10 0 "$@"' "$here/pid" env FLEXVOLUME_LVM_SHARED="$here" \
         FLEXVOLUME_LVM_PROCESSORS="$(processors | xargs)" FLEXVOLUME_LVM_LOCKD="$LOCKD" \
         FLEXVOLUME_LVM_UML="$options" FLEXVOLUME_LVM_SEED="$SEED" BOOTS="$BOOTS" STEP="$STEP" \
-        ${FULL:+FLEXVOLUME_LVM_FULL=1} "$@" --test-threads=1 2>&1 |
+        ${FULL:+FLEXVOLUME_LVM_FULL=1} "$@" --test-threads=1 2>&1 | until_silent "$SILENCE" "$here/pid" |
         tee "$DIR/$log" | sed -u "s/^/${log%.log}: /" || {
         status=1
         tail -n 20 "$here"/[ab]/printed

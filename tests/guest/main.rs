@@ -27,7 +27,7 @@ mod refusals;
 mod support;
 mod users;
 
-use lab::{disk, fuse, group, node, signatures, snapshot, tools, volume};
+use lab::{disk, failure, fuse, group, node, signatures, snapshot, tools, volume};
 use std::path::Path;
 
 /// The values that nearly every case needs.

@@ -17,6 +17,7 @@ mod support;
 mod traced_machine;
 mod vectors;
 
+use crate::support::needs;
 use std::ffi::OsString;
 
 use traced_machine::{TracedMachine, bytes, words};
@@ -154,6 +155,7 @@ fn arguments_of_any_number_and_encoding_are_answered() {
 
 #[test]
 fn a_word_that_is_no_call_out_does_nothing() {
+    needs!("strace", "strace");
     let node = TracedMachine::new();
     let json = options("x", r#""""#);
     let (near, far) = (
@@ -173,6 +175,7 @@ fn a_word_that_is_no_call_out_does_nothing() {
 
 #[test]
 fn tools_are_started_with_checked_words_only() {
+    needs!("strace", "strace");
     let node = TracedMachine::new();
     let before = node.files();
     let mut started = 0;

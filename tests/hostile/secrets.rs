@@ -1,5 +1,6 @@
 //! A secret that kubelet hands over is nowhere to be seen again, whatever goes wrong.
 
+use crate::support::needs;
 use std::ffi::{OsStr, OsString};
 
 use crate::support::machine::Machine;
@@ -88,6 +89,7 @@ fn calls() -> Vec<Vec<OsString>> {
 
 #[test]
 fn a_secret_is_never_seen_again() {
+    needs!("strace", "strace");
     let node = TracedMachine::new();
     for lines in ["", "deactivate = true\nattach = false"] {
         node.configure(lines);

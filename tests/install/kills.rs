@@ -1,6 +1,7 @@
 //! The installer, killed before each of its steps in turn.
 
 use crate::plugin_dir::{OURS, PluginDir, SCRIPT, file, same};
+use crate::support::needs;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +16,7 @@ const MINE: &str = "attach = false # mine\n";
 fn traced(args: &[OsString], options: &[&str]) -> Output {
     let trace = format!("trace={CHANGES}");
     Command::new("timeout")
-        .args(["60", "strace", "-qq", "-e", &trace])
+        .args(["600", "strace", "-qq", "-e", &trace])
         .args(options)
         .args(args)
         .output()
@@ -72,6 +73,7 @@ fn kill_everywhere(
 
 #[test]
 fn a_first_install_killed_anywhere_is_all_or_nothing() {
+    needs!("strace", "strace");
     kill_everywhere("install", &[], PluginDir::new, |node, at| {
         if node.dir().exists() {
             assert!(same(&node.exe(), &node.path("b")), "{at}");
@@ -85,6 +87,7 @@ fn a_first_install_killed_anywhere_is_all_or_nothing() {
 
 #[test]
 fn an_upgrade_killed_anywhere_leaves_one_driver_whole() {
+    needs!("strace", "strace");
     for args in [&[][..], &["--attach", "false"]] {
         let script = || PluginDir::running(SCRIPT);
         kill_everywhere("install", args, script, |node, at| {
@@ -108,6 +111,7 @@ fn edited(node: PluginDir) -> PluginDir {
 
 #[test]
 fn a_killed_upgrade_never_gives_the_old_driver_the_new_config() {
+    needs!("strace", "strace");
     let given = file("examples/config.toml");
     let args = ["--config", given.to_str().unwrap()];
     let old = || edited(PluginDir::new());
@@ -131,6 +135,7 @@ fn names(node: &PluginDir) -> Vec<String> {
 
 #[test]
 fn an_uninstall_killed_anywhere_loses_nothing() {
+    needs!("strace", "strace");
     let script = || edited(PluginDir::running(SCRIPT));
     kill_everywhere("uninstall", &[], script, |node, at| {
         let old = same(&node.exe(), &node.path("before"));

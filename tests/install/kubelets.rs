@@ -69,7 +69,7 @@ impl Drop for Kubelet {
 fn doctor(node: &PluginDir) -> String {
     let mut doctor = Command::new("timeout");
     let output = doctor
-        .args(["--signal=KILL", "60"])
+        .args(["--signal=KILL", "600"])
         .arg(node.exe())
         .arg("doctor")
         .output();

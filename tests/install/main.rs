@@ -239,7 +239,7 @@ fn the_shell_scripts_say_what_is_wrong_with_their_driver() {
 fn with_follow_it_installs_and_waits_for_sigterm() {
     let node = PluginDir::running(OURS);
     let mut child = Process::new("timeout");
-    child.arg("60").args(node.argv("install")).arg("--follow");
+    child.arg("600").args(node.argv("install")).arg("--follow");
     let mut child = child.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut wait_for = |word: &str| {

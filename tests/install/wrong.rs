@@ -166,7 +166,7 @@ fn no_lock_that_a_user_can_take_keeps_root_from_installing() {
     let node = PluginDir::new();
     node.install(&driver(), &[]).success();
     let mut follow = Command::new("timeout");
-    follow.arg("60").args(node.argv("install")).arg("--follow");
+    follow.arg("600").args(node.argv("install")).arg("--follow");
     let mut follow = follow.stdout(Stdio::null()).spawn().unwrap();
     let lock = node.plugins().join(".flexvolume-lvm.lock");
     eventually("the lock of a run", || lock.exists());

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Sourced by tests/run.sh: a kubelet, what its pods run, and the guest that they run in.
 
-KUBELET_LIMIT=2400 # seconds for one boot with all that runs in it
+KUBELET_LIMIT=1800 # seconds without a line from a guest
 DISKS=             # the directory of the disks of a guest
 CASES_AT_ONCE=4    # in a guest
 PROGRAMS=          # the directory of the programs of Kubernetes
@@ -158,9 +158,9 @@ kubelet_guest() {
     local name=$1 command BOOT_FILES=$DIR/$1
     shift
     command="$(guest_of_cases)
-        { timeout $((KUBELET_LIMIT - 300)) $DIR/kubelet-cases --test-threads=$CASES_AT_ONCE $(printf ' %q' "$@") ||
-            [ \$? != 124 ] || echo 'the cases did not end in time, and were stopped'; } 2>&1 |
-            tee $DIR/$name.log
+        as_root() { \"\$@\"; }; $(declare -f until_silent with_id)
+        with_id /run/pid $DIR/kubelet-cases --test-threads=$CASES_AT_ONCE $(printf ' %q' "$@") 2>&1 |
+            until_silent $((KUBELET_LIMIT - 300)) /run/pid | tee $DIR/$name.log
         cp /run/calls.jsonl $DIR/$name.jsonl; cp /run/log/*.log $DIR/$name/
         sync -f $DIR/$name.jsonl; cut_power"
     : > "$DIR/$name.log"

@@ -76,7 +76,7 @@ mod prelude {
 
 /// Waits until `look` finds something. The limit only ends a test that would never end.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    const LIMIT: Duration = Duration::from_secs(600);
+    const LIMIT: Duration = Duration::from_secs(1200);
     let started = Instant::now();
     loop {
         if let Some(found) = look() {

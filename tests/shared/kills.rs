@@ -2,7 +2,7 @@
 //! call that ends it. Afterwards the other node can have the volume, with its data.
 //!
 //! A run takes a sample of the steps, which `FLEXVOLUME_LVM_SEED` chooses;
-//! `tests/run.sh --full` takes all.
+//! `tests/run.sh --full shared` takes all.
 
 use std::env::{var, var_os};
 use std::time::SystemTime;

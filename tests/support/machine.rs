@@ -76,16 +76,18 @@ impl Machine {
 
     pub fn command(&self, args: &[&str]) -> assert_cmd::Command {
         let mut command = assert_cmd::Command::from_std(self.under(&[], args));
-        command.timeout(Duration::from_secs(60));
+        command.timeout(Duration::from_secs(300));
         command
     }
 
     /// Calls the driver, which must answer with one document and nothing else.
+    #[track_caller]
     pub fn call(&self, args: &[&str]) -> Reply {
         Reply::of(args, &self.command(args).output().unwrap())
     }
 
     /// Calls the driver, which must refuse with these words.
+    #[track_caller]
     pub fn refuses(&self, args: &[&str], words: &[&str]) -> Reply {
         let reply = self.call(args);
         reply.is_failure(words);
@@ -98,6 +100,7 @@ impl Machine {
     }
 
     /// Waits until a stand-in has written a line into this file, and returns it.
+    #[track_caller]
     pub fn wait_for(&self, name: &str) -> String {
         let read = || fs::read_to_string(self.path(name)).unwrap_or_default();
         eventually(name, || read().ends_with('\n'));

@@ -1,5 +1,7 @@
 //! Shared by the tests: the driver on a machine of stand-in tools, its calls, and their replies.
 #![allow(
+    unused_imports,
+    unused_macros,
     dead_code, // each of the tests takes what it needs
     clippy::unwrap_used,
     clippy::panic,
@@ -12,6 +14,7 @@ pub mod machine;
 pub mod reply;
 pub mod running;
 pub mod schema;
+pub mod tools;
 pub mod trace;
 
 use std::fs;
@@ -48,6 +51,7 @@ pub const BOTH_MODES: [Mode; 2] = [Mode::Attach, Mode::MountOnly];
 /// Makes an executable file. Another process writes it: if this one did, a test that forks at that
 /// moment would keep the file open for writing for a while, and nobody could run it ("Text file
 /// busy").
+#[track_caller]
 pub fn put(file: &Path, content: impl Into<Vec<u8>>) {
     assert_cmd::Command::new("sh")
         .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
@@ -57,7 +61,18 @@ pub fn put(file: &Path, content: impl Into<Vec<u8>>) {
         .success();
 }
 
+/// Ends a test whose tools are not on this machine, and names the package of Debian that has them.
+macro_rules! needs {
+    ($package:literal, $($tool:literal),+) => {
+        if !$crate::support::tools::is_here($package, &[$($tool),+]) {
+            return;
+        }
+    };
+}
+pub(crate) use needs;
+
 /// Runs a tool of the host, which must succeed, and returns what it printed, without the ends.
+#[track_caller]
 pub fn run(tool: &str, args: &[&str]) -> String {
     let output = assert_cmd::Command::new(tool)
         .args(args)
@@ -75,6 +90,7 @@ pub fn run(tool: &str, args: &[&str]) -> String {
 }
 
 /// Runs these words, none of which holds a space, as `run` does.
+#[track_caller]
 pub fn sh(line: &str) -> String {
     let words: Vec<_> = line.split_whitespace().collect();
     run(words[0], &words[1..])
@@ -113,8 +129,9 @@ impl Drop for Process {
 }
 
 /// Waits until this is so. The limit only ends a test that would never end.
+#[track_caller]
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(300);
+    let deadline = Instant::now() + Duration::from_secs(1200);
     while !is_so() {
         assert!(Instant::now() < deadline, "{what} did not come about");
         std::thread::sleep(Duration::from_millis(10));

@@ -17,6 +17,11 @@ pub struct Reply {
     pub capabilities: Option<serde_json::Value>,
 }
 
+/// A call in a message.
+pub fn shown(call: impl Debug) -> String {
+    format!("{call:?}").chars().take(300).collect()
+}
+
 impl Reply {
     /// The command in the message that repairs an ext by one of its backup superblocks.
     pub fn repair_by_backup(&self) -> Option<&str> {
@@ -26,9 +31,10 @@ impl Reply {
 
     /// Reads what a call left: one document on one line, nothing on standard error, and the exit
     /// status that goes with the document.
+    #[track_caller]
     pub fn of(call: impl Debug, output: &Output) -> Self {
+        let shown = shown(&call);
         let call = format!("{call:?}");
-        let shown: String = call.chars().take(300).collect();
         let stdout = str::from_utf8(&output.stdout).unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(stderr, "", "{shown} answered {stdout}");
@@ -54,11 +60,13 @@ impl Reply {
         reply
     }
 
+    #[track_caller]
     pub fn is_success(&self) {
         assert_eq!(self.status, "Success", "{self:?}");
     }
 
     /// Expects a failure that says these words.
+    #[track_caller]
     pub fn is_failure(&self, words: &[&str]) {
         assert_eq!(self.status, "Failure", "{self:?}");
         for word in words {

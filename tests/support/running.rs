@@ -30,30 +30,35 @@ impl Running {
     }
 
     /// Ends the driver alone, and not what it has started.
+    #[track_caller]
     pub fn kill(mut self) {
         self.signal(Signal::SIGKILL);
         self.child.wait().unwrap();
     }
 
     /// Waits until somebody else has killed the driver.
+    #[track_caller]
     pub fn dies(mut self) {
         let status = self.child.wait().unwrap();
         assert_eq!(status.signal(), Some(Signal::SIGKILL as i32), "{status}");
     }
 
     /// Asks the driver to stop, and returns what it says.
+    #[track_caller]
     pub fn stop(self) -> Reply {
         self.signal(Signal::SIGTERM);
         self.reply()
     }
 
     /// Waits for the end of the call, and of what holds its streams open, as kubelet does.
+    #[track_caller]
     pub fn reply(self) -> Reply {
         Reply::of(&self.call, &self.child.wait_with_output().unwrap())
     }
 
     /// Waits until the driver listens to SIGTERM. From then on it ends with a document, and until
     /// then it has touched nothing.
+    #[track_caller]
     pub fn listens(&self) -> &Self {
         let status = format!("/proc/{}/status", self.child.id());
         eventually("listening to SIGTERM", || {

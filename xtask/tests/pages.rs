@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "../../tests/support/tools.rs"]
+mod tools;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +40,9 @@ fn each_command_has_a_man_page_with_its_exit_codes_and_examples() {
 
 #[test]
 fn man_and_mandoc_read_all_pages_without_a_warning() {
+    if !tools::is_here("man-db", &["man"]) || !tools::is_here("mandoc", &["mandoc"]) {
+        return;
+    }
     let dir = written();
     for page in pages(dir.path()) {
         let mut mandoc = Command::new("mandoc");
@@ -67,6 +73,9 @@ fn man_and_mandoc_read_all_pages_without_a_warning() {
 /// Each key and table of the config that `install` writes.
 #[test]
 fn the_page_of_the_config_has_all_its_keys() {
+    if !tools::is_here("man-db", &["man"]) {
+        return;
+    }
     let dir = written();
     let mut man = Command::new("man");
     man.arg("-l")
@@ -125,6 +134,9 @@ fn completed(shell: &str, lines: &[&str]) -> String {
 
 #[test]
 fn a_shell_completes_commands_call_outs_options_and_values() {
+    if !tools::is_here("zsh", &["zsh"]) || !tools::is_here("fish", &["fish"]) {
+        return;
+    }
     let cases = [
         ("stat\t--wi\t", "<status><--wide>"),
         ("allow\t--y\t", "<allow-format><--yes>"),

@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 
 /// Runs the driver, which must end by itself, with every process that it waits for.
 pub fn ends(node: &Node, args: &[&str]) -> Output {
-    let limit = Duration::from_secs(90);
+    let limit = Duration::from_secs(600);
     let mut command = Command::new(node.exe());
     let command = command.args(args).stdin(Stdio::null());
     let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -2,7 +2,7 @@
 //! would, the call succeeds, and no data is lost.
 //!
 //! All steps take hours, with each of the three killed at each. A run takes a sample of them, and
-//! prints the seed that chose it; `tests/run.sh --full` takes all.
+//! prints the seed that chose it; `tests/run.sh --full guest kills` takes all.
 
 mod power;
 mod scenes;

@@ -16,15 +16,18 @@ pub struct Group {
 
 impl Group {
     /// A group of 2 GiB, which takes memory only for what is written.
+    #[track_caller]
     pub fn new(name: &str) -> Self {
         Self::of_size(name, 2 << 30)
     }
 
+    #[track_caller]
     pub fn of_size(name: &str, bytes: u64) -> Self {
         Self::on_file(name, &format!("/run/{name}.disk"), bytes)
     }
 
     /// A group on a loop device over this file.
+    #[track_caller]
     pub fn on_file(name: &str, file: &str, bytes: u64) -> Self {
         let file = PathBuf::from(file);
         let disk = looped(&file, bytes);
@@ -34,6 +37,7 @@ impl Group {
     }
 
     /// A group on these disks, which somebody else takes away after it.
+    #[track_caller]
     pub fn on(name: &str, disks: &[&str]) -> Self {
         run("vgcreate", &[&["-q", name], disks].concat());
         Self::found(name)
@@ -48,6 +52,7 @@ impl Group {
     }
 
     /// A group with one blank volume of 32 MiB, `data`.
+    #[track_caller]
     pub fn with_data(name: &str) -> (Self, Volume) {
         let group = Self::new(name);
         let volume = group.linear("data", "32m");
@@ -55,6 +60,7 @@ impl Group {
     }
 
     /// Makes a linear volume, active and blank.
+    #[track_caller]
     pub fn linear(&self, lv: &str, size: &str) -> Volume {
         let vg = &self.name;
         sh(&format!("lvcreate -qq -y -W y -n {lv} -L {size} {vg}"));
@@ -62,12 +68,14 @@ impl Group {
     }
 
     /// Makes a thin pool of 600 MiB.
+    #[track_caller]
     pub fn pool(&self) {
         let make = "lvcreate -qq -y --type thin-pool -Z n -n pool -L 600m";
         sh(&format!("{make} {}", self.name));
     }
 
     /// Makes a thin volume in the pool.
+    #[track_caller]
     pub fn thin(&self, lv: &str, size: &str) -> Volume {
         let pool = self.path("pool");
         sh(&format!(
@@ -102,6 +110,7 @@ impl Group {
     }
 
     /// Runs an LVM command on one volume.
+    #[track_caller]
     pub fn lv(&self, command: &str, args: &[&str], lv: &str) {
         run(command, &[&["-qq", "-y"], args, &[&self.path(lv)]].concat());
     }
@@ -123,6 +132,7 @@ impl Group {
     }
 
     /// The volume's size in bytes.
+    #[track_caller]
     pub fn size(&self, lv: &str) -> u64 {
         self.field("lv_size", lv).parse().unwrap()
     }
@@ -147,17 +157,20 @@ impl Group {
     }
 
     /// The volume's tags, separated by commas.
+    #[track_caller]
     pub fn tags(&self, lv: &str) -> String {
         self.field("lv_tags", lv)
     }
 
     /// The one tag that says what the driver made: `flexvolume.fs=<fs>:<uuid of the filesystem>`.
+    #[track_caller]
     pub fn assert_recorded(&self, lv: &str, fs: &str) {
         let device = device(&self.name, lv);
         let uuid = sh(&format!("blkid -p -o value -s UUID {device}"));
         assert_eq!(self.tags(lv), format!("flexvolume.fs={fs}:{uuid}"));
     }
 
+    #[track_caller]
     pub fn is_active(&self, lv: &str) -> bool {
         fs::exists(device(&self.name, lv)).unwrap()
     }
@@ -192,6 +205,7 @@ impl Drop for Group {
 }
 
 /// The device that a volume must have: device-mapper doubles the hyphens of both names.
+#[track_caller]
 pub fn device(vg: &str, lv: &str) -> String {
     let [vg, lv] = [vg, lv].map(|name| name.replace('-', "--"));
     format!("/dev/mapper/{vg}-{lv}")

@@ -1,6 +1,7 @@
 //! The parts of a case: a group, its disks and volumes, a node, and tools before the real ones.
 
 pub mod disk;
+pub mod failure;
 pub mod fuse;
 pub mod group;
 pub mod node;

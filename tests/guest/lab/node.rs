@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use crate::failure;
 use crate::prelude::*;
 use crate::support::schema;
 
@@ -31,6 +32,7 @@ impl Node {
     /// A node whose config file holds these lines too.
     pub fn with_config(mode: Mode, lines: &str) -> Self {
         static NODES: AtomicU32 = AtomicU32::new(0);
+        failure::is_shown();
         let number = NODES.fetch_add(1, Ordering::Relaxed);
         let top = PathBuf::from(format!("/run/node{number}"));
         let kubelet = top.join("kubelet");
@@ -96,13 +98,17 @@ impl Node {
 
     /// Calls the driver, which must answer with one JSON document, nothing on standard error, and
     /// the exit status that goes with the answer.
+    #[track_caller]
     pub fn call(&self, args: &[&str]) -> Reply {
         let mut command = assert_cmd::Command::new(self.exe());
-        command.args(args).timeout(Duration::from_secs(120));
-        Reply::of(args, &command.output().unwrap())
+        // kubelet waits for ever; this only ends a test that would never end.
+        command.args(args).timeout(Duration::from_secs(600));
+        let output = failure::remembered(args, || command.output().unwrap());
+        Reply::of(args, &output)
     }
 
     /// `mount` for a pod, on a directory that is there.
+    #[track_caller]
     pub fn mount(&self, pod: &str, volume: &Volume) -> Reply {
         let dir = precreated(self.pod_dir(pod, volume));
         self.call(&["mount", text(&dir), &volume.json_for(pod)])
@@ -116,6 +122,7 @@ impl Node {
     }
 
     /// The output and the exit code of a command for people.
+    #[track_caller]
     pub fn says(&self, args: &[&str]) -> (String, i32) {
         let output = assert_cmd::Command::new(self.exe()).args(args).output();
         let output = output.unwrap();
@@ -126,6 +133,7 @@ impl Node {
     }
 
     /// Runs a command for people, which must print these words and end with this code.
+    #[track_caller]
     pub fn prints(&self, args: &[&str], words: &str, code: i32) -> String {
         let (said, is) = self.says(args);
         assert!(said.contains(words) && is == code, "{args:?}: {is} {said}");
@@ -133,6 +141,7 @@ impl Node {
     }
 
     /// Calls the driver and expects success.
+    #[track_caller]
     pub fn does(&self, args: &[&str]) -> Reply {
         let reply = self.call(args);
         assert_eq!(reply.status, "Success", "{args:?}: {reply:?}");
@@ -141,6 +150,7 @@ impl Node {
 
     /// Calls the driver and expects a failure that says these words and has changed nothing: see
     /// [`Snapshot`].
+    #[track_caller]
     pub fn refuses(&self, args: &[&str], words: &[&str]) -> Reply {
         let before = Snapshot::take(&self.kubelet);
         let reply = self.call(args);
@@ -150,12 +160,14 @@ impl Node {
     }
 
     /// The same of `mount` for another pod.
+    #[track_caller]
     pub fn refuses_mount(&self, volume: &Volume, words: &[&str]) -> Reply {
         let dir = precreated(self.pod_dir("refused", volume));
         self.refuses(&["mount", text(&dir), &volume.json_for("refused")], words)
     }
 
     /// Brings the volume up for a pod, as kubelet does in this node's mode.
+    #[track_caller]
     pub fn up(&self, pod: &str, volume: &Volume) -> PathBuf {
         if self.mode == Mode::Attach {
             self.up_globally(volume);
@@ -170,12 +182,14 @@ impl Node {
     }
 
     /// A pod that writes a page to the volume, and goes.
+    #[track_caller]
     pub fn write(&self, pod: &str, volume: &Volume, page: &str) {
         write_synced(&self.up(pod, volume).join("page"), page);
         self.down(pod, volume);
     }
 
     /// The calls before the first pod's mount where volumes are attached.
+    #[track_caller]
     pub fn up_globally(&self, volume: &Volume) -> PathBuf {
         let json = volume.json();
         let device = self.does(&["attach", &json, &host_name()]).device;
@@ -192,6 +206,7 @@ impl Node {
     }
 
     /// Takes the volume from a pod.
+    #[track_caller]
     pub fn down(&self, pod: &str, volume: &Volume) {
         let dir = self.pod_dir(pod, volume);
         self.does(&["unmount", text(&dir)]);
@@ -199,6 +214,7 @@ impl Node {
     }
 
     /// The calls after the last pod where volumes are attached.
+    #[track_caller]
     pub fn down_globally(&self, volume: &Volume) {
         if self.mode == Mode::Attach {
             let dir = self.global_dir(volume);
@@ -209,6 +225,7 @@ impl Node {
     }
 
     /// Grows the volume, as kubelet does in this node's mode.
+    #[track_caller]
     pub fn grow(&self, pod: &str, volume: &Volume, bytes: u64) -> Reply {
         let (device, dir) = match self.mode {
             Mode::Attach => (volume.device(), self.global_dir(volume)),

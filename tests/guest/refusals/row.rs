@@ -11,6 +11,7 @@ use super::commands::{commands_in, only_looks};
 use crate::prelude::*;
 
 const MIB: u64 = 1 << 20;
+const ROWS: &str = include_str!("mod.rs");
 const PAGE: &str = include_str!("../../../docs/on-call.md");
 
 /// How a volume comes to be refused.
@@ -108,12 +109,20 @@ impl Drop for Scene {
 
 impl Row {
     /// The state comes about, is refused for this reason, and ends.
+    #[track_caller]
     pub fn is_refused(&'static self, word: &str) {
+        let name = format!(
+            "    {} {{",
+            word.replace('-', "_").replace("loop", "r#loop")
+        );
+        let line = ROWS.lines().position(|line| line.starts_with(&name));
+        println!("the row: tests/guest/refusals/mod.rs:{}", line.unwrap() + 1);
         for undo in [&[self.undo], self.or].concat() {
             self.is_refused_until(undo, word);
         }
     }
 
+    #[track_caller]
     fn is_refused_until(&'static self, undo: &'static str, word: &str) {
         let disk = Disk::new(&format!("disk-of-{word}"), 640 * MIB);
         let group = Group::on(word, &[&disk.path()]);

@@ -200,12 +200,12 @@ plane() {
     count "$name" "$DIR/plane.log"
 }
 
-# The control plane beside all else.
+# planes [OPTION OF LIBTEST…]: the control plane beside all else.
 planes() {
     local DIR=$TOP/plane
     mkdir "$DIR"
     trap end_background EXIT
-    here plane
+    here plane "$@"
 }
 
 # Two guests are nodes of a control plane and share a volume group. One of them dies.

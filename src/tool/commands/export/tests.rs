@@ -57,7 +57,10 @@ fn is_golden(name: &str, text: &str) {
         std::fs::write(&file, &text).unwrap();
     }
     let golden = std::fs::read_to_string(&file).unwrap();
-    assert_eq!(text, golden, "{name}");
+    assert_eq!(
+        text, golden,
+        "FLEXVOLUME_LVM_WRITE=1 corrects golden/{name}"
+    );
     let longest = text.lines().map(|line| line.chars().count()).max();
     assert!(longest.unwrap() <= 140, "{name}: {longest:?}");
 }

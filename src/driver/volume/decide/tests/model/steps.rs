@@ -121,5 +121,8 @@ fn the_steps_run_what_is_listed() {
         std::fs::write("volume/decide/tests/model/steps.txt", &list).unwrap();
         return;
     }
-    assert_eq!(list, LIST);
+    assert_eq!(
+        list, LIST,
+        "`FLEXVOLUME_LVM_WRITE=1 cargo test --lib model::steps` corrects steps.txt"
+    );
 }

@@ -278,5 +278,8 @@ fn every_case_keeps_every_promise_and_reaches_every_reason() {
         .copied()
         .collect();
     let missed: Vec<_> = all.difference(&cases.reasons).collect();
-    assert!(missed.is_empty(), "never reached: {missed:?}");
+    assert!(
+        missed.is_empty(),
+        "no wish or sight of ../sample.rs leads to {missed:?}"
+    );
 }
