@@ -1,6 +1,5 @@
 //! Asks LVM about volumes and groups, and has it change them.
 
-mod all;
 mod change;
 mod disks;
 mod find;
@@ -17,11 +16,11 @@ mod tests;
 mod udev;
 mod wait;
 
-pub use all::{All, Owners};
 pub(crate) use change::{activate, create, deactivate, extend, refresh, retag};
 pub use disks::{Disk, Fault, Sight, disks};
 pub use find::{
-    Found, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of, tagged,
+    Found, all_groups, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of,
+    tagged,
 };
 pub use mapped::{DEEPEST, Mapped, with_its_table};
 pub use monitor::{Monitor, Settings, monitors};

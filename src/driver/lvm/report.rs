@@ -161,10 +161,6 @@ impl Report {
     /// The rows of one kind (`lv`, `vg`), every field a string. Whoever wrote to a disk may have written its
     /// metadata: what cannot be seen becomes what no name or tag has.
     pub(super) fn rows(mut self, kind: &str) -> Result<Vec<Fields>, String> {
-        self.take(kind)
-    }
-
-    pub(super) fn take(&mut self, kind: &str) -> Result<Vec<Fields>, String> {
         let mut rows = Vec::new();
         for found in self.report.iter_mut().filter_map(|part| part.remove(kind)) {
             let found = serde_json::from_value::<Vec<Fields>>(found);
@@ -181,7 +177,18 @@ impl Report {
     /// The volumes in it, without those whose name this driver does not accept: LVM reserves more names
     /// with every release, and keeps old volumes that have one. Sorted by name.
     pub fn volumes(self) -> Result<Vec<Volume>, String> {
-        volumes(self.rows("lv")?)
+        let mut volumes: Vec<Volume> = Vec::new();
+        for row in self.rows("lv")? {
+            if let Some(id) = id(&row)? {
+                volumes.push(volume(&row, id)?);
+            }
+        }
+        // A volume has a row for each segment.
+        volumes.sort_by(|a, b| {
+            (&a.id, &a.uuid, b.spread.images).cmp(&(&b.id, &b.uuid, a.spread.images))
+        });
+        volumes.dedup_by(|again, one| again.uuid == one.uuid);
+        Ok(volumes)
     }
 
     pub(super) fn has(self, kind: &str, field: &str, value: &str) -> Result<bool, String> {
@@ -193,20 +200,6 @@ impl Report {
     pub(super) fn groups(self) -> Result<Vec<Group>, String> {
         self.rows("vg")?.iter().map(group).collect()
     }
-}
-
-pub(super) fn volumes(rows: Vec<Fields>) -> Result<Vec<Volume>, String> {
-    let mut volumes: Vec<Volume> = Vec::new();
-    for row in rows {
-        if let Some(id) = id(&row)? {
-            volumes.push(volume(&row, id)?);
-        }
-    }
-    // A volume has a row for each segment.
-    volumes
-        .sort_by(|a, b| (&a.id, &a.uuid, b.spread.images).cmp(&(&b.id, &b.uuid, a.spread.images)));
-    volumes.dedup_by(|again, one| again.uuid == one.uuid);
-    Ok(volumes)
 }
 
 pub(super) fn text<'a>(row: &'a Fields, field: &str) -> Result<&'a str, String> {
@@ -295,7 +288,7 @@ fn lock(row: &Fields) -> Result<Option<Lease>, String> {
     }))
 }
 
-pub(super) fn group(row: &Fields) -> Result<Group, String> {
+fn group(row: &Fields) -> Result<Group, String> {
     Ok(Group {
         name: text(row, "vg_name")?.to_owned(),
         size: Bytes::new(number(row, "vg_size")?),
@@ -326,24 +319,9 @@ pub(super) fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command 
 /// As above, with further settings of lvm.conf(5).
 pub(super) fn ask_with(tool: &'static str, fields: &str, limit: Duration, config: &str) -> Command {
     let format = format!("{FORMAT}{config}");
-    let options = [&in_json(&format)[..], &["--options", fields]].concat();
+    let json = ["--reportformat", "json", "--units", "b", "--nosuffix"];
+    let options = [&json[..], &["--config", &format, "--options", fields]].concat();
     Command::reads(tool, limit).unseen(options)
-}
-
-/// The options of a report, with these settings of lvm.conf(5).
-#[rustfmt::skip]
-fn in_json(config: &str) -> [&str; 7] {
-    ["--reportformat", "json", "--units", "b", "--nosuffix", "--config", config]
-}
-
-/// Asks for several reports of each group at once, each with its kind and fields, and further options. Source:
-/// lvm-fullreport(8).
-pub(super) fn ask_in_full(reports: &[(&str, &str)], limit: Duration, more: &[&str]) -> Command {
-    let reports = reports.iter();
-    let reports = reports.flat_map(|(kind, fields)| ["--configreport", kind, "--options", fields]);
-    let options: Vec<&str> = in_json(FORMAT).into_iter().chain(reports).collect();
-    let command = Command::reads("lvm", limit).args(["fullreport"]);
-    command.unseen([&options, more].concat())
 }
 
 pub(super) fn read<T>(

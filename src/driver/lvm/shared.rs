@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::all::Owners;
 use super::report::{Fields, Group, Lease, ask, read, text};
 use super::sanlock::{Holder, has_forgotten, leases};
 use crate::host::{Command, Host, Output, ToolError};
@@ -164,19 +163,8 @@ pub struct KeptAway {
 }
 
 /// Exported groups, another host's, and shared ones without their locks.
-pub fn kept_away(
-    host: &Host,
-    known: &[Group],
-    Owners(rows): &Owners,
-    limit: Duration,
-) -> Vec<KeptAway> {
-    let asked;
-    let rows = if let Some(rows) = rows {
-        rows
-    } else {
-        asked = self::rows(host, &["--foreign", "--shared"], limit).unwrap_or_default();
-        &asked
-    };
+pub fn kept_away(host: &Host, known: &[Group], limit: Duration) -> Vec<KeptAway> {
+    let rows = rows(host, &["--foreign", "--shared"], limit).unwrap_or_default();
     let kept = rows.iter().filter_map(|row| {
         let vg = text(row, "vg_name").ok()?.to_owned();
         let is_hidden = !known.iter().any(|group| group.name == vg);

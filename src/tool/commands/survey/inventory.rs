@@ -1,4 +1,4 @@
-//! The volumes of this node, for the commands that show them: LVM is asked once for all, the
+//! The volumes of this node, for the commands that show them: LVM is asked for all at once, the
 //! kernel's tables are read once, and what a person named is found among them.
 
 use std::cell::{Cell, RefCell};
@@ -14,7 +14,7 @@ use super::pods::Pods;
 use super::verdict::{Outcome, Verdict};
 use driver::config::{Config, Loaded};
 use driver::host::{DeviceNumber, Host, Lack, Progress, Space};
-use driver::lvm::{self, Group, KeptAway, Owners, Volume};
+use driver::lvm::{self, Group, KeptAway, Volume};
 use driver::mount::{Row, is_kubelets};
 use driver::names::LvId;
 use driver::volume::{Device, Known, Place, Reason, Subject, Tables, all_inside, volume_of};
@@ -27,7 +27,6 @@ pub struct Inventory<'a> {
     /// All visible volumes, pools among them.
     pub volumes: Vec<Volume>,
     pub groups: Vec<Group>,
-    owners: Owners,
     /// The devices of active volumes. A pool has none that anybody opens.
     devices: BTreeMap<LvId, Device>,
     /// The devices inside encrypted volumes that are open: these are mounted.
@@ -56,11 +55,7 @@ impl<'a> Inventory<'a> {
     pub fn take(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
         let config = loaded.or_default();
         let began = Instant::now();
-        let lvm::All {
-            volumes,
-            groups,
-            owners,
-        } = lvm::All::ask(host)?;
+        let (volumes, groups) = (lvm::all_volumes(host)?, lvm::all_groups(host)?);
         let asked = began.elapsed();
         let devices = volumes.iter().filter(|volume| !volume.is_pool());
         let devices = devices.filter_map(|volume| Device::listed(host.kernel, volume).ok()?);
@@ -73,7 +68,6 @@ impl<'a> Inventory<'a> {
             devices,
             insides: all_inside(host.kernel),
             groups,
-            owners,
             tables: Tables::read(host.kernel)?,
             pods: Pods::read(host.kernel),
             asked,
@@ -108,8 +102,7 @@ impl<'a> Inventory<'a> {
 
     /// Groups on this node's disks that it does not use.
     pub fn kept_away(&self) -> Vec<KeptAway> {
-        let limit = self.config.limits.query;
-        lvm::kept_away(self.host, &self.groups, &self.owners, limit)
+        lvm::kept_away(self.host, &self.groups, self.config.limits.query)
     }
 
     /// The volumes of pods that LVM no longer knows: their disks have gone, or are hidden from it.
