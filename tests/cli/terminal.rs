@@ -26,8 +26,7 @@ fn machine(word: &str) -> Machine {
             "lv_active": "", "lv_device_open": "", "lv_permissions": "writeable", "lv_health_status": word,
             "lv_snapshot_invalid": "unknown", "lv_layout": format!("linear,{word}"), "lv_role": word, "pool_lv": "",
             "data_percent": word, "metadata_percent": "", "vg_extent_size": "4194304", "vg_free": "0",
-            "vg_lock_type": "", "lv_lockargs": "", "pool_lv_uuid": "", "stripes": "1", "data_stripes": "1", "seg_monitor": word, "lv_profile": "",
-            "vg_profile": ""})
+            "vg_lock_type": "", "lv_lockargs": "", "pool_lv_uuid": "", "stripes": "1", "data_stripes": "1"})
     };
     let group = |name: &str, owner: &str| {
         json!({"vg_name": name, "vg_size": "67108864", "vg_free": "0", "vg_extent_size": "4194304", "vg_missing_pv_count": "1",

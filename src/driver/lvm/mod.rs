@@ -4,7 +4,6 @@ mod change;
 mod disks;
 mod find;
 mod mapped;
-mod monitor;
 mod parts;
 mod record;
 mod report;
@@ -23,7 +22,6 @@ pub use find::{
     tagged,
 };
 pub use mapped::{DEEPEST, Mapped, with_its_table};
-pub use monitor::{Monitor, Settings, monitors};
 pub use parts::has_lost_data;
 pub use record::{
     Record, Tags, is_permission, luks_tag, made_tag, making_in_luks_tag, making_tag,

@@ -218,10 +218,9 @@ fn a_group_that_the_devices_file_does_not_list_is_named() {
 }
 
 #[test]
-fn a_full_pool_that_nothing_extends_is_named() {
-    const CHECK: &str = "autoextend";
+fn a_snapshot_that_is_nearly_full_is_named() {
+    const CHECK: &str = "snapshot-full";
     let group = Group::new("filling");
-    group.pool();
     group.linear("data", "32m");
     sh("lvcreate -qq -y -s -n snap -L 16m filling/data");
     let node = Node::new(Mode::MountOnly);
@@ -233,43 +232,6 @@ fn a_full_pool_that_nothing_extends_is_named() {
         "lvextend --extents +20%ORIGIN filling/snap",
     ));
     node.is_well(CHECK);
-    group.thin("large", "1g");
-    node.is_ill(
-        CHECK,
-        "filling/pool",
-        "lvextend --size 1073741824b filling/pool, or",
-    );
-    let extended = |more: &str| {
-        LvmConf::new(&format!(
-            "activation {{\n thin_pool_autoextend_threshold = 70\n \
-             snapshot_autoextend_threshold = 70\n {more}\n}}\n"
-        ))
-    };
-    let conf = extended("");
-    node.is_well(CHECK);
-    for lv in ["pool", "snap"] {
-        group.lv("lvchange", &["--monitor", "n"], lv);
-        sh(&node.is_ill(CHECK, &group.path(lv), "lvchange --monitor y"));
-        node.is_well(CHECK);
-    }
-    run("sh", &["-c", "kill -9 $(pidof dmeventd)"]);
-    eventually("its end", || processes_named("dmeventd").is_empty());
-    node.is_ill(CHECK, "filling/snap", "lvchange --monitor y");
-    assert!(processes_named("dmeventd").is_empty(), "doctor started it");
-    drop(conf);
-    let conf = extended("monitoring = 0");
-    node.is_ill(CHECK, "filling/pool", "set monitoring = 1");
-    drop(conf);
-    let conf = extended("}\ndmeventd {\n executable = \"/nonexistent\"");
-    node.is_ill(CHECK, "filling/pool", "install dmeventd");
-    drop(conf);
-    let profile = "activation {\n thin_pool_autoextend_threshold = 60\n}\n";
-    fs::write("/etc/lvm/profile/grow.profile", profile).unwrap();
-    group.lv("lvchange", &["--metadataprofile", "grow"], "pool");
-    sh(&node.is_ill(CHECK, "filling/pool", "lvchange --monitor y"));
-    node.is_well(CHECK);
-    sh("lvcreate -qq -y -n rest -l 100%FREE filling");
-    node.is_ill(CHECK, "filling/pool", "vgextend filling DISK");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //!
 //! [`Facts::ask`] asks the host. A check is a pure function of these facts, and a row of one of the tables here.
 
-mod autoextend;
 mod disks;
 mod facts;
 mod findings;
@@ -49,7 +48,7 @@ const OF_NODE: [OfNode; 16] = [
     ("lvm", host::lvm),
 ];
 
-const OF_LVM: [OfLvm; 16] = [
+const OF_LVM: [OfLvm; 15] = [
     ("config", groups::config),
     ("duplicate-groups", groups::duplicate_groups),
     ("hidden-groups", groups::hidden_groups),
@@ -61,14 +60,13 @@ const OF_LVM: [OfLvm; 16] = [
     ("missing-disks", disks::missing_disks),
     ("unused-disks", disks::unused_disks),
     ("shared-disks", disks::shared_disks),
-    ("autoextend", autoextend::autoextend),
     ("clock", volumes::clock),
     ("mounts", volumes::lost),
     ("next-mount", volumes::next_mount),
     ("volumes", volumes::left_out),
 ];
 
-const OF_VOLUME: [OfVolume; 11] = [
+const OF_VOLUME: [OfVolume; 12] = [
     ("filesystem-errors", volumes::failed),
     ("filesystem-errors", volumes::filesystem_errors),
     ("filesystem-full", volumes::filesystem_full),
@@ -77,6 +75,7 @@ const OF_VOLUME: [OfVolume; 11] = [
     ("may-be-formatted", volumes::may_be_formatted),
     ("kept-from-others", volumes::kept_from_others),
     ("pool-full", volumes::pool_full),
+    ("snapshot-full", volumes::snapshot_full),
     ("luks-header", volumes::luks_header),
     ("volume-lock", volumes::lock),
     ("device-node", volumes::device_node),

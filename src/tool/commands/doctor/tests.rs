@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use super::facts::{Crypto, Hidden, Mounted, Tool, Unmounted, UsedDisk, Watch};
+use super::facts::{Crypto, Hidden, Mounted, Tool, Unmounted, UsedDisk};
 use super::host::all_tools;
 use super::*;
 use crate::commands::survey::Outcome;
@@ -13,9 +13,7 @@ use driver::config::{Config, LogTarget, VolumeGroup};
 use driver::crypt::{CopyState, Header};
 use driver::host::holders::Process;
 use driver::host::{Distrust, Lack};
-use driver::lvm::{
-    Disk, Fault, Group, KeptAway, LeaseState, Monitor, Record, Report, Settings, Udev,
-};
+use driver::lvm::{Disk, Fault, Group, KeptAway, LeaseState, Record, Report, Udev};
 use driver::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use driver::volume::{Decision, Reason};
 use serde_json::Value;
@@ -43,26 +41,12 @@ fn volumes() -> Vec<VolumeFacts> {
     ];
     let json = format!(r#"{{"report":[{{"lv":[{}]}}]}}"#, rows.map(row).join(","));
     let volumes = Report::parse(json.as_bytes()).unwrap().volumes().unwrap();
-    let settings = Settings {
-        is_off: false,
-        executable: "/sbin/dmeventd".to_owned(),
-        pool: 100,
-        snapshot: 100,
-    };
     let facts = volumes.into_iter().map(|volume| VolumeFacts {
         is_ours: true,
         is_kept_idle: false,
         lacks_node: false,
         failed: None,
         lock: None,
-        watch: (["pool", "snap"].contains(&volume.id.lv().as_str())).then(|| Watch {
-            monitor: Monitor {
-                id: volume.id.clone(),
-                is_watched: Some(true),
-                settings: settings.clone(),
-            },
-            has_dmeventd: true,
-        }),
         next_mount: Some(Outcome::Decided(Decision::Ready)),
         has_errors: false,
         lack: None,
@@ -133,7 +117,6 @@ fn well() -> Facts {
             hidden: Vec::new(),
             used_disks: Ok(Vec::new()),
             reads_inside: false,
-            watch_problem: None,
             lost: BTreeSet::new(),
         }),
         mkfs_problems: Vec::new(),
@@ -150,10 +133,6 @@ impl Facts {
     fn of(&mut self, lv: &str) -> &mut VolumeFacts {
         let mut all = self.lvm().volumes.iter_mut();
         all.find(|one| one.volume.id.lv().as_str() == lv).unwrap()
-    }
-
-    fn settings(&mut self, lv: &str) -> &mut Settings {
-        &mut self.of(lv).watch.as_mut().unwrap().monitor.settings
     }
 
     fn record(&mut self, tags: &[&str]) {
@@ -296,28 +275,7 @@ const ROWS: &[Row] = &[
     ("missing-disks", "failed", "vg", "vgreduce --removemissing vg", |f| f.fault(Fault::Missing)),
     ("missing-disks", "failed", "vg", "vgextend --restoremissing vg /dev/sdb", |f| f.fault(Fault::Returned)),
     ("shared-disks", "warning", "vg", "vgchange --systemid ID vg", |f| f.lvm().used_disks = Ok(vec![UsedDisk { disk: disk("vg"), shared_kind: Some("an iSCSI") }])),
-    ("autoextend", "warning", "", "broken", |f| f.lvm().watch_problem = Some("broken".to_owned())),
-    ("autoextend", "warning", "vg/snap", "lvextend --extents +20%ORIGIN vg/snap", |f| f.of("snap").volume.data_percent = Some(80.0)),
-    ("autoextend", "warning", "vg/pool", "lvextend --size 67108865b vg/pool, or", |f| f.of("thin").volume.size = Bytes::new(64 * MIB + 1)),
-    ("autoextend", "warning", "vg/pool", "vgextend vg DISK", |f| {
-        f.settings("pool").pool = 70;
-        f.of("pool").volume.free = Bytes::new(0);
-        f.of("thin").volume.size = Bytes::new(1024 * MIB);
-    }),
-    ("autoextend", "warning", "vg/snap", "lvchange --monitor y vg/snap", |f| {
-        f.settings("snap").snapshot = 70;
-        f.of("snap").watch.as_mut().unwrap().monitor.is_watched = Some(false);
-    }),
-    ("autoextend", "warning", "vg/pool", "install dmeventd", |f| {
-        f.settings("pool").pool = 70;
-        let watch = f.of("pool").watch.as_mut().unwrap();
-        (watch.monitor.is_watched, watch.has_dmeventd) = (Some(false), false);
-    }),
-    ("autoextend", "warning", "vg/pool", "set monitoring = 1", |f| {
-        let settings = f.settings("pool");
-        (settings.pool, settings.is_off) = (70, true);
-        f.of("pool").watch.as_mut().unwrap().monitor.is_watched = Some(false);
-    }),
+    ("snapshot-full", "warning", "vg/snap", "lvextend --extents +20%ORIGIN vg/snap", |f| f.of("snap").volume.data_percent = Some(80.0)),
     ("next-mount", "failed", "vg/data", "swap", |f| f.refuse("data", Reason::Swap)),
     ("next-mount", "warning", "vg/data", "broken", |f| f.of("data").next_mount = Some(Outcome::Unknown("broken".to_owned()))),
     ("filesystem-errors", "failed", "vg/data", "dmesg", |f| f.of("data").failed = Some(Reason::Swap)),
@@ -402,13 +360,9 @@ fn young_watched_and_already_named_things_are_no_fault() {
         f.of("data").is_ours = false;
         f.refuse("data", reason);
     };
-    let cases: [Case; 8] = [
+    let cases: [Case; 7] = [
         ("a mount of a pod that ends just now", &|f| {
             f.mounted(Some(Duration::ZERO)).ended_pod = Some("uid".to_owned());
-        }),
-        ("a pool that dmeventd extends", &|f| {
-            f.settings("pool").pool = 70;
-            f.of("thin").volume.size = Bytes::new(1024 * MIB);
         }),
         ("a clock that is slow by a day", &|f| {
             f.of("data").volume.created = 1_000_086_400;

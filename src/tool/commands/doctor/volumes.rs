@@ -107,6 +107,18 @@ pub fn kept_from_others(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
     })
 }
 
+pub fn snapshot_full(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
+    const NEARLY_FULL: u8 = 80;
+    let volume = &one.volume;
+    let is_thick = volume.role.split(',').any(|part| part == "thicksnapshot");
+    let (_, percent) = volume.filled_to(NEARLY_FULL).next().filter(|_| is_thick)?;
+    Some(
+        Finding::warning(format!("it is {percent:.0} % full"))
+            .why("a snapshot that is full is lost")
+            .run(format!("lvextend --extents +20%ORIGIN {}", volume.id)),
+    )
+}
+
 pub fn pool_full(facts: &Facts, one: &VolumeFacts) -> Option<Finding> {
     let (volume, id, size) = (&one.volume, &one.volume.id, one.volume.size);
     let limit = facts.config.thin_pool_limit;

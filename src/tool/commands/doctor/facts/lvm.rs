@@ -1,7 +1,7 @@
 //! Asks LVM and the kernel about groups, disks and volumes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -13,7 +13,7 @@ use driver::config::Loaded;
 use driver::crypt::{self, Header};
 use driver::fs::Condition;
 use driver::host::{Host, Lack};
-use driver::lvm::{self, Disk, Group, GroupLeases, KeptAway, LeaseState, Monitor, Sight, Volume};
+use driver::lvm::{self, Disk, Group, GroupLeases, KeptAway, LeaseState, Sight, Volume};
 use driver::names::{LvId, VgName};
 use driver::volume::{Content, Device, Reason};
 
@@ -34,8 +34,6 @@ pub struct Lvm {
     pub used_disks: Result<Vec<UsedDisk>, String>,
     /// Whether LVM looks for disks inside open encrypted volumes.
     pub reads_inside: bool,
-    /// Why LVM does not tell which volumes dmeventd watches.
-    pub watch_problem: Option<String>,
     /// Volumes of pods that LVM does not know any more.
     pub lost: BTreeSet<LvId>,
 }
@@ -52,11 +50,6 @@ pub struct UsedDisk {
     pub shared_kind: Option<&'static str>,
 }
 
-pub struct Watch {
-    pub monitor: Monitor,
-    pub has_dmeventd: bool,
-}
-
 #[allow(clippy::struct_excessive_bools)] // answers, each by itself
 pub struct VolumeFacts {
     pub volume: Volume,
@@ -70,8 +63,6 @@ pub struct VolumeFacts {
     pub failed: Option<Reason>,
     /// The lock of a mounted volume. None: it takes none. (The next mount does not ask for that lock.)
     pub lock: Option<LeaseState>,
-    /// Of what can fill up. None: LVM does not tell.
-    pub watch: Option<Watch>,
     /// None: the config or the locks keep every volume from being mounted, or it is a pool.
     pub next_mount: Option<Outcome>,
     /// Whether the kernel met errors in its filesystem before.
@@ -80,15 +71,6 @@ pub struct VolumeFacts {
     pub lack: Option<Lack>,
     /// The LUKS2 header of an encrypted volume, or why it cannot be read. `None`: it has none, or is not active.
     pub header: Option<Result<Option<Header>, String>>,
-}
-
-/// A snapshot with space of its own, unlike a thin one.
-pub fn is_thick_snapshot(volume: &Volume) -> bool {
-    volume.role.split(',').any(|part| part == "thicksnapshot")
-}
-
-fn is_thin_pool(volume: &Volume) -> bool {
-    volume.is_pool() && volume.layout.split(',').any(|part| part == "thin")
 }
 
 impl Lvm {
@@ -100,10 +82,6 @@ impl Lvm {
         let reads_inside = disks
             .as_ref()
             .is_ok_and(|(_, others)| others.iter().any(is_inside));
-        let (watches, watch_problem) = match watches(&inventory) {
-            Ok(watches) => (watches, None),
-            Err(error) => (BTreeMap::new(), Some(error)),
-        };
         let used = |disk: Disk| UsedDisk {
             shared_kind: kind_of_shared(host.kernel, &disk.path),
             disk,
@@ -115,12 +93,11 @@ impl Lvm {
             hidden: hidden(&inventory),
             used_disks: disks.map(|(disks, _)| disks.into_iter().map(used).collect()),
             reads_inside,
-            watch_problem,
             lost: inventory.lost(),
             groups: inventory.groups.clone(),
         };
         let is_mountable = can_lock && loaded.problem.is_none();
-        let (mut locks, mut watches) = (BTreeMap::new(), watches);
+        let mut locks = BTreeMap::new();
         let ours = Ours::of(&inventory);
         if is_mountable {
             let all = inventory.volumes.iter();
@@ -129,9 +106,8 @@ impl Lvm {
             inventory.look_ahead(others.into_iter(), inventory.patience(SHORTEST));
         }
         for volume in &inventory.volumes {
-            let watch = watches.remove(&volume.id);
             let facts = of_volume(&inventory, &ours, volume, is_mountable, &mut locks);
-            asked.volumes.push(VolumeFacts { watch, ..facts });
+            asked.volumes.push(facts);
         }
         Ok(asked)
     }
@@ -139,30 +115,6 @@ impl Lvm {
     pub fn has_group(&self, vg: &str) -> bool {
         self.groups.iter().any(|group| group.name == vg)
     }
-}
-
-/// The monitor of each pool and snapshot. Empty if there are none.
-fn watches(inventory: &Inventory) -> Result<BTreeMap<LvId, Watch>, String> {
-    let fills_up = |volume: &Volume| is_thin_pool(volume) || is_thick_snapshot(volume);
-    if !inventory.volumes.iter().any(fills_up) {
-        return Ok(BTreeMap::new());
-    }
-    let monitors = lvm::monitors(inventory.host).map_err(|error| error.to_string())?;
-    let its = monitors.into_iter();
-    let its = its.filter(|one| inventory.volume(&one.id).is_some_and(fills_up));
-    let watches = its.map(|monitor| {
-        let dmeventd = Path::new(&monitor.settings.executable);
-        let has_dmeventd = inventory.host.kernel.exists(dmeventd);
-        let id = monitor.id.clone();
-        (
-            id,
-            Watch {
-                monitor,
-                has_dmeventd,
-            },
-        )
-    });
-    Ok(watches.collect())
 }
 
 /// Disks of groups that LVM would see and does not, and that the config does not exclude.
@@ -246,7 +198,6 @@ fn of_volume(
             && matches!(Device::find(host.kernel, id), Ok(None)),
         failed: inventory.failed(volume),
         lock,
-        watch: None,
         next_mount,
         has_errors,
         lack: none_left(),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 pub use self::crypto::Crypto;
-pub use self::lvm::{Hidden, LONGEST, Lvm, UsedDisk, VolumeFacts, Watch, is_thick_snapshot};
+pub use self::lvm::{Hidden, LONGEST, Lvm, UsedDisk, VolumeFacts};
 use super::host::all_tools;
 use crate::commands::survey::{Pods, try_mkfs, uid_of};
 use crate::commands::time::before;
