@@ -106,7 +106,7 @@ mod tests {
         let hold = || {
             let signals = Signals::install().unwrap();
             let kernel = Kernel::new(&signals);
-            for _ in 0..100 {
+            for _ in 0..1000 {
                 let lock = loop {
                     if let Some(lock) = kernel.try_lock(&path).unwrap() {
                         break lock;

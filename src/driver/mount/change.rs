@@ -142,11 +142,12 @@ pub fn restrict(kernel: &Kernel, row: &Row, dir: &Path, flags: MsFlags) -> Resul
     let copy = kernel.copy_mount(&row.mount_point, row.id, flags);
     let copy = copy.with_context(setting)?;
     match kernel.unmount(dir) {
-        Err(e) if e.raw_os_error() == Some(EBUSY) => bail!(busy(kernel, dir, row.id)),
+        Err(e) if e.raw_os_error() == Some(EBUSY) => Err(anyhow!(busy(kernel, dir, row.id))),
         done => done
             .and_then(|()| kernel.attach(&copy, dir))
-            .with_context(setting),
+            .map_err(Error::from),
     }
+    .with_context(setting)
 }
 
 /// Unmounts `dir` until nothing is mounted there, and says what was. A directory that is missing

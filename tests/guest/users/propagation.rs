@@ -131,3 +131,24 @@ fn a_restriction_holds_for_a_kubelet_in_a_namespace_of_its_own() {
         node.down(pod, &volume);
     }
 }
+
+#[test]
+fn a_mount_in_use_keeps_its_flags_and_its_users_are_named() {
+    let (mut node, _group, volume) = Node::with_data(Mode::MountOnly, "inuse");
+    let dir = node.up("pod", &volume);
+    let user = Process::new("exec sleep 600", &dir);
+    node.configure(
+        Mode::MountOnly,
+        "[filesystem.ext4]\nmount_options = 'nosuid'\n",
+    );
+    let words = [
+        "setting the flags of the mount at",
+        "is in use by sleep (pid",
+    ];
+    node.mount("pod", &volume).is_failure(&words);
+    assert!(!mount_at(&dir).unwrap().options.contains("nosuid"));
+    drop(user);
+    node.mount("pod", &volume).is_success();
+    assert!(mount_at(&dir).unwrap().options.contains("nosuid"));
+    node.down("pod", &volume);
+}
