@@ -42,8 +42,7 @@ fn failure(error: &anyhow::Error, code: u8) -> Printed {
     Printed::failure(format!("{error:#}\n"), code)
 }
 
-/// `examine <size> <time of creation> <extent> [flush]`, `superblock [<size>]`, `luks` or `luks-keyslots`. Numbers
-/// are decimal.
+/// `examine <size> <time of creation> <extent> [flush]`, `superblock [<size>]` or `luks`. Numbers are decimal.
 fn read(device: &Uncached, words: &[&str]) -> Result<String> {
     let number = |word: &str| word.parse::<u64>().context("reading a number");
     match *words {
@@ -69,10 +68,6 @@ fn read(device: &Uncached, words: &[&str]) -> Result<String> {
             Ok(serde_json::to_string(&found)?)
         }
         [crypt::HEADER] => Ok(serde_json::to_string(&crypt::read(device)?)?),
-        [crypt::KEYSLOTS] => {
-            let slots = crypt::json(device)?.and_then(|json| crypt::keyslots(&json));
-            Ok(serde_json::to_string(&slots)?)
-        }
         _ => bail!("no such question"),
     }
 }

@@ -113,20 +113,6 @@ pub fn sparse(path: &Path, size: u64) -> Result<()> {
     Ok(OpenOptions::new().write(true).open(path)?.set_len(size)?)
 }
 
-/// Opens a file that was made just now, gives it this mode and waits until it is on the disk.
-pub fn synced(path: &Path, mode: u32) -> Result<std::fs::File> {
-    let file = File::open(path)?;
-    file.set_permissions(PermissionsExt::from_mode(mode))?;
-    file.sync_all()?;
-    Ok(file.into_parts().0)
-}
-
-/// Gives a file a second name, durably, if nothing has that name.
-pub fn other_name(of: &Path, name: &Path) -> Result<()> {
-    fs::hard_link(of, name)?;
-    sync_parent(name)
-}
-
 /// Gives a file, or a symbolic link itself, a second name.
 pub fn second_name(of: &Path, name: &Path) -> Result<()> {
     remove(name)?;

@@ -1,6 +1,6 @@
 //! All that a person types: commands, and call-outs by hand.
 //!
-//! Each room uses only those below it: `cli`; `install`; `commands`; `kubelet`; `files`, `output` and `passphrase`.
+//! Each room uses only those below it: `cli`; `install`; `commands`; `kubelet`; `files` and `output`.
 //! All of them use the driver, which does what a command cannot do.
 
 // Only src/tool/files.rs may call these functions: see clippy.toml.
@@ -22,7 +22,6 @@ mod hostile;
 mod install;
 mod kubelet;
 mod output;
-mod passphrase;
 
 #[cfg(test)]
 use driver::names::is_printable;

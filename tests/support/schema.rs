@@ -16,7 +16,6 @@ pub fn of(args: &[&str], printed: &Value) -> Option<&'static str> {
         "status" => Some("status-volume"),
         "doctor" => Some("doctor"),
         "log" => Some("log"),
-        "key" => Some("key-list"),
         _ => None,
     }
 }
@@ -35,7 +34,7 @@ pub fn holds(args: &[&str], printed: &str) {
 }
 
 /// The guest of another Debian does not have this repository's files.
-pub const ALL: [(&str, &str); 8] = [
+pub const ALL: [(&str, &str); 7] = [
     ("check", include_str!("../../docs/schemas/check.json")),
     (
         "check-config",
@@ -46,7 +45,6 @@ pub const ALL: [(&str, &str); 8] = [
         include_str!("../../docs/schemas/check-idle.json"),
     ),
     ("doctor", include_str!("../../docs/schemas/doctor.json")),
-    ("key-list", include_str!("../../docs/schemas/key-list.json")),
     ("log", include_str!("../../docs/schemas/log.json")),
     ("status", include_str!("../../docs/schemas/status.json")),
     (

@@ -7,12 +7,10 @@ use std::io::{self, ErrorKind};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::layout::{self, Layout};
 use crate::fs::superblock::{ReadAt, fill};
 use crate::names::Bytes;
 
-/// The header's subsystem, once the filesystem inside is recorded. Old metadata of LVM's, which knows of no filesystem,
-/// leads to no luksFormat then. Source: cryptsetup-config(8), `--subsystem`.
-pub const MARK: &str = "flexvolume";
 /// Of a header with its key slots, as cryptsetup makes it. Source: cryptsetup-luksFormat(8), `--offset`.
 pub const HEADER_SIZE: Bytes = Bytes::new(16 << 20);
 const FIRST: &[u8] = b"LUKS\xBA\xBE";
@@ -43,8 +41,8 @@ pub struct Header {
     pub second: CopyState,
     /// The UUID of the other copy, if that says another one. `None`: it says the same, or none.
     pub other: Option<String>,
-    /// Whether a copy has [`MARK`].
-    pub is_marked: bool,
+    /// Of each copy that is whole. `None`: what is in it cannot be read.
+    pub layouts: Vec<Option<Layout>>,
 }
 
 /// One copy of a header.
@@ -62,12 +60,12 @@ impl Header {
         self.uuid.is_some() && [self.first, self.second].contains(&CopyState::Whole)
     }
 
-    /// The UUIDs that its copies say, damaged ones too.
-    pub fn uuids(&self) -> impl Iterator<Item = &str> {
-        [&self.uuid, &self.other]
-            .into_iter()
-            .flatten()
-            .map(String::as_str)
+    /// Whether anybody could open it: luksFormat writes the key slots last.
+    pub fn has_keys(&self) -> bool {
+        let has_keys = |layout: &Layout| !layout.keyslots.is_empty();
+        self.layouts
+            .iter()
+            .any(|layout| layout.as_ref().is_none_or(has_keys))
     }
 
     /// Whether both copies are whole.
@@ -76,38 +74,25 @@ impl Header {
     }
 }
 
-/// The JSON of the whole copy that was written last, with what follows it. `None`: no copy is whole.
-pub fn json(device: &impl ReadAt) -> io::Result<Option<Vec<u8>>> {
-    let newest = copies(device)?
-        .into_iter()
-        .flatten()
-        .filter(|copy| copy.is_whole);
-    let newest = newest.max_by_key(|copy| copy.sequence);
-    let Some(Found { place, size, .. }) = newest else {
-        return Ok(None);
-    };
-    let whole = bytes(device, place, usize::try_from(size).unwrap_or(usize::MAX))?;
-    Ok(whole.and_then(|whole| Some(whole.get(BINARY..)?.to_vec())))
-}
-
 struct Found {
     uuid: Option<String>,
-    place: u64,
     size: u64,
     sequence: u64,
-    is_whole: bool,
-    is_marked: bool,
+    /// `None`: it is not whole.
+    layout: Option<Option<Layout>>,
 }
 
 impl Found {
-    fn unread(place: u64) -> Self {
+    fn is_whole(&self) -> bool {
+        self.layout.is_some()
+    }
+
+    fn unread() -> Self {
         Self {
             uuid: None,
-            place,
             size: 0,
             sequence: 0,
-            is_whole: false,
-            is_marked: false,
+            layout: None,
         }
     }
 }
@@ -117,7 +102,7 @@ pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
     let [first, second] = copies(device)?;
     let state = |copy: &Option<Found>| match copy {
         None => CopyState::Missing,
-        Some(found) if found.is_whole => CopyState::Whole,
+        Some(found) if found.is_whole() => CopyState::Whole,
         Some(_) => CopyState::Damaged,
     };
     let states = (state(&first), state(&second));
@@ -133,25 +118,25 @@ fn copies(device: &impl ReadAt) -> io::Result<[Option<Found>; 2]> {
     let mut copy = |place, magic| {
         copy(device, place, magic).unwrap_or_else(|error| {
             unread = Some(error);
-            Some(Found::unread(place))
+            Some(Found::unread())
         })
     };
     let first = copy(0, FIRST);
     let places = match &first {
-        Some(found) if found.is_whole => vec![found.size],
+        Some(found) if found.is_whole() => vec![found.size],
         _ => SIZES.to_vec(),
     };
     let mut second = None::<Found>;
     for place in places {
         let found = copy(place, SECOND);
-        let is_better = |found: &Found| second.as_ref().is_none_or(|_| found.is_whole);
+        let is_better = |found: &Found| second.as_ref().is_none_or(|_| found.is_whole());
         second = found.filter(is_better).or(second);
-        if second.as_ref().is_some_and(|second| second.is_whole) {
+        if second.as_ref().is_some_and(Found::is_whole) {
             break;
         }
     }
     let all = [first, second];
-    let has_whole = all.iter().flatten().any(|copy| copy.is_whole);
+    let has_whole = all.iter().flatten().any(Found::is_whole);
     match unread.filter(|_| !has_whole) {
         Some(error) => Err(error),
         None => Ok(all),
@@ -160,12 +145,10 @@ fn copies(device: &impl ReadAt) -> io::Result<[Option<Found>; 2]> {
 
 /// The whole copy that was written last says the UUID. A copy that says another one is not this header's.
 fn together(first: Option<Found>, second: Option<Found>, states: (CopyState, CopyState)) -> Header {
-    let rank = |found: &Option<Found>| found.as_ref().map(|one| (one.is_whole, one.sequence));
+    let rank = |found: &Option<Found>| found.as_ref().map(|one| (one.is_whole(), one.sequence));
     let is_first = rank(&first) >= rank(&second);
-    let is_marked = [&first, &second]
-        .into_iter()
-        .flatten()
-        .any(|copy| copy.is_marked);
+    let copies = [&first, &second].into_iter().flatten();
+    let layouts = copies.filter_map(|copy| copy.layout.clone()).collect();
     let (best, other) = if is_first {
         (first, second)
     } else {
@@ -180,7 +163,7 @@ fn together(first: Option<Found>, second: Option<Found>, states: (CopyState, Cop
     }
     Header {
         other: other.filter(|other| Some(other) != uuid.as_ref()),
-        is_marked,
+        layouts,
         uuid,
         first,
         second,
@@ -205,18 +188,21 @@ fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Fou
     } else {
         None
     };
+    let layout = whole.and_then(|mut whole| {
+        let json = || layout::parse(whole.get(BINARY..)?, size);
+        let layout = json();
+        is_right(&mut whole).then_some(layout)
+    });
     Ok(Some(Found {
         uuid: uuid(binary.get(168..208).unwrap_or_default()),
-        place,
         size,
         sequence: number(16).unwrap_or(0),
-        is_whole: whole.is_some_and(is_right),
-        is_marked: text(binary.get(208..256).unwrap_or_default()) == MARK.as_bytes(),
+        layout,
     }))
 }
 
 /// Whether the checksum of these bytes is right.
-fn is_right(mut whole: Vec<u8>) -> bool {
+fn is_right(whole: &mut [u8]) -> bool {
     let algorithm = whole.get(72..104).unwrap_or_default();
     let is_known = text(algorithm) == b"sha256";
     let Some(place) = whole
@@ -227,7 +213,7 @@ fn is_right(mut whole: Vec<u8>) -> bool {
     };
     let sum = place.to_vec();
     place.fill(0);
-    is_known && sum.starts_with(&Sha256::digest(&whole))
+    is_known && sum.starts_with(&Sha256::digest(&*whole))
 }
 
 /// `None`: the device ends before.
@@ -287,7 +273,10 @@ mod tests {
         put(72, b"sha256");
         put(168, uuid.as_bytes());
         put(256, &(place as u64).to_be_bytes());
-        put(BINARY, br#"{"keyslots":{}}"#);
+        put(
+            BINARY,
+            br#"{"keyslots":{},"segments":{},"config":{"keyslots_size":"0"}}"#,
+        );
         let sum = Sha256::digest(&bytes);
         bytes[CHECKSUM..][..sum.len()].copy_from_slice(&sum);
         bytes
@@ -366,14 +355,21 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_in_either_copy_counts() {
-        for (at, want) in [(Some(0), true), (Some(SIZE), true), (None, false)] {
-            let mut bytes = device(UUID, UUID);
-            if let Some(at) = at {
-                bytes[at + 208..][..MARK.len()].copy_from_slice(MARK.as_bytes());
-            }
-            assert_eq!(read(&Bytes(bytes)).unwrap().unwrap().is_marked, want);
-        }
+    fn what_each_whole_copy_says_is_read() {
+        let found = |bytes| read(&Bytes(bytes)).unwrap().unwrap();
+        let both = found(device(UUID, UUID));
+        assert!(both.layouts.len() == 2 && both.layouts[0].is_some() && !both.has_keys());
+        let mut bytes = device(UUID, UUID);
+        bytes[SIZE + 5000] ^= 1;
+        assert_eq!(found(bytes).layouts.len(), 1);
+        // One that is whole, and cannot be read.
+        let mut bytes = device(UUID, UUID);
+        bytes[BINARY] = b'[';
+        bytes[CHECKSUM..][..CHECKSUM_LENGTH].fill(0);
+        let sum = Sha256::digest(&bytes[..SIZE]);
+        bytes[CHECKSUM..][..sum.len()].copy_from_slice(&sum);
+        let odd = found(bytes);
+        assert!(odd.is_whole() && odd.layouts[0].is_none() && odd.has_keys());
     }
 
     #[test]
@@ -397,7 +393,7 @@ mod tests {
         (bytes[5000], bytes[SIZE + 5000]) = (1, 1);
         let neither = found(bytes);
         assert!(!neither.is_usable());
-        assert_eq!(neither.uuids().collect::<Vec<_>>(), [UUID, OTHER]);
+        assert_eq!(neither.other.as_deref(), Some(OTHER));
         // The device ends in the middle of it.
         let mut bytes = device(UUID, UUID);
         bytes.truncate(SIZE - 1);

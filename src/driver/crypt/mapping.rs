@@ -33,6 +33,8 @@ pub fn is_inside(device: &Path) -> bool {
 pub struct Mapping {
     /// Its kernel name, `dm-N`.
     pub holder: String,
+    /// Its name in device-mapper.
+    pub name: String,
     pub number: DeviceNumber,
     /// The UUID of the LUKS2 header that it was opened with, with hyphens.
     pub luks: String,
@@ -41,17 +43,22 @@ pub struct Mapping {
 /// Which of these devices on top of a volume is the one that the driver opens it as.
 pub fn mapping(kernel: &Kernel, volume: &LvUuid, holders: &[String]) -> Option<Mapping> {
     let name = name_of(volume);
-    holders.iter().find_map(|holder| {
-        let dir = Path::new("/sys/class/block").join(holder);
-        let read = |entry| kernel.read(&dir.join(entry)).ok();
-        if read("dm/name")?.trim_end() != name {
-            return None;
-        }
-        Some(Mapping {
-            luks: luks_of(read("dm/uuid")?.trim_end(), &name)?,
-            number: read("dev")?.parse().ok()?,
-            holder: holder.clone(),
-        })
+    let mut all = holders
+        .iter()
+        .filter_map(|holder| mapping_of(kernel, holder));
+    all.find(|mapping| mapping.name == name)
+}
+
+/// What this device on top of a volume is, if somebody has opened the volume as it.
+pub fn mapping_of(kernel: &Kernel, holder: &str) -> Option<Mapping> {
+    let dir = Path::new("/sys/class/block").join(holder);
+    let read = |entry| kernel.read(&dir.join(entry)).ok();
+    let name = read("dm/name")?.trim_end().to_owned();
+    Some(Mapping {
+        luks: luks_of(read("dm/uuid")?.trim_end(), &name)?,
+        number: read("dev")?.parse().ok()?,
+        holder: holder.to_owned(),
+        name,
     })
 }
 

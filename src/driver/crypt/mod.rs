@@ -4,23 +4,29 @@
 //! - [`mapping`]: the device inside, while it is open, from the kernel's tables.
 //! - [`read_key_file`]: a passphrase of the node. Each goes to cryptsetup through a pipe.
 //! - `format`, `open`, `close`, `resize`: cryptsetup.
-//! - [`keyslots_of`], [`opens`]: which passphrases a volume has; `Writing` adds and removes them for a person.
+//! - [`Layout`], [`table_of`]: how it is encrypted, by its header and by the kernel.
 
 mod header;
 mod key;
-mod keys;
-mod keyslots;
+mod layout;
 mod mapping;
+mod table;
 mod tools;
 
 /// What the process that reads devices is asked for.
 pub const HEADER: &str = "luks";
-pub const KEYSLOTS: &str = "luks-keyslots";
 
-pub use header::{CopyState, HEADER_SIZE, Header, json, read};
+/// How a volume is encrypted, and its key in each slot: as luksFormat does it everywhere.
+pub const CIPHER: &str = "aes-xts-plain64";
+/// Sizes of a key for that, in bytes.
+pub const KEY_SIZES: [u64; 2] = [32, 64];
+
+pub use header::{CopyState, HEADER_SIZE, Header, read};
 pub use key::read_key_file;
-pub use keys::{keyslots_of, opens};
-pub use keyslots::{Keyslot, MOST as MOST_KEYSLOTS, parse as keyslots};
-pub use mapping::{Mapping, all_open, is_inside, mapping, name_of, path_of, volume_below};
+pub use layout::{Keyslot, Layout, Segment};
+pub use mapping::{
+    Mapping, all_open, is_inside, mapping, mapping_of, name_of, path_of, volume_below,
+};
+pub use table::{DmTable, table_of};
 pub use tools::header_of;
-pub(crate) use tools::{close, format, mark, open, resize};
+pub(crate) use tools::{close, format, open, resize};

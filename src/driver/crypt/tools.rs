@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::header::{Header, MARK};
+use super::CIPHER;
+use super::header::Header;
 use super::mapping::name_of;
 use crate::config::Luks;
 use crate::host::{Command, Host, Lock, Node, ToolError};
@@ -27,44 +28,13 @@ pub fn header_of(host: &Host, (device, path): (&Arc<File>, &Path)) -> Result<Opt
     serde_json::from_slice(&output.stdout).with_context(reading)
 }
 
-pub(super) fn cryptsetup(limit: Duration, lock: &Lock) -> Command {
+fn cryptsetup(limit: Duration, lock: &Lock) -> Command {
     Command::writes("cryptsetup", limit).holds(lock.file())
 }
 
-/// Has cryptsetup open a volume by a passphrase alone. It tries the header's tokens first (a key in the kernel's
-/// keyring, a TPM), and they open it whatever the passphrase is; with the number of a token that no header can have
-/// it goes on to the passphrase. Source: cryptsetup src/cryptsetup.c, `action_open_luks`; LUKS2 has 32 tokens.
-pub(super) fn opening(command: Command, passphrase: &Passphrase) -> Result<Command> {
-    let command = command
-        .args(["open", "--type", "luks2", "--token-id=1000", "--tries=1"])
-        // One after the other, so that the memory of `pbkdf_memory` is needed only once.
-        .args(["--serialize-memory-hard-pbkdf"]);
-    with_passphrase(command, passphrase)
-}
-
-pub(super) fn with_passphrase(command: Command, passphrase: &Passphrase) -> Result<Command> {
+fn with_passphrase(command: Command, passphrase: &Passphrase) -> Result<Command> {
     let command = command.args(["--key-file=-"]).secret(passphrase.bytes());
     command.context("making a pipe for the passphrase")
-}
-
-/// Whether cryptsetup failed because of the passphrase.
-pub(super) fn is_wrong_passphrase(error: &ToolError) -> bool {
-    matches!(
-        error,
-        ToolError::Failed {
-            code: WRONG_PASSPHRASE,
-            ..
-        }
-    )
-}
-
-/// How a passphrase is made a key.
-pub(super) fn with_pbkdf(command: Command, config: &Luks) -> Command {
-    let memory = config.pbkdf_memory.get() >> 10;
-    let iterations = config.pbkdf_iterations;
-    command
-        .args(["--pbkdf", "argon2id", "--pbkdf-memory", &memory.to_string()])
-        .args(iterations.map(|number| format!("--pbkdf-force-iterations={number}")))
 }
 
 /// Makes a LUKS2 header with this UUID on a device that holds nothing.
@@ -76,10 +46,15 @@ pub fn format(
     passphrase: &Passphrase,
     lock: &Lock,
 ) -> Result<()> {
+    let memory = config.pbkdf_memory.get() >> 10;
+    let iterations = config.pbkdf_iterations;
     let command = cryptsetup(host.limits.make, lock)
         .args(["luksFormat", "--batch-mode", "--type", "luks2"])
-        .args(["--uuid", uuid, "--sector-size", &sector.to_string()]);
-    let command = with_passphrase(with_pbkdf(command, config), passphrase)?.device(device);
+        .args(["--cipher", CIPHER, "--uuid", uuid])
+        .args(["--sector-size", &sector.to_string()])
+        .args(["--pbkdf", "argon2id", "--pbkdf-memory", &memory.to_string()])
+        .args(iterations.map(|number| format!("--pbkdf-force-iterations={number}")));
+    let command = with_passphrase(command, passphrase)?.device(device);
     host.run(&command)?;
     Ok(())
 }
@@ -89,6 +64,10 @@ pub fn format(
 /// The volume's key is in the table of the device, and not in the kernel's keyring: there, `cryptsetup resize`
 /// would ask for a passphrase, which kubelet gives to no call that grows a volume. `source`: how people call the
 /// passphrase's.
+///
+/// Only the passphrase counts. cryptsetup tries the header's tokens first (a key in the kernel's keyring, a TPM), and
+/// they open the volume whatever the passphrase is; with the number of a token that no header can have it goes on to
+/// the passphrase. Source: cryptsetup src/cryptsetup.c, `action_open_luks`; LUKS2 has 32 tokens.
 pub fn open(
     host: &Host,
     config: &Luks,
@@ -98,14 +77,19 @@ pub fn open(
     lock: &Lock,
 ) -> Result<()> {
     let name = &name_of(volume);
-    let command = cryptsetup(host.limits.activate, lock);
-    let command = opening(command, passphrase)?
-        .args(["--disable-keyring"])
+    let command = cryptsetup(host.limits.activate, lock)
+        .args(["open", "--type", "luks2", "--token-id=1000", "--tries=1"])
+        // One after the other, so that the memory of `pbkdf_memory` is needed only once.
+        .args(["--serialize-memory-hard-pbkdf", "--disable-keyring"])
         .args(read_only.then_some("--readonly"))
         .args(config.allow_discards.then_some("--allow-discards"));
+    let command = with_passphrase(command, passphrase)?;
     match host.run(&command.device(device).operand(name)) {
         Ok(_) => Ok(()),
-        Err(error) if is_wrong_passphrase(&error) => bail!(
+        Err(ToolError::Failed {
+            code: WRONG_PASSPHRASE,
+            ..
+        }) => bail!(
             "{source} does not open {id}: give the passphrase that {id} was encrypted with, or one that was added \
              since (`cryptsetup luksDump {}` lists how many there are). If it is one of them, its key slot is damaged: \
              restore the header from its backup, see docs/encryption.md",
@@ -126,13 +110,6 @@ pub fn open(
             Err(error).with_context(|| format!("opening the encrypted volume {id}{advice}"))
         }
     }
-}
-
-/// Marks the header as that of a volume whose filesystem is recorded.
-pub fn mark(host: &Host, device: &Node, lock: &Lock) -> Result<(), ToolError> {
-    let command = cryptsetup(host.limits.activate, lock);
-    let command = command.args(["config", "--subsystem", MARK]);
-    host.run(&command.device(device)).map(drop)
 }
 
 /// Closes an encrypted volume; the kernel forgets its key. Fails while somebody has it open.

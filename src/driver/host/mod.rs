@@ -20,7 +20,6 @@ mod signals;
 pub mod trust;
 mod uncached;
 
-pub(crate) use anew::pipe_of;
 pub use anew::{begin_anew, take_name_of};
 pub use command::{Command, Effect, Node, Output, Program, ToolError};
 pub use kernel::{DeviceNumber, Kernel, leave_no_core};

@@ -85,12 +85,6 @@ impl Record {
             .split_once(':')
     }
 
-    /// Whether the volume is encrypted. `None`: nothing was ever made on it.
-    pub fn is_encrypted(&self) -> Option<bool> {
-        let has_header = self.luks.is_some();
-        (has_header || self.made.is_some()).then_some(has_header)
-    }
-
     /// The UUID of the LUKS2 header that the volume has, or is getting.
     pub fn luks_uuid(&self) -> Option<&str> {
         let making = || Some(self.making_in_luks()?.1);
@@ -119,6 +113,17 @@ impl Record {
     fn tags_of(&self, starts: &'static [&str]) -> impl Iterator<Item = &str> {
         let is_one = |tag: &&str| starts.iter().any(|start| tag.starts_with(start));
         self.tags.iter().map(String::as_str).filter(is_one)
+    }
+
+    /// The change after which the tags say that the volume holds this filesystem, inside the LUKS2 header `luks` if
+    /// it is encrypted.
+    pub fn holding(&self, filesystem: &Filesystem, luks: Option<&str>) -> Tags {
+        let mut tags = self.replaced_by(made_tag(filesystem));
+        if let Some(luks) = luks.filter(|luks| self.luks.as_deref() != Some(luks)) {
+            tags.remove.extend(self.luks.as_deref().map(luks_tag));
+            tags.add.push(luks_tag(luks));
+        }
+        tags
     }
 
     /// The change after which `tag` says what is on the volume, and no older one does.

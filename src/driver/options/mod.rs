@@ -223,7 +223,7 @@ fn cut(text: &str) -> String {
 /// Refuses a misspelt option, and a field of the volume that was put among the options: ignored in
 /// silence, they would leave the volume without what the manifest asks for.
 fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
-    for name in pairs.keys().filter(|name| !is_known(name)) {
+    for (name, value) in pairs.iter().filter(|(name, _)| !is_known(name)) {
         if let Some(field) = field(name) {
             bail!(
                 "{} is not an option: write `{field}` beside `driver` and `options`, not among the \
@@ -234,6 +234,13 @@ fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
         if let Some(meant) = nearest(name, &KNOWN) {
             bail!("unknown option {}; did you mean {meant}?", shown(name));
         }
+        if is_about_secrets(name, value) {
+            bail!(
+                "unknown option {}: a volume is encrypted by the option `encryption: luks2`, and its passphrase comes \
+                 from the volume's `secretRef` or from the `key_file` of config.toml",
+                shown(name)
+            );
+        }
     }
     Ok(())
 }
@@ -241,6 +248,24 @@ fn refuse_near_misses(pairs: &BTreeMap<String, String>) -> Result<()> {
 /// Only unknown names are compared with others: that is half of what a call without LVM costs.
 fn is_known(name: &str) -> bool {
     KNOWN.contains(&name) || name.starts_with(KUBELET)
+}
+
+/// Whether somebody who wrote this wants the volume to be encrypted. Ignored, it would be plain.
+fn is_about_secrets(name: &str, value: &str) -> bool {
+    const SIGNS: [&str; 6] = [
+        "crypt",
+        "luks",
+        "cipher",
+        "passphrase",
+        "password",
+        "keyfile",
+    ];
+    let (name, value) = (plain(name), plain(value));
+    name.starts_with("enc")
+        || SIGNS.iter().any(|sign| name.contains(sign))
+        || ["luks", "dmcrypt", "aesxts"]
+            .iter()
+            .any(|sign| value.starts_with(sign))
 }
 
 /// The field of a volume with this name. Source: Kubernetes' `FlexVolumeSource`.

@@ -188,6 +188,43 @@ fn a_misspelt_option_finds_the_known_one() {
 }
 
 #[test]
+fn an_unknown_option_that_asks_for_encryption_is_refused() {
+    let cases = [
+        ("encrypted", "luks2"),
+        ("encrypt", "true"),
+        ("Encrypted", "no"),
+        ("enc", "on"),
+        ("encripton2", "x"),
+        ("volumeEncryption", "x"),
+        ("dm-crypt", "x"),
+        ("luks", "2"),
+        ("LUKS_version", "x"),
+        ("cipher", "aes"),
+        ("key_file", "/x"),
+        ("passphrase", "x"),
+        ("secure", "luks2"),
+        ("type", "LUKS"),
+    ];
+    for (name, value) in cases {
+        let parsed = Options::parse(&with(&format!(r#""{name}":"{value}""#)));
+        let error = parsed.expect_err(name).to_string();
+        assert!(
+            error.starts_with(&format!("unknown option {name:?}")),
+            "{error}"
+        );
+        assert!(error.contains("encryption"), "{error}");
+    }
+    for (name, value) in [
+        ("description", "encrypted"),
+        ("key", "x"),
+        ("color", "lucky"),
+    ] {
+        let parsed = Options::parse(&with(&format!(r#""{name}":"{value}""#)));
+        assert_eq!(parsed.unwrap().ignored, [name]);
+    }
+}
+
+#[test]
 fn a_secret_is_in_no_value_and_in_no_error() {
     let jsons = [
         r#""kubernetes.io/secret/p":"hunter2""#,

@@ -136,26 +136,3 @@ Exit codes:
   0  done, or there was nothing to remove
   1  it failed, as with a volume that is still mounted
   2  the command line is wrong, or only root may do that";
-
-pub const KEY: &str = "\
-Examples:
-  flexvolume-lvm key list vg0/data                         a line for each key
-  flexvolume-lvm key add vg0/data                          ask for both
-  flexvolume-lvm key add vg0/data --new-key-file NEW       the key_file opens it
-  flexvolume-lvm key remove vg0/data --old-key-file OLD    the key_file stays
-  kubectl get secret NAME -o jsonpath='{.data.passphrase}' | base64 -d |
-    flexvolume-lvm key add vg0/data --key-file - --new-key-file NEW
-
-Exit codes:
-  0  done
-  1  it failed; `key list` shows which keys there are
-  2  the command line is wrong, or only root may do that";
-
-pub const HEADER_BACKUP: &str = "\
-Examples:
-  flexvolume-lvm header-backup vg0/data /root/data.luks    keep it elsewhere
-
-Exit codes:
-  0  done
-  1  it failed, and the file was not made
-  2  the command line is wrong, or only root may do that";

@@ -3,7 +3,6 @@
 mod by_hand;
 mod gone;
 mod help;
-mod key;
 mod people;
 
 use std::ffi::{OsStr, OsString};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 
-use super::{help, key};
-use crate::commands::{self, check, doctor, export, handover, log, metrics, operator, status};
+use super::help;
+use crate::commands::{check, doctor, export, handover, log, metrics, operator, status};
 use crate::install::{self, link};
 use crate::output::Printed;
 use driver::calls;
@@ -125,15 +125,11 @@ pub enum Task {
     /// Accept the filesystem that is on a volume now as the right one
     ///
     /// For a volume that the driver refuses because its content was restored, swapped or replaced. Of a LUKS2
-    /// volume it is the filesystem inside, and a passphrase is needed to see it.
+    /// volume it is the filesystem inside: open the volume first, with cryptsetup.
     #[command(after_long_help = help::ADOPT)]
     Adopt {
         /// The volume, as VG/LV or /dev/VG/LV
         volume: String,
-        /// Of a LUKS2 volume: the file with a passphrase, or - for standard input [default: `key_file` of the
-        /// config; else it is asked]
-        #[arg(long, value_name = "FILE")]
-        key_file: Option<PathBuf>,
     },
     /// Allow the next mount, within a day, to format a volume on which nothing is found
     ///
@@ -160,24 +156,6 @@ pub enum Task {
         /// Its new name; the group may stand before it, as for lvrename
         #[arg(value_name = "NAME", value_parser = new_name)]
         to: (Option<String>, LvName),
-    },
-    /// Add, remove or list the passphrases of an encrypted volume
-    ///
-    /// A Secret is rotated in this order: add the new passphrase, change the Secret, restart the pods, remove
-    /// the old passphrase. No passphrase is ever on a command line.
-    #[command(subcommand, after_long_help = help::KEY)]
-    Key(key::Key),
-    /// Save the LUKS2 header of an encrypted volume to a file that only root can read
-    ///
-    /// Without its header nobody can read the volume, even with a passphrase. Nothing is overwritten. Whoever
-    /// has this file and a passphrase of today opens the volume, also after that passphrase was removed.
-    #[command(after_long_help = help::HEADER_BACKUP)]
-    HeaderBackup {
-        /// The volume, as VG/LV or /dev/VG/LV
-        #[arg(value_parser = volume)]
-        volume: LvId,
-        /// The file, which is made
-        file: PathBuf,
     },
     /// Put this executable where kubelet looks for it, or upgrade what is there
     ///
@@ -208,8 +186,6 @@ impl Task {
                     | Self::Adopt { .. }
                     | Self::AllowFormat { .. }
                     | Self::Rename { .. }
-                    | Self::Key(_)
-                    | Self::HeaderBackup { .. }
             )
     }
 }
@@ -224,9 +200,7 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
         Task::Export(args) => export::run(host, loaded, args),
         Task::Import(args) => export::import(host, loaded, args),
         Task::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
-        Task::Adopt { volume, key_file } => {
-            operator::adopt(writing, loaded, &named(volume)?, key_file.as_deref())
-        }
+        Task::Adopt { volume } => operator::adopt(writing, loaded, &named(volume)?),
         Task::AllowFormat { volume, yes } => {
             operator::allow_format(writing, loaded, &named(volume)?, *yes)
         }
@@ -238,10 +212,6 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
                 bail!("{volume} keeps its group: give the new name alone");
             }
             handover::rename(writing, loaded, volume, name)
-        }
-        Task::Key(what) => key::run(host, writing, loaded, what),
-        Task::HeaderBackup { volume, file } => {
-            commands::key::back_up(writing, loaded, volume, file)
         }
         Task::Install(options) => {
             let place = &options.place;

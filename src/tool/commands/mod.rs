@@ -5,7 +5,6 @@ pub mod config;
 pub mod doctor;
 pub mod export;
 pub mod handover;
-pub mod key;
 pub mod log;
 mod manifest;
 pub mod metrics;

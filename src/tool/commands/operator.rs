@@ -2,70 +2,47 @@
 //! that nobody who writes a pod can give it. Each looks and decides as the next mount does.
 
 use std::io::{IsTerminal, Write as _};
-use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use super::survey::{Look, Request, look};
 use crate::output::Printed;
-use crate::passphrase::From;
 use driver::config::{Config, Loaded};
-use driver::crypt::{self, Header};
+use driver::crypt;
 use driver::fs::{self, Found};
 use driver::host::{Host, Writing};
 use driver::lvm::{self, Tags};
 use driver::names::{Filesystem, LvId, Shown};
-use driver::options::Passphrase;
 use driver::reply::Status;
-use driver::volume::{Content, Decision, Device, Doubt, Reason, Subject};
+use driver::volume::{Content, Decision, Device, Doubt, Reason, Subject, of_header, of_opened};
 
 /// `flexvolume-lvm adopt VG/LV`: records the filesystem that is there now as the one that belongs there. Of a LUKS2
-/// volume that is the one inside, which takes a passphrase to see.
-pub fn adopt(
-    host: &Writing,
-    config: &Loaded,
-    id: &LvId,
-    key_file: Option<&Path>,
-) -> Result<Printed> {
+/// volume that is the one inside, and the operator has opened the volume.
+pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
     let config = config.require()?;
-    let look = || look(Subject { host, config, id }, None, held(config));
-    let mut seen = look()?;
-    let mut luks = None;
-    if let Some(found) = header(host, &seen)? {
-        // Neither the lock nor the device, while a person is asked.
-        drop(seen);
-        let from = From::of(key_file, config.key_file(id.vg()));
-        let asked = from.read(host, "Passphrase that opens it", false);
-        let passphrase = asked.with_context(|| {
-            format!(
-                "{id} is LUKS2, and only a passphrase tells what is inside, so nothing is recorded"
-            )
-        })?;
-        seen = look()?;
-        let now = header(host, &seen)?;
-        if now.as_ref() != Some(&found) {
-            bail!("{id} has changed since it was looked at, and is left as it is; run this again");
-        }
-        luks = Some((found, inside(host, config, &seen, &passphrase)?));
-    }
-    let volume = seen.facts.require_volume()?;
-    let filesystem = match &luks {
-        Some((_, inside)) => inside.clone(),
+    let seen = look(Subject { host, config, id }, None, held(config))?;
+    let inside = opened(host, &seen)?;
+    let filesystem = match &inside {
+        Some(device) => inside_of(host, device)?,
         None => found(host, &seen)?,
     };
-    let mut tags = volume.record.replaced_by(lvm::made_tag(&filesystem));
-    if let Some((header, _)) = &luks {
-        let old = volume.record.luks.iter().filter(|old| *old != header);
-        tags.remove.extend(old.map(|old| lvm::luks_tag(old)));
-        tags.add.push(lvm::luks_tag(header));
-    }
-    retag(host, &seen, &tags)?;
+    let luks = inside.as_ref().or(seen.facts.top());
+    let luks = luks.and_then(|device| device.luks.as_deref());
+    let record = &seen.facts.require_volume()?.record;
+    retag(host, &seen, &record.holding(&filesystem, luks))?;
     log(host, config, "adopt", id, &filesystem.to_string());
-    let within = luks.map_or_else(String::new, |(header, _)| {
-        format!(", inside the LUKS2 header {header}")
+    let within = luks.map_or_else(String::new, |luks| {
+        format!(", inside the LUKS2 header {luks}")
+    });
+    let close = inside.filter(|device| !crypt::is_inside(&device.path));
+    let close = close.map_or_else(String::new, |device| {
+        format!(
+            "Next: `cryptsetup close {}`, before a pod uses it\n",
+            device.path.shown()
+        )
     });
     Ok(Printed::text(format!(
-        "{id} is recorded as {filesystem}{within}.\n"
+        "{id} is recorded as {filesystem}{within}.\n{close}"
     )))
 }
 
@@ -92,54 +69,53 @@ fn found(host: &Writing, seen: &Look) -> Result<Filesystem> {
     })
 }
 
-/// The UUID of the LUKS2 header that could be recorded of a volume that is closed, and that nobody uses.
-fn header(host: &Writing, seen: &Look) -> Result<Option<String>> {
-    let is_closed = matches!(
+/// The device inside a LUKS2 volume that is refused or closed, and which an operator has opened. `None`: it is no
+/// such volume, or the filesystem inside is found as that of any other.
+fn opened(host: &Writing, seen: &Look) -> Result<Option<Device>> {
+    let id = &seen.facts.id;
+    let may_be_adopted = matches!(
         &seen.decision,
-        Decision::Open
+        Decision::Open { .. }
             | Decision::Refuse(
-                Reason::Other { .. }
-                    | Reason::NewNotBlank(_)
-                    | Reason::OldMetadata(_)
+                Reason::Below(_)
+                    | Reason::Other { .. }
                     | Reason::Header { .. }
+                    | Reason::Inside { .. }
                     | Reason::NoKey(_)
             )
     );
-    let device = seen.facts.device.as_ref().filter(|_| is_closed);
-    // Of a volume that is open the filesystem inside is found as that of any other.
-    let Some(device) = device.filter(|device| seen.facts.top() == Some(device)) else {
+    let Some(device) = seen.facts.device.clone().filter(|_| may_be_adopted) else {
         return Ok(None);
     };
-    let pinned = device.clone().pin(host.kernel)?;
+    let pinned = device.pin(host.kernel)?;
     let header = crypt::header_of(host, (&pinned.file, &pinned.device.path))?;
-    Ok(header
-        .filter(Header::is_usable)
-        .and_then(|header| header.uuid))
+    let Some(uuid) = header.as_ref().filter(|header| header.is_usable()) else {
+        return Ok(None);
+    };
+    let uuid = uuid.uuid.clone().unwrap_or_default();
+    let refuse = |reason: Reason| anyhow!("{}", reason.of(id));
+    of_header(&uuid, header.as_ref()).map_err(refuse)?;
+    let inside = pinned.device.opened_by_anybody(host.kernel);
+    let inside = inside.with_context(|| {
+        format!(
+            "{id} is LUKS2, and only who opens it sees what is inside, so nothing is recorded. Run `cryptsetup open \
+             {} NAME`, and then this again",
+            pinned.device.path.shown()
+        )
+    })?;
+    let of = inside.luks.as_deref().unwrap_or_default();
+    let table = crypt::table_of(host, inside.number)?;
+    of_opened(of, header.as_ref(), &table, &seen.facts).map_err(refuse)?;
+    Ok(Some(inside))
 }
 
-/// The filesystem inside.
-fn inside(
-    host: &Writing,
-    config: &Config,
-    seen: &Look,
-    passphrase: &Passphrase,
-) -> Result<Filesystem> {
-    let id = &seen.facts.id;
-    let device = seen.facts.device.clone();
-    let device = device.with_context(|| format!("{id} is not active"))?;
-    let pinned = device.pin(host.kernel)?;
-    let lock = seen
-        .lock
-        .as_ref()
-        .context("the volume's lock is not held")?;
-    let volume = (id, &pinned.device.lv_uuid, &pinned.node);
-    let found = host.look_inside(&config.luks, volume, passphrase, lock, |node| {
-        fs::probe(host, node)
-    });
-    match found.context("nothing is recorded")? {
+/// The filesystem inside an encrypted volume.
+fn inside_of(host: &Writing, inside: &Device) -> Result<Filesystem> {
+    match fs::probe(host, &inside.node(host.kernel))? {
         Found::Filesystem(filesystem) => Ok(filesystem),
         _ => bail!(
-            "{id} was opened, and has no filesystem inside that blkid knows: there is nothing to adopt"
+            "{} is open, and has no filesystem inside that blkid knows: there is nothing to adopt",
+            inside.id
         ),
     }
 }
@@ -194,7 +170,7 @@ pub fn allow_format(host: &Writing, config: &Loaded, id: &LvId, yes: bool) -> Re
 fn doubts_of(seen: &Look) -> Result<Option<&[Doubt]>> {
     let id = &seen.facts.id;
     match &seen.decision {
-        Decision::Make { .. } | Decision::Encrypt { .. } => Ok(None),
+        Decision::Make { .. } | Decision::MakeInside { .. } | Decision::Encrypt { .. } => Ok(None),
         Decision::Refuse(Reason::Doubts(doubts)) => Ok(Some(doubts)),
         Decision::Refuse(reason) => bail!("{}", reason.of(id)),
         Decision::Resume => bail!("{}", suspended(seen).of(id)),

@@ -38,8 +38,6 @@ fn lives(node: &Node, group: &Group, volume: &Volume, fs: &str) {
     let reader = volume.clone().read_only();
     let dir = node.up("reader", &reader);
     assert_eq!(read(&dir.join("page")), "written");
-    let ro = run("blockdev", &["--getro", &volume.mounted()]);
-    assert_eq!(ro.trim(), "1");
     node.down("reader", &reader);
     node.down_globally(&reader);
     assert!(!is_open(volume));
@@ -72,6 +70,39 @@ fn a_volume_lives_with_the_key_of_its_secret() {
     for (fs, size) in SIZES {
         let volume = group.linear(fs, size).fs(fs).encrypted();
         lives(&node, &group, &with_secret(&volume, IN_BASE64), fs);
+    }
+}
+
+#[test]
+fn a_pod_that_only_reads_plays_back_the_log_after_a_crash_unless_the_volume_is_read_only() {
+    let node = with_key(Mode::MountOnly, "crypt-log");
+    for (fs, size) in SIZES {
+        let group = Group::new("crypt-log");
+        let [volume, copy] = ["data", "copy"].map(|lv| group.linear(lv, size).fs(fs).encrypted());
+        write_synced(&node.up("pod", &volume).join("page"), "in the log");
+        let (from, to) = (volume.device(), copy.device());
+        sh(&format!(
+            "dd if={from} of={to} bs=1M iflag=direct conv=fsync status=none"
+        ));
+        for tag in group.tags("data").split(',') {
+            group.lv("lvchange", &["--addtag", tag], "copy");
+        }
+        node.down("pod", &volume);
+        let reader = copy.clone().read_only();
+        let dir = node.up("reader", &reader);
+        assert_eq!(read(&dir.join("page")), "in the log", "{fs}");
+        assert!(mount_at(&dir).unwrap().options.starts_with("ro"));
+        node.down("reader", &reader);
+        group.lv("lvchange", &["--permission", "r"], "copy");
+        let read_only = || run("blockdev", &["--getro", &copy.mounted()]).trim() == "1";
+        node.up("reader", &reader);
+        assert!(read_only());
+        node.down("reader", &reader);
+        node.refuses_mount(&copy, &["lvchange --permission rw crypt-log/copy"]);
+        group.lv("lvchange", &["--permission", "rw"], "copy");
+        node.up("writer", &copy);
+        assert!(!read_only());
+        node.down("writer", &copy);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Encrypted volumes: LUKS2 on real dm-crypt.
 
 mod adopted;
-mod keys;
+mod again;
+mod headers;
 mod life;
 mod lost;
 mod page;

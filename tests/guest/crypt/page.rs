@@ -69,6 +69,18 @@ fn each_command_of_the_page_works_as_it_is_printed() {
     node.refuses_mount(&volume, &["luksHeaderRestore"]);
     does(restore);
 
+    let [adopt] = &blocks("Take over a volume of yours")[..] else {
+        panic!("{PAGE}");
+    };
+    let mine = group.linear("mine", "48m").encrypted();
+    shell(
+        "cryptsetup luksFormat -q --pbkdf-memory 32 --pbkdf-force-iterations 4 /dev/vg0/mine /run/flexvolume-lvm.key
+        cryptsetup open --key-file /run/flexvolume-lvm.key /dev/vg0/mine mine
+        mkfs.ext4 -q /dev/mapper/mine; cryptsetup close mine",
+    );
+    does(adopt);
+    node.write("mine", &mine, "kept");
+
     let [open, close] = &blocks("Without the cluster")[..] else {
         panic!("{PAGE}");
     };

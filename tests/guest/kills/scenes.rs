@@ -321,12 +321,13 @@ impl Scene {
                 assert_eq!(run("dmsetup", &["table", &name]), "", "{reply:?}");
                 run("dmsetup", &["remove", &name]);
             } else if said(&format!("allow-format {}/{lv}", group.name)) {
-                // luksFormat had written noise, and no header yet.
+                // luksFormat had written noise, and no header or a part of one.
                 assert!(
                     self.call == Call::MountEncrypting && !stage.has_page,
                     "{reply:?}"
                 );
                 let id = format!("{}/{lv}", group.name);
+                run("wipefs", &["--all", &device]);
                 node.prints(&["allow-format", &id, "--yes"], "", 0);
             } else if let Some((_, part)) =
                 reply.message.split_once("prohibited while logical volume ")

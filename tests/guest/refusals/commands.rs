@@ -38,7 +38,6 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("suspended-inside", "", "tests/guest/crypt/lost.rs"),
     ("pool-full", "lvextend --poolmetadatasize ", "tests/guest/policy/full.rs"),
     ("still-mounted", "umount --lazy", "it says how the state came about"),
-    ("old-metadata", "lvm adopt ", "tests/guest/crypt/lost.rs"),
     ("mixed-up", "lvchange -an", "tests/guest/users/parts.rs"),
     ("mixed-up", "btrfs device scan ", "tests/guest/users/parts.rs"),
     ("signs-of-data", "e2fsck -b ", "tests/guest/data/foreign.rs"),

@@ -250,12 +250,28 @@ refusals! {
         says: "Name a `key_file` in config.toml, or set attach = false",
         mode: Mode::Attach,
     }
+    cipher {
+        prepare: encrypted!("cryptsetup luksHeaderBackup --header-backup-file $dir/header $dev
+            cryptsetup luksFormat -q --uuid $(cryptsetup luksUUID $dev) --cipher aes-cbc-essiv:sha256 \
+            --key-size 256 --pbkdf-memory 32 --pbkdf-force-iterations 4 --key-file /run/refusals.key $dev"),
+        config: KEY,
+        asks: &[LUKS2],
+        says: "the cipher aes-cbc-essiv:sha256",
+        undo: "answer=YES; told cryptsetup luksHeaderRestore FILE=$dir/header",
+    }
+    too_small {
+        prepare: "printf key > /run/refusals.key; chmod 600 /run/refusals.key; lvreduce -qq -f -L 16m $vg/data",
+        config: "[encryption]\nkey_file = '/run/refusals.key'\npbkdf_memory = '32k'\npbkdf_iterations = 4
+            [volume_group.too-small]\nencryption = 'luks2'",
+        undo: "told lvextend",
+    }
     luks_header {
         prepare: encrypted!("cryptsetup luksHeaderBackup --header-backup-file $dir/header $dev
             dd if=/dev/zero of=$dev bs=1M count=4 conv=fsync status=none"),
         config: KEY,
         asks: &[LUKS2],
         undo: "answer=YES; told cryptsetup luksHeaderRestore FILE=$dir/header",
+        or: &["told lvremove; lvcreate -qq -y -W y -n data -L 32m $vg; blkdiscard -z $dev"],
     }
     inside {
         prepare: encrypted!("cryptsetup open --key-file /run/refusals.key $dev refusals
@@ -263,7 +279,7 @@ refusals! {
         config: KEY,
         asks: &[LUKS2],
         check: Some(""),
-        undo: concat!("answer=key; told cryptsetup open NAME=look; cryptsetup close look;", "lvremove -qq -y $vg/data
+        undo: concat!("answer=key; told cryptsetup open NAME=look; cryptsetup close look; unset answer;", "told lvremove
             lvcreate -qq -y -W y -n data -L 32m $vg; blkdiscard -z $dev"),
     }
     swapped {

@@ -89,13 +89,8 @@ fn under_lock<'a>(
                 ensure_not_suspended(job.subject, &device, Some(lock))?;
                 continue;
             }
-            Decision::Open => {
-                encrypted::open(job, &mut seen, &device, lock)?;
-                continue;
-            }
-            // A call was killed while it made it.
-            Decision::Encrypt { .. } if top != device => {
-                encrypted::close_unused(job.subject, lock)?;
+            Decision::Open { read_only } => {
+                encrypted::open(job, &mut seen, &device, read_only, lock)?;
                 continue;
             }
             Decision::Mount(how) => (how, top),
@@ -108,6 +103,14 @@ fn under_lock<'a>(
             }
             Decision::Encrypt { fs, uuid } => {
                 let what = job.in_luks(uuid)?;
+                match make(job, &mut seen, &device, fs, &what, lock)? {
+                    Some(made) => made,
+                    None => continue,
+                }
+            }
+            Decision::MakeInside { fs } => {
+                let uuid = top.luks.clone().unwrap_or_default();
+                let what = What::Inside { uuid };
                 match make(job, &mut seen, &device, fs, &what, lock)? {
                     Some(made) => made,
                     None => continue,

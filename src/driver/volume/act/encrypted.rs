@@ -9,10 +9,11 @@ use super::job::Job;
 use super::make::What;
 use crate::config::Config;
 use crate::crypt;
-use crate::host::{Host, Kernel, Lock};
+use crate::host::{Host, Kernel, Lock, ToolError, own_name};
+use crate::mount::after_undo;
 use crate::names::Shown;
 use crate::options::Passphrase;
-use crate::volume::decide::users;
+use crate::volume::decide::{Refusal, of_header, users};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::lock;
 use crate::volume::look::{Asker, Look, all_inside};
@@ -49,7 +50,13 @@ impl Job<'_> {
 }
 
 /// Opens the volume, whose header is the one of its record. If it is open to be read only, closes it first.
-pub fn open(job: &Job, seen: &mut Look, device: &Device, lock: &Lock) -> Result<()> {
+pub fn open(
+    job: &Job,
+    seen: &mut Look,
+    device: &Device,
+    read_only: bool,
+    lock: &Lock,
+) -> Result<()> {
     let Subject { host, .. } = job.subject;
     let key = job.key()?;
     if seen.facts.top() != Some(device) {
@@ -58,8 +65,19 @@ pub fn open(job: &Job, seen: &mut Look, device: &Device, lock: &Lock) -> Result<
     // cryptsetup claims the device itself. The pin keeps its number.
     let pin = device.clone().pin(host.kernel)?;
     seen.claim = None;
-    let read_only = job.options.read_only;
-    opened(job, &pin, read_only, &key, lock).map(drop)
+    let is_made = seen.facts.require_volume()?.record.luks.is_some();
+    let opened = opened(job, &pin, read_only, &key, lock).map(drop);
+    opened.map_err(|error| {
+        if is_made || error.is::<ToolError>() {
+            return error;
+        }
+        let (id, name) = (job.subject.id, device.path.shown());
+        error.context(format!(
+            "a call was killed while it encrypted {id}, and only the passphrase of then tells whether data is inside. \
+             If nothing was ever written to {id}, run `wipefs --all {name} && {} allow-format {id}`",
+            own_name()
+        ))
+    })
 }
 
 /// Makes a LUKS2 header on a volume that nobody uses, and opens it. Returns the device inside.
@@ -69,18 +87,12 @@ pub fn format(job: &Job, on: &Pinned, uuid: &str, key: &Key, lock: &Lock) -> Res
     crypt::format(host, &config.luks, target, uuid, &key.0, lock)
         .with_context(|| format!("encrypting {id}"))?;
     let inside = opened(job, on, false, key, lock)?;
+    let header = crypt::header_of(host, (&on.file, &on.device.path))?;
+    of_header(uuid, header.as_ref()).map_err(|reason| Refusal::of(id, reason))?;
     if inside.luks.as_deref() != Some(uuid) {
         bail!("{id} has not the LUKS2 header that was made on it just now");
     }
     inside.pin(host.kernel)
-}
-
-/// Marks the header of a volume whose filesystem is recorded.
-pub fn mark(host: &Host, device: &Device, lock: &Lock) -> Result<()> {
-    device.require_still_there(host.kernel)?;
-    let pin = device.clone().pin(host.kernel)?;
-    let marked = crypt::mark(host, &pin.node, lock);
-    marked.with_context(|| format!("marking the LUKS2 header of {}", device.id))
 }
 
 fn opened(job: &Job, on: &Pinned, read_only: bool, key: &Key, lock: &Lock) -> Result<Device> {
@@ -98,8 +110,12 @@ fn opened(job: &Job, on: &Pinned, read_only: bool, key: &Key, lock: &Lock) -> Re
         lock,
     )?;
     let holders = device.holders(host.kernel)?;
-    let inside = device.inside(host.kernel, &holders);
-    inside.with_context(|| format!("cryptsetup has opened {id}, but the kernel does not show that"))
+    if let Some(inside) = device.inside(host.kernel, &holders) {
+        return Ok(inside);
+    }
+    let error = anyhow!("cryptsetup has opened {id}, but the kernel does not show that");
+    let undo = crypt::close(host, &crypt::name_of(&device.lv_uuid), lock);
+    Err(after_undo(error, undo.map_err(Into::into)))
 }
 
 /// Closes an encrypted volume that nothing uses any more. Waits up to `patience` for a call that works on it;

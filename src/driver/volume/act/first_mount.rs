@@ -65,8 +65,8 @@ impl FirstMount<'_> {
     }
 
     fn record(&self) -> Result<()> {
-        let made = lvm::made_tag(&self.how.filesystem);
-        let tags = self.volume.record.replaced_by(made);
+        let luks = self.on.device.luks.as_deref();
+        let tags = self.volume.record.holding(&self.how.filesystem, luks);
         let host = self.job.subject.host;
         lvm::retag(host, self.volume.target(), &tags, Some(self.lock))
     }

@@ -5,9 +5,10 @@ use anyhow::{Context, Error, Result, bail};
 
 use super::encrypted::{self, Key};
 use super::job::Job;
+use crate::crypt;
 use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
-use crate::lvm::{Tags, luks_tag, made_tag, making_in_luks_tag, making_tag, retag};
+use crate::lvm::{Tags, making_in_luks_tag, making_tag, retag};
 use crate::mount::after_undo;
 use crate::names::{Filesystem, FsType};
 use crate::volume::decide::{Content, Decision, Lvm, Mount, Purpose};
@@ -21,11 +22,13 @@ pub enum What {
     Plain { again: bool },
     /// A LUKS2 header with this UUID, and a filesystem inside.
     InLuks { uuid: String, key: Key },
+    /// A filesystem inside the LUKS2 header that the driver made, and that has this UUID.
+    Inside { uuid: String },
 }
 
-/// Makes a filesystem, and says how that is mounted and which device it is on. `None`: the volume has changed since
-/// the decision; nothing was made, and its tags are as before. A tag is set before mkfs and replaced after it, so
-/// that a killed mkfs can be recognised.
+/// Makes a filesystem on a volume, or inside it, and says how that is mounted and which device it is on. `None`: the
+/// volume has changed since the decision; nothing was made, and its tags are as before. A tag is set before mkfs and
+/// replaced after it, so that a killed mkfs can be recognised.
 pub fn make(
     job: &Job,
     seen: &mut Look,
@@ -42,7 +45,7 @@ pub fn make(
     let record = &volume.record;
     let making = match what {
         What::Plain { .. } => making_tag(fs),
-        What::InLuks { uuid, .. } => making_in_luks_tag(fs, uuid),
+        What::InLuks { uuid, .. } | What::Inside { uuid } => making_in_luks_tag(fs, uuid),
     };
     let is_begun = record.tags.contains(&making);
     // Replaces the tag of an earlier mkfs of another type that was killed: only the newest counts.
@@ -65,8 +68,9 @@ pub fn make(
         let is_as_it_was = seen.is_as_it_was()?;
         // The claim must go, because mkfs opens the device exclusively. This second descriptor keeps the kernel
         // from removing the device and giving its number to another.
+        let on = seen.facts.top().unwrap_or(device);
         is_as_it_was
-            .then(|| device.clone().pin(host.kernel))
+            .then(|| on.clone().pin(host.kernel))
             .transpose()
     };
     let pin = match ready() {
@@ -91,7 +95,7 @@ pub fn make(
             let mut wish = job.wish(None);
             wish.purpose = Purpose::Filesystem;
             let is_untouched = !is_begun
-                && !matches!(what, What::Plain { again: true })
+                && !matches!(what, What::Plain { again: true } | What::Inside { .. })
                 && has_refused(&error)
                 && matches!(
                     now.settle(&wish),
@@ -117,17 +121,11 @@ pub fn make(
         })?;
     let uuid = made.uuid;
     let filesystem = Filesystem { fs, uuid };
-    let mut tags = record.replaced_by(made_tag(&filesystem));
+    let mut tags = record.holding(&filesystem, on.device.luks.as_deref());
     if !is_begun {
         tags.remove.push(making);
     }
-    if let What::InLuks { uuid, .. } = what {
-        tags.add.push(luks_tag(uuid));
-    }
     retag(host, device.target(), &tags, Some(lock))?;
-    if let What::InLuks { .. } = what {
-        encrypted::mark(host, device, lock)?;
-    }
     Ok(Some((Mount::of_made(filesystem), on.device)))
 }
 
@@ -138,10 +136,17 @@ fn written(job: &Job, pin: Pinned, fs: FsType, what: &What, lock: &Lock) -> Resu
         What::Plain { again } => (pin, *again),
         // Noise, which mkfs might take for something.
         What::InLuks { uuid, key } => (encrypted::format(job, &pin, uuid, key, lock)?, true),
+        What::Inside { .. } => (pin, true),
     };
     let more = config.mkfs_options(id.vg(), fs);
     let made = fs::mkfs(host, fs, &on.node, &more, again, lock).map_err(Error::from);
     let made = made.map_err(|error| {
+        if on.device.luks.is_some() && has_refused(&error) {
+            return error.context(format!(
+                "if it is too small, `lvextend` {id}: its LUKS2 header takes {} of it",
+                crypt::HEADER_SIZE
+            ));
+        }
         if !has_refused(&error) || job.options.size.is_none() {
             return error;
         }

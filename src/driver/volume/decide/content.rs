@@ -9,7 +9,7 @@ use super::rules::is_harmed;
 use super::users::users;
 use crate::fs::TINY;
 use crate::lvm::Volume;
-use crate::names::{Bytes, Filesystem, FsType, Shown};
+use crate::names::{Bytes, Filesystem, FsType};
 use crate::volume::device::Failure;
 
 /// A filesystem smaller than its volume by this much was not grown with it. Alignment and whole block groups
@@ -32,11 +32,7 @@ pub fn of_content(facts: &Facts, content: &Content, volume: &Volume, wish: &Wish
             what: what.clone(),
             wanted: wish.fs,
         },
-        // Without a record of it, `blkid` names it.
-        Content::Luks(_) => Reason::Other {
-            what: "a LUKS2 header".shown(),
-            wanted: wish.fs,
-        },
+        Content::Luks(header) => encrypted::foreign(header, wish),
         Content::Damaged(fs) => Reason::Damaged(*fs),
         Content::Filesystem(found) => return of_filesystem(facts, found, volume, wish),
         Content::Blank { doubts, .. } => return of_blank(facts, doubts.clone(), volume, wish),

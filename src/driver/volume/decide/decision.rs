@@ -143,12 +143,19 @@ pub enum Decision {
     Bind(Row),
     Mount(Mount),
     /// Open the encrypted volume, then look again. If it is open, close it first.
-    Open,
+    Open {
+        /// The volume cannot be written.
+        read_only: bool,
+    },
     /// Make a LUKS2 header on a blank volume, and this filesystem inside. `uuid`: of the header, if the driver
     /// was killed while it made one.
     Encrypt {
         fs: FsType,
         uuid: Option<String>,
+    },
+    /// Make this filesystem inside the encrypted volume, which is open: a call was killed before it had made it.
+    MakeInside {
+        fs: FsType,
     },
     /// Make this filesystem on a blank volume. `again`: on one that the driver's own mkfs left half made when
     /// it was killed.

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 use super::doubt::Doubt;
 use super::reason::Reason;
-use crate::crypt::Header;
+use crate::crypt::{DmTable, Header};
 use crate::fs::Condition;
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
@@ -35,6 +35,8 @@ pub struct Facts {
     pub content: Option<Content>,
     /// What is inside an encrypted volume that is open.
     pub inside: Option<Content>,
+    /// How the kernel encrypts that volume. Looked at with what is inside.
+    pub table: Option<DmTable>,
     /// Whether this call has created the volume, and the kernel has counted no write since. Looked at with the
     /// content.
     pub untouched: bool,
@@ -272,6 +274,7 @@ impl Facts {
             openers: None,
             content: None,
             inside: None,
+            table: None,
             untouched: false,
             read_only: false,
             read_only_disk: None,

@@ -2,8 +2,10 @@
 
 use super::decision::NoKey;
 use super::doubt::Doubt;
+use super::encrypted::WHOLE_LUKS2;
 use super::facts::{Elsewhere, Occupied, Place};
 use super::reason::Reason;
+use crate::crypt::{CIPHER, HEADER_SIZE};
 use crate::fs::Family;
 use crate::host::holders::name_them;
 use crate::host::own_name;
@@ -283,11 +285,19 @@ impl Reason {
             Self::Other { what, wanted } => {
                 let wanted = wanted.map(|fs| fs.to_string());
                 let wanted = wanted.unwrap_or_else(|| "a filesystem of this driver".to_owned());
-                let keep = match what.to_string().as_str() {
-                    "crypto_LUKS" => format!(
-                        " To give pods what is inside, run `{me} adopt {id}`, which asks for the passphrase."
-                    ),
-                    _ => String::new(),
+                let what = what.to_string();
+                let keep = if what == "crypto_LUKS" {
+                    format!(
+                        " It is LUKS1, which the driver does not open: `cryptsetup convert --type luks2 {device}` \
+                         makes it LUKS2."
+                    )
+                } else if what.starts_with(WHOLE_LUKS2) {
+                    format!(
+                        " To give pods what is inside, open it (`cryptsetup open {device} NAME`) and run `{me} \
+                         adopt {id}`."
+                    )
+                } else {
+                    String::new()
                 };
                 format!(
                     "{id} holds {what}, which is not {wanted}; it is left as it is.{keep} If that data may be \
@@ -312,11 +322,6 @@ impl Reason {
                  next call creates it again. If the new volume holds the same data, run `blkdiscard \
                  --force --zeroout {device}`"
             ),
-            Self::OldMetadata(header) => format!(
-                "{id} has the LUKS2 header {header}, and once had a filesystem that was recorded, which LVM's \
-                 metadata does not say: it was restored from a time when the volume was being made. Nothing was \
-                 written. Run `{me} adopt {id}`, which looks inside and records what is there"
-            ),
             Self::Encrypted => format!(
                 "{id} is encrypted, and the pod does not ask for that: set the option `encryption: luks2`, or \
                  name another volume"
@@ -335,15 +340,27 @@ impl Reason {
                 "{id} is encrypted, or is to be, and no passphrase came: name a Secret with the key `passphrase` \
                  in the volume's `secretRef`, or a `key_file` in config.toml"
             ),
+            Self::Cipher(what) => format!(
+                "{id} is LUKS2 with {what}. The driver opens only what {CIPHER} encrypts: anybody who can write to \
+                 the disk can write a LUKS2 header, and one with another cipher may keep no secret. Nothing was \
+                 written. If somebody changed the header, restore it from its backup (`cryptsetup luksHeaderRestore \
+                 --header-backup-file FILE {device}`). If you made it so, copy the data to a new volume"
+            ),
+            Self::TooSmall(size) => format!(
+                "{id} is to be encrypted with {size}, and the LUKS2 header takes {HEADER_SIZE} of that: no room is \
+                 left for a filesystem. Ask for a larger `size`, or if the volume is there, run `lvextend --size 320m \
+                 {id}`"
+            ),
             Self::Header { recorded, found } => format!(
                 "{id} should have the LUKS2 header {recorded} according to its tag, but there is {found}. Nothing \
                  was written. Without its header nobody can read it. Restore the header from its backup \
-                 (`cryptsetup luksHeaderRestore --header-backup-file FILE {device}`), or the volume"
+                 (`cryptsetup luksHeaderRestore --header-backup-file FILE {device}`), or the volume. If the data \
+                 may go, run `lvremove {id}` and make the volume anew"
             ),
             Self::Inside { recorded, found } => format!(
                 "{id} was opened, and should have {recorded} inside according to its tag, but there is {found}. \
                  Nothing was written. Open it (`cryptsetup open --readonly {device} NAME`) to see what can be \
-                 saved, or restore it"
+                 saved, or restore it. If the data may go, run `lvremove {id}` and make the volume anew"
             ),
             Self::Swapped { recorded, found } => format!(
                 "{id} should hold {recorded} according to its tag, but holds {found}: somebody replaced, \

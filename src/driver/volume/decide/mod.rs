@@ -1,6 +1,7 @@
 //! Decides what may be done with a volume. Pure: no file here reads a disk, a clock or the config. From
 //! [`facts`] and a [`Wish`] the [`rules`] make a [`Decision`], or a [`Reason`] against it.
 
+mod cipher;
 mod content;
 mod decision;
 mod doubt;
@@ -16,7 +17,7 @@ mod users;
 
 pub use decision::{Create, Decision, Grow, Level, Mount, NoKey, Purpose, Refusal, Wish};
 pub use doubt::Doubt;
-pub use encrypted::of_header;
+pub use encrypted::{of_header, of_opened};
 pub use facts::{
     Content, Elsewhere, Facts, FilesystemState, Inside, Lvm, Mounted, Occupied, Openers, Parts,
     Place, Pool, Room, There, Uses,

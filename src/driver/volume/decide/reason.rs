@@ -98,13 +98,15 @@ pub enum Reason {
     },
     Damaged(FsType),
     NewNotBlank(String),
-    /// It has a header that is marked, and LVM's metadata is from before that.
-    OldMetadata(String),
     /// It is encrypted, and the pod wants it plain.
     Encrypted,
     /// It holds a plain filesystem, and is to be encrypted.
     NotEncrypted,
     NoKey(NoKey),
+    /// It is not encrypted as the driver does it, or not at all.
+    Cipher(Foreign),
+    /// With a LUKS2 header no room would be left for a filesystem.
+    TooSmall(Bytes),
     /// Where its LUKS2 header should be, `found` is.
     #[strum(serialize = "luks-header")]
     Header {
@@ -169,7 +171,7 @@ impl Reason {
                 | Self::PoolUnwell { .. }
                 | Self::Unreadable { .. }
                 | Self::Damaged(_)
-                | Self::OldMetadata(_)
+                | Self::Cipher(_)
                 | Self::Header { .. }
                 | Self::Inside { .. }
                 | Self::Reduced { .. }
@@ -221,10 +223,11 @@ impl Reason {
             | Self::Other { .. }
             | Self::Damaged(_)
             | Self::NewNotBlank(_)
-            | Self::OldMetadata(_)
             | Self::Encrypted
             | Self::NotEncrypted
             | Self::NoKey(_)
+            | Self::Cipher(_)
+            | Self::TooSmall(_)
             | Self::Header { .. }
             | Self::Inside { .. }
             | Self::Swapped { .. }

@@ -45,9 +45,11 @@ pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
     if let Some(decision) = of_lvm(facts, lvm, wish) {
         return decision;
     }
+    // Whether a volume with a plain record is plain still, only its content tells.
     if let Some(reason) = facts
         .volume()
-        .and_then(|volume| wrong_kind(volume.record.is_encrypted(), wish))
+        .filter(|volume| volume.record.luks.is_some())
+        .and_then(|_| wrong_kind(Some(true), wish))
     {
         return Decision::Refuse(reason);
     }

@@ -3,6 +3,7 @@
 use super::decision::{Create, Decision, Level, Wish};
 use super::facts::{Pool, Room};
 use super::reason::Reason;
+use crate::crypt::HEADER_SIZE;
 use crate::lvm::{Spread, Volume};
 use crate::names::Bytes;
 
@@ -13,6 +14,7 @@ pub fn absent(room: Option<&Room>, wish: &Wish) -> Decision {
         _ if !allowed => Reason::NoVolume(size),
         None => Reason::NoSize,
         Some(_) if wish.read_only => Reason::CreateReadOnly,
+        Some(size) if wish.encrypted == Some(true) && size <= HEADER_SIZE => Reason::TooSmall(size),
         Some(size) => match (another_pool(&wish.create), room) {
             (Some(reason), _) => reason,
             (None, None) => return Decision::Look(Level::Room),

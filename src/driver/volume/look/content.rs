@@ -42,6 +42,10 @@ impl Look<'_> {
             return Content::Failed(format!("{} is not open", self.facts.id));
         };
         let volume = volume.clone();
+        match crypt::table_of(self.subject.host, device.number) {
+            Ok(table) => self.facts.table = Some(table),
+            Err(error) => return Content::Failed(format!("{error:#}")),
+        }
         self.content_of(&device, &volume)
     }
 
@@ -82,24 +86,26 @@ impl Look<'_> {
     /// same.
     pub fn is_as_it_was(&self) -> Result<bool> {
         let (host, facts) = (self.subject.host, &self.facts);
-        let (Some(device), Some(volume), Some(claim)) =
-            (&facts.device, facts.volume(), &self.claim)
+        let (Some(device), Some(volume), Some(claim)) = (facts.top(), facts.volume(), &self.claim)
         else {
             return Ok(false);
         };
         device.require_still_there(host.kernel)?;
+        let before = facts.inside.as_ref().or(facts.content.as_ref());
         // Flushed first, so that the count includes writes that were only in the kernel's cache.
-        let content = if matches!(&facts.content, Some(Content::Blank { zero: true, .. }))
-            && !self.took_long()
-        {
-            // The counts vouch for the rest.
-            let marks = self.examined(device, volume, claim, Extent::Marks, true)?;
-            unnamed(marks)
-        } else {
-            self.read(device, volume, claim, true)?
-        };
-        let written = device.written(host.kernel);
-        Ok(Some(content) == facts.content
+        let content =
+            if matches!(before, Some(Content::Blank { zero: true, .. })) && !self.took_long() {
+                // The counts vouch for the rest.
+                let marks = self.examined(device, volume, claim, Extent::Marks, true)?;
+                unnamed(marks)
+            } else {
+                self.read(device, volume, claim, true)?
+            };
+        let written = facts
+            .device
+            .as_ref()
+            .and_then(|one| one.written(host.kernel));
+        Ok(Some(&content) == before
             && written.is_some()
             && written == self.written
             && device.suspended(host.kernel).is_none()
@@ -181,6 +187,11 @@ impl Look<'_> {
         }
         match found {
             Found::Nothing | Found::Several => Ok(Content::Several),
+            // Of LUKS2 and of LUKS1 blkid says the same.
+            Found::Other(what) if what.to_string() == "crypto_LUKS" => {
+                let header = crypt::header_of(host, (claim, &device.path))?;
+                Ok(header.map_or(Content::Other(what), Content::Luks))
+            }
             Found::Other(what) => Ok(Content::Other(what)),
             Found::Filesystem(Filesystem { fs, uuid }) => match superblock(None)? {
                 Some(found) => self.filesystem(device, fs, Superblock { uuid, ..found }),

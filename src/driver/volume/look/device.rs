@@ -76,14 +76,23 @@ impl Device {
     /// The device inside this encrypted volume, if it is open; `holders`: the devices on top of it.
     pub fn inside(&self, kernel: &Kernel, holders: &[String]) -> Option<Self> {
         let found = crypt::mapping(kernel, &self.lv_uuid, holders)?;
-        Some(self.over(found.number, found.luks))
+        Some(self.over(&found))
     }
 
-    fn over(&self, number: DeviceNumber, luks: String) -> Self {
+    /// The same, whoever has opened the volume, and by whatever name. `None`: nobody has, or more is on top of it.
+    pub fn opened_by_anybody(&self, kernel: &Kernel) -> Option<Self> {
+        let holders = self.holders(kernel).ok()?;
+        let [holder] = &holders[..] else {
+            return None;
+        };
+        Some(self.over(&crypt::mapping_of(kernel, holder)?))
+    }
+
+    fn over(&self, found: &crypt::Mapping) -> Self {
         Self {
-            path: crypt::path_of(&self.lv_uuid),
-            number,
-            luks: Some(luks),
+            path: Path::new("/dev/mapper").join(&found.name),
+            number: found.number,
+            luks: Some(found.luks.clone()),
             ..self.clone()
         }
     }
@@ -92,7 +101,7 @@ impl Device {
     /// adds those on top of that.
     pub fn opened(&self, kernel: &Kernel, holders: &mut Vec<String>) -> Option<Inside> {
         let found = crypt::mapping(kernel, &self.lv_uuid, holders)?;
-        let device = self.over(found.number, found.luks);
+        let device = self.over(&found);
         holders.retain(|holder| *holder != found.holder);
         holders.extend(device.holders(kernel).unwrap_or_default());
         Some(Inside {

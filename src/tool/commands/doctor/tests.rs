@@ -22,6 +22,11 @@ const MIB: u64 = 1 << 20;
 const OLD: Option<Duration> = Some(Duration::from_secs(600));
 
 /// A volume that the driver made, a thin pool with a volume, and a snapshot, all of 64 MiB.
+/// What a LUKS2 header says that the driver made.
+const LAYOUT: &str = r#"{"segments":[{"kind":"crypt","cipher":"aes-xts-plain64","offset":16777216,
+    "has_integrity":false}],"keyslots":[{"kind":"luks2","cipher":"aes-xts-plain64","key_size":64,
+    "volume_key_size":64}],"requirements":[],"end":16777216}"#;
+
 fn volumes() -> Vec<VolumeFacts> {
     let row = |(lv, layout, role, pool): (&str, &str, &str, &str)| {
         format!(
@@ -188,7 +193,7 @@ impl Facts {
             first: CopyState::Whole,
             second,
             other: None,
-            is_marked: true,
+            layouts: vec![Some(serde_json::from_str(LAYOUT).unwrap())],
         })));
     }
 

@@ -149,7 +149,10 @@ impl<'a> Exporter<'a> {
             is_seen,
             is_thin: volume.pool.is_some(),
             is_encrypted: volume.record.luks_uuid().is_some()
-                || matches!(decision, Some(Decision::Encrypt { .. })),
+                || matches!(
+                    decision,
+                    Some(Decision::MakeInside { .. } | Decision::Encrypt { .. })
+                ),
             node,
             object,
             claim,
@@ -253,11 +256,13 @@ fn filesystem(
     match decision? {
         Decision::Bind(row) => Some((known(&row.fs_type)?, is_whole)),
         Decision::Mount(mount) => Some((mount.filesystem.fs, is_whole)),
-        Decision::Make { fs, .. } | Decision::Encrypt { fs, .. } => Some((*fs, false)),
+        Decision::Make { fs, .. } | Decision::MakeInside { fs } | Decision::Encrypt { fs, .. } => {
+            Some((*fs, false))
+        }
         // Another node that shares its group has it: its objects are the same there. Without its passphrase nobody
         // sees what is inside.
         Decision::Activate
-        | Decision::Open
+        | Decision::Open { .. }
         | Decision::Resume
         | Decision::Refuse(Reason::HeldElsewhere(_)) => {
             Some((known(&volume.record.made.as_ref()?.fs)?, false))

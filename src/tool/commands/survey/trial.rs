@@ -32,8 +32,8 @@ pub fn tried(host: &Host, config: &Config, seen: &Look) -> Option<Outcome> {
                 Err(error) => Some(Outcome::Tried("fsck", error.to_string())),
             }
         }
-        Decision::Make { fs, .. } | Decision::Encrypt { fs, .. } => {
-            let size = seen.facts.device.as_ref()?.size(host.kernel).ok()?;
+        Decision::Make { fs, .. } | Decision::MakeInside { fs } | Decision::Encrypt { fs, .. } => {
+            let size = device.size(host.kernel).ok()?;
             let header = match seen.decision {
                 Decision::Encrypt { .. } => HEADER_SIZE.get(),
                 _ => 0,

@@ -114,8 +114,9 @@ impl Verdict {
                 | Decision::Keep { .. }
                 | Decision::Mount(_)
                 | Decision::Make { .. }
+                | Decision::MakeInside { .. }
                 | Decision::Encrypt { .. }
-                | Decision::Open
+                | Decision::Open { .. }
                 | Decision::Resume
                 | Decision::Create(_)
                 | Decision::Ready => true,
@@ -144,8 +145,10 @@ impl Verdict {
                 Decision::Refuse(_) => "refuse",
                 Decision::Bind(_) | Decision::Keep { .. } | Decision::Ready => "bind",
                 Decision::Mount(_) => "mount",
-                Decision::Make { .. } | Decision::Encrypt { .. } => "format",
-                Decision::Open => "open",
+                Decision::Make { .. } | Decision::MakeInside { .. } | Decision::Encrypt { .. } => {
+                    "format"
+                }
+                Decision::Open { .. } => "open",
                 Decision::Resume => "resume",
                 Decision::Look(_) => "not-read",
                 Decision::Create(_) => "create",
@@ -244,8 +247,12 @@ fn to_do(decision: &Decision) -> Vec<String> {
                 format!("mount {fs}"),
             ]
         }
+        Decision::MakeInside { fs } => vec![
+            format!("make {fs} inside, again: its mkfs was stopped"),
+            format!("mount {fs}"),
+        ],
         // Without its passphrase nobody sees further.
-        Decision::Open => vec![
+        Decision::Open { .. } => vec![
             "open it with its passphrase".to_owned(),
             "mount what is inside, which only the passphrase tells".to_owned(),
         ],

@@ -184,11 +184,12 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::Damaged(FsType::Xfs),
         Reason::Damaged(FsType::Btrfs),
         Reason::NewNotBlank(text("ext4 7f6b1e88")),
-        Reason::OldMetadata(text("7b1c2d3e")),
         Reason::Encrypted,
         Reason::NotEncrypted,
         Reason::NoKey(NoKey::Attach),
         Reason::NoKey(NoKey::Secret),
+        Reason::Cipher(text("swap7").shown()),
+        Reason::TooSmall(Bytes::new(7 << 20)),
         Reason::Header {
             recorded: text("7b1c2d3e"),
             found: text("swap7"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-use crate::crypt::{CopyState, Header};
+use crate::crypt::{CIPHER, CopyState, DmTable, Header, Keyslot, Layout, Segment};
 use crate::fs::{Backup, Condition};
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
@@ -258,17 +258,58 @@ pub fn header(uuid: &str, first: CopyState, second: CopyState) -> Content {
         first,
         second,
         other: None,
-        is_marked: false,
+        layouts: [first, second]
+            .into_iter()
+            .filter(|copy| *copy == CopyState::Whole)
+            .map(|_| Some(layout()))
+            .collect(),
     })
 }
 
-/// One whose volume had a filesystem that was recorded.
-pub fn marked(uuid: &str) -> Content {
+/// Both copies are whole, and say this.
+pub fn says(uuid: &str, change: impl Fn(&mut Layout)) -> Content {
     let mut content = whole(uuid);
     if let Content::Luks(header) = &mut content {
-        header.is_marked = true;
+        header.layouts.iter_mut().flatten().for_each(change);
     }
     content
+}
+
+/// As a luksFormat leaves it that is killed before it wrote the key slots.
+pub fn keyless(uuid: &str) -> Content {
+    says(uuid, |layout| layout.keyslots.clear())
+}
+
+/// How luksFormat encrypts.
+pub fn layout() -> Layout {
+    Layout {
+        segments: vec![Segment {
+            kind: "crypt".into(),
+            cipher: CIPHER.into(),
+            offset: Some(16 << 20),
+            has_integrity: false,
+        }],
+        keyslots: vec![Keyslot {
+            kind: "luks2".into(),
+            cipher: CIPHER.into(),
+            key_size: 64,
+            volume_key_size: 64,
+        }],
+        requirements: Vec::new(),
+        end: 16 << 20,
+    }
+}
+
+/// What the kernel has of a volume that is open.
+pub fn table() -> DmTable {
+    DmTable {
+        target: "crypt".into(),
+        cipher: CIPHER.into(),
+        has_key: true,
+        below: blank().device.map(|device| device.number),
+        offset: Some(16 << 20),
+        has_integrity: false,
+    }
 }
 
 pub fn whole(uuid: &str) -> Content {
@@ -303,6 +344,23 @@ pub fn encrypted_and_open(facts: &mut Facts) {
     encrypted(facts);
     opened(facts, LUKS);
     facts.inside = Some(Content::Filesystem(found(FsType::Ext4)));
+    facts.table = Some(table());
+}
+
+/// A call was killed in the mkfs inside; or LVM's metadata was restored from then. It is open.
+pub fn cut_short_inside(facts: &mut Facts, wish: &mut Wish, inside: Content) {
+    wish.encrypted = Some(true);
+    encrypted_and_open(facts);
+    tags(facts, ENCRYPTING);
+    facts.inside = Some(inside);
+}
+
+/// Blank inside, with these signs.
+pub fn noise<const N: usize>(doubts: [Doubt; N]) -> Content {
+    Content::Blank {
+        zero: false,
+        doubts: doubts.into_iter().collect(),
+    }
 }
 
 pub fn disk() -> DeviceNumber {

@@ -3,7 +3,7 @@
 use nix::mount::MsFlags;
 
 use super::sample::*;
-use crate::crypt::CopyState;
+use crate::crypt::{CopyState, HEADER_SIZE};
 use crate::lvm::LeaseState;
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::decide::decision::{Create, Decision, Grow, Level, NoKey, Purpose};
@@ -16,6 +16,8 @@ use crate::volume::device::Failure;
 
 use Decision::{Activate, Bind, Extend, Keep, Look, Ready, Refuse, Resume};
 use FsType::{Btrfs, Ext2, Ext3, Ext4, Xfs};
+
+const OPEN: Decision = Decision::Open { read_only: false };
 
 fn check(table: &[(&str, Change, Decision)]) {
     for (name, change, want) in table {
@@ -338,26 +340,36 @@ fn what_is_or_is_to_be_encrypted() {
     let lost = |found: &str| Refuse(Reason::Header { recorded: LUKS.into(), found: found.into() });
     let inside = |found: &str| Refuse(Reason::Inside { recorded: "ext4 u".into(), found: found.into() });
     let mounted_inside = || mount(Ext4, |m| m.record = false);
-    let new_not_blank = |found: &str| Refuse(Reason::NewNotBlank(found.into()));
+    let inside_new = |fs: &str, found: &str| Refuse(Reason::Inside { recorded: format!("a new {fs}"), found: found.into() });
+    let other = |what: &str| Refuse(Reason::Other { what: what.shown(), wanted: Some(Ext4) });
     check(&[
         ("blank, to be encrypted", |_, w| w.encrypted = Some(true), encrypt(None)),
+        ("blank, to be encrypted, as large as the header", |f, w| { w.encrypted = Some(true); volume(f).size = HEADER_SIZE; }, Refuse(Reason::TooSmall(HEADER_SIZE))),
+        ("absent, to be encrypted, as large as the header", |f, w| { absent(f, w); w.encrypted = Some(true); w.create.size = Some(HEADER_SIZE); }, Refuse(Reason::TooSmall(HEADER_SIZE))),
+        ("absent, to be plain, as large as a header", |f, w| { absent(f, w); w.encrypted = Some(false); w.create.size = Some(HEADER_SIZE); }, Look(Level::Room)),
         ("blank, to be encrypted, no key", |_, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); }, Refuse(Reason::NoKey(NoKey::Secret))),
         ("blank, to be plain, no key", |_, w| { w.encrypted = Some(false); w.no_key = Some(NoKey::Secret); }, make(Ext4)),
         ("signs of data, to be encrypted", |f, w| { w.encrypted = Some(true); data(f); }, doubts([Doubt::Data(0)])),
         ("being read, to be encrypted", |f, w| { w.encrypted = Some(true); openers(f).processes = vec![process(false)]; }, Refuse(Reason::BeingRead(vec![process(false)]))),
         ("a plain filesystem, to be encrypted", |f, w| { w.encrypted = Some(true); holds(f, Ext4, |_| ()); }, Refuse(Reason::NotEncrypted)),
-        ("a recorded plain one, before it is read", |f, w| { w.encrypted = Some(true); tags(f, "flexvolume.fs=ext4:u"); f.content = None; }, Refuse(Reason::NotEncrypted)),
+        ("a recorded plain one, to be encrypted, is read first", |f, w| { w.encrypted = Some(true); tags(f, "flexvolume.fs=ext4:u"); f.content = None; }, Look(Level::Content)),
+        ("a recorded plain one that was wiped, to be encrypted", |f, w| { w.encrypted = Some(true); tags(f, "flexvolume.fs=ext4:u"); }, doubts([held()])),
+        ("a recorded plain one that somebody has encrypted", |f, w| { w.encrypted = Some(true); tags(f, "flexvolume.fs=ext4:u"); f.content = Some(whole(LUKS)); }, other(&format!("the LUKS2 header {LUKS}"))),
         ("a LUKS of somebody's, to be encrypted", |f, w| { w.encrypted = Some(true); f.content = Some(Content::Other("crypto_LUKS".shown())); }, Refuse(Reason::Other { what: "crypto_LUKS".shown(), wanted: Some(Ext4) })),
         ("encrypted, its header is read first", |f, w| { w.encrypted = Some(true); encrypted(f); f.content = None; }, Look(Level::Content)),
-        ("encrypted, to be opened", |f, w| { w.encrypted = Some(true); encrypted(f); }, Decision::Open),
-        ("encrypted, and a person asks", |f, _| encrypted(f), Decision::Open),
+        ("encrypted, to be opened", |f, w| { w.encrypted = Some(true); encrypted(f); }, OPEN),
+        ("encrypted, and a person asks", |f, _| encrypted(f), OPEN),
         ("encrypted, no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Attach); encrypted(f); }, Refuse(Reason::NoKey(NoKey::Attach))),
         ("encrypted, wanted plain", |f, w| { w.encrypted = Some(false); encrypted(f); f.content = None; }, Refuse(Reason::Encrypted)),
         ("encrypted, to be grown", |f, w| { encrypted(f); larger(f, w); w.encrypted = Some(false); }, Extend(Bytes::new(2 * GIB))),
         ("encrypted, on a read-only volume", |f, _| { encrypted(f); volume(f).writable = Some(false); }, Refuse(Reason::ReadOnlyVolume)),
-        ("one copy of the header is damaged", |f, _| { encrypted(f); f.content = Some(header(LUKS, CopyState::Damaged, CopyState::Whole)); }, Decision::Open),
-        ("both copies are damaged", |f, _| { encrypted(f); f.content = Some(header(LUKS, CopyState::Damaged, CopyState::Damaged)); }, lost("a header of which both copies are damaged")),
-        ("the header of another volume", |f, _| { encrypted(f); f.content = Some(whole("another")); }, lost("the header another")),
+        ("encrypted, on a read-only volume, wanted so", |f, w| { w.read_only = true; encrypted(f); volume(f).writable = Some(false); }, Decision::Open { read_only: true }),
+        ("encrypted, on a read-only disk, wanted so", |f, w| { w.read_only = true; encrypted(f); f.read_only_disk = Some("sda".into()); }, Decision::Open { read_only: true }),
+        ("encrypted, wanted read-only: its log may be played back", |f, w| { w.read_only = true; encrypted(f); }, OPEN),
+        ("one copy of the header is damaged", |f, _| { encrypted(f); f.content = Some(header(LUKS, CopyState::Damaged, CopyState::Whole)); }, OPEN),
+        ("both copies are damaged", |f, _| { encrypted(f); f.content = Some(header(LUKS, CopyState::Damaged, CopyState::Damaged)); }, lost("a LUKS2 header of which both copies are damaged")),
+        ("its key slots were erased", |f, _| { encrypted(f); f.content = Some(keyless(LUKS)); }, lost(&format!("a LUKS2 header {LUKS} without a key slot"))),
+        ("the header of another volume", |f, _| { encrypted(f); f.content = Some(whole("another")); }, lost("the LUKS2 header another")),
         ("its header is zeroed", |f, _| { encrypted(f); f.content = blank().content; }, lost("nothing that blkid knows")),
         ("its header is zeroed, with a permission to format", |f, _| { encrypted(f); f.content = blank().content; permit(f, &[held()], NOW); }, lost("nothing that blkid knows")),
         ("a plain filesystem in its place", |f, _| { encrypted(f); holds(f, Ext4, |_| ()); }, lost("ext4 u")),
@@ -366,12 +378,13 @@ fn what_is_or_is_to_be_encrypted() {
         ("open, what is inside is read", |f, _| { encrypted_and_open(f); f.inside = None; }, Look(Level::Inside)),
         ("open, the header is read all the same", |f, _| { encrypted_and_open(f); f.content = None; }, Look(Level::Content)),
         ("open, needs no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); encrypted_and_open(f); }, mounted_inside()),
-        ("open, and the header was changed", |f, _| { encrypted_and_open(f); f.content = Some(whole("another")); }, lost("the header another")),
+        ("open, and the header was changed", |f, _| { encrypted_and_open(f); f.content = Some(whole("another")); }, lost("the LUKS2 header another")),
         ("open, and the header was wiped", |f, _| { encrypted_and_open(f); f.content = blank().content; }, lost("nothing that blkid knows")),
         ("open with another header", |f, _| { encrypted_and_open(f); opened(f, "another"); }, Refuse(Reason::Below(vec!["dm-2".into()]))),
         ("open, and a device is on top", |f, _| { encrypted_and_open(f); uses(f).holders = vec!["dm-7".into()]; }, Refuse(Reason::Below(vec!["dm-7".into()]))),
-        ("open to be read, wanted to be written", |f, _| { encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; }, Decision::Open),
-        ("open to be read, wanted so", |f, w| { w.read_only = true; encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; f.read_only = true; }, mount(Ext4, |m| { m.record = false; m.check = false; })),
+        ("open to be read, wanted to be written", |f, _| { encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; }, OPEN),
+        ("open to be read, wanted so, and it can be written", |f, w| { w.read_only = true; encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; }, OPEN),
+        ("open to be read, wanted so, and it cannot be written", |f, w| { w.read_only = true; encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; f.read_only = true; }, mount(Ext4, |m| { m.record = false; m.check = false; })),
         ("open, another filesystem inside", |f, _| { encrypted_and_open(f); f.inside = Some(Content::Filesystem(FilesystemState { filesystem: filesystem(Ext4, "other"), ..found(Ext4) })); }, inside("ext4 other")),
         ("open, nothing inside", |f, _| { encrypted_and_open(f); f.inside = blank().content; }, inside("nothing that blkid knows")),
         ("open, nothing inside, with a permission to format", |f, _| { encrypted_and_open(f); f.inside = blank().content; permit(f, &[held()], NOW); }, inside("nothing that blkid knows")),
@@ -380,20 +393,42 @@ fn what_is_or_is_to_be_encrypted() {
         ("a pod has it, and it is wanted plain", |f, w| { w.encrypted = Some(false); opened(f, LUKS); mounted(f, POD, "rw", "rw"); f.lvm = None; }, Refuse(Reason::Encrypted)),
         ("a pod has a plain one, and it is to be encrypted", |f, w| { w.encrypted = Some(true); mounted(f, POD, "rw", "rw"); f.lvm = None; }, Refuse(Reason::NotEncrypted)),
         ("cut short before the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); }, encrypt(Some(LUKS))),
-        ("cut short after the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, encrypt(Some(LUKS))),
-        ("cut short in the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(header(LUKS, CopyState::Damaged, CopyState::Missing)); }, encrypt(Some(LUKS))),
-        ("cut short while it was open", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); opened(f, LUKS); }, encrypt(Some(LUKS))),
-        ("cut short, and a process has what is inside open", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); opened(f, LUKS); openers(f).processes = vec![process(true)]; }, Refuse(Reason::Open(vec![process(true)]))),
-        ("cut short, but a filesystem was recorded", |f, _| { tags(f, &format!("flexvolume.fs=ext4:u,{ENCRYPTING}")); f.content = Some(whole(LUKS)); }, new_not_blank(&format!("the header {LUKS}"))),
-        ("cut short, and the header is another's", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole("another")); }, new_not_blank("the header another")),
-        ("metadata from before the filesystem was recorded", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(marked(LUKS)); }, Refuse(Reason::OldMetadata(LUKS.into()))),
+        ("cut short before the key slots", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(keyless(LUKS)); }, encrypt(Some(LUKS))),
+        ("cut short before the key slots, no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); tags(f, ENCRYPTING); f.content = Some(keyless(LUKS)); }, Refuse(Reason::NoKey(NoKey::Secret))),
+        ("cut short in the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(header(LUKS, CopyState::Damaged, CopyState::Missing)); }, other("one copy of a LUKS2 header, which is damaged")),
+        ("cut short after the header: it is opened first", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, OPEN),
+        ("cut short after the header, no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::NoKey(NoKey::Secret))),
+        ("cut short, another cipher", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(says(LUKS, |l| l.segments[0].cipher = "null".into())); }, Refuse(Reason::Cipher("the cipher null".shown()))),
+        ("cut short, open, what is inside is read", |f, w| { cut_short_inside(f, w, noise([])); f.inside = None; }, Look(Level::Inside)),
+        ("cut short, noise inside", |f, w| cut_short_inside(f, w, noise([Doubt::Data(0)])), Decision::MakeInside { fs: Ext4 }),
+        ("cut short, zeros inside", |f, w| cut_short_inside(f, w, blank().content.unwrap()), Decision::MakeInside { fs: Ext4 }),
+        ("cut short, zeros inside, needs no key", |f, w| { cut_short_inside(f, w, blank().content.unwrap()); w.no_key = Some(NoKey::Secret); }, Decision::MakeInside { fs: Ext4 }),
+        ("cut short, noise inside, and a person asks", |f, w| { cut_short_inside(f, w, noise([Doubt::Data(0)])); (w.fs, w.encrypted) = (None, None); }, Decision::MakeInside { fs: Ext4 }),
+        ("cut short, half an ext4 inside", |f, w| cut_short_inside(f, w, noise([young(), Doubt::Data(0)])), Decision::MakeInside { fs: Ext4 }),
+        ("cut short, half an ext4 where xfs was made", |f, w| { cut_short_inside(f, w, noise([young()])); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, inside_new("xfs", "nothing that blkid knows")),
+        ("cut short, half an xfs inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, Decision::MakeInside { fs: Xfs }),
+        ("cut short, half an xfs inside, and ext4 is wanted", |f, w| { cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, wrong("xfs", Ext4)),
+        ("cut short, a mark inside that blkid does not name", |f, w| cut_short_inside(f, w, noise([Doubt::Mark("md".into())])), inside_new("ext4", "nothing that blkid knows")),
+        ("cut short, swap inside", |f, w| cut_short_inside(f, w, Content::Other("swap".shown())), inside_new("ext4", "swap")),
+        ("cut short, LUKS2 inside", |f, w| cut_short_inside(f, w, whole("another")), inside_new("ext4", "the LUKS2 header another")),
+        ("cut short, damaged inside", |f, w| cut_short_inside(f, w, Content::Damaged(Ext4)), inside_new("ext4", "ext4, damaged")),
+        ("cut short, it cannot be read inside", |f, w| cut_short_inside(f, w, Content::Unreadable { at: 0, error: "EIO".into() }), Refuse(Reason::Unreadable { at: 0, error: "EIO".into() })),
+        ("cut short before the record, or older metadata: a filesystem inside", |f, w| cut_short_inside(f, w, Content::Filesystem(found(Ext4))), mount(Ext4, |_| ())),
+        ("cut short, another filesystem inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(found(Btrfs))); }, mount(Btrfs, |_| ())),
+        ("cut short, noise inside, wanted read-only", |f, w| { w.read_only = true; cut_short_inside(f, w, noise([Doubt::Data(0)])); }, Refuse(Reason::BlankReadOnly)),
+        ("cut short, noise inside, and a process has it open", |f, w| { cut_short_inside(f, w, noise([Doubt::Data(0)])); openers(f).processes = vec![process(true)]; }, Refuse(Reason::Open(vec![process(true)]))),
+        ("cut short before the key slots, and it is open", |f, w| { cut_short_inside(f, w, noise([])); f.content = Some(keyless(LUKS)); }, lost(&format!("a LUKS2 header {LUKS} without a key slot"))),
+        ("a header on record without what was inside", |f, w| { cut_short_inside(f, w, noise([])); tags(f, &format!("flexvolume.luks={LUKS}")); }, Refuse(Reason::Inside { recorded: "a filesystem".into(), found: "nothing that blkid knows".into() })),
+        ("cut short, but a filesystem was recorded", |f, _| { tags(f, &format!("flexvolume.fs=ext4:u,{ENCRYPTING}")); f.content = Some(whole(LUKS)); }, other(&format!("the LUKS2 header {LUKS}"))),
+        ("cut short, and the header is another's", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole("another")); }, other("the LUKS2 header another")),
         ("cut short, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::Encrypted)),
+        ("cut short before the key slots, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); f.content = Some(keyless(LUKS)); }, Refuse(Reason::Encrypted)),
         ("cut short before the header, and wanted plain", |f, w| { w.encrypted = Some(false); tags(f, ENCRYPTING); }, make(Ext4)),
     ]);
 }
 
 #[test]
-fn keys_are_changed_in_the_recorded_header_alone() {
+fn only_the_recorded_header_will_do() {
     let of = |content: &Content| match content {
         Content::Luks(header) => of_header(LUKS, Some(header)),
         _ => of_header(LUKS, None),

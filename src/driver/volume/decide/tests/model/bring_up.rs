@@ -203,8 +203,11 @@ impl Turn<'_> {
                 self.go(At::Prepare)
             }
             Decision::Make { .. } => self.go(At::RecordBegun),
-            Decision::Open => self.go(At::Open),
-            Decision::Encrypt { .. } if self.is_open() => self.go(At::CloseHalf),
+            Decision::Open { .. } => self.go(At::Open),
+            Decision::MakeInside { .. } => {
+                self.my().luks = self.my().seen.as_ref().and_then(|seen| seen.open);
+                self.go(At::RecordBegun)
+            }
             Decision::Encrypt { uuid, .. } => {
                 let again = uuid.map(|uuid| uuid[1..].parse().unwrap());
                 let made = self.state.made;
@@ -215,13 +218,6 @@ impl Turn<'_> {
             Decision::Refuse(reason) => self.refuse(&reason),
             _ => self.look_anew(At::Look),
         }
-    }
-
-    fn is_open(&mut self) -> bool {
-        self.my()
-            .seen
-            .as_ref()
-            .is_some_and(|seen| seen.open.is_some())
     }
 
     /// Opens an encrypted volume and closes it: `act/encrypted.rs`.
@@ -239,9 +235,7 @@ impl Turn<'_> {
                 self.run("cryptsetup open", lock, vec![Effect::Open(of)], At::Opened)
             }
             At::Opened if failed => self.end(End::Error("opening")),
-            At::CloseHalf => close(self, At::ClosedHalf),
-            At::ClosedHalf if failed => self.end(End::Error("closing")),
-            At::Opened | At::ClosedHalf => self.look_anew(At::Look),
+            At::Opened => self.look_anew(At::Look),
             At::CloseLock => self.lock(Lock::Volume(of)) && self.go(At::Close),
             At::Close => {
                 let node = self.my().node;

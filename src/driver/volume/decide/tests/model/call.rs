@@ -56,8 +56,6 @@ pub enum At {
     // act/encrypted.rs
     Open,
     Opened,
-    CloseHalf,
-    ClosedHalf,
     // act/make.rs
     RecordBegun,
     LookAgain,
@@ -68,7 +66,6 @@ pub enum At {
     Mkfs,
     Made,
     RecordMade,
-    Mark,
     // act/first_mount.rs
     Prepare,
     Check,
@@ -121,7 +118,7 @@ pub struct Actor {
     pub claim: Option<Lv>,
     pub pin: Option<Lv>,
     pub how: Option<How>,
-    /// The UUID of the LUKS2 header that it makes.
+    /// The UUID of the LUKS2 header that it makes, or makes a filesystem in.
     pub luks: Option<u8>,
     pub tool: Option<Tool>,
     /// Whether the last tool failed.
@@ -218,20 +215,13 @@ impl Turn<'_> {
             | At::AwaitGroup
             | At::LookFurther
             | At::Bind(_) => self.bring_up(),
-            At::Open
-            | At::Opened
-            | At::CloseHalf
-            | At::ClosedHalf
-            | At::CloseLock
-            | At::Close
-            | At::Closed => self.encrypted(),
+            At::Open | At::Opened | At::CloseLock | At::Close | At::Closed => self.encrypted(),
             At::RecordBegun
             | At::LookAgain
             | At::TakeBack(_)
             | At::DropClaim
             | At::Made
-            | At::RecordMade
-            | At::Mark => self.make(),
+            | At::RecordMade => self.make(),
             At::Format | At::OpenMade | At::Mkfs => self.write(),
             At::Prepare | At::Check | At::RecordFirst | At::Mount | At::Mounted | At::Recorded => {
                 self.first_mount()

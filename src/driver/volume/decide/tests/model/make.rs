@@ -4,7 +4,7 @@ use super::Order;
 use super::call::{At, End, How, Turn};
 use super::sight::{Sight, reading};
 use super::world::{self, Content, Effect, Inside, Lock};
-use crate::lvm::{Tags, luks_tag, made_tag, making_in_luks_tag, making_tag};
+use crate::lvm::{Tags, making_in_luks_tag, making_tag};
 use crate::names::FsType;
 use crate::volume::decide::tests::sample::filesystem;
 
@@ -33,17 +33,21 @@ impl Turn<'_> {
             At::LookAgain if self.order == Order::NoLookAfterWait => self.go(At::DropClaim),
             At::LookAgain => {
                 let is_there = device == Some(of);
-                let now = self.state.volumes[of].content;
                 let seen = self.my().seen.clone().unwrap();
+                let now = self.state.volumes[of].content;
+                let (now, before) = match seen.open {
+                    Some(_) => (now.inside(), seen.inside),
+                    None => (now, seen.content),
+                };
                 // Any write is counted, so the marks are enough where all was zero.
-                self.did.ran.extend(match seen.content {
+                self.did.ran.extend(match before {
                     Some(Sight::Read(Content::Zero)) => vec!["examine marks".to_owned()],
                     _ => reading(now, &record),
                 });
                 let is_alone = seen
                     .opened(&self.state, self.me, &mut self.did.ran)
                     .is_nobody();
-                if is_there && is_alone && seen.content == Some(Sight::Read(now)) {
+                if is_there && is_alone && before == Some(Sight::Read(now)) {
                     return self.go(At::DropClaim);
                 }
                 if is_begun {
@@ -60,7 +64,12 @@ impl Turn<'_> {
             At::DropClaim => {
                 let me = self.my();
                 (me.pin, me.claim) = (Some(of), None);
-                self.go(if luks.is_some() { At::Format } else { At::Mkfs })
+                let is_open = me.seen.as_ref().is_some_and(|seen| seen.open.is_some());
+                self.go(if luks.is_some() && !is_open {
+                    At::Format
+                } else {
+                    At::Mkfs
+                })
             }
             // The driver takes the record back if nothing is there still. That it stays is harder.
             At::Made if failed => self.end(End::Error("mkfs refused")),
@@ -80,17 +89,11 @@ impl Turn<'_> {
             }
             At::RecordMade => {
                 let how = self.my().how.clone().unwrap();
-                let mut tags = record.replaced_by(made_tag(&how.filesystem));
+                let mut tags = record.holding(&how.filesystem, luks.map(world::luks).as_deref());
                 if !is_begun {
                     tags.remove.push(making);
                 }
-                tags.add
-                    .extend(luks.map(|uuid| luks_tag(&world::luks(uuid))));
-                self.retag(of, tags, if luks.is_some() { At::Mark } else { At::Mount })
-            }
-            At::Mark => {
-                self.did.ran.push("cryptsetup config".to_owned());
-                self.go(At::Mount)
+                self.retag(of, tags, At::Mount)
             }
             _ => unreachable!(),
         }
@@ -115,6 +118,14 @@ impl Turn<'_> {
             }
             At::Mkfs if failed => self.end(End::Error("opening")),
             At::Mkfs => {
+                let is_open = self
+                    .my()
+                    .seen
+                    .as_ref()
+                    .is_some_and(|seen| seen.open.is_some());
+                if luks.is_some() && !is_open {
+                    self.did.ran.push("luks".to_owned());
+                }
                 let uuid = self.state.made;
                 self.state.made = uuid.saturating_add(1);
                 let whole = Content::Ext4 { uuid, used: false };
@@ -146,7 +157,8 @@ impl Turn<'_> {
         let how = self.my().how.clone().unwrap();
         let is_first = (record.making.is_some() || record.permission.is_some())
             && self.order != Order::RecordAfterMount;
-        let tags = record.replaced_by(made_tag(&how.filesystem));
+        let open = self.my().seen.as_ref().and_then(|seen| seen.open);
+        let tags = record.holding(&how.filesystem, open.map(world::luks).as_deref());
         let (at, failed) = (self.my().at, self.my().failed);
         match at {
             At::Prepare => {

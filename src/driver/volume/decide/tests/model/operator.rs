@@ -2,8 +2,8 @@
 
 use super::call::{At, Does, End, Turn};
 use super::sight::Sight;
-use super::world::{Content, DATA, Lock, Name, Volume};
-use crate::lvm::{Tags, is_permission, made_tag, permission_tag};
+use super::world::{self, Content, DATA, Lock, Name, Volume};
+use crate::lvm::{Tags, is_permission, made_tag, making_in_luks_tag, permission_tag};
 use crate::names::FsType;
 use crate::volume::decide::tests::sample::{NOW, filesystem};
 use crate::volume::decide::{Decision, Doubt, Reason};
@@ -18,6 +18,8 @@ pub enum Word {
     Rename(Name, Name),
     /// `lvconvert --merge` of a snapshot, which LVM puts off while the volume is open.
     Merge,
+    /// `vgcfgrestore` of metadata from the time of mkfs, if the volume is encrypted.
+    Restore,
 }
 
 impl Turn<'_> {
@@ -110,6 +112,14 @@ impl Turn<'_> {
                 }
                 _ => false,
             },
+            (Word::Restore, Some(lv)) => {
+                let volume = &mut self.state.volumes[lv];
+                if let Content::Luks(uuid, _) = volume.content {
+                    let making = making_in_luks_tag(FsType::Ext4, &world::luks(uuid));
+                    volume.tags = [making].into();
+                }
+                true
+            }
             (Word::Merge, Some(lv)) if !is_open(self, lv) => {
                 let volume = &mut self.state.volumes[lv];
                 let snapshot = volume.snapshot.take();

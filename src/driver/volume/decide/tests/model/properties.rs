@@ -181,6 +181,7 @@ fn operators() -> Vec<(&'static str, Vec<Does>)> {
         ("lvrename twice", lvm(&swap)),
         ("lvrename twice, adopt", and(&swap, Does::Adopt)),
         ("merge", lvm(&[Word::Merge])),
+        ("vgcfgrestore", lvm(&[Word::Restore])),
         (
             "merge, allow-format",
             and(&[Word::Merge], Does::AllowFormat),

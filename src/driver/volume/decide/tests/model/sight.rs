@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::super::sample::{ROOM, blank, free, opened, process, row, shared};
+use super::super::sample::{ROOM, blank, free, opened, process, row, shared, table};
 use super::call::Does;
 use super::world::{Content, Dir, Lv, State, luks};
 use crate::lvm::{LeaseState, Record};
@@ -171,6 +171,7 @@ impl Seen {
             return Sight::Failed;
         };
         let content = state.volumes[lv].content.inside();
+        ran.push("dmsetup".to_owned());
         self.read_alone((lv, content, reading_further), state, me, ran)
     }
 
@@ -248,6 +249,7 @@ impl Seen {
         facts.openers = self.openers.map(openers);
         facts.content = self.content.map(Sight::found);
         facts.inside = self.inside.map(Sight::found);
+        facts.table = self.inside.map(|_| table());
         facts
     }
 }

@@ -3,9 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::super::sample::{filesystem, found, header, whole, young};
+use super::super::sample::{filesystem, found, keyless, whole, young};
 use super::call::Actor;
-use crate::crypt::CopyState;
 use crate::lvm::Record;
 use crate::names::FsType;
 use crate::volume::decide::{Content as Seen, Doubt, FilesystemState};
@@ -37,7 +36,7 @@ pub enum Content {
     },
     /// Data that no tool knows.
     Raw,
-    /// Written by luksFormat before its header is whole.
+    /// Written by luksFormat before its key slots: nobody can open it.
     HalfLuks(u8),
     /// A LUKS2 header with this UUID, and what is inside.
     Luks(u8, Inside),
@@ -75,7 +74,7 @@ impl Content {
                 ..found(FsType::Ext4)
             }),
             Self::Raw => blank(vec![Doubt::Data(0)]),
-            Self::HalfLuks(uuid) => header(&luks(uuid), CopyState::Damaged, CopyState::Missing),
+            Self::HalfLuks(uuid) => keyless(&luks(uuid)),
             Self::Luks(uuid, _) => whole(&luks(uuid)),
         }
     }

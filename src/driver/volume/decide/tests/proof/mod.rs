@@ -7,6 +7,7 @@ mod sights;
 use std::collections::BTreeSet;
 
 use super::sample::*;
+use crate::crypt::DmTable;
 use crate::names::{Bytes, FsType};
 use crate::volume::decide::decision::{Create, Decision, Level, NoKey, Purpose, Wish};
 use crate::volume::decide::facts::{Content, Facts, Uses};
@@ -114,8 +115,8 @@ fn unseen() -> Facts {
 struct Cases {
     number: u64,
     reasons: BTreeSet<&'static str>,
-    /// How often each is decided: an encrypted volume is mounted, opened, or made.
-    encrypted: [u64; 3],
+    /// How often each is decided: an encrypted volume is mounted, opened, made, or made inside.
+    encrypted: [u64; 4],
     contents: Vec<Content>,
 }
 
@@ -130,8 +131,9 @@ impl Cases {
             }
             let kinds = [
                 is_open(facts) && matches!(decision, Decision::Mount(_)),
-                matches!(decision, Decision::Open),
+                matches!(decision, Decision::Open { .. }),
                 matches!(decision, Decision::Encrypt { .. }),
+                matches!(decision, Decision::MakeInside { .. }),
             ];
             for (number, is_one) in self.encrypted.iter_mut().zip(kinds) {
                 *number = number.saturating_add(u64::from(is_one));
@@ -201,8 +203,21 @@ impl Cases {
             Level::Inside => {
                 let all = self.contents.iter();
                 let all = all.filter(|content| !matches!(content, Content::Luks(_)));
-                all.map(|content| seen(&|f| f.inside = Some(content.clone())))
-                    .collect()
+                let mut all: Vec<Facts> = all
+                    .map(|content| {
+                        seen(&|f| (f.inside, f.table) = (Some(content.clone()), Some(table())))
+                    })
+                    .collect();
+                // Only the table is wrong.
+                let odd = DmTable {
+                    cipher: "null".into(),
+                    ..table()
+                };
+                let plain = Content::Filesystem(found(FsType::Ext4));
+                all.push(seen(&|f| {
+                    (f.inside, f.table) = (Some(plain.clone()), Some(odd.clone()));
+                }));
+                all
             }
         }
     }

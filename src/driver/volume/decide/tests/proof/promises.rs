@@ -1,8 +1,9 @@
 //! The promises of docs/safety.md, as properties of each decision. They are written without the rules of
 //! `decide`.
 
-use super::super::sample::{NOW, ORIGIN, SNAPSHOT, volume};
+use super::super::sample::{NOW, ORIGIN, SNAPSHOT, layout, table, volume};
 use super::sights::doubts;
+use crate::crypt::Header;
 use crate::lvm::{LeaseState, Record, Volume};
 use crate::names::FsType;
 use crate::volume::decide::decision::{Decision, Grow, Purpose, Wish};
@@ -45,14 +46,27 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             );
             assert_eq!(record.luks, None);
             let content = facts.content.as_ref();
-            let is_marked = matches!(content, Some(Content::Luks(header)) if header.is_marked);
-            assert!(!is_marked, "{}", case());
+            let can_be_opened = matches!(content, Some(Content::Luks(header)) if header.has_keys());
+            assert!(!can_be_opened && facts.inside.is_none(), "{}", case());
             let begun = record.making_in_luks().map(|(_, uuid)| uuid);
             assert_eq!(begun, uuid.as_deref(), "{}", case());
             assert!(wish.fs.is_none_or(|wanted| wanted == *fs), "{}", case());
             with_one_doubt_more(facts, wish);
         }
-        Decision::Open => {
+        Decision::MakeInside { fs } => {
+            assert!(may_be_made(facts, wish), "{}", case());
+            assert_ne!(wish.encrypted, Some(false), "{}", case());
+            assert!(wish.fs.is_none_or(|wanted| wanted == *fs), "{}", case());
+            let record = &volume_of(facts).record;
+            assert!(record.made.is_none() && record.luks.is_none(), "{}", case());
+            let mut more = facts.clone();
+            if let Some(Content::Blank { doubts, .. }) = &mut more.inside {
+                doubts.push(Doubt::Mark("one more".into()));
+                let decision = decide(&more, wish);
+                assert!(matches!(decision, Decision::Refuse(_)), "{}", case());
+            }
+        }
+        Decision::Open { .. } => {
             assert!(
                 is_known_and_well(facts) && has_its_header(facts),
                 "{}",
@@ -109,7 +123,10 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
 /// What is mounted is inside, by the header of the record; or it is plain, and nothing wants it otherwise.
 fn is_of_wanted_kind(facts: &Facts, wish: &Wish) -> bool {
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
-    let is_encrypted = volume_of(facts).record.luks.is_some();
+    let record = &volume_of(facts).record;
+    let is_plain = record.made.is_some() && record.luks.is_none();
+    let is_encrypted =
+        !is_plain && record.luks_uuid().is_some() && inside.is_some() || record.luks.is_some();
     inside.is_some() == is_encrypted
         && (!is_encrypted || has_its_header(facts))
         && wish.encrypted.is_none_or(|is| is == is_encrypted)
@@ -119,13 +136,16 @@ fn has_key(wish: &Wish) -> bool {
     wish.encrypted != Some(false) && wish.no_key.is_none()
 }
 
-/// Its header is that of its record, and so is what it is open with.
+/// Its header is that of its record, and so is what it is open with. Both encrypt as the driver does.
 fn has_its_header(facts: &Facts) -> bool {
-    let uuid = volume_of(facts).record.luks.as_deref();
+    let uuid = volume_of(facts).record.luks_uuid();
+    let is_in_words = |header: &Header| header.layouts.iter().all(|one| *one == Some(layout()));
+    let is_so_in_kernel = facts.inside.is_none() || facts.table == Some(table());
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
     let is_its = inside.is_none_or(|inside| inside.device.luks.as_deref() == uuid);
     matches!(&facts.content, Some(Content::Luks(header))
-        if is_its && header.uuid.as_deref() == uuid && header.is_usable())
+        if is_its && header.uuid.as_deref() == uuid && header.is_usable()
+            && is_in_words(header) && is_so_in_kernel)
 }
 
 fn volume_of(facts: &Facts) -> &Volume {
@@ -232,10 +252,19 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
                 && record.made.is_none()
                 && record.making.as_deref() == Some(found.filesystem.fs.as_str())
         }
+        // Nobody can open it; or it is open, and nothing of anybody's is inside.
         Content::Luks(header) => {
             let begun = record.making_in_luks();
-            record.made.is_none()
-                && begun.is_some_and(|(_, uuid)| header.uuids().all(|one| one == uuid))
+            let is_its = begun.is_some_and(|(_, uuid)| header.uuid.as_deref() == Some(uuid));
+            let is_blank = match &facts.inside {
+                None => !header.has_keys(),
+                Some(Content::Blank { doubts, .. }) => {
+                    has_its_header(facts) && !doubts.iter().any(|one| matches!(one, Doubt::Mark(_)))
+                }
+                Some(Content::Filesystem(found)) => has_its_header(facts) && found.half,
+                Some(_) => false,
+            };
+            record.made.is_none() && record.luks.is_none() && is_its && is_blank
         }
         _ => false,
     };

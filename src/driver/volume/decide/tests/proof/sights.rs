@@ -108,8 +108,8 @@ pub const ODDITIES: [See; 20] = [
     |f| pool(f, 1.0, 99.0, ""),
     |f| pool(f, 1.0, 1.0, "failed"),
     |f| unseen_pool(f),
-    |f| volume(f).size = Bytes::new(GIB / 4),
     |f| volume(f).size = Bytes::new(1 << 20),
+    |f| volume(f).size = Bytes::new(GIB / 4),
     |f| volume(f).role = ORIGIN.into(),
     |f| volume(f).role = SNAPSHOT.into(),
     |f| volume(f).writable = Some(false),
@@ -262,7 +262,8 @@ pub fn contents() -> Vec<Content> {
         let (whole, damaged) = (CopyState::Whole, CopyState::Damaged);
         all.extend([
             header(uuid, whole, whole),
-            marked(uuid),
+            keyless(uuid),
+            says(uuid, |layout| layout.segments[0].cipher = "null".into()),
             header(uuid, damaged, whole),
             header(uuid, damaged, damaged),
         ]);
