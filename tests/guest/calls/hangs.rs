@@ -177,6 +177,22 @@ fn without_udevd_an_activation_ends_and_udev_is_named() {
 }
 
 #[test]
+fn a_suspended_device_that_lvm_waits_for_is_named() {
+    let mut node = Node::with_config(Mode::MountOnly, SHORT);
+    let disk = Disk::new("halted", 64 << 20);
+    let group = Group::on("halting", &[&disk.path()]);
+    let volume = group.linear("data", "32m");
+    group.lv("lvchange", &["-an"], "data");
+    let held = disk.suspended();
+    let reply = node.call(&["attach", &volume.json(), &host_name()]);
+    drop(held);
+    reply.is_failure(&["halted, which is suspended", "`dmsetup resume halted`"]);
+    node.configure(Mode::MountOnly, "");
+    node.up("pod", &volume);
+    node.down("pod", &volume);
+}
+
+#[test]
 fn in_an_ipc_namespace_of_its_own_the_driver_names_that() {
     let mut node = Node::with_config(Mode::MountOnly, SHORT);
     let (group, volume) = Group::with_data("unanswered");
