@@ -100,7 +100,8 @@ impl Kernel<'_> {
     ) -> io::Result<MountCopy> {
         let is_of = |metadata: &fs::Metadata| (metadata.dev(), metadata.ino());
         let original = open_mount(from, mount_id)?.metadata()?;
-        // Flags are set by a path, and setting them is seen by nobody else and undone by no kill.
+        // Only an attached mount can be given flags without mount_setattr(2), which Linux has since 5.12 and no safe
+        // wrapper does. Here nobody sees the attached mount, and a kill leaves nothing of it.
         let copy = in_copied_namespace(|| {
             let (none, flags) = (None::<&str>, flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND);
             mount(none, from, none, flags, none)?;
