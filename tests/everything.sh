@@ -41,7 +41,7 @@ rest() {
     beside kubelet kubelets
     beside plane planes --skip ::down::
     AT_ONCE=4
-    MEANWHILE=(shared "life here life $LIFE_SECONDS $LIFE_SEED" release quickstart packages "fuzz fuzz_seeds")
+    MEANWHILE=(shared selinux "life here life $LIFE_SECONDS $LIFE_SEED" release quickstart packages "fuzz fuzz_seeds")
     guest
     wait
     cat "$DIR"/beside-*

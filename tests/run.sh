@@ -15,6 +15,7 @@
 #   tests/run.sh cli             the executable's replies, on this machine
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name. With KEEP=1 a case that
 #                                fails leaves a shell in the guest, and so does the end
+#   tests/run.sh selinux [CASE…] what is only where SELinux is enforcing, with Debian's policy
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
 #                                KUBERNETES=DIR has it, as an official release unpacks or xz of
 #                                that, else Debian's 1.20 is built once from its sources;
@@ -75,6 +76,8 @@ cd "$(dirname "$0")/.."
 . tests/kubelet/boot.sh
 # shellcheck source=tests/kubelet/plane/boot.sh
 . tests/kubelet/plane/boot.sh
+# shellcheck source=tests/selinux.sh
+. tests/selinux.sh
 # shellcheck source=tests/everything.sh
 . tests/everything.sh
 
@@ -119,7 +122,7 @@ case $what in
         ;;
     release) release twice ;;
     lint | deny | book | aarch64 | cli | fuzz | mutants) "$what" "$@" ;;
-    packages | guest | shared | kubelet | life | plane | failover)
+    packages | guest | selinux | shared | kubelet | life | plane | failover)
         [ "$what" != packages ] || PROFILE=release
         build
         "$what" "$@"

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::host::selinux;
 use crate::names::folded;
 
 /// The three words that kubelet knows; any other is a failure too.
@@ -57,7 +58,7 @@ impl Reply {
     }
 
     pub fn failure(error: &anyhow::Error) -> Self {
-        Self::of(Status::Failure).with_message(&format!("{error:#}"))
+        Self::of(Status::Failure).with_message(&selinux::explained(error))
     }
 
     pub fn not_supported(message: &str) -> Self {

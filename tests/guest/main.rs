@@ -23,6 +23,7 @@ mod life;
 mod people;
 mod policy;
 mod refusals;
+mod selinux;
 #[path = "../support/mod.rs"]
 mod support;
 mod users;

@@ -88,6 +88,13 @@ impl Command {
         Self::reads("journalctl", limit)
     }
 
+    /// Says which label SELinux's policy has for this file, if it has another one.
+    pub fn restorecon_says(file: impl Into<OsString>) -> Self {
+        Self::reads("restorecon", Duration::from_secs(10))
+            .args(["-nv"])
+            .operand(file)
+    }
+
     pub(crate) fn myself(work: &'static str, effect: Effect, limit: Duration) -> Self {
         Self::new(Program::Myself(work), limit, effect)
     }

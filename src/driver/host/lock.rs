@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use nix::fcntl::OFlag;
 
-use super::Kernel;
+use super::{Kernel, selinux};
 
 /// A lock that is held. It ends when this and every child that got [`Lock::file`] are gone, and its file goes with it.
 #[derive(Debug)]
@@ -29,13 +29,14 @@ struct LockPath(PathBuf);
 
 impl Drop for LockPath {
     fn drop(&mut self) {
-        // Opened again, so that a child that still works under the lock keeps the file. One that stays, after a
+        // Opened again, so that a child that still works under the lock keeps it. One that stays, after a
         // kill, is in nobody's way.
-        if let Ok(file) = lock_file().open(&self.0)
+        if let Ok(file) = open(&self.0)
             && file.try_lock().is_ok()
             && is_at(&file, &self.0)
         {
-            let _ = fs::remove_file(&self.0);
+            // Version 0.1.0 makes files.
+            let _ = fs::remove_dir(&self.0).or_else(|_| fs::remove_file(&self.0));
         }
     }
 }
@@ -44,19 +45,24 @@ impl Drop for LockPath {
 impl Kernel<'_> {
     /// Takes the flock(2) on `path`, which is made if missing, with its directory. `None` if somebody
     /// holds it.
+    ///
+    /// A directory is made: SELinux takes a file from the tools that inherit it, if their domains may not read
+    /// it. LVM, mkfs and mount make files in /run, so they may read a directory that has the label of /run.
     pub fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
-        let mut options = lock_file();
-        options.create(true);
         loop {
-            let file = match (options.open(path), path.parent()) {
+            match (make_private_dir(path), path.parent()) {
                 // The first lock since the node started.
                 (Err(e), Some(dir)) if e.kind() == io::ErrorKind::NotFound => {
-                    match DirBuilder::new().mode(0o700).create(dir) {
-                        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
-                        _ => options.open(path)?,
-                    }
+                    make_private_dir(dir)?
                 }
-                (file, _) => file?,
+                (Err(e), _) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+                // A domain that may not do this needs a policy of the node's own.
+                (Ok(()), _) => _ = selinux::label_as(path, Path::new("/run")),
+                _ => {}
+            }
+            let file = match open(path) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                file => file?,
             };
             // std's lock is flock(2), and closing the last descriptor is what unlocks: a child that
             // still works under the lock keeps it.
@@ -76,11 +82,14 @@ impl Kernel<'_> {
     }
 }
 
-fn lock_file() -> OpenOptions {
+fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true).append(true).mode(0o600);
-    options.custom_flags(OFlag::O_NOFOLLOW.bits());
-    options
+    options.read(true).custom_flags(OFlag::O_NOFOLLOW.bits());
+    options.open(path)
+}
+
+fn make_private_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
 }
 
 /// Whether this open file is the one that has this path.

@@ -16,6 +16,7 @@ mod mounts;
 mod process;
 mod progress;
 mod reader;
+pub mod selinux;
 mod signals;
 pub mod trust;
 mod uncached;

@@ -8,14 +8,16 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use nix::unistd::{AccessFlags, Pid, access};
 
-use crate::names::folded_to;
+use crate::names::{Shown, folded_to};
 
 use super::last_close::{CLOSE_LAST, own_devices};
 use super::reader::{self, READ_DEVICES};
+use super::selinux;
 use super::trust::{require_roots, require_roots_to_run};
 use super::{
     Command, Distrust, Effect, Kernel, Output, Program, Progress, Signals, ToolError, Tools,
@@ -71,11 +73,20 @@ impl<'a> Processes<'a> {
         let kernel = Kernel::new(self.signals);
         let files = self.directories.iter().map(|dir| dir.join(tool));
         let mut distrust = None;
-        for file in files.filter(|file| which::which_in(file, None::<&str>, "/").is_ok()) {
-            match require_roots_to_run(&kernel, &file) {
-                Ok(()) => return (Some(file), distrust),
-                Err(problem) => distrust = distrust.or(Some(problem)),
+        for file in files {
+            let problem = match access(&file, AccessFlags::X_OK) {
+                Ok(()) => require_roots_to_run(&kernel, &file).err(),
+                Err(Errno::EACCES) => Some(format!(
+                    "{} may not be run: Permission denied{}",
+                    file.shown(),
+                    selinux::hint()
+                )),
+                Err(_) => continue,
+            };
+            if problem.is_none() {
+                return (Some(file), distrust);
             }
+            distrust = distrust.or(problem);
         }
         (None, distrust)
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use clap::{CommandFactory, FromArgMatches};
 use driver::calls::{self, VERBOSE};
-use driver::host::{NAME, Progress, is_called_by_name};
+use driver::host::{NAME, Progress, is_called_by_name, selinux};
 use driver::names::{Shown, folded, nearest};
 use driver::reply::{Printed, Reply};
 use driver::with_hosts;
@@ -236,7 +236,7 @@ fn today(args: &[OsString]) -> Printed {
     });
     styled(answer.unwrap_or_else(|error| {
         let is_roots = matches!(task, Task::Install(_) | Task::Uninstall(_));
-        let said = format!("{error:#}");
+        let said = selinux::explained(&error);
         let lines = said.lines().map(folded);
         let said = lines.collect::<Vec<_>>().join("\n");
         if is_roots && !is_root {

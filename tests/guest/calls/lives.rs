@@ -3,7 +3,7 @@
 
 use crate::prelude::*;
 
-fn live_twice(node: &Node, group: &Group, lv: &str, fs: &str) {
+pub fn live_twice(node: &Node, group: &Group, lv: &str, fs: &str) {
     let volume = Volume::new(group, lv).fs(fs);
     let before = mounts();
 

@@ -4,7 +4,7 @@ mod each;
 mod growth;
 mod hangs;
 mod hung_server;
-mod lives;
+pub mod lives;
 mod parallel;
 mod processes;
 mod scale;

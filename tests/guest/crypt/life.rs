@@ -3,7 +3,7 @@
 use super::*;
 
 /// Two pods, one after the other and at once, a growth and a read-only pod; closed after the last of them.
-fn lives(node: &Node, group: &Group, volume: &Volume, fs: &str) {
+pub fn lives(node: &Node, group: &Group, volume: &Volume, fs: &str) {
     let tags = || group.tags(volume.lv());
     let dir = node.up("first", volume);
     write_synced(&dir.join("page"), "written");

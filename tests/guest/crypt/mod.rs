@@ -3,7 +3,7 @@
 mod adopted;
 mod again;
 mod headers;
-mod life;
+pub mod life;
 mod lost;
 mod page;
 mod secrets;

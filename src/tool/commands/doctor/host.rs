@@ -97,6 +97,23 @@ pub fn udev(facts: &Facts) -> Vec<Finding> {
     ]
 }
 
+pub fn selinux(facts: &Facts) -> Vec<Finding> {
+    let Some(selinux) = &facts.selinux else {
+        return Vec::new();
+    };
+    let exe = selinux.exe.shown();
+    let (domain, label) = (selinux.domain.shown(), selinux.label.shown());
+    vec![if selinux.is_mislabelled {
+        Finding::warning(format!("{exe} has the SELinux label {label}"))
+            .why("the policy has another label for it, and kubelet may not be allowed to run it")
+            .run(format!("restorecon -v {exe}"))
+    } else {
+        Finding::ok(format!(
+            "SELinux is enforcing; this runs in {domain}, {exe} is labelled {label}"
+        ))
+    }]
+}
+
 pub fn lvm_lock(facts: &Facts) -> Vec<Finding> {
     const LONG: Duration = Duration::from_secs(10);
     let lockers = facts.lvm_lockers.iter();

@@ -29,10 +29,11 @@ type OfLvm = (&'static str, fn(&Facts, &Lvm) -> Vec<Finding>);
 type OfVolume = (&'static str, fn(&Facts, &VolumeFacts) -> Option<Finding>);
 
 /// In the order in which they are printed.
-const OF_NODE: [OfNode; 16] = [
+const OF_NODE: [OfNode; 17] = [
     ("config", host::config),
     ("device-mapper", host::device_mapper),
     ("udev", host::udev),
+    ("selinux", host::selinux),
     ("lvm-lock", host::lvm_lock),
     ("locks", host::locks),
     ("plugin-directory", kubelet::plugin_directory),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use super::facts::{Crypto, Hidden, Mounted, Tool, Unmounted, UsedDisk};
+use super::facts::{Crypto, Hidden, Mounted, Selinux, Tool, Unmounted, UsedDisk};
 use super::host::all_tools;
 use super::*;
 use crate::commands::survey::Outcome;
@@ -90,6 +90,16 @@ fn crypto() -> Crypto {
     }
 }
 
+fn selinux(is_mislabelled: bool) -> Selinux {
+    let (domain, label) = ("initrc_t".to_owned(), "bin_t".to_owned());
+    Selinux {
+        domain,
+        exe: "/exec/lvm".into(),
+        label,
+        is_mislabelled,
+    }
+}
+
 fn well() -> Facts {
     let tools = all_tools().map(|name| Tool {
         name,
@@ -102,6 +112,7 @@ fn well() -> Facts {
         has_config_file: true,
         device_mapper: Ok("Library version:   1.02.185\n".to_owned()),
         udev: Udev::Listens,
+        selinux: None,
         now: 1_000_000_000,
         lvm_lockers: Vec::new(),
         lock_problem: None,
@@ -236,6 +247,7 @@ const ROWS: &[Row] = &[
     ("udev", "failed", "", "hostIPC: true", |f| f.udev = Udev::CannotBeHeard),
     ("clock", "warning", "", "it says 2001-09-09T01:46:40Z, and vg/data was made at 2001-09-10T01:46:41Z", |f| f.of("data").volume.created = 1_000_086_401),
     ("unused-disks", "warning", "vg", "pvchange --allocatable y /dev/sdb", |f| f.lvm().used_disks = Ok(vec![UsedDisk { disk: Disk { is_allocatable: false, ..disk("vg") }, shared_kind: None }])),
+    ("selinux", "warning", "", "restorecon -v /exec/lvm", |f| f.selinux = Some(selinux(true))),
     ("lvm-lock", "warning", "", "ps -fp 7", |f| f.lvm_lockers = vec![Process { pid: 7, command: "lvs".shown(), what: "".shown(), age: Duration::from_secs(10) }]),
     ("locks", "failed", "", "df -i /run", |f| f.lock_problem = Some("full".to_owned())),
     ("plugin-directory", "warning", "", "anybody", |f| f.plugin_dir_problem = Some("anybody may write".to_owned())),

@@ -21,7 +21,7 @@ use crate::kubelet::{self, Kubelet};
 use driver::config::{Config, Loaded, LogTarget};
 use driver::host::holders::{self, Process};
 use driver::host::trust::require_roots;
-use driver::host::{Command, Distrust, Host};
+use driver::host::{Command, Distrust, Host, selinux};
 use driver::lvm::Udev;
 use driver::mount::{KubeletPath, Row, Table, is_kubelets, mounted_at};
 use driver::names::{Bytes, FsType};
@@ -34,6 +34,8 @@ pub struct Facts {
     /// The output of `dmsetup version`.
     pub device_mapper: Result<String, String>,
     pub udev: Udev,
+    /// `None`: SELinux denies nothing.
+    pub selinux: Option<Selinux>,
     /// Now, in seconds since the epoch.
     pub now: u64,
     /// The processes that hold a lock of LVM. A command that asks a question holds it until it is answered.
@@ -62,6 +64,14 @@ pub struct Facts {
     pub mounts: Vec<Mounted>,
     /// Directories for a volume of this driver that nothing is mounted on.
     pub unmounted: Vec<Unmounted>,
+}
+
+pub struct Selinux {
+    pub domain: String,
+    pub exe: PathBuf,
+    pub label: String,
+    /// Whether the policy has another label for the executable.
+    pub is_mislabelled: bool,
 }
 
 pub struct Tool {
@@ -139,6 +149,7 @@ impl Facts {
                 .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
                 .map_err(|error| error.to_string()),
             udev: Udev::ask(kernel),
+            selinux: selinux(host),
             now: before(Duration::ZERO),
             lvm_lockers: lockers.collect(),
             host_name: kernel.host_name(),
@@ -173,6 +184,21 @@ fn own_dir() -> Option<PathBuf> {
     let dir = exe.parent()?;
     let is_drivers = dir.file_name()?.to_str()?.contains('~');
     is_drivers.then(|| dir.to_owned())
+}
+
+fn selinux(host: &Host) -> Option<Selinux> {
+    let exe = std::env::current_exe().ok()?;
+    let text = |label: Vec<u8>| String::from_utf8_lossy(&label).replace('\0', "");
+    let wanted = || host.run(&Command::restorecon_says(&exe));
+    selinux::is_enforcing().then(|| Selinux {
+        domain: host
+            .kernel
+            .read_of(std::process::id(), "attr/current")
+            .replace('\0', ""),
+        label: text(selinux::label(&exe).unwrap_or_default()),
+        is_mislabelled: wanted().is_ok_and(|said| !said.stdout.is_empty()),
+        exe: exe.clone(),
+    })
 }
 
 fn lock_problem(host: &Host) -> Option<String> {

@@ -1,0 +1,44 @@
+//! What SELinux has to do with a failure, and the labels of files.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use rustix::fs::{XattrFlags, getxattr, setxattr};
+
+const LABEL: &str = "security.selinux";
+
+pub fn is_enforcing() -> bool {
+    fs::read("/sys/fs/selinux/enforce").is_ok_and(|mode| mode == b"1")
+}
+
+/// Where to look after the kernel said "Permission denied". Empty if that was not SELinux.
+pub fn hint() -> &'static str {
+    if is_enforcing() {
+        "; SELinux is enforcing: `ausearch -m avc -ts recent` shows what it denied"
+    } else {
+        ""
+    }
+}
+
+/// The words of an error, with [`hint`] where it is of use.
+pub fn explained(error: &anyhow::Error) -> String {
+    let is_denied = error.chain().any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
+    });
+    format!("{error:#}{}", if is_denied { hint() } else { "" })
+}
+
+/// The label of a file, with a zero byte at its end.
+pub fn label(path: &Path) -> io::Result<Vec<u8>> {
+    let mut label = vec![0; 4096];
+    let length = getxattr(path, LABEL, &mut label)?;
+    label.truncate(length);
+    Ok(label)
+}
+
+/// Gives `path` the label of `other`.
+pub(super) fn label_as(path: &Path, other: &Path) -> io::Result<()> {
+    Ok(setxattr(path, LABEL, &label(other)?, XattrFlags::empty())?)
+}
