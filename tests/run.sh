@@ -92,8 +92,11 @@ if [ "${1:-}" = --full ]; then
     shift
     FULL=1 SILENCE=36000
 fi
-# Where the shell is that is left in a guest.
-[ -z "${KEEP:-}" ] || KEEP=$(tty) || die "KEEP=1 needs a terminal"
+# Where the shell is that is left in a guest: a virtual machine has another terminal.
+if [ -n "${KEEP:-}" ]; then
+    MACHINE=uml
+    KEEP=$(tty) || die "KEEP=1 needs a terminal"
+fi
 
 # Run by whom it may be, the output looks the same, and cargo finds what it built before.
 export CARGO_TERM_COLOR=never RUST_BACKTRACE=${RUST_BACKTRACE:-0} # A panic names its line.
