@@ -78,13 +78,21 @@ struct Found {
     uuid: Option<String>,
     size: u64,
     sequence: u64,
-    /// `None`: it is not whole.
-    layout: Option<Option<Layout>>,
+    json: Json,
+}
+
+/// What a copy says of segments and key slots.
+enum Json {
+    /// The copy is not whole.
+    Damaged,
+    /// The checksum is right, but this is no JSON of a header.
+    Odd,
+    Is(Layout),
 }
 
 impl Found {
     fn is_whole(&self) -> bool {
-        self.layout.is_some()
+        !matches!(self.json, Json::Damaged)
     }
 
     fn unread() -> Self {
@@ -92,7 +100,7 @@ impl Found {
             uuid: None,
             size: 0,
             sequence: 0,
-            layout: None,
+            json: Json::Damaged,
         }
     }
 }
@@ -148,7 +156,12 @@ fn together(first: Option<Found>, second: Option<Found>, states: (CopyState, Cop
     let rank = |found: &Option<Found>| found.as_ref().map(|one| (one.is_whole(), one.sequence));
     let is_first = rank(&first) >= rank(&second);
     let copies = [&first, &second].into_iter().flatten();
-    let layouts = copies.filter_map(|copy| copy.layout.clone()).collect();
+    let layouts = copies.filter_map(|copy| match &copy.json {
+        Json::Damaged => None,
+        Json::Odd => Some(None),
+        Json::Is(layout) => Some(Some(layout.clone())),
+    });
+    let layouts = layouts.collect();
     let (best, other) = if is_first {
         (first, second)
     } else {
@@ -188,16 +201,19 @@ fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Fou
     } else {
         None
     };
-    let layout = whole.and_then(|mut whole| {
-        let json = || layout::parse(whole.get(BINARY..)?, size);
-        let layout = json();
-        is_right(&mut whole).then_some(layout)
-    });
+    let layout = whole
+        .as_ref()
+        .and_then(|whole| layout::parse(whole.get(BINARY..)?, size));
+    let json = match (whole.is_some_and(|mut whole| is_right(&mut whole)), layout) {
+        (false, _) => Json::Damaged,
+        (true, None) => Json::Odd,
+        (true, Some(layout)) => Json::Is(layout),
+    };
     Ok(Some(Found {
         uuid: uuid(binary.get(168..208).unwrap_or_default()),
         size,
         sequence: number(16).unwrap_or(0),
-        layout,
+        json,
     }))
 }
 

@@ -44,6 +44,9 @@ const SEGMENTS: &str = "\"segments\":";
 const SLOTS: &str = "\"keyslots\":";
 const AES: &str = "aes-xts-plain64";
 
+/// A change of the JSON of a header.
+type Edit = Box<dyn Fn(&str) -> String>;
+
 #[test]
 fn a_header_that_encrypts_badly_or_not_at_all_is_refused_by_name() {
     let group = Group::new("headers-of");
@@ -54,7 +57,7 @@ fn a_header_that_encrypts_badly_or_not_at_all_is_refused_by_name() {
         "dd if={device} of=/run/headers-of.kept bs=1M count=4 status=none"
     ));
     let restore = format!("dd if=/run/headers-of.kept of={device} conv=notrunc,fsync status=none");
-    let cases: [(Box<dyn Fn(&str) -> String>, &str); 14] = [
+    let cases: [(Edit, &str); 14] = [
         (
             Box::new(within(SEGMENTS, AES, "cipher_null-ecb")),
             "cipher_null-ecb",

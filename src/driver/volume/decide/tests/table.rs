@@ -335,6 +335,7 @@ fn it_is_to_be_larger() {
 
 #[test]
 #[rustfmt::skip] // a row is a line
+#[allow(clippy::large_stack_arrays)]
 fn what_is_or_is_to_be_encrypted() {
     let encrypt = |uuid: Option<&str>| Decision::Encrypt { fs: Ext4, uuid: uuid.map(str::to_owned) };
     let lost = |found: &str| Refuse(Reason::Header { recorded: LUKS.into(), found: found.into() });

@@ -12,6 +12,7 @@ use crate::volume::decide::facts::{Content, Facts, Lvm, Openers, Pool};
 use crate::volume::decide::rules::decide;
 
 /// The promises, none of which goes by how `decide` comes to its decision.
+#[allow(clippy::too_many_lines)] // one promise after the other
 pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
     let case = || format!("{decision:?}\n{facts:?}\n{wish:?}");
     match decision {
