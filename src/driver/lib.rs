@@ -2,7 +2,8 @@
 //! volumes, and never formats data away.
 //!
 //! Each room uses only those below it: `entry` and `child`; `calls`; `volume`; `fs`, `lvm` and `mount`;
-//! `host`; and what only parses.
+//! `host`; and what only parses. One thing comes from above: the permit of `volume/decide`, without which `fs` makes
+//! no filesystem and `crypt` no header.
 
 // Only src/driver/host may call these functions: see clippy.toml.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]

@@ -14,6 +14,7 @@ use crate::config::Luks;
 use crate::host::{Command, Host, Lock, Node, ToolError};
 use crate::names::{LvId, LvUuid, Shown};
 use crate::options::Passphrase;
+use crate::volume::Permit;
 
 /// cryptsetup(8), "RETURN CODES": no permission, which is a wrong passphrase.
 const WRONG_PASSPHRASE: i32 = 2;
@@ -37,15 +38,16 @@ fn with_passphrase(command: Command, passphrase: &Passphrase) -> Result<Command>
     command.context("making a pipe for the passphrase")
 }
 
-/// Makes a LUKS2 header with this UUID on a device that holds nothing.
+/// Makes a LUKS2 header with this UUID on a device that holds nothing. Gives the permit back, for what is made inside.
 pub fn format(
     host: &Host,
     config: &Luks,
+    permit: Permit,
     (device, sector): (&Node, u64),
     uuid: &str,
     passphrase: &Passphrase,
     lock: &Lock,
-) -> Result<()> {
+) -> Result<Permit> {
     let memory = config.pbkdf_memory.get() >> 10;
     let iterations = config.pbkdf_iterations;
     let command = cryptsetup(host.limits.make, lock)
@@ -56,7 +58,7 @@ pub fn format(
         .args(iterations.map(|number| format!("--pbkdf-force-iterations={number}")));
     let command = with_passphrase(command, passphrase)?.device(device);
     host.run(&command)?;
-    Ok(())
+    Ok(permit)
 }
 
 /// Opens an encrypted volume.

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::superblock::Family;
 use crate::host::{Command, Host, Lock, Node, ToolError};
 use crate::names::{FsType, Shown};
+use crate::volume::Permit;
 
 /// No blocks kept for root, which a pod's volume has no use for; tables are cleared by the kernel
 /// after mounting; no discard on a volume that was just allocated.
@@ -50,13 +51,21 @@ pub fn try_mkfs(host: &Host, fs: FsType, file: &Path, more: &[&str], lock: &Lock
 /// Runs mkfs on a device that holds nothing. `again`: it may overwrite what a killed mkfs left.
 pub fn mkfs(
     host: &Host,
-    fs: FsType,
+    permit: Permit,
     device: &Node,
     more: &[&str],
     again: bool,
     lock: &Lock,
 ) -> Result<(), ToolError> {
-    run_mkfs(host, Command::writes, fs, device, more, again, lock)
+    run_mkfs(
+        host,
+        Command::writes,
+        permit.used(),
+        device,
+        more,
+        again,
+        lock,
+    )
 }
 
 fn run_mkfs(

@@ -13,7 +13,7 @@ pub(crate) use act::{
     Job, bring_up, close, close_leftovers, ensure_not_suspended, give_up, release, release_named,
 };
 pub use decide::{
-    Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Openers, Place, Purpose, Reason,
+    Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Openers, Permit, Place, Purpose, Reason,
     Refusal, Uses, Whose, Wish, extend_pool, of_header, of_locks, of_opened, users,
 };
 pub use device::{Device, Pinned};

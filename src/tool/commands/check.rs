@@ -398,12 +398,7 @@ mod tests {
         let seen = |content, decision| {
             let mut facts = Facts::of(&id, 7);
             facts.content = Some(content);
-            let lock = None;
-            Verdict::of(&Look {
-                facts,
-                decision,
-                lock,
-            })
+            Verdict::of(&facts, decision)
         };
         let verdicts = [
             seen(Content::Other(hostile.shown()), Decision::Bind(row)),

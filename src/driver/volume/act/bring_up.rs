@@ -94,24 +94,24 @@ fn under_lock<'a>(
                 continue;
             }
             Decision::Mount(how) => (how, top),
-            Decision::Make { fs, again } => {
+            Decision::Make { permit, again } => {
                 let what = What::Plain { again };
-                match make(job, &mut seen, &device, fs, &what, lock)? {
+                match make(job, &mut seen, &device, permit, &what, lock)? {
                     Some(made) => made,
                     None => continue,
                 }
             }
-            Decision::Encrypt { fs, uuid } => {
+            Decision::Encrypt { permit, uuid } => {
                 let what = job.in_luks(uuid)?;
-                match make(job, &mut seen, &device, fs, &what, lock)? {
+                match make(job, &mut seen, &device, permit, &what, lock)? {
                     Some(made) => made,
                     None => continue,
                 }
             }
-            Decision::MakeInside { fs } => {
+            Decision::MakeInside { permit } => {
                 let uuid = top.luks.clone().unwrap_or_default();
                 let what = What::Inside { uuid };
-                match make(job, &mut seen, &device, fs, &what, lock)? {
+                match make(job, &mut seen, &device, permit, &what, lock)? {
                     Some(made) => made,
                     None => continue,
                 }

@@ -13,7 +13,7 @@ use crate::host::{Host, Kernel, Lock, ToolError, own_name};
 use crate::mount::after_undo;
 use crate::names::Shown;
 use crate::options::Passphrase;
-use crate::volume::decide::{Refusal, of_header, users};
+use crate::volume::decide::{Permit, Refusal, of_header, users};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::lock;
 use crate::volume::look::{Asker, Look, all_inside};
@@ -80,11 +80,19 @@ pub fn open(
     })
 }
 
-/// Makes a LUKS2 header on a volume that nobody uses, and opens it. Returns the device inside.
-pub fn format(job: &Job, on: &Pinned, uuid: &str, key: &Key, lock: &Lock) -> Result<Pinned> {
+/// Makes a LUKS2 header on a volume that nobody uses, and opens it. Returns the device inside, with the permit for the
+/// filesystem there.
+pub fn format(
+    job: &Job,
+    on: &Pinned,
+    permit: Permit,
+    uuid: &str,
+    key: &Key,
+    lock: &Lock,
+) -> Result<(Pinned, Permit)> {
     let Subject { host, config, id } = job.subject;
     let target = (&on.node, on.device.sector(host.kernel));
-    crypt::format(host, &config.luks, target, uuid, &key.0, lock)
+    let permit = crypt::format(host, &config.luks, permit, target, uuid, &key.0, lock)
         .with_context(|| format!("encrypting {id}"))?;
     let inside = opened(job, on, false, key, lock)?;
     let header = crypt::header_of(host, (&on.file, &on.device.path))?;
@@ -92,7 +100,7 @@ pub fn format(job: &Job, on: &Pinned, uuid: &str, key: &Key, lock: &Lock) -> Res
     if inside.luks.as_deref() != Some(uuid) {
         bail!("{id} has not the LUKS2 header that was made on it just now");
     }
-    inside.pin(host.kernel)
+    Ok((inside.pin(host.kernel)?, permit))
 }
 
 fn opened(job: &Job, on: &Pinned, read_only: bool, key: &Key, lock: &Lock) -> Result<Device> {

@@ -10,8 +10,8 @@ use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
 use crate::lvm::{Tags, making_in_luks_tag, making_tag, retag};
 use crate::mount::after_undo;
-use crate::names::{Filesystem, FsType};
-use crate::volume::decide::{Content, Decision, Lvm, Mount, Purpose};
+use crate::names::Filesystem;
+use crate::volume::decide::{Content, Decision, Lvm, Mount, Permit, Purpose};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::look::Look;
 use crate::volume::subject::Subject;
@@ -33,10 +33,11 @@ pub fn make(
     job: &Job,
     seen: &mut Look,
     device: &Device,
-    fs: FsType,
+    permit: Permit,
     what: &What,
     lock: &Lock,
 ) -> Result<Option<(Mount, Device)>> {
+    let fs = permit.fs();
     let host = job.subject.host;
     let lvm = seen.facts.lvm.clone();
     let Some(Lvm::Volume { volume, .. }) = &lvm else {
@@ -86,7 +87,7 @@ pub fn make(
     };
     seen.claim = None;
 
-    let on = match written(job, pin, fs, what, lock) {
+    let on = match written(job, pin, permit, what, lock) {
         Ok(on) => on,
         Err(error) => {
             // A mkfs that refused may have written nothing: look whether the volume is still blank.
@@ -130,16 +131,20 @@ pub fn make(
 }
 
 /// Runs mkfs, inside a fresh LUKS2 if the volume is to be encrypted. Returns the device with the filesystem.
-fn written(job: &Job, pin: Pinned, fs: FsType, what: &What, lock: &Lock) -> Result<Pinned> {
+fn written(job: &Job, pin: Pinned, permit: Permit, what: &What, lock: &Lock) -> Result<Pinned> {
+    let fs = permit.fs();
     let Subject { host, config, id } = job.subject;
-    let (on, again) = match what {
-        What::Plain { again } => (pin, *again),
+    let (on, permit, again) = match what {
+        What::Plain { again } => (pin, permit, *again),
         // Noise, which mkfs might take for something.
-        What::InLuks { uuid, key } => (encrypted::format(job, &pin, uuid, key, lock)?, true),
-        What::Inside { .. } => (pin, true),
+        What::InLuks { uuid, key } => {
+            let (inside, permit) = encrypted::format(job, &pin, permit, uuid, key, lock)?;
+            (inside, permit, true)
+        }
+        What::Inside { .. } => (pin, permit, true),
     };
     let more = config.mkfs_options(id.vg(), fs);
-    let made = fs::mkfs(host, fs, &on.node, &more, again, lock).map_err(Error::from);
+    let made = fs::mkfs(host, permit, &on.node, &more, again, lock).map_err(Error::from);
     let made = made.map_err(|error| {
         if on.device.luks.is_some() && has_refused(&error) {
             return error.context(format!(

@@ -198,6 +198,33 @@ fn of_blank(facts: &Facts, mut doubts: Vec<Doubt>, volume: &Volume, wish: &Wish)
     Decision::Refuse(Reason::Doubts(doubts))
 }
 
+/// The permission to make this filesystem, which runs out when it is used: mkfs and luksFormat take it. Its field is
+/// this file's alone, so that nothing outside [`decide`](super::decide) leads there:
+///
+/// ```compile_fail,E0451
+/// driver::volume::Permit { fs: driver::names::FsType::Ext4 };
+/// ```
+#[derive(Debug, PartialEq)]
+pub struct Permit {
+    fs: FsType,
+}
+
+impl Permit {
+    pub fn fs(&self) -> FsType {
+        self.fs
+    }
+
+    /// As [`Self::fs`], for mkfs.
+    pub fn used(self) -> FsType {
+        self.fs
+    }
+
+    #[cfg(test)]
+    pub(super) fn sample(fs: FsType) -> Self {
+        Self { fs }
+    }
+}
+
 /// The last arm: mkfs. A process that reads the device has a reason, so mkfs waits until it has ended.
 pub(super) fn make(facts: &Facts, fs: FsType, again: bool) -> Decision {
     if facts.is_mounted_here() {
@@ -206,7 +233,10 @@ pub(super) fn make(facts: &Facts, fs: FsType, again: bool) -> Decision {
     match users(facts).into_iter().next() {
         Some(Reason::Open(processes)) => Decision::Refuse(Reason::BeingRead(processes)),
         Some(user) => Decision::Refuse(user),
-        None => Decision::Make { fs, again },
+        None => Decision::Make {
+            permit: Permit { fs },
+            again,
+        },
     }
 }
 

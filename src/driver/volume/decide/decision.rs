@@ -5,6 +5,7 @@ use std::fmt;
 
 use nix::mount::MsFlags;
 
+use super::content::Permit;
 use super::facts::Elsewhere;
 use super::reason::Reason;
 use crate::host::DeviceNumber;
@@ -121,7 +122,7 @@ pub enum Level {
     Room,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub enum Decision {
     /// Look at this level first: the facts so far do not decide.
     Look(Level),
@@ -150,17 +151,17 @@ pub enum Decision {
     /// Make a LUKS2 header on a blank volume, and this filesystem inside. `uuid`: of the header, if the driver
     /// was killed while it made one.
     Encrypt {
-        fs: FsType,
+        permit: Permit,
         uuid: Option<String>,
     },
     /// Make this filesystem inside the encrypted volume, which is open: a call was killed before it had made it.
     MakeInside {
-        fs: FsType,
+        permit: Permit,
     },
     /// Make this filesystem on a blank volume. `again`: on one that the driver's own mkfs left half made when
     /// it was killed.
     Make {
-        fs: FsType,
+        permit: Permit,
         again: bool,
     },
     Refuse(Reason),

@@ -126,7 +126,7 @@ fn made_again(facts: &Facts, uuid: Option<&str>, volume: &Volume, wish: &Wish) -
 
 fn made_inside(facts: &Facts, fs: FsType) -> Decision {
     match make(facts, fs, true) {
-        Decision::Make { fs, .. } => Decision::MakeInside { fs },
+        Decision::Make { permit, .. } => Decision::MakeInside { permit },
         refused => refused,
     }
 }
@@ -138,9 +138,9 @@ pub fn encrypt(facts: &Facts, fs: FsType, uuid: Option<String>, wish: &Wish) -> 
         return Decision::Refuse(Reason::TooSmall(size));
     }
     match make(facts, fs, false) {
-        Decision::Make { fs, .. } => match wish.no_key {
+        Decision::Make { permit, .. } => match wish.no_key {
             Some(why) => Decision::Refuse(Reason::NoKey(why)),
-            None => Decision::Encrypt { fs, uuid },
+            None => Decision::Encrypt { permit, uuid },
         },
         refused => refused,
     }

@@ -15,6 +15,7 @@ mod space;
 mod tests;
 mod users;
 
+pub use content::Permit;
 pub use decision::{Create, Decision, Grow, Level, Mount, NoKey, Purpose, Refusal, Wish};
 pub use doubt::Doubt;
 pub use encrypted::{of_header, of_opened};

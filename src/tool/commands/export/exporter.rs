@@ -103,8 +103,12 @@ impl<'a> Exporter<'a> {
             let missing = self.inventory.require(&choice).err();
             return refused(missing.map_or_else(String::new, |error| format!("{error:#}")));
         };
-        let (verdict, decision) = self.verdict(volume);
-        let Some((fs, is_seen)) = filesystem(&verdict, decision.as_ref(), volume) else {
+        let (verdict, decided) = self.verdict(volume);
+        let decision = match decided.as_ref().unwrap_or(&verdict.outcome) {
+            Outcome::Decided(decision) => Some(decision),
+            _ => None,
+        };
+        let Some((fs, is_seen)) = filesystem(&verdict, decision, volume) else {
             let why = verdict.message().unwrap_or_else(|| {
                 format!("it is not active, and no record says what is on it; run `lvchange -ay {id}` first")
             });
@@ -164,7 +168,7 @@ impl<'a> Exporter<'a> {
     }
 
     /// The verdict on the next mount; on the next read-only mount, if pods only read the volume.
-    fn verdict(&self, volume: &Volume) -> (Verdict, Option<Decision>) {
+    fn verdict(&self, volume: &Volume) -> (Verdict, Option<Outcome>) {
         let id = &volume.id;
         let request = Request {
             patience: PATIENCE,
@@ -172,11 +176,10 @@ impl<'a> Exporter<'a> {
         };
         match self.inventory.see(id, request, Duration::MAX) {
             Ok(seen) => {
-                let mut verdict = Verdict::of(&seen);
-                if let Some(outcome) = tried(self.inventory.host, self.inventory.config, &seen) {
-                    verdict.outcome = outcome;
-                }
-                (verdict, Some(seen.decision))
+                let other = tried(self.inventory.host, self.inventory.config, &seen);
+                let mut verdict = Verdict::of(&seen.facts, seen.decision);
+                let decided = other.map(|other| std::mem::replace(&mut verdict.outcome, other));
+                (verdict, decided)
             }
             Err(error) => (Verdict::of_error(id, &error), None),
         }
@@ -256,9 +259,9 @@ fn filesystem(
     match decision? {
         Decision::Bind(row) => Some((known(&row.fs_type)?, is_whole)),
         Decision::Mount(mount) => Some((mount.filesystem.fs, is_whole)),
-        Decision::Make { fs, .. } | Decision::MakeInside { fs } | Decision::Encrypt { fs, .. } => {
-            Some((*fs, false))
-        }
+        Decision::Make { permit, .. }
+        | Decision::MakeInside { permit }
+        | Decision::Encrypt { permit, .. } => Some((permit.fs(), false)),
         // Another node that shares its group has it: its objects are the same there. Without its passphrase nobody
         // sees what is inside.
         Decision::Activate

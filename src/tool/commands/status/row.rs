@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Serialize, Serializer};
 
-use crate::commands::survey::{Inventory, Verdict, uids_of};
+use crate::commands::survey::{Inventory, Look, Verdict, uids_of};
 use crate::commands::unwell::Ours;
 use crate::output::{counted, red, yellow};
 use driver::host::{Lack, Space};
@@ -78,7 +78,9 @@ pub fn of_volume(
         (None, None)
     } else {
         match inventory.see(id, inventory.request(volume), longest) {
-            Ok(seen) => (Some(Verdict::of(&seen)), Some(seen.facts)),
+            Ok(Look {
+                facts, decision, ..
+            }) => (Some(Verdict::of(&facts, decision)), Some(facts)),
             Err(error) => (Some(Verdict::of_error(id, &error)), None),
         }
     };

@@ -284,8 +284,9 @@ impl<'a> Inventory<'a> {
     ) -> Verdict {
         match self.see(id, request, longest) {
             Ok(seen) => {
-                let mut verdict = Verdict::of(&seen);
-                verdict.outcome = more(&seen).unwrap_or(verdict.outcome);
+                let other = more(&seen);
+                let mut verdict = Verdict::of(&seen.facts, seen.decision);
+                verdict.outcome = other.unwrap_or(verdict.outcome);
                 verdict
             }
             Err(error) => Verdict::of_error(id, &error),

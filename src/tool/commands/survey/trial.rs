@@ -32,14 +32,16 @@ pub fn tried(host: &Host, config: &Config, seen: &Look) -> Option<Outcome> {
                 Err(error) => Some(Outcome::Tried("fsck", error.to_string())),
             }
         }
-        Decision::Make { fs, .. } | Decision::MakeInside { fs } | Decision::Encrypt { fs, .. } => {
+        Decision::Make { permit, .. }
+        | Decision::MakeInside { permit }
+        | Decision::Encrypt { permit, .. } => {
             let size = device.size(host.kernel).ok()?;
             let header = match seen.decision {
                 Decision::Encrypt { .. } => HEADER_SIZE.get(),
                 _ => 0,
             };
             let size = Bytes::new(size.get().saturating_sub(header));
-            let made = mkfs(host, config, *fs, Some(device.id.vg()), size);
+            let made = mkfs(host, config, permit.fs(), Some(device.id.vg()), size);
             made.err().map(|error| {
                 let words = format!(
                     "mkfs would refuse {} ({}): {error:#}",

@@ -1,15 +1,13 @@
 //! The verdict on a volume's next mount, for `check`, `status` and other commands.
 
 use anyhow::Error;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use super::look::Look;
 use driver::names::{LvId, Shown, folded};
 use driver::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, Whose, lock};
 
 /// The result of a volume's next mount, as far as it can be known without mounting.
-#[derive(Debug, Clone, Serialize)]
-#[serde(into = "ForPrograms")]
+#[derive(Debug)]
 pub struct Verdict {
     pub id: LvId,
     pub outcome: Outcome,
@@ -19,7 +17,7 @@ pub struct Verdict {
     pub is_hosts: bool,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Outcome {
     Decided(Decision),
     /// The faults of an ext. The next mount repairs it if `e2fsck -p` can.
@@ -34,7 +32,7 @@ pub enum Outcome {
 
 /// A verdict for programs: its fields are stable.
 #[derive(Serialize)]
-struct ForPrograms {
+struct ForPrograms<'a> {
     volume: String,
     /// In a word: `mount`, `format`, `bind`, `create`, `activate`, `repair`, `resume`, `refuse`,
     /// `not-read`, `busy`.
@@ -42,33 +40,33 @@ struct ForPrograms {
     /// Why it is refused: a stable word, such as `wrong-type`.
     reason: Option<&'static str>,
     message: Option<String>,
-    steps: Vec<String>,
+    steps: &'a [String],
 }
 
-impl From<Verdict> for ForPrograms {
-    fn from(verdict: Verdict) -> Self {
-        Self {
-            volume: verdict.id.to_string(),
-            verdict: verdict.word(),
-            reason: verdict.why(),
-            message: verdict.message(),
-            steps: verdict.steps,
-        }
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let for_programs = ForPrograms {
+            volume: self.id.to_string(),
+            verdict: self.word(),
+            reason: self.why(),
+            message: self.message(),
+            steps: &self.steps,
+        };
+        for_programs.serialize(to)
     }
 }
 
 impl Verdict {
-    pub fn of(seen: &Look) -> Self {
-        let facts = &seen.facts;
+    pub fn of(facts: &Facts, decision: Decision) -> Self {
         let mut steps = found(facts);
-        steps.extend(to_do(&seen.decision));
-        let is_hosts = match &seen.decision {
+        steps.extend(to_do(&decision));
+        let is_hosts = match &decision {
             Decision::Refuse(reason) => is_hosts(reason, facts),
             _ => false,
         };
         Self {
             id: facts.id.clone(),
-            outcome: Outcome::Decided(seen.decision.clone()),
+            outcome: Outcome::Decided(decision),
             steps,
             is_hosts,
         }
@@ -231,7 +229,8 @@ fn to_do(decision: &Decision) -> Vec<String> {
             steps.extend(grow(Grow::After));
             steps
         }
-        Decision::Make { fs, again } => {
+        Decision::Make { permit, again } => {
+            let fs = permit.fs();
             let again = if *again {
                 " again: its mkfs was stopped"
             } else {
@@ -239,7 +238,8 @@ fn to_do(decision: &Decision) -> Vec<String> {
             };
             vec![format!("make {fs}{again}"), format!("mount {fs}")]
         }
-        Decision::Encrypt { fs, uuid } => {
+        Decision::Encrypt { permit, uuid } => {
+            let fs = permit.fs();
             let again = uuid.as_ref().map_or("", |_| " again: it was stopped");
             vec![
                 format!("encrypt it{again}"),
@@ -247,10 +247,13 @@ fn to_do(decision: &Decision) -> Vec<String> {
                 format!("mount {fs}"),
             ]
         }
-        Decision::MakeInside { fs } => vec![
-            format!("make {fs} inside, again: its mkfs was stopped"),
-            format!("mount {fs}"),
-        ],
+        Decision::MakeInside { permit } => {
+            let fs = permit.fs();
+            vec![
+                format!("make {fs} inside, again: its mkfs was stopped"),
+                format!("mount {fs}"),
+            ]
+        }
         // Without its passphrase nobody sees further.
         Decision::Open { .. } => vec![
             "open it with its passphrase".to_owned(),

@@ -11,6 +11,7 @@ use crate::host::holders::Opener;
 use crate::lvm::{self, Group, Lease, LeaseState, Record, Spread, Volume};
 use crate::mount::{Row, Table};
 use crate::names::{Bytes, Filesystem, FsType, LvId, LvName, LvUuid, Shown};
+use crate::volume::Permit;
 use crate::volume::decide::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
@@ -445,7 +446,10 @@ pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
 }
 
 pub fn make(fs: FsType) -> Decision {
-    Decision::Make { fs, again: false }
+    Decision::Make {
+        permit: Permit::sample(fs),
+        again: false,
+    }
 }
 
 pub fn wrong(found: &str, wanted: FsType) -> Decision {

@@ -6,6 +6,7 @@ use super::sample::*;
 use crate::crypt::{CopyState, HEADER_SIZE};
 use crate::lvm::LeaseState;
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
+use crate::volume::Permit;
 use crate::volume::decide::decision::{Create, Decision, Grow, Level, NoKey, Purpose};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::encrypted::of_header;
@@ -199,7 +200,7 @@ fn a_filesystem_is_there() {
         ("on a read-only disk, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); f.read_only_disk = Some("sda".into()); }, mount(Ext4, |m| m.check = false)),
         ("on a read-only volume, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).writable = Some(false); }, mount(Ext4, |m| m.check = false)),
         ("where lvcreate was stopped", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("ext4 u".into()))),
-        ("a half of ours", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Decision::Make { fs: Ext4, again: true }),
+        ("a half of ours", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Decision::Make { permit: Permit::sample(Ext4), again: true }),
         ("a half of ours, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Refuse(Reason::BlankReadOnly)),
         ("a half of ours, wanted as another type", |f, w| { w.fs = Some(Xfs); holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, wrong("ext4", Xfs)),
         ("a half that nobody recorded", |f, _| holds(f, Ext4, |s| s.half = true), mount(Ext4, |_| ())),
@@ -337,7 +338,7 @@ fn it_is_to_be_larger() {
 #[rustfmt::skip] // a row is a line
 #[allow(clippy::large_stack_arrays)]
 fn what_is_or_is_to_be_encrypted() {
-    let encrypt = |uuid: Option<&str>| Decision::Encrypt { fs: Ext4, uuid: uuid.map(str::to_owned) };
+    let encrypt = |uuid: Option<&str>| Decision::Encrypt { permit: Permit::sample(Ext4), uuid: uuid.map(str::to_owned) };
     let lost = |found: &str| Refuse(Reason::Header { recorded: LUKS.into(), found: found.into() });
     let inside = |found: &str| Refuse(Reason::Inside { recorded: "ext4 u".into(), found: found.into() });
     let mounted_inside = || mount(Ext4, |m| m.record = false);
@@ -401,13 +402,13 @@ fn what_is_or_is_to_be_encrypted() {
         ("cut short after the header, no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::NoKey(NoKey::Secret))),
         ("cut short, another cipher", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(says(LUKS, |l| l.segments[0].cipher = "null".into())); }, Refuse(Reason::Cipher("the cipher null".shown()))),
         ("cut short, open, what is inside is read", |f, w| { cut_short_inside(f, w, noise([])); f.inside = None; }, Look(Level::Inside)),
-        ("cut short, noise inside", |f, w| cut_short_inside(f, w, noise([Doubt::Data(0)])), Decision::MakeInside { fs: Ext4 }),
-        ("cut short, zeros inside", |f, w| cut_short_inside(f, w, blank().content.unwrap()), Decision::MakeInside { fs: Ext4 }),
-        ("cut short, zeros inside, needs no key", |f, w| { cut_short_inside(f, w, blank().content.unwrap()); w.no_key = Some(NoKey::Secret); }, Decision::MakeInside { fs: Ext4 }),
-        ("cut short, noise inside, and a person asks", |f, w| { cut_short_inside(f, w, noise([Doubt::Data(0)])); (w.fs, w.encrypted) = (None, None); }, Decision::MakeInside { fs: Ext4 }),
-        ("cut short, half an ext4 inside", |f, w| cut_short_inside(f, w, noise([young(), Doubt::Data(0)])), Decision::MakeInside { fs: Ext4 }),
+        ("cut short, noise inside", |f, w| cut_short_inside(f, w, noise([Doubt::Data(0)])), Decision::MakeInside { permit: Permit::sample(Ext4) }),
+        ("cut short, zeros inside", |f, w| cut_short_inside(f, w, blank().content.unwrap()), Decision::MakeInside { permit: Permit::sample(Ext4) }),
+        ("cut short, zeros inside, needs no key", |f, w| { cut_short_inside(f, w, blank().content.unwrap()); w.no_key = Some(NoKey::Secret); }, Decision::MakeInside { permit: Permit::sample(Ext4) }),
+        ("cut short, noise inside, and a person asks", |f, w| { cut_short_inside(f, w, noise([Doubt::Data(0)])); (w.fs, w.encrypted) = (None, None); }, Decision::MakeInside { permit: Permit::sample(Ext4) }),
+        ("cut short, half an ext4 inside", |f, w| cut_short_inside(f, w, noise([young(), Doubt::Data(0)])), Decision::MakeInside { permit: Permit::sample(Ext4) }),
         ("cut short, half an ext4 where xfs was made", |f, w| { cut_short_inside(f, w, noise([young()])); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, inside_new("xfs", "nothing that blkid knows")),
-        ("cut short, half an xfs inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, Decision::MakeInside { fs: Xfs }),
+        ("cut short, half an xfs inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, Decision::MakeInside { permit: Permit::sample(Xfs) }),
         ("cut short, half an xfs inside, and ext4 is wanted", |f, w| { cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, wrong("xfs", Ext4)),
         ("cut short, a mark inside that blkid does not name", |f, w| cut_short_inside(f, w, noise([Doubt::Mark("md".into())])), inside_new("ext4", "nothing that blkid knows")),
         ("cut short, swap inside", |f, w| cut_short_inside(f, w, Content::Other("swap".shown())), inside_new("ext4", "swap")),

@@ -16,7 +16,8 @@ use crate::volume::decide::rules::decide;
 pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
     let case = || format!("{decision:?}\n{facts:?}\n{wish:?}");
     match decision {
-        Decision::Make { fs, again } => {
+        Decision::Make { permit, again } => {
+            let fs = permit.fs();
             assert!(may_be_made(facts, wish), "{}", case());
             assert_eq!(volume_of(facts).record.luks, None, "{}", case());
             assert_ne!(wish.encrypted, Some(true), "{}", case());
@@ -29,14 +30,15 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             );
             if *again {
                 assert_eq!(volume_of(facts).record.making.as_deref(), Some(fs.as_str()));
-                assert!(wish.fs.is_none_or(|wanted| wanted == *fs), "{}", case());
+                assert!(wish.fs.is_none_or(|wanted| wanted == fs), "{}", case());
             } else {
-                assert_eq!(*fs, wish.fs.unwrap_or(wish.default_fs), "{}", case());
+                assert_eq!(fs, wish.fs.unwrap_or(wish.default_fs), "{}", case());
             }
             without_one_permission(facts, wish);
             with_one_doubt_more(facts, wish);
         }
-        Decision::Encrypt { fs, uuid } => {
+        Decision::Encrypt { permit, uuid } => {
+            let fs = permit.fs();
             assert!(may_be_made(facts, wish), "{}", case());
             assert!(has_key(wish), "{}", case());
             let record = &volume_of(facts).record;
@@ -51,13 +53,14 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             assert!(!can_be_opened && facts.inside.is_none(), "{}", case());
             let begun = record.making_in_luks().map(|(_, uuid)| uuid);
             assert_eq!(begun, uuid.as_deref(), "{}", case());
-            assert!(wish.fs.is_none_or(|wanted| wanted == *fs), "{}", case());
+            assert!(wish.fs.is_none_or(|wanted| wanted == fs), "{}", case());
             with_one_doubt_more(facts, wish);
         }
-        Decision::MakeInside { fs } => {
+        Decision::MakeInside { permit } => {
+            let fs = permit.fs();
             assert!(may_be_made(facts, wish), "{}", case());
             assert_ne!(wish.encrypted, Some(false), "{}", case());
-            assert!(wish.fs.is_none_or(|wanted| wanted == *fs), "{}", case());
+            assert!(wish.fs.is_none_or(|wanted| wanted == fs), "{}", case());
             let record = &volume_of(facts).record;
             assert!(record.made.is_none() && record.luks.is_none(), "{}", case());
             let mut more = facts.clone();
