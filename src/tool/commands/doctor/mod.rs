@@ -49,7 +49,7 @@ const OF_NODE: [OfNode; 17] = [
     ("lvm", host::lvm),
 ];
 
-const OF_LVM: [OfLvm; 15] = [
+const OF_LVM: [OfLvm; 16] = [
     ("config", groups::config),
     ("duplicate-groups", groups::duplicate_groups),
     ("hidden-groups", groups::hidden_groups),
@@ -61,13 +61,14 @@ const OF_LVM: [OfLvm; 15] = [
     ("missing-disks", disks::missing_disks),
     ("unused-disks", disks::unused_disks),
     ("shared-disks", disks::shared_disks),
+    ("snapshot-full", volumes::snapshots_full),
     ("clock", volumes::clock),
     ("mounts", volumes::lost),
     ("next-mount", volumes::next_mount),
     ("volumes", volumes::left_out),
 ];
 
-const OF_VOLUME: [OfVolume; 12] = [
+const OF_VOLUME: [OfVolume; 11] = [
     ("filesystem-errors", volumes::failed),
     ("filesystem-errors", volumes::filesystem_errors),
     ("filesystem-full", volumes::filesystem_full),
@@ -76,7 +77,6 @@ const OF_VOLUME: [OfVolume; 12] = [
     ("may-be-formatted", volumes::may_be_formatted),
     ("kept-from-others", volumes::kept_from_others),
     ("pool-full", volumes::pool_full),
-    ("snapshot-full", volumes::snapshot_full),
     ("luks-header", volumes::luks_header),
     ("volume-lock", volumes::lock),
     ("device-node", volumes::device_node),

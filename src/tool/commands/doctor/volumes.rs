@@ -107,16 +107,22 @@ pub fn kept_from_others(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
     })
 }
 
-pub fn snapshot_full(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
+/// Whoever has it, its data is lost when it is full.
+pub fn snapshots_full(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
     const NEARLY_FULL: u8 = 80;
-    let volume = &one.volume;
-    let is_thick = volume.role.split(',').any(|part| part == "thicksnapshot");
-    let (_, percent) = volume.filled_to(NEARLY_FULL).next().filter(|_| is_thick)?;
-    Some(
-        Finding::warning(format!("it is {percent:.0} % full"))
-            .why("a snapshot that is full is lost")
-            .run(format!("lvextend --extents +20%ORIGIN {}", volume.id)),
-    )
+    let volumes = lvm.volumes.iter().map(|one| &one.volume);
+    let snapshots = volumes.filter(|volume| {
+        let mut roles = volume.role.split(',');
+        roles.any(|part| part == "thicksnapshot")
+    });
+    let found = snapshots.filter_map(|snapshot| {
+        let (_, percent) = snapshot.filled_to(NEARLY_FULL).next()?;
+        let finding = Finding::warning(format!("it is {percent:.0} % full"));
+        let finding = finding.why("a snapshot that is full is lost");
+        let finding = finding.run(format!("lvextend --extents +20%ORIGIN {}", snapshot.id));
+        Some(finding.on(&snapshot.id))
+    });
+    found.collect()
 }
 
 pub fn pool_full(facts: &Facts, one: &VolumeFacts) -> Option<Finding> {
