@@ -397,4 +397,13 @@ fn a_word_that_is_gone_says_what_to_use() {
     for args in [&["man", "/tmp"][..], &["completions", "bash"], &["man"]] {
         prints(&machine, args, "`cargo xtask DIR` writes both", 2);
     }
+    for args in [
+        &["key", "add", "vg/a"][..],
+        &["key", "list", "vg/a", "--json"],
+        &["key"],
+    ] {
+        prints(&machine, args, "use `cryptsetup luksAddKey`", 2);
+    }
+    let backup = ["header-backup", "vg/a", "/tmp/a"];
+    prints(&machine, &backup, "use `cryptsetup luksHeaderBackup", 2);
 }

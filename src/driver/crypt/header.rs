@@ -39,8 +39,6 @@ pub struct Header {
     pub uuid: Option<String>,
     pub first: CopyState,
     pub second: CopyState,
-    /// The UUID of the other copy, if that says another one. `None`: it says the same, or none.
-    pub other: Option<String>,
     /// Of each copy that is whole. `None`: what is in it cannot be read.
     pub layouts: Vec<Option<Layout>>,
 }
@@ -175,7 +173,6 @@ fn together(first: Option<Found>, second: Option<Found>, states: (CopyState, Cop
         *(if is_first { &mut second } else { &mut first }) = CopyState::Damaged;
     }
     Header {
-        other: other.filter(|other| Some(other) != uuid.as_ref()),
         layouts,
         uuid,
         first,
@@ -409,7 +406,6 @@ mod tests {
         (bytes[5000], bytes[SIZE + 5000]) = (1, 1);
         let neither = found(bytes);
         assert!(!neither.is_usable());
-        assert_eq!(neither.other.as_deref(), Some(OTHER));
         // The device ends in the middle of it.
         let mut bytes = device(UUID, UUID);
         bytes.truncate(SIZE - 1);

@@ -14,10 +14,6 @@ pub fn name_of(volume: &LvUuid) -> String {
     format!("{PREFIX}{}", volume.plain())
 }
 
-pub fn path_of(volume: &LvUuid) -> PathBuf {
-    Path::new("/dev/mapper").join(name_of(volume))
-}
-
 /// Whether a device is called as the driver calls what is inside a volume.
 pub fn is_inside(device: &Path) -> bool {
     let name = device.strip_prefix("/dev/mapper");

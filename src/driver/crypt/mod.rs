@@ -24,9 +24,7 @@ pub const KEY_SIZES: [u64; 2] = [32, 64];
 pub use header::{CopyState, HEADER_SIZE, Header, read};
 pub use key::read_key_file;
 pub use layout::{Keyslot, Layout, Segment};
-pub use mapping::{
-    Mapping, all_open, is_inside, mapping, mapping_of, name_of, path_of, volume_below,
-};
+pub use mapping::{Mapping, all_open, is_inside, mapping, mapping_of, name_of, volume_below};
 pub use table::{DmTable, table_of};
 pub use tools::header_of;
 pub(crate) use tools::{close, format, open, resize};

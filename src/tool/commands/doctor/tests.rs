@@ -203,7 +203,6 @@ impl Facts {
             uuid: Some(uuid.to_owned()),
             first: CopyState::Whole,
             second,
-            other: None,
             layouts: vec![Some(serde_json::from_str(LAYOUT).unwrap())],
         })));
     }

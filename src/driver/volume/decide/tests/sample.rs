@@ -258,7 +258,6 @@ pub fn header(uuid: &str, first: CopyState, second: CopyState) -> Content {
         uuid: Some(uuid.to_owned()),
         first,
         second,
-        other: None,
         layouts: [first, second]
             .into_iter()
             .filter(|copy| *copy == CopyState::Whole)
