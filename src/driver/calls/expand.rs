@@ -6,7 +6,7 @@ use crate::config::Loaded;
 use crate::crypt;
 use crate::fs::grow;
 use crate::host::Host;
-use crate::lvm;
+use crate::lvm::{self, Larger};
 use crate::names::{Bytes, FsType, Shown};
 use crate::options::Options;
 use crate::reply::Reply;
@@ -70,7 +70,10 @@ fn grow_all(job: &Job, dir: &Path, size: Bytes) -> Result<Reply> {
                 .group
                 .take()
                 .context("the group's lock is not held")?;
-            lvm::extend(host, volume?, size, &group)?;
+            let fitting = seen.facts.ground.as_ref();
+            let fitting = fitting.and_then(|ground| ground.disks.as_ref());
+            let disks = fitting.map_or(&[][..], |fitting| &fitting.disks);
+            lvm::extend(host, volume?, &Larger { size, disks }, &group)?;
             size
         }
         _ => volume.map_or(size, |volume| volume.size.max(size)),

@@ -18,5 +18,5 @@ pub const SUPERBLOCK: &str = "superblock";
 pub use blkid::{Found, Identified, all, has_several, probe, probe_filesystems};
 pub use scan::{Backup, Examination, Extent, TINY, Unreadable, ZEROED, scan, superblock_of};
 pub use superblock::{Beyond, Condition, Family, Superblock};
+pub use tools::{Judged, TOO_OLD, is_too_old, judged, try_mkfs};
 pub(crate) use tools::{check, grow, mkfs};
-pub use tools::{has_errors, try_mkfs};

@@ -73,7 +73,11 @@ pub struct Superblock {
     pub uuid: String,
     pub size: u64,
     pub block_size: u64,
+    /// The least that it reads and writes at once, in bytes.
+    pub sector: u64,
     pub condition: Condition,
+    /// An ext with features that e2fsprogs 1.46 does not know.
+    pub is_recent: bool,
     /// When it was made or last written, whichever is later, in seconds since the epoch. xfs and
     /// btrfs have no time in their superblocks.
     pub newest_time: Option<u64>,
@@ -189,6 +193,8 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
     } else {
         Condition::Unknown
     };
+    // Source: e2fsprogs' `lib/ext2fs/ext2fs.h`. `orphan_file` is the first that 1.47 added.
+    let newer = fields.le32(0x5C)? >> 12 | incompat >> 18 | fields.le32(0x64)? >> 16;
     let has_journal = fields.le32(0x5C)? & COMPAT_HAS_JOURNAL != 0;
     // `s_journal_inum`: the journal is a file of the filesystem itself.
     let beyond = if has_journal && fields.le32(0xE0)? == 0 {
@@ -201,7 +207,9 @@ fn ext(fields: &Fields, offset: u64) -> Option<Superblock> {
         uuid: fields.uuid(0x68)?,
         size: blocks.checked_mul(block_size)?,
         block_size,
+        sector: block_size,
         condition,
+        is_recent: newer != 0,
         // Very old tools leave `s_mkfs_time` 0. Growing rewrites the backups, `s_wtime` with them.
         newest_time: Some(made.max(written).max(mounted)),
         in_progress: false,
@@ -231,7 +239,9 @@ fn xfs(fields: &Fields, _: u64) -> Option<Superblock> {
         uuid: fields.uuid(32)?,
         size: blocks.checked_mul(block_size)?,
         block_size,
+        sector: u64::from(fields.be16(102)?),
         condition: Condition::Unknown,
+        is_recent: false,
         newest_time: None,
         in_progress: fields.byte(126)? != 0,
         beyond: Beyond::Nothing,
@@ -257,7 +267,9 @@ fn btrfs(fields: &Fields, offset: u64) -> Option<Superblock> {
         uuid: fields.uuid(0x20)?,
         size,
         block_size,
+        sector: block_size,
         condition: Condition::Unknown,
+        is_recent: false,
         newest_time: None,
         in_progress,
         // `num_devices`
@@ -296,6 +308,10 @@ impl Fields<'_> {
 
     fn le64(&self, at: usize) -> Option<u64> {
         self.array(at).map(u64::from_le_bytes)
+    }
+
+    fn be16(&self, at: usize) -> Option<u16> {
+        self.array(at).map(u16::from_be_bytes)
     }
 
     fn be32(&self, at: usize) -> Option<u32> {

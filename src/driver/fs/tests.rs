@@ -47,6 +47,7 @@ const XFS: Change = &[
     (32, UUID_BYTES),
     (84, &1024_u32.to_be_bytes()), // blocks in a group
     (88, &4_u32.to_be_bytes()),    // groups
+    (102, &512_u16.to_be_bytes()), // bytes in a sector
 ];
 
 const BTRFS: Change = &[
@@ -110,22 +111,25 @@ fn a_whole_superblock_is_read() {
         uuid: UUID.to_owned(),
         size: 256 * MIB,
         block_size: 4096,
+        sector: 4096,
         condition: Condition::Unknown,
+        is_recent: false,
         newest_time: Some(300),
         in_progress: false,
         beyond: Beyond::Nothing,
         alone: None,
     };
-    let other = |family, size| Superblock {
+    let other = |family, size, sector| Superblock {
         family,
         size,
+        sector,
         newest_time: None,
         ..ext.clone()
     };
     let cases = [
         (1024, EXT, ext.clone()),
-        (0, XFS, other(Family::Xfs, 4000 * 4096)),
-        (64 * KIB, BTRFS, other(Family::Btrfs, 1 << 30)),
+        (0, XFS, other(Family::Xfs, 4000 * 4096, 512)),
+        (64 * KIB, BTRFS, other(Family::Btrfs, 1 << 30, 4096)),
     ];
     for (at, fields, want) in cases {
         assert_eq!(primary(at, &with(fields, &[])), Some(want));
@@ -205,6 +209,10 @@ fn a_superblock_tells_its_size_its_times_and_how_it_was_left() {
     ];
     for (state, features, want) in cases {
         assert_eq!(ext(&[(0x3A, &[state]), (0x60, &[features])]).condition, want);
+    }
+    // The last features of e2fsprogs 1.46, and those of 1.47 and later.
+    for (place, known, newer) in [(0x5C, [0, 8, 0], [0, 16, 0]), (0x60, [0, 0, 2], [0, 0, 4]), (0x64, [0, 128, 0], [0, 0, 1])] {
+        assert!(!ext(&[(place, &known)]).is_recent && ext(&[(place, &newer)]).is_recent, "{place:#x}");
     }
     assert!(primary(0, &with(XFS, &[(126, &[1])])).unwrap().in_progress);
     assert!(primary(64 * KIB, &with(BTRFS, &[(0x40, b"!")])).unwrap().in_progress);

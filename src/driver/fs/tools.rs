@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
+use super::scan::superblock_of;
 use super::superblock::Family;
 use crate::host::{Command, Host, Lock, Node, ToolError};
 use crate::names::{FsType, Shown};
@@ -20,6 +23,9 @@ const EXT: &str = "-q -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=0";
 const EXT4: &str = "-q -m 0 -O metadata_csum -E nodiscard,lazy_itable_init=1,lazy_journal_init=1";
 /// No discard.
 const XFS_AND_BTRFS: &str = "-q -K";
+
+/// A device that is open, and its name.
+type Opened<'a> = (&'a Arc<File>, &'a Path);
 
 /// Runs mkfs as [`mkfs`] does on a regular file, never on a device. mkfs writes nothing, where it can be told so.
 pub fn try_mkfs(host: &Host, fs: FsType, file: &Path, more: &[&str], lock: &Lock) -> Result<()> {
@@ -116,14 +122,40 @@ pub fn check(host: &Host, device: &Node, all: bool, lock: &Lock) -> Result<(), T
     host.run(&command).map(drop)
 }
 
-/// Whether an ext has errors that [`check`] would have to repair. Writes nothing, and so does not replay the
-/// journal. Only one that says that something is wrong is read as a whole.
-pub fn has_errors(host: &Host, device: &Node) -> Result<bool, ToolError> {
-    // e2fsck(8): 4 is "errors left uncorrected", and with 8 it gave up because of them.
+/// What e2fsck says of an ext, without writing to it.
+pub enum Judged {
+    Well,
+    /// It has errors, which [`check`] would have to repair.
+    Errors,
+    /// It has features that this e2fsck does not know.
+    Not,
+}
+
+/// What helps then.
+pub const TOO_OLD: &str = "e2fsprogs of this node is too old for the features of this ext (`e2fsck -V`). Install a \
+    newer one, or mount the volume on another node. A repair by this e2fsck fails in the same way";
+
+/// Whether e2fsck ended with this code because it does not know a feature.
+pub fn is_too_old(host: &Host, code: i32, device: Opened) -> bool {
+    // e2fsck(8): 8 is "operational error". A feature that it does not know is that, and so is more.
+    const GAVE_UP: i32 = 8;
+    code & GAVE_UP != 0
+        && superblock_of(host, None, device)
+            .is_ok_and(|found| found.is_some_and(|one| one.is_recent))
+}
+
+/// Has e2fsck look at an ext. Writes nothing, and so does not replay the journal. Only one that says that something is
+/// wrong is read as a whole.
+pub fn judged(host: &Host, node: &Node, device: Opened) -> Result<Judged, ToolError> {
+    // e2fsck(8): 4 is "errors left uncorrected", and with 8 it gave up, perhaps because of them.
     let command = Command::reads("e2fsck", host.limits.check)
         .args(["-n"])
         .accept(&[0, 4, 12]);
-    Ok(host.run(&command.device(device))?.code != 0)
+    Ok(match host.run(&command.device(node))?.code {
+        0 => Judged::Well,
+        code if is_too_old(host, code, device) => Judged::Not,
+        _ => Judged::Errors,
+    })
 }
 
 /// Grows a filesystem to the size of its volume, and succeeds if there is nothing to grow. All but ext2

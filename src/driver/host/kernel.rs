@@ -60,6 +60,13 @@ impl<'a> Kernel<'a> {
 
 #[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
 impl Kernel<'_> {
+    /// The size of a page of memory, in bytes.
+    pub fn page_size(&self) -> u64 {
+        let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
+        let size = size.ok().flatten().and_then(|size| size.try_into().ok());
+        size.unwrap_or(4096)
+    }
+
     pub fn host_name(&self) -> String {
         nix::unistd::gethostname()
             .map(|name| name.to_string_lossy().into_owned())

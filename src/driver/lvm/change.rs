@@ -1,5 +1,6 @@
 //! lvchange(8), lvcreate(8), lvextend(8), lvrename(8).
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -117,13 +118,23 @@ pub fn create(
     run(host, &command, id.vg()).with_context(|| format!("creating {id} with {size}"))
 }
 
-/// Makes a volume `size` large.
-pub fn extend(host: &Host, volume: &Volume, size: Bytes, lock: &Lock) -> Result<()> {
+/// What a volume is to be made.
+pub struct Larger<'a> {
+    pub size: Bytes,
+    /// The only disks that it may take space on. None: any.
+    pub disks: &'a [PathBuf],
+}
+
+/// Makes a volume larger.
+pub fn extend(host: &Host, volume: &Volume, larger: &Larger, lock: &Lock) -> Result<()> {
+    let size = larger.size;
     let (id, vg) = (&volume.id, volume.id.vg());
     let command = command("lvextend", host.limits.resize)
         .stdin(lock.file())
         .args(["--size".to_owned(), format!("{}b", size.get())])
         .operand(id.to_string());
+    let disks = larger.disks.iter();
+    let command = disks.fold(command, Command::operand);
     run(host, &command, vg).with_context(|| {
         let (now, free) = (volume.size, volume.free);
         let advice = if volume.is_thick_origin() {

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::report::{Report, ask_with, read, text};
+use super::report::{Report, ask, ask_with, read, text};
+use super::wait::explain;
 use crate::host::Host;
+use crate::names::{Bytes, VgName};
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Disk {
@@ -61,6 +63,36 @@ pub fn disks(host: &Host, sight: Sight) -> Result<(Vec<Disk>, Vec<PathBuf>)> {
     };
     let command = ask_with("pvs", fields, host.limits.query, more).args(all);
     read(host, &command, parse).context("asking LVM for its disks")
+}
+
+/// A disk on which LVM may extend volumes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Extensible {
+    pub path: PathBuf,
+    pub free: Bytes,
+}
+
+/// The disks of a group with free space that LVM may give to volumes.
+pub fn extensible(host: &Host, vg: &VgName) -> Result<Vec<Extensible>> {
+    let fields = "pv_name,pv_free,pv_allocatable,pv_missing";
+    let command = ask("vgs", fields, host.limits.query).operand(vg.as_str());
+    let parse = |report: Report| {
+        let mut disks = Vec::new();
+        for row in report.rows("vg")? {
+            let free = text(&row, "pv_free")?.parse().unwrap_or(0);
+            let is_usable = text(&row, "pv_allocatable")? == "allocatable";
+            if is_usable && text(&row, "pv_missing")?.is_empty() && free > 0 {
+                disks.push(Extensible {
+                    path: text(&row, "pv_name")?.into(),
+                    free: Bytes::new(free),
+                });
+            }
+        }
+        Ok(disks)
+    };
+    read(host, &command, parse)
+        .map_err(|error| explain(host, Some(vg), error))
+        .with_context(|| format!("asking LVM for the disks of {vg}"))
 }
 
 fn parse(report: Report) -> Result<(Vec<Disk>, Vec<PathBuf>), String> {

@@ -15,8 +15,8 @@ mod tests;
 mod udev;
 mod wait;
 
-pub(crate) use change::{activate, create, deactivate, extend, refresh, retag};
-pub use disks::{Disk, Fault, Sight, disks};
+pub(crate) use change::{Larger, activate, create, deactivate, extend, refresh, retag};
+pub use disks::{Disk, Extensible, Fault, Sight, disks, extensible};
 pub use find::{
     Found, all_groups, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of,
     tagged,

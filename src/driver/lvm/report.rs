@@ -42,6 +42,8 @@ pub struct Volume {
     pub metadata_percent: Option<f64>,
     pub extent: NonZeroU64,
     pub free: Bytes,
+    /// Free space for LVM's metadata of the group (`vg_mda_free`), on the disk that has least.
+    pub metadata_free: Bytes,
     pub spread: Spread,
     /// The lock that it takes to activate it, if nodes share its group.
     pub lock: Option<Lease>,
@@ -131,9 +133,20 @@ pub struct Group {
     pub name: String,
     pub size: Bytes,
     pub free: Bytes,
+    /// See [`Volume::metadata_free`].
+    pub metadata_free: Bytes,
+    /// The size of the smallest area for it. LVM keeps two versions there.
+    pub metadata_size: Bytes,
     pub extent: NonZeroU64,
     pub missing: u64,
     pub exported: bool,
+}
+
+impl Group {
+    /// Whether less than a tenth of the space for its metadata is left.
+    pub fn is_metadata_filling(&self) -> bool {
+        self.metadata_free.get() < self.metadata_size.get() / 20
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -259,6 +272,7 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
         metadata_percent: percent(row, "metadata_percent"),
         extent: extent(row)?,
         free: Bytes::new(number(row, "vg_free")?),
+        metadata_free: metadata_free(row),
         spread: Spread::of_report(
             text(row, "lv_layout")?,
             number(row, "stripes")?,
@@ -270,6 +284,11 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
 
 fn extent(row: &Fields) -> Result<NonZeroU64, String> {
     NonZeroU64::new(number(row, "vg_extent_size")?).ok_or_else(|| "an extent size of 0".to_owned())
+}
+
+/// More than enough if LVM does not tell.
+fn metadata_free(row: &Fields) -> Bytes {
+    Bytes::new(number(row, "vg_mda_free").unwrap_or(u64::MAX))
 }
 
 fn lock(row: &Fields) -> Result<Option<Lease>, String> {
@@ -293,6 +312,8 @@ fn group(row: &Fields) -> Result<Group, String> {
         name: text(row, "vg_name")?.to_owned(),
         size: Bytes::new(number(row, "vg_size")?),
         free: Bytes::new(number(row, "vg_free")?),
+        metadata_free: metadata_free(row),
+        metadata_size: Bytes::new(number(row, "vg_mda_size").unwrap_or(0)),
         extent: extent(row)?,
         missing: number(row, "vg_missing_pv_count")?,
         exported: text(row, "vg_exported").is_ok_and(|exported| !exported.is_empty()),
@@ -301,9 +322,8 @@ fn group(row: &Fields) -> Result<Group, String> {
 
 pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
     lv_kernel_major,lv_kernel_minor,lv_device_open,lv_permissions,lv_health_status,lv_snapshot_invalid,lv_layout,lv_role,pool_lv,data_percent,\
-    metadata_percent,vg_extent_size,vg_free,vg_lock_type,lv_lockargs,pool_lv_uuid,stripes,data_stripes";
-pub(super) const VG_FIELDS: &str =
-    "vg_name,vg_size,vg_free,vg_extent_size,vg_missing_pv_count,vg_exported";
+    metadata_percent,vg_extent_size,vg_free,vg_mda_free,vg_lock_type,lv_lockargs,pool_lv_uuid,stripes,data_stripes";
+pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_mda_free,vg_mda_size,vg_extent_size,vg_missing_pv_count,vg_exported";
 
 /// Settings that an administrator may have changed in lvm.conf(5) for people to read: without them tags
 /// could not be told apart. LVM 2.03.31 also writes its messages into a report in JSON unless

@@ -76,7 +76,7 @@ fn a_pool_is_found_with_its_volumes_and_its_fill() {
 fn reads_what_vgs_prints() {
     let report = || {
         let text = r#"{"report":[{"vg":[{"vg_name":"vg","vg_size":"9","vg_free":"7",
-            "vg_extent_size":"4","vg_missing_pv_count":"1","vg_exported":"exported"},{"vg_name":"b","vg_size":"9",
+            "vg_extent_size":"4","vg_mda_free":"5","vg_mda_size":"120","vg_missing_pv_count":"1","vg_exported":"exported"},{"vg_name":"b","vg_size":"9",
             "vg_free":"7","vg_extent_size":"4","vg_missing_pv_count":"0","vg_exported":""}]}]}"#;
         Report::parse(text.as_bytes()).unwrap()
     };
@@ -84,6 +84,8 @@ fn reads_what_vgs_prints() {
         name: "vg".to_owned(),
         size: Bytes::new(9),
         free: Bytes::new(7),
+        metadata_free: Bytes::new(5),
+        metadata_size: Bytes::new(120),
         extent: NonZeroU64::new(4).unwrap(),
         missing: 1,
         exported: true,
@@ -92,6 +94,10 @@ fn reads_what_vgs_prints() {
     assert_eq!(groups.first(), Some(&vg));
     assert_eq!(groups.len(), 2);
     assert!(!groups[1].exported);
+    assert_eq!(
+        (vg.is_metadata_filling(), groups[1].is_metadata_filling()),
+        (true, false)
+    );
     for (name, want) in [("b", true), ("c", false)] {
         assert_eq!(report().has("vg", "vg_name", name), Ok(want));
     }

@@ -8,7 +8,9 @@ use nix::mount::MsFlags;
 
 use super::identity::{difference, twin};
 use super::table::{Row, Table, mounted_at};
-use crate::host::{Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, Node, holders};
+use crate::host::{
+    Command, DeviceNumber, Effect, Host, Kernel, KernelLog, Lock, Node, holders, own_name,
+};
 use crate::names::{Filesystem, FsType, LvId, Shown};
 use crate::options::MountOptions;
 
@@ -33,6 +35,8 @@ pub struct Source<'a> {
     pub disks: Option<&'a [DeviceNumber]>,
     pub options: &'a MountOptions,
     pub read_only: bool,
+    /// This very call has made its filesystem.
+    pub is_new: bool,
 }
 
 /// A command on the filesystem of a volume, for a person. An encrypted volume is closed by then.
@@ -44,6 +48,21 @@ pub fn by_hand(id: &LvId, node: &Node, command: &str) -> String {
     }
     format!(
         "`cryptsetup open {shown} repair`, `{command} /dev/mapper/repair` and `cryptsetup close repair`"
+    )
+}
+
+/// Advice for a filesystem that mkfs of a node has made, and that no kernel may have mounted.
+pub fn without_data(fs: FsType, id: &LvId, encrypted: bool) -> String {
+    let empty = if encrypted {
+        format!("remove the volume (`lvremove {id}`) and create it anew")
+    } else {
+        let device = id.device();
+        let (device, me) = (device.shown(), own_name());
+        format!("run `wipefs --all {device} && {me} allow-format {id}`")
+    };
+    format!(
+        "If the driver has made it and no pod has had it, nothing is in it: have mkfs make what this kernel mounts \
+         (`mkfs_options` of {fs} in config.toml), and {empty}"
     )
 }
 
@@ -83,10 +102,15 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
     Err(if is_twin {
         error.context(twin(host.kernel, source))
     } else if has_unknown_features(&said) {
-        error.context(format!(
-            "{id} has a filesystem with features that this node's kernel does not know: mount it on \
-             a node with a newer kernel"
-        ))
+        let helps = without_data(fs, id, node.name != id.device());
+        error.context(if source.is_new {
+            format!("this call has made {fs} on {id} with features that this node's kernel does not know. {helps}")
+        } else {
+            format!(
+                "{id} has a filesystem with features that this node's kernel does not know: mount it on \
+                 a node with a newer kernel. {helps}"
+            )
+        })
     } else {
         error
     })

@@ -228,3 +228,27 @@ fn a_filesystem_that_the_kernel_is_too_old_for_is_refused() {
     ];
     node.refuses_mount(&volume, &words);
 }
+
+#[test]
+fn an_e2fsck_that_does_not_know_a_feature_is_called_too_old() {
+    // A compatible feature, which no kernel minds; and that a crash has left a log.
+    const COMPATIBLE: u64 = 1024 + 0x5F;
+    const INCOMPATIBLE: u64 = 1024 + 0x60;
+    let (node, group, volume) = Node::with_data(Mode::MountOnly, "newer");
+    let device = volume.device();
+    run("mkfs.ext4", &["-q", "-O", "^metadata_csum", &device]);
+    let byte = sh(&format!("od -A n -t u1 -j {INCOMPATIBLE} -N 1 {device}"));
+    let incompatible: u8 = byte.trim().parse().unwrap();
+    put(&device, COMPATIBLE, &[0x40]);
+    for log in [0, 4] {
+        put(&device, INCOMPATIBLE, &[incompatible | log]);
+        let words = ["e2fsprogs of this node is too old", "e2fsck"];
+        let reply = node.mount("pod", &volume);
+        reply.is_failure(&words);
+        assert!(!reply.message.contains("e2fsck -f"), "{reply:?}");
+        node.prints(&["check", &group.path("data")], words[0], 1);
+    }
+    put(&device, INCOMPATIBLE, &[incompatible]);
+    put(&device, COMPATIBLE, &[0]);
+    node.up("pod", &volume);
+}

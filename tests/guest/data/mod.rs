@@ -7,6 +7,7 @@ mod foreign;
 pub mod lvm_conf;
 pub mod meanwhile;
 mod partial;
+mod sectors;
 mod subvolumes;
 mod swapped;
 mod unfinished;

@@ -381,3 +381,49 @@ fn a_config_that_cannot_be_read_brings_nothing_up() {
     named(&node, &volume, "").success();
     node.down("named", &volume);
 }
+
+/// mkfs may be newer than the kernel, or the config may ask for what the kernel does not know.
+#[test]
+fn a_filesystem_that_the_kernel_refuses_is_not_blamed_on_the_volume_that_this_call_has_made() {
+    let feature = "$REAL \"$@\" || exit; for device; do :; done
+        xfs_db -x -c 'sb 0' -c 'write -d features_incompat 0x40000001' $device > /dev/null";
+    let (group, tools) = (
+        Group::new("refusing"),
+        Tools::new().put("mkfs.xfs", feature),
+    );
+    let blocks = "[filesystem.xfs]\nmkfs_options = ['-b', 'size=65536']\n";
+    for (lv, config, later) in [
+        (
+            "feature",
+            &*tools.config(),
+            "features that this node's kernel does not know",
+        ),
+        ("blocks", blocks, "blocks of 64 KiB"),
+    ] {
+        let mut node = Node::with_config(Mode::MountOnly, config);
+        let volume = group.linear(lv, "600m").fs("xfs");
+        let wipe = format!("wipefs --all {} && ", volume.device());
+        let helps = [
+            "`mkfs_options` of xfs in config.toml",
+            &wipe,
+            "allow-format",
+        ];
+        let reply = node.mount("pod", &volume);
+        reply.is_failure(&[&helps[..], &["this call has made xfs on"]].concat());
+        let reply = node.mount("pod", &volume);
+        reply.is_failure(&[&helps[..], &[later]].concat());
+        if lv == "blocks" {
+            node.prints(&["check", &group.path(lv)], later, 1);
+        }
+        // As printed, but for the question.
+        let exe = node.exe();
+        crate::crypt::shell(&format!(
+            "{wipe}{} allow-format --yes {}",
+            text(&exe),
+            group.path(lv)
+        ));
+        node.configure(Mode::MountOnly, "");
+        node.up("pod", &volume);
+        node.down("pod", &volume);
+    }
+}

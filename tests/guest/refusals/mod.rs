@@ -118,6 +118,18 @@ refusals! {
         asks: &[RO],
         check: Some("no-size"),
     }
+    metadata_full {
+        prepare: "free() { vgs --noheadings --nosuffix --units b -o vg_mda_free $vg; }
+            tag() { vgchange -qq $(seq -f \"--addtag %0$1g\" $2) $vg; }
+            # LVM notes each command, too.
+            tag 1000 200; n=999; for tags in 60 60 60 40 25; do tag $n $tags; n=$((n - 1)); done
+            while [ $(free) -gt 5000 ]; do tag $n $(($(free) / 3000)); n=$((n - 1)); done
+            n=50; while [ $(free) -gt 2000 ]; do tag $n 4; n=$((n + 1)); done",
+        says: "`vgs -o +vg_mda_free metadata-full`",
+        undo: "truncate -s 64M $dir/lost; disk2=$(losetup --find --show $dir/lost)
+            told pvcreate DISK=$disk2 DISK=$disk2
+            told pvchange OLDDISK=$disk",
+    }
     another_pool {
         prepare: "lvremove -qq -y $vg/data",
         config: "[volume_group.another-pool]\ncreate = true\nthin_pool = 'pool'",
@@ -293,6 +305,19 @@ refusals! {
             ignore=; ! lvreduce --help | grep -q -- '--fs ' || ignore='--fs ignore'
             lvreduce -qq $ignore -f -L 32m $vg/data",
         undo: "told lvextend",
+    }
+    larger_sectors {
+        prepare: "mkfs.ext4 -q -b 1024 $dev; truncate -s 64M $dir/lost
+            other=$(losetup --find --show --sector-size 4096 $dir/lost)
+            vgextend -qq --config devices/allow_mixed_block_sizes=1 $vg $other; lvextend -qq -L 40m $vg/data $other",
+        says: "(`pvmove /dev/loop",
+        undo: "told pvmove",
+    }
+    large_blocks {
+        // Linux 6.19 mounts an ext of such blocks.
+        prepare: "mkfs.ext4 -qF -b 65536 -O ^has_journal $dev",
+        says: "`wipefs --all /dev/mapper/large--blocks-data && ",
+        undo: "told wipefs --all",
     }
     mixed_up {
         prepare: "lvrename -qq $vg data origin; lvcreate -qq -y -n log -L 4m $vg

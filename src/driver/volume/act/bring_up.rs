@@ -75,6 +75,7 @@ fn under_lock<'a>(
         }
         let lock = holding.of_volume()?;
         let top = seen.facts.top().cloned().unwrap_or(device.clone());
+        let is_new = !matches!(decision, Decision::Mount(_));
         let (how, on) = match decision {
             Decision::Keep { flags } => return keep(job, &seen, dir, flags),
             Decision::Bind(from) => {
@@ -131,6 +132,7 @@ fn under_lock<'a>(
             volume: seen.facts.require_volume()?.clone(),
             on: on.pin(host.kernel)?,
             how,
+            is_new,
             lock,
         };
         seen.claim = None;

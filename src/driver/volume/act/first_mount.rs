@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Error, Result};
 
 use super::job::Job;
 use crate::fs::{self, Identified};
@@ -26,6 +26,8 @@ pub struct FirstMount<'a> {
     pub volume: Volume,
     pub on: Pinned,
     pub how: Mount,
+    /// This very call has made it.
+    pub is_new: bool,
     pub lock: &'a Lock,
 }
 
@@ -37,13 +39,17 @@ impl FirstMount<'_> {
         let (how, node) = (&self.how, &self.on.node);
         if how.check {
             let all = how.grow == Grow::Before;
-            fs::check(host, node, all, self.lock).with_context(|| {
-                format!(
-                    "checking the filesystem of {}; if it has errors, save what is needed and repair \
-                     it with {}",
-                    self.volume.id,
-                    by_hand(&self.volume.id, node, "e2fsck -f")
-                )
+            fs::check(host, node, all, self.lock).map_err(|error| {
+                let device = (&self.on.file, &*self.on.device.path);
+                let is_too_old = matches!(error, ToolError::Failed { code, .. } if fs::is_too_old(host, code, device));
+                let helps = if is_too_old {
+                    fs::TOO_OLD.to_owned()
+                } else {
+                    let repair = by_hand(&self.volume.id, node, "e2fsck -f");
+                    format!("if it has errors, save what is needed and repair it with {repair}")
+                };
+                let checking = format!("checking the filesystem of {}; {helps}", self.volume.id);
+                Error::from(error).context(checking)
             })?;
         }
         if how.grow == Grow::Before
@@ -89,6 +95,7 @@ impl FirstMount<'_> {
             disks: how.disks.as_deref(),
             options: &options,
             read_only: self.job.options.read_only,
+            is_new: self.is_new,
         };
         let mounted = mount_device(host, &source, self.dir, self.lock);
         match &how.alive {

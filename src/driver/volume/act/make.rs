@@ -9,11 +9,11 @@ use crate::crypt;
 use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
 use crate::lvm::{Tags, making_in_luks_tag, making_tag, retag};
-use crate::mount::after_undo;
-use crate::names::Filesystem;
+use crate::mount::{after_undo, without_data};
+use crate::names::{Bytes, Filesystem};
 use crate::volume::decide::{Content, Decision, Lvm, Mount, Permit, Purpose};
 use crate::volume::device::{Device, Pinned};
-use crate::volume::look::Look;
+use crate::volume::look::{Look, largest_block};
 use crate::volume::subject::Subject;
 
 /// What is made on a volume.
@@ -38,7 +38,7 @@ pub fn make(
     lock: &Lock,
 ) -> Result<Option<(Mount, Device)>> {
     let fs = permit.fs();
-    let host = job.subject.host;
+    let Subject { host, id, .. } = job.subject;
     let lvm = seen.facts.lvm.clone();
     let Some(Lvm::Volume { volume, .. }) = &lvm else {
         bail!("{} was not looked at", device.id);
@@ -120,13 +120,21 @@ pub fn make(
                 device.id
             )
         })?;
-    let uuid = made.uuid;
+    let (uuid, block) = (made.uuid, Bytes::new(made.block_size));
     let filesystem = Filesystem { fs, uuid };
     let mut tags = record.holding(&filesystem, on.device.luks.as_deref());
     if !is_begun {
         tags.remove.push(making);
     }
     retag(host, device.target(), &tags, Some(lock))?;
+    let largest = largest_block(host.kernel, fs);
+    if block > largest {
+        bail!(
+            "this call has made {fs} on {id} with blocks of {block}, and this node's kernel mounts it with at most \
+             {largest}. {}",
+            without_data(fs, id, on.device.luks.is_some())
+        );
+    }
     Ok(Some((Mount::of_made(filesystem), on.device)))
 }
 

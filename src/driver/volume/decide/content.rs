@@ -6,6 +6,7 @@ use super::encrypted;
 use super::facts::{Content, Facts, FilesystemState, Place};
 use super::reason::Reason;
 use super::rules::is_harmed;
+use super::space::{of_metadata, of_sectors};
 use super::users::users;
 use crate::fs::TINY;
 use crate::lvm::Volume;
@@ -130,11 +131,28 @@ pub(super) fn of_filesystem(
             covers: with_header(found.covers),
         });
     }
+    if found.block > found.largest_block {
+        return Decision::Refuse(Reason::LargeBlocks {
+            fs,
+            block: found.block,
+            largest: found.largest_block,
+            encrypted: facts.inside.is_some(),
+        });
+    }
+    if let Some(reason) = of_sectors(&found.sectors) {
+        return Decision::Refuse(reason);
+    }
     if let Some(reason) = mixed_up(found, volume) {
         return Decision::Refuse(reason);
     }
     if let Some(reason) = read_only(facts, volume, wish) {
         return Decision::Refuse(reason);
+    }
+    // Before it is mounted it is recorded, where a tag would allow mkfs.
+    if (record.making.is_some() || record.permission.is_some())
+        && let Some(full) = of_metadata(volume.metadata_free, 1)
+    {
+        return Decision::Refuse(full);
     }
     let missing = found.device.get().saturating_sub(found.covers.get());
     Decision::Mount(Mount {
@@ -233,9 +251,15 @@ pub(super) fn make(facts: &Facts, fs: FsType, again: bool) -> Decision {
     match users(facts).into_iter().next() {
         Some(Reason::Open(processes)) => Decision::Refuse(Reason::BeingRead(processes)),
         Some(user) => Decision::Refuse(user),
-        None => Decision::Make {
-            permit: Permit { fs },
-            again,
+        None => match facts
+            .volume()
+            .and_then(|volume| of_metadata(volume.metadata_free, 1))
+        {
+            Some(full) => Decision::Refuse(full),
+            None => Decision::Make {
+                permit: Permit { fs },
+                again,
+            },
         },
     }
 }

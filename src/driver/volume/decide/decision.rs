@@ -115,6 +115,8 @@ pub enum Level {
     LeaseState,
     /// Who has its device open.
     Openers,
+    /// Where it may grow.
+    Ground,
     Content,
     /// What is inside an encrypted volume that is open.
     Inside,

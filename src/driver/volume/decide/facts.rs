@@ -33,6 +33,8 @@ pub struct Facts {
     /// Everyone who has its device open. Looked at only if LVM says that it is open.
     pub openers: Option<Openers>,
     pub content: Option<Content>,
+    /// Where it may grow. Looked at only for a volume that is to grow.
+    pub ground: Option<Ground>,
     /// What is inside an encrypted volume that is open.
     pub inside: Option<Content>,
     /// How the kernel encrypts that volume. Looked at with what is inside.
@@ -200,9 +202,44 @@ pub struct FilesystemState {
     pub device: Bytes,
     /// Whether its superblock says that its mkfs did not finish. An ext superblock cannot say so.
     pub half: bool,
+    pub sectors: Sectors,
+    pub block: Bytes,
+    /// The largest blocks with which this kernel mounts a filesystem of its type.
+    pub largest_block: Bytes,
     pub condition: Condition,
     /// `None`: the whole filesystem is on the volume.
     pub parts: Option<Parts>,
+}
+
+/// The least that a filesystem reads and writes at once, and what its device allows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sectors {
+    pub filesystem: Bytes,
+    /// The sectors of the device, as large as the largest of its disks.
+    pub device: Bytes,
+    /// LVM's disks below it that have larger sectors than the filesystem.
+    pub larger: Vec<String>,
+}
+
+/// Where a volume may grow.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ground {
+    /// How its mounted filesystem failed, so that no tool grows it.
+    pub failure: Option<Failure>,
+    /// `None`: all disks of the node have the same sectors, or no filesystem is seen on the volume.
+    pub sectors: Option<Sectors>,
+    /// The only disks of its group that its filesystem can live on. `None`: all of them.
+    pub disks: Option<Fitting>,
+}
+
+/// Disks whose sectors are small enough.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fitting {
+    /// The size that their sectors have at most.
+    pub sector: Bytes,
+    pub disks: Vec<PathBuf>,
+    /// Their free space.
+    pub free: Bytes,
 }
 
 /// The devices of a filesystem on several devices: a btrfs of several disks, or an ext with its journal on
@@ -273,6 +310,7 @@ impl Facts {
             locks: None,
             openers: None,
             content: None,
+            ground: None,
             inside: None,
             table: None,
             untouched: false,

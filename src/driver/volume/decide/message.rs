@@ -10,6 +10,7 @@ use crate::fs::Family;
 use crate::host::holders::name_them;
 use crate::host::own_name;
 use crate::lvm::{Holder, with_its_table};
+use crate::mount::without_data;
 use crate::names::{Bytes, LvId, Shown, folded};
 use crate::volume::device::Failure;
 
@@ -149,6 +150,13 @@ impl Reason {
                 "there is no logical volume {id}, and none is made for a read-only mount: it would stay \
                  blank. Mount it for writing once, or name another volume"
             ),
+            Self::MetadataFull { free } => format!(
+                "LVM has no room left for its metadata of {vg}: {} bytes are free (`vgs -o +vg_mda_free {vg}`), too few \
+                 for a change of {id}. Nothing was written. Remove volumes, snapshots or tags that nobody needs. Or \
+                 add a disk with more room for metadata (`pvcreate --metadatasize 16m DISK && vgextend {vg} DISK`), \
+                 and have LVM keep none on each older disk (`pvchange --metadataignore y OLDDISK`)",
+                free.get()
+            ),
             Self::AnotherPool { pool, asked } => format!(
                 "there is no logical volume {id}, and none is made in the thin pool {asked}: the \
                  node's config says {pool} for {vg} (`thin_pool`). Leave the option `thinpool` out, \
@@ -179,6 +187,7 @@ impl Reason {
                 more,
                 free,
                 has,
+                sector,
             } => {
                 let all = size.rounded();
                 let [more, free] = more.compared(*free);
@@ -188,9 +197,16 @@ impl Reason {
                          add a disk (`vgextend {vg} DISK`)"
                     );
                 }
+                let (only, such, mixed) = sector.map_or_else(Default::default, |sector| {
+                    let only = format!(
+                        " on disks with sectors of at most {} bytes, and its filesystem can live on no others",
+                        sector.get()
+                    );
+                    (only, "such ", MIXED)
+                });
                 format!(
-                    "{id} needs {more} more to be {all} large, but {vg} has only {free} free: add a disk \
-                     (`vgextend {vg} DISK`), or set the claim's request back to {has} (Kubernetes 1.32 \
+                    "{id} needs {more} more to be {all} large, but {vg} has only {free} free{only}: add {such}a disk \
+                     (`vgextend {mixed}{vg} DISK`), or set the claim's request back to {has} (Kubernetes 1.32 \
                      and later)"
                 )
             }
@@ -375,6 +391,39 @@ impl Reason {
                     covers.get()
                 )
             }
+            Self::LargerSectors(sectors) => {
+                let (made, on) = (sectors.filesystem.get(), sectors.device.get());
+                let (place, helps) = match sectors.larger.first() {
+                    Some(disk) => (
+                        format!("partly on /dev/{disk}, whose sectors have {on} bytes"),
+                        format!(
+                            "Move the volume off that disk (`pvmove /dev/{disk}`); if no other disk of {vg} has room, \
+                             add one with sectors of at most {made} bytes first (`vgextend {MIXED}{vg} DISK`)"
+                        ),
+                    ),
+                    // md keeps the sectors that it has while it is active.
+                    None => (
+                        format!(
+                            "active with sectors of {on} bytes, which none of its disks has any more"
+                        ),
+                        format!("Run `lvchange --activate n {id} && lvchange --activate y {id}`"),
+                    ),
+                };
+                format!(
+                    "{id} is {place}. Its filesystem was made for sectors of {made} bytes, and cannot live there. \
+                     Nothing was written. {helps}"
+                )
+            }
+            Self::LargeBlocks {
+                fs,
+                block,
+                largest,
+                encrypted,
+            } => format!(
+                "{id} holds {fs} with blocks of {block}, and this node's kernel mounts it with at most {largest}. \
+                 Nothing was written. Mount it on a node with larger pages of memory or a newer kernel. {}",
+                without_data(*fs, id, *encrypted)
+            ),
             Self::MixedUp { fs, with } => {
                 let same = match with.iter().take(4).cloned().collect::<Vec<_>>() {
                     none if none.is_empty() => String::new(),
@@ -435,6 +484,9 @@ pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {
         _ => format!("lvextend --poolmetadatasize +64M {pool}"),
     }
 }
+
+/// LVM adds a disk with other sectors than the disks of a group only so.
+const MIXED: &str = "--config devices/allow_mixed_block_sizes=1 ";
 
 /// Advice for two volumes of one name on a node.
 pub fn same_name_advice(name: Option<&str>) -> String {

@@ -20,8 +20,8 @@ pub use decision::{Create, Decision, Grow, Level, Mount, NoKey, Purpose, Refusal
 pub use doubt::Doubt;
 pub use encrypted::{of_header, of_opened};
 pub use facts::{
-    Content, Elsewhere, Facts, FilesystemState, Inside, Lvm, Mounted, Occupied, Openers, Parts,
-    Place, Pool, Room, There, Uses,
+    Content, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted, Occupied,
+    Openers, Parts, Place, Pool, Room, Sectors, There, Uses,
 };
 pub use message::{extend_pool, same_name_advice};
 pub use reason::{Reason, Whose};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::decision::NoKey;
 use super::doubt::Doubt;
-use super::facts::{Elsewhere, Occupied, Place};
+use super::facts::{Elsewhere, Occupied, Place, Sectors};
 use crate::host::holders::Opener;
 use crate::lvm::Holder;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
@@ -40,6 +40,10 @@ pub enum Reason {
     Hidden,
     NoSize,
     CreateReadOnly,
+    /// LVM has no room for the record of what would be made.
+    MetadataFull {
+        free: Bytes,
+    },
     AnotherPool {
         pool: LvName,
         asked: LvName,
@@ -60,6 +64,8 @@ pub enum Reason {
         more: Bytes,
         free: Bytes,
         has: Bytes,
+        /// What is free counts only disks with sectors of at most this size.
+        sector: Option<Bytes>,
     },
     Pool,
     NoLocks(String),
@@ -127,6 +133,15 @@ pub enum Reason {
         has: Bytes,
         covers: Bytes,
     },
+    /// It is on a disk with larger sectors than its filesystem was made for.
+    LargerSectors(Sectors),
+    /// Its blocks are larger than this kernel mounts.
+    LargeBlocks {
+        fs: FsType,
+        block: Bytes,
+        largest: Bytes,
+        encrypted: bool,
+    },
     /// A filesystem on several devices, with copies: `with` lists the devices that could be confused.
     MixedUp {
         fs: FsType,
@@ -175,6 +190,7 @@ impl Reason {
                 | Self::Header { .. }
                 | Self::Inside { .. }
                 | Self::Reduced { .. }
+                | Self::LargerSectors(_)
         )
     }
 
@@ -200,6 +216,7 @@ impl Reason {
             | Self::Hidden
             | Self::NoSize
             | Self::CreateReadOnly
+            | Self::MetadataFull { .. }
             | Self::AnotherPool { .. }
             | Self::TooLarge { .. }
             | Self::Reserve { .. }
@@ -232,6 +249,8 @@ impl Reason {
             | Self::Inside { .. }
             | Self::Swapped { .. }
             | Self::Reduced { .. }
+            | Self::LargerSectors(_)
+            | Self::LargeBlocks { .. }
             | Self::MixedUp { .. }
             | Self::ReadOnlyVolume
             | Self::ReadOnlyDisk(_)

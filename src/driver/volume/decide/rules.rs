@@ -7,11 +7,11 @@ use super::decision::{Decision, Level, Purpose, Wish};
 use super::encrypted::wrong_kind;
 use super::facts::{Facts, Lvm, Mounted, Place, There, Uses};
 use super::reason::Reason;
-use super::space::{absent, of_pool, of_size};
+use super::space::{absent, of_pool, of_sectors, of_size};
 use super::users::users;
-use crate::lvm::LeaseState;
+use crate::lvm::{LeaseState, Volume};
 use crate::mount::Row;
-use crate::names::VgName;
+use crate::names::{Bytes, VgName};
 use crate::volume::device::Failure;
 
 /// Every rule of "Never lose data", from cheap facts to dear ones. What a device holds is decided in
@@ -57,7 +57,7 @@ pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
         return decision;
     }
     match (wish.purpose, &facts.content, facts.volume()) {
-        (Purpose::Size(size), _, Some(volume)) => of_size(volume, size, wish),
+        (Purpose::Size(size), _, Some(volume)) => of_growth(facts, volume, size, wish),
         (_, Some(content), Some(volume)) => of_content(facts, content, volume, wish),
         _ => Decision::Look(Level::Content),
     }
@@ -210,6 +210,23 @@ pub fn of_locks(locks: &LeaseState, vg: &VgName, is_active: bool) -> Option<Reas
         LeaseState::NotHeld if is_active => Some(Reason::ActiveWithoutLock),
         _ => None,
     }
+}
+
+/// Decides for a volume that is to have this size, and its filesystem with it.
+fn of_growth(facts: &Facts, volume: &Volume, size: Bytes, wish: &Wish) -> Decision {
+    let Some(ground) = &facts.ground else {
+        return Decision::Look(Level::Ground);
+    };
+    // That it is there may be why it has failed.
+    if let Some(reason) = ground.sectors.as_ref().and_then(of_sectors) {
+        return Decision::Refuse(reason);
+    }
+    let first = facts.uses.as_ref().and_then(|uses| uses.mounts.first());
+    if let (Some(mounted), Some(failure)) = (first, ground.failure) {
+        let place = Place::Here(mounted.row.mount_point.clone());
+        return Decision::Refuse(Reason::FilesystemFailed(place, failure));
+    }
+    of_size(volume, size, ground, wish)
 }
 
 /// Decides by the openers of the device. `None`: nobody has it open who could do harm.

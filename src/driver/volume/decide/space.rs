@@ -1,11 +1,21 @@
 //! Decides by space: in a volume group, in a thin pool, and by the limits of the node's config. Pure.
 
 use super::decision::{Create, Decision, Level, Wish};
-use super::facts::{Pool, Room};
+use super::facts::{Fitting, Ground, Pool, Room, Sectors};
 use super::reason::Reason;
 use crate::crypt::HEADER_SIZE;
 use crate::lvm::{Spread, Volume};
 use crate::names::Bytes;
+
+/// The text that a change of a volume may add to LVM's metadata, in bytes: its tags, the command that LVM notes, a
+/// segment, and the sector that LVM counts as free and keeps. Source: lvm2 lib/format_text/format-text.c,
+/// `_vg_write_raw`.
+const CHANGE: u64 = 2048;
+
+/// Why LVM's metadata may have no room for so many changes of a volume.
+pub fn of_metadata(free: Bytes, changes: u64) -> Option<Reason> {
+    (free.get() < CHANGE.saturating_mul(changes)).then_some(Reason::MetadataFull { free })
+}
 
 /// Decides for a volume that does not exist.
 pub fn absent(room: Option<&Room>, wish: &Wish) -> Decision {
@@ -30,10 +40,14 @@ fn made_of(room: &Room, size: Bytes, wish: &Wish) -> Decision {
         Room::Group(group) => {
             let size = create.spread.whole(size, group.extent);
             let more = create.spread.takes(size, group.extent);
-            (
-                size,
-                against(size, Some((more, group.free)), Bytes::default(), create),
-            )
+            let taken = Taken {
+                more,
+                free: group.free,
+                fitting: None,
+            };
+            let reason = against(size, Some(taken), Bytes::default(), create);
+            // It is created, and its filesystem recorded.
+            (size, reason.or_else(|| of_metadata(group.metadata_free, 2)))
         }
         // A thin volume takes nothing from the group.
         Room::Pool(pool) => {
@@ -54,8 +68,14 @@ fn another_pool(create: &Create) -> Option<Reason> {
     (pool != asked).then_some(Reason::AnotherPool { pool, asked })
 }
 
-/// Decides whether to extend the volume to `size`. It never becomes smaller.
-pub fn of_size(volume: &Volume, size: Bytes, wish: &Wish) -> Decision {
+/// Why a filesystem cannot live on its device.
+pub fn of_sectors(sectors: &Sectors) -> Option<Reason> {
+    (sectors.filesystem < sectors.device).then(|| Reason::LargerSectors(sectors.clone()))
+}
+
+/// Decides whether to extend the volume to `size`, on disks that its filesystem can live on. It never becomes
+/// smaller.
+pub fn of_size(volume: &Volume, size: Bytes, ground: &Ground, wish: &Wish) -> Decision {
     let (has, extent, spread) = (volume.size, volume.extent, volume.spread);
     if size <= has {
         return Decision::Ready;
@@ -63,32 +83,47 @@ pub fn of_size(volume: &Volume, size: Bytes, wish: &Wish) -> Decision {
     let size = spread.whole(size, extent);
     let of_group = |size| spread.takes(size, extent).get();
     let more = Bytes::new(of_group(size).saturating_sub(of_group(has)));
+    let taken = Taken {
+        more,
+        free: volume.free,
+        fitting: ground.disks.as_ref(),
+    };
     // A thin volume takes nothing from the group.
-    let taken = volume.pool.is_none().then_some((more, volume.free));
+    let taken = volume.pool.is_none().then_some(taken);
     match against(size, taken, has, &wish.create) {
         Some(reason) => Decision::Refuse(reason),
-        None => Decision::Extend(size),
+        None => {
+            of_metadata(volume.metadata_free, 1).map_or(Decision::Extend(size), Decision::Refuse)
+        }
     }
 }
 
-/// Why a volume may not have this size. `has`: its size now, 0 if it does not exist. `taken`: the bytes that it
-/// needs from its group, and the bytes that are free there.
-fn against(
-    size: Bytes,
-    taken: Option<(Bytes, Bytes)>,
-    has: Bytes,
-    allowed: &Create,
-) -> Option<Reason> {
+/// The bytes that a volume needs from its group, those that are free there, and the only disks that will do.
+struct Taken<'a> {
+    more: Bytes,
+    free: Bytes,
+    fitting: Option<&'a Fitting>,
+}
+
+/// Why a volume may not have this size. `has`: its size now, 0 if it does not exist.
+fn against(size: Bytes, taken: Option<Taken>, has: Bytes, allowed: &Create) -> Option<Reason> {
     if let Some(largest) = allowed.largest.filter(|largest| size > *largest) {
         return Some(Reason::TooLarge { size, largest });
     }
-    let ((more, free), reserve) = (taken?, allowed.reserve);
-    if free < more {
+    let reserve = allowed.reserve;
+    let Taken {
+        more,
+        free,
+        fitting,
+    } = taken?;
+    let room = fitting.map_or(free, |fitting| fitting.free);
+    if room < more {
         return Some(Reason::NoRoom {
             size,
             more,
-            free,
+            free: room,
             has,
+            sector: fitting.map(|fitting| fitting.sector),
         });
     }
     let left = free.get().saturating_sub(more.get());

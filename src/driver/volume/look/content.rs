@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Error, Result};
 use nix::libc::EBUSY;
 
+use super::ground::largest_block;
 use super::{Asker, Look};
 use crate::crypt;
 use crate::fs::{self, Examination, Extent, Family, Found, Superblock, Unreadable};
@@ -208,6 +209,9 @@ impl Look<'_> {
             },
             covers: Bytes::new(found.size),
             device: device.size(self.subject.host.kernel)?,
+            sectors: self.sectors(device, found.sector),
+            block: Bytes::new(found.block_size),
+            largest_block: largest_block(self.subject.host.kernel, fs),
             half: found.in_progress && found.family == Family::of(fs),
             condition: found.condition,
             parts: self.parts(device, &found.beyond)?,

@@ -310,7 +310,7 @@ fn collect_disks(kernel: &Kernel, dir: &Path, deepest: usize, disks: &mut BTreeS
     }
 }
 
-fn sysfs_path(number: DeviceNumber, entry: &str) -> PathBuf {
+pub(super) fn sysfs_path(number: DeviceNumber, entry: &str) -> PathBuf {
     PathBuf::from(format!("/sys/dev/block/{number}/{entry}"))
 }
 

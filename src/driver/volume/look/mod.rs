@@ -3,6 +3,7 @@
 
 mod content;
 mod device;
+mod ground;
 mod in_use;
 mod lvm;
 mod openers;
@@ -11,6 +12,7 @@ mod tables;
 mod under_lock;
 
 pub use device::{all_inside, is_in_kernel, is_shut_down, volume_of};
+pub use ground::largest_block;
 pub use in_use::require_same;
 pub use tables::{Known, Tables};
 pub use under_lock::{Decided, HeldLocks, look_under_lock};
@@ -164,6 +166,7 @@ impl<'a> Look<'a> {
                     }
                     Level::LeaseState => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
+                    Level::Ground => self.facts.ground = Some(self.ground()?),
                     Level::Content => self.facts.content = Some(self.content()),
                     Level::Inside => self.facts.inside = Some(self.inside()),
                     Level::Room => self.look_for_room(wish),

@@ -87,6 +87,24 @@ pub fn kept_away(facts: &Facts, lvm: &Lvm) -> Vec<Finding> {
     found.collect()
 }
 
+/// Groups in which LVM soon has no room for a record, a volume or a snapshot more.
+pub fn metadata(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
+    let groups = lvm
+        .groups
+        .iter()
+        .filter(|group| group.is_metadata_filling());
+    let found = groups.map(|group| {
+        let (vg, free) = (&group.name, group.metadata_free.rounded());
+        let mut ours = lvm.volumes.iter().filter(|one| one.is_ours);
+        Finding::warning(format!("LVM has {free} left for its metadata"))
+            .on(vg)
+            .noted_unless(ours.any(|one| one.volume.id.vg().as_str() == vg))
+            .why("without room no volume is formatted, created or grown")
+            .run(format!("vgs -o +vg_mda_size,vg_mda_free {vg}"))
+    });
+    found.collect()
+}
+
 pub fn room(facts: &Facts, lvm: &Lvm) -> Vec<Finding> {
     let groups = lvm.groups.iter();
     let found = groups.filter_map(|group| {

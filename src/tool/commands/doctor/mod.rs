@@ -49,12 +49,13 @@ const OF_NODE: [OfNode; 17] = [
     ("lvm", host::lvm),
 ];
 
-const OF_LVM: [OfLvm; 16] = [
+const OF_LVM: [OfLvm; 17] = [
     ("config", groups::config),
     ("duplicate-groups", groups::duplicate_groups),
     ("hidden-groups", groups::hidden_groups),
     ("groups", groups::kept_away),
     ("room", groups::room),
+    ("room", groups::metadata),
     ("disks", disks::disks),
     ("duplicate-disks", disks::duplicate_disks),
     ("short-disks", disks::short_disks),

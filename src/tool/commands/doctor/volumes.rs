@@ -79,12 +79,11 @@ pub fn mkfs_unfinished(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
         (Some((fs, _)), _) => format!("luksFormat, or mkfs.{fs} inside, was not seen to end"),
         (None, fs) => format!("mkfs.{fs} was not seen to end"),
     };
-    let refused = matches!(&one.next_mount, Some(Outcome::Decided(Decision::Refuse(_))));
     let finding = Finding::warning(finding);
-    let finding = finding.why(if refused {
-        "the next mount is refused"
-    } else {
-        "the next mount makes it again"
+    let finding = finding.why(match &one.next_mount {
+        Some(Outcome::Decided(Decision::Refuse(_))) => "the next mount is refused",
+        Some(Outcome::Decided(Decision::Mount(_))) => "the next mount records it",
+        _ => "the next mount makes it again",
     });
     Some(finding.run(format!("{} check {id}", own_name())))
 }

@@ -1,6 +1,7 @@
 //! Tries the filesystem's tools without writing to the volume.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Result;
 
@@ -9,7 +10,7 @@ use super::verdict::Outcome;
 use crate::files;
 use driver::config::Config;
 use driver::crypt::HEADER_SIZE;
-use driver::fs::{self, Condition};
+use driver::fs::{self, Condition, Judged};
 use driver::host::{Host, Lock};
 use driver::names::{Bytes, FsType, Shown, VgName};
 use driver::volume::lock::{self, LOCK_DIR};
@@ -20,16 +21,24 @@ pub fn tried(host: &Host, config: &Config, seen: &Look) -> Option<Outcome> {
     // Of an encrypted volume the device inside, if it is open.
     let device = seen.facts.top()?;
     match &seen.decision {
-        Decision::Mount(mount) if mount.check && !is_left_by_a_crash(&seen.facts) => {
-            match fs::has_errors(host, &device.node(host.kernel)) {
-                Ok(false) => None,
-                Ok(true) => Some(Outcome::Repair(format!(
-                    "e2fsck finds errors on {}, and the mount succeeds if `e2fsck -p` can repair them; `e2fsck -n {}` \
-                 lists them",
-                    device.id,
-                    device.path.shown()
-                ))),
-                Err(error) => Some(Outcome::Tried("fsck", error.to_string())),
+        Decision::Mount(mount) if mount.check => {
+            let tried = |words| Some(Outcome::Tried("fsck", words));
+            let file = match device.open(host.kernel, false) {
+                Ok(file) => Arc::new(file),
+                Err(error) => return tried(error.to_string()),
+            };
+            match fs::judged(host, &device.node(host.kernel), (&file, &device.path)) {
+                Ok(Judged::Errors) if !is_left_by_a_crash(&seen.facts) => {
+                    Some(Outcome::Repair(format!(
+                        "e2fsck finds errors on {}, and the mount succeeds if `e2fsck -p` can repair them; `e2fsck -n {}` \
+                     lists them",
+                        device.id,
+                        device.path.shown()
+                    )))
+                }
+                Ok(Judged::Not) => tried(fs::TOO_OLD.to_owned()),
+                Ok(Judged::Well | Judged::Errors) => None,
+                Err(error) => tried(error.to_string()),
             }
         }
         Decision::Make { permit, .. }

@@ -18,7 +18,7 @@ use crate::names::hostile::{has_lines, hostile};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::decision::NoKey;
 use crate::volume::decide::doubt::Doubt;
-use crate::volume::decide::facts::{Elsewhere, Occupied, Place};
+use crate::volume::decide::facts::{Elsewhere, Occupied, Place, Sectors};
 use crate::volume::decide::reason::Reason;
 use crate::volume::decide::tests::sample::filesystem;
 use crate::volume::device::Failure;
@@ -121,6 +121,9 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         Reason::Hidden,
         Reason::NoSize,
         Reason::CreateReadOnly,
+        Reason::MetadataFull {
+            free: Bytes::new(77),
+        },
         Reason::AnotherPool {
             pool: LvName::parse("pool7").unwrap(),
             asked: LvName::parse("pool77").unwrap(),
@@ -139,12 +142,21 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             more: size(77),
             free: size(17),
             has: Bytes::new(0),
+            sector: None,
         },
         Reason::NoRoom {
             size: size(77),
             more: size(70),
             free: size(17),
             has: size(7),
+            sector: None,
+        },
+        Reason::NoRoom {
+            size: size(77),
+            more: size(70),
+            free: size(17),
+            has: size(7),
+            sector: Some(Bytes::new(7)),
         },
         Reason::Pool,
         locks(LeaseState::Silent(text("7"))),
@@ -206,6 +218,28 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             fs: FsType::Ext4,
             has: size(7),
             covers: size(70),
+        },
+        Reason::LargerSectors(Sectors {
+            filesystem: Bytes::new(7),
+            device: Bytes::new(77),
+            larger: vec![text("sdb7")],
+        }),
+        Reason::LargerSectors(Sectors {
+            filesystem: Bytes::new(7),
+            device: Bytes::new(77),
+            larger: Vec::new(),
+        }),
+        Reason::LargeBlocks {
+            fs: FsType::Xfs,
+            block: size(17),
+            largest: size(7),
+            encrypted: false,
+        },
+        Reason::LargeBlocks {
+            fs: FsType::Xfs,
+            block: size(17),
+            largest: size(7),
+            encrypted: true,
         },
         Reason::MixedUp {
             fs: FsType::Ext4,

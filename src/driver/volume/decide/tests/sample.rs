@@ -15,8 +15,8 @@ use crate::volume::Permit;
 use crate::volume::decide::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, FilesystemState, Inside, Lvm, Mounted, Occupied, Openers, Parts,
-    Pool, Room, There, Uses,
+    Content, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted, Occupied,
+    Openers, Parts, Pool, Room, Sectors, There, Uses,
 };
 use crate::volume::decide::reason::Reason;
 use crate::volume::device::Device;
@@ -43,6 +43,7 @@ pub fn blank() -> Facts {
         luks: None,
     });
     facts.uses = Some(Uses::default());
+    facts.ground = Some(Ground::default());
     facts.lvm = Some(Lvm::Volume {
         volume: Box::new(lvm::sample()),
         pool: None,
@@ -146,6 +147,8 @@ pub fn free(bytes: u64) -> Room {
         name: "vg".to_owned(),
         size: ROOM,
         free: Bytes::new(bytes),
+        metadata_free: ROOM,
+        metadata_size: ROOM,
         extent: NonZeroU64::MIN,
         missing: 0,
         exported: false,
@@ -224,6 +227,9 @@ pub fn found(fs: FsType) -> FilesystemState {
         covers: Bytes::new(GIB),
         device: Bytes::new(GIB),
         half: false,
+        sectors: Sectors::default(),
+        block: Bytes::new(4096),
+        largest_block: Bytes::new(4096),
         condition: Condition::Unknown,
         parts: None,
     }
@@ -233,6 +239,39 @@ pub fn holds(facts: &mut Facts, fs: FsType, change: fn(&mut FilesystemState)) {
     let mut found = found(fs);
     change(&mut found);
     facts.content = Some(Content::Filesystem(found));
+}
+
+/// It is on a disk with sectors of 4 KiB, and its filesystem was made for smaller ones.
+pub fn larger_sectors() -> Sectors {
+    Sectors {
+        filesystem: Bytes::new(512),
+        device: Bytes::new(4096),
+        larger: vec!["sdb".to_owned()],
+    }
+}
+
+/// LVM has so many bytes free for its metadata.
+pub fn metadata(facts: &mut Facts, free: u64) {
+    let free = Bytes::new(free);
+    match (&mut facts.lvm, &mut facts.room) {
+        (_, Some(Room::Group(group))) => group.metadata_free = free,
+        (Some(Lvm::Volume { volume, .. }), _) => volume.metadata_free = free,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub fn full_metadata(free: u64) -> Decision {
+    let free = Bytes::new(free);
+    Decision::Refuse(Reason::MetadataFull { free })
+}
+
+/// Only disks with small sectors fit, and they have so much free.
+pub fn fitting(facts: &mut Facts, free: u64) {
+    facts.ground.as_mut().unwrap().disks = Some(Fitting {
+        sector: Bytes::new(512),
+        disks: vec!["/dev/sda".into()],
+        free: Bytes::new(free),
+    });
 }
 
 /// A part of it is elsewhere, and these have the UUIDs of this part and of that one.

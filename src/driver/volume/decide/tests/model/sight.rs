@@ -8,7 +8,9 @@ use super::world::{Content, Dir, Lv, State, luks};
 use crate::lvm::{LeaseState, Record};
 use crate::mount::Row;
 use crate::names::LvUuid;
-use crate::volume::decide::{Content as Found, Facts, Level, Lvm, Mounted, Openers, There, Uses};
+use crate::volume::decide::{
+    Content as Found, Facts, Ground, Level, Lvm, Mounted, Openers, There, Uses,
+};
 
 /// The facts so far, level by level. `None`: the level was not looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -24,6 +26,8 @@ pub struct Seen {
     pub inside: Option<Sight>,
     /// Whether its group was asked for.
     pub room: bool,
+    /// Whether its disks were looked at. They are all alike.
+    pub ground: bool,
 }
 
 /// LVM's answer.
@@ -128,6 +132,7 @@ impl Seen {
                 ran.push("lvmlockctl".to_owned());
             }
             Level::Openers => self.openers = Some(self.opened(state, me, ran)),
+            Level::Ground => self.ground = true,
             Level::Content => self.content = Some(self.read(state, me, ran)),
             Level::Inside => self.inside = Some(self.read_inside(state, me, ran)),
             Level::Room => {
@@ -240,6 +245,7 @@ impl Seen {
             opened(&mut facts, &luks(uuid));
             facts.openers = None;
         }
+        facts.ground = self.ground.then(Ground::default);
         facts.room = self.room.then(|| free(ROOM.get()));
         facts.locks = self.locks.map(|leased| match leased {
             Leased::Here => LeaseState::Held,

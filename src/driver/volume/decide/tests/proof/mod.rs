@@ -193,6 +193,7 @@ impl Cases {
                 .iter()
                 .map(|lock| seen(&|f| f.locks = Some(lock())))
                 .collect(),
+            Level::Ground => GROUNDS.iter().map(|see| seen(see)).collect(),
             Level::Room => ROOMS.iter().map(|see| seen(see)).collect(),
             Level::Openers => OPENERS.iter().map(|see| seen(see)).collect(),
             // All others would make it long.

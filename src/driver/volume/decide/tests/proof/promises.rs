@@ -8,7 +8,7 @@ use crate::lvm::{LeaseState, Record, Volume};
 use crate::names::FsType;
 use crate::volume::decide::decision::{Decision, Grow, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
-use crate::volume::decide::facts::{Content, Facts, Lvm, Openers, Pool};
+use crate::volume::decide::facts::{Content, Facts, Lvm, Openers, Pool, Sectors};
 use crate::volume::decide::rules::decide;
 
 /// The promises, none of which goes by how `decide` comes to its decision.
@@ -95,6 +95,7 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
                 case()
             );
             assert!(is_one_filesystem(facts), "{}", case());
+            assert!(is_on_its_sectors(facts), "{}", case());
             let writes = mount.check || mount.grow != Grow::Not;
             assert!(!(wish.read_only && writes), "{}", case());
             let openers = facts.openers.as_ref();
@@ -105,6 +106,12 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
         Decision::Extend(_) | Decision::Create(_) | Decision::Activate | Decision::Resume => {
             let is_silent = matches!(facts.lvm, Some(Lvm::Silent(_) | Lvm::Hidden) | None);
             assert!(!is_silent, "{}", case());
+            let ground = facts.ground.as_ref();
+            let is_well = ground.is_none_or(|ground| {
+                let is_mounted = facts.is_mounted_here();
+                !(is_mounted && ground.failure.is_some()) && ground.sectors.iter().all(fits)
+            });
+            assert!(is_well, "{}", case());
             let is_making = matches!(decision, Decision::Create(_));
             assert!(!(wish.read_only && is_making), "{}", case());
         }
@@ -122,6 +129,15 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
         }
         Decision::Keep { .. } | Decision::Ready | Decision::Refuse(_) | Decision::Look(_) => {}
     }
+}
+
+fn fits(sectors: &Sectors) -> bool {
+    sectors.filesystem >= sectors.device
+}
+
+fn is_on_its_sectors(facts: &Facts) -> bool {
+    let content = facts.inside.as_ref().or(facts.content.as_ref());
+    !matches!(content, Some(Content::Filesystem(found)) if !fits(&found.sectors))
 }
 
 /// What is mounted is inside, by the header of the record; or it is plain, and nothing wants it otherwise.
@@ -227,8 +243,11 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         .as_ref()
         .is_some_and(|uses| uses.mounts.is_empty())
         && facts.openers.as_ref().is_none_or(Openers::is_nobody);
-    let is_writable =
-        !facts.read_only && facts.read_only_disk.is_none() && volume.writable != Some(false);
+    let has_room = volume.metadata_free.get() >= 1024;
+    let is_writable = has_room
+        && !facts.read_only
+        && facts.read_only_disk.is_none()
+        && volume.writable != Some(false);
     let pool_has_room = match &facts.lvm {
         Some(Lvm::Volume {
             pool: Some(Pool::Seen(pool)),

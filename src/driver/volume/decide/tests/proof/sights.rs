@@ -6,7 +6,7 @@ use crate::lvm::{LeaseState, Record};
 use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, FilesystemState, Lvm, Occupied, Openers, Parts, Pool, There,
+    Content, Elsewhere, Facts, FilesystemState, Ground, Lvm, Occupied, Openers, Parts, Pool, There,
 };
 use crate::volume::device::Failure;
 
@@ -85,6 +85,30 @@ pub const ANSWERS: [See; 4] = [
 ];
 
 /// Rooms in which an absent volume may be created.
+pub const GROUNDS: [See; 5] = [
+    |f| f.ground = Some(Ground::default()),
+    |f| {
+        f.ground = Some(Ground {
+            failure: Some(Failure::Errors),
+            ..Ground::default()
+        });
+    },
+    |f| {
+        f.ground = Some(Ground {
+            sectors: Some(larger_sectors()),
+            ..Ground::default()
+        });
+    },
+    |f| {
+        f.ground = Some(Ground::default());
+        fitting(f, 0);
+    },
+    |f| {
+        f.ground = Some(Ground::default());
+        fitting(f, 9 * GIB);
+    },
+];
+
 pub const ROOMS: [See; 6] = [
     |f| f.lvm = Some(Lvm::NoGroup),
     |f| f.lvm = Some(Lvm::Silent("no".into())),
@@ -95,11 +119,12 @@ pub const ROOMS: [See; 6] = [
 ];
 
 /// Faults of a volume that LVM shows.
-pub const ODDITIES: [See; 20] = [
+pub const ODDITIES: [See; 21] = [
     |_| (),
     |f| volume(f).layout = "thin,pool".into(),
     |f| lose(f),
     |f| volume(f).health = "partial".into(),
+    |f| volume(f).metadata_free = Bytes::new(0),
     |f| volume(f).health = "snapshot invalid".into(),
     |f| volume(f).uuid = LvUuid::of("another"),
     |f| unused_table(f),
@@ -298,6 +323,12 @@ pub fn contents() -> Vec<Content> {
             }
         }
     }
+    let mut large = found(FsType::Xfs);
+    large.block = Bytes::new(65_536);
+    all.push(Content::Filesystem(large));
+    let mut on_larger = found(FsType::Xfs);
+    on_larger.sectors = larger_sectors();
+    all.push(Content::Filesystem(on_larger));
     let names = || vec!["vg/s".to_owned()];
     for fs in [FsType::Ext4, FsType::Btrfs] {
         for [twins, ambiguous] in [[vec![], vec![]], [names(), vec![]], [vec![], names()]] {

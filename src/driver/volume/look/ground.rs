@@ -1,0 +1,162 @@
+//! Compares the sectors of a volume's filesystem with those of its disks, and of the disks that it may grow onto.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::Look;
+use super::device::sysfs_path;
+use crate::fs::{self, Family};
+use crate::host::Kernel;
+use crate::lvm::{self, DEEPEST};
+use crate::mount::Row;
+use crate::names::{Bytes, FsType};
+use crate::volume::decide::{Fitting, Ground, Sectors};
+use crate::volume::device::Device;
+
+/// What a disk has whose sectors no filesystem is too small for. Source: Linux' `include/linux/blk_types.h`,
+/// `SECTOR_SIZE`.
+const SMALLEST: Bytes = Bytes::new(512);
+
+impl Look<'_> {
+    /// Where the volume may grow. Neither the volume is read nor LVM asked unless some device of the node has larger
+    /// sectors than others may have.
+    pub(super) fn ground(&self) -> Result<Ground> {
+        let (host, facts) = (self.subject.host, &self.facts);
+        let kernel = host.kernel;
+        let Some(device) = facts.top() else {
+            return Ok(Ground::default());
+        };
+        let mounts = facts.uses.iter().flat_map(|uses| &uses.mounts);
+        let rows: Vec<&Row> = mounts.map(|mounted| &mounted.row).collect();
+        let mut ground = Ground {
+            failure: device.failure(kernel, &rows),
+            ..Ground::default()
+        };
+        let largest = all_sectors(kernel).max().unwrap_or(SMALLEST);
+        if largest <= SMALLEST {
+            return Ok(ground);
+        }
+        let file = device.open(kernel, false)?;
+        let found = fs::superblock_of(host, None, (&Arc::new(file), &device.path))?;
+        ground.sectors = found.map(|found| self.sectors(device, found.sector));
+        let sector = match &ground.sectors {
+            Some(sectors) => sectors.filesystem,
+            // What is on a closed encrypted volume cannot be seen.
+            None => self.sectors(device, 0).device,
+        };
+        let is_thin = facts.volume().is_none_or(|volume| volume.pool.is_some());
+        if largest <= sector || is_thin {
+            return Ok(ground);
+        }
+        let mut all = lvm::extensible(host, facts.id.vg())?;
+        all.retain(|disk| {
+            let number = kernel.device_number(&disk.path).ok().flatten();
+            number.is_some_and(|number| sector_of(kernel, &sysfs_path(number, "")) <= sector)
+        });
+        let free = all.iter().map(|disk| disk.free.get()).sum();
+        ground.disks = Some(Fitting {
+            sector,
+            disks: all.into_iter().map(|disk| disk.path).collect(),
+            free: Bytes::new(free),
+        });
+        Ok(ground)
+    }
+
+    /// Compares a filesystem that was made for sectors of so many bytes with the device that it is on.
+    pub(super) fn sectors(&self, device: &Device, filesystem: u64) -> Sectors {
+        let kernel = self.subject.host.kernel;
+        let sector = |device: &Device| sector_of(kernel, &sysfs_path(device.number, ""));
+        // The device inside an encrypted volume has those of the time when it was opened.
+        let below = self.facts.device.as_ref().unwrap_or(device);
+        let filesystem = Bytes::new(filesystem);
+        let on = sector(device).max(sector(below));
+        let larger = if filesystem < on {
+            larger_disks(
+                kernel,
+                &sysfs_path(below.number, "slaves"),
+                DEEPEST,
+                filesystem,
+            )
+        } else {
+            BTreeSet::new()
+        };
+        Sectors {
+            filesystem,
+            device: on,
+            larger: larger.into_iter().collect(),
+        }
+    }
+}
+
+/// The largest blocks with which this kernel mounts a filesystem of this type. Source: Linux'
+/// `fs/xfs/xfs_super.c` since 6.12, `fs/ext4/sysfs.c` since 6.19, `fs/btrfs/sysfs.c`.
+pub fn largest_block(kernel: &Kernel, fs: FsType) -> Bytes {
+    const ANY: u64 = u64::MAX;
+    let page = kernel.page_size();
+    Bytes::new(match Family::of(fs) {
+        Family::Xfs if is_since_6_12(kernel) => ANY,
+        Family::Ext if kernel.exists(Path::new("/sys/fs/ext4/features/blocksize_gt_pagesize")) => {
+            ANY
+        }
+        Family::Xfs | Family::Ext => page,
+        Family::Btrfs => {
+            let sizes = Path::new("/sys/fs/btrfs/features/supported_sectorsizes");
+            let sizes = kernel.read(sizes).unwrap_or_default();
+            let sizes = sizes
+                .split_whitespace()
+                .filter_map(|size| size.parse().ok());
+            sizes.max().unwrap_or(ANY)
+        }
+    })
+}
+
+fn is_since_6_12(kernel: &Kernel) -> bool {
+    let release = kernel.read(Path::new("/proc/sys/kernel/osrelease"));
+    let release = release.unwrap_or_default();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|number| number.parse::<u32>().ok());
+    let release = numbers.next().zip(numbers.next());
+    // Doubt is for the kernel to decide.
+    release.is_none_or(|release| release >= (6, 12))
+}
+
+/// The sectors of all devices of the node.
+fn all_sectors(kernel: &Kernel) -> impl Iterator<Item = Bytes> {
+    let all = Path::new("/sys/block");
+    let names = kernel.list(all).unwrap_or_default().into_iter();
+    names.map(|name| sector_of(kernel, &all.join(name)))
+}
+
+/// The size of the sectors of a device with this directory in /sys. A partition has those of its disk.
+fn sector_of(kernel: &Kernel, dir: &Path) -> Bytes {
+    let size = |queue| {
+        let size = kernel.read(&dir.join(queue).join("logical_block_size"));
+        size.ok()?.trim_end().parse().ok().map(Bytes::new)
+    };
+    size("queue")
+        .or_else(|| size("../queue"))
+        .unwrap_or(SMALLEST)
+}
+
+/// LVM's disks with sectors of more bytes below the devices in this directory of /sys: what is not LVM's own.
+fn larger_disks(kernel: &Kernel, dir: &Path, deepest: usize, than: Bytes) -> BTreeSet<String> {
+    let mut disks = BTreeSet::new();
+    let Some(deepest) = deepest.checked_sub(1) else {
+        return disks;
+    };
+    for name in kernel.list(dir).unwrap_or_default() {
+        let below = dir.join(&name);
+        let uuid = kernel.read(&below.join("dm/uuid")).unwrap_or_default();
+        if uuid.starts_with("LVM-") {
+            disks.extend(larger_disks(kernel, &below.join("slaves"), deepest, than));
+        } else if sector_of(kernel, &below) > than {
+            // As udev has it in /dev. Source: Linux' `block/genhd.c`.
+            disks.insert(name.replace('!', "/"));
+        }
+    }
+    disks
+}
