@@ -225,7 +225,7 @@ fn faults() -> u64 {
 fn a_call_without_a_process_touches_few_pages() {
     // This kernel maps no pages around the one that was touched.
     let is_uml = read(Path::new("/proc/cpuinfo")).contains("User Mode Linux");
-    let most = if is_uml { 354 } else { 80 };
+    let most = if is_uml { 354 } else { 86 };
     let node = Node::new(Mode::Attach);
     let json = Volume::new(&Group::new("paged"), "data").json();
     let counts = [
