@@ -51,9 +51,12 @@ impl Kernel<'_> {
     pub fn try_lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         loop {
             match (make_private_dir(path), path.parent()) {
-                // The first lock since the node started.
+                // The first lock since the node started. Two calls may make the directory at once.
                 (Err(e), Some(dir)) if e.kind() == io::ErrorKind::NotFound => {
-                    make_private_dir(dir)?
+                    match make_private_dir(dir) {
+                        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
+                        _ => continue,
+                    }
                 }
                 (Err(e), _) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e),
                 // A domain that may not do this needs a policy of the node's own.
