@@ -278,7 +278,7 @@ refusals! {
         undo: "told lvextend",
     }
     luks_header {
-        prepare: encrypted!("cryptsetup luksHeaderBackup --header-backup-file $dir/header $dev
+        prepare: encrypted!("rm -f $dir/header; cryptsetup luksHeaderBackup --header-backup-file $dir/header $dev
             dd if=/dev/zero of=$dev bs=1M count=4 conv=fsync status=none"),
         config: KEY,
         asks: &[LUKS2],
