@@ -22,8 +22,7 @@
 #                                PEER=PATH names the bash script that nodes change from
 #   tests/run.sh plane [CASE…]   the same as a node of a control plane: claims, the scheduler, the
 #                                controller that attaches, a node that goes down; KUBERNETES=DIR
-#                                has kube-apiserver, kube-controller-manager and kube-scheduler too;
-#                                CSI_DRIVERS=DIR has csi-driver-lvm and csi-node-driver-registrar
+#                                has kube-apiserver, kube-controller-manager and kube-scheduler too
 #   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
 #   tests/run.sh failover        two such nodes share a volume group, and one of them dies; Kubernetes
 #                                1.28 or newer

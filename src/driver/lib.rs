@@ -33,7 +33,7 @@ pub mod volume;
 pub use entry::{answer, executable, main, with_hosts, with_own_host, words};
 
 /// Functions that make, check, grow, activate, extend, mount or remove are `pub(crate)`: commands for people look
-/// and decide; of volumes they change only tags and names. A doc test of each kind shows that a call from elsewhere
+/// and decide; of volumes they change only tags. A doc test of each kind shows that a call from elsewhere
 /// does not compile: a function, a way to run a tool, a system call.
 ///
 /// ```compile_fail,E0603

@@ -40,18 +40,6 @@ fn all_mistakes_of_a_config_are_named_at_once() {
         "reading /nonexistent",
         1,
     );
-    for (old, new) in [
-        (["config", "check", path], "`check --config`"),
-        (["handover", "check", "--name"], "`check --idle`"),
-        (["export", "--from", path], "`import`"),
-        (["export", "vg", "--from=-"], "`import`"),
-    ] {
-        let (said, _) = says(&machine, &old);
-        assert!(
-            said.contains(&format!("this command is {new} now")),
-            "{said}"
-        );
-    }
     let piped = machine
         .command(&["check", "--config", "-"])
         .write_stdin("a = 1")

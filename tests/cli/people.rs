@@ -44,6 +44,54 @@ fn says_on_a_terminal(machine: &Machine, line: &str, variable: &str) -> (String,
 }
 
 #[test]
+fn a_word_that_is_gone_says_what_to_use() {
+    let machine = Machine::new();
+    for (args, words) in [
+        (
+            &["export", "vg/data"][..],
+            "there is no `export` any more: moving.md",
+        ),
+        (&["man", "/tmp"], "`cargo xtask DIR` writes both"),
+        (
+            &["completions", "bash"],
+            "there is no `completions` any more",
+        ),
+        (&["key", "list", "vg/data"], "use `cryptsetup luksAddKey`"),
+        (&["header-backup"], "use `cryptsetup luksHeaderBackup"),
+        (
+            &["adopt", "vg/data", "--key-file", "x"],
+            "there is no `adopt --key-file` any more",
+        ),
+        (&["export", "--help"], "there is no `export` any more"),
+        (&["help", "export"], "there is no `export` any more"),
+        (&["import", "-"], "there is no `import` any more"),
+        (
+            &["rename", "vg/data", "new"],
+            "and then `lvrename VG LV NAME`",
+        ),
+        (&["config", "check", "x"], "use `check --config FILE`"),
+        (&["handover", "check"], "use `check --idle VG/LV`"),
+        (
+            &["check", "-f", "pod.yaml"],
+            "there is no `check -f` any more",
+        ),
+        (&["check", "-fpod.yaml"], "there is no `check -f` any more"),
+        (
+            &["check", "--file=pod.yaml"],
+            "there is no `check --file` any more",
+        ),
+        (
+            &["check", "--idle", "vg/data", "--name", "x"],
+            "use `check --idle VG/NAME`",
+        ),
+    ] {
+        let (said, code) = says(&machine, args);
+        assert_eq!((said.lines().count(), code), (1, 2), "{args:?}: {said}");
+        assert!(said.contains(words), "{args:?}: {said}");
+    }
+}
+
+#[test]
 fn help_and_version_are_text_for_people() {
     let machine = Machine::new();
     for (args, words) in [
@@ -389,21 +437,4 @@ fn watch_draws_again_until_it_is_stopped() {
     let pid = nix::unistd::Pid::from_raw(watching.id().try_into().unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     assert!(watching.wait().unwrap().success());
-}
-
-#[test]
-fn a_word_that_is_gone_says_what_to_use() {
-    let machine = Machine::new();
-    for args in [&["man", "/tmp"][..], &["completions", "bash"], &["man"]] {
-        prints(&machine, args, "`cargo xtask DIR` writes both", 2);
-    }
-    for args in [
-        &["key", "add", "vg/a"][..],
-        &["key", "list", "vg/a", "--json"],
-        &["key"],
-    ] {
-        prints(&machine, args, "use `cryptsetup luksAddKey`", 2);
-    }
-    let backup = ["header-backup", "vg/a", "/tmp/a"];
-    prints(&machine, &backup, "use `cryptsetup luksHeaderBackup", 2);
 }

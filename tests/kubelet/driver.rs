@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde::Deserialize;
 
@@ -117,30 +116,6 @@ impl Driver {
             fs::write(prepared.join("config.toml"), config).unwrap();
         }
         prepared
-    }
-
-    /// The output and the exit code of a command for people. The case runs it by kubelet's path, so that
-    /// it knows its own name, and records nothing.
-    pub fn says(&self, args: &[&str]) -> (String, i32) {
-        let dir = self.root.join("by-hand").join(self.dir_name());
-        if !dir.exists() {
-            fs::create_dir_all(&dir).unwrap();
-            copy_executable(&from_environment("FLEXVOLUME_LVM_DRIVER"), &dir.join("lvm"));
-            fs::copy(self.dir().join("config.toml"), dir.join("config.toml")).unwrap();
-        }
-        let output = Command::new(dir.join("lvm")).args(args).output().unwrap();
-        let text = [output.stdout, output.stderr].concat();
-        (
-            String::from_utf8(text).unwrap(),
-            output.status.code().unwrap(),
-        )
-    }
-
-    /// The output of a command for people that succeeds.
-    pub fn prints(&self, args: &[&str]) -> String {
-        let (said, code) = self.says(args);
-        assert_eq!(code, 0, "{args:?}: {said}");
-        said
     }
 
     /// Replaces the executable, as an upgrade does. kubelet sees that the file is another one.

@@ -173,10 +173,10 @@ fn together(first: Option<Found>, second: Option<Found>, states: (CopyState, Cop
         *(if is_first { &mut second } else { &mut first }) = CopyState::Damaged;
     }
     Header {
-        layouts,
         uuid,
         first,
         second,
+        layouts,
     }
 }
 

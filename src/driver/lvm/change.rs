@@ -62,14 +62,6 @@ pub fn refresh(host: &Host, target: Target, lock: &Lock) -> Result<()> {
     lvchange(host, target, &["--refresh"], Some(lock), "refreshing")
 }
 
-/// Gives the volume of this name another one in its group, also while it is in use. LVM compares no UUID here:
-/// a caller looks whether it was the right one.
-pub fn rename(host: &Host, id: &LvId, name: &LvName, lock: &Lock) -> Result<()> {
-    let command = command("lvrename", host.limits.activate).stdin(lock.file());
-    let command = command.operand(id.vg().as_str()).operand(id.lv().as_str());
-    run(host, &command.operand(name.as_str()), id.vg()).with_context(|| format!("renaming {id}"))
-}
-
 pub fn retag(host: &Host, target: Target, tags: &Tags, lock: Option<&Lock>) -> Result<()> {
     let remove = tags.remove.iter().flat_map(|tag| ["--deltag", tag]);
     let add = tags.add.iter().flat_map(|tag| ["--addtag", tag]);
@@ -84,11 +76,6 @@ impl Writing<'_> {
     /// Changes a volume's tags.
     pub fn retag(&self, target: Target, tags: &Tags, lock: Option<&Lock>) -> Result<()> {
         retag(self, target, tags, lock)
-    }
-
-    /// See [`rename`].
-    pub fn rename(&self, id: &LvId, name: &LvName, lock: &Lock) -> Result<()> {
-        rename(self, id, name, lock)
     }
 }
 

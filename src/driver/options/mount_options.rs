@@ -126,12 +126,6 @@ impl MountOptions {
         (all, overruled)
     }
 
-    /// All but `ro`, as one value of `-o`. `None` if there are none.
-    pub fn without_read_only(mut self) -> Option<String> {
-        self.0.retain(|option| option != "ro");
-        self.joined()
-    }
-
     /// As one value of `-o`. `None` if there are no options.
     pub fn joined(&self) -> Option<String> {
         (!self.0.is_empty()).then(|| self.0.join(","))

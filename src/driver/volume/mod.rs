@@ -14,7 +14,7 @@ pub(crate) use act::{
 };
 pub use decide::{
     Content, Decision, Doubt, Elsewhere, Facts, Grow, Lvm, Openers, Permit, Place, Purpose, Reason,
-    Refusal, Uses, Whose, Wish, extend_pool, of_header, of_locks, of_opened, users,
+    Refusal, Uses, Wish, extend_pool, of_header, of_locks, of_opened, users,
 };
 pub use device::{Device, Pinned};
 pub use look::{

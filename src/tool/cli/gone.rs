@@ -1,23 +1,63 @@
 //! Words of earlier versions, and what to use in place of each.
 
-/// A command that is gone, and what to use in its place.
-const GONE: &[(&str, &str)] = &[
-    ("man", PAGES),
-    ("completions", PAGES),
+use clap::error::{ContextKind, ContextValue, Error};
+
+/// A command that is gone, or a command and one of its flags, and what to use in its place.
+const GONE: &[(&str, &str, &str)] = &[
+    ("man", "", PAGES),
+    ("completions", "", PAGES),
+    ("config", "", "use `check --config FILE`"),
+    ("handover", "", "use `check --idle VG/LV`"),
+    ("export", "", MOVING),
+    ("import", "", MOVING),
     (
-        "key",
-        "use `cryptsetup luksAddKey`, `luksRemoveKey` and `luksDump`: encryption.md of the documentation has the lines",
+        "rename",
+        "",
+        "use `check --idle VG/LV`, and then `lvrename VG LV NAME`",
     ),
+    ("key", "", KEYS),
+    ("header-backup", "", BACKUP),
     (
-        "header-backup",
-        "use `cryptsetup luksHeaderBackup --header-backup-file FILE /dev/VG/LV`",
+        "adopt",
+        "--key-file",
+        "open it with `cryptsetup open` first, as encryption.md of the documentation says",
     ),
+    ("check", "-f", MANIFEST),
+    ("check", "--file", MANIFEST),
+    ("check", "--name", "use `check --idle VG/NAME`"),
 ];
 
 const PAGES: &str = "packages and archive carry man pages and completions; from the sources, `cargo xtask DIR` writes both";
+const KEYS: &str = "use `cryptsetup luksAddKey`, `luksRemoveKey` and `luksDump`: encryption.md of the documentation has the lines";
+const BACKUP: &str = "use `cryptsetup luksHeaderBackup --header-backup-file FILE /dev/VG/LV`";
+const MOVING: &str = "moving.md of the documentation has the objects, and a line of jq that makes them of `status --json`";
+const MANIFEST: &str = "use `check VG/LV` with `--fs`, `--ro`, or `-o KEY=VALUE` for each option of the pod; \
+                        replace-the-script.md of the documentation has a line of jq that makes these of all pods";
 
 /// What to use in place of a command that is gone.
 pub fn command(name: &str) -> Option<String> {
-    let (_, instead) = GONE.iter().find(|(gone, _)| *gone == name)?;
-    Some(format!("there is no `{name}` any more: {instead}\n"))
+    said(name, "")
+}
+
+/// What to use in place of the command or flag that clap does not know.
+pub fn of_error(error: &Error, command: Option<&str>) -> Option<String> {
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
+    };
+    if let Some(name) = word(ContextKind::InvalidSubcommand) {
+        return said(name, "");
+    }
+    said(command?, word(ContextKind::InvalidArg)?)
+}
+
+fn said(command: &str, flag: &str) -> Option<String> {
+    let (.., instead) = GONE
+        .iter()
+        .find(|(name, its, _)| *name == command && *its == flag)?;
+    let word = format!("{command} {flag}");
+    Some(format!(
+        "there is no `{}` any more: {instead}\n",
+        word.trim_end()
+    ))
 }

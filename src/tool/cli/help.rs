@@ -30,7 +30,8 @@ pub const CHECK: &str = "\
 Examples:
   flexvolume-lvm check                      would every volume mount?
   flexvolume-lvm check vg0/data --fs xfs    would a pod that wants xfs have it?
-  flexvolume-lvm check -f pod.yaml          would the volumes of a file mount?
+  flexvolume-lvm check -o volumegroup=vg0 -o volumeID=new -o size=1g
+      would a pod with these options have it?
   flexvolume-lvm check --config NEW.toml    all mistakes of a config at once
   flexvolume-lvm check --idle vg0/data      does anything use it?
 
@@ -64,30 +65,6 @@ Exit codes:
   1  it failed, and the file is as it was
   2  the command line is wrong, or only root may do that";
 
-pub const EXPORT: &str = "\
-Examples:
-  flexvolume-lvm export vg0/data    its PersistentVolume and its claim
-  flexvolume-lvm export --all       those of every volume of this node
-  flexvolume-lvm export --to topolvm vg0/data
-      the objects and the steps that hand it to a CSI driver
-
-Exit codes:
-  0  done
-  1  it failed, or a volume is left out, with a comment that says why
-  2  the command line is wrong, or only root may do that";
-
-pub const IMPORT: &str = "\
-Examples:
-  flexvolume-lvm import pv.yaml
-      the objects and the steps that bring the volume of this PersistentVolume back
-  kubectl get pv,logicalvolume -o yaml | flexvolume-lvm import -
-      the same, straight from the cluster
-
-Exit codes:
-  0  done
-  1  it failed
-  2  the command line is wrong, or only root may do that";
-
 pub const ADOPT: &str = "\
 Examples:
   flexvolume-lvm adopt vg0/data    the next mount takes the filesystem there
@@ -105,15 +82,6 @@ Examples:
 Exit codes:
   0  done
   1  it failed, or you said no, and nothing was changed
-  2  the command line is wrong, or only root may do that";
-
-pub const RENAME: &str = "\
-Examples:
-  flexvolume-lvm rename vg0/data data-old    vg0/data-old from now on
-
-Exit codes:
-  0  done
-  1  it failed, and nothing was changed
   2  the command line is wrong, or only root may do that";
 
 pub const INSTALL: &str = "\

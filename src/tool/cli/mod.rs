@@ -38,12 +38,11 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
             let words = [words.get(1).cloned().unwrap_or_default(), "--help".into()];
             Printed::text(by_hand::help(&words, &program(args)).unwrap_or_default())
         }
-        Some(first) if is_for_people(first) || with_new_name(args).is_some() => people(args),
+        Some(first) if is_for_people(first) => people(args),
+        Some(first) if let Some(said) = first.to_str().and_then(gone::command) => {
+            Printed::failure(said, USAGE)
+        }
         word => {
-            let name = word.and_then(|word| word.to_str());
-            if let Some(said) = name.and_then(gone::command) {
-                return Printed::failure(said, USAGE);
-            }
             // kubelet may make a call-out that is not known yet, and reads a document; but none is called
             // nearly as a command for people is.
             if std::io::stdout().is_terminal()
@@ -160,55 +159,7 @@ fn progress(steps: bool) -> Progress {
     Progress::to_a_person(steps, std::io::stderr().is_terminal(), draws)
 }
 
-/// The command line with the command's name of today, and that name, if it has the one that it had before.
-fn with_new_name(args: &[OsString]) -> Option<(Vec<OsString>, &'static str)> {
-    let (program, words) = args.split_first()?;
-    let begins = |with: [&str; 2]| words.starts_with(&with.map(OsString::from));
-    let (name, rest) = if begins(["config", "check"]) {
-        ("check --config", words.get(2..)?.to_vec())
-    } else if begins(["handover", "check"]) {
-        ("check --idle", words.get(2..)?.to_vec())
-    } else if words.first()? == "export" {
-        ("import", without_from(words.get(1..)?)?)
-    } else {
-        return None;
-    };
-    let mut new = vec![program.clone()];
-    new.extend(name.split(' ').map(OsString::from));
-    new.extend(rest);
-    Some((new, name))
-}
-
-/// `--from FILE` as the first argument, without its name.
-fn without_from(words: &[OsString]) -> Option<Vec<OsString>> {
-    let at = words
-        .iter()
-        .position(|word| word.as_encoded_bytes().starts_with(b"--from"))?;
-    let (before, [from, after @ ..]) = words.split_at_checked(at)? else {
-        return None;
-    };
-    let file = from.to_str()?.strip_prefix("--from")?;
-    let mut rest = after.to_vec();
-    if let Some(file) = file.strip_prefix('=') {
-        rest.insert(0, file.into());
-    } else if !file.is_empty() {
-        return None;
-    }
-    rest.extend_from_slice(before);
-    Some(rest)
-}
-
 fn people(args: &[OsString]) -> Printed {
-    let Some((new, name)) = with_new_name(args) else {
-        return today(args);
-    };
-    let mut printed = today(&new);
-    let said = format!("this command is `{name}` now; its old name goes with the next release\n");
-    printed.stderr.insert_str(0, &said);
-    printed
-}
-
-fn today(args: &[OsString]) -> Printed {
     let command = People::command().bin_name(program(args));
     let parsed = command
         .try_get_matches_from(args)
@@ -216,6 +167,10 @@ fn today(args: &[OsString]) -> Printed {
     let task = match parsed {
         Ok(parsed) => parsed.task,
         Err(error) => {
+            let command = args.get(1).and_then(|word| word.to_str());
+            if let Some(said) = gone::of_error(&error, command) {
+                return Printed::failure(said, USAGE);
+            }
             let text = error.render().ansi().to_string();
             return styled(if error.use_stderr() {
                 Printed::failure(text, USAGE)

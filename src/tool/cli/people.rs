@@ -7,13 +7,13 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 
 use super::help;
-use crate::commands::{check, doctor, export, handover, log, metrics, operator, status};
+use crate::commands::{check, doctor, log, metrics, operator, status};
 use crate::install::{self, link};
 use crate::output::Printed;
 use driver::calls;
 use driver::config::Loaded;
 use driver::host::{Host, NAME, Writing};
-use driver::names::{LvId, LvName};
+use driver::names::LvId;
 
 /// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
 #[derive(Debug, Parser)]
@@ -46,10 +46,8 @@ Examples:
   flexvolume-lvm status -x                  only what is unwell
   flexvolume-lvm log --failed --since 1h    what failed, and why
   flexvolume-lvm check                      would every volume mount?
-  flexvolume-lvm check -f pod.yaml          would its volumes mount?
   flexvolume-lvm check --config NEW.toml    all mistakes of a config at once
   flexvolume-lvm check --idle vg0/data      does anything use it?
-  flexvolume-lvm export vg0/data            its PersistentVolume and claim
   flexvolume-lvm mount /mnt -o volumegroup=vg0 -o volumeID=data --verbose
       what kubelet does, by hand, step by step
   flexvolume-lvm unmount /mnt               and back
@@ -59,7 +57,7 @@ Exit codes:
      holds a secret
   1  it failed; `check`: a volume would not mount, something has it (--idle),
      or the config has mistakes; `status -x`: something is unwell; `doctor`: a
-     pod would fail; `export`: a volume is left out
+     pod would fail
   2  the command line is wrong, or only root may do that
   3  `doctor`: warnings only
 
@@ -112,16 +110,6 @@ pub enum Task {
         #[arg(long, value_name = "DIR")]
         textfile: Option<PathBuf>,
     },
-    /// Print the objects by which a cluster uses volumes of this node; change nothing
-    ///
-    /// A `PersistentVolume` and its claim for each volume, in YAML, and as comments which lines of a pod change.
-    /// With --to, the objects of a CSI driver, and the steps that hand the volume to it. A volume that the next
-    /// mount would refuse is a comment that says why.
-    #[command(after_long_help = help::EXPORT)]
-    Export(export::Export),
-    /// Print the objects and the steps that bring a volume back from a CSI driver; change nothing
-    #[command(after_long_help = help::IMPORT)]
-    Import(export::Import),
     /// Accept the filesystem that is on a volume now as the right one
     ///
     /// For a volume that the driver refuses because its content was restored, swapped or replaced. Of a LUKS2
@@ -143,19 +131,6 @@ pub enum Task {
         /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
-    },
-    /// Give a volume that nothing uses another name in its group
-    ///
-    /// Its content, its record and its size stay. Refused while anything has it mounted or open, or works on
-    /// it. The command that undoes it is printed.
-    #[command(after_long_help = help::RENAME)]
-    Rename {
-        /// The volume, as VG/LV or /dev/VG/LV
-        #[arg(value_parser = volume)]
-        volume: LvId,
-        /// Its new name; the group may stand before it, as for lvrename
-        #[arg(value_name = "NAME", value_parser = new_name)]
-        to: (Option<String>, LvName),
     },
     /// Put this executable where kubelet looks for it, or upgrade what is there
     ///
@@ -179,13 +154,10 @@ impl Task {
             || matches!(
                 self,
                 Self::Status(_)
-                    | Self::Export(_)
-                    | Self::Import(_)
                     | Self::Doctor { .. }
                     | Self::Metrics { .. }
                     | Self::Adopt { .. }
                     | Self::AllowFormat { .. }
-                    | Self::Rename { .. }
             )
     }
 }
@@ -197,21 +169,10 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
         Task::Log(args) => log::run(host, loaded, args),
         Task::Doctor { quiet, json } => doctor::run(host, loaded, *json, *quiet),
         Task::Check(args) => check::run(host, loaded, args),
-        Task::Export(args) => export::run(host, loaded, args),
-        Task::Import(args) => export::import(host, loaded, args),
         Task::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
         Task::Adopt { volume } => operator::adopt(writing, loaded, &named(volume)?),
         Task::AllowFormat { volume, yes } => {
             operator::allow_format(writing, loaded, &named(volume)?, *yes)
-        }
-        Task::Rename {
-            volume,
-            to: (vg, name),
-        } => {
-            if vg.as_ref().is_some_and(|vg| vg != volume.vg().as_str()) {
-                bail!("{volume} keeps its group: give the new name alone");
-            }
-            handover::rename(writing, loaded, volume, name)
         }
         Task::Install(options) => {
             let place = &options.place;
@@ -238,14 +199,6 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
 
 fn named(word: &str) -> Result<LvId> {
     volume(word).context("reading the volume's name")
-}
-
-fn new_name(word: &str) -> Result<(Option<String>, LvName)> {
-    let (vg, name) = match word.split_once('/') {
-        Some((vg, name)) => (Some(vg.to_owned()), name),
-        None => (None, word),
-    };
-    Ok((vg, LvName::parse(name)?))
 }
 
 pub(super) fn volume(word: &str) -> Result<LvId> {

@@ -1,25 +1,24 @@
 //! `flexvolume-lvm check`: what the next mount would do, and why. Changes nothing.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::config::mistakes;
+use super::idle;
 use super::status::Health;
 use super::survey::{Inventory, Look, Outcome, Request, Verdict, tried};
 use super::unwell::Ours;
-use super::{handover, manifest};
-use crate::files::read_or_stdin;
 use crate::output::{Printed, columns, printed};
 use driver::config::Loaded;
 use driver::host::Host;
 use driver::lvm::Volume;
-use driver::names::{Foreign, FsType, LvId, LvName, Shown, folded};
-use driver::options::{FS_TYPE, GROUP, Options, PASSPHRASE, READ_WRITE, VOLUME, by_hand};
+use driver::names::{FsType, LvId};
+use driver::options::{FS_TYPE, GROUP, Options, READ_WRITE, VOLUME, by_hand};
 
 /// How long to wait for a call that works on a volume.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,29 +26,22 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, clap::Args)]
 pub struct Check {
     /// Volumes, groups, pods or paths, as `status` takes them [default: all]
-    #[arg(value_name = "NAME", conflicts_with = "file")]
+    #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Rehearse a mount with this option, as a call-out takes it by hand: -o size=1g, -o thinpool=POOL,
     /// -o mountoptions=…, -o fsType=…; the volume need not be there yet
-    #[arg(short, value_name = "KEY=VALUE", value_parser = by_hand, conflicts_with = "file")]
+    #[arg(short, value_name = "KEY=VALUE", value_parser = by_hand)]
     options: Vec<(String, String)>,
-    /// Rehearse the mounts of a manifest: each flexVolume in it of a driver called …/lvm; - for standard
-    /// input
-    #[arg(short, long, value_name = "MANIFEST")]
-    file: Option<PathBuf>,
     /// Name all mistakes in a config, with file, line and key: without FILE in the one that this driver reads;
     /// - for standard input. Needs neither root nor LVM
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "options", "file", "fs", "ro", "idle"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "options", "fs", "ro", "idle"])]
     #[allow(clippy::option_option)] // not asked for; without a file; with one
     pub config: Option<Option<PathBuf>>,
-    /// Say whether nothing uses a volume, so that it can be handed to a CSI driver, or come back from one: it is
+    /// Say whether nothing uses a volume, so that it can be handed to a CSI driver, renamed or removed: it is
     /// active, and nothing has it mounted or open, in any mount namespace. If not, each line says who has it and
     /// what to do
-    #[arg(long, conflicts_with_all = ["options", "file", "fs", "ro"])]
+    #[arg(long, conflicts_with_all = ["options", "fs", "ro"])]
     pub idle: bool,
-    /// With --idle: the name that the volume is to have by now
-    #[arg(long = "name", value_name = "NAME", value_parser = LvName::parse, requires = "idle")]
-    pub wanted: Option<LvName>,
     /// The fsType that the pod will ask for
     #[arg(long, value_name = "TYPE", value_parser = FsType::parse)]
     fs: Option<FsType>,
@@ -64,8 +56,6 @@ pub struct Check {
 #[derive(Default, Serialize)]
 struct CheckReport {
     volumes: Vec<Checked>,
-    /// Volumes of a manifest whose options are wrong.
-    mistakes: Vec<Mistake>,
     would_mount: usize,
     would_be_refused: usize,
     not_active: usize,
@@ -79,8 +69,6 @@ struct CheckReport {
 
 #[derive(Serialize)]
 struct Checked {
-    /// Where a manifest has it.
-    place: Option<Foreign>,
     #[serde(flatten)]
     verdict: Verdict,
     /// What `status` says, of a volume that was not named itself.
@@ -90,10 +78,9 @@ struct Checked {
 }
 
 impl Checked {
-    /// Of a volume that a person or a manifest names.
-    fn named(place: Option<Foreign>, verdict: Verdict) -> Self {
+    /// Of a volume that a person names.
+    fn named(verdict: Verdict) -> Self {
         Self {
-            place,
             verdict,
             health: None,
             counts: true,
@@ -109,12 +96,6 @@ impl Checked {
     }
 }
 
-#[derive(Serialize)]
-struct Mistake {
-    place: Foreign,
-    message: String,
-}
-
 /// Checks volumes, a config, or whether nothing uses a volume.
 pub fn run(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     if let Some(file) = &args.config {
@@ -124,24 +105,19 @@ pub fn run(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
         let [volume] = args.names.as_slice() else {
             bail!("--idle takes one volume, as VG/LV");
         };
-        return handover::check(
-            host,
-            config,
-            &LvId::from_device(volume).map_or_else(|| LvId::parse(volume), Ok)?,
-            args.wanted.as_ref(),
-            args.json,
-        );
+        let id = LvId::from_device(volume).map_or_else(|| LvId::parse(volume), Ok)?;
+        return idle::check(host, config, &id, args.json);
     }
     volumes(host, config, args)
 }
 
-/// Checks the volumes and groups that are named, or all, or rehearses mounts. The exit code is 0 if every
+/// Checks the volumes and groups that are named, or all, or rehearses a mount. The exit code is 0 if every
 /// volume would mount, as far as can be known without writing to it, else 1, also if a call works on one just now.
 /// One that is nobody's, as [`Ours`] has it, counts only if it is named.
 fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     config.require()?;
-    let manifest = args.file.as_deref().map(|file| rehearsed(host, file));
-    let manifest = manifest.transpose()?;
+    let rehearsed = (!args.options.is_empty()).then(|| args.rehearsed());
+    let rehearsed = rehearsed.transpose()?;
     let inventory = Inventory::take(host, config)?;
     let request = Request {
         fs: args.fs,
@@ -153,34 +129,14 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     let more = |seen: &Look| tried(host, inventory.config, seen);
     let ours = Ours::of(&inventory);
     let mut unknown = String::new();
-    let is_one = if manifest.is_some() || !args.options.is_empty() {
-        for one in manifest.unwrap_or_else(|| vec![args.by_hand()]) {
-            // kubelet gives a Secret to no call but `mount`. Whether its passphrase is the right one cannot be seen.
-            let has_secret = one.has_secret && !inventory.config.attach;
-            match one
-                .options
-                .map_err(Error::msg)
-                .and_then(|options| args.parse(options, has_secret))
-            {
-                Ok(options) => {
-                    let request = Request {
-                        options: Some(&options),
-                        ..request
-                    };
-                    let verdict = inventory.verdict(&options.id, request, Duration::MAX, more);
-                    report.volumes.push(Checked::named(one.place, verdict));
-                }
-                Err(error) => match one.place {
-                    Some(place) => report.mistakes.push(Mistake {
-                        place,
-                        message: folded(&format!("{error:#}")),
-                    }),
-                    // There is but one: it is an error of the command line.
-                    None => return Err(error),
-                },
-            }
-        }
-        report.volumes.len() == 1 && report.mistakes.is_empty()
+    let is_one = if let Some(options) = &rehearsed {
+        let request = Request {
+            options: Some(options),
+            ..request
+        };
+        let verdict = inventory.verdict(&options.id, request, Duration::MAX, more);
+        report.volumes.push(Checked::named(verdict));
+        true
     } else {
         let choice;
         (choice, unknown) = inventory.choose_known(&args.names)?;
@@ -198,7 +154,7 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
                 }
                 _ => {
                     let verdict = inventory.verdict(id, request, Duration::MAX, more);
-                    Checked::named(None, verdict)
+                    Checked::named(verdict)
                 }
             });
         }
@@ -233,53 +189,28 @@ fn one_of_many(inventory: &Inventory, ours: &Ours, volume: &Volume, request: Req
     let is_well = verdict.is_good() && health == Some(Health::Ok);
     let is_elsewhere = verdict.is_refused() && !verdict.would_not_mount();
     Checked {
-        place: None,
         counts: is_well || !is_elsewhere && ours.has(volume),
         verdict,
         health,
     }
 }
 
-/// The volumes of a manifest.
-fn rehearsed(host: &Host, file: &Path) -> Result<Vec<manifest::FlexVolume>> {
-    let shown = file.shown();
-    let bytes = read_or_stdin(host.kernel, file);
-    let bytes = bytes.with_context(|| format!("reading {shown}"))?;
-    let found = manifest::volumes(&String::from_utf8_lossy(&bytes));
-    let found = found.with_context(|| format!("reading {shown}"))?;
-    if found.is_empty() {
-        bail!("{shown} has no flexVolume of a driver whose name ends in /lvm");
-    }
-    Ok(found)
-}
-
 impl Check {
-    /// The volume that `-o` describes, and a name beside it.
-    fn by_hand(&self) -> manifest::FlexVolume {
+    /// The options of the mount that `-o` describes, and a name beside it.
+    fn rehearsed(&self) -> Result<Options> {
         let mut options = Map::new();
-        if let [name] = self.names.as_slice()
-            && let Some((vg, lv)) = name.split_once('/')
-        {
-            options.insert(GROUP.to_owned(), vg.into());
-            options.insert(VOLUME.to_owned(), lv.into());
+        match self.names.as_slice() {
+            [] => {}
+            [name] => {
+                if let Some((vg, lv)) = name.split_once('/') {
+                    options.insert(GROUP.to_owned(), vg.into());
+                    options.insert(VOLUME.to_owned(), lv.into());
+                }
+            }
+            _ => bail!("with -o, name one volume, as VG/LV"),
         }
-        let given = self.options.iter();
-        options.extend(given.map(|(key, value)| (key.clone(), value.clone().into())));
-        let options = if self.names.len() > 1 {
-            Err("with -o, name one volume, as VG/LV".to_owned())
-        } else {
-            Ok(options)
-        };
-        manifest::FlexVolume {
-            place: None,
-            options,
-            has_secret: false,
-        }
-    }
-
-    fn parse(&self, mut options: Map<String, Value>, has_secret: bool) -> Result<Options> {
-        if has_secret {
-            options.insert(PASSPHRASE.to_owned(), "eA==".into());
+        for (key, value) in &self.options {
+            options.insert(key.clone(), value.clone().into());
         }
         if let Some(fs) = self.fs {
             options.insert(FS_TYPE.to_owned(), fs.to_string().into());
@@ -311,18 +242,14 @@ impl CheckReport {
             self.to_repair,
         ];
         let others = others.iter().sum();
-        let refused = self.volumes.len().saturating_sub(others);
-        self.would_be_refused = refused.saturating_add(self.mistakes.len());
+        self.would_be_refused = self.volumes.len().saturating_sub(others);
     }
 }
 
 fn in_steps(report: &CheckReport) -> String {
     let mut text = String::new();
-    for Checked { place, verdict, .. } in &report.volumes {
-        let place = place
-            .as_ref()
-            .map_or_else(String::new, |place| format!("{place}: "));
-        let _ = writeln!(text, "{place}{}", verdict.id);
+    for Checked { verdict, .. } in &report.volumes {
+        let _ = writeln!(text, "{}", verdict.id);
         for step in &verdict.steps {
             let _ = writeln!(text, "  {step}");
         }
@@ -337,21 +264,15 @@ fn in_steps(report: &CheckReport) -> String {
 
 fn in_lines(report: &CheckReport) -> String {
     let rows = report.volumes.iter().map(|one| {
-        let Checked { place, verdict, .. } = one;
+        let verdict = &one.verdict;
         let what = verdict.message().or_else(|| verdict.main_step());
         let health = one.health.as_ref().filter(|_| one.is_unwell());
         let what = health.map(ToString::to_string).or(what);
-        let mut row: Vec<String> = place.iter().map(ToString::to_string).collect();
-        row.push(verdict.id.to_string());
-        row.push(verdict.word().to_owned());
+        let mut row = vec![verdict.id.to_string(), verdict.word().to_owned()];
         row.extend(what);
         row
     });
-    let mistakes = report.mistakes.iter().map(|Mistake { place, message }| {
-        let [none, word] = ["-", "refuse"].map(str::to_owned);
-        vec![place.to_string(), none, word, message.clone()]
-    });
-    let rows: Vec<Vec<String>> = rows.chain(mistakes).collect();
+    let rows: Vec<Vec<String>> = rows.collect();
     format!("{}{}\n", columns(&rows), count(report))
 }
 
@@ -377,6 +298,8 @@ fn count(report: &CheckReport) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use anyhow::Error;
 
     use super::*;
     use crate::hostile::{has_lines, hostile};
@@ -408,12 +331,8 @@ mod tests {
             ),
             Verdict::of_error(&id, &Error::msg(hostile.to_owned())),
         ];
-        let place = hostile.shown();
-        let volumes = verdicts.map(|verdict| Checked::named(Some(place.clone()), verdict));
-        let message = place.to_string();
         CheckReport {
-            volumes: volumes.into(),
-            mistakes: vec![Mistake { place, message }],
+            volumes: verdicts.map(Checked::named).into(),
             ..CheckReport::default()
         }
     }

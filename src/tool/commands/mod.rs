@@ -3,10 +3,8 @@
 pub mod check;
 pub mod config;
 pub mod doctor;
-pub mod export;
-pub mod handover;
+pub mod idle;
 pub mod log;
-mod manifest;
 pub mod metrics;
 pub mod operator;
 pub mod status;

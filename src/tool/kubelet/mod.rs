@@ -137,11 +137,6 @@ fn minor(version: &str) -> Option<u32> {
 }
 
 impl Kubelet {
-    /// Its name for this node, if its settings give one.
-    pub fn node_name(&self) -> Option<&str> {
-        self.settings.node_name.as_deref()
-    }
-
     /// One line about it if nothing is wrong.
     pub fn in_short(&self) -> String {
         let version = self

@@ -309,57 +309,8 @@ fn one_that_stayed_open_is_named_with_the_command_that_closes_it() {
     let close = format!("cryptsetup close {}", volume.mounted());
     node.prints(&idle, &format!("run `{close}`"), 1);
     sh(&close);
-    node.prints(&idle, "is encrypted, and no CSI driver opens it", 0);
+    node.prints(&idle, "crypt-left/data is ready", 0);
     still_holds(&node, &volume, "data");
-}
-
-#[test]
-fn a_manifest_with_a_secret_is_rehearsed_as_if_its_passphrase_were_right() {
-    let group = Group::new("crypt-secret");
-    group.linear("data", "48m");
-    let manifest = "spec: {volumes: [{name: data, flexVolume: {driver: kubernetes.io/lvm, SECRET options: \
-                    {volumegroup: crypt-secret, volumeID: data, encryption: luks2}}}]}";
-    let check = ["check", "-f", "/run/crypt-secret.yaml"];
-    for (mode, secret, words, code) in [
-        (
-            Mode::MountOnly,
-            "secretRef: {name: key},",
-            "1 would mount",
-            0,
-        ),
-        (Mode::MountOnly, "", "no passphrase came", 1),
-        (
-            Mode::Attach,
-            "secretRef: {name: key},",
-            "with attach = true kubelet gives",
-            1,
-        ),
-    ] {
-        fs::write(check[2], manifest.replace("SECRET", secret)).unwrap();
-        Node::new(mode).prints(&check, words, code);
-    }
-}
-
-#[test]
-fn its_objects_say_that_it_is_encrypted_and_no_csi_driver_gets_it() {
-    let (group, node) = (
-        Group::new("crypt-objects"),
-        with_key(Mode::MountOnly, "crypt-objects"),
-    );
-    let volume = filled(&node, &group, "data");
-    let export = ["export", "crypt-objects/data"];
-    for is_up in [false, true] {
-        if is_up {
-            node.up("pod", &volume);
-        }
-        node.prints(&export, "encryption: luks2", 0);
-        node.prints(
-            &[&export[..], &["--to", "topolvm"]].concat(),
-            "is encrypted, and",
-            1,
-        );
-    }
-    node.down("pod", &volume);
 }
 
 /// The filter is that of the page on encryption.

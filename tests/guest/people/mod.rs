@@ -1,8 +1,8 @@
 //! Commands and packages for people.
 
 mod day_two;
-mod export;
-mod handover;
+mod idle;
+mod moving;
 mod only_looks;
 mod operator;
 mod packages;

@@ -44,7 +44,6 @@ fn commands_that_only_look_change_nothing() {
         &["check", "looked/inactive"],
         &["doctor"],
         &["metrics"],
-        &["export", "--all"],
     ] {
         let (said, _) = node.says(args);
         let about = if args == ["doctor"] {

@@ -128,10 +128,6 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
             "runs with --root-dir /run/evil [2J forged/data",
         ),
         (&["metrics"], "reason=\"open\""),
-        (
-            &["export", "--all"],
-            "# Left out: shown-raw/open is open in k3s [2J forged",
-        ),
     ] {
         all.extend(wrong(&node, args, words));
         if ["check", "status", "doctor"].contains(&args[0]) {

@@ -73,28 +73,6 @@ pub fn collection(object: &Value) -> String {
     format!("/{api}/{version}/{namespace}{}{end}", kind.to_lowercase())
 }
 
-/// The path of an object.
-pub fn path(object: &Value) -> String {
-    let name = object["metadata"]["name"].as_str().unwrap();
-    format!("{}/{name}", collection(object))
-}
-
-/// Makes or changes an object as `kubectl apply --server-side` does, which takes every word of it.
-pub fn apply(object: &Value) -> Value {
-    tried(object);
-    send(
-        "APPLY",
-        &format!("{}?fieldManager=test", path(object)),
-        object,
-    )
-}
-
-/// The same as a trial, with `--dry-run=server`.
-pub fn tried(object: &Value) {
-    let path = format!("{}?fieldManager=test&dryRun=All", path(object));
-    assert_kept(object, &send("APPLY", &path, object), Path::new(&path));
-}
-
 /// The server drops what it does not know, a misspelt field for one, and says nothing.
 pub fn assert_kept(written: &Value, kept: &Value, place: &Path) {
     match written {
@@ -145,8 +123,6 @@ fn good(method: &str, path: &str, (code, answer): (u16, Value)) -> Value {
 fn request(method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
     let (method, kind) = match method {
         "PATCH" => (method, "Content-Type: application/merge-patch+json"),
-        // JSON is YAML too.
-        "APPLY" => ("PATCH", "Content-Type: application/apply-patch+yaml"),
         _ => (method, "Content-Type: application/json"),
     };
     let url = from_environment(SERVER) + &path_of(path);

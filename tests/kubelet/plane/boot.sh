@@ -110,7 +110,7 @@ plane_of_guest() {
         ip link set \$card up; ip address add 10.0.2.15/24 dev \$card
         ip route add default via 10.0.2.2
         export FLEXVOLUME_LVM_API=$API FLEXVOLUME_LVM_CONTROLLER=$FLEXVOLUME_LVM_CONTROLLER
-        export FLEXVOLUME_LVM_NODE=$GUEST_NODE FLEXVOLUME_LVM_CSI=$DIR/csi"
+        export FLEXVOLUME_LVM_NODE=$GUEST_NODE"
 }
 
 # on_node NAME TEST…: runs tests in a guest that is a node.
@@ -181,17 +181,10 @@ plane() {
     local VNG_OPTIONS=(--network user --no-dhcp) UML_OPTIONS=("eth0=slirp,,slirp-fullbolt")
     # For the most part they wait for kubelet and the controllers.
     local CASES_AT_ONCE=12
-    local skip=()
     kubelet_parts kubelet kube-apiserver kube-controller-manager kube-scheduler
     name=plane-$VERSION
-    if [ -n "${CSI_DRIVERS:-}" ]; then
-        install -D -t "$DIR/csi" "$CSI_DRIVERS"/csi-{driver-lvm,node-driver-registrar}
-    else
-        say "NOT RUN: a pod on a volume that a CSI driver has. CSI_DRIVERS=DIR names csi-driver-lvm and csi-node-driver-registrar"
-        skip=(--skip csi_driver::)
-    fi
     [ "$MACHINE" != uml ] || need slirp-fullbolt:slirp
-    mapfile -t tests < <("$DIR/kubelet-cases" --list "${skip[@]}" "$@" | sed -n 's/^\(plane::.*\): test$/\1/p')
+    mapfile -t tests < <("$DIR/kubelet-cases" --list "$@" | sed -n 's/^\(plane::.*\): test$/\1/p')
     [ ${#tests[@]} -gt 0 ] || die "no test with a control plane has such a name"
     timed "$name" plane_round "${tests[@]}" || failed "$name"
     cat "$DIR"/plane-1-*.log > "$DIR/plane.log"

@@ -1,15 +1,13 @@
-//! A Deployment or a `StatefulSet`, which keeps one pod running on whatever node the scheduler finds for it.
+//! A Deployment, which keeps one pod running on whatever node the scheduler finds for it.
 
 use serde_json::{Value, json};
 
 use crate::prelude::*;
 
 const ALL: &str = "/apis/apps/v1/namespaces/default/deployments";
-const STATEFUL: &str = "/apis/apps/v1/namespaces/default/statefulsets";
 
 pub struct Deployment {
     name: String,
-    all: &'static str,
 }
 
 impl Deployment {
@@ -33,41 +31,9 @@ impl Deployment {
         deployment
     }
 
-    /// Makes a `StatefulSet` of them, which makes the claim `<volume>-<pod>-0` whenever there is none.
-    pub fn stateful(pod: &Pod, volume: &Volume) -> Self {
-        let labels = json!({"app": pod.name});
-        let mut template = pod.template();
-        template["volumes"].take();
-        let claim = json!({
-            "storageClassName": "",
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "32Mi"}},
-        });
-        api::create(
-            STATEFUL,
-            &json!({
-                "apiVersion": "apps/v1",
-                "kind": "StatefulSet",
-                "metadata": {"name": pod.name},
-                "spec": {
-                    "replicas": 1,
-                    "serviceName": pod.name,
-                    "selector": {"matchLabels": labels},
-                    "template": {"metadata": {"labels": labels}, "spec": template},
-                    "volumeClaimTemplates": [{"metadata": {"name": volume.name}, "spec": claim}],
-                },
-            }),
-        );
-        Self {
-            name: pod.name.clone(),
-            all: STATEFUL,
-        }
-    }
-
     pub fn that_is_there(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            all: ALL,
         }
     }
 
@@ -110,7 +76,7 @@ impl Deployment {
 
     fn scale(&self, replicas: u32) {
         api::patch(
-            &format!("{}/{}", self.all, self.name),
+            &format!("{ALL}/{}", self.name),
             &json!({"spec": {"replicas": replicas}}),
         );
     }

@@ -24,6 +24,6 @@ pub use facts::{
     Openers, Parts, Place, Pool, Room, Sectors, There, Uses,
 };
 pub use message::{extend_pool, same_name_advice};
-pub use reason::{Reason, Whose};
+pub use reason::Reason;
 pub use rules::{decide, of_locks, of_openers};
 pub use users::users;

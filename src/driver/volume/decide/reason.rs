@@ -157,19 +157,6 @@ pub enum Reason {
     Doubts(Vec<Doubt>),
 }
 
-/// The owner of a refused volume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
-    /// The host uses the volume itself, or it is LVM's own: no pod will ever have it.
-    Hosts,
-    /// Somebody on this host uses it, as for a virtual machine's disk; unless a pod has had it.
-    Somebodys,
-    /// Another node uses it, in a shared group.
-    OtherNodes,
-    /// A pod waits for it until somebody has done what the message says.
-    Pods,
-}
-
 impl Reason {
     /// Whether something is broken, whoever owns the volume.
     pub fn is_broken(&self) -> bool {
@@ -192,72 +179,5 @@ impl Reason {
                 | Self::Reduced { .. }
                 | Self::LargerSectors(_)
         )
-    }
-
-    /// The owner, which tells whether the refusal is a fault to mend or as it should be.
-    pub fn whose(&self) -> Whose {
-        match self {
-            Self::Swap | Self::Below(_) | Self::HostMount(_) | Self::Pool => Whose::Hosts,
-            Self::Open(_) | Self::OpenUnseen | Self::Loop(_) | Self::NotAllowed(_) => {
-                Whose::Somebodys
-            }
-            Self::HeldElsewhere(_) => Whose::OtherNodes,
-            Self::NotItsDevice(_)
-            | Self::AnotherIsThere(_)
-            | Self::NameTaken(..)
-            | Self::WrongType { .. }
-            | Self::ThereReadOnly(_)
-            | Self::MountedReadOnly(_)
-            | Self::FilesystemFailed(..)
-            | Self::LvmSilent(_)
-            | Self::Unknown
-            | Self::NoGroup
-            | Self::NoVolume(_)
-            | Self::Hidden
-            | Self::NoSize
-            | Self::CreateReadOnly
-            | Self::MetadataFull { .. }
-            | Self::AnotherPool { .. }
-            | Self::TooLarge { .. }
-            | Self::Reserve { .. }
-            | Self::NoRoom { .. }
-            | Self::NoLocks(_)
-            | Self::ActiveShared
-            | Self::ActiveWithoutLock
-            | Self::Partial
-            | Self::SnapshotFull
-            | Self::AnotherDevice
-            | Self::Suspended(_)
-            | Self::SuspendedInside(_)
-            | Self::NoPool(_)
-            | Self::PoolFull { .. }
-            | Self::PoolUnwell { .. }
-            | Self::Failed(_)
-            | Self::Unreadable { .. }
-            | Self::InUse(_)
-            | Self::StillMounted
-            | Self::Several
-            | Self::Other { .. }
-            | Self::Damaged(_)
-            | Self::NewNotBlank(_)
-            | Self::Encrypted
-            | Self::NotEncrypted
-            | Self::NoKey(_)
-            | Self::Cipher(_)
-            | Self::TooSmall(_)
-            | Self::Header { .. }
-            | Self::Inside { .. }
-            | Self::Swapped { .. }
-            | Self::Reduced { .. }
-            | Self::LargerSectors(_)
-            | Self::LargeBlocks { .. }
-            | Self::MixedUp { .. }
-            | Self::ReadOnlyVolume
-            | Self::ReadOnlyDisk(_)
-            | Self::BlankReadOnly
-            | Self::BeingRead(_)
-            | Self::BlankReadOnlyVolume(_)
-            | Self::Doubts(_) => Whose::Pods,
-        }
     }
 }

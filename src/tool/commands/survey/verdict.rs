@@ -4,7 +4,7 @@ use anyhow::Error;
 use serde::{Serialize, Serializer};
 
 use driver::names::{LvId, Shown, folded};
-use driver::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, Whose, lock};
+use driver::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, lock};
 
 /// The result of a volume's next mount, as far as it can be known without mounting.
 #[derive(Debug)]
@@ -13,8 +13,6 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// The facts that were found, and the steps of the mount, in order.
     pub steps: Vec<String>,
-    /// Whether no pod could have it in any case: the host itself uses it, or it is a part of another volume.
-    pub is_hosts: bool,
 }
 
 #[derive(Debug)]
@@ -60,15 +58,10 @@ impl Verdict {
     pub fn of(facts: &Facts, decision: Decision) -> Self {
         let mut steps = found(facts);
         steps.extend(to_do(&decision));
-        let is_hosts = match &decision {
-            Decision::Refuse(reason) => is_hosts(reason, facts),
-            _ => false,
-        };
         Self {
             id: facts.id.clone(),
             outcome: Outcome::Decided(decision),
             steps,
-            is_hosts,
         }
     }
 
@@ -82,7 +75,6 @@ impl Verdict {
             id: id.clone(),
             outcome,
             steps: Vec::new(),
-            is_hosts: false,
         }
     }
 
@@ -191,16 +183,6 @@ impl Verdict {
         let steps = to_do(decision);
         let mounts = |step: &&String| step.starts_with("mount ") || step.starts_with("make ");
         steps.iter().find(mounts).or(steps.last()).cloned()
-    }
-}
-
-fn is_hosts(reason: &Reason, facts: &Facts) -> bool {
-    let has_record = facts.volume().is_some_and(|v| !v.record.tags.is_empty());
-    match reason.whose() {
-        Whose::Hosts => true,
-        // One that a pod had before is missed by its pod.
-        Whose::Somebodys => facts.volume().is_some() && !has_record,
-        Whose::OtherNodes | Whose::Pods => false,
     }
 }
 

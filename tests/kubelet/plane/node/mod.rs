@@ -3,7 +3,6 @@
 mod claims;
 mod down;
 mod growth;
-mod handover;
 mod in_progress;
 mod meanwhile;
 mod scheduled;

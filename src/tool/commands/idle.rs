@@ -1,0 +1,194 @@
+//! `flexvolume-lvm check --idle`: whether nothing uses a volume, so that another driver may take it, or a person
+//! may rename or remove it.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::survey::{Look, Pods, Request, look, uid_of};
+use crate::output::{Printed, printed};
+use driver::config::{Config, Loaded};
+use driver::host::Host;
+use driver::names::{LvId, Shown};
+use driver::volume::{Decision, Facts, Lvm, Reason, Subject, Uses, lock, users};
+
+#[derive(Serialize)]
+struct IdleReport {
+    volume: String,
+    ready: bool,
+    obstacles: Vec<Obstacle>,
+}
+
+/// Why a volume is not idle, or cannot be used by others now.
+#[derive(Serialize)]
+struct Obstacle {
+    /// A stable word.
+    reason: &'static str,
+    message: String,
+}
+
+impl Obstacle {
+    fn of(id: &LvId, reason: &Reason) -> Self {
+        Self {
+            reason: reason.into(),
+            message: reason.of(id),
+        }
+    }
+}
+
+/// Says whether a volume is active and nothing uses it.
+pub fn check(host: &Host, config: &Loaded, id: &LvId, json: bool) -> Result<Printed> {
+    let obstacles = match seen(host, config.require()?, id) {
+        Ok(seen) => obstacles(host, &seen),
+        Err(error) => match error.downcast_ref::<lock::Busy>() {
+            Some(busy) => vec![Obstacle {
+                reason: "busy",
+                message: format!(
+                    "{id} has a call under way: {}; wait for it to end",
+                    busy.at_work()
+                ),
+            }],
+            None => return Err(error),
+        },
+    };
+    let report = IdleReport {
+        volume: id.to_string(),
+        ready: obstacles.is_empty(),
+        obstacles,
+    };
+    let text = if report.ready {
+        format!("{id} is ready: it is active, and nothing has it mounted or open\n")
+    } else {
+        lines(&report.obstacles)
+    };
+    let code = u8::from(!report.ready);
+    Ok(Printed {
+        code,
+        ..printed(&report, text, json)?
+    })
+}
+
+fn lines(obstacles: &[Obstacle]) -> String {
+    let lines = obstacles.iter().map(|one| format!("{}\n", one.message));
+    lines.collect()
+}
+
+/// Looks at who has it, under its lock.
+fn seen(host: &Host, config: &Config, id: &LvId) -> Result<Look> {
+    let request = Request {
+        unread: true,
+        users: true,
+        ..Request::default()
+    };
+    look(Subject { host, config, id }, None, request)
+}
+
+fn is_missing(seen: &Look) -> bool {
+    seen.facts.device.is_none() && matches!(seen.facts.lvm, Some(Lvm::NoVolume))
+}
+
+/// All that is in the way.
+fn obstacles(host: &Host, seen: &Look) -> Vec<Obstacle> {
+    let (facts, id) = (&seen.facts, &seen.facts.id);
+    let is_unknown = matches!(seen.decision, Decision::Refuse(Reason::Unknown));
+    // Everyone who has it open waits for that, udev for example.
+    if let Some(reason) = facts.uses.as_ref().and_then(Uses::waits)
+        && !is_unknown
+    {
+        return vec![Obstacle::of(id, &reason)];
+    }
+    let mut found = mounts(host, facts);
+    let others = users(facts).into_iter();
+    found.extend(others.map(|user| Obstacle::of(id, &user)));
+    let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
+    if let Some(inside) = inside.filter(|_| found.is_empty()) {
+        let device = inside.device.path.shown();
+        let message = format!(
+            "{id} is encrypted and open, and nothing has it mounted: run `cryptsetup close {device}`"
+        );
+        let reason = "open";
+        found.push(Obstacle { reason, message });
+    }
+    if facts.volume().is_some_and(|volume| volume.lock.is_some()) {
+        let message = format!(
+            "{id} is in a volume group that nodes share (lvmlockd), where no CSI driver activates it: leave it as \
+             it is"
+        );
+        let reason = "shared";
+        found.push(Obstacle { reason, message });
+    }
+    if !found.is_empty() {
+        return found;
+    }
+    let (reason, message) = match &seen.decision {
+        _ if is_missing(seen) => (
+            "no-volume",
+            format!(
+                "there is no logical volume {id}: `lvs {}` lists those that are there",
+                id.vg()
+            ),
+        ),
+        Decision::Activate => (
+            "inactive",
+            format!("{id} is not active: run `lvchange -ay {id}`"),
+        ),
+        Decision::Resume => ("suspended", Reason::Suspended(id.dm_name()).of(id)),
+        Decision::Refuse(reason) => (reason.into(), reason.of(id)),
+        _ => return found,
+    };
+    found.push(Obstacle { reason, message });
+    found
+}
+
+/// Its mounts for pods.
+fn mounts(host: &Host, facts: &Facts) -> Vec<Obstacle> {
+    let pods = Pods::read(host.kernel);
+    let mounts = facts.uses.iter().flat_map(|uses| &uses.mounts);
+    let of_pods = mounts.filter(|mounted| mounted.kubelets).map(|mounted| {
+        let at = &mounted.row.mount_point;
+        let what = match uid_of(at) {
+            Some(uid) => format!(
+                "the pod {} at {}: set what made the pod to 0 replicas, or delete it, and wait",
+                pods.name(uid),
+                at.shown()
+            ),
+            None => format!(
+                "all pods of this node at {}: kubelet unmounts it after the last of them",
+                at.shown()
+            ),
+        };
+        Obstacle {
+            reason: "mounted",
+            message: format!("{} is mounted for {what}", facts.id),
+        }
+    });
+    of_pods.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::hostile::{has_lines, hostile};
+    use driver::host::holders::Opener;
+    use driver::names::Shown;
+    use driver::volume::{Elsewhere, Openers};
+
+    proptest! {
+        #[test]
+        fn hostile_text_adds_no_line_to_an_obstacle(hostile in hostile()) {
+            let id = LvId::parse("vg/data").unwrap();
+            let (pid, command) = (7, hostile.shown());
+            let openers = Openers {
+                processes: vec![Opener { pid, command: command.clone(), writes: true }],
+                elsewhere: vec![Elsewhere { pid, command, at: hostile.into(), hosts: false }],
+                ..Openers::default()
+            };
+            let mut facts = Facts::of(&id, 0);
+            facts.openers = Some(openers);
+            let found: Vec<_> = users(&facts).iter().map(|user| Obstacle::of(&id, user)).collect();
+            let text = lines(&found);
+            prop_assert!(has_lines(&text, 2), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `check --idle`: each user of a volume is named, and nothing is changed.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::prelude::*;
+use crate::users::host::hidden_mount;
+
+/// The volume is not idle, for this reason; and nothing is changed.
+fn refused(node: &Node, reason: &str, words: &str) {
+    // It reads each device that was just closed; but not one that is suspended.
+    if reason != "suspended" {
+        run("udevadm", &["settle"]);
+    }
+    let before = Snapshot::take(node.kubelet_dir());
+    node.prints(&["check", "--idle", "handed/data"], words, 1);
+    let json = node.prints(&["check", "--idle", "handed/data", "--json"], "", 1);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let reasons = json["obstacles"].as_array().unwrap();
+    assert!(reasons.iter().any(|one| one["reason"] == reason), "{json}");
+    assert_eq!(json["ready"], false);
+    assert_eq!(Snapshot::take(node.kubelet_dir()), before, "{words}");
+}
+
+#[test]
+fn a_volume_that_anybody_has_is_not_idle() {
+    let (mut node, _group, volume) = Node::with_data(Mode::Attach, "handed");
+    let (root, device) = (Path::new("/"), volume.device());
+    node.write("pod", &volume, "kept");
+    let global = node.global_dir(&volume);
+    let words = format!(
+        "is mounted for all pods of this node at {}",
+        global.display()
+    );
+    refused(&node, "mounted", &words);
+    let pod = node.up("pod", &volume);
+    let words = format!("is mounted for the pod pod at {}: set", pod.display());
+    refused(&node, "mounted", &words);
+    node.down("pod", &volume);
+    node.down_globally(&volume);
+
+    {
+        run("mkdir", &["/run/by-hand"]);
+        run("mount", &[&device, "/run/by-hand"]);
+        let _host = Finally("umount /run/by-hand".to_owned());
+        refused(&node, "host-mount", "run `umount /run/by-hand`");
+    }
+    {
+        let hidden = hidden_mount(&volume);
+        let words = format!("(sleep (pid {}) has it at /mnt)", hidden.0.id());
+        refused(&node, "in-use", &words);
+    }
+    {
+        run("mount", &[&device, "/run/by-hand"]);
+        run("touch", &["/run/by-hand/open"]);
+        let open = Process::new("exec sleep 1000 < /run/by-hand/open", root);
+        eventually("the open file", || {
+            std::fs::read_link(open.proc("fd/0")).is_ok_and(|file| file.ends_with("by-hand/open"))
+        });
+        sh("umount --lazy /run/by-hand");
+        refused(&node, "still-mounted", "(`fuser -vm ");
+    }
+    eventually("its filesystem is gone", || {
+        node.says(&["check", "--idle", "handed/data"]).1 == 0
+    });
+    {
+        let table = sh(&format!("blockdev --getsz {device}"));
+        let table = format!("0 {table} linear {device} 0");
+        run("dmsetup", &["create", "on-top", "--table", &table]);
+        let _below = Finally("dmsetup remove --retry on-top".to_owned());
+        refused(
+            &node,
+            "part-of-device",
+            "is part of another device of this host (dm-",
+        );
+    }
+    {
+        let looped = run("losetup", &["--find", "--show", &device]);
+        let _loop = Finally(format!("losetup --detach {looped}"));
+        refused(&node, "loop", &format!("run `losetup --detach {looped}`"));
+    }
+    for (how, line) in [("to read", "<"), ("to write", ">>")] {
+        let opener = Process::new(&format!("exec sleep 1000 {line} {device}"), root);
+        let words = format!("is open in sleep (pid {}, {how})", opener.0.id());
+        eventually("it is open", || {
+            node.says(&["check", "--idle", "handed/data"])
+                .0
+                .contains(&words)
+        });
+        refused(&node, "open", &words);
+    }
+    {
+        run("dmsetup", &["suspend", "--nolockfs", "handed-data"]);
+        let _suspended = Finally("dmsetup resume handed-data".to_owned());
+        refused(&node, "suspended", "run `dmsetup resume handed-data`");
+    }
+    {
+        let tools = Tools::new().held("e2fsck");
+        node.configure(
+            Mode::MountOnly,
+            &format!("{}[limits]\nlock = 1\n", tools.config()),
+        );
+        let dir = precreated(node.pod_dir("slow", &volume));
+        let call = node.start(&["mount", text(&dir), &volume.json_for("slow")]);
+        tools.wait_for("e2fsck");
+        let before = Snapshot::take(node.kubelet_dir());
+        let check = ["check", "--idle", "handed/data"];
+        node.prints(&check, "has a call under way: ", 1);
+        assert_eq!(Snapshot::take(node.kubelet_dir()), before);
+        tools.let_go();
+        assert_eq!(call.reply().status, "Success");
+        node.down("slow", &volume);
+    }
+    // udev may still read it.
+    eventually("it is ready", || {
+        let (said, code) = node.says(&["check", "--idle", "handed/data"]);
+        code == 0 && said.contains("handed/data is ready")
+    });
+}

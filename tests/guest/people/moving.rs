@@ -1,0 +1,200 @@
+//! The commands of docs/moving.md and docs/replace-the-script.md that need no cluster, and the objects, as they are
+//! printed there.
+
+use std::os::unix::fs::symlink;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::prelude::*;
+
+const MOVING: &str = include_str!("../../../docs/moving.md");
+const SCRIPT: &str = include_str!("../../../docs/replace-the-script.md");
+const BIN: &str = "/run/moving";
+
+/// The blocks of this language, without what a list indents.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let parts: Vec<&str> = page.split("```").collect();
+    let of_language = parts
+        .iter()
+        .filter_map(|part| part.strip_prefix(&format!("{language}\n")));
+    let as_printed = of_language.map(|block| {
+        let indent = block.len() - block.trim_start_matches(' ').len();
+        let lines = block
+            .lines()
+            .map(|line| line.get(indent..).unwrap_or_default());
+        lines.flat_map(|line| [line, "\n"]).collect()
+    });
+    as_printed.collect()
+}
+
+/// Runs it on the node, as a person does, in a directory of its own.
+fn does(lines: &str) -> String {
+    let lines = lines.replace("UID", "0f8c-uid");
+    run(
+        "sh",
+        &[
+            "-c",
+            &format!("set -e; cd {BIN}; PATH={BIN}:$PATH; {lines}"),
+        ],
+    )
+}
+
+#[test]
+fn claims_are_made_of_volumes_that_are_there_and_a_volume_gets_its_name_back() {
+    let node = Node::new(Mode::MountOnly);
+    std::fs::create_dir_all(BIN).unwrap();
+    symlink(node.exe(), format!("{BIN}/flexvolume-lvm")).unwrap();
+    let group = Group::new("vg0");
+    let volume = group.linear("web-data", "64m");
+    for lv in ["blank", "swap", "off"] {
+        group.linear(lv, "32m");
+    }
+    run("mkfs.xfs", &["-q", &group.linear("Xfs_1", "300m").device()]);
+    run("mkswap", &[&device("vg0", "swap")]);
+    node.write("pod", &volume, "kept");
+    node.write("pod", &Volume::new(&group, "off"), "kept");
+    group.lv("lvchange", &["-an"], "off");
+
+    let on_the_node = |block: &String| !block.contains("kubectl");
+    let [claims, idle, rename, back, check] = &blocks(MOVING, "sh")
+        .into_iter()
+        .filter(on_the_node)
+        .collect::<Vec<_>>()[..]
+    else {
+        panic!("{:?}", blocks(MOVING, "sh"))
+    };
+    // The last line says why the blank one and the swap space are not among them.
+    let said = run(
+        "sh",
+        &["-c", &format!("cd {BIN}; PATH={BIN}:$PATH; {claims} true")],
+    );
+    assert!(said.contains("vg0/swap"), "{said}");
+    let claims: Value = serde_json::from_str(&read(format!("{BIN}/claims.json").as_ref())).unwrap();
+    let items = claims["items"].as_array().unwrap();
+    let of_kind = |kind: &str| {
+        items
+            .iter()
+            .filter(|item| item["kind"] == *kind)
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let volumes = of_kind("PersistentVolume").into_iter().map(|object| {
+        let spec = &object["spec"];
+        let flex = &spec["flexVolume"];
+        json!([
+            object["metadata"]["name"],
+            spec["claimRef"]["name"],
+            spec["capacity"]["storage"],
+            flex["fsType"],
+            flex["options"]
+        ])
+    });
+    let row = |name: &str, claim: &str, mib: u64, fs: &str, lv: &str| {
+        let options = json!({"volumegroup": "vg0", "volumeID": lv});
+        json!([name, claim, (mib << 20).to_string(), fs, options])
+    };
+    let want = [
+        row("vg0-xfs-1-node1", "xfs-1", 300, "xfs", "Xfs_1"),
+        row("vg0-off-node1", "off", 32, "ext4", "off"),
+        row("vg0-web-data-node1", "web-data", 64, "ext4", "web-data"),
+    ];
+    assert_eq!(volumes.collect::<Vec<_>>(), want);
+    for (object, claim) in of_kind("PersistentVolume")
+        .iter()
+        .zip(of_kind("PersistentVolumeClaim"))
+    {
+        assert_eq!(claim["spec"]["volumeName"], object["metadata"]["name"]);
+        assert_eq!(
+            claim["metadata"]["name"],
+            object["spec"]["claimRef"]["name"]
+        );
+    }
+
+    run("udevadm", &["settle"]);
+    for lines in [idle, rename, back, check] {
+        does(lines);
+    }
+    assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
+    node.down("pod", &volume);
+}
+
+#[test]
+fn the_objects_of_the_page_are_objects() {
+    let kinds = blocks(MOVING, "yaml").into_iter().map(|block| {
+        let object = Value::deserialize(serde_yaml_ng::Deserializer::from_str(&block)).unwrap();
+        object["kind"].as_str().unwrap().to_owned()
+    });
+    let kinds: Vec<String> = kinds.collect();
+    assert_eq!(kinds, ["LogicalVolume", "LVMVolume", "PersistentVolume"]);
+}
+
+#[test]
+fn what_pods_name_is_rehearsed_before_the_script_is_replaced() {
+    let node = Node::with_config(Mode::MountOnly, "[volume_group.written]\ncreate = true");
+    let (group, data) = Group::with_data("written");
+    run("mkfs.ext4", &["-q", &data.device()]);
+    let volume = |driver: &str, lv: &str, more: Value| {
+        let mut source =
+            json!({"driver": driver, "options": {"volumegroup": "written", "volumeID": lv}});
+        for (key, value) in more.as_object().unwrap() {
+            source[key] = value.clone();
+        }
+        source
+    };
+    let ours = "kubernetes.io/lvm";
+    let new = json!({"options": {"volumegroup": "written", "volumeID": "new", "size": "64m", "x": "it's 1"}});
+    let pod = json!({"kind": "Pod", "spec": {"volumes": [
+        {"name": "other", "emptyDir": {}},
+        {"name": "nfs", "flexVolume": volume("example.com/nfs", "nfs", json!({}))},
+        {"name": "data", "flexVolume": volume(ours, "data", json!({"fsType": "ext4", "readOnly": true}))},
+        {"name": "new", "flexVolume": volume(ours, "new", new)},
+    ]}});
+    let disk = json!({"kind": "PersistentVolume", "spec": {
+        "flexVolume": volume("example.com/lvm", "data", json!({"fsType": "xfs", "readOnly": true})),
+    }});
+    let of_nfs = json!({"kind": "PersistentVolume", "spec": {"nfs": {"server": "x"}}});
+    let dir = "/run/written";
+    std::fs::create_dir(dir).unwrap();
+    let [list, rehearse] = &blocks(SCRIPT, "sh")[..2] else {
+        panic!("{:?}", blocks(SCRIPT, "sh"))
+    };
+    let rehearsed = |items: &[&Value]| {
+        let all = json!({"kind": "List", "items": items}).to_string();
+        std::fs::write(format!("{dir}/all"), all).unwrap();
+        let kubectl = format!("kubectl() {{ cat {dir}/all; }}");
+        run(
+            "bash",
+            &["-c", &format!("set -e; cd {dir}; {kubectl}; {list}")],
+        );
+        let exe = node.exe();
+        let rehearse = rehearse
+            .lines()
+            .next()
+            .unwrap()
+            .replace("sudo ./lvm", text(&exe));
+        let output = std::process::Command::new("bash")
+            .current_dir(dir)
+            .args(["-c", &rehearse])
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (String::from_utf8(said).unwrap(), output.status.success())
+    };
+    let (said, is_good) = rehearsed(&[&pod, &of_nfs]);
+    for words in [
+        "written/data",
+        "mount ext4",
+        "written/new",
+        "create it with 64 MiB",
+    ] {
+        assert!(said.contains(words) && is_good, "{words}: {said}");
+    }
+    assert!(!said.contains("nfs"), "{said}");
+    let calls = read(format!("{dir}/volumes").as_ref());
+    assert!(calls.contains("-o 'readwrite=ro'"), "{calls}");
+    let (said, is_good) = rehearsed(&[&pod, &disk]);
+    assert!(said.contains("holds ext4, not xfs") && !is_good, "{said}");
+    assert_eq!(group.tags("data"), "");
+    assert_eq!(sh("lvs --noheadings -o lv_name written"), "data");
+}
