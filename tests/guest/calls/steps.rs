@@ -9,7 +9,7 @@ use crate::signatures::put;
 
 const LIST: &str = include_str!("../../../src/driver/volume/decide/tests/model/steps.txt");
 
-/// The removal of a lock's file.
+/// The removal of the directory that a lock is.
 const UNLOCK: &str = "unlock";
 
 /// Runs the driver, which must succeed, and lists its steps as [`LIST`] does.
@@ -20,7 +20,7 @@ fn steps(node: &Node, args: &[&str]) -> Vec<String> {
         .args(["-f", "--seccomp-bpf", "-qq", "-y", "-s", "4096"])
         .args([
             "-e",
-            "trace=execve,flock,mount,move_mount,umount2,unlink,write",
+            "trace=execve,flock,mount,move_mount,umount2,rmdir,write",
             "-o",
             text(&file),
         ])
@@ -51,14 +51,14 @@ fn steps(node: &Node, args: &[&str]) -> Vec<String> {
         let is_of_lock = call.contains("/run/flexvolume-lvm/");
         (of_driver("flock(") && is_of_lock)
             .then_some("lock")
-            .or((of_driver("unlink(") && is_of_lock).then_some(UNLOCK))
+            .or((of_driver("rmdir(") && is_of_lock).then_some(UNLOCK))
             .or(is_bind.then_some("bind"))
             .or(of_driver("umount2(").then_some("umount2"))
             .map(str::to_owned)
     };
     let mut steps = Vec::new();
     for step in trace.lines().skip(1).filter_map(step) {
-        // The file is locked once more before it is removed.
+        // The directory is locked once more before it is removed.
         if step == UNLOCK {
             assert_eq!(steps.pop().as_deref(), Some("lock"));
         } else {
