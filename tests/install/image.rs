@@ -158,6 +158,7 @@ fn the_daemonset_has_the_least_privilege_that_installing_needs() {
             "readOnlyRootFilesystem": true,
             "capabilities": {"drop": ["ALL"]},
             "seccompProfile": {"type": "RuntimeDefault"},
+            "seLinuxOptions": {"type": "spc_t"},
         })
     );
 }

@@ -171,7 +171,7 @@ fn no_lock_that_a_user_can_take_keeps_root_from_installing() {
     let lock = node.plugins().join(".flexvolume-lvm.lock");
     eventually("the lock of a run", || lock.exists());
     let mode = fs::metadata(&lock).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(mode & 0o777, 0o700);
     // timeout(1) hands SIGTERM on.
     run("kill", &[&follow.id().to_string()]);
     follow.wait().unwrap();

@@ -42,7 +42,7 @@ fn after_help() -> String {
 const MORE: &str = "\
 Examples:
   flexvolume-lvm status                     what is on this node, and who uses it
-  flexvolume-lvm status vg0/data            one volume, from its disk to its pods
+  flexvolume-lvm status vg0/data            one volume, from disk to pods
   flexvolume-lvm status -x                  only what is unwell
   flexvolume-lvm log --failed --since 1h    what failed, and why
   flexvolume-lvm check                      would every volume mount?

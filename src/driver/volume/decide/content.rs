@@ -62,7 +62,8 @@ pub(super) fn claimed(
         let user = users(facts).into_iter().next();
         return Decision::Refuse(user.unwrap_or(Reason::InUse(Vec::new())));
     };
-    if let Some(reason) = wrong_type(filesystem.fs.as_str(), wish) {
+    let wrong = encrypted::wrong_kind(Some(volume.record.luks.is_some()), wish);
+    if let Some(reason) = wrong.or_else(|| wrong_type(filesystem.fs.as_str(), wish)) {
         return Decision::Refuse(reason);
     }
     if openers.has_errors && is_harmed(Failure::Errors, wish) {
