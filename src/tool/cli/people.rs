@@ -41,16 +41,16 @@ fn after_help() -> String {
 // At most 80 columns wide: clap does not wrap lines that are indented.
 const MORE: &str = "\
 Examples:
-  flexvolume-lvm status                     what is on this node, and who uses it
-  flexvolume-lvm status vg0/data            one volume, from disk to pods
-  flexvolume-lvm status -x                  only what is unwell
-  flexvolume-lvm log --failed --since 1h    what failed, and why
-  flexvolume-lvm check                      would every volume mount?
-  flexvolume-lvm check --config NEW.toml    all mistakes of a config at once
-  flexvolume-lvm check --idle vg0/data      does anything use it?
+  flexvolume-lvm status                   what is on this node, and who uses it
+  flexvolume-lvm status vg0/data          one volume, from disk to pods
+  flexvolume-lvm status -x                only what is unwell
+  flexvolume-lvm log --failed --since 1h  what failed, and why
+  flexvolume-lvm check                    would every volume mount?
+  flexvolume-lvm check --config NEW.toml  all mistakes of a config at once
+  flexvolume-lvm check --idle vg0/data    does anything use it?
   flexvolume-lvm mount /mnt -o volumegroup=vg0 -o volumeID=data --verbose
       what kubelet does, by hand, step by step
-  flexvolume-lvm unmount /mnt               and back
+  flexvolume-lvm unmount /mnt             and back
 
 Exit codes:
   0  done; a call-out: Success, Not supported, or any answer to a call that
