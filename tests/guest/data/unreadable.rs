@@ -158,7 +158,7 @@ fn a_filesystem_that_blkid_could_not_read_is_found_by_the_second_look() {
     // udev has looked at it, and puts nothing back into the cache.
     run("udevadm", &["settle"]);
     let before = disk.fingerprint();
-    node.refuses_mount(&volume, &["crypto_LUKS"]);
+    node.refuses_mount(&volume, &["LUKS2 header"]);
     assert_eq!(disk.fingerprint(), before);
     assert_eq!(group.tags("data"), "");
 }
