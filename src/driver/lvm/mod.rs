@@ -22,7 +22,7 @@ pub use find::{
     tagged,
 };
 pub use mapped::{DEEPEST, Mapped, with_its_table};
-pub use parts::has_lost_data;
+pub use parts::{Lost, lost};
 pub use record::{
     Record, Tags, is_permission, luks_tag, made_tag, making_in_luks_tag, making_tag,
     permission_tag, volume_tag,

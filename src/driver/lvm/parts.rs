@@ -7,26 +7,41 @@ use anyhow::{Context, Result};
 use super::report::{Fields, Report, Volume, ask, read, text};
 use super::wait::explain;
 use crate::host::Host;
+use crate::names::LvName;
 
 /// More layers than LVM builds: a thin volume on a pool on RAID on images.
 const DEEPEST: u8 = 8;
 
-/// Whether data of a volume that LVM calls partial is lost: whether a part without a disk is needed.
-/// LVM says "partial" of a volume as soon as any part of any layer is.
-pub fn has_lost_data(host: &Host, volume: &Volume) -> Result<bool> {
-    const FIELDS: &str =
-        "lv_name,lv_parent,pool_lv,origin,lv_layout,lv_health_status,parity_chunks,data_copies";
+/// What a missing disk took away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lost {
+    Data,
+    /// Only the cache of `cached`, which is the volume, or its thin pool.
+    Cache {
+        cached: LvName,
+        /// Whether the cache may hold what is nowhere else.
+        is_ahead: bool,
+        /// Whether it is a cache pool, and no volume of its own.
+        is_pool: bool,
+    },
+}
+
+/// What a volume that LVM calls partial has lost: whether a part without a disk is needed. LVM says "partial" of
+/// a volume as soon as any part of any layer is.
+pub fn lost(host: &Host, volume: &Volume) -> Result<Option<Lost>> {
+    const FIELDS: &str = "lv_name,lv_parent,pool_lv,origin,lv_layout,lv_health_status,parity_chunks,data_copies,\
+        cache_mode";
     let vg = volume.id.vg();
     let command = ask("lvs", FIELDS, host.limits.query)
         .args(["--all"])
         .operand(vg.as_str());
-    let name = volume.id.lv().as_str();
+    let name = volume.id.lv();
     read(host, &command, |report| {
         let parts = Parts::of(report)?;
-        if !parts.0.contains_key(name) {
+        if !parts.0.contains_key(name.as_str()) {
             return Err(format!("it does not list {name}"));
         }
-        Ok(parts.is_lost(name, DEEPEST))
+        Ok(parts.lost(name))
     })
     .map_err(|error| explain(host, Some(vg), error))
     .with_context(|| format!("asking LVM for the parts of {}", volume.id))
@@ -40,6 +55,10 @@ struct Part {
     layout: String,
     /// The volumes that it is made of.
     needs: BTreeSet<String>,
+    /// What is below its cache.
+    cached: Option<String>,
+    /// Whether each write goes below at once (`cache_mode`, which a writecache does not have).
+    writes_through: bool,
     /// How many images RAID can do without (`parity_chunks`).
     spare: usize,
     copies: usize,
@@ -54,14 +73,18 @@ impl Parts {
             let number = |field| Ok::<_, String>(text(row, field)?.parse().unwrap_or(0));
             let layout = text(row, "lv_layout")?.to_owned();
             let mut needs = BTreeSet::from([name("pool_lv")?]);
-            if layout.contains("cache") {
-                // Not of a snapshot, whose own health says nothing of its origin.
-                needs.insert(name("origin")?);
-            }
+            // Not of a snapshot, whose own health says nothing of its origin.
+            let cached = layout
+                .contains("cache")
+                .then(|| name("origin"))
+                .transpose()?;
+            needs.extend(cached.clone());
             let part = Part {
                 is_partial: text(row, "lv_health_status")?.contains("partial"),
                 layout,
                 needs,
+                cached: cached.filter(|origin| !origin.is_empty()),
+                writes_through: ["writethrough", "passthrough"].contains(&text(row, "cache_mode")?),
                 spare: number("parity_chunks")?,
                 copies: number("data_copies")?,
             };
@@ -75,19 +98,56 @@ impl Parts {
         Ok(Self(parts))
     }
 
-    fn is_lost(&self, name: &str, deepest: u8) -> bool {
+    fn lost(&self, volume: &LvName) -> Option<Lost> {
+        let is_lost = |with_caches| self.is_lost(volume.as_str(), (DEEPEST, with_caches));
+        let cache = self.lost_cache(volume).filter(|_| !is_lost(false));
+        is_lost(true).then(|| cache.unwrap_or(Lost::Data))
+    }
+
+    /// The first cache on the way down to what is lost.
+    fn lost_cache(&self, volume: &LvName) -> Option<Lost> {
+        let (mut name, mut cached) = (volume.as_str(), volume.clone());
+        for deepest in (0..DEEPEST).rev() {
+            let part = self.0.get(name)?;
+            // For a hidden volume LVM takes the name of the pool that it is in.
+            cached = LvName::parse(name).unwrap_or(cached);
+            if part.cached.is_some() {
+                let is_ahead = !part.writes_through;
+                let is_pool = |name: &String| {
+                    self.0
+                        .get(name)
+                        .is_some_and(|part| part.layout.contains("pool"))
+                };
+                let is_pool = part.needs.iter().any(is_pool);
+                return Some(Lost::Cache {
+                    cached,
+                    is_ahead,
+                    is_pool,
+                });
+            }
+            let mut below = part.needs.iter();
+            name = below.find(|name| self.is_lost(name, (deepest, true)))?;
+        }
+        None
+    }
+
+    /// Whether a part without a disk is needed, down to so many layers, and the caches among the parts or not.
+    fn is_lost(&self, name: &str, (deepest, with_caches): (u8, bool)) -> bool {
         let Some(part) = self.0.get(name).filter(|part| part.is_partial) else {
             return false;
         };
         let Some(deeper) = deepest.checked_sub(1) else {
             return true;
         };
+        if let (Some(below), false) = (&part.cached, with_caches) {
+            return self.is_lost(below, (deeper, with_caches));
+        }
         let is_partial = |name: &&String| self.0.get(*name).is_some_and(|part| part.is_partial);
         let partial: Vec<&String> = part.needs.iter().filter(is_partial).collect();
         let lost = partial
             .iter()
             .copied()
-            .filter(|name| self.is_lost(name, deeper));
+            .filter(|name| self.is_lost(name, (deeper, with_caches)));
         // The disk that is missing is its own.
         if partial.is_empty() {
             return true;
@@ -129,7 +189,7 @@ fn image(name: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// A row from "name parent pool origin layout spare copies", and its health.
+    /// A row from "name parent pool origin layout spare copies mode", and its health.
     fn row(words: &str, partial: &str) -> String {
         let words: Vec<&str> = words
             .split(' ')
@@ -145,8 +205,15 @@ mod tests {
         };
         format!(
             r#"{{"lv_name":"{}","lv_parent":"{}","pool_lv":"{}","origin":"{}","lv_layout":"{}",
-            "parity_chunks":"{}","data_copies":"{}","lv_health_status":"{health}"}}"#,
-            words[0], words[1], words[2], words[3], words[4], words[5], words[6]
+            "parity_chunks":"{}","data_copies":"{}","cache_mode":"{}","lv_health_status":"{health}"}}"#,
+            words[0],
+            words[1],
+            words[2],
+            words[3],
+            words[4],
+            words[5],
+            words[6],
+            words.get(7).unwrap_or(&"")
         )
     }
 
@@ -166,7 +233,14 @@ mod tests {
         let (two_spare, in_pairs) = (raid("raid6,raid6_zr", "2", "3", 5), raid("raid10", "1", "2", 4));
         let thin = "thin - pool - thin,sparse - 0|pool - - - thin,pool - 1|[pool_tdata] pool - - raid,raid1 1 2\
             |[pool_tdata_rimage_0] [pool_tdata] - - linear - 1|[pool_tdata_rimage_1] [pool_tdata] - - linear - 1";
-        let cached = "lv - [fast_cvol] [lv_corig] cache - 1|[fast_cvol] - - - cache,cachevol - 1|[lv_corig] - - - linear - 1";
+        let cache = |mode: &str| format!("lv - [fast_cvol] [lv_corig] cache - 1 {mode}|[fast_cvol] - - - cache,cachevol - 1|[lv_corig] - - - linear - 1");
+        let (through, back) = (cache("writethrough"), cache("writeback"));
+        let by_pool = "lv - [fast_cpool] [lv_corig] cache - 1 writethrough|[lv_corig] - - - linear - 1|[fast_cpool] - - - cache,pool - 1 writethrough\
+            |[fast_cpool_cdata] [fast_cpool] - - linear - 1|[fast_cpool_cmeta] [fast_cpool] - - linear - 1";
+        let write = "lv - [fast_cvol] [lv_wcorig] writecache - 1|[fast_cvol] - - - writecache,cachevol - 1|[lv_wcorig] - - - linear - 1";
+        let cached_pool = "thin - pool - thin,sparse - 0|pool - - - thin,pool - 1|[pool_tdata] pool [fast_cvol] [pool_tdata_corig] cache - 1 writethrough\
+            |[fast_cvol] - - - cache,cachevol - 1|[pool_tdata_corig] [pool_tdata] - - linear - 1";
+        let lost = |cached, is_ahead, is_pool| Some(Lost::Cache { cached: LvName::parse(cached).unwrap(), is_ahead, is_pool });
         let mirror = "lv - - - mirror - 1|[lv_mimage_0] lv - - linear - 1|[lv_mimage_1] lv - - linear - 1";
         let cases = [
             ("linear", linear, "lv", "lv", true),
@@ -185,13 +259,23 @@ mod tests {
             ("a whole mirror", mirror, "lv", "lv lv_mimage_0 lv_mimage_1", true),
             ("thin, on a pool on raid1", thin, "thin", "thin pool pool_tdata pool_tdata_rimage_0", false),
             ("thin, its pool is lost", thin, "thin", "thin pool pool_tdata pool_tdata_rimage_0 pool_tdata_rimage_1", true),
-            ("the cache of a volume", cached, "lv", "lv fast_cvol", true),
         ];
-        for (name, rows, lv, partial, want) in cases {
+        let cases = cases.map(|(name, rows, lv, partial, is_lost)| (name, rows, lv, partial, is_lost.then_some(Lost::Data)));
+        let caches = [
+            ("a cache", through.as_str(), "lv", "lv fast_cvol", lost("lv", false, false)),
+            ("a cache that is ahead", &back, "lv", "lv fast_cvol", lost("lv", true, false)),
+            ("a writecache", write, "lv", "lv fast_cvol", lost("lv", true, false)),
+            ("a cache pool", by_pool, "lv", "lv fast_cpool fast_cpool_cdata", lost("lv", false, true)),
+            ("what is below a cache", &through, "lv", "lv lv_corig", Some(Lost::Data)),
+            ("both", &through, "lv", "lv lv_corig fast_cvol", Some(Lost::Data)),
+            ("the cache of a thin pool", cached_pool, "thin", "thin pool pool_tdata fast_cvol", lost("pool", false, false)),
+            ("what is below the cache of a thin pool", cached_pool, "thin", "thin pool pool_tdata pool_tdata_corig", Some(Lost::Data)),
+        ];
+        for (name, rows, lv, partial, want) in cases.into_iter().chain(caches) {
             let rows: Vec<String> = rows.split('|').map(|words| row(words, partial)).collect();
             let json = format!(r#"{{"report":[{{"lv":[{}]}}]}}"#, rows.join(","));
             let parts = Parts::of(Report::parse(json.as_bytes()).unwrap()).unwrap();
-            assert_eq!(parts.is_lost(lv, DEEPEST), want, "{name}");
+            assert_eq!(parts.lost(&LvName::parse(lv).unwrap()), want, "{name}");
         }
     }
 }

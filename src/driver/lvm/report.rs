@@ -30,6 +30,8 @@ pub struct Volume {
     pub open: bool,
     /// Whether it may be written (`lv_permissions`). None: LVM tells only of an active one.
     pub writable: Option<bool>,
+    /// Whether only the kernel has it read-only: LVM's metadata says that it may be written.
+    pub overridden: bool,
     /// `lv_health_status`: empty if it is well; "partial", "refresh needed", …; and
     /// `lv_snapshot_invalid`, which is not told there.
     pub health: String,
@@ -261,6 +263,7 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
             "unknown" | "" => None,
             permissions => Some(permissions == "writeable"),
         },
+        overridden: text(row, "lv_permissions")? == "read-only-override",
         health: match text(row, "lv_snapshot_invalid")? {
             OVERFLOWED => OVERFLOWED.to_owned(),
             _ => text(row, "lv_health_status")?.to_owned(),

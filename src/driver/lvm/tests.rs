@@ -39,6 +39,7 @@ fn reads_what_lvs_prints() {
     assert!(full.has_overflowed() && !volume.has_overflowed());
     let changed = other("writeable", "read-only");
     assert_eq!((changed.writable, changed.open), (Some(false), false));
+    assert!(other("writeable", "read-only-override").overridden && !changed.overridden);
     assert!(other("_open\":\"", "_open\":\"unknown").open);
     assert!(!other("\"active\"", "\"\"").active);
     let origin = other("public", "public,origin,thickorigin");

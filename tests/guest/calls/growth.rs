@@ -156,3 +156,24 @@ fn a_filesystem_that_has_failed_is_not_grown_and_nor_is_its_volume() {
         }
     }
 }
+
+#[test]
+fn a_volume_that_pvmove_moves_grows_once_that_has_ended_or_was_aborted() {
+    let disks = ["moved-from", "moved-to"].map(|name| Disk::new(name, 200 << 20));
+    let [from, to] = disks.each_ref().map(Disk::path);
+    let group = Group::on("moved", &[&from, &to]);
+    let node = Node::new(Mode::MountOnly);
+    sh(&format!(
+        "lvcreate -qq -y -W y -L 100m -n data moved {from}"
+    ));
+    let volume = Volume::new(&group, "data");
+    node.up("pod", &volume);
+    // It looks whether all is copied after 100 s.
+    sh(&format!("pvmove -qq -b -i +100 -n data {from} {to}"));
+    let reply = node.grow("pod", &volume, 120 << 20);
+    reply.is_failure(&["pvmove is moving it", "`pvmove --abort`"]);
+    sh("lvs -a -o lv_name,move_pv,copy_percent moved");
+    sh("pvmove --abort");
+    node.grow("pod", &volume, 120 << 20).is_success();
+    node.down("pod", &volume);
+}

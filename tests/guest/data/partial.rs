@@ -90,6 +90,97 @@ fn a_raid_is_mounted_if_it_has_lost_no_more_disks_than_it_can() {
     }
 }
 
+/// Runs the command of a message that begins so, as an operator who agrees to all that it asks.
+fn run_what_it_says(message: &str, begins: &str, disk: &str, uuid: &str) {
+    let mut spans = message.split('`').skip(1).step_by(2);
+    let command = spans.find(|span| span.starts_with(begins)).unwrap();
+    let command = command.replace("DISK", disk).replace("UUID", uuid);
+    run(
+        "bash",
+        &[
+            "-c",
+            &format!("yes | head -n 9 | script -qec {command:?} /dev/null"),
+        ],
+    );
+}
+
+#[test]
+fn a_volume_whose_cache_is_lost_keeps_its_data_by_what_the_message_says() {
+    let node = Node::new(Mode::MountOnly);
+    let cases = [
+        (
+            "cachevol",
+            "--type cache --cachemode writethrough --cachevol",
+            "All data is on the other disks",
+        ),
+        (
+            "behind",
+            "--type cache --cachemode writeback --cachevol",
+            "not yet written back",
+        ),
+        (
+            "writecache",
+            "--type writecache --cachevol",
+            "not yet written back",
+        ),
+        (
+            "cachepool",
+            "--type cache --cachemode writethrough --cachepool",
+            "All data is on the other disks",
+        ),
+        (
+            "poolbehind",
+            "--type cache --cachemode writeback --cachepool",
+            "not yet written back",
+        ),
+    ];
+    for (name, converts, words) in cases {
+        println!("{name}");
+        let (group, disks) = on_disks(name, 2);
+        let spare = Disk::new(&format!("{name}-spare"), 200 * MIB);
+        let (group, uuid) = (
+            Lost(group),
+            format!("pvs --noheadings -o pv_uuid {}", disks[1].path()),
+        );
+        let (group, uuid) = (&group.0, sh(&uuid).trim().to_owned());
+        sh(&format!(
+            "lvcreate -qq -y -W y -L 64m -n data {name} {}",
+            disks[0].path()
+        ));
+        let volume = Volume::new(group, "data");
+        node.write("pod", &volume, "kept");
+        group.lv("lvchange", &["-an"], "data");
+        let kind = if converts.ends_with("pool") {
+            "cache-pool"
+        } else {
+            "linear -an -Z n"
+        };
+        sh(&format!(
+            "lvcreate -qq -y -L 32m --type {kind} -n fast {name} {}",
+            disks[1].path()
+        ));
+        sh(&format!("lvconvert -qq -y {converts} fast {name}/data"));
+        sh(&format!("vgcfgbackup -qq -f /run/{name}.backup {name}"));
+        disks[1].fail_wholly();
+        let said = node
+            .refuses_mount(&volume, &["the disk of its cache is missing", words])
+            .message;
+        let said = said
+            .replace("/etc/lvm/backup", "/run")
+            .replace(&format!("/run/{name} "), &format!("/run/{name}.backup "));
+        if name == "poolbehind" {
+            run_what_it_says(&said, "pvcreate --uuid", &spare.path(), &uuid);
+        }
+        run_what_it_says(&said, "lvchange -an", "", "");
+        assert_eq!(
+            read(&node.up("pod", &volume).join("page")),
+            "kept",
+            "{name}"
+        );
+        node.down("pod", &volume);
+    }
+}
+
 #[test]
 fn a_thin_volume_whose_pool_is_raid1_is_mounted_without_one_of_the_disks() {
     let node = Node::new(Mode::MountOnly);

@@ -43,6 +43,12 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("large-blocks", "lvremove ", "as of `new-not-blank`"),
     ("mixed-up", "lvchange -an", "tests/guest/users/parts.rs"),
     ("mixed-up", "btrfs device scan ", "tests/guest/users/parts.rs"),
+    ("partial", "lvchange -an ", "tests/guest/data/partial.rs"),
+    ("partial", "pvcreate --uuid ", "tests/guest/data/partial.rs"),
+    ("read-only-volume", "lvchange --refresh ", "tests/guest/users/read_only.rs"),
+    ("read-only-volume", "blockdev --setrw ", "tests/guest/users/read_only.rs"),
+    ("blank-read-only-volume", "lvchange --refresh ", "tests/guest/users/read_only.rs"),
+    ("blank-read-only-volume", "blockdev --setrw ", "tests/guest/users/read_only.rs"),
     ("signs-of-data", "e2fsck -b ", "tests/guest/data/foreign.rs"),
 ];
 

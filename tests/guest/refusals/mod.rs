@@ -63,7 +63,7 @@ refusals! {
         undo: "umount $global",
     }
     swap { prepare: "mkswap $dev; swapon $dev", undo: "told swapoff; blkdiscard -f $dev", }
-    part_of_device { prepare: "dmsetup create ontop --table \"0 65536 linear $dev 0\"", undo: "dmsetup remove --retry ontop", }
+    part_of_device { says: "another device of this host (ontop), ", prepare: "dmsetup create ontop --table \"0 65536 linear $dev 0\"", undo: "dmsetup remove --retry ontop", }
     r#loop {
         prepare: "losetup --find --show --offset 1M $dev > $dir/loop",
         undo: "told losetup --detach",

@@ -195,7 +195,11 @@ impl Row {
                 .iter()
                 .any(|begins| command.starts_with(begins));
             let or = if fails { " || [ $? -lt 16 ]" } else { "" };
-            scene.sh(&format!("{command}{or}")).unwrap();
+            // The files of another Debian lack some of the tools.
+            let tool = command.split(' ').next().unwrap();
+            scene
+                .sh(&format!("! command -v {tool} > /dev/null || {command}{or}"))
+                .unwrap();
         }
         scene.sh(END).unwrap();
         scene.words.insert("commands", others.join("\n"));

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use crate::data::lvm_conf::LvmConf;
 use crate::prelude::*;
 
 fn assert_read_only(dir: &Path) {
@@ -117,4 +118,68 @@ fn mount_options_are_those_of_a_list_and_some_are_the_nodes_alone() {
     node.configure(Mode::MountOnly, lines);
     let options = mount_at(&node.up("pod", &volume)).unwrap().options;
     assert!(options.contains("nobarrier"), "{options}");
+}
+
+/// Runs the command of the message that begins so.
+fn run_what_it_says(reply: &Reply, begins: &str) {
+    let mut spans = reply.message.split('`').skip(1).step_by(2);
+    sh(spans.find(|span| span.starts_with(begins)).unwrap());
+}
+
+#[test]
+fn a_read_only_snapshot_of_a_volume_in_use_is_mounted_once_it_may_be_written() {
+    let group = Group::new("inuse");
+    let node = Node::new(Mode::MountOnly);
+    for (fs, size) in [("ext4", "64m"), ("xfs", "320m")] {
+        let (volume, lv) = (group.linear(fs, size).fs(fs), format!("{fs}-now"));
+        write_synced(&node.up("pod", &volume).join("page"), "kept");
+        sh(&format!("lvcreate -qq -y -s -pr -n {lv} -L 32m inuse/{fs}"));
+        let now = Volume::new(&group, &lv).fs(fs);
+        let words = [
+            "is a read-only logical volume",
+            "snapshot of a volume in use",
+        ];
+        node.mount("writer", &now).is_failure(&words);
+        let reader = node.mount("reader", &now.clone().read_only());
+        // An ext4 that was frozen for the snapshot needs no log.
+        if reader.status != "Success" {
+            reader.is_failure(&["is read-only itself", "as of a snapshot"]);
+            run_what_it_says(&reader, "lvchange --permission rw");
+        }
+        let dir = node.up("reader", &now.clone().read_only());
+        assert_eq!(read(&dir.join("page")), "kept", "{fs}");
+        for (pod, volume) in [("reader", &now), ("pod", &volume)] {
+            node.down(pod, volume);
+        }
+    }
+}
+
+#[test]
+fn a_volume_that_lvm_conf_makes_read_only_is_written_once_the_list_lacks_it() {
+    let group = Group::new("listed");
+    let node = Node::new(Mode::MountOnly);
+    for blank in [false, true] {
+        let volume = group.linear(if blank { "blank" } else { "data" }, "32m");
+        if !blank {
+            node.write("pod", &volume, "kept");
+        }
+        let id = group.path(volume.lv());
+        run("lvchange", &["-qq", "-an", &id]);
+        let conf = LvmConf::new(&format!(
+            "activation {{\n read_only_volume_list = [ \"{id}\" ]\n}}\n"
+        ));
+        run("lvchange", &["-qq", "-ay", &id]);
+        let reply = node.refuses_mount(&volume, &["read-only here", "`read_only_volume_list`"]);
+        run_what_it_says(&reply, "lvmconfig activation");
+        drop(conf);
+        run_what_it_says(&reply, "lvchange --refresh");
+        node.up("pod", &volume);
+        node.down("pod", &volume);
+    }
+    // Somebody's blockdev does the same.
+    let volume = group.linear("set", "32m");
+    run("blockdev", &["--setro", &volume.device()]);
+    let reply = node.refuses_mount(&volume, &["read-only here"]);
+    run_what_it_says(&reply, "blockdev --setrw");
+    node.up("pod", &volume);
 }

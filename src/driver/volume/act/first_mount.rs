@@ -13,7 +13,7 @@ use crate::mount::{
 };
 use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
-use crate::volume::decide::{Elsewhere, Grow, Mount, Place, Reason, Refusal};
+use crate::volume::decide::{Elsewhere, Grow, Mount, Place, Reason, Refusal, writable_again};
 use crate::volume::device::{Failure, Pinned};
 use crate::volume::look::is_shut_down;
 use crate::volume::look::volume_of;
@@ -98,6 +98,7 @@ impl FirstMount<'_> {
             is_new: self.is_new,
         };
         let mounted = mount_device(host, &source, self.dir, self.lock);
+        let mounted = mounted.map_err(|error| self.unread_log(error));
         match &how.alive {
             None => mounted.or_else(|error| self.mount_beside_copies(source, error))?,
             Some(elsewhere) => mounted
@@ -126,6 +127,20 @@ impl FirstMount<'_> {
             remarks.push(format!("{id} is mounted, but not grown: {error:#}"));
         }
         Ok(remarks)
+    }
+
+    /// Says what may keep even a pod that only reads from a volume that is read-only itself.
+    fn unread_log(&self, error: Error) -> Error {
+        let (id, device) = (self.job.subject.id, &self.on.device);
+        let reads = self.job.options.read_only && device.is_read_only(self.job.subject.host.kernel);
+        if !reads || !matches!(error.downcast_ref(), Some(ToolError::Failed { .. })) {
+            return error;
+        }
+        error.context(format!(
+            "{id} is read-only itself. If the log of its filesystem must be played back (`dmesg`), as of a snapshot \
+             of a volume in use, {}",
+            writable_again(id, self.volume.overridden)
+        ))
     }
 
     /// Unmounts a filesystem that the kernel has shut down: the kernel mounts it again while it is mounted

@@ -282,9 +282,10 @@ pub(super) fn unwritable(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<
     if wish.read_only {
         Some(Reason::BlankReadOnly)
     } else if !is_writable(facts, volume) {
-        Some(Reason::BlankReadOnlyVolume(
-            wish.fs.unwrap_or(wish.default_fs),
-        ))
+        Some(Reason::BlankReadOnlyVolume {
+            fs: wish.fs.unwrap_or(wish.default_fs),
+            overridden: volume.overridden,
+        })
     } else {
         facts.read_only_disk.clone().map(Reason::ReadOnlyDisk)
     }
@@ -296,7 +297,8 @@ pub(super) fn read_only(facts: &Facts, volume: &Volume, wish: &Wish) -> Option<R
         return None;
     }
     if !is_writable(facts, volume) {
-        return Some(Reason::ReadOnlyVolume);
+        let overridden = volume.overridden;
+        return Some(Reason::ReadOnlyVolume { overridden });
     }
     facts.read_only_disk.clone().map(Reason::ReadOnlyDisk)
 }

@@ -253,7 +253,7 @@ fn in_words(header: &Header) -> String {
 
 fn instead(content: &Content) -> String {
     match content {
-        Content::Blank { .. } => "nothing that blkid knows".to_owned(),
+        Content::Blank { .. } => "no known signature".to_owned(),
         Content::Filesystem(found) => found.filesystem.to_string(),
         Content::Damaged(fs) => format!("{fs}, damaged"),
         Content::Other(what) => what.to_string(),

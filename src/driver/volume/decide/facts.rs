@@ -11,7 +11,7 @@ use crate::crypt::{DmTable, Header};
 use crate::fs::Condition;
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
-use crate::lvm::{Group, LeaseState, Volume};
+use crate::lvm::{Group, LeaseState, Lost, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, Shown};
 use crate::volume::device::{Device, Failure};
@@ -57,7 +57,7 @@ pub struct Uses {
     /// Its mounts in the driver's mount namespace.
     pub mounts: Vec<Mounted>,
     pub swap: bool,
-    /// Devices built on top of it, by kernel name; of an encrypted volume that is open, on top of the device
+    /// Devices built on top of it, by the name that `dmsetup` or the kernel shows; of an encrypted volume that is open, on top of the device
     /// inside, or beside that.
     pub holders: Vec<String>,
     /// What an encrypted volume is open as. All that is here is about this device then.
@@ -152,8 +152,8 @@ pub enum Lvm {
         pool: Option<Pool>,
         /// Whether a killed LVM command left a table that the kernel does not use yet.
         unused_table: bool,
-        /// Whether a disk is missing, and no other disk has a copy of its data.
-        lost: bool,
+        /// What a missing disk took away, of which no other disk has a copy.
+        lost: Option<Lost>,
     },
 }
 

@@ -9,7 +9,7 @@ use crate::crypt::{CIPHER, HEADER_SIZE};
 use crate::fs::Family;
 use crate::host::holders::name_them;
 use crate::host::own_name;
-use crate::lvm::{Holder, with_its_table};
+use crate::lvm::{Holder, Lost, with_its_table};
 use crate::mount::without_data;
 use crate::names::{Bytes, LvId, Shown, folded};
 use crate::volume::device::Failure;
@@ -225,10 +225,35 @@ impl Reason {
                  the pods and processes that use it here, then run `lvchange -an {id}`. If that or the next mount \
                  fails, restart this node"
             ),
-            Self::Partial => format!(
+            Self::Partial(Lost::Data) => format!(
                 "{id} is partial: one of its disks is missing (`pvs`, `lvs -a -o +devices {id}`). Bring \
                  the disk back, or restore the volume from a backup"
             ),
+            Self::Partial(Lost::Cache {
+                cached,
+                is_ahead,
+                is_pool,
+            }) => {
+                let what = if *is_ahead {
+                    "Only what was not yet written back from the cache is lost with it"
+                } else {
+                    "All data is on the other disks"
+                };
+                // LVM flushes such a cache at any rate.
+                let first = if *is_ahead && *is_pool {
+                    format!(
+                        "put a new disk in its place with `pvcreate --uuid UUID --restorefile /etc/lvm/backup/{vg} \
+                         DISK` (`pvs -o +pv_uuid` has the UUID), "
+                    )
+                } else {
+                    String::new()
+                };
+                format!(
+                    "{id} is partial: the disk of its cache is missing (`pvs`, `lvs -a -o +devices {vg}`). {what}. \
+                     Bring the disk back. If you cannot, end the pods of the volume, {first}and run `lvchange -an {id} \
+                     && lvconvert --uncache --force {vg}/{cached}`"
+                )
+            }
             Self::SnapshotFull => format!(
                 "{id} is a snapshot that has run full, so its content is lost. The original volume is not \
                  affected. Remove the snapshot (`lvremove {id}`), and make a larger one"
@@ -445,9 +470,11 @@ impl Reason {
                     )
                 }
             }
-            Self::ReadOnlyVolume => format!(
-                "{id} is a read-only logical volume. Set readOnly in the pod, or make the volume writable \
-                 with `lvchange --permission rw {id}`"
+            Self::ReadOnlyVolume { overridden } => format!(
+                "{id} is {}. Set readOnly in the pod, or {}. Even to be read, a snapshot of a volume in use has to \
+                 be writable first: the log of its filesystem must be played back",
+                read_only(*overridden),
+                writable_again(id, *overridden)
             ),
             Self::ReadOnlyDisk(disk) => format!(
                 "{id} is on the disk /dev/{disk}, which is read-only (`lsblk -o NAME,RO`). Set readOnly in \
@@ -463,9 +490,10 @@ impl Reason {
                  have closed it",
                 name_them(processes)
             ),
-            Self::BlankReadOnlyVolume(fs) => format!(
-                "{id} holds no filesystem and is a read-only logical volume. To let the driver make {fs} \
-                 on it, run `lvchange --permission rw {id}`"
+            Self::BlankReadOnlyVolume { fs, overridden } => format!(
+                "{id} holds no filesystem and is {}. To let the driver make {fs} on it, {}",
+                read_only(*overridden),
+                writable_again(id, *overridden)
             ),
             Self::Doubts(doubts) => Doubt::message(id, doubts, &me),
         }
@@ -498,6 +526,26 @@ pub fn same_name_advice(name: Option<&str>) -> String {
         "With attach = true kubelet keeps one mount for each volume name, and two different logical \
          volumes {called} on this node. Either give the volumes of the two pods different names, or use \
          PersistentVolumes, or set attach = false on the node"
+    )
+}
+
+fn read_only(overridden: bool) -> &'static str {
+    if overridden {
+        "read-only here"
+    } else {
+        "a read-only logical volume"
+    }
+}
+
+/// The command that makes a read-only volume writable. By LVM's metadata an `overridden` one may be written.
+pub fn writable_again(id: &LvId, overridden: bool) -> String {
+    if !overridden {
+        return format!("run `lvchange --permission rw {id}`");
+    }
+    format!(
+        "take the volume out of `read_only_volume_list` in lvm.conf (`lvmconfig activation`) and run `lvchange \
+         --refresh {id}`. If no list has it, run `blockdev --setrw {}`",
+        id.device().shown()
     )
 }
 

@@ -23,7 +23,7 @@ pub use facts::{
     Content, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted, Occupied,
     Openers, Parts, Place, Pool, Room, Sectors, There, Uses,
 };
-pub use message::{extend_pool, same_name_advice};
+pub use message::{extend_pool, same_name_advice, writable_again};
 pub use reason::Reason;
 pub use rules::{decide, of_locks, of_openers};
 pub use users::users;

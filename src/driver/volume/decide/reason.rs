@@ -6,7 +6,7 @@ use super::decision::NoKey;
 use super::doubt::Doubt;
 use super::facts::{Elsewhere, Occupied, Place, Sectors};
 use crate::host::holders::Opener;
-use crate::lvm::Holder;
+use crate::lvm::{Holder, Lost};
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
 use crate::volume::device::Failure;
 
@@ -72,7 +72,7 @@ pub enum Reason {
     HeldElsewhere(Option<Holder>),
     ActiveShared,
     ActiveWithoutLock,
-    Partial,
+    Partial(Lost),
     SnapshotFull,
     AnotherDevice,
     Suspended(String),
@@ -147,11 +147,17 @@ pub enum Reason {
         fs: FsType,
         with: Vec<String>,
     },
-    ReadOnlyVolume,
+    /// Whether only the kernel has it read-only.
+    ReadOnlyVolume {
+        overridden: bool,
+    },
     ReadOnlyDisk(String),
     BlankReadOnly,
     BeingRead(Vec<Opener>),
-    BlankReadOnlyVolume(FsType),
+    BlankReadOnlyVolume {
+        fs: FsType,
+        overridden: bool,
+    },
     /// The one reason that a permission to format overrules.
     #[strum(serialize = "signs-of-data")]
     Doubts(Vec<Doubt>),
@@ -165,7 +171,7 @@ impl Reason {
             Self::NotItsDevice(_)
                 | Self::AnotherDevice
                 | Self::LvmSilent(_)
-                | Self::Partial
+                | Self::Partial(_)
                 | Self::SnapshotFull
                 | Self::Suspended(_)
                 | Self::SuspendedInside(_)

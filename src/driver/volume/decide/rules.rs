@@ -161,13 +161,13 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
             pool,
             unused_table,
             lost,
-        } => (volume, pool, *unused_table, *lost),
+        } => (volume, pool, *unused_table, lost),
     };
     if volume.is_pool() {
         return refuse(Reason::Pool);
     }
-    if lost {
-        return refuse(Reason::Partial);
+    if let Some(lost) = lost {
+        return refuse(Reason::Partial(lost.clone()));
     }
     if volume.has_overflowed() {
         return refuse(Reason::SnapshotFull);

@@ -310,6 +310,12 @@ fn collect_disks(kernel: &Kernel, dir: &Path, deepest: usize, disks: &mut BTreeS
     }
 }
 
+/// The device-mapper name of a block device, as `dmsetup` shows it. Another device has its kernel name.
+pub(super) fn name_of(kernel: &Kernel, block: &str) -> String {
+    let name = Mapped(Path::new("/sys/class/block").join(block)).name(kernel);
+    name.map_or_else(|| block.to_owned(), |name| name.shown().to_string())
+}
+
 pub(super) fn sysfs_path(number: DeviceNumber, entry: &str) -> PathBuf {
     PathBuf::from(format!("/sys/dev/block/{number}/{entry}"))
 }

@@ -26,7 +26,11 @@ impl Look<'_> {
             let suspended = self.facts.uses.as_ref().and_then(|u| u.suspended.as_ref());
             let unused_table = suspended.is_some_and(|name| *name == id.dm_name())
                 && lvm::has_unused_table(host, id)?;
-            let lost = volume.health.contains("partial") && lvm::has_lost_data(host, &volume)?;
+            let is_partial = volume.health.contains("partial");
+            let lost = is_partial
+                .then(|| lvm::lost(host, &volume))
+                .transpose()?
+                .flatten();
             Ok(Lvm::Volume {
                 volume,
                 pool,

@@ -198,6 +198,8 @@ impl<'a> Look<'a> {
             holders =
                 all.with_context(|| format!("looking for devices on top of {}", device.id))?;
             inside = device.opened(kernel, &mut holders);
+            let name = |holder: &mut String| *holder = device::name_of(kernel, holder);
+            holders.iter_mut().for_each(name);
         }
         // What follows is about the device that has the filesystem.
         let top = inside.as_ref().map_or(device, |inside| &inside.device);

@@ -8,7 +8,7 @@ use anyhow::Result;
 use super::device;
 use super::openers::Openings;
 use crate::host::{DeviceNumber, Host, Kernel};
-use crate::lvm::{self, Group, Volume};
+use crate::lvm::{self, Group, Lost, Volume};
 use crate::mount::Table;
 use crate::names::LvId;
 use crate::volume::decide::{Lvm, Pool, Wish};
@@ -90,7 +90,9 @@ impl<'a> Known<'a> {
             volume: Box::new(volume.clone()),
             pool,
             unused_table: false,
-            lost: is_partial && lvm::has_lost_data(host, volume).unwrap_or(true),
+            lost: is_partial
+                .then(|| lvm::lost(host, volume).unwrap_or(Some(Lost::Data)))
+                .flatten(),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::facts::{Facts, Lvm, UsedDisk};
 use super::findings::Finding;
+use driver::host::own_name;
 use driver::lvm::{Disk, Fault};
 use driver::names::Shown;
 
@@ -48,8 +49,10 @@ pub fn missing_disks(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
             .why("volumes on it cannot be activated, unless they are RAID or mirrored")
             .run(format!(
                 "pvs -o pv_name,vg_name,pv_uuid,pv_missing; lsblk; dmesg; and bring it back. If it is \
-                 lost: lvs -a -o +devices {vg}; lvconvert --repair for each RAID volume; lvremove the \
-                 others, to restore them from a backup; and then vgreduce --removemissing {vg}"
+                 lost: lvs -a -o +devices {vg}; lvconvert --repair for each RAID volume; for each other \
+                 one what `{} check {vg}` says, and lvremove of what is to be restored from a backup; and \
+                 then vgreduce --removemissing {vg}",
+                own_name()
             ))
     });
     let returned = with(lvm, Fault::Returned).map(|Disk { vg, path, .. }| {

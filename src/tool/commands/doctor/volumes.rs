@@ -217,7 +217,12 @@ pub fn next_mount(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
         } else {
             Severity::Note
         };
-        let finding = format!("the next mount is refused: {}", reason.of(id));
+        let refused = match reason {
+            // Its paragraph is that of the pool.
+            Reason::PoolFull { pool, .. } => format!("the thin pool {pool} is full"),
+            _ => reason.of(id),
+        };
+        let finding = format!("the next mount is refused: {refused}");
         // All volumes of groups with one name are refused in the same words. Ours come first.
         (!is_well && told.insert(finding.clone())).then(|| Finding::new(level, finding).on(id))
     });

@@ -286,7 +286,7 @@ pub fn content_in_words(content: &Content) -> String {
         Content::Blank { zero: true, .. } => {
             "blank: all that could hold a signature reads as zero".to_owned()
         }
-        Content::Blank { .. } => "nothing that blkid knows".to_owned(),
+        Content::Blank { .. } => "no known signature".to_owned(),
         Content::Filesystem(found) => format!(
             "{}, covering {} of {}",
             found.filesystem, found.covers, found.device

@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::fs::Backup;
 use crate::host::holders::Opener;
 use crate::host::own_name;
-use crate::lvm::{Holder, LeaseState, twins};
+use crate::lvm::{Holder, LeaseState, Lost, twins};
 use crate::names::hostile::{has_lines, hostile};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::decision::NoKey;
@@ -80,6 +80,18 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             uuid: text("7f6b1e88"),
             block_size: 4096,
             written: 1_700_000_007,
+        })
+    };
+    let blank = |overridden| Reason::BlankReadOnlyVolume {
+        fs: FsType::Ext4,
+        overridden,
+    };
+    let cache = |is_ahead, is_pool| {
+        let cached = LvName::parse("pool7").unwrap();
+        Reason::Partial(Lost::Cache {
+            cached,
+            is_ahead,
+            is_pool,
         })
     };
     vec![
@@ -168,7 +180,10 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         holder(70),
         Reason::ActiveShared,
         Reason::ActiveWithoutLock,
-        Reason::Partial,
+        Reason::Partial(Lost::Data),
+        cache(false, true),
+        cache(true, false),
+        cache(true, true),
         Reason::SnapshotFull,
         Reason::AnotherDevice,
         Reason::Suspended(text("vg7-web7")),
@@ -249,11 +264,13 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             fs: FsType::Btrfs,
             with: vec![text("vg7/s7"), text("/dev/sd7")],
         },
-        Reason::ReadOnlyVolume,
+        Reason::ReadOnlyVolume { overridden: false },
+        Reason::ReadOnlyVolume { overridden: true },
         Reason::ReadOnlyDisk(text("sd7")),
         Reason::BlankReadOnly,
         Reason::BeingRead(opener(false)),
-        Reason::BlankReadOnlyVolume(FsType::Ext4),
+        blank(false),
+        blank(true),
         Reason::Doubts(vec![held()]),
         Reason::Doubts(vec![held(), backup(), Doubt::Data(70)]),
         Reason::Doubts(vec![Doubt::Mark(text("md7 superblock"))]),

@@ -226,7 +226,7 @@ pub fn is_known_and_well(facts: &Facts) -> bool {
         .as_ref()
         .is_some_and(|device| device.lv_uuid == volume.uuid)
         && facts.not_its_device.is_none()
-        && !lost
+        && lost.is_none()
         && !matches!(pool, Some(Pool::Unseen(_)))
         && is_held
         && nobody_writes

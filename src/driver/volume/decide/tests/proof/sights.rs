@@ -2,7 +2,7 @@
 
 use super::super::sample::*;
 use crate::crypt::CopyState;
-use crate::lvm::{LeaseState, Record};
+use crate::lvm::{LeaseState, Lost, Record};
 use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
@@ -248,7 +248,7 @@ pub fn elsewhere(hosts: bool) -> Vec<Elsewhere> {
 
 pub fn lose(facts: &mut Facts) {
     if let Some(Lvm::Volume { lost, .. }) = &mut facts.lvm {
-        *lost = true;
+        *lost = Some(Lost::Data);
     }
 }
 
