@@ -146,6 +146,8 @@ pub fn on_panic(answer: impl Fn(&str) -> Printed + Send + Sync + 'static) {
 pub const NAME: &str = "flexvolume-lvm";
 /// Set by the packages' command, which runs the driver by its path.
 const CALLED: &str = "FLEXVOLUME_LVM_CALLED";
+/// The path of the driver that the packages' command runs, as their `install` has written it.
+const PACKAGED: &str = "/var/lib/flexvolume-lvm/installed";
 
 /// Whether a person called it by the name of the command, as a shell finds it.
 pub fn is_called_by_name() -> bool {
@@ -158,14 +160,19 @@ pub fn own_name() -> String {
     if is_called_by_name() {
         return NAME.to_owned();
     }
-    match std::env::current_exe() {
-        // The kernel adds this when an upgrade has taken the file's name.
-        Ok(exe) => exe
-            .to_string_lossy()
-            .trim_end_matches(" (deleted)")
-            .to_owned(),
-        Err(_) => "lvm".to_owned(),
+    let Ok(exe) = std::env::current_exe() else {
+        return "lvm".to_owned();
+    };
+    // The kernel adds this when an upgrade has taken the file's name.
+    let exe = exe.to_string_lossy();
+    let exe = exe.trim_end_matches(" (deleted)");
+    let packaged = std::fs::read_to_string(PACKAGED).unwrap_or_default();
+    if packaged.trim_end() == exe {
+        NAME
+    } else {
+        exe
     }
+    .to_owned()
 }
 
 #[cfg(test)]

@@ -155,6 +155,15 @@ fn a_pod_keeps_its_volume_while_the_package_is_upgraded_and_downgraded() {
     let newer = version(&node);
     assert_ne!(older, newer);
     assert_eq!(run("flexvolume-lvm", &["--version"]), newer);
+    // kubelet calls the driver by its path, and a person by the command.
+    sh(
+        "lvcreate -qq -y -n held -L 8m --addtag flexvolume.fs=ext4:7f6b1e88-0c5e-4d34-9d2c-3f8a6c1b2a10 packaged",
+    );
+    let check = format!("{} check packaged/held || :", text(&node.exe()));
+    let said = run("bash", &["-c", &check]);
+    let allows = "`flexvolume-lvm allow-format packaged/held`";
+    assert!(said.contains(allows), "{said}");
+    sh("lvremove -qq -y packaged/held");
     assert_eq!(read(&dir.join("page")), "of the older version");
     Debian::fails(
         &["--remove", "flexvolume-lvm"],
