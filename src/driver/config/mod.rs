@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
 use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use crate::names::{Bytes, Encryption, FsType, LvName, VgName};
 use crate::options::MountOptions;
@@ -147,20 +148,19 @@ impl Config {
         }
     }
 
-    /// The defaults, but with the `attach` of a file that is TOML and wrong elsewhere.
-    pub fn default_in_mode_of(bytes: &[u8], file: &str) -> Self {
-        let mut config = Self {
+    /// The defaults, but with the `attach` and the `log` of a file that is wrong elsewhere.
+    pub fn saved_from(bytes: &[u8], file: &str) -> Self {
+        let text = str::from_utf8(bytes).unwrap_or_default();
+        let (table, _) = DeTable::parse_recoverable(text);
+        let value = |key| table.get_ref().get(key).map(Spanned::get_ref);
+        let Self { attach, log, .. } = Self::default();
+        let named = value("log").and_then(|log| LogTarget::try_from(log.as_str()?.to_owned()).ok());
+        Self {
             file: file.to_owned(),
+            attach: value("attach").and_then(DeValue::as_bool).unwrap_or(attach),
+            log: named.unwrap_or(log),
             ..Self::default()
-        };
-        let table = toml::de::DeTable::parse(str::from_utf8(bytes).unwrap_or_default());
-        if let Some(attach) = table
-            .ok()
-            .and_then(|t| t.get_ref().get("attach")?.get_ref().as_bool())
-        {
-            config.attach = attach;
         }
-        config
     }
 }
 

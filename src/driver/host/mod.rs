@@ -116,6 +116,15 @@ impl<'a> Host<'a> {
         }
     }
 
+    /// Why a tool would not run. `None`: it would.
+    pub fn lacks(&self, tool: &str) -> Option<String> {
+        if !self.tools.has(tool) {
+            return Some(format!("{tool} is not installed on this node"));
+        }
+        let distrust = self.tools.distrust(tool).filter(|found| !found.has_other)?;
+        Some(format!("{tool} is not run: {}", distrust.problem))
+    }
+
     /// Runs a tool and notes it, with its duration, as a step of this call.
     pub fn run(&self, command: &Command) -> Result<Output, ToolError> {
         let started = Instant::now();

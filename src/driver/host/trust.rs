@@ -13,7 +13,7 @@ use crate::names::Shown;
 /// exist, or else the file beside the driver, if there is one.
 ///
 /// A problem is part of the result: calls that bring a volume up fail with it, calls that take one
-/// down go on with the defaults, in the mode that the file names.
+/// down go on with the defaults, in the mode and with the log that the file names.
 pub fn load(kernel: &Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
     let variable = variable.filter(|path| !path.is_empty());
     let file = variable.map_or_else(|| exe.with_file_name("config.toml"), PathBuf::from);
@@ -25,7 +25,7 @@ pub fn load(kernel: &Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
         // A mistyped key elsewhere, or loose permissions, must not make kubelet attach the volumes
         // of a node that does not attach.
         Err(problem) => Loaded {
-            config: Config::default_in_mode_of(
+            config: Config::saved_from(
                 &kernel.read_bytes(&file).unwrap_or_default(),
                 &file.to_string_lossy(),
             ),

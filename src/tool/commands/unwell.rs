@@ -32,6 +32,8 @@ impl<'a> Ours<'a> {
     pub fn has(&self, volume: &Volume) -> bool {
         // Volumes of pods are in it, or will be.
         volume.is_pool()
+            // A snapshot that ran full is of no use to anybody, and somebody is to remove it.
+            || volume.has_overflowed()
             || !volume.record.tags.is_empty()
             || self.inventory.is_mounted_for_pods(volume)
             || self.is_called(&volume.id)

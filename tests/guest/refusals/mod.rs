@@ -1,6 +1,7 @@
 //! Every reason to refuse a volume, on real LVM: a row for each word of docs/on-call.md, and how it
 //! comes about. A row is a test of that name: `tests/run.sh guest refusals::swap`.
 
+mod agreed;
 mod commands;
 mod row;
 

@@ -176,9 +176,15 @@ impl Row {
         let checked = self.check.unwrap_or(word);
         let (reason, message) = self.checked(&node, &scene.group);
         assert_eq!(reason, checked, "{message}");
+        let message = if checked == word {
+            message
+        } else {
+            String::new()
+        };
         if checked == word {
-            messages.push(message);
+            messages.push(message.clone());
         }
+        is_told_by_all(&node, &scene.group, &message);
         for message in &messages {
             println!("{message}");
             let names = [word, &word.replace('-', "--")].map(|name| message.contains(name));
@@ -228,6 +234,65 @@ impl Row {
         assert_eq!(code, i32::from(!reason.is_empty()), "{json}");
         (reason.to_owned(), field("message").to_owned())
     }
+}
+
+/// `status`, `doctor` and the metrics judge the volume as `check` does without the pod's options. `message`: that of
+/// a mount for writing; empty if the row asks for another.
+#[track_caller]
+pub fn is_told_by_all(node: &Node, group: &Group, message: &str) {
+    let id = group.path("data");
+    let (listed, _) = node.says(&["check", &group.name, "--json"]);
+    let Ok(listed) = serde_json::from_str::<Value>(&listed) else {
+        return; // LVM does not show the group.
+    };
+    let its = listed["volumes"].as_array().into_iter().flatten();
+    let Some(checked) = its.into_iter().find(|one| one["volume"] == *id) else {
+        return; // It is not there, or LVM does not show it.
+    };
+    let (all, _) = node.says(&["status", "--json"]);
+    let all: Value = serde_json::from_str(&all).unwrap_or_else(|_| panic!("{all}"));
+    let volumes = all["volumes"].as_array().unwrap();
+    let Some(line) = volumes.iter().find(|line| line["volume"] == *id) else {
+        return; // It is not there, or LVM does not show it.
+    };
+    let next = &line["next_mount"];
+    if next["verdict"].is_null() {
+        return; // A pool.
+    }
+    for field in ["verdict", "reason"] {
+        assert_eq!(
+            next[field], checked[field],
+            "status and check: {line} {checked}"
+        );
+    }
+    if checked["reason"].is_null() {
+        return;
+    }
+    let is_unwell = line["unwell"] == true;
+    let reason = checked["reason"].as_str().unwrap();
+    let (unwell, code) = node.says(&["status", "-x", &id]);
+    assert_eq!(
+        (code == 1, unwell.contains(&id)),
+        (is_unwell, is_unwell),
+        "{unwell}"
+    );
+    let (metrics, _) = node.says(&["metrics"]);
+    let lv = format!(
+        "vg=\"{}\",lv=\"data\",verdict=\"refuse\",reason=\"{reason}\"}} 1",
+        group.name
+    );
+    assert_eq!(metrics.contains(&lv), is_unwell, "{lv}: {metrics}");
+    let (doctor, _) = node.says(&["doctor", "--json"]);
+    let doctor: Value = serde_json::from_str(&doctor).unwrap_or_else(|_| panic!("{doctor}"));
+    let findings = doctor.as_array().unwrap();
+    let about = |one: &&Value| one["about"] == *id && one["severity"] == "failed";
+    let failed: Vec<&Value> = findings.iter().filter(about).collect();
+    assert_eq!(!failed.is_empty(), is_unwell, "{id}: {doctor}");
+    let says = |one: &&Value| one["finding"].as_str().unwrap().contains(message);
+    assert!(
+        !is_unwell || failed.iter().any(says),
+        "{message}: {failed:?}"
+    );
 }
 
 /// Whether docs/on-call.md has a message of this word that is this one.

@@ -30,22 +30,62 @@ fn uncommented() -> String {
 }
 
 #[test]
-fn a_mistake_elsewhere_leaves_the_mode_as_it_is() {
+fn a_mistake_elsewhere_leaves_the_mode_and_the_log_as_they_are() {
+    let file = || LogTarget::File("/l".into());
     let cases = [
-        ("unknown key", "attach = false\nx = 1", false),
+        (
+            "unknown key",
+            "attach = false\nx = 1",
+            false,
+            LogTarget::Syslog,
+        ),
         (
             "wrong value elsewhere",
-            "default_fs = 1\nattach = false",
+            "default_fs = 1\nattach = false\nlog = '/l'",
             false,
+            file(),
         ),
-        ("no mode", "x = 1", true),
-        ("no bool", "attach = 1", true),
-        ("not TOML", "attach = false\nlog = ", true),
+        (
+            "wrong table",
+            "log = 'none'\n[limits]\nquery = 0",
+            true,
+            LogTarget::None,
+        ),
+        ("no mode", "x = 1", true, LogTarget::Syslog),
+        ("no bool", "attach = 1\nlog = '/l'", true, file()),
+        (
+            "no log",
+            "log = 'x'\nattach = false",
+            false,
+            LogTarget::Syslog,
+        ),
+        (
+            "not TOML before",
+            "x = \nattach = false\nlog = '/l'",
+            false,
+            file(),
+        ),
+        (
+            "not TOML after",
+            "attach = false\nlog = '/l'\n[limits",
+            false,
+            file(),
+        ),
+        (
+            "not TOML there",
+            "attach = false\nlog = ",
+            false,
+            LogTarget::Syslog,
+        ),
     ];
-    for (name, text, want) in cases {
+    for (name, text, attach, log) in cases {
         assert!(Config::from_bytes(text.as_bytes(), "f").is_err(), "{name}");
-        let config = Config::default_in_mode_of(text.as_bytes(), "f");
-        assert_eq!((config.attach, config.file.as_str()), (want, "f"), "{name}");
+        let config = Config::saved_from(text.as_bytes(), "f");
+        assert_eq!(
+            (config.attach, config.log, &*config.file),
+            (attach, log, "f"),
+            "{name}"
+        );
     }
 }
 

@@ -66,7 +66,7 @@ pub fn filesystem_full(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
 pub fn health(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
     let id = &one.volume.id;
     let health = &one.volume.health;
-    (!health.is_empty()).then(|| {
+    (!health.is_empty() && !one.volume.has_overflowed()).then(|| {
         Finding::warning(format!("LVM says {health:?}"))
             .why("it may lose data, or cannot be activated")
             .run(format!("lvs -a -o +devices {id}"))
@@ -112,7 +112,8 @@ pub fn snapshots_full(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
     let volumes = lvm.volumes.iter().map(|one| &one.volume);
     let snapshots = volumes.filter(|volume| {
         let mut roles = volume.role.split(',');
-        roles.any(|part| part == "thicksnapshot")
+        // One that ran full is refused, and the words of that say what helps.
+        roles.any(|part| part == "thicksnapshot") && !volume.has_overflowed()
     });
     let found = snapshots.filter_map(|snapshot| {
         let (_, percent) = snapshot.filled_to(NEARLY_FULL).next()?;
@@ -201,6 +202,10 @@ pub fn next_mount(_: &Facts, lvm: &Lvm) -> Vec<Finding> {
         let id = &one.volume.id;
         let reason = match one.next_mount.as_ref()? {
             Outcome::Decided(Decision::Refuse(reason)) => reason,
+            Outcome::Tried(_, what) => {
+                let finding = format!("the next mount is refused: {what}");
+                return Some(Finding::failed(finding).on(id).noted_unless(one.is_ours));
+            }
             Outcome::Unknown(error) => {
                 return Some(Finding::warning(error).on(id).noted_unless(one.is_ours));
             }

@@ -98,10 +98,19 @@ pub fn run(host: &Host, config: &Loaded, args: &Status) -> Result<Printed> {
             || args.sort.is_some()
             || !args.columns.is_empty();
         let one = choice.one().filter(|_| !is_list);
-        let shown = match one.and_then(|id| inventory.volume(id)) {
+        let mut shown = match one.and_then(|id| inventory.volume(id)) {
             Some(volume) => tree::of(&inventory, volume, args.json)?,
             None => list(&inventory, &choice, args)?,
         };
+        if let Some(problem) = &config.problem {
+            let line = format!("{}\n", red(problem));
+            let text = if args.json {
+                &mut shown.stderr
+            } else {
+                &mut shown.stdout
+            };
+            text.push_str(&line);
+        }
         if !args.watch {
             return Ok(shown);
         }

@@ -79,8 +79,11 @@ pub fn of_volume(
     } else {
         match inventory.see(id, inventory.request(volume), longest) {
             Ok(Look {
-                facts, decision, ..
-            }) => (Some(Verdict::of(&facts, decision)), Some(facts)),
+                facts,
+                decision,
+                lack,
+                ..
+            }) => (Some(Verdict::of_look(&facts, decision, lack)), Some(facts)),
             Err(error) => (Some(Verdict::of_error(id, &error)), None),
         }
     };

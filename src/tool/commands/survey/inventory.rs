@@ -285,7 +285,7 @@ impl<'a> Inventory<'a> {
         match self.see(id, request, longest) {
             Ok(seen) => {
                 let other = more(&seen);
-                let mut verdict = Verdict::of(&seen.facts, seen.decision);
+                let mut verdict = Verdict::of_look(&seen.facts, seen.decision, seen.lack);
                 verdict.outcome = other.unwrap_or(verdict.outcome);
                 verdict
             }

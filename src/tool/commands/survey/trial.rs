@@ -18,6 +18,9 @@ use driver::volume::{Content, Decision, Facts};
 
 /// The objection of the tool that the decided mount would run. `None`: no objection, or the mount runs no tool.
 pub fn tried(host: &Host, config: &Config, seen: &Look) -> Option<Outcome> {
+    if seen.lack.is_some() {
+        return None;
+    }
     // Of an encrypted volume the device inside, if it is open.
     let device = seen.facts.top()?;
     match &seen.decision {

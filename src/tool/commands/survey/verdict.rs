@@ -65,6 +65,19 @@ impl Verdict {
         }
     }
 
+    /// The verdict that a look leads to, with what this node lacks for the decision.
+    pub fn of_look(
+        facts: &Facts,
+        decision: Decision,
+        lack: Option<(&'static str, String)>,
+    ) -> Self {
+        let mut verdict = Self::of(facts, decision);
+        if let Some((word, what)) = lack {
+            verdict.outcome = Outcome::Tried(word, what);
+        }
+        verdict
+    }
+
     /// The verdict when looking at the volume failed.
     pub fn of_error(id: &LvId, error: &Error) -> Self {
         let outcome = match error.downcast_ref::<lock::Busy>() {

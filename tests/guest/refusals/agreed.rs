@@ -1,0 +1,82 @@
+//! `check`, `status`, `doctor`, the metrics and the next mount agree on states of a node, of a snapshot
+//! and of the config.
+
+use std::fs;
+
+use super::row::is_told_by_all;
+use crate::crypt::{config, key_file, shell};
+use crate::prelude::*;
+
+/// All name the volume `data` as refused with this word, and so is the mount, in these words.
+#[track_caller]
+fn agreed(node: &Node, volume: &Volume, group: &Group, word: &str, words: &str) {
+    node.refuses_mount(volume, &[words]);
+    let id = group.path("data");
+    let said = node.prints(&["check", &id, "--json"], words, 1);
+    assert!(said.contains(&format!("\"reason\": \"{word}\"")), "{said}");
+    node.prints(&["status", "-x"], &id, 1);
+    node.prints(&["doctor"], words, 1);
+    node.prints(&["metrics"], &format!("reason=\"{word}\"}} 1"), 0);
+    is_told_by_all(node, group, words);
+}
+
+#[test]
+fn what_a_node_lacks_is_told_by_all() {
+    let group = Group::new("judged");
+    let key = key_file("judged");
+    let lines = format!("log = '/run/judged.log'\n{}", config(&key));
+    let mut node = Node::with_config(Mode::MountOnly, &lines);
+    let volume = group.linear("data", "48m").encrypted();
+    node.write("pod", &volume, "page");
+
+    let hidden = key.with_extension("hidden");
+    fs::rename(&key, &hidden).unwrap();
+    agreed(&node, &volume, &group, "no-key", "key_file /run/judged.key");
+    fs::rename(&hidden, &key).unwrap();
+
+    shell(
+        "mkdir /run/judged.tools && ln -s /usr/sbin/* /run/judged.tools && rm /run/judged.tools/cryptsetup",
+    );
+    let without = "tool_dirs = ['/run/judged.tools', '/usr/bin']\n";
+    node.configure(Mode::MountOnly, &format!("{without}{lines}"));
+    agreed(
+        &node,
+        &volume,
+        &group,
+        "no-tool",
+        "cryptsetup is not installed",
+    );
+    node.configure(Mode::MountOnly, &lines);
+    node.up("pod", &volume);
+}
+
+#[test]
+fn a_snapshot_that_ran_full_is_told_by_all() {
+    let (group, _) = Group::with_data("ran");
+    let node = Node::new(Mode::MountOnly);
+    sh("lvcreate -qq -y -s -n snap -L 8m ran/data");
+    sh("dd if=/dev/urandom of=/dev/ran/data bs=1M count=20 oflag=direct");
+    node.refuses_mount(&Volume::new(&group, "snap"), &["ran/snap", "run full"]);
+    for args in [
+        ["check", "ran"].as_slice(),
+        &["status", "-x"],
+        &["doctor", "-q"],
+    ] {
+        let said = node.prints(args, "ran/snap", 1);
+        assert!(!said.contains("lvextend"), "{said}");
+    }
+    let refused = "vg=\"ran\",lv=\"snap\",verdict=\"refuse\",reason=\"snapshot-full\"} 1";
+    node.prints(&["metrics"], refused, 0);
+}
+
+#[test]
+fn a_mistake_in_the_config_leaves_the_log_and_is_said_by_status() {
+    let (group, volume) = Group::with_data("mistaken");
+    let log = "log = '/run/mistaken.log'\n";
+    let mut node = Node::with_config(Mode::MountOnly, log);
+    node.write("pod", &volume, "page");
+    node.configure(Mode::MountOnly, &format!("{log}nonsense = 1"));
+    node.refuses_mount(&volume, &["nonsense"]);
+    node.prints(&["status"], "nonsense", 0);
+    node.prints(&["log"], &group.path("data"), 0);
+}
