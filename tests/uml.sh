@@ -45,7 +45,7 @@ take_processor() {
 
 # boot_uml DIR SECONDS COMMAND [FILE OF A DISK…]: the same as boot.
 boot_uml() {
-    local dir=$1 seconds=$2 file disks=() letters=abcd files=${BOOT_FILES:-$1} consoles=(con0=null,fd:2)
+    local dir=$1 seconds=$2 file disks=() letters=abcd files=${BOOT_FILES:-$1} consoles=('con0=null,fd:2')
     # It would start anew instead of `b`.
     printf 'cut_power() { echo o > /proc/sysrq-trigger; sleep 600; }\n%s\n' "$3" > "$files/command"
     rm -f "$files/status"
@@ -56,11 +56,13 @@ boot_uml() {
     install tests/uml-init "$files/init"
     # Where the kernel's messages are else, the shell is: see tests/guest/lab/failure.rs.
     : > "$files/console"
-    [ -z "${KEEP:-}" ] || consoles=(con0=null con2=fd:0,fd:2)
+    [ -z "${KEEP:-}" ] || consoles=('con0=null' 'con2=fd:0,fd:2')
     take_processor
     # Its memory is a file, of which only what was used takes space. Since Linux 6.16 seccomp saves a third of the time.
     {
         taskset --cpu-list --pid "$PROCESSOR" "$BASHPID" > /dev/null
+        # The inner shell expands these.
+        # shellcheck disable=SC2016
         on_suite "$dir" env TMPDIR=/dev/shm \
             sh -c 'echo $$ > "$0"; exec timeout '"${KEEP:+--foreground}"' --kill-after=10 0 "$@"' "$files/pid" linux.uml mem=3G seccomp=auto \
             root=/dev/root rootfstype=hostfs rootflags=/ ro init="$files/init" share="$dir" files="$files" \
