@@ -135,6 +135,7 @@ part_of() {
 }
 
 # guest [CASE…]: in several guests at once if there are many.
+# shellcheck disable=SC2120 # tests/run.sh hands its arguments on
 guest() {
     local tests suite all mine run name count number
     need strace:strace
@@ -228,6 +229,8 @@ on_two_nodes() {
     # In memory: its leases are made of many small writes.
     ln -sfn "$disk" "$here/disk"
     # By whole lines: another pair prints too.
+    # The inner shell expands these.
+    # shellcheck disable=SC2016
     as_root sh -c 'echo $$ > "$0"; exec timeout --kill-after=10 0 "$@"' "$here/pid" env FLEXVOLUME_LVM_SHARED="$here" \
         FLEXVOLUME_LVM_PROCESSORS="$(processors | xargs)" FLEXVOLUME_LVM_LOCKD="$LOCKD" \
         FLEXVOLUME_LVM_UML="$options" FLEXVOLUME_LVM_SEED="$SEED" BOOTS="$BOOTS" STEP="$STEP" \
