@@ -167,9 +167,9 @@ const MORE: usize = 24;
 fn a_command_for_people_asks_once_for_all_volumes() {
     // Its own system calls for each volume more, and the programs that it starts.
     let commands: [(&[&str], usize, &[&str]); 3] = [
-        (&["status"], 60, &["lvs", "vgs", "exe", "vgs"]),
-        (&["status", "-x"], 60, &["lvs", "vgs", "exe", "vgs"]),
-        (&["metrics"], 60, &["lvs", "vgs", "exe", "journalctl"]),
+        (&["status"], 65, &["lvs", "vgs", "exe", "vgs"]),
+        (&["status", "-x"], 65, &["lvs", "vgs", "exe", "vgs"]),
+        (&["metrics"], 65, &["lvs", "vgs", "exe", "journalctl"]),
     ];
     let node = Node::new(Mode::MountOnly);
     let group = Group::of_size("many", 2 << 30);

@@ -90,10 +90,12 @@ fn an_encrypted_volume() {
     node.down("pod", &volume);
     let dir = precreated(node.pod_dir("pod", &volume));
     let args = ["mount", text(&dir), &volume.json()];
+    // One dmsetup for who has it open, one for the kernel's table of the device inside.
     let later = [
         "lvs",
         "cryptsetup",
         "lvs",
+        "dmsetup",
         "dmsetup",
         "e2fsck",
         "dmsetup",

@@ -233,7 +233,7 @@ fn the_remains_of_a_removed_volume_prevent_no_creation() {
     let node = Node::with_config(Mode::MountOnly, config);
     let volume = Volume::new(&group, "data").with("size", "320m");
     node.does(&["attach", &volume.json(), &host_name()]);
-    let zero = format!("blkdiscard --zeroout {}", volume.device());
+    let zero = format!("blkdiscard --force --zeroout {}", volume.device());
     let words = ["an md superblock at byte 4096", &*format!("`{zero}`")];
     node.refuses_mount(&volume, &words);
     sh(&zero);

@@ -52,9 +52,11 @@ fn objects(text: &str) -> Vec<Value> {
                 object["containers"] = json!([{"name": "main", "image": "main"}]);
                 object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "page"}, "spec": object});
             }
-            // A kustomization is kubectl's, and kubeadm's config is no object either.
+            // A kustomization is kubectl's, kubeadm's config is no object either, and these two kinds are known only
+            // where a CSI driver has been installed.
             let kind = object["kind"].as_str()?;
-            (kind != "Kustomization").then_some(object)
+            let is_known = !["Kustomization", "LogicalVolume", "LVMVolume"].contains(&kind);
+            is_known.then_some(object)
         })
         .collect()
 }
