@@ -135,13 +135,26 @@ pub enum Judged {
 pub const TOO_OLD: &str = "e2fsprogs of this node is too old for the features of this ext (`e2fsck -V`). Install a \
     newer one, or mount the volume on another node. A repair by this e2fsck fails in the same way";
 
-/// Whether e2fsck ended with this code because it does not know a feature.
+/// Whether e2fsck ended with this code because it does not know a feature. It ends so for other reasons too, so its
+/// version has to be older than the features.
 pub fn is_too_old(host: &Host, code: i32, device: Opened) -> bool {
-    // e2fsck(8): 8 is "operational error". A feature that it does not know is that, and so is more.
+    // e2fsck(8): 8 is "operational error".
     const GAVE_UP: i32 = 8;
-    code & GAVE_UP != 0
-        && superblock_of(host, None, device)
-            .is_ok_and(|found| found.is_some_and(|one| one.is_recent))
+    if code & GAVE_UP == 0 {
+        return false;
+    }
+    let Ok(Some(found)) = superblock_of(host, None, device) else {
+        return false;
+    };
+    found.needs > 46 && minor_version(host).is_some_and(|minor| minor < found.needs)
+}
+
+/// The N of this node's e2fsprogs 1.N. Source: e2fsck(8), `-V`.
+fn minor_version(host: &Host) -> Option<u32> {
+    let output = host.run(&Command::reads("e2fsck", host.limits.query).args(["-V"]));
+    let said = output.ok()?.stderr;
+    let version = said.split_whitespace().nth(1)?;
+    version.strip_prefix("1.")?.split('.').next()?.parse().ok()
 }
 
 /// Has e2fsck look at an ext. Writes nothing, and so does not replay the journal. Only one that says that something is

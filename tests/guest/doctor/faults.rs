@@ -70,7 +70,7 @@ fn a_fault_under_a_pod_is_named_until_it_is_mended() {
         ("mkfs.ext4 -q $(lvcreate -qq -y -n raw -L 16m breaking; echo /dev/breaking/raw); debugfs -w -R 'set_super_value state 2' /dev/breaking/raw", "filesystem-errors", "breaking/raw", "note", "check breaking/raw", "e2fsck -fy /dev/breaking/raw || true"),
         ("dd if=/dev/zero of=$MOUNTED/all bs=1M 2> /dev/null || sync", "filesystem-full", "breaking/data", "warning", "lvextend --resizefs", "rm $MOUNTED/all; sync"),
         ("(cd $MOUNTED && n=0 && while : 2> /dev/null > i$n; do n=$((n + 1)); done) 2> /dev/null; sync", "filesystem-full", "breaking/data", "warning", "lvextend --resizefs", "find $MOUNTED -name 'i*' -delete; sync"),
-        ("lvcreate -qq -y -s -L 12m -n snap breaking/raw; dd if=/dev/urandom of=/dev/breaking/raw bs=1M count=10 oflag=direct 2> /dev/null", "autoextend", "breaking/snap", "warning", "lvextend --extents +20%ORIGIN breaking/snap", "lvremove -qq -y breaking/snap"),
+        ("lvcreate -qq -y -s -L 12m -n snap breaking/raw; dd if=/dev/urandom of=/dev/breaking/raw bs=1M count=10 oflag=direct 2> /dev/null", "snapshot-full", "breaking/snap", "warning", "lvextend --extents +20%ORIGIN breaking/snap", "lvremove -qq -y breaking/snap"),
         ("pvchange -qq --allocatable n $(vgs --noheadings -o pv_name breaking)", "unused-disks", "breaking", "warning", "pvchange --allocatable y", "pvchange -qq --allocatable y $(vgs --noheadings -o pv_name breaking)"),
         // Of a volume that neither a record nor a pod nor the log says is the driver's.
         ("dmsetup suspend breaking-raw", "next-mount", "breaking/raw", "note", "", "dmsetup resume breaking-raw"),
@@ -166,7 +166,6 @@ fn doctor_without_root_says_so_in_one_line() {
         &["status"],
         &["check"],
         &["check", "--idle", "vg/lv"],
-        &["rename", "vg/lv", "new"],
     ] {
         let mut command = assert_cmd::Command::new("setpriv");
         let refused = command.args(nobody).args(args).assert().code(2).stdout("");

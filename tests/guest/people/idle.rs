@@ -72,7 +72,7 @@ fn a_volume_that_anybody_has_is_not_idle() {
         refused(
             &node,
             "part-of-device",
-            "is part of another device of this host (dm-",
+            "is part of another device of this host (on-top)",
         );
     }
     {

@@ -111,12 +111,6 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
             &["check", "--idle", hosts],
             "run `umount /run/evil [2J forged",
         ),
-        (&["rename", held, "new"], "(k3s [2J forged (pid "),
-        (&["rename", open, "new"], "is open in k3s [2J forged (pid "),
-        (
-            &["rename", hosts, "new"],
-            "by the host itself at /run/evil [2J forged",
-        ),
         (&["adopt", open], "is open in k3s [2J forged"),
         (
             &["allow-format", "--yes", open],

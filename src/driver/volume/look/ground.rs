@@ -16,6 +16,10 @@ use crate::names::{Bytes, FsType};
 use crate::volume::decide::{Fitting, Ground, Sectors};
 use crate::volume::device::Device;
 
+/// Is there if the kernel can cache more than a page at a time. Source: Linux' `mm/huge_memory.c`, and
+/// `mapping_max_folio_size_supported` in `include/linux/pagemap.h`.
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage";
+
 /// What a disk has whose sectors no filesystem is too small for. Source: Linux' `include/linux/blk_types.h`,
 /// `SECTOR_SIZE`.
 const SMALLEST: Bytes = Bytes::new(512);
@@ -97,7 +101,8 @@ pub fn largest_block(kernel: &Kernel, fs: FsType) -> Bytes {
     const ANY: u64 = u64::MAX;
     let page = kernel.page_size();
     Bytes::new(match Family::of(fs) {
-        Family::Xfs if is_since_6_12(kernel) => ANY,
+        // Its cache then has pages that are as large.
+        Family::Xfs if is_since_6_12(kernel) && kernel.exists(Path::new(HUGE_PAGES)) => ANY,
         Family::Ext if kernel.exists(Path::new("/sys/fs/ext4/features/blocksize_gt_pagesize")) => {
             ANY
         }
