@@ -113,7 +113,7 @@ fn a_whole_superblock_is_read() {
         block_size: 4096,
         sector: 4096,
         condition: Condition::Unknown,
-        needs: 0,
+        needs: 46,
         newest_time: Some(300),
         in_progress: false,
         beyond: Beyond::Nothing,
@@ -123,6 +123,7 @@ fn a_whole_superblock_is_read() {
         family,
         size,
         sector,
+        needs: 0,
         newest_time: None,
         ..ext.clone()
     };
