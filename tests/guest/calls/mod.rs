@@ -9,4 +9,3 @@ mod parallel;
 mod processes;
 mod scale;
 mod slow;
-mod steps;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::crypt::with_key;
 use crate::prelude::*;
 
 /// Asked before anything is done to a volume: its record, health, kind and time of creation are
@@ -145,6 +146,57 @@ fn the_first_mount_makes_and_records_and_later_ones_only_mount() {
             starts(&node, &["unmountdevice", text(&dir)], &[UNMOUNT]);
         }
     }
+}
+
+/// What the page says of one mount, with the locks and what the driver's child reads.
+#[test]
+fn a_first_mount_has_the_steps_of_its_page() {
+    let page = include_str!("../../../docs/developers/architecture.md");
+    let (_, section) = page.split_once("## One mount, step by step").unwrap();
+    let (_, rows) = section.split_once("|---|---|---|\n").unwrap();
+    let rows = rows.lines().take_while(|line| line.starts_with('|'));
+    let steps = rows.filter_map(|row| row.split(['`', ' ']).nth(2));
+    let mut programs = Vec::new();
+    for step in steps {
+        match step {
+            "lock" => {}
+            "examine" | "superblock" if programs.contains(&EXAMINE) => {}
+            "examine" | "superblock" => programs.push(EXAMINE),
+            tool => programs.push(tool),
+        }
+    }
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "stepping");
+    let dir = precreated(node.pod_dir("pod", &volume));
+    starts(&node, &["mount", text(&dir), &volume.json()], &programs);
+}
+
+#[test]
+fn an_encrypted_volume_is_opened_once_and_closed_after_the_last_pod() {
+    const CRYPT: &str = "cryptsetup";
+    let node = with_key(Mode::MountOnly, "sealed");
+    let group = Group::new("sealed");
+    let volume = group.linear("data", "48m").encrypted();
+    let dirs = ["one", "two"].map(|pod| precreated(node.pod_dir(pod, &volume)));
+    let [one, two] = dirs.each_ref().map(|dir| text(dir));
+    let mount = ["mount", one, &volume.json()];
+    let made = [
+        ASK,
+        EXAMINE,
+        CHANGE,
+        ALONE,
+        CRYPT,
+        CRYPT,
+        "mkfs.ext4",
+        CHANGE,
+        MOUNT,
+    ];
+    starts(&node, &mount, &made);
+    starts(&node, &["mount", two, &volume.json()], &[]);
+    starts(&node, &["unmount", two], &[]);
+    starts(&node, &["unmount", one], &[UNMOUNT, CRYPT]);
+    // What is inside, and how the kernel encrypts it, is looked at after the wait for cryptsetup.
+    let opened = [ASK, EXAMINE, CRYPT, ASK, ALONE, ALONE, "e2fsck", MOUNT];
+    starts(&node, &mount, &opened);
 }
 
 #[test]

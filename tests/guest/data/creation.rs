@@ -127,6 +127,33 @@ fn an_orphaned_lvcreate_is_waited_for() {
 }
 
 #[test]
+fn a_call_that_has_made_a_volume_does_not_wait_for_one_that_waits_for_it() {
+    let wait =
+        "$REAL \"$@\"\necho $$ >> $HERE/lvcreate.runs\nwhile [ ! -e $HERE/go ]; do sleep 0.1; done";
+    let tools = Tools::new().put("lvcreate", wait);
+    let create = "[volume_group.meeting]\ncreate = true\n";
+    let node = Node::with_config(Mode::MountOnly, &(tools.config() + create));
+    let group = Group::new("meeting");
+    let volume = Volume::new(&group, "data");
+    let begin = |pod: &str| {
+        let dir = precreated(node.pod_dir(pod, &volume));
+        node.start(&["mount", text(&dir), &volume.json()])
+    };
+    let first = begin("first");
+    tools.wait_for("lvcreate");
+    let second = begin("second");
+    // The second call has the volume's lock, and waits for the group's.
+    let uuid = sh("lvs --noheadings -o uuid meeting/data").replace(['-', ' '], "");
+    let lock = PathBuf::from(format!("/run/flexvolume-lvm/{uuid}.lock"));
+    eventually("the second call", || lock.exists());
+    tools.let_go();
+    for call in [first, second] {
+        call.reply().is_success();
+    }
+    group.assert_recorded("data", "ext4");
+}
+
+#[test]
 fn data_put_on_a_created_volume_is_kept() {
     for fs in ["ext4", "xfs", "btrfs"] {
         let name = format!("images{fs}");

@@ -1,6 +1,7 @@
 //! The record that mkfs is at work stays when mkfs is killed. It excuses what that has left, and
 //! nothing else that somebody may have put there since.
 
+use crate::crypt;
 use crate::data::meanwhile::{assert_begins_with, noise};
 use crate::prelude::*;
 use crate::signatures::put;
@@ -164,4 +165,54 @@ fn a_mkfs_killed_at_one_of_its_writes_is_made_again() {
             group.lv("lvremove", &[], "data");
         }
     }
+}
+
+/// A call may be killed there, and another may come.
+#[test]
+fn a_tool_that_makes_or_mounts_begins_with_the_record_and_under_the_lock() {
+    let tools = ["cryptsetup", "mkfs.ext4", "mount"];
+    let stand_in = |tool: &&str| {
+        let tags = "$(lvs -qq --noheadings -o tags begins/data)";
+        let lock =
+            "/run/flexvolume-lvm/$(lvs -qq --noheadings -o uuid begins/data | tr -d ' -').lock";
+        let is_free = format!("flock -n {lock} echo free");
+        format!(
+            "echo {tool} {tags} $({is_free}) >> $HERE/all.runs\nexec $REAL \"$@\"",
+            tool = *tool
+        )
+    };
+    let tools = tools
+        .iter()
+        .fold(Tools::new(), |all, tool| all.put(tool, &stand_in(tool)));
+    let file = crypt::key_file("begins");
+    let node = Node::with_config(Mode::MountOnly, &(tools.config() + &crypt::config(&file)));
+    let group = Group::new("begins");
+    let mounted = || format!("mount {}", group.tags("data"));
+
+    // It held a filesystem, and may be formatted.
+    let plain = Node::with_config(Mode::MountOnly, &tools.config());
+    let volume = group.linear("data", "48m");
+    plain.write("pod", &volume, "given up");
+    run("blkdiscard", &["-f", "-z", &volume.device()]);
+    plain.prints(&["allow-format", "begins/data", "--yes"], "Given up", 0);
+    let (given, before) = (group.tags("data"), tools.runs("all").len());
+    plain.up("pod", &volume);
+    let (record, permission) = given.split_once(',').unwrap();
+    let making = format!("mkfs.ext4 {record},flexvolume.making=ext4,{permission}");
+    assert_eq!(tools.runs("all")[before..], [making, mounted()]);
+    plain.down("pod", &volume);
+    group.lv("lvremove", &[], "data");
+
+    let volume = group.linear("data", "48m").encrypted();
+    run("blkdiscard", &["-f", "-z", &volume.device()]);
+    let before = tools.runs("all").len();
+    node.up("pod", &volume);
+    let luks = sh(&format!("cryptsetup luksUUID {}", volume.device()));
+    let making = |tool: &str| format!("{tool} flexvolume.making=luks2:ext4:{luks}");
+    let steps = ["cryptsetup", "cryptsetup", "mkfs.ext4"].map(making);
+    assert_eq!(
+        tools.runs("all")[before..],
+        [&steps[..], &[mounted()]].concat()
+    );
+    node.down("pod", &volume);
 }

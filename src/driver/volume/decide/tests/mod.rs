@@ -1,8 +1,7 @@
-//! Each rule of `decide`, all of its cases, and all of its messages; and what comes of it when calls meet.
+//! Each rule of `decide`, all of its cases, and all of its messages.
 
 mod cipher;
 mod messages;
-mod model;
 mod proof;
 mod sample;
 mod table;
