@@ -7,31 +7,15 @@ use crate::Machine;
 use crate::people::{prints, says, text};
 
 #[test]
-fn all_mistakes_of_a_config_are_named_at_once() {
+fn a_mistake_in_a_config_is_named() {
     let machine = Machine::new();
     let file = machine.path("new.toml");
     let path = file.to_str().unwrap();
     let asked = ["check", "--config", path];
-    fs::write(
-        &file,
-        "default_fs = \"ext5\"\n\n[limits]\nquery = 0\nqueri = 1\n",
-    )
-    .unwrap();
+    fs::write(&file, "[limits]\nquery = 0\n").unwrap();
     let (said, code) = says(&machine, &asked);
-    let lines: Vec<&str> = said.lines().collect();
-    let starts = [
-        "1: \"ext5\" is not a filesystem",
-        "4: whole seconds",
-        "5: unknown field `queri`",
-    ];
-    for (line, start) in lines.iter().zip(starts) {
-        assert!(line.starts_with(&format!("{path}, line {start}")), "{said}");
-    }
-    assert_eq!(
-        (lines.len(), lines[3], code),
-        (4, "3 mistakes", 1),
-        "{said}"
-    );
+    let want = format!("{path}, line 2: whole seconds");
+    assert!(said.starts_with(&want) && code == 1, "{said}");
     fs::write(&file, "attach = false\n").unwrap();
     prints(&machine, &asked, "has no mistakes", 0);
     prints(
@@ -61,8 +45,6 @@ fn without_a_name_it_is_the_drivers_own_config_with_who_may_write_it() {
         "line 5: duplicate key, at \"log = \\\"x\\\"\"",
         1,
     );
-    machine.configure("atach = true\n[limits]\nlock = 0");
-    prints(&machine, &asked, "2 mistakes", 1);
     machine.configure("");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     prints(&machine, &asked, "can be written by others than root", 1);

@@ -137,17 +137,6 @@ impl Config {
         Self::parse(parse::text_of(bytes, file)?, file)
     }
 
-    /// All mistakes in the bytes of a config file, a line each.
-    pub fn mistakes(bytes: &[u8], file: &str) -> Vec<String> {
-        const MOST: usize = 100;
-        match parse::text_of(bytes, file) {
-            Ok(text) => Self::parse_up_to(MOST, text, file)
-                .err()
-                .unwrap_or_default(),
-            Err(mistake) => vec![mistake],
-        }
-    }
-
     /// The defaults, but with the `attach` and the `log` of a file that is wrong elsewhere.
     pub fn saved_from(bytes: &[u8], file: &str) -> Self {
         let text = str::from_utf8(bytes).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! From the text of the file to a [`Config`], or to its mistakes: toml's words, with the line and the key.
+//! From the text of the file to a [`Config`], or to its first mistake: toml's words, with the line and the key.
 
 use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, Deserializer, Error};
+use toml::de::{DeTable, Deserializer, Error};
 
 use super::Config;
 use super::values::fit_together;
@@ -11,36 +11,13 @@ use crate::names::folded;
 impl Config {
     /// An error is the first mistake, in one line.
     pub fn parse(text: &str, file: &str) -> Result<Self, String> {
-        Self::parse_up_to(1, text, file).map_err(|mistakes| mistakes.concat())
-    }
-
-    /// An error is the mistakes, at most so many, in the order of the file, a line each.
-    pub fn parse_up_to(most: usize, text: &str, file: &str) -> Result<Self, Vec<String>> {
-        let (mut document, errors) = DeTable::parse_recoverable(text);
-        let mut mistakes: Vec<Mistake> = errors.iter().map(|e| Mistake::of_toml(text, e)).collect();
-        // In a file that is not TOML nobody can tell which key belongs to which table.
-        while errors.is_empty() && mistakes.len() < most {
-            let mistake = match Self::of_table(document.clone(), file) {
-                Ok(config) if mistakes.is_empty() => return Ok(config),
-                Ok(_) => break,
-                Err(mistake) => mistake,
-            };
-            // Without this key, serde goes on to the next mistake.
-            let is_new = remove(document.get_mut(), mistake.at);
-            mistakes.push(mistake);
-            if !is_new {
-                break;
-            }
-        }
-        let mut lines: Vec<(usize, String)> = mistakes
-            .into_iter()
-            .map(|Mistake { at, why }| (line_of(text.as_bytes(), at), why))
-            .collect();
-        lines.sort();
-        lines.dedup_by_key(|(line, _)| *line);
-        let said = lines.into_iter().take(most);
-        let said = said.map(|(line, why)| folded(&format!("{file}, line {line}: {why}")));
-        Err(said.collect())
+        DeTable::parse(text)
+            .map_err(|error| Mistake::of_toml(text, &error))
+            .and_then(|document| Self::of_table(document, file))
+            .map_err(|Mistake { at, why }| {
+                let line = line_of(text.as_bytes(), at);
+                folded(&format!("{file}, line {line}: {why}"))
+            })
     }
 
     fn of_table(document: Spanned<DeTable>, file: &str) -> Result<Self, Mistake> {
@@ -79,26 +56,6 @@ fn in_one_line(error: &Error) -> String {
             .to_owned();
     }
     error.to_string().trim_end().replace("\nin `", ", in `")
-}
-
-/// Takes out the key that is at an offset, and each table that is empty then: an empty table may be wrong. `false`
-/// if there is none.
-fn remove(table: &mut DeTable, at: usize) -> bool {
-    let mut found = None;
-    for (name, value) in table.iter_mut() {
-        let is_here = name.span().contains(&at) || value.span().contains(&at);
-        let emptied = match value.get_mut() {
-            DeValue::Table(inner) => remove(inner, at).then(|| inner.is_empty()),
-            _ => None,
-        };
-        if emptied == Some(false) {
-            return true;
-        }
-        if is_here || emptied.is_some() {
-            found = Some(name.clone());
-        }
-    }
-    found.is_some_and(|name| table.remove(&name).is_some())
 }
 
 pub fn text_of<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, String> {

@@ -32,7 +32,7 @@ Examples:
   flexvolume-lvm check vg0/data --fs xfs    would a pod that wants xfs have it?
   flexvolume-lvm check -o volumegroup=vg0 -o volumeID=new -o size=1g
       would a pod with these options have it?
-  flexvolume-lvm check --config NEW.toml    all mistakes of a config at once
+  flexvolume-lvm check --config NEW.toml    the first mistake in a config
   flexvolume-lvm check --idle vg0/data      does anything use it?
 
 Exit codes:

@@ -46,7 +46,7 @@ Examples:
   flexvolume-lvm status -x                only what is unwell
   flexvolume-lvm log --failed --since 1h  what failed, and why
   flexvolume-lvm check                    would every volume mount?
-  flexvolume-lvm check --config NEW.toml  all mistakes of a config at once
+  flexvolume-lvm check --config NEW.toml  the first mistake in a config
   flexvolume-lvm check --idle vg0/data    does anything use it?
   flexvolume-lvm mount /mnt -o volumegroup=vg0 -o volumeID=data --verbose
       what kubelet does, by hand, step by step

@@ -1,4 +1,4 @@
-//! `flexvolume-lvm check --config`: all mistakes of a config at once, without LVM.
+//! `flexvolume-lvm check --config`: whether a config is right, without LVM.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use crate::files::read_or_stdin;
-use crate::output::{Printed, counted, printed};
+use crate::output::{Printed, printed};
 use driver::config::{Config, Loaded};
 use driver::host::Host;
 use driver::names::Shown;
@@ -19,7 +19,8 @@ struct ConfigReport<'a> {
 }
 
 impl<'a> ConfigReport<'a> {
-    fn of(file: &'a str, mistakes: Vec<String>) -> Self {
+    fn of(file: &'a str, mistake: Option<String>) -> Self {
+        let mistakes = Vec::from_iter(mistake);
         Self { file, mistakes }
     }
 
@@ -31,7 +32,7 @@ impl<'a> ConfigReport<'a> {
     }
 }
 
-/// Names the mistakes of `file`, or of the config that the driver reads. The exit code is 1 if there are any.
+/// Names the first mistake of `file`, or of the config that the driver reads. The exit code is 1 if there is one.
 pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>, json: bool) -> Result<Printed> {
     let own = Path::new(&loaded.config.file);
     let file = file.unwrap_or(own);
@@ -43,24 +44,17 @@ pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>, json: bool) -
         // It need not be there.
         (Err(e), None) if is_own && e.kind() == ErrorKind::NotFound => {
             let said = format!("{shown} is not there: all keys have their defaults\n");
-            return ConfigReport::of(&shown, Vec::new()).printed(said, json);
+            return ConfigReport::of(&shown, None).printed(said, json);
         }
         (Err(_), Some(problem)) if is_own => bail!("{problem}"),
         (Err(e), _) => return Err(e).with_context(|| format!("reading {shown}")),
     };
-    let mut mistakes = Config::mistakes(&bytes, &shown);
+    let mistake = Config::from_bytes(&bytes, &shown).err();
     // Such as who may write it.
-    mistakes.extend(
-        loaded
-            .problem
-            .clone()
-            .filter(|_| is_own && mistakes.is_empty()),
-    );
-    let number = counted(mistakes.len(), "mistake");
-    let said = if mistakes.is_empty() {
-        format!("{shown} has no mistakes\n")
-    } else {
-        format!("{}\n{number}\n", mistakes.join("\n"))
+    let mistake = mistake.or_else(|| loaded.problem.clone().filter(|_| is_own));
+    let said = match &mistake {
+        Some(mistake) => format!("{mistake}\n"),
+        None => format!("{shown} has no mistakes\n"),
     };
-    ConfigReport::of(&shown, mistakes).printed(said, json)
+    ConfigReport::of(&shown, mistake).printed(said, json)
 }

@@ -129,15 +129,12 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
     Ok(report.0)
 }
 
-/// Reads the config that a person or a `ConfigMap` gives. An error is all its mistakes, a line each.
+/// Reads the config that a person or a `ConfigMap` gives.
 fn given(file: &Path, attach: Attach) -> Result<Vec<u8>> {
     let text = files::read(file)?;
     let shown = file.shown().to_string();
-    let mistakes = Config::mistakes(&text, &shown);
-    if !mistakes.is_empty() {
-        bail!("{}; nothing was changed", mistakes.join("\n"));
-    }
-    let config = Config::from_bytes(&text, &shown).map_err(Error::msg)?;
+    let config = Config::from_bytes(&text, &shown)
+        .map_err(|mistake| Error::msg(format!("{mistake}; nothing was changed")))?;
     if attach
         .wanted()
         .is_some_and(|wanted| wanted != config.attach)

@@ -89,44 +89,6 @@ fn a_mistake_is_named_with_its_line_and_key() {
 }
 
 #[test]
-fn all_mistakes_are_named_at_once() {
-    let named = |text: &str| {
-        let mistakes = Config::mistakes(text.as_bytes(), "f");
-        let keys = mistakes.iter().map(|one| one.split(": ").next().unwrap());
-        keys.map(str::to_owned).collect::<Vec<_>>()
-    };
-    let of_values = "atach = true
-        log = 'x'
-        [limits]
-        query = 0
-        lock = 5
-        check = 'a'
-        [filesystem.ext4]
-        mkfs_options = ['-F']
-        [filesystem.xfs]
-        mkfs_options = ['-f']
-        mount_options = 'bind'
-        [volume_group.'a b']
-        create = true
-        [volume_group.vg0]
-        max_size = 10";
-    let lines = [1, 2, 4, 6, 8, 10, 11, 12, 15];
-    assert_eq!(
-        named(of_values),
-        lines.map(|line| format!("f, line {line}"))
-    );
-    // Keys of a file that is not TOML may belong to any table.
-    let want = ["f, line 2", "f, line 4"];
-    assert_eq!(named("log = 'x'\nattach = yes\n\n[limits\n"), want);
-    // A group that is taken out leaves no table that would allow none.
-    let want = ["f, line 2"];
-    assert_eq!(named("[volume_group.vg0]\ncreate = 1"), want);
-    assert_eq!(named("log = \"\u{1}\"\n").len(), 1);
-    assert_eq!(Config::mistakes(b"a = 1\n\xff", "f").len(), 1);
-    assert!(named("attach = false").is_empty());
-}
-
-#[test]
 fn options_of_lvcreate_that_the_driver_decides_are_refused() {
     let cases = [
         (r#"["--type", "raid1", "-m", "1"]"#, ""),

@@ -301,9 +301,7 @@ proptest! {
         )
     ) {
         let text = parts.concat();
-        let mistakes = Config::mistakes(text.as_bytes(), "f");
-        prop_assert_eq!(Config::parse(&text, "f").is_ok(), mistakes.is_empty());
-        for error in mistakes {
+        if let Err(error) = Config::parse(&text, "f") {
             prop_assert!(error.starts_with("f, ") && !error.contains('\n'), "{error}");
         }
     }
