@@ -273,12 +273,12 @@ pub struct Output {
 #[derive(Debug)]
 pub enum ToolError {
     Missing {
-        tool: &'static str,
+        tool: String,
         directories: String,
     },
     /// It is there, and somebody else than root can change it.
     Distrusted {
-        tool: &'static str,
+        tool: String,
         problem: String,
     },
     /// The kernel refused to start it, or to let it be watched.

@@ -50,17 +50,10 @@ pub trait Tools {
     /// Whether it is there, also if it is not to be run.
     fn has(&self, tool: &str) -> bool;
 
-    /// Why the first tool of this name is not run.
-    fn distrust(&self, _tool: &str) -> Option<Distrust> {
+    /// Why it would not run. `None`: it would.
+    fn lacks(&self, _tool: &str) -> Option<String> {
         None
     }
-}
-
-/// Why a tool is not run.
-pub struct Distrust {
-    pub problem: String,
-    /// Whether another tool of its name is run.
-    pub has_other: bool,
 }
 
 /// The tools of a command that only looks: none of them changes anything.
@@ -81,8 +74,8 @@ impl Tools for Looking<'_> {
         self.0.has(tool)
     }
 
-    fn distrust(&self, tool: &str) -> Option<Distrust> {
-        self.0.distrust(tool)
+    fn lacks(&self, tool: &str) -> Option<String> {
+        self.0.lacks(tool)
     }
 }
 
@@ -114,15 +107,6 @@ impl<'a> Host<'a> {
             limits,
             log: Log::default(),
         }
-    }
-
-    /// Why a tool would not run. `None`: it would.
-    pub fn lacks(&self, tool: &str) -> Option<String> {
-        if !self.tools.has(tool) {
-            return Some(format!("{tool} is not installed on this node"));
-        }
-        let distrust = self.tools.distrust(tool).filter(|found| !found.has_other)?;
-        Some(format!("{tool} is not run: {}", distrust.problem))
     }
 
     /// Runs a tool and notes it, with its duration, as a step of this call.

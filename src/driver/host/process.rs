@@ -19,9 +19,7 @@ use super::last_close::{CLOSE_LAST, own_devices};
 use super::reader::{self, READ_DEVICES};
 use super::selinux;
 use super::trust::{require_roots, require_roots_to_run};
-use super::{
-    Command, Distrust, Effect, Kernel, Output, Program, Progress, Signals, ToolError, Tools,
-};
+use super::{Command, Effect, Kernel, Output, Program, Progress, Signals, ToolError, Tools};
 
 /// More than any report: 10,000 logical volumes take about 4 MiB.
 const MOST_STDOUT: usize = 16 << 20;
@@ -68,8 +66,8 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// The first tool of this name that only root can change; and why one before it is not run.
-    fn find(&self, tool: &str) -> (Option<PathBuf>, Option<String>) {
+    /// The first tool of this name that only root can change.
+    fn find(&self, tool: &str) -> Result<PathBuf, ToolError> {
         let kernel = Kernel::new(self.signals);
         let files = self.directories.iter().map(|dir| dir.join(tool));
         let mut distrust = None;
@@ -84,11 +82,19 @@ impl<'a> Processes<'a> {
                 Err(_) => continue,
             };
             if problem.is_none() {
-                return (Some(file), distrust);
+                return Ok(file);
             }
             distrust = distrust.or(problem);
         }
-        (None, distrust)
+        let tool = tool.to_owned();
+        Err(match distrust {
+            Some(problem) => ToolError::Distrusted { tool, problem },
+            None => {
+                let directories = std::env::join_paths(&self.directories).unwrap_or_default();
+                let directories = directories.to_string_lossy().into_owned();
+                ToolError::Missing { tool, directories }
+            }
+        })
     }
 
     /// The `PATH` of tools: directories that only root can write.
@@ -105,15 +111,7 @@ impl<'a> Processes<'a> {
         match program {
             Program::Myself(_) => Ok(PathBuf::from("/proc/self/exe")),
             Program::Driver(path) => Ok(path.clone()),
-            Program::Tool(tool) => match self.find(tool) {
-                (Some(path), _) => Ok(path),
-                (None, Some(problem)) => Err(ToolError::Distrusted { tool, problem }),
-                (None, None) => {
-                    let directories = std::env::join_paths(&self.directories).unwrap_or_default();
-                    let directories = directories.to_string_lossy().into_owned();
-                    Err(ToolError::Missing { tool, directories })
-                }
-            },
+            Program::Tool(tool) => self.find(tool),
         }
     }
 
@@ -185,15 +183,11 @@ impl<'a> Processes<'a> {
 
 impl Tools for Processes<'_> {
     fn has(&self, tool: &str) -> bool {
-        !matches!(self.find(tool), (None, None))
+        !matches!(self.find(tool), Err(ToolError::Missing { .. }))
     }
 
-    fn distrust(&self, tool: &str) -> Option<Distrust> {
-        let (found, problem) = self.find(tool);
-        Some(Distrust {
-            problem: problem?,
-            has_other: found.is_some(),
-        })
+    fn lacks(&self, tool: &str) -> Option<String> {
+        self.find(tool).err().map(|error| error.to_string())
     }
 
     fn run(&self, command: &Command) -> Result<Output, ToolError> {

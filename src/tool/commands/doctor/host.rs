@@ -1,12 +1,10 @@
 //! Checks of the host: its tools, device-mapper, udev, locks and log.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::facts::{Facts, Tool};
+use super::facts::Facts;
 use super::findings::{Finding, Severity};
 use driver::config::LogTarget;
-use driver::host::Distrust;
 use driver::host::holders;
 use driver::lvm::Udev;
 use driver::names::Shown;
@@ -160,27 +158,12 @@ pub fn log(facts: &Facts) -> Vec<Finding> {
 }
 
 pub fn tools(facts: &Facts) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let mut said = BTreeSet::new();
-    let mut all_run = true;
-    for Tool { name, distrust, .. } in &facts.tools {
-        match distrust {
-            Some(Distrust { problem, has_other }) if !has_other => {
-                all_run = false;
-                found.push(Finding::failed(format!("{name} is not run: {problem}")));
-            }
-            Some(Distrust { problem, .. }) if said.insert(problem) => {
-                let why = "a tool there is not run, but that of the next directory in tool_dirs";
-                found.push(Finding::warning(problem).why(why));
-            }
-            None | Some(_) => {}
-        }
-    }
+    let problems = facts.tools.iter().filter_map(|tool| tool.problem.as_ref());
+    let mut found: Vec<Finding> = problems.map(Finding::failed).collect();
+    let all_run = found.is_empty();
     let problems = facts.tool_dir_problems.iter();
     found.extend(
-        problems
-            .filter(|problem| said.insert(problem))
-            .map(|it| Finding::new(Severity::Note, it).why("no tool that is put there is run")),
+        problems.map(|it| Finding::new(Severity::Note, it).why("no tool that is put there is run")),
     );
     let missing = NEEDED.into_iter().filter(|tool| !facts.has_tool(tool));
     let missing = missing.collect::<Vec<_>>().join(", ");

@@ -11,8 +11,8 @@ use crate::commands::survey::Outcome;
 use crate::kubelet::Kubelet;
 use driver::config::{Config, LogTarget, VolumeGroup};
 use driver::crypt::{CopyState, Header};
+use driver::host::Lack;
 use driver::host::holders::Process;
-use driver::host::{Distrust, Lack};
 use driver::lvm::{Disk, Fault, Group, KeptAway, LeaseState, Lost, Record, Report, Udev};
 use driver::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use driver::volume::{Decision, Reason};
@@ -106,7 +106,7 @@ fn well() -> Facts {
     let tools = all_tools().map(|name| Tool {
         name,
         is_there: true,
-        distrust: None,
+        problem: None,
     });
     Facts {
         config: Config::default(),
@@ -175,11 +175,6 @@ impl Facts {
 
     fn lose(&mut self, tool: &str) {
         self.tools.retain(|one| one.name != tool);
-    }
-
-    fn distrust(&mut self, has_other: bool) {
-        let problem = "/bin is anybody's".to_owned();
-        self.tools[0].distrust = Some(Distrust { problem, has_other });
     }
 
     fn mounted(&mut self, age: Option<Duration>) -> &mut Mounted {
@@ -262,8 +257,7 @@ const ROWS: &[Row] = &[
     ("tools", "failed", "", "lvchange not found", |f| f.lose("lvchange")),
     ("tools", "failed", "", "default_fs: install e2fsprogs", |f| f.lose("mkfs.ext4")),
     ("tools", "warning", "", "install xfsprogs", |f| f.lose("mkfs.xfs")),
-    ("tools", "failed", "", "lvs is not run", |f| f.distrust(false)),
-    ("tools", "warning", "", "/bin is anybody's", |f| f.distrust(true)),
+    ("tools", "failed", "", "lvs is not run", |f| f.tools[0].problem = Some("lvs is not run: /bin is anybody's".to_owned())),
     ("encryption", "failed", "", "install cryptsetup", |f| f.lose("cryptsetup")),
     ("encryption", "failed", "", "modprobe dm_crypt", |f| f.crypto().has_dm_crypt = false),
     ("encryption", "warning", "", "modprobe xts", |f| f.crypto().has_cipher = false),

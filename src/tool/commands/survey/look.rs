@@ -97,7 +97,7 @@ fn lack(
     };
     let tools = is_encrypted.then(|| "cryptsetup".to_owned());
     for tool in tools.into_iter().chain(mkfs) {
-        if let Some(why) = host.lacks(&tool) {
+        if let Some(why) = host.tools.lacks(&tool) {
             return Some(("no-tool", format!("{id} cannot be mounted: {why}")));
         }
     }

@@ -21,7 +21,7 @@ use crate::kubelet::{self, Kubelet};
 use driver::config::{Config, Loaded, LogTarget};
 use driver::host::holders::{self, Process};
 use driver::host::trust::require_roots;
-use driver::host::{Command, Distrust, Host, selinux};
+use driver::host::{Command, Host, selinux};
 use driver::lvm::Udev;
 use driver::mount::{KubeletPath, Row, Table, is_kubelets, mounted_at};
 use driver::names::{Bytes, FsType};
@@ -77,7 +77,8 @@ pub struct Selinux {
 pub struct Tool {
     pub name: &'static str,
     pub is_there: bool,
-    pub distrust: Option<Distrust>,
+    /// Why it would not run, though it is there.
+    pub problem: Option<String>,
 }
 
 pub struct Mounted {
@@ -109,10 +110,14 @@ impl Facts {
         let own_dir = own_dir();
         let plugin_dir = own_dir.as_deref().and_then(Path::parent);
         let plugin = own_dir.as_deref().and_then(Path::file_name);
-        let tools = all_tools().map(|name| Tool {
-            name,
-            is_there: host.tools.has(name),
-            distrust: host.tools.distrust(name),
+        let tools = all_tools().map(|name| {
+            let is_there = host.tools.has(name);
+            let problem = host.tools.lacks(name).filter(|_| is_there);
+            Tool {
+                name,
+                is_there,
+                problem,
+            }
         });
         let tool_dirs = config.tool_dirs.iter().filter(|dir| kernel.is_dir(dir));
         // Before LVM is asked, which waits for them as long as a limit allows.
