@@ -87,14 +87,12 @@ impl<'a> Processes<'a> {
             distrust = distrust.or(problem);
         }
         let tool = tool.to_owned();
-        Err(match distrust {
-            Some(problem) => ToolError::Distrusted { tool, problem },
-            None => {
-                let directories = std::env::join_paths(&self.directories).unwrap_or_default();
-                let directories = directories.to_string_lossy().into_owned();
-                ToolError::Missing { tool, directories }
-            }
-        })
+        if let Some(problem) = distrust {
+            return Err(ToolError::Distrusted { tool, problem });
+        }
+        let directories = std::env::join_paths(&self.directories).unwrap_or_default();
+        let directories = directories.to_string_lossy().into_owned();
+        Err(ToolError::Missing { tool, directories })
     }
 
     /// The `PATH` of tools: directories that only root can write.
@@ -209,21 +207,14 @@ impl Tools for Processes<'_> {
             let end = watched.wait(started.checked_add(limit), true);
             end.map_err(spawn_error)
         };
-        let mut quiet = command.limit;
-        if self.progress.waits() {
-            quiet = quiet.min(Progress::PATIENCE);
-        }
-        let mut end = wait(quiet)?;
-        let is_long = matches!(end, End::Deadline) && quiet < command.limit;
-        while matches!(end, End::Deadline) && quiet < command.limit {
-            let kernel = Kernel::new(self.signals);
-            quiet = self.progress.still_runs(&kernel, command, quiet);
-            end = wait(quiet)?;
-        }
-        if is_long {
-            self.progress.done();
-        }
         let (limit, effect) = (command.limit, command.effect);
+        let tells = self.progress.waits() && Progress::PATIENCE < limit;
+        let mut end = wait(if tells { Progress::PATIENCE } else { limit })?;
+        if tells && matches!(end, End::Deadline) {
+            let kernel = Kernel::new(self.signals);
+            self.progress.still_runs(&kernel, command);
+            end = wait(limit)?;
+        }
         let status = match end {
             End::Exited(status) => status,
             End::Answered => {

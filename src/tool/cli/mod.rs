@@ -155,8 +155,7 @@ fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
 
 /// On a terminal a command says what is waited for.
 fn progress(steps: bool) -> Progress {
-    let draws = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
-    Progress::to_a_person(steps, std::io::stderr().is_terminal(), draws)
+    Progress::to_a_person(steps, std::io::stderr().is_terminal())
 }
 
 fn people(args: &[OsString]) -> Printed {

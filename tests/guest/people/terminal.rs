@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -138,36 +137,4 @@ impl Drop for Unmounted<'_> {
     fn drop(&mut self) {
         run("umount", &[text(self.0)]);
     }
-}
-
-#[test]
-fn a_person_who_waits_for_many_volumes_sees_a_count() {
-    let disk = Disk::new("counted", 1 << 30);
-    let (node, group) = (
-        Node::new(Mode::MountOnly),
-        Group::on("counted", &[&disk.path()]),
-    );
-    for lv in ["a", "b", "c", "d"] {
-        node.write("pod", &group.linear(lv, "32m"), "kept");
-    }
-    let said = || {
-        let command = format!("{} status -x", node.exe().display());
-        let mut script = Command::new("script");
-        script
-            .args(["-qec", &command, "/dev/null"])
-            .env("TERM", "xterm");
-        String::from_utf8(script.output().unwrap().stdout).unwrap()
-    };
-    assert!(!said().contains("looked at"));
-    disk.slow(Duration::from_secs(1));
-    let said = said();
-    disk.heal();
-    let line =
-        |n, lv| format!("\r\x1b[K\x1b[?7llooked at {n} of 4 volumes, now at counted/{lv}\x1b[?7h");
-    assert!(
-        said.contains(&line(3, "d")) || said.contains(&line(2, "c")),
-        "{said:?}"
-    );
-    // The line is gone before the answer.
-    assert!(said.ends_with("\r\x1b[Kall is well\r\n"), "{said:?}");
 }

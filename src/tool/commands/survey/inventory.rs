@@ -1,7 +1,7 @@
 //! The volumes of this node, for the commands that show them: LVM is asked for all at once, the
 //! kernel's tables are read once, and what a person named is found among them.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
@@ -13,7 +13,7 @@ use super::look::{Look, Request, look};
 use super::pods::Pods;
 use super::verdict::{Outcome, Verdict};
 use driver::config::{Config, Loaded};
-use driver::host::{DeviceNumber, Host, Lack, Progress, Space};
+use driver::host::{DeviceNumber, Host, Lack, Space};
 use driver::lvm::{self, Group, KeptAway, Volume};
 use driver::mount::{Row, is_kubelets};
 use driver::names::LvId;
@@ -36,19 +36,8 @@ pub struct Inventory<'a> {
     /// How long LVM took to answer: it waits for whatever holds its lock.
     pub asked: Duration,
     started: Instant,
-    /// How many volumes were looked at, and how long after the start a person is next told.
-    seen: Cell<(usize, Duration)>,
     /// What was looked at before it was asked for.
     ahead: RefCell<BTreeMap<LvId, Result<Look>>>,
-}
-
-impl Drop for Inventory<'_> {
-    fn drop(&mut self) {
-        let (_, next) = self.seen.get();
-        if next > Progress::PATIENCE {
-            self.host.kernel.progress.done();
-        }
-    }
 }
 
 impl<'a> Inventory<'a> {
@@ -72,7 +61,6 @@ impl<'a> Inventory<'a> {
             pods: Pods::read(host.kernel),
             asked,
             started: Instant::now(),
-            seen: Cell::new((0, Progress::PATIENCE)),
             ahead: RefCell::default(),
         })
     }
@@ -178,18 +166,6 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// Shows a person who waits how many volumes were looked at, and which one is next.
-    fn count(&self, id: &LvId) {
-        let ((seen, mut at), took) = (self.seen.get(), self.started.elapsed());
-        if took >= at {
-            let all = self.volumes.len();
-            let progress = self.host.kernel.progress;
-            progress.shows(&format!("looked at {seen} of {all} volumes, now at {id}"));
-            at = took.saturating_add(Progress::PAUSE);
-        }
-        self.seen.set((seen.saturating_add(1), at));
-    }
-
     /// Looks at a volume as its next mount does, but reads no device once the inventory is older than `longest`:
     /// a list must not take long.
     pub fn see(&self, id: &LvId, request: Request, longest: Duration) -> Result<Look> {
@@ -198,7 +174,6 @@ impl<'a> Inventory<'a> {
         }
         let (host, config) = (self.host, self.loaded.require()?);
         let unread = self.started.elapsed() > longest;
-        self.count(id);
         look(
             Subject { host, config, id },
             Some(self.known()),
@@ -268,7 +243,6 @@ impl<'a> Inventory<'a> {
             }
             drop(done);
             for (id, seen) in all {
-                self.count(&id);
                 self.ahead.borrow_mut().insert(id, seen);
             }
         });
