@@ -254,7 +254,9 @@ fn in_steps(report: &CheckReport) -> String {
             let _ = writeln!(text, "  {step}");
         }
         let _ = match verdict.message() {
-            Some(message) if verdict.is_refused() => writeln!(text, "  REFUSED: {message}"),
+            Some(message) if verdict.is_refused() => {
+                writeln!(text, "  REFUSED: {message} [{}]", verdict.short())
+            }
             Some(message) => writeln!(text, "  {}: {message}", verdict.word()),
             None => writeln!(text, "  {}", count(report)),
         };

@@ -208,7 +208,7 @@ pub enum Grow {
     After,
 }
 
-/// A refusal as an error of the call.
+/// A refusal as an error of the call. At its end is the reason's word: a row of docs/on-call.md.
 #[derive(Debug)]
 pub struct Refusal {
     message: String,
@@ -226,7 +226,8 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        let word: &str = (&self.reason).into();
+        write!(f, "{} [{word}]", self.message)
     }
 }
 
