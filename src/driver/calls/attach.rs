@@ -22,10 +22,7 @@ pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Resul
     }
     let job = Job::new(host, config, options);
     match job.ensure_active() {
-        Ok(device) => {
-            job.note_name(&device);
-            Ok(Reply::device(&device.path))
-        }
+        Ok(device) => Ok(Reply::device(&device.path)),
         Err(error) => match error.downcast_ref::<Refusal>() {
             Some(refusal) if refusal.reason == Reason::NoGroup => Ok(elsewhere),
             _ => {

@@ -16,18 +16,17 @@ pub use words::{ALL, VERBOSE, is_by_hand, named};
 
 use std::ffi::OsString;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 
 use crate::config::Loaded;
 use crate::host::Host;
-use crate::names::same_host;
+use crate::names::{Bytes, same_host};
 use crate::options::Options;
 use crate::reply::Reply;
-use words::Checker;
+use words::{device as device_of, directory};
 
 /// Makes the node match the call, once all of its words are understood.
 pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> {
-    let check = Checker::of(args);
     let mut words = Vec::with_capacity(args.len());
     for (n, arg) in args.iter().enumerate() {
         let word = arg.to_str();
@@ -50,23 +49,25 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
         ("init", []) => Ok(init::run(config)),
         ("attach", [json, node]) => attach::run(host, config, &options(json)?, node),
         ("waitforattach", [device, json]) => {
-            let device = check.device(device)?;
+            let device = device_of(device)?;
             waitforattach::run(host, config, device, &options(json)?)
         }
         ("isattached", [json, node]) => isattached::run(host, config, &options(json)?, node),
         ("mountdevice", [dir, device, json]) => {
-            let (dir, device) = (check.directory(dir)?, check.device(device)?);
+            let (dir, device) = (directory(dir)?, device_of(device)?);
             mount::run(host, config, &dir, device, &options(json)?)
         }
         ("mount", [dir, json]) => {
-            let dir = check.directory(dir)?;
+            let dir = directory(dir)?;
             mount::run(host, config, &dir, "", &options(json)?)
         }
-        ("unmount" | "unmountdevice", [dir]) => unmount::run(host, config, &check.directory(dir)?),
+        ("unmount" | "unmountdevice", [dir]) => unmount::run(host, config, &directory(dir)?),
         ("detach", [volume, node]) => detach::run(host, config, volume, node),
         ("expandfs", [json, _, dir, new, _old]) | ("expandvolume", [json, dir, new, _old]) => {
-            let (options, dir) = (options(json)?, check.directory(dir)?);
-            expand::run(host, config, &options, &dir, check.size(new)?)
+            let (options, dir) = (options(json)?, directory(dir)?);
+            let size = Bytes::parse_decimal(new);
+            let size = size.map_err(|_| anyhow!("the new size is not a number of bytes"))?;
+            expand::run(host, config, &options, &dir, size)
         }
         (name, words) => match named(name) {
             Some((name, "")) => bail!(
@@ -76,10 +77,9 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
             Some((name, usage)) => {
                 bail!("{name} takes {usage}; arguments given: {}", words.len())
             }
-            None => Ok(Reply::not_supported(&format!(
-                "flexvolume-lvm has no call-out {:?}; see `flexvolume-lvm --help`",
-                check.shown(name)
-            ))),
+            None => Ok(Reply::not_supported(
+                "flexvolume-lvm has no call-out of this name; see `flexvolume-lvm --help`",
+            )),
         },
     }
 }

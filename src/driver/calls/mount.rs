@@ -24,14 +24,16 @@ pub fn run(
     word: &str,
     options: &Options,
 ) -> Result<Reply> {
-    let job = Job::new(host, config.require()?, options);
-    let remark = bring_up(&job, dir, word);
-    let remark = remark.inspect_err(|_| {
+    let job = Job {
+        handed: word,
+        ..Job::new(host, config.require()?, options)
+    };
+    let remarks = bring_up(&job, dir).inspect_err(|_| {
         // What this call has opened for nothing.
         if let Err(error) = close(job.subject, Duration::ZERO) {
             host.log.about("left-open", &format!("{error:#}"));
         }
         give_up(job.subject);
     })?;
-    Ok(Reply::success().with_message(&remark.unwrap_or_default()))
+    Ok(Reply::success().with_message(&remarks.join("; ")))
 }

@@ -122,7 +122,7 @@ fn clear_global(host: &Host, config: &Config, global: &Path) -> Result<Option<De
         return Ok(None);
     };
     // Under the lock: another pod's `mount` may be about to bind from it.
-    let _lock = lock::hold(host.kernel, &device, config.limits.lock)?;
+    let _lock = lock::hold(host.kernel, device.target(), config.limits.lock)?;
     let table = Table::read(host.kernel)?;
     let mounts = table.of_device(device.number);
     if mounts.iter().all(|row| row.mount_point == global) {

@@ -3,10 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-
-use crate::names::Bytes;
-use crate::options::holds_secret;
+use anyhow::{Result, bail};
 
 /// Each call-out with its arguments.
 pub const ALL: [(&str, &str); 11] = [
@@ -51,68 +48,35 @@ pub fn is_by_hand(words: &[OsString]) -> bool {
     })
 }
 
-/// Checks what kubelet says, and decides whether a message may repeat it.
-pub struct Checker {
-    /// A secret is in the call. Cut in pieces or in the wrong place, any word may be a part of that.
-    is_secret: bool,
+/// A directory that kubelet names: absolute, and only going down. As of every word of a call, no message repeats it: a
+/// secret may stand in the wrong place.
+pub fn directory(word: &str) -> Result<PathBuf> {
+    const LONGEST: usize = 4095; // PATH_MAX less its NUL
+    let path = Path::new(word);
+    let goes_down = path.is_absolute()
+        && path
+            .components()
+            .all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
+        && !word.split('/').any(|part| part == ".");
+    let is_top = path.parent().is_none();
+    if !goes_down || is_top || word.len() > LONGEST || word.contains(char::is_control) {
+        bail!(
+            "what the call names is not a directory to mount on: it must be an absolute path below /, without `.`, \
+             `..` or control characters"
+        );
+    }
+    // Without a slash at its end: mountinfo never has one.
+    Ok(path.components().collect())
 }
 
-impl Checker {
-    pub fn of(args: &[OsString]) -> Self {
-        Self {
-            is_secret: args.iter().any(holds_secret),
-        }
+/// A device that kubelet passes on from `attach`, or nothing.
+pub fn device(word: &str) -> Result<&str> {
+    let is_path = word.starts_with("/dev/")
+        && word.len() <= 4095
+        && !word.contains(char::is_control)
+        && !word.split('/').any(|part| part == "..");
+    if !word.is_empty() && !is_path {
+        bail!("what the call names is not a device: it must be a path below /dev, or empty");
     }
-
-    pub fn shown(&self, word: &str) -> String {
-        if self.is_secret {
-            return "(not shown: the call holds a secret)".to_owned();
-        }
-        word.chars().take(80).collect()
-    }
-
-    pub fn size(&self, word: &str) -> Result<Bytes> {
-        match Bytes::parse_decimal(word) {
-            Err(_) if self.is_secret => bail!("the new size is not a number of bytes"),
-            size => size.context("reading the new size"),
-        }
-    }
-
-    /// A directory that kubelet names: absolute, and only going down.
-    pub fn directory(&self, word: &str) -> Result<PathBuf> {
-        const LONGEST: usize = 4095; // PATH_MAX less its NUL
-        let path = Path::new(word);
-        let goes_down = path.is_absolute()
-            && path
-                .components()
-                .all(|part| matches!(part, Component::RootDir | Component::Normal(_)))
-            && !word.split('/').any(|part| part == ".");
-        if !goes_down || word.len() > LONGEST || word.contains(char::is_control) {
-            bail!(
-                "{:?} is not a directory to mount on: it must be an absolute path without `.`, \
-                 `..` or control characters",
-                self.shown(word)
-            );
-        }
-        if path.parent().is_none() {
-            bail!("/ is not a directory to mount on");
-        }
-        // Without a slash at its end: mountinfo never has one.
-        Ok(path.components().collect())
-    }
-
-    /// A device that kubelet passes on from `attach`, or nothing.
-    pub fn device<'a>(&self, word: &'a str) -> Result<&'a str> {
-        let is_path = word.starts_with("/dev/")
-            && word.len() <= 4095
-            && !word.contains(char::is_control)
-            && !word.split('/').any(|part| part == "..");
-        if word.is_empty() || is_path {
-            return Ok(word);
-        }
-        bail!(
-            "{:?} is not a device: it must be a path below /dev, or empty",
-            self.shown(word)
-        )
-    }
+    Ok(word)
 }

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::device::Device;
 use crate::host::holders::{self, Process};
 use crate::host::trust::require_roots;
 use crate::host::{Kernel, Lock, Progress};
-use crate::lvm::Volume;
+use crate::lvm::Target;
 use crate::names::{LvUuid, Shown, VgName};
 
 /// Where the lock files are. /run is emptied by a reboot, as locks should be.
@@ -67,22 +66,13 @@ impl fmt::Display for Busy {
 impl Error for Busy {}
 
 /// The lock of a volume: `<LV UUID>.lock`. By UUID, because a name can come back as another volume.
-pub fn path_of(device: &Device) -> PathBuf {
-    path_of_uuid(&device.lv_uuid)
-}
-
-fn path_of_uuid(uuid: &LvUuid) -> PathBuf {
+pub fn path_of(uuid: &LvUuid) -> PathBuf {
     Path::new(LOCK_DIR).join(format!("{}.lock", uuid.plain()))
 }
 
-pub fn hold(kernel: &Kernel, device: &Device, limit: Duration) -> Result<Lock> {
-    hold_file(kernel, &path_of(device), limit).with_context(|| format!("locking {}", device.id))
-}
-
-/// Takes the lock of a volume that is not active, and so has no device.
-pub fn hold_inactive(kernel: &Kernel, volume: &Volume, limit: Duration) -> Result<Lock> {
-    let path = path_of_uuid(&volume.uuid);
-    hold_file(kernel, &path, limit).with_context(|| format!("locking {}", volume.id))
+/// Takes the lock of a volume, which need not be active.
+pub fn hold(kernel: &Kernel, (id, uuid): Target, limit: Duration) -> Result<Lock> {
+    hold_file(kernel, &path_of(uuid), limit).with_context(|| format!("locking {id}"))
 }
 
 /// Takes the lock of a group, under which volumes are created and extended. The call holds it from before it

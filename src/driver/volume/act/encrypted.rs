@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::job::Job;
-use super::make::What;
 use crate::config::Config;
 use crate::crypt;
 use crate::host::{Host, Kernel, Lock, ToolError, own_name};
@@ -15,16 +13,16 @@ use crate::names::Shown;
 use crate::options::Passphrase;
 use crate::volume::decide::{Permit, Refusal, of_header, users};
 use crate::volume::device::{Device, Pinned};
+use crate::volume::job::{Job, Subject};
 use crate::volume::lock;
 use crate::volume::look::{Asker, Look, all_inside};
-use crate::volume::subject::Subject;
 
 /// A passphrase, and how people call its source.
 pub type Key = (Passphrase, String);
 
 impl Job<'_> {
     /// The passphrase of the volume's Secret if it has one, else that of its group, else that of the node.
-    fn key(&self) -> Result<Key> {
+    pub fn key(&self) -> Result<Key> {
         let Subject { host, config, id } = self.subject;
         if let Some(secret) = &self.options.passphrase {
             // It may have come from a file.
@@ -38,28 +36,15 @@ impl Job<'_> {
         let source = format!("the key_file {}", file.shown());
         Ok((crypt::read_key_file(host, file)?, source))
     }
-
-    /// What is to be made, with a new UUID unless the driver was killed with this one.
-    pub fn in_luks(&self, uuid: Option<String>) -> Result<What> {
-        let Subject { host, .. } = self.subject;
-        // Before anything is written: without it nothing is.
-        let key = self.key()?;
-        let uuid = uuid.map_or_else(|| host.kernel.new_uuid().context("choosing a UUID"), Ok)?;
-        Ok(What::InLuks { uuid, key })
-    }
 }
 
 /// Opens the volume, whose header is the one of its record. If it is open to be read only, closes it first.
-pub fn open(
-    job: &Job,
-    seen: &mut Look,
-    device: &Device,
-    read_only: bool,
-    lock: &Lock,
-) -> Result<()> {
-    let Subject { host, .. } = job.subject;
+pub fn open(job: &Job, seen: &mut Look, read_only: bool, lock: &Lock) -> Result<()> {
+    let Subject { host, id, .. } = job.subject;
     let key = job.key()?;
-    if seen.facts.top() != Some(device) {
+    let device = seen.facts.device.clone();
+    let device = device.with_context(|| format!("{id} has no device"))?;
+    if seen.facts.top() != Some(&device) {
         close_unused(job.subject, lock)?;
     }
     // cryptsetup claims the device itself. The pin keeps its number.
@@ -71,7 +56,7 @@ pub fn open(
         if is_made || error.is::<ToolError>() {
             return error;
         }
-        let (id, name) = (job.subject.id, device.path.shown());
+        let name = device.path.shown();
         error.context(format!(
             "a call was killed while it encrypted {id}, and only the passphrase of then tells whether data is inside. \
              If nothing was ever written to {id}, run `wipefs --all {name} && {} allow-format {id}`",
@@ -137,7 +122,7 @@ pub fn close(subject: Subject, patience: Duration) -> Result<()> {
     if device.inside(kernel, &holders).is_none() {
         return Ok(());
     }
-    match lock::hold(kernel, &device, patience) {
+    match lock::hold(kernel, device.target(), patience) {
         Err(error) if patience.is_zero() && error.is::<lock::Busy>() => Ok(()),
         lock => close_unused(subject, &lock?),
     }
@@ -146,13 +131,7 @@ pub fn close(subject: Subject, patience: Duration) -> Result<()> {
 /// As [`close`], under the volume's lock. An error says who has it open.
 pub(super) fn close_unused(subject: Subject, lock: &Lock) -> Result<()> {
     let Subject { host, id, .. } = subject;
-    let mut seen = Look::at(
-        subject,
-        Asker::Call {
-            words: None,
-            made: None,
-        },
-    );
+    let mut seen = Look::at(subject, Asker::CALL);
     seen.facts.uses = seen.uses()?;
     let uses = seen.facts.uses.as_ref();
     let Some(inside) = uses.and_then(|uses| uses.inside.as_ref()) else {

@@ -4,9 +4,8 @@ use std::path::Path;
 
 use anyhow::{Error, Result};
 
-use super::job::Job;
-use crate::fs::{self, Identified};
-use crate::host::{DeviceNumber, Host, Lock, ToolError, own_name};
+use crate::fs;
+use crate::host::{Lock, ToolError};
 use crate::lvm::{self, Volume};
 use crate::mount::{
     Source, Table, after_undo, by_hand, ensure_unmounted, mount_device, mounted_at,
@@ -15,9 +14,8 @@ use crate::names::{FsType, LvId};
 use crate::options::MountOptions;
 use crate::volume::decide::{Elsewhere, Grow, Mount, Place, Reason, Refusal, writable_again};
 use crate::volume::device::{Failure, Pinned};
+use crate::volume::job::{Job, Subject};
 use crate::volume::look::is_shut_down;
-use crate::volume::look::volume_of;
-use crate::volume::subject::Subject;
 
 /// A filesystem to mount, under its volume's lock.
 pub struct FirstMount<'a> {
@@ -100,7 +98,7 @@ impl FirstMount<'_> {
         let mounted = mount_device(host, &source, self.dir, self.lock);
         let mounted = mounted.map_err(|error| self.unread_log(error));
         match &how.alive {
-            None => mounted.or_else(|error| self.mount_beside_copies(source, error))?,
+            None => mounted?,
             Some(elsewhere) => mounted
                 .map_err(|error| not_mounted_again(id, elsewhere, error))
                 .and_then(|()| self.undo_if_shut_down(elsewhere))?,
@@ -157,38 +155,6 @@ impl FirstMount<'_> {
         Err(after_undo(refusal.into(), undo))
     }
 
-    /// Mounts an xfs of which copies are mounted. xfs refuses a UUID that is mounted already, since it may be
-    /// the same filesystem by another path. Two logical volumes are never the same, so each is a copy. Runs
-    /// only after a failed mount, since it reads all devices.
-    fn mount_beside_copies(&self, source: Source, error: Error) -> Result<()> {
-        let Subject { host, id, .. } = self.job.subject;
-        let has_failed = matches!(error.downcast_ref(), Some(ToolError::Failed { .. }));
-        if source.filesystem.fs != FsType::Xfs || self.volume.is_snapshot() || !has_failed {
-            return Err(error);
-        }
-        let copies = copies_mounted_as_xfs(host, &source);
-        let is_volume = |number: &DeviceNumber| volume_of(host.kernel, *number).is_some();
-        if copies.is_empty() {
-            Err(error)
-        } else if copies.iter().all(is_volume) {
-            let options = &source
-                .options
-                .clone()
-                .and(&MountOptions::of_node("nouuid")?);
-            mount_device(host, &Source { options, ..source }, self.dir, self.lock)
-        } else {
-            Err(error.context(format!(
-                "an xfs with the same UUID as that of {id} is mounted on this node from a device that is \
-                 no logical volume, and may be the same one: see `blkid --match-token UUID={}`. Unmount \
-                 it; or, if it is a copy, give this one a UUID of its own ({}) \
-                 and run `{} adopt {id}`",
-                source.filesystem.uuid,
-                by_hand(id, source.node, "xfs_admin -U generate"),
-                own_name()
-            )))
-        }
-    }
-
     /// The mount options of the driver, of the node's config and of the pod, the later ones stronger.
     fn options(&self) -> Result<MountOptions> {
         let Subject { host, config, id } = self.job.subject;
@@ -197,8 +163,8 @@ impl FirstMount<'_> {
             // Overrides the superblock: an error in one volume must neither stop the whole node (`tune2fs -e
             // panic`), nor let writes go on (the default of mke2fs).
             FsType::Ext2 | FsType::Ext3 | FsType::Ext4 => "errors=remount-ro",
-            // A snapshot has the UUID of its origin, and xfs mounts no UUID twice.
-            FsType::Xfs if self.volume.is_snapshot() => "nouuid",
+            // A snapshot has the UUID of its origin, and xfs mounts no UUID twice. Thin ones outlive their origin.
+            FsType::Xfs if self.volume.is_snapshot() || self.volume.pool.is_some() => "nouuid",
             FsType::Xfs | FsType::Btrfs => "",
         };
         let (options, overruled) = MountOptions::of_node(of_driver)?
@@ -210,25 +176,6 @@ impl FirstMount<'_> {
         }
         Ok(options)
     }
-}
-
-/// Other devices with the UUID of this xfs that are mounted, if blkid shows them.
-fn copies_mounted_as_xfs(host: &Host, source: &Source) -> Vec<DeviceNumber> {
-    let kernel = host.kernel;
-    let names = kernel.list(Path::new("/sys/fs/xfs")).unwrap_or_default();
-    let number = |name: &String| {
-        let file = Path::new("/sys/class/block").join(name).join("dev");
-        kernel.read(&file).ok()?.parse().ok()
-    };
-    let others = names.iter().filter_map(number);
-    let others: Vec<DeviceNumber> = others.filter(|one| *one != source.number).collect();
-    if others.is_empty() {
-        return others;
-    }
-    let is_copy =
-        |one: &Identified| one.uuid == source.filesystem.uuid && others.contains(&one.number);
-    let all = fs::all(host).unwrap_or_default().into_iter();
-    all.filter(is_copy).map(|one| one.number).collect()
 }
 
 /// mount(8) of util-linux 2.41 does not say that the filesystem was shut down, so this adds it.

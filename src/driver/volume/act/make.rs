@@ -4,17 +4,16 @@
 use anyhow::{Context, Error, Result, bail};
 
 use super::encrypted::{self, Key};
-use super::job::Job;
 use crate::crypt;
 use crate::fs::{self, Family};
 use crate::host::{Lock, ToolError};
 use crate::lvm::{Tags, making_in_luks_tag, making_tag, retag};
 use crate::mount::{after_undo, without_data};
 use crate::names::{Bytes, Filesystem};
-use crate::volume::decide::{Content, Decision, Lvm, Mount, Permit, Purpose};
+use crate::volume::decide::{Content, Decision, Lvm, Mount, Permit};
 use crate::volume::device::{Device, Pinned};
-use crate::volume::look::{Look, largest_block};
-use crate::volume::subject::Subject;
+use crate::volume::job::{Job, Subject};
+use crate::volume::look::{Asker, Look, largest_block};
 
 /// What is made on a volume.
 pub enum What {
@@ -26,22 +25,32 @@ pub enum What {
     Inside { uuid: String },
 }
 
+impl Job<'_> {
+    /// What is to be made, with a new UUID unless the driver was killed with this one.
+    pub fn in_luks(&self, uuid: Option<String>) -> Result<What> {
+        // Before anything is written: without it nothing is.
+        let key = self.key()?;
+        let new = || self.subject.host.kernel.new_uuid();
+        let uuid = uuid.map_or_else(|| new().context("choosing a UUID"), Ok)?;
+        Ok(What::InLuks { uuid, key })
+    }
+}
+
 /// Makes a filesystem on a volume, or inside it, and says how that is mounted and which device it is on. `None`: the
 /// volume has changed since the decision; nothing was made, and its tags are as before. A tag is set before mkfs and
 /// replaced after it, so that a killed mkfs can be recognised.
 pub fn make(
     job: &Job,
     seen: &mut Look,
-    device: &Device,
     permit: Permit,
     what: &What,
     lock: &Lock,
 ) -> Result<Option<(Mount, Device)>> {
     let fs = permit.fs();
     let Subject { host, id, .. } = job.subject;
-    let lvm = seen.facts.lvm.clone();
-    let Some(Lvm::Volume { volume, .. }) = &lvm else {
-        bail!("{} was not looked at", device.id);
+    let (device, lvm) = (seen.facts.device.clone(), seen.facts.lvm.clone());
+    let (Some(device), Some(Lvm::Volume { volume, .. })) = (&device, &lvm) else {
+        bail!("{id} was not looked at");
     };
     let record = &volume.record;
     let making = match what {
@@ -91,10 +100,9 @@ pub fn make(
         Ok(on) => on,
         Err(error) => {
             // A mkfs that refused may have written nothing: look whether the volume is still blank.
-            let mut now = Look::at(job.subject, job.asker(None));
+            let mut now = Look::at(job.subject, Asker::CALL);
             now.facts.lvm.clone_from(&lvm);
-            let mut wish = job.wish(None);
-            wish.purpose = Purpose::Filesystem;
+            let wish = job.wish();
             let is_untouched = !is_begun
                 && !matches!(what, What::Plain { again: true } | What::Inside { .. })
                 && has_refused(&error)

@@ -11,9 +11,9 @@ use crate::lvm::{self, LeaseState};
 use crate::names::{LvId, ObjectName};
 use crate::volume::decide::users;
 use crate::volume::device::Device;
+use crate::volume::job::Subject;
 use crate::volume::lock;
 use crate::volume::look::{Asker, Look};
-use crate::volume::subject::Subject;
 
 /// Deactivates the volumes that kubelet knows by this name, as [`release`] does.
 pub fn release_named(host: &Host, config: &Config, name: &str, asked: bool) -> Result<()> {
@@ -77,15 +77,13 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
         _ => None,
     };
     let device = Device::find(kernel, id)?;
-    let (target, held) = match (&volume, &device) {
+    let target = match (&volume, &device) {
         // Locks it even without a device: the lvchange of a killed call may be about to activate it.
-        (Some(volume), _) => (
-            volume.target(),
-            lock::hold_inactive(kernel, volume, patience)?,
-        ),
-        (None, Some(device)) if asked => (device.target(), lock::hold(kernel, device, patience)?),
+        (Some(volume), _) => volume.target(),
+        (None, Some(device)) if asked => device.target(),
         _ => return Ok(()),
     };
+    let held = lock::hold(kernel, target, patience)?;
     if let Some(lock) = volume.as_ref().and_then(|volume| volume.lock.as_ref()) {
         let locks = lvm::locks(host, vg, Some(lock), limit);
         if Device::find(kernel, id)?.is_none() {
@@ -139,8 +137,7 @@ enum Unused {
 }
 
 fn unused(subject: Subject) -> Result<Unused> {
-    let (words, made) = (None, None);
-    let mut seen = Look::at(subject, Asker::Call { words, made });
+    let mut seen = Look::at(subject, Asker::CALL);
     if let Some(why) = seen.facts.not_its_device {
         bail!("{why}");
     }

@@ -6,8 +6,8 @@ use crate::host::{Kernel, Lock};
 use crate::lvm;
 use crate::volume::decide::{Reason, Refusal};
 use crate::volume::device::Device;
+use crate::volume::job::Subject;
 use crate::volume::lock;
-use crate::volume::subject::Subject;
 
 /// Fails if the volume is suspended. If a killed lvextend left it so, first resumes it under its lock, unless it
 /// is encrypted: LVM cannot be asked then. `held`: that lock, if the caller has it.
@@ -19,7 +19,7 @@ pub fn ensure_not_suspended(subject: Subject, device: &Device, held: Option<&Loc
     }
     if device.is_suspended(kernel) && lvm::has_unused_table(host, id)? {
         let own = held.is_none();
-        let own = own.then(|| lock::hold(kernel, device, config.limits.lock));
+        let own = own.then(|| lock::hold(kernel, device.target(), config.limits.lock));
         let own = own.transpose()?;
         // Looks again: a running command may have resumed it by now, or an operator may have suspended it
         // again, which leaves no unused table.

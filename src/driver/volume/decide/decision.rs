@@ -5,9 +5,8 @@ use std::fmt;
 
 use nix::mount::MsFlags;
 
-use super::content::Permit;
 use super::facts::Elsewhere;
-use super::reason::Reason;
+use super::reason::{NoKey, Reason};
 use crate::host::DeviceNumber;
 use crate::lvm::Spread;
 use crate::mount::Row;
@@ -48,15 +47,6 @@ impl Wish {
         flags.set(MsFlags::MS_RDONLY, self.read_only);
         flags
     }
-}
-
-/// Why a call has no passphrase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoKey {
-    /// With `attach = true` kubelet gives no Secret to the call that mounts, and the config names no `key_file`.
-    Attach,
-    /// The volume's Secret has none, and the config names no `key_file`.
-    Secret,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,6 +196,32 @@ pub enum Grow {
     /// Before the mount: the kernel does not grow a mounted ext2.
     Before,
     After,
+}
+
+/// The permission to make this filesystem, which runs out when it is used: mkfs and luksFormat take it. Only
+/// [`decide`](super::decide) gives one:
+///
+/// ```compile_fail,E0451
+/// driver::volume::Permit { fs: driver::names::FsType::Ext4 };
+/// ```
+#[derive(Debug, PartialEq)]
+pub struct Permit {
+    fs: FsType,
+}
+
+impl Permit {
+    pub(super) fn of(fs: FsType) -> Self {
+        Self { fs }
+    }
+
+    pub fn fs(&self) -> FsType {
+        self.fs
+    }
+
+    /// As [`Self::fs`], for mkfs.
+    pub fn used(self) -> FsType {
+        self.fs
+    }
 }
 
 /// A refusal as an error of the call. At its end is the reason's word: a row of docs/on-call.md.

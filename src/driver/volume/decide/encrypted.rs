@@ -7,23 +7,16 @@
 //! recorded.
 
 use super::cipher;
-use super::content::{claimed, make, of_filesystem, read_only, unreadable, unwritable, wrong_type};
-use super::decision::{Decision, Level, Purpose, Wish};
+use super::decision::{Decision, Level, Wish};
 use super::doubt::Doubt;
 use super::facts::{Content, Facts};
+use super::filesystem::{
+    claimed, make, of_filesystem, read_only, unreadable, unwritable, wrong_kind, wrong_type,
+};
 use super::reason::Reason;
 use crate::crypt::{CopyState, DmTable, HEADER_SIZE, Header};
 use crate::lvm::Volume;
 use crate::names::{FsType, Shown};
-
-/// Decides by the kind of the volume: whether it is encrypted, if LVM's tags or the device that is mounted tell.
-pub fn wrong_kind(is_encrypted: Option<bool>, wish: &Wish) -> Option<Reason> {
-    match (wish.purpose, wish.encrypted?, is_encrypted?) {
-        (Purpose::Filesystem, false, true) => Some(Reason::Encrypted),
-        (Purpose::Filesystem, true, false) => Some(Reason::NotEncrypted),
-        _ => None,
-    }
-}
 
 /// Decides by the content of a volume with a LUKS2 header, or with a record of one. `None`: it is decided as
 /// that of any other volume.

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::doubt::Doubt;
-use super::reason::Reason;
 use crate::crypt::{DmTable, Header};
 use crate::fs::Condition;
 use crate::host::DeviceNumber;
@@ -284,17 +283,6 @@ impl Elsewhere {
             )
         });
         names.collect::<Vec<_>>().join("; ")
-    }
-}
-
-impl Uses {
-    /// Why every access to it would wait, if it would.
-    pub fn waits(&self) -> Option<Reason> {
-        let name = self.suspended.clone()?;
-        Some(match self.inside {
-            Some(_) => Reason::SuspendedInside(name),
-            None => Reason::Suspended(name),
-        })
     }
 }
 

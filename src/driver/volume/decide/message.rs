@@ -1,18 +1,19 @@
 //! The message of each [`Reason`]: what is wrong, then what to do.
 
-use super::decision::NoKey;
+use super::advice::{
+    extend_pool, filesystem_failed, held_elsewhere, larger_sectors, mixed_up, no_room, other,
+    partial, read_only, same_name_advice, writable_again,
+};
 use super::doubt::Doubt;
-use super::encrypted::WHOLE_LUKS2;
-use super::facts::{Elsewhere, Occupied, Place};
-use super::reason::Reason;
+use super::facts::{Elsewhere, Occupied};
+use super::reason::{NoKey, Reason};
 use crate::crypt::{CIPHER, HEADER_SIZE};
 use crate::fs::Family;
 use crate::host::holders::name_them;
 use crate::host::own_name;
-use crate::lvm::{Holder, Lost, with_its_table};
+use crate::lvm::with_its_table;
 use crate::mount::without_data;
-use crate::names::{Bytes, LvId, Shown, folded};
-use crate::volume::device::Failure;
+use crate::names::{LvId, Shown, folded};
 
 impl Reason {
     /// The message, on one line whatever text it quotes.
@@ -93,36 +94,7 @@ impl Reason {
                 "{id} is mounted read-only at {}, so it cannot be written here. {READ_ONLY}",
                 at.shown()
             ),
-            Self::FilesystemFailed(place, failure) => {
-                let what = match failure {
-                    Failure::Errors => {
-                        "the kernel met errors in its filesystem (`dmesg`), so no other pod may \
-                         write to it"
-                    }
-                    Failure::ShutDown => {
-                        "the kernel has shut its filesystem down because of an error (`dmesg`), so nothing \
-                         in it can be read or written"
-                    }
-                };
-                let (mounted, users) = match place {
-                    Place::Here(at) => (
-                        format!("at {}", at.shown()),
-                        format!("all pods that use it (`{me} status {id}` lists them)"),
-                    ),
-                    Place::Elsewhere(by) if by.is_empty() => (
-                        "where no mount table shows it".to_owned(),
-                        format!("the processes that have files open there (`fuser -vm {device}`)"),
-                    ),
-                    Place::Elsewhere(by) => (
-                        format!("in another mount namespace ({})", Elsewhere::list(by)),
-                        "each process that has it".to_owned(),
-                    ),
-                };
-                format!(
-                    "{id} is mounted {mounted}, but has failed: {what}. When the disk works again, end \
-                     {users}. The next mount after that works; it checks an ext filesystem first"
-                )
-            }
+            Self::FilesystemFailed(place, failure) => filesystem_failed(id, place, *failure),
             Self::Unknown => format!(
                 "{device} is active, but LVM does not know {id}: its disks are gone or hidden from \
                  LVM (`pvs`, `filter` in lvm.conf)"
@@ -180,36 +152,7 @@ impl Reason {
                      {reserve}: ask for less, add a disk (`vgextend {vg} DISK`), or lower `reserve`"
                 )
             }
-            // kubelet starts no pod of a claim whose growth fails: an operator has to know the way
-            // back.
-            Self::NoRoom {
-                size,
-                more,
-                free,
-                has,
-                sector,
-            } => {
-                let all = size.rounded();
-                let [more, free] = more.compared(*free);
-                if has.get() == 0 {
-                    return format!(
-                        "{id} needs {more}, but {vg} has only {free} free: ask for a smaller `size`, or \
-                         add a disk (`vgextend {vg} DISK`)"
-                    );
-                }
-                let (only, such, mixed) = sector.map_or_else(Default::default, |sector| {
-                    let only = format!(
-                        " on disks with sectors of at most {} bytes, and its filesystem can live on no others",
-                        sector.get()
-                    );
-                    (only, "such ", MIXED)
-                });
-                format!(
-                    "{id} needs {more} more to be {all} large, but {vg} has only {free} free{only}: add {such}a disk \
-                     (`vgextend {mixed}{vg} DISK`), or set the claim's request back to {has} (Kubernetes 1.32 \
-                     and later)"
-                )
-            }
+            Self::NoRoom(needed) => no_room(id, needed),
             Self::Pool => format!(
                 "{id} is a pool that holds other volumes, not a volume for a filesystem. Name a volume in \
                  the pool"
@@ -225,35 +168,7 @@ impl Reason {
                  the pods and processes that use it here, then run `lvchange -an {id}`. If that or the next mount \
                  fails, restart this node"
             ),
-            Self::Partial(Lost::Data) => format!(
-                "{id} is partial: one of its disks is missing (`pvs`, `lvs -a -o +devices {id}`). Bring \
-                 the disk back, or restore the volume from a backup"
-            ),
-            Self::Partial(Lost::Cache {
-                cached,
-                is_ahead,
-                is_pool,
-            }) => {
-                let what = if *is_ahead {
-                    "Only what was not yet written back from the cache is lost with it"
-                } else {
-                    "All data is on the other disks"
-                };
-                // LVM flushes such a cache at any rate.
-                let first = if *is_ahead && *is_pool {
-                    format!(
-                        "put a new disk in its place with `pvcreate --uuid UUID --restorefile /etc/lvm/backup/{vg} \
-                         DISK` (`pvs -o +pv_uuid` has the UUID), "
-                    )
-                } else {
-                    String::new()
-                };
-                format!(
-                    "{id} is partial: the disk of its cache is missing (`pvs`, `lvs -a -o +devices {vg}`). {what}. \
-                     Bring the disk back. If you cannot, end the pods of the volume, {first}and run `lvchange -an {id} \
-                     && lvconvert --uncache --force {vg}/{cached}`"
-                )
-            }
+            Self::Partial(lost) => partial(id, lost),
             Self::SnapshotFull => format!(
                 "{id} is a snapshot that has run full, so its content is lost. The original volume is not \
                  affected. Remove the snapshot (`lvremove {id}`), and make a larger one"
@@ -323,28 +238,7 @@ impl Reason {
                 "{id} holds several signatures at once; it is left as it is. List them with `wipefs \
                  {device}`, and remove the wrong one with `wipefs --offset OFFSET {device}`"
             ),
-            Self::Other { what, wanted } => {
-                let wanted = wanted.map(|fs| fs.to_string());
-                let wanted = wanted.unwrap_or_else(|| "a filesystem of this driver".to_owned());
-                let what = what.to_string();
-                let keep = if what == "crypto_LUKS" {
-                    format!(
-                        " It is LUKS1, which the driver does not open: `cryptsetup convert --type luks2 {device}` \
-                         makes it LUKS2."
-                    )
-                } else if what.starts_with(WHOLE_LUKS2) {
-                    format!(
-                        " To give pods what is inside, open it (`cryptsetup open {device} NAME`) and run `{me} \
-                         adopt {id}`."
-                    )
-                } else {
-                    String::new()
-                };
-                format!(
-                    "{id} holds {what}, which is not {wanted}; it is left as it is.{keep} If that data may be \
-                     destroyed, run `wipefs --all {device} && {me} allow-format {id}`"
-                )
-            }
+            Self::Other { what, wanted } => other(id, &what.to_string(), *wanted),
             Self::Damaged(fs) => {
                 let check = match Family::of(*fs) {
                     Family::Ext => "e2fsck -n",
@@ -416,29 +310,7 @@ impl Reason {
                     covers.get()
                 )
             }
-            Self::LargerSectors(sectors) => {
-                let (made, on) = (sectors.filesystem.get(), sectors.device.get());
-                let (place, helps) = match sectors.larger.first() {
-                    Some(disk) => (
-                        format!("partly on /dev/{disk}, whose sectors have {on} bytes"),
-                        format!(
-                            "Move the volume off that disk (`pvmove /dev/{disk}`); if no other disk of {vg} has room, \
-                             add one with sectors of at most {made} bytes first (`vgextend {MIXED}{vg} DISK`)"
-                        ),
-                    ),
-                    // md keeps the sectors that it has while it is active.
-                    None => (
-                        format!(
-                            "active with sectors of {on} bytes, which none of its disks has any more"
-                        ),
-                        format!("Run `lvchange --activate n {id} && lvchange --activate y {id}`"),
-                    ),
-                };
-                format!(
-                    "{id} is {place}. Its filesystem was made for sectors of {made} bytes, and cannot live there. \
-                     Nothing was written. {helps}"
-                )
-            }
+            Self::LargerSectors(sectors) => larger_sectors(id, sectors),
             Self::LargeBlocks {
                 fs,
                 block,
@@ -449,27 +321,7 @@ impl Reason {
                  Nothing was written. Mount it on a node with larger pages of memory or a newer kernel. {}",
                 without_data(*fs, id, *encrypted)
             ),
-            Self::MixedUp { fs, with } => {
-                let same = match with.iter().take(4).cloned().collect::<Vec<_>>() {
-                    none if none.is_empty() => String::new(),
-                    some => format!(" The same UUIDs are on {}.", some.join(", ")),
-                };
-                if fs.is_ext() {
-                    format!(
-                        "{id} holds {fs} with its journal on another device, and is a snapshot or has \
-                         copies. A mount could use the journal of the wrong one. Nothing was \
-                         written.{same} Remove the copies, or mount the original. To read a snapshot, run \
-                         `mount -o ro,noload {device} DIR`"
-                    )
-                } else {
-                    format!(
-                        "{id} is one of several disks of a {fs}, and there are copies of them: the kernel \
-                         could take a copy for a disk. Nothing was written.{same} Remove or deactivate the \
-                         copies (`lvremove`, `lvchange -an`), and run `btrfs device scan --forget && btrfs \
-                         device scan`"
-                    )
-                }
-            }
+            Self::MixedUp { fs, with } => mixed_up(id, *fs, with),
             Self::ReadOnlyVolume { overridden } => format!(
                 "{id} is {}. Set readOnly in the pod, or {}. Even to be read, a snapshot of a volume in use has to \
                  be writable first: the log of its filesystem must be played back",
@@ -498,77 +350,6 @@ impl Reason {
             Self::Doubts(doubts) => Doubt::message(id, doubts, &me),
         }
     }
-}
-
-/// The command that gives a thin pool of this size more room: a fifth of what it has, or as much
-/// metadata as is enough for most pools. No percentage: a message for kubelet has no percent sign.
-pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {
-    const MIB: u64 = 1 << 20;
-    match what {
-        "data" => {
-            let more = size.get().div_ceil(5).div_ceil(MIB);
-            format!("lvextend --size +{more}M {pool}")
-        }
-        _ => format!("lvextend --poolmetadatasize +64M {pool}"),
-    }
-}
-
-/// LVM adds a disk with other sectors than the disks of a group only so.
-const MIXED: &str = "--config devices/allow_mixed_block_sizes=1 ";
-
-/// Advice for two volumes of one name on a node.
-pub fn same_name_advice(name: Option<&str>) -> String {
-    let called = name.map_or_else(
-        || "have the same one".to_owned(),
-        |name| format!("are called {name:?}"),
-    );
-    format!(
-        "With attach = true kubelet keeps one mount for each volume name, and two different logical \
-         volumes {called} on this node. Either give the volumes of the two pods different names, or use \
-         PersistentVolumes, or set attach = false on the node"
-    )
-}
-
-fn read_only(overridden: bool) -> &'static str {
-    if overridden {
-        "read-only here"
-    } else {
-        "a read-only logical volume"
-    }
-}
-
-/// The command that makes a read-only volume writable. By LVM's metadata an `overridden` one may be written.
-pub fn writable_again(id: &LvId, overridden: bool) -> String {
-    if !overridden {
-        return format!("run `lvchange --permission rw {id}`");
-    }
-    format!(
-        "take the volume out of `read_only_volume_list` in lvm.conf (`lvmconfig activation`) and run `lvchange \
-         --refresh {id}`. If no list has it, run `blockdev --setrw {}`",
-        id.device().shown()
-    )
-}
-
-fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {
-    let free = format!(
-        "It is free when its pods there have ended. If it has no pods there, run `lvchange -an {id}` on \
-         that node"
-    );
-    let Some(holder) = holder else {
-        return format!("{id} is active on another node, and only one can have it. {free}");
-    };
-    let (host, name) = (holder.host, &holder.name);
-    let held =
-        format!("{id} is held by another node, host {host} ({name}), and only one can have it");
-    let (silent, dead_after) = (holder.silent, holder.dead_after);
-    if silent <= holder.every.saturating_mul(2) {
-        return format!("{held}. {free}");
-    }
-    format!(
-        "{held}. That node gave its last sign of life {silent} s ago. Wait: in {} s sanlock takes it for \
-         dead, and this node can have the volume. Nobody can safely have it earlier",
-        dead_after.saturating_sub(silent)
-    )
 }
 
 const READ_ONLY: &str = "If another pod mounted it read-only, end that pod. If the kernel made it \

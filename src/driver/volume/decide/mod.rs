@@ -1,12 +1,14 @@
 //! Decides what may be done with a volume. Pure: no file here reads a disk, a clock or the config. From
 //! [`facts`] and a [`Wish`] the [`rules`] make a [`Decision`], or a [`Reason`] against it.
 
+mod advice;
 mod cipher;
 mod content;
 mod decision;
 mod doubt;
 mod encrypted;
 mod facts;
+mod filesystem;
 mod message;
 mod reason;
 mod rules;
@@ -15,15 +17,14 @@ mod space;
 mod tests;
 mod users;
 
-pub use content::Permit;
-pub use decision::{Create, Decision, Grow, Level, Mount, NoKey, Purpose, Refusal, Wish};
+pub use advice::{extend_pool, same_name_advice, writable_again};
+pub use decision::{Create, Decision, Grow, Level, Mount, Permit, Purpose, Refusal, Wish};
 pub use doubt::Doubt;
 pub use encrypted::{of_header, of_opened};
 pub use facts::{
     Content, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted, Occupied,
     Openers, Parts, Place, Pool, Room, Sectors, There, Uses,
 };
-pub use message::{extend_pool, same_name_advice, writable_again};
-pub use reason::Reason;
+pub use reason::{NoKey, Reason};
 pub use rules::{decide, of_locks, of_openers};
 pub use users::users;

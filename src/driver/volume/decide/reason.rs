@@ -2,13 +2,34 @@
 
 use std::path::PathBuf;
 
-use super::decision::NoKey;
 use super::doubt::Doubt;
 use super::facts::{Elsewhere, Occupied, Place, Sectors};
 use crate::host::holders::Opener;
 use crate::lvm::{Holder, Lost};
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
 use crate::volume::device::Failure;
+
+/// Why a call has no passphrase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoKey {
+    /// With `attach = true` kubelet gives no Secret to the call that mounts, and the config names no `key_file`.
+    Attach,
+    /// The volume's Secret has none, and the config names no `key_file`.
+    Secret,
+}
+
+/// The room that a volume needs in its group.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Needed {
+    /// The size that the volume is to have. It has `has`.
+    pub size: Bytes,
+    /// The bytes that this takes from the group.
+    pub more: Bytes,
+    pub free: Bytes,
+    pub has: Bytes,
+    /// What is free counts only disks with sectors of at most this size.
+    pub sector: Option<Bytes>,
+}
 
 #[derive(Debug, Clone, PartialEq, strum::IntoStaticStr)]
 #[cfg_attr(test, derive(strum::VariantNames))]
@@ -57,16 +78,7 @@ pub enum Reason {
         free: Bytes,
         reserve: Bytes,
     },
-    NoRoom {
-        /// The size that the volume is to have. It has `has`.
-        size: Bytes,
-        /// The bytes that this takes from the group.
-        more: Bytes,
-        free: Bytes,
-        has: Bytes,
-        /// What is free counts only disks with sectors of at most this size.
-        sector: Option<Bytes>,
-    },
+    NoRoom(Needed),
     Pool,
     NoLocks(String),
     HeldElsewhere(Option<Holder>),

@@ -2,17 +2,16 @@
 //! same decision. The rules run from the cheapest facts to the dearest: the content of the device, in
 //! `content`.
 
-use super::content::{of_content, wrong_type};
+use super::content::of_content;
 use super::decision::{Decision, Level, Purpose, Wish};
-use super::encrypted::wrong_kind;
 use super::facts::{Facts, Lvm, Mounted, Place, There, Uses};
+use super::filesystem::{is_harmed, wrong_kind, wrong_type};
 use super::reason::Reason;
 use super::space::{absent, of_pool, of_sectors, of_size};
 use super::users::users;
 use crate::lvm::{LeaseState, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, VgName};
-use crate::volume::device::Failure;
 
 /// Every rule of "Never lose data", from cheap facts to dear ones. What a device holds is decided in
 /// [`of_content`].
@@ -122,11 +121,6 @@ fn keep(row: &Row, wish: &Wish) -> Decision {
     Decision::Keep {
         flags: (flags != row.restrictions()).then_some(flags),
     }
-}
-
-/// True if the failure rules out one more pod. A pod may still read the filesystem, if only to save its data.
-pub fn is_harmed(failure: Failure, wish: &Wish) -> bool {
-    wish.purpose == Purpose::Filesystem && (failure == Failure::ShutDown || !wish.read_only)
 }
 
 /// Whether the pod wants to write, and the filesystem of this mount is read-only.

@@ -2,7 +2,7 @@
 
 use super::decision::{Create, Decision, Level, Wish};
 use super::facts::{Fitting, Ground, Pool, Room, Sectors};
-use super::reason::Reason;
+use super::reason::{Needed, Reason};
 use crate::crypt::HEADER_SIZE;
 use crate::lvm::{Spread, Volume};
 use crate::names::Bytes;
@@ -118,13 +118,13 @@ fn against(size: Bytes, taken: Option<Taken>, has: Bytes, allowed: &Create) -> O
     } = taken?;
     let room = fitting.map_or(free, |fitting| fitting.free);
     if room < more {
-        return Some(Reason::NoRoom {
+        return Some(Reason::NoRoom(Needed {
             size,
             more,
             free: room,
             has,
             sector: fitting.map(|fitting| fitting.sector),
-        });
+        }));
     }
     let left = free.get().saturating_sub(more.get());
     (left < reserve.get()).then_some(Reason::Reserve {

@@ -1,6 +1,6 @@
 //! Who has a volume.
 
-use super::facts::{Facts, Inside};
+use super::facts::{Facts, Inside, Uses};
 use super::reason::Reason;
 
 /// Everyone who has the volume, as far as `facts` say, but kubelet's mounts in this mount namespace. Each is a
@@ -43,4 +43,15 @@ fn foreign(facts: &Facts, inside: Option<&Inside>) -> Option<String> {
     let record = &facts.volume()?.record;
     let is_own = record.luks_uuid() == inside.device.luks.as_deref();
     (!is_own).then(|| inside.name.clone())
+}
+
+impl Uses {
+    /// Why every access to it would wait, if it would.
+    pub fn waits(&self) -> Option<Reason> {
+        let name = self.suspended.clone()?;
+        Some(match self.inside {
+            Some(_) => Reason::SuspendedInside(name),
+            None => Reason::Suspended(name),
+        })
+    }
 }

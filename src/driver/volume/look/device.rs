@@ -288,13 +288,6 @@ pub fn swaps(kernel: &Kernel) -> Vec<DeviceNumber> {
         .collect()
 }
 
-/// Whether any device-mapper device is suspended.
-pub fn is_any_suspended(kernel: &Kernel) -> bool {
-    Mapped::all(kernel)
-        .iter()
-        .any(|device| device.is_suspended(kernel))
-}
-
 /// Adds the disks at the bottom of the devices in this directory of /sys.
 fn collect_disks(kernel: &Kernel, dir: &Path, deepest: usize, disks: &mut BTreeSet<String>) {
     let Some(deepest) = deepest.checked_sub(1) else {

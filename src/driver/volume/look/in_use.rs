@@ -11,9 +11,9 @@ use crate::host::holders::{Search, command, mount_namespace};
 use crate::host::{Host, Kernel};
 use crate::mount::{Row, Table, is_kubelets};
 use crate::names::{Foreign, LvId, ObjectName, Shown};
-use crate::options::Options;
 use crate::volume::decide::{Elsewhere, same_name_advice};
 use crate::volume::device::Device;
+use crate::volume::job::Job;
 
 /// Names the volume or the source of a mount.
 pub fn name_of(host: &Host, row: &Row) -> Foreign {
@@ -24,7 +24,8 @@ pub fn name_of(host: &Host, row: &Row) -> Foreign {
 }
 
 /// Fails if kubelet passes another device than this one, as it does if two volumes share a name.
-pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device) -> Result<()> {
+pub fn require_same(job: &Job, device: &Device) -> Result<()> {
+    let (host, word) = (job.subject.host, job.handed);
     if word.is_empty() {
         return Ok(());
     }
@@ -36,21 +37,13 @@ pub fn require_same(host: &Host, options: &Options, word: &str, device: &Device)
     if is_same {
         return Ok(());
     }
-    let mounts = Table::read(host.kernel)?;
     let other = number.and_then(|number| volume_of(host.kernel, number));
-    let place = other
-        .as_ref()
-        .and_then(|other| mounts.of_device(other.number).first().copied())
-        .map(|row| format!(", mounted at {}", row.mount_point.shown()))
-        .unwrap_or_default();
-    let other = other
-        .map(|other| other.id)
-        .or_else(|| LvId::from_device(word))
-        .map_or_else(|| word.to_owned(), |id| format!("{word} ({id}{place})"));
+    let other = other.map(|other| other.id).or(LvId::from_device(word));
+    let other = other.map_or_else(|| word.to_owned(), |id| format!("{word} ({id})"));
     bail!(
         "kubelet hands on the device {other}, but the options name {}. {}",
         device.id,
-        same_name_advice(options.volume_name.as_ref().map(ObjectName::as_str))
+        same_name_advice(job.options.volume_name.as_ref().map(ObjectName::as_str))
     )
 }
 

@@ -8,7 +8,7 @@ use super::{Asker, Look};
 use crate::lvm::{self, LeaseState};
 use crate::names::{LvId, LvName};
 use crate::volume::decide::{Lvm, Pool, Room, Wish};
-use crate::volume::subject::Subject;
+use crate::volume::job::Subject;
 
 impl Look<'_> {
     /// Asks LVM for the volume and, unless it is only to be read, for its thin pool.
@@ -38,14 +38,7 @@ impl Look<'_> {
                 lost,
             })
         };
-        // A list made earlier does not say whether a suspended volume has an unused table.
-        let uses = self.facts.uses.as_ref();
-        let is_suspended = uses.is_some_and(|uses| uses.suspended.is_some());
-        let known = self.asker.known().filter(|_| !is_suspended);
-        known
-            .and_then(|known| known.of(self.subject, wish))
-            .map_or_else(answer, Ok)
-            .unwrap_or_else(|error| Lvm::Silent(format!("{error:#}")))
+        answer().unwrap_or_else(|error| Lvm::Silent(format!("{error:#}")))
     }
 
     /// Asks LVM for the free space in which the volume is to be created: a group or a thin pool.
@@ -73,6 +66,14 @@ impl Look<'_> {
     }
 
     fn find(&self, id: &LvId) -> Result<lvm::Found> {
+        // A list made earlier does not say whether a suspended volume has an unused table.
+        let uses = self.facts.uses.as_ref();
+        let is_suspended = uses.is_some_and(|uses| uses.suspended.is_some());
+        let known = self.asker.known().filter(|_| !is_suspended);
+        let listed = known.map(|known| known.volume(id)).transpose()?.flatten();
+        if let Some(volume) = listed {
+            return Ok(lvm::Found::Volume(Box::new(volume.clone())));
+        }
         match self.asker {
             Asker::Call { .. } => lvm::find(self.subject.host, id),
             Asker::Person { .. } => lvm::find_as_it_is(self.subject.host, id),

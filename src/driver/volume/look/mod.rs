@@ -13,7 +13,6 @@ mod under_lock;
 
 pub use device::{all_inside, is_in_kernel, is_shut_down, volume_of};
 pub use ground::largest_block;
-pub use in_use::require_same;
 pub use tables::{Known, Tables};
 pub use under_lock::{Decided, HeldLocks, look_under_lock};
 
@@ -24,9 +23,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
 
-use super::subject::Subject;
+use super::job::{Job, Subject};
 use crate::mount::{KubeletPath, Row, is_kubelets, mounted_at};
-use crate::names::{LvUuid, ObjectName};
+use crate::names::LvUuid;
 use crate::volume::decide::{Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide};
 use crate::volume::device::Device;
 
@@ -43,19 +42,12 @@ pub struct Made {
     pub written: u64,
 }
 
-/// The words of a call that concern more than its own volume.
-#[derive(Clone, Copy)]
-pub struct Words<'a> {
-    pub dir: &'a Path,
-    /// kubelet's name of the volume.
-    pub volume_name: Option<&'a ObjectName>,
-}
-
 /// Who wants to know.
 #[derive(Clone, Copy)]
 pub enum Asker<'a> {
     Call {
-        words: Option<Words<'a>>,
+        /// `None`: the call is about the device alone.
+        job: Option<Job<'a>>,
         made: Option<&'a Made>,
     },
     /// A person. The look claims no device, and does not wait for those who have it open.
@@ -67,9 +59,14 @@ pub enum Asker<'a> {
 }
 
 impl<'a> Asker<'a> {
-    fn words(&self) -> Option<Words<'a>> {
+    pub const CALL: Self = Self::Call {
+        job: None,
+        made: None,
+    };
+
+    fn job(&self) -> Option<Job<'a>> {
         match self {
-            Self::Call { words, .. } => *words,
+            Self::Call { job, .. } => *job,
             Self::Person { .. } => None,
         }
     }
@@ -78,14 +75,6 @@ impl<'a> Asker<'a> {
         match self {
             Self::Call { .. } => None,
             Self::Person { known, .. } => *known,
-        }
-    }
-
-    /// A call that has made the volume itself.
-    pub fn who_made(self, made: Option<&'a Made>) -> Self {
-        match self {
-            Self::Call { words, .. } => Self::Call { words, made },
-            Self::Person { .. } => self,
         }
     }
 
@@ -126,10 +115,14 @@ impl<'a> Look<'a> {
             Some(device) => Ok(Some(device.clone())),
             None => Device::find(subject.host.kernel, subject.id),
         };
-        match device {
-            Ok(device) => facts.device = device,
-            Err(error) => facts.not_its_device = Some(format!("{error:#}")),
-        }
+        let is_its = device.and_then(|device| {
+            facts.device = device;
+            match (asker.job(), &facts.device) {
+                (Some(job), Some(device)) => in_use::require_same(&job, device),
+                _ => Ok(()),
+            }
+        });
+        facts.not_its_device = is_its.err().map(|error| format!("{error:#}"));
         Self {
             subject,
             asker,
@@ -190,21 +183,18 @@ impl<'a> Look<'a> {
             &own
         };
         let table = &tables.mounts;
-        let known = self.asker.known();
-        let is_closed = known.is_some_and(|known| known.is_closed(&device.id));
-        let (mut holders, mut inside) = (Vec::new(), None);
-        if !is_closed {
-            let all = device.holders(kernel);
-            holders =
-                all.with_context(|| format!("looking for devices on top of {}", device.id))?;
-            inside = device.opened(kernel, &mut holders);
-            let name = |holder: &mut String| *holder = device::name_of(kernel, holder);
-            holders.iter_mut().for_each(name);
-        }
+        let all = device.holders(kernel);
+        let mut holders =
+            all.with_context(|| format!("looking for devices on top of {}", device.id))?;
+        let inside = device.opened(kernel, &mut holders);
+        let name = |holder: &mut String| *holder = device::name_of(kernel, holder);
+        holders.iter_mut().for_each(name);
         // What follows is about the device that has the filesystem.
         let top = inside.as_ref().map_or(device, |inside| &inside.device);
         let rows = table.of_device(top.number);
-        let own_global = match self.asker.words().map(|words| KubeletPath::of(words.dir)) {
+        let job = self.asker.job();
+        let dir = job.and_then(|job| job.dir);
+        let own_global = match dir.map(KubeletPath::of) {
             Some(KubeletPath::Pod { global }) => Some(global),
             _ => None,
         };
@@ -220,22 +210,16 @@ impl<'a> Look<'a> {
             mounts: mounts.collect(),
             swap: tables.swaps.contains(&top.number),
             holders,
+            // A filesystem on a suspended device may not even tell its size, so that is looked at again.
+            suspended: top.suspended(kernel),
             ..Uses::default()
         };
-        // A filesystem on a suspended device may not even tell its size, so that is looked at again.
-        let may_be_suspended = |known: Known| {
-            let is_itself = || !is_closed && top.is_suspended(kernel);
-            !known.is_nothing_suspended(kernel) || is_itself()
-        };
-        if known.is_none_or(may_be_suspended) {
-            uses.suspended = top.suspended(kernel);
-        }
         if inside.is_some() && uses.suspended.is_some() {
             // LVM cannot be asked: it would wait for the volume. So a command that is at work gets a moment.
             kernel.pause(MOMENT);
             uses.suspended = top.suspended(kernel);
         }
-        if let Some(Words { dir, volume_name }) = self.asker.words() {
+        if let (Some(dir), Some(job)) = (dir, job) {
             let at = |dir: &Path| -> Result<Option<&Row>> {
                 Ok(mounted_at(kernel, dir)?.and_then(|id| table.by_id(id)))
             };
@@ -243,7 +227,10 @@ impl<'a> Look<'a> {
                 dir: dir.to_owned(),
                 by: in_use::name_of(host, row),
                 // The name matters only if kubelet keeps one mount per name.
-                name: volume_name
+                name: job
+                    .options
+                    .volume_name
+                    .as_ref()
                     .filter(|_| config.attach && KubeletPath::of(dir) != KubeletPath::Other)
                     .map(ToString::to_string),
             };

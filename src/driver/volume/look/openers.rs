@@ -14,7 +14,7 @@ use crate::host::{Command, DeviceNumber, Host, Kernel};
 use crate::lvm::Volume;
 use crate::volume::decide::{Content, Decision, Level, Openers, Uses, Wish, of_openers};
 use crate::volume::device::Device;
-use crate::volume::subject::Subject;
+use crate::volume::job::Subject;
 
 /// How long a call waits for short-lived openers, such as udev after each change.
 const PATIENCE: Duration = Duration::from_secs(3);

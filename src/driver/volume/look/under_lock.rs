@@ -5,10 +5,12 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use super::{Asker, Look};
-use crate::host::Lock;
-use crate::volume::decide::{Decision, Level, Wish};
+use crate::host::{Kernel, Lock};
+use crate::lvm::Target;
+use crate::names::LvUuid;
+use crate::volume::decide::{Decision, Level, Purpose, Wish};
+use crate::volume::job::Subject;
 use crate::volume::lock;
-use crate::volume::subject::Subject;
 
 /// A look under the volume's lock, and the decision from it.
 pub struct Decided<'a> {
@@ -16,37 +18,46 @@ pub struct Decided<'a> {
     pub decision: Decision,
 }
 
-/// The locks of a volume that are held.
+/// The locks that are held.
 #[derive(Default)]
 pub struct HeldLocks {
-    /// `None`: the volume is not active, or not locked yet.
+    /// `None`: the volume is not active, or needs no lock.
     pub volume: Option<Lock>,
-    /// The group's lock, held by a call that may extend the volume.
+    /// Whose lock this is.
+    of: Option<LvUuid>,
+    /// The group's lock, held by a call that may create or extend the volume.
     pub group: Option<Lock>,
     /// Whether a possible lvcreate of a killed call has ended: it may still be wiping the volume.
     is_made: bool,
 }
 
-impl From<Lock> for HeldLocks {
-    fn from(lock: Lock) -> Self {
-        Self {
-            volume: Some(lock),
-            ..Self::default()
-        }
-    }
-}
-
 impl HeldLocks {
     /// The volume's lock. Tools that change the volume inherit it.
     pub fn of_volume(&self) -> Result<&Lock> {
-        self.volume
-            .as_ref()
-            .context("the volume's lock is not held")
+        let lock = self.volume.as_ref();
+        lock.context("the volume's lock is not held")
+    }
+
+    /// Takes the volume's lock, unless it is held. A holder of the group's lock waits for no other.
+    pub fn hold_volume(
+        &mut self,
+        kernel: &Kernel,
+        target: Target,
+        patience: Duration,
+    ) -> Result<()> {
+        let (_, uuid) = target;
+        if self.of.as_ref() != Some(uuid) {
+            *self = Self::default();
+            self.volume = Some(lock::hold(kernel, target, patience)?);
+            self.of = Some(uuid.clone());
+        }
+        Ok(())
     }
 }
 
 /// Looks at a volume until the decision needs no more facts. Waits up to `patience` for each lock not yet held,
-/// then looks again.
+/// then looks again. A call that finds all as it is to be takes no lock; nor does a call that needs the group's: its
+/// decision is to look at the room there.
 pub fn look_under_lock<'a>(
     subject: Subject<'a>,
     mut asker: Asker<'a>,
@@ -54,21 +65,33 @@ pub fn look_under_lock<'a>(
     patience: Duration,
     holding: &mut HeldLocks,
 ) -> Result<Decided<'a>> {
-    let kernel = subject.host.kernel;
+    let (kernel, vg) = (subject.host.kernel, subject.id.vg());
     loop {
         let mut seen = Look::at(subject, asker);
-        if let (None, Some(device)) = (&holding.volume, &seen.facts.device) {
-            let lock = lock::hold(kernel, device, patience)?;
+        let device = seen.facts.device.clone();
+        let unlocked = device.filter(|device| holding.of.as_ref() != Some(&device.lv_uuid));
+        if let Some(device) = unlocked {
+            if !asker.is_person() {
+                let decision = seen.settle_up_to(Level::Uses, wish)?;
+                if let Decision::Ready | Decision::Keep { .. } | Decision::Refuse(_) = decision {
+                    return Ok(Decided { seen, decision });
+                }
+            }
+            holding.hold_volume(kernel, device.target(), patience)?;
             // Of many volumes that were listed just now, only those that are read are looked for again.
-            if asker.known().is_none() && !device.is_still_there(kernel) {
-                asker = asker.without_list();
+            if asker.known().is_none() {
                 continue;
             }
-            holding.volume = Some(lock);
+        }
+        if matches!(wish.purpose, Purpose::Size(_)) && seen.facts.device.is_some() {
+            // Until LVM has extended it, nobody else takes what was free when LVM was asked.
+            if holding.group.is_none() {
+                holding.group = Some(lock::hold_group(kernel, vg, patience)?);
+            }
         }
         let mut decision = seen.settle_up_to(Level::Lvm, wish)?;
         if !holding.is_made && holding.group.is_none() && seen.facts.is_new() {
-            drop(lock::hold_group(kernel, subject.id.vg(), patience)?);
+            drop(lock::hold_group(kernel, vg, patience)?);
             holding.is_made = true;
             asker = asker.without_list();
             continue;
@@ -78,10 +101,12 @@ pub fn look_under_lock<'a>(
             let device = seen.facts.device.as_ref();
             if asker.known().is_some() && device.is_some_and(|one| !one.is_still_there(kernel)) {
                 asker = asker.without_list();
-                holding.volume = None;
+                *holding = HeldLocks::default();
                 continue;
             }
-            decision = seen.settle(wish)?;
+            let is_sure = asker.is_person() || holding.group.is_some();
+            let most = if is_sure { Level::Room } else { Level::Inside };
+            decision = seen.settle_up_to(most, wish)?;
         }
         return Ok(Decided { seen, decision });
     }

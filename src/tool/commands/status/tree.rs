@@ -42,7 +42,7 @@ pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed>
     let (line, facts) = of_volume(inventory, &ours, volume, Duration::MAX);
     let device = inventory.device(volume);
     let locked_by = device.as_ref().map(|device| {
-        let holders = holders::of_file(kernel, &lock::path_of(device));
+        let holders = holders::of_file(kernel, &lock::path_of(&device.lv_uuid));
         holders.iter().map(ToString::to_string).collect()
     });
     let seen = facts.as_ref();

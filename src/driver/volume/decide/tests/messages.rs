@@ -16,10 +16,9 @@ use crate::host::own_name;
 use crate::lvm::{Holder, LeaseState, Lost, twins};
 use crate::names::hostile::{has_lines, hostile};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
-use crate::volume::decide::decision::NoKey;
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{Elsewhere, Occupied, Place, Sectors};
-use crate::volume::decide::reason::Reason;
+use crate::volume::decide::reason::{Needed, NoKey, Reason};
 use crate::volume::decide::tests::sample::filesystem;
 use crate::volume::device::Failure;
 
@@ -149,27 +148,27 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
             free: size(17),
             reserve: size(7),
         },
-        Reason::NoRoom {
+        Reason::NoRoom(Needed {
             size: size(77),
             more: size(77),
             free: size(17),
             has: Bytes::new(0),
             sector: None,
-        },
-        Reason::NoRoom {
+        }),
+        Reason::NoRoom(Needed {
             size: size(77),
             more: size(70),
             free: size(17),
             has: size(7),
             sector: None,
-        },
-        Reason::NoRoom {
+        }),
+        Reason::NoRoom(Needed {
             size: size(77),
             more: size(70),
             free: size(17),
             has: size(7),
             sector: Some(Bytes::new(7)),
-        },
+        }),
         Reason::Pool,
         locks(LeaseState::Silent(text("7"))),
         locks(LeaseState::NotStarted),

@@ -485,7 +485,7 @@ pub fn mount(fs: FsType, change: fn(&mut Mount)) -> Decision {
 
 pub fn make(fs: FsType) -> Decision {
     Decision::Make {
-        permit: Permit::sample(fs),
+        permit: Permit::of(fs),
         again: false,
     }
 }

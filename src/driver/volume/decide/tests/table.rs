@@ -7,11 +7,11 @@ use crate::crypt::{CopyState, HEADER_SIZE};
 use crate::lvm::{LeaseState, Lost};
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::Permit;
-use crate::volume::decide::decision::{Create, Decision, Grow, Level, NoKey, Purpose};
+use crate::volume::decide::decision::{Create, Decision, Grow, Level, Purpose};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::encrypted::of_header;
 use crate::volume::decide::facts::{Content, FilesystemState, Lvm, Place, Pool, Room, There};
-use crate::volume::decide::reason::Reason;
+use crate::volume::decide::reason::{Needed, NoKey, Reason};
 use crate::volume::decide::rules::decide;
 use crate::volume::device::Failure;
 
@@ -97,12 +97,12 @@ fn what_lvm_says() {
         ("active, and LVM does not know it", |f, _| f.lvm = Some(Lvm::NoVolume), Refuse(Reason::Unknown)),
         ("made on demand", |f, w| { none(f); f.room = Some(free(9)); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(9)), ..Create::default() }; }, Decision::Create(Bytes::new(9))),
         ("too large to be made", |f, w| { none(f); f.room = Some(free(9)); w.create = Create { allowed: true, size: Some(Bytes::new(9)), largest: Some(Bytes::new(8)), ..Create::default() }; }, Refuse(Reason::TooLarge { size: Bytes::new(9), largest: Bytes::new(8) })),
-        ("made without room", |f, w| { none(f); f.room = Some(free(8)); w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::NoRoom { size: Bytes::new(9), more: Bytes::new(9), free: Bytes::new(8), has: Bytes::new(0), sector: None })),
+        ("made without room", |f, w| { none(f); f.room = Some(free(8)); w.create = Create { allowed: true, size: Some(Bytes::new(9)), ..Create::default() }; }, Refuse(Reason::NoRoom(Needed { size: Bytes::new(9), more: Bytes::new(9), free: Bytes::new(8), has: Bytes::new(0), sector: None }))),
         ("made out of the reserve", |f, w| { none(f); f.room = Some(free(9)); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(9), ..Create::default() }; }, Refuse(Reason::Reserve { more: Bytes::new(1), free: Bytes::new(9), reserve: Bytes::new(9) })),
         ("made beside the reserve", |f, w| { none(f); f.room = Some(free(9)); w.create = Create { allowed: true, size: Some(Bytes::new(1)), reserve: Bytes::new(8), ..Create::default() }; }, Decision::Create(Bytes::new(1))),
         ("no size to make it with", |f, w| { none(f); w.create.allowed = true; }, Refuse(Reason::NoSize)),
         ("made before it was seen of what", |f, w| absent(f, w), Look(Level::Room)),
-        ("made with two copies, and there is room for one", |f, w| { absent(f, w); w.create.spread = raid1(); f.room = Some(extents(3)); }, Refuse(Reason::NoRoom { size: Bytes::new(EXTENT), more: Bytes::new(4 * EXTENT), free: Bytes::new(3 * EXTENT), has: Bytes::new(0), sector: None })),
+        ("made with two copies, and there is room for one", |f, w| { absent(f, w); w.create.spread = raid1(); f.room = Some(extents(3)); }, Refuse(Reason::NoRoom(Needed { size: Bytes::new(EXTENT), more: Bytes::new(4 * EXTENT), free: Bytes::new(3 * EXTENT), has: Bytes::new(0), sector: None }))),
         ("made with two copies, out of the reserve", |f, w| { absent(f, w); w.create.spread = raid1(); f.room = Some(extents(4)); w.create.reserve = Bytes::new(1); }, Refuse(Reason::Reserve { more: Bytes::new(4 * EXTENT), free: Bytes::new(4 * EXTENT), reserve: Bytes::new(1) })),
         ("made with two copies, beside the reserve", |f, w| { absent(f, w); w.create.spread = raid1(); f.room = Some(extents(5)); w.create.reserve = Bytes::new(EXTENT); }, Decision::Create(Bytes::new(EXTENT))),
         ("made in whole extents, out of the reserve", |f, w| { absent(f, w); f.room = Some(extents(2)); w.create.reserve = Bytes::new(EXTENT + 1); }, Refuse(Reason::Reserve { more: Bytes::new(EXTENT), free: Bytes::new(2 * EXTENT), reserve: Bytes::new(EXTENT + 1) })),
@@ -209,7 +209,7 @@ fn a_filesystem_is_there() {
         ("on a read-only disk, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); f.read_only_disk = Some("sda".into()); }, mount(Ext4, |m| m.check = false)),
         ("on a read-only volume, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |_| ()); volume(f).writable = Some(false); }, mount(Ext4, |m| m.check = false)),
         ("where lvcreate was stopped", |f, _| { holds(f, Ext4, |_| ()); tags(f, "flexvolume.new"); }, Refuse(Reason::NewNotBlank("ext4 u".into()))),
-        ("a half of ours", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Decision::Make { permit: Permit::sample(Ext4), again: true }),
+        ("a half of ours", |f, _| { holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Decision::Make { permit: Permit::of(Ext4), again: true }),
         ("a half of ours, to be read", |f, w| { w.read_only = true; holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, Refuse(Reason::BlankReadOnly)),
         ("a half of ours, wanted as another type", |f, w| { w.fs = Some(Xfs); holds(f, Ext4, |s| s.half = true); tags(f, "flexvolume.making=ext4"); }, wrong("ext4", Xfs)),
         ("a half that nobody recorded", |f, _| holds(f, Ext4, |s| s.half = true), mount(Ext4, |_| ())),
@@ -328,8 +328,8 @@ fn it_is_to_be_larger() {
         ("the host swaps on it", |f, w| { uses(f).swap = true; larger(f, w); }, Refuse(Reason::Swap)),
         ("of the wrong type", |f, w| { there(f, "xfs", "rw", "rw"); larger(f, w); }, wrong("xfs", Ext4)),
         ("larger than is allowed", |f, w| { larger(f, w); w.create.largest = Some(Bytes::new(GIB)); }, Refuse(Reason::TooLarge { size: Bytes::new(2 * GIB), largest: Bytes::new(GIB) })),
-        ("without room in the group", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); }, Refuse(Reason::NoRoom { size: Bytes::new(2 * GIB), more: Bytes::new(GIB), free: Bytes::new(1), has: Bytes::new(GIB), sector: None })),
-        ("without room on the disks that its filesystem can live on", |f, w| { larger(f, w); fitting(f, GIB - 1); }, Refuse(Reason::NoRoom { size: Bytes::new(2 * GIB), more: Bytes::new(GIB), free: Bytes::new(GIB - 1), has: Bytes::new(GIB), sector: Some(Bytes::new(512)) })),
+        ("without room in the group", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); }, Refuse(Reason::NoRoom(Needed { size: Bytes::new(2 * GIB), more: Bytes::new(GIB), free: Bytes::new(1), has: Bytes::new(GIB), sector: None }))),
+        ("without room on the disks that its filesystem can live on", |f, w| { larger(f, w); fitting(f, GIB - 1); }, Refuse(Reason::NoRoom(Needed { size: Bytes::new(2 * GIB), more: Bytes::new(GIB), free: Bytes::new(GIB - 1), has: Bytes::new(GIB), sector: Some(Bytes::new(512)) }))),
         ("with room on such disks", |f, w| { larger(f, w); fitting(f, GIB); }, Extend(Bytes::new(2 * GIB))),
         ("without room on such disks, thin", |f, w| { larger(f, w); fitting(f, 0); volume(f).pool = LvName::parse("pool").ok(); }, Extend(Bytes::new(2 * GIB))),
         ("on a disk that its filesystem cannot live on", |f, w| { larger(f, w); f.ground.as_mut().unwrap().sectors = Some(larger_sectors()); }, Refuse(Reason::LargerSectors(larger_sectors()))),
@@ -342,12 +342,12 @@ fn it_is_to_be_larger() {
         ("without room, thin", |f, w| { larger(f, w); volume(f).free = Bytes::new(1); volume(f).pool = LvName::parse("pool").ok(); }, Extend(Bytes::new(2 * GIB))),
         ("with just as much room", |f, w| { larger(f, w); volume(f).free = Bytes::new(GIB); }, Extend(Bytes::new(2 * GIB))),
         ("into the reserve", |f, w| { larger(f, w); w.create.reserve = ROOM; }, Refuse(Reason::Reserve { more: Bytes::new(GIB), free: ROOM, reserve: ROOM })),
-        ("of two copies, with room for one", |f, w| { larger(f, w); volume(f).spread = raid1(); volume(f).free = Bytes::new(2 * GIB - 1); }, Refuse(Reason::NoRoom { size: Bytes::new(2 * GIB), more: Bytes::new(2 * GIB), free: Bytes::new(2 * GIB - 1), has: Bytes::new(GIB), sector: None })),
+        ("of two copies, with room for one", |f, w| { larger(f, w); volume(f).spread = raid1(); volume(f).free = Bytes::new(2 * GIB - 1); }, Refuse(Reason::NoRoom(Needed { size: Bytes::new(2 * GIB), more: Bytes::new(2 * GIB), free: Bytes::new(2 * GIB - 1), has: Bytes::new(GIB), sector: None }))),
         ("of two copies, with just as much room", |f, w| { larger(f, w); volume(f).spread = raid1(); volume(f).free = Bytes::new(2 * GIB); }, Extend(Bytes::new(2 * GIB))),
         ("of two copies, into the reserve", |f, w| { larger(f, w); volume(f).spread = raid1(); volume(f).free = Bytes::new(3 * GIB); w.create.reserve = Bytes::new(GIB + 1); }, Refuse(Reason::Reserve { more: Bytes::new(2 * GIB), free: Bytes::new(3 * GIB), reserve: Bytes::new(GIB + 1) })),
         ("in whole extents", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(2 * GIB - 1)); }, Extend(Bytes::new(2 * GIB))),
         ("larger than is allowed in whole extents", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(2 * GIB - 1)); w.create.largest = Some(Bytes::new(2 * GIB - 1)); }, Refuse(Reason::TooLarge { size: Bytes::new(2 * GIB), largest: Bytes::new(2 * GIB - 1) })),
-        ("larger than LVM counts", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(u64::MAX)); }, Refuse(Reason::NoRoom { size: Bytes::new(u64::MAX), more: Bytes::new(u64::MAX - GIB), free: ROOM, has: Bytes::new(GIB), sector: None })),
+        ("larger than LVM counts", |f, w| { larger(f, w); w.purpose = Purpose::Size(Bytes::new(u64::MAX)); }, Refuse(Reason::NoRoom(Needed { size: Bytes::new(u64::MAX), more: Bytes::new(u64::MAX - GIB), free: ROOM, has: Bytes::new(GIB), sector: None }))),
         ("of a full pool", |f, w| { larger(f, w); pool(f, 95.0, 1.0, ""); }, full("data", 95.0)),
         ("suspended by hand", |f, w| { larger(f, w); uses(f).suspended = Some("vg-lv".into()); }, Refuse(Reason::Suspended("vg-lv".into()))),
     ]);
@@ -357,7 +357,7 @@ fn it_is_to_be_larger() {
 #[rustfmt::skip] // a row is a line
 #[allow(clippy::large_stack_arrays)]
 fn what_is_or_is_to_be_encrypted() {
-    let encrypt = |uuid: Option<&str>| Decision::Encrypt { permit: Permit::sample(Ext4), uuid: uuid.map(str::to_owned) };
+    let encrypt = |uuid: Option<&str>| Decision::Encrypt { permit: Permit::of(Ext4), uuid: uuid.map(str::to_owned) };
     let lost = |found: &str| Refuse(Reason::Header { recorded: LUKS.into(), found: found.into() });
     let inside = |found: &str| Refuse(Reason::Inside { recorded: "ext4 u".into(), found: found.into() });
     let mounted_inside = || mount(Ext4, |m| m.record = false);
@@ -421,13 +421,13 @@ fn what_is_or_is_to_be_encrypted() {
         ("cut short after the header, no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::NoKey(NoKey::Secret))),
         ("cut short, another cipher", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(says(LUKS, |l| l.segments[0].cipher = "null".into())); }, Refuse(Reason::Cipher("the cipher null".shown()))),
         ("cut short, open, what is inside is read", |f, w| { cut_short_inside(f, w, noise([])); f.inside = None; }, Look(Level::Inside)),
-        ("cut short, noise inside", |f, w| cut_short_inside(f, w, noise([Doubt::Data(0)])), Decision::MakeInside { permit: Permit::sample(Ext4) }),
-        ("cut short, zeros inside", |f, w| cut_short_inside(f, w, blank().content.unwrap()), Decision::MakeInside { permit: Permit::sample(Ext4) }),
-        ("cut short, zeros inside, needs no key", |f, w| { cut_short_inside(f, w, blank().content.unwrap()); w.no_key = Some(NoKey::Secret); }, Decision::MakeInside { permit: Permit::sample(Ext4) }),
-        ("cut short, noise inside, and a person asks", |f, w| { cut_short_inside(f, w, noise([Doubt::Data(0)])); (w.fs, w.encrypted) = (None, None); }, Decision::MakeInside { permit: Permit::sample(Ext4) }),
-        ("cut short, half an ext4 inside", |f, w| cut_short_inside(f, w, noise([young(), Doubt::Data(0)])), Decision::MakeInside { permit: Permit::sample(Ext4) }),
+        ("cut short, noise inside", |f, w| cut_short_inside(f, w, noise([Doubt::Data(0)])), Decision::MakeInside { permit: Permit::of(Ext4) }),
+        ("cut short, zeros inside", |f, w| cut_short_inside(f, w, blank().content.unwrap()), Decision::MakeInside { permit: Permit::of(Ext4) }),
+        ("cut short, zeros inside, needs no key", |f, w| { cut_short_inside(f, w, blank().content.unwrap()); w.no_key = Some(NoKey::Secret); }, Decision::MakeInside { permit: Permit::of(Ext4) }),
+        ("cut short, noise inside, and a person asks", |f, w| { cut_short_inside(f, w, noise([Doubt::Data(0)])); (w.fs, w.encrypted) = (None, None); }, Decision::MakeInside { permit: Permit::of(Ext4) }),
+        ("cut short, half an ext4 inside", |f, w| cut_short_inside(f, w, noise([young(), Doubt::Data(0)])), Decision::MakeInside { permit: Permit::of(Ext4) }),
         ("cut short, half an ext4 where xfs was made", |f, w| { cut_short_inside(f, w, noise([young()])); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, inside_new("xfs", "no known signature")),
-        ("cut short, half an xfs inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, Decision::MakeInside { permit: Permit::sample(Xfs) }),
+        ("cut short, half an xfs inside", |f, w| { w.fs = None; cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, Decision::MakeInside { permit: Permit::of(Xfs) }),
         ("cut short, half an xfs inside, and ext4 is wanted", |f, w| { cut_short_inside(f, w, Content::Filesystem(FilesystemState { half: true, ..found(Xfs) })); tags(f, &ENCRYPTING.replace("ext4", "xfs")); }, wrong("xfs", Ext4)),
         ("cut short, a mark inside that blkid does not name", |f, w| cut_short_inside(f, w, noise([Doubt::Mark("md".into())])), inside_new("ext4", "no known signature")),
         ("cut short, swap inside", |f, w| cut_short_inside(f, w, Content::Other("swap".shown())), inside_new("ext4", "swap")),

@@ -1,0 +1,205 @@
+//! The one loop of calls that bring a volume up, grow it or only activate it: look, decide, do one thing, and look
+//! again.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::resume::ensure_not_suspended;
+use crate::host::Lock;
+use crate::lvm::{self, Found, Tags, Volume};
+use crate::names::{Bytes, Shown};
+use crate::volume::decide::{Decision, Refusal, Wish};
+use crate::volume::device::Device;
+use crate::volume::job::{Job, Subject};
+use crate::volume::lock;
+use crate::volume::look::{Asker, Decided, HeldLocks, Look, Made, is_in_kernel, look_under_lock};
+
+impl Job<'_> {
+    /// Creates the volume if the config allows that, activates it, resumes it, and takes its lock, all as far as
+    /// `wish` needs. Every other decision is for `act`, which returns `None` to look again.
+    pub fn conduct<T>(
+        &self,
+        wish: &Wish,
+        act: impl Fn(Look, Decision, &mut HeldLocks) -> Result<Option<T>>,
+    ) -> Result<T> {
+        const TRIES: usize = 8;
+        let Subject { host, config, id } = self.subject;
+        let patience = config.limits.lock;
+        let (mut locks, mut made) = (HeldLocks::default(), None);
+        for _ in 0..TRIES {
+            let asker = Asker::Call {
+                job: Some(*self),
+                made: made.as_ref(),
+            };
+            let Decided { seen, decision } =
+                look_under_lock(self.subject, asker, wish, patience, &mut locks)?;
+            match decision {
+                Decision::Refuse(reason) => return Err(Refusal::of(id, reason).into()),
+                Decision::Look(_) => {
+                    locks.group = Some(lock::hold_group(host.kernel, id.vg(), patience)?);
+                }
+                // lvcreate activates it.
+                Decision::Create(size) => made = self.create(wish, size, locks.group.take())?,
+                Decision::Activate => self.activate(seen, wish, &mut locks)?,
+                Decision::Resume => {
+                    let device = seen.facts.device.as_ref();
+                    let device = device.context("a volume without a device is suspended")?;
+                    ensure_not_suspended(self.subject, device, Some(locks.of_volume()?))?;
+                }
+                decision => {
+                    if let Some(done) = act(seen, decision, &mut locks)? {
+                        return Ok(done);
+                    }
+                }
+            }
+        }
+        bail!(
+            "what is known of {id} changes all the time, or something else is mounted over its mounts \
+             (`findmnt`); repeat the call"
+        )
+    }
+
+    /// The device of the volume. Activates the volume if needed; creates it if it is missing and the config allows
+    /// that. An active volume is found in the kernel's own tables, without a process.
+    pub fn ensure_active(&self) -> Result<Device> {
+        let device = self.conduct(&self.wish(), |seen, _, _| Ok(seen.facts.device.clone()))?;
+        self.note_name(None);
+        Ok(device)
+    }
+
+    /// Creates the volume under its group's lock. Returns the volume as lvcreate left it, or `None` if another node
+    /// was quicker or the kernel counts no writes.
+    fn create(&self, wish: &Wish, size: Bytes, group: Option<Lock>) -> Result<Option<Made>> {
+        let Subject { host, config, id } = self.subject;
+        let lock = group.context("the group's lock is not held")?;
+        let Some(policy) = config.policy(id.vg())? else {
+            bail!("no table of config.toml says how {id} is made");
+        };
+        let mut more = policy.lvcreate_options.clone();
+        // lvcreate activates the volume. If this call is killed, another must know which volume to give back.
+        let name = self.options.volume_name.as_ref();
+        if let Some(name) = name.filter(|_| lvm::has_lvmlockd(host)) {
+            more.extend(["--addtag".to_owned(), lvm::volume_tag(name)]);
+        }
+        let made = lvm::create(host, id, size, wish.create.thin_pool(), &more, &lock);
+        if made.is_err()
+            && let Ok(Found::Volume(volume)) = lvm::find(host, id)
+            && volume.lock.is_some()
+        {
+            // Another node was quicker.
+            return Ok(None);
+        }
+        made?;
+        // The group's lock is still held: no other call can create another volume of this name.
+        let device = Device::find(host.kernel, id)?;
+        Ok(device.and_then(|device| {
+            // A kernel that did not count lvcreate's writes will not count those of others.
+            let written = device.written(host.kernel).filter(|count| *count > 0)?;
+            let lv_uuid = device.lv_uuid;
+            Some(Made { lv_uuid, written })
+        }))
+    }
+
+    /// Activates the volume. Its lock keeps the last unmount of another pod from deactivating it before this call
+    /// finds its device.
+    fn activate(&self, mut seen: Look, wish: &Wish, locks: &mut HeldLocks) -> Result<()> {
+        let Subject { host, config, id } = self.subject;
+        let volume = seen.facts.require_volume()?.clone();
+        locks.hold_volume(host.kernel, volume.target(), config.limits.lock)?;
+        let lock = locks.of_volume()?;
+        let shared = volume.lock.is_some();
+        if shared {
+            // If this call is killed, another must know which volume to give back.
+            self.note(&volume, Some(lock))?;
+        }
+        let activated = lvm::activate(host, volume.target(), Some(lock));
+        if shared && activated.is_err() {
+            seen.note_holder(config.limits.query);
+            if let Decision::Refuse(reason) = seen.settle(wish)? {
+                return Err(Refusal::of(id, reason).into());
+            }
+        }
+        activated.map_err(|error| {
+            // A killed lvcreate may leave a thin volume that is in LVM's metadata but not in its pool, or a RAID
+            // volume that is not ready.
+            if volume.record.new {
+                return error.context(format!(
+                    "{id} is new and nobody has used it; if lvcreate was cut short, run `lvremove {id}`, and it \
+                     is made again"
+                ));
+            }
+            error
+        })?;
+        self.wait_for_device()
+    }
+
+    /// Waits for the node of the device. LVM itself waits for udev to make it; a killed command that activated the
+    /// volume did not.
+    fn wait_for_device(&self) -> Result<()> {
+        let Subject { host, config, id } = self.subject;
+        let kernel = host.kernel;
+        let most = config.limits.activate.min(Duration::from_secs(10));
+        let started = Instant::now();
+        while Device::find(kernel, id)?.is_none() {
+            if !is_in_kernel(kernel, id) {
+                bail!(
+                    "LVM did not activate {id}: see whether `volume_list` of lvm.conf leaves it out (`lvmconfig \
+                     activation/volume_list`)"
+                );
+            }
+            if started.elapsed() >= most {
+                bail!(
+                    "LVM activated {id}, but {} is missing; make it with `vgmknodes {}`, and see that udevd runs \
+                     and that the driver sees the host's /dev",
+                    id.device().shown(),
+                    id.vg()
+                );
+            }
+            if kernel.pause(Duration::from_millis(20)) {
+                bail!("the driver was told to stop while it waited for udev to show {id}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes kubelet's name of the volume into a tag of the volume, before the mount. `detach` and a repeated
+    /// `unmount` are told only this name. They need it only to deactivate: if the config says so, or nodes share the
+    /// group. A failure is only logged. `known`: LVM's row of the volume, if LVM was asked.
+    pub fn note_name(&self, known: Option<&Volume>) {
+        let Subject { host, config, id } = self.subject;
+        let may_be = config.deactivate || lvm::has_lvmlockd(host);
+        if self.options.volume_name.is_none() || !may_be {
+            return;
+        }
+        let volume = match known {
+            Some(volume) => Ok(Some(volume.clone())),
+            None => lvm::find(host, id).map(|found| match found {
+                Found::Volume(volume) => Some(*volume),
+                _ => None,
+            }),
+        };
+        let noted = match volume {
+            Ok(Some(volume)) if config.deactivate || volume.lock.is_some() => {
+                self.note(&volume, None)
+            }
+            found => found.map(drop),
+        };
+        if let Err(error) = noted {
+            host.log.about("unnoted", &format!("{error:#}"));
+        }
+    }
+
+    fn note(&self, volume: &Volume, lock: Option<&Lock>) -> Result<()> {
+        let name = self.options.volume_name.as_ref();
+        let tag = name.map(lvm::volume_tag);
+        let Some(tag) = tag.filter(|tag| !volume.record.tags.contains(tag)) else {
+            return Ok(());
+        };
+        let tags = Tags {
+            add: vec![tag],
+            ..Tags::default()
+        };
+        lvm::retag(self.subject.host, volume.target(), &tags, lock)
+    }
+}

@@ -1,0 +1,242 @@
+//! The longer messages of a [`Reason`](super::reason::Reason), and advice that several of them share.
+
+use super::encrypted::WHOLE_LUKS2;
+use super::facts::{Elsewhere, Place, Sectors};
+use super::reason::Needed;
+use crate::host::own_name;
+use crate::lvm::{Holder, Lost};
+use crate::names::{Bytes, FsType, LvId, Shown};
+use crate::volume::device::Failure;
+
+/// LVM adds a disk with other sectors than the disks of a group only so.
+const MIXED: &str = "--config devices/allow_mixed_block_sizes=1 ";
+
+pub fn filesystem_failed(id: &LvId, place: &Place, failure: Failure) -> String {
+    let what = match failure {
+        Failure::Errors => {
+            "the kernel met errors in its filesystem (`dmesg`), so no other pod may write to it"
+        }
+        Failure::ShutDown => {
+            "the kernel has shut its filesystem down because of an error (`dmesg`), so nothing in it can be read or \
+             written"
+        }
+    };
+    let (mounted, users) = match place {
+        Place::Here(at) => (
+            format!("at {}", at.shown()),
+            format!(
+                "all pods that use it (`{} status {id}` lists them)",
+                own_name()
+            ),
+        ),
+        Place::Elsewhere(by) if by.is_empty() => (
+            "where no mount table shows it".to_owned(),
+            format!(
+                "the processes that have files open there (`fuser -vm {}`)",
+                id.device().shown()
+            ),
+        ),
+        Place::Elsewhere(by) => (
+            format!("in another mount namespace ({})", Elsewhere::list(by)),
+            "each process that has it".to_owned(),
+        ),
+    };
+    format!(
+        "{id} is mounted {mounted}, but has failed: {what}. When the disk works again, end {users}. The next mount \
+         after that works; it checks an ext filesystem first"
+    )
+}
+
+/// kubelet starts no pod of a claim whose growth fails, so an operator has to know the way back.
+pub fn no_room(id: &LvId, needed: &Needed) -> String {
+    let (vg, has) = (id.vg(), needed.has);
+    let [more, free] = needed.more.compared(needed.free);
+    if has.get() == 0 {
+        return format!(
+            "{id} needs {more}, but {vg} has only {free} free: ask for a smaller `size`, or add a disk (`vgextend {vg} \
+             DISK`)"
+        );
+    }
+    let (only, such, mixed) = needed.sector.map_or_else(Default::default, |sector| {
+        let only = format!(
+            " on disks with sectors of at most {} bytes, and its filesystem can live on no others",
+            sector.get()
+        );
+        (only, "such ", MIXED)
+    });
+    format!(
+        "{id} needs {more} more to be {} large, but {vg} has only {free} free{only}: add {such}a disk (`vgextend \
+         {mixed}{vg} DISK`), or set the claim's request back to {has} (Kubernetes 1.32 and later)",
+        needed.size.rounded()
+    )
+}
+
+pub fn partial(id: &LvId, lost: &Lost) -> String {
+    let vg = id.vg();
+    let Lost::Cache {
+        cached,
+        is_ahead,
+        is_pool,
+    } = lost
+    else {
+        return format!(
+            "{id} is partial: one of its disks is missing (`pvs`, `lvs -a -o +devices {id}`). Bring the disk back, or \
+             restore the volume from a backup"
+        );
+    };
+    let what = if *is_ahead {
+        "Only what was not yet written back from the cache is lost with it"
+    } else {
+        "All data is on the other disks"
+    };
+    // LVM flushes such a cache at any rate.
+    let first = if *is_ahead && *is_pool {
+        format!(
+            "put a new disk in its place with `pvcreate --uuid UUID --restorefile /etc/lvm/backup/{vg} DISK` (`pvs -o \
+             +pv_uuid` has the UUID), "
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "{id} is partial: the disk of its cache is missing (`pvs`, `lvs -a -o +devices {vg}`). {what}. Bring the disk \
+         back. If you cannot, end the pods of the volume, {first}and run `lvchange -an {id} && lvconvert --uncache \
+         --force {vg}/{cached}`"
+    )
+}
+
+pub fn other(id: &LvId, what: &str, wanted: Option<FsType>) -> String {
+    let (device, me) = (id.device(), own_name());
+    let device = device.shown();
+    let wanted = wanted.map(|fs| fs.to_string());
+    let wanted = wanted.unwrap_or_else(|| "a filesystem of this driver".to_owned());
+    let keep = if what == "crypto_LUKS" {
+        format!(
+            " It is LUKS1, which the driver does not open: `cryptsetup convert --type luks2 {device}` makes it LUKS2."
+        )
+    } else if what.starts_with(WHOLE_LUKS2) {
+        format!(
+            " To give pods what is inside, open it (`cryptsetup open {device} NAME`) and run `{me} adopt {id}`."
+        )
+    } else {
+        String::new()
+    };
+    format!(
+        "{id} holds {what}, which is not {wanted}; it is left as it is.{keep} If that data may be destroyed, run \
+         `wipefs --all {device} && {me} allow-format {id}`"
+    )
+}
+
+pub fn larger_sectors(id: &LvId, sectors: &Sectors) -> String {
+    let vg = id.vg();
+    let (made, on) = (sectors.filesystem.get(), sectors.device.get());
+    let (place, helps) = match sectors.larger.first() {
+        Some(disk) => (
+            format!("partly on /dev/{disk}, whose sectors have {on} bytes"),
+            format!(
+                "Move the volume off that disk (`pvmove /dev/{disk}`); if no other disk of {vg} has room, add one with \
+                 sectors of at most {made} bytes first (`vgextend {MIXED}{vg} DISK`)"
+            ),
+        ),
+        // md keeps the sectors that it has while it is active.
+        None => (
+            format!("active with sectors of {on} bytes, which none of its disks has any more"),
+            format!("Run `lvchange --activate n {id} && lvchange --activate y {id}`"),
+        ),
+    };
+    format!(
+        "{id} is {place}. Its filesystem was made for sectors of {made} bytes, and cannot live there. Nothing was \
+         written. {helps}"
+    )
+}
+
+pub fn mixed_up(id: &LvId, fs: FsType, with: &[String]) -> String {
+    let same = match with {
+        [] => String::new(),
+        with => {
+            let some: Vec<&str> = with.iter().take(4).map(String::as_str).collect();
+            format!(" The same UUIDs are on {}.", some.join(", "))
+        }
+    };
+    if fs.is_ext() {
+        return format!(
+            "{id} holds {fs} with its journal on another device, and is a snapshot or has copies. A mount could use \
+             the journal of the wrong one. Nothing was written.{same} Remove the copies, or mount the original. To \
+             read a snapshot, run `mount -o ro,noload {} DIR`",
+            id.device().shown()
+        );
+    }
+    format!(
+        "{id} is one of several disks of a {fs}, and there are copies of them: the kernel could take a copy for a \
+         disk. Nothing was written.{same} Remove or deactivate the copies (`lvremove`, `lvchange -an`), and run `btrfs \
+         device scan --forget && btrfs device scan`"
+    )
+}
+
+/// The command that gives a thin pool of this size more room: a fifth of what it has, or as much
+/// metadata as is enough for most pools. No percentage: a message for kubelet has no percent sign.
+pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {
+    const MIB: u64 = 1 << 20;
+    match what {
+        "data" => {
+            let more = size.get().div_ceil(5).div_ceil(MIB);
+            format!("lvextend --size +{more}M {pool}")
+        }
+        _ => format!("lvextend --poolmetadatasize +64M {pool}"),
+    }
+}
+
+/// Advice for two volumes of one name on a node.
+pub fn same_name_advice(name: Option<&str>) -> String {
+    let called = name.map_or_else(
+        || "have the same one".to_owned(),
+        |name| format!("are called {name:?}"),
+    );
+    format!(
+        "With attach = true kubelet keeps one mount for each volume name, and two different logical \
+         volumes {called} on this node. Either give the volumes of the two pods different names, or use \
+         PersistentVolumes, or set attach = false on the node"
+    )
+}
+
+pub fn read_only(overridden: bool) -> &'static str {
+    if overridden {
+        "read-only here"
+    } else {
+        "a read-only logical volume"
+    }
+}
+
+/// The command that makes a read-only volume writable. By LVM's metadata an `overridden` one may be written.
+pub fn writable_again(id: &LvId, overridden: bool) -> String {
+    if !overridden {
+        return format!("run `lvchange --permission rw {id}`");
+    }
+    format!(
+        "take the volume out of `read_only_volume_list` in lvm.conf (`lvmconfig activation`) and run `lvchange \
+         --refresh {id}`. If no list has it, run `blockdev --setrw {}`",
+        id.device().shown()
+    )
+}
+
+pub fn held_elsewhere(id: &LvId, holder: Option<&Holder>) -> String {
+    let free = format!(
+        "It is free when its pods there have ended. If it has no pods there, run `lvchange -an {id}` on \
+         that node"
+    );
+    let Some(holder) = holder else {
+        return format!("{id} is active on another node, and only one can have it. {free}");
+    };
+    let (host, name) = (holder.host, &holder.name);
+    let held =
+        format!("{id} is held by another node, host {host} ({name}), and only one can have it");
+    let (silent, dead_after) = (holder.silent, holder.dead_after);
+    if silent <= holder.every.saturating_mul(2) {
+        return format!("{held}. {free}");
+    }
+    format!(
+        "{held}. That node gave its last sign of life {silent} s ago. Wait: in {} s sanlock takes it for \
+         dead, and this node can have the volume. Nobody can safely have it earlier",
+        dead_after.saturating_sub(silent)
+    )
+}
