@@ -35,27 +35,18 @@ const CHECKSUM_LENGTH: usize = 64;
 /// A LUKS2 header of which at least a beginning is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// In lower case with hyphens. Of a copy that is damaged it may be wrong. `None`: it has none.
+    /// In lower case with hyphens. Of a header that is damaged it may be wrong. `None`: it has none.
     pub uuid: Option<String>,
-    pub first: CopyState,
-    pub second: CopyState,
+    /// Whether both copies are whole, and of one header.
+    pub is_whole: bool,
     /// Of each copy that is whole. `None`: what is in it cannot be read.
     pub layouts: Vec<Option<Layout>>,
-}
-
-/// One copy of a header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CopyState {
-    Whole,
-    /// It begins as one, and the rest is not right, or is another header's.
-    Damaged,
-    Missing,
 }
 
 impl Header {
     /// Whether cryptsetup can open it: it repairs one copy from the other.
     pub fn is_usable(&self) -> bool {
-        self.uuid.is_some() && [self.first, self.second].contains(&CopyState::Whole)
+        self.uuid.is_some() && !self.layouts.is_empty()
     }
 
     /// Whether anybody could open it: luksFormat writes the key slots last.
@@ -65,123 +56,63 @@ impl Header {
             .iter()
             .any(|layout| layout.as_ref().is_none_or(has_keys))
     }
-
-    /// Whether both copies are whole.
-    pub fn is_whole(&self) -> bool {
-        self.first == CopyState::Whole && self.second == CopyState::Whole
-    }
 }
 
-struct Found {
+/// One copy of a header.
+struct Copy {
     uuid: Option<String>,
     size: u64,
     sequence: u64,
-    json: Json,
+    /// Whether its checksum is right.
+    is_whole: bool,
+    /// `None`: it is damaged, or this is no JSON of a header.
+    layout: Option<Layout>,
 }
 
-/// What a copy says of segments and key slots.
-enum Json {
-    /// The copy is not whole.
-    Damaged,
-    /// The checksum is right, but this is no JSON of a header.
-    Odd,
-    Is(Layout),
-}
-
-impl Found {
-    fn is_whole(&self) -> bool {
-        !matches!(self.json, Json::Damaged)
-    }
-
-    fn unread() -> Self {
-        Self {
-            uuid: None,
-            size: 0,
-            sequence: 0,
-            json: Json::Damaged,
-        }
-    }
-}
-
-/// The header of a device. `None`: neither copy so much as begins, or it is a LUKS of another version.
+/// The header of a device. `None`: no copy begins there, or it is a LUKS of another version. A copy that the disk
+/// cannot read is a damaged one, if the other one is whole.
 pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
-    let [first, second] = copies(device)?;
-    let state = |copy: &Option<Found>| match copy {
-        None => CopyState::Missing,
-        Some(found) if found.is_whole() => CopyState::Whole,
-        Some(_) => CopyState::Damaged,
-    };
-    let states = (state(&first), state(&second));
-    Ok(match (first, second) {
-        (None, None) => None,
-        (first, second) => Some(together(first, second, states)),
-    })
-}
-
-/// A copy that the disk cannot read is a damaged one, if the other one is whole.
-fn copies(device: &impl ReadAt) -> io::Result<[Option<Found>; 2]> {
+    let is_whole = |copy: &Copy| copy.is_whole;
     let mut unread = None;
     let mut copy = |place, magic| {
         copy(device, place, magic).unwrap_or_else(|error| {
             unread = Some(error);
-            Some(Found::unread())
+            None
         })
     };
-    let first = copy(0, FIRST);
-    let places = match &first {
-        Some(found) if found.is_whole() => vec![found.size],
+    let mut copies = Vec::from_iter(copy(0, FIRST));
+    let places = match copies.first() {
+        Some(first) if is_whole(first) => vec![first.size],
         _ => SIZES.to_vec(),
     };
-    let mut second = None::<Found>;
     for place in places {
-        let found = copy(place, SECOND);
-        let is_better = |found: &Found| second.as_ref().is_none_or(|_| found.is_whole());
-        second = found.filter(is_better).or(second);
-        if second.as_ref().is_some_and(Found::is_whole) {
+        let second = copy(place, SECOND);
+        let is_it = second.as_ref().is_some_and(is_whole);
+        copies.extend(second);
+        if is_it {
             break;
         }
     }
-    let all = [first, second];
-    let has_whole = all.iter().flatten().any(Found::is_whole);
-    match unread.filter(|_| !has_whole) {
-        Some(error) => Err(error),
-        None => Ok(all),
+    if let Some(error) = unread.filter(|_| !copies.iter().any(is_whole)) {
+        return Err(error);
     }
-}
-
-/// The whole copy that was written last says the UUID. A copy that says another one is not this header's.
-fn together(first: Option<Found>, second: Option<Found>, states: (CopyState, CopyState)) -> Header {
-    let rank = |found: &Option<Found>| found.as_ref().map(|one| (one.is_whole(), one.sequence));
-    let is_first = rank(&first) >= rank(&second);
-    let copies = [&first, &second].into_iter().flatten();
-    let layouts = copies.filter_map(|copy| match &copy.json {
-        Json::Damaged => None,
-        Json::Odd => Some(None),
-        Json::Is(layout) => Some(Some(layout.clone())),
-    });
-    let layouts = layouts.collect();
-    let (best, other) = if is_first {
-        (first, second)
-    } else {
-        (second, first)
+    // The whole copy that was written last says the UUID, the first of two that were written at once. A copy that says
+    // another UUID is not this header's.
+    let rank = |copy: &&Copy| (copy.is_whole, copy.sequence);
+    let Some(newest) = copies.iter().rev().max_by_key(rank) else {
+        return Ok(None);
     };
-    let uuid_of = |found: Option<Found>| found.and_then(|found| found.uuid);
-    let is_there = other.is_some();
-    let (uuid, other) = (uuid_of(best), uuid_of(other));
-    let (mut first, mut second) = states;
-    if is_there && other != uuid {
-        *(if is_first { &mut second } else { &mut first }) = CopyState::Damaged;
-    }
-    Header {
+    let uuid = newest.uuid.clone();
+    let is_its = |copy: &&Copy| copy.is_whole && copy.uuid == uuid;
+    Ok(Some(Header {
+        is_whole: copies.iter().filter(is_its).count() == 2,
         uuid,
-        first,
-        second,
-        layouts,
-    }
+        layouts: (copies.into_iter().filter(is_whole).map(|copy| copy.layout)).collect(),
+    }))
 }
 
 /// The copy at this place, if one begins there.
-fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Found>> {
+fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Copy>> {
     let Some(binary) = bytes(device, place, BINARY)? else {
         return Ok(None);
     };
@@ -193,40 +124,28 @@ fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Fou
     let size = number(8).unwrap_or(0);
     let is_sane = SIZES.contains(&size) && number(256) == Some(place) && [0, size].contains(&place);
     let length = usize::try_from(size).unwrap_or(usize::MAX);
-    let whole = if is_sane {
-        bytes(device, place, length)?
-    } else {
-        None
-    };
-    let layout = whole
-        .as_ref()
-        .and_then(|whole| layout::parse(whole.get(BINARY..)?, size));
-    let json = match (whole.is_some_and(|mut whole| is_right(&mut whole)), layout) {
-        (false, _) => Json::Damaged,
-        (true, None) => Json::Odd,
-        (true, Some(layout)) => Json::Is(layout),
-    };
-    Ok(Some(Found {
+    let whole = is_sane.then(|| bytes(device, place, length)).transpose()?;
+    let whole = whole.flatten().filter(|whole| is_right(whole));
+    Ok(Some(Copy {
         uuid: uuid(binary.get(168..208).unwrap_or_default()),
         size,
         sequence: number(16).unwrap_or(0),
-        json,
+        is_whole: whole.is_some(),
+        layout: whole.and_then(|whole| layout::parse(whole.get(BINARY..)?, size)),
     }))
 }
 
-/// Whether the checksum of these bytes is right.
-fn is_right(whole: &mut [u8]) -> bool {
+/// Whether the checksum of these bytes is right. It was made while its own place held zeros.
+fn is_right(whole: &[u8]) -> bool {
     let algorithm = whole.get(72..104).unwrap_or_default();
-    let is_known = text(algorithm) == b"sha256";
-    let Some(place) = whole
-        .get_mut(CHECKSUM..)
-        .and_then(|rest| rest.get_mut(..CHECKSUM_LENGTH))
-    else {
-        return false;
-    };
-    let sum = place.to_vec();
-    place.fill(0);
-    is_known && sum.starts_with(&Sha256::digest(&*whole))
+    let (before, rest) = whole.split_at_checked(CHECKSUM).unwrap_or_default();
+    let (sum, after) = rest.split_at_checked(CHECKSUM_LENGTH).unwrap_or_default();
+    let own = Sha256::new()
+        .chain_update(before)
+        .chain_update([0; CHECKSUM_LENGTH])
+        .chain_update(after)
+        .finalize();
+    text(algorithm) == b"sha256" && sum.starts_with(&own)
 }
 
 /// `None`: the device ends before.
@@ -303,37 +222,43 @@ mod tests {
     }
 
     type Change = fn(&mut Vec<u8>);
-    type Seen = (Option<String>, CopyState, CopyState);
-
-    fn seen(change: impl FnOnce(&mut Vec<u8>)) -> Option<Seen> {
-        let mut bytes = device(UUID, UUID);
-        change(&mut bytes);
-        let found = read(&Bytes(bytes)).unwrap();
-        found.map(|header| (header.uuid, header.first, header.second))
-    }
 
     #[test]
     fn each_copy_counts_if_its_checksum_is_right() {
-        use CopyState::{Damaged, Missing, Whole};
-        let uuid = || Some(UUID.to_owned());
+        // How many copies are whole. With both the header is.
         #[rustfmt::skip] // a row is a line
-        let cases: [(&str, Change, Option<Seen>); 13] = [
-            ("both", |_| (), Some((uuid(), Whole, Whole))),
-            ("a bit of the first's JSON", |b| b[5000] ^= 1, Some((uuid(), Damaged, Whole))),
-            ("a bit of the second's checksum", |b| b[SIZE + CHECKSUM] ^= 1, Some((uuid(), Whole, Damaged))),
-            ("a bit of each", |b| { b[5000] ^= 1; b[SIZE + 5000] ^= 1; }, Some((uuid(), Damaged, Damaged))),
-            ("the first zeroed", |b| b[..SIZE].fill(0), Some((uuid(), Missing, Whole))),
-            ("the second zeroed", |b| b[SIZE..].fill(0), Some((uuid(), Whole, Missing))),
+        let cases: [(&str, Change, Option<usize>); 13] = [
+            ("both", |_| (), Some(2)),
+            ("a bit of the first's JSON", |b| b[5000] ^= 1, Some(1)),
+            ("a bit of the second's checksum", |b| b[SIZE + CHECKSUM] ^= 1, Some(1)),
+            ("a bit of each", |b| { b[5000] ^= 1; b[SIZE + 5000] ^= 1; }, Some(0)),
+            ("the first zeroed", |b| b[..SIZE].fill(0), Some(1)),
+            ("the second zeroed", |b| b[SIZE..].fill(0), Some(1)),
             ("both zeroed", |b| b.fill(0), None),
             ("LUKS1", |b| { b[7] = 1; b[SIZE..].fill(0); }, None),
-            ("a size that none has", |b| { b[8..16].copy_from_slice(&(5_u64 << 20).to_be_bytes()); }, Some((uuid(), Damaged, Whole))),
-            ("as large as can be said", |b| { b[8..16].fill(0xFF); b[SIZE..].fill(0); }, Some((uuid(), Damaged, Missing))),
-            ("the second at another place", |b| b.copy_within(SIZE..2 * SIZE, 2 * SIZE), Some((uuid(), Whole, Whole))),
-            ("another checksum", |b| b[72..78].copy_from_slice(b"md5\0\0\0"), Some((uuid(), Damaged, Whole))),
-            ("a UUID that is none", |b| { b[168] = b'x'; b[SIZE..].fill(0); }, Some((None, Damaged, Missing))),
+            ("a size that none has", |b| { b[8..16].copy_from_slice(&(5_u64 << 20).to_be_bytes()); }, Some(1)),
+            ("as large as can be said", |b| { b[8..16].fill(0xFF); b[SIZE..].fill(0); }, Some(0)),
+            ("the second at another place too", |b| b.copy_within(SIZE..2 * SIZE, 2 * SIZE), Some(2)),
+            ("another checksum", |b| b[72..78].copy_from_slice(b"md5\0\0\0"), Some(1)),
+            ("a UUID that is none", |b| { b[168] = b'x'; b[SIZE..].fill(0); }, Some(0)),
         ];
         for (name, change, want) in cases {
-            assert_eq!(seen(change), want, "{name}");
+            let mut bytes = device(UUID, UUID);
+            change(&mut bytes);
+            let found = read(&Bytes(bytes)).unwrap();
+            assert_eq!(
+                found.as_ref().map(|header| header.layouts.len()),
+                want,
+                "{name}"
+            );
+            let Some(header) = found else { continue };
+            let whole = want.unwrap_or_default();
+            assert_eq!(
+                (header.is_usable(), header.is_whole),
+                (whole > 0, whole == 2),
+                "{name}"
+            );
+            assert!(whole == 0 || header.uuid.as_deref() == Some(UUID), "{name}");
         }
     }
 
@@ -352,29 +277,21 @@ mod tests {
 
     #[test]
     fn one_copy_that_cannot_be_read_is_a_damaged_one() {
-        use CopyState::{Damaged, Whole};
         let found = |bad| read(&Broken(Bytes(device(UUID, UUID)), bad));
         let size = SIZE as u64;
-        for (bad, states) in [(0..1, (Damaged, Whole)), (size..2 * size, (Whole, Damaged))] {
+        for bad in [0..1, size..2 * size] {
             let header = found(bad).unwrap().unwrap();
-            assert!(header.is_usable());
-            assert_eq!((header.first, header.second), states);
+            assert!(header.is_usable() && !header.is_whole);
             assert_eq!(header.uuid.as_deref(), Some(UUID));
         }
-        assert_eq!(
-            found(0..2 * size).unwrap_err().raw_os_error(),
-            Some(nix::libc::EIO)
-        );
+        let neither = found(0..2 * size).unwrap_err();
+        assert_eq!(neither.raw_os_error(), Some(nix::libc::EIO));
     }
 
     #[test]
     fn what_each_whole_copy_says_is_read() {
         let found = |bytes| read(&Bytes(bytes)).unwrap().unwrap();
-        let both = found(device(UUID, UUID));
-        assert!(both.layouts.len() == 2 && both.layouts[0].is_some() && !both.has_keys());
-        let mut bytes = device(UUID, UUID);
-        bytes[SIZE + 5000] ^= 1;
-        assert_eq!(found(bytes).layouts.len(), 1);
+        assert!(!found(device(UUID, UUID)).has_keys());
         // One that is whole, and cannot be read.
         let mut bytes = device(UUID, UUID);
         bytes[BINARY] = b'[';
@@ -382,33 +299,23 @@ mod tests {
         let sum = Sha256::digest(&bytes[..SIZE]);
         bytes[CHECKSUM..][..sum.len()].copy_from_slice(&sum);
         let odd = found(bytes);
-        assert!(odd.is_whole() && odd.layouts[0].is_none() && odd.has_keys());
+        assert!(odd.is_whole && odd.layouts[0].is_none() && odd.has_keys());
     }
 
     #[test]
     fn the_copy_that_was_written_last_says_whose_it_is() {
         let found = |bytes| read(&Bytes(bytes)).unwrap().unwrap();
         let both = found(device(UUID, OTHER));
-        assert_eq!(
-            (both.uuid.as_deref(), both.second),
-            (Some(UUID), CopyState::Damaged)
-        );
+        assert_eq!((both.uuid.as_deref(), both.is_whole), (Some(UUID), false));
         let mut bytes = device(UUID, UUID);
         bytes[SIZE..2 * SIZE].copy_from_slice(&copy_of(SECOND, SIZE, 4, OTHER));
         let newer = found(bytes);
-        assert_eq!(
-            (newer.uuid.as_deref(), newer.first),
-            (Some(OTHER), CopyState::Damaged)
-        );
-        assert!(newer.is_usable() && !newer.is_whole());
-        // Two that are damaged, and differ: nobody knows.
-        let mut bytes = device(UUID, OTHER);
-        (bytes[5000], bytes[SIZE + 5000]) = (1, 1);
-        let neither = found(bytes);
-        assert!(!neither.is_usable());
+        assert_eq!(newer.uuid.as_deref(), Some(OTHER));
+        // An attacker's copy counts, too.
+        assert!(newer.is_usable() && !newer.is_whole && newer.layouts.len() == 2);
         // The device ends in the middle of it.
         let mut bytes = device(UUID, UUID);
         bytes.truncate(SIZE - 1);
-        assert_eq!(found(bytes).first, CopyState::Damaged);
+        assert!(found(bytes).layouts.is_empty());
     }
 }

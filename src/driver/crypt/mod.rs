@@ -21,7 +21,7 @@ pub const CIPHER: &str = "aes-xts-plain64";
 /// Sizes of a key for that, in bytes.
 pub const KEY_SIZES: [u64; 2] = [32, 64];
 
-pub use header::{CopyState, HEADER_SIZE, Header, read};
+pub use header::{HEADER_SIZE, Header, read};
 pub use key::read_key_file;
 pub use layout::{Keyslot, Layout, Segment};
 pub use mapping::{Mapping, all_open, is_inside, mapping, mapping_of, name_of, volume_below};

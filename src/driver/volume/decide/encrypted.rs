@@ -14,7 +14,7 @@ use super::filesystem::{
     claimed, make, of_filesystem, read_only, unreadable, unwritable, wrong_kind, wrong_type,
 };
 use super::reason::Reason;
-use crate::crypt::{CopyState, DmTable, HEADER_SIZE, Header};
+use crate::crypt::{DmTable, HEADER_SIZE, Header};
 use crate::lvm::Volume;
 use crate::names::{FsType, Shown};
 
@@ -237,10 +237,7 @@ fn in_words(header: &Header) -> String {
     match (uuid, header.is_usable()) {
         (Some(uuid), true) if header.has_keys() => format!("{WHOLE_LUKS2}{uuid}"),
         (Some(uuid), true) => format!("a LUKS2 header {uuid} without a key slot"),
-        _ if [header.first, header.second].contains(&CopyState::Missing) => {
-            "one copy of a LUKS2 header, which is damaged".to_owned()
-        }
-        _ => "a LUKS2 header of which both copies are damaged".to_owned(),
+        _ => "a damaged LUKS2 header".to_owned(),
     }
 }
 

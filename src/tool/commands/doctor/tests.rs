@@ -10,7 +10,7 @@ use super::*;
 use crate::commands::survey::Outcome;
 use crate::kubelet::Kubelet;
 use driver::config::{Config, LogTarget, VolumeGroup};
-use driver::crypt::{CopyState, Header};
+use driver::crypt::Header;
 use driver::host::Lack;
 use driver::host::holders::Process;
 use driver::lvm::{Disk, Fault, Group, KeptAway, LeaseState, Lost, Record, Report, Udev};
@@ -194,12 +194,11 @@ impl Facts {
     }
 
     /// A record of a LUKS2 header, and that header.
-    fn header(&mut self, uuid: &str, second: CopyState) {
+    fn header(&mut self, uuid: &str, is_whole: bool) {
         self.record(&["flexvolume.fs=ext4:u", "flexvolume.luks=of-record"]);
         self.of("data").header = Some(Ok(Some(Header {
             uuid: Some(uuid.to_owned()),
-            first: CopyState::Whole,
-            second,
+            is_whole,
             layouts: vec![Some(serde_json::from_str(LAYOUT).unwrap())],
         })));
     }
@@ -263,9 +262,9 @@ const ROWS: &[Row] = &[
     ("encryption", "warning", "", "modprobe xts", |f| f.crypto().has_cipher = false),
     ("encryption", "failed", "", "others than root", |f| f.crypto().key_problems = vec!["others than root".to_owned()]),
     ("encryption", "note", "", "global_filter", |f| f.lvm().reads_inside = true),
-    ("luks-header", "warning", "vg/data", "cryptsetup luksUUID /dev/", |f| f.header("of-record", CopyState::Damaged)),
-    ("luks-header", "failed", "vg/data", "luksHeaderRestore", |f| f.header("of-another", CopyState::Whole)),
-    ("luks-header", "failed", "vg/data", "no answer", |f| { f.header("", CopyState::Whole); f.of("data").header = Some(Err("no answer".to_owned())); }),
+    ("luks-header", "warning", "vg/data", "cryptsetup luksUUID /dev/", |f| f.header("of-record", false)),
+    ("luks-header", "failed", "vg/data", "luksHeaderRestore", |f| f.header("of-another", true)),
+    ("luks-header", "failed", "vg/data", "no answer", |f| { f.header("", true); f.of("data").header = Some(Err("no answer".to_owned())); }),
     ("tools", "note", "", "/opt", |f| f.tool_dir_problems = vec!["/opt is anybody's".to_owned()]),
     ("mkfs-options", "failed", "ext4", "[filesystem.ext4]", |f| f.mkfs_problems = vec![(FsType::Ext4, "-i 1".to_owned())]),
     ("mounts", "failed", "/k/data", "umount /k/data", |f| f.mounted(None).source_is_gone = true),

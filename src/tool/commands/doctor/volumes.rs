@@ -173,7 +173,7 @@ pub fn luks_header(_: &Facts, one: &VolumeFacts) -> Option<Finding> {
         let finding = Finding::failed(reason.of(id));
         return (!is_said).then(|| finding.why("it cannot be opened again once it is closed"));
     }
-    header.is_some_and(|header| !header.is_whole()).then(|| {
+    header.is_some_and(|header| !header.is_whole).then(|| {
         Finding::warning("one of the two copies of its LUKS2 header is damaged")
             .why("once the other one is, too, nobody can read the volume; each cryptsetup mends it from that")
             .run(format!("cryptsetup luksUUID {}", id.device().shown()))

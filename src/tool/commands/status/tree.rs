@@ -175,7 +175,7 @@ fn on_it(line: &Line, facts: Option<&Facts>) -> Option<String> {
     let content = facts.and_then(|facts| facts.inside.as_ref().or(facts.content.as_ref()));
     let is_its = |header: &Header| {
         let recorded = line.encrypted.as_ref().map(|encrypted| &encrypted.uuid);
-        header.is_whole() && header.uuid.as_ref() == recorded
+        header.is_whole && header.uuid.as_ref() == recorded
     };
     if let (Some(all), Some(used)) = (line.fs_bytes, line.fs_used_bytes) {
         let [all, used] = [all, used].map(|bytes| Bytes::new(bytes).rounded());

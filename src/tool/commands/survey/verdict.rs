@@ -306,7 +306,7 @@ pub fn content_in_words(content: &Content) -> String {
         ),
         Content::Luks(header) => {
             let uuid = header.uuid.as_deref().unwrap_or("without a UUID");
-            let state = if header.is_whole() {
+            let state = if header.is_whole {
                 ""
             } else {
                 ", not both copies are whole"

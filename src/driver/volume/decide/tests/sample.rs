@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-use crate::crypt::{CIPHER, CopyState, DmTable, Header, Keyslot, Layout, Segment};
+use crate::crypt::{CIPHER, DmTable, Header, Keyslot, Layout, Segment};
 use crate::fs::{Backup, Condition};
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
@@ -291,17 +291,12 @@ pub const ENCRYPTED: &str =
     "flexvolume.fs=ext4:u,flexvolume.luks=0b1c2d3e-0000-4000-8000-00000000abcd";
 pub const ENCRYPTING: &str = "flexvolume.making=luks2:ext4:0b1c2d3e-0000-4000-8000-00000000abcd";
 
-/// A LUKS2 header with this UUID, of which the copies are in these states.
-pub fn header(uuid: &str, first: CopyState, second: CopyState) -> Content {
+/// A LUKS2 header with this UUID, of which so many copies are whole.
+pub fn header(uuid: &str, whole: usize) -> Content {
     Content::Luks(Header {
         uuid: Some(uuid.to_owned()),
-        first,
-        second,
-        layouts: [first, second]
-            .into_iter()
-            .filter(|copy| *copy == CopyState::Whole)
-            .map(|_| Some(layout()))
-            .collect(),
+        is_whole: whole == 2,
+        layouts: vec![Some(layout()); whole],
     })
 }
 
@@ -352,7 +347,7 @@ pub fn table() -> DmTable {
 }
 
 pub fn whole(uuid: &str) -> Content {
-    header(uuid, CopyState::Whole, CopyState::Whole)
+    header(uuid, 2)
 }
 
 /// It is open, with the header of this UUID.

@@ -3,7 +3,7 @@
 use nix::mount::MsFlags;
 
 use super::sample::*;
-use crate::crypt::{CopyState, HEADER_SIZE};
+use crate::crypt::HEADER_SIZE;
 use crate::lvm::{LeaseState, Lost};
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::Permit;
@@ -387,8 +387,8 @@ fn what_is_or_is_to_be_encrypted() {
         ("encrypted, on a read-only volume, wanted so", |f, w| { w.read_only = true; encrypted(f); volume(f).writable = Some(false); }, Decision::Open { read_only: true }),
         ("encrypted, on a read-only disk, wanted so", |f, w| { w.read_only = true; encrypted(f); f.read_only_disk = Some("sda".into()); }, Decision::Open { read_only: true }),
         ("encrypted, wanted read-only: its log may be played back", |f, w| { w.read_only = true; encrypted(f); }, OPEN),
-        ("one copy of the header is damaged", |f, _| { encrypted(f); f.content = Some(header(LUKS, CopyState::Damaged, CopyState::Whole)); }, OPEN),
-        ("both copies are damaged", |f, _| { encrypted(f); f.content = Some(header(LUKS, CopyState::Damaged, CopyState::Damaged)); }, lost("a LUKS2 header of which both copies are damaged")),
+        ("one copy of the header is damaged", |f, _| { encrypted(f); f.content = Some(header(LUKS, 1)); }, OPEN),
+        ("both copies are damaged", |f, _| { encrypted(f); f.content = Some(header(LUKS, 0)); }, lost("a damaged LUKS2 header")),
         ("its key slots were erased", |f, _| { encrypted(f); f.content = Some(keyless(LUKS)); }, lost(&format!("a LUKS2 header {LUKS} without a key slot"))),
         ("the header of another volume", |f, _| { encrypted(f); f.content = Some(whole("another")); }, lost("the LUKS2 header another")),
         ("its header is zeroed", |f, _| { encrypted(f); f.content = blank().content; }, lost("no known signature")),
@@ -416,7 +416,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("cut short before the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); }, encrypt(Some(LUKS))),
         ("cut short before the key slots", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(keyless(LUKS)); }, encrypt(Some(LUKS))),
         ("cut short before the key slots, no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); tags(f, ENCRYPTING); f.content = Some(keyless(LUKS)); }, Refuse(Reason::NoKey(NoKey::Secret))),
-        ("cut short in the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(header(LUKS, CopyState::Damaged, CopyState::Missing)); }, other("one copy of a LUKS2 header, which is damaged")),
+        ("cut short in the header", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(header(LUKS, 0)); }, other("a damaged LUKS2 header")),
         ("cut short after the header: it is opened first", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, OPEN),
         ("cut short after the header, no key", |f, w| { w.encrypted = Some(true); w.no_key = Some(NoKey::Secret); tags(f, ENCRYPTING); f.content = Some(whole(LUKS)); }, Refuse(Reason::NoKey(NoKey::Secret))),
         ("cut short, another cipher", |f, w| { w.encrypted = Some(true); tags(f, ENCRYPTING); f.content = Some(says(LUKS, |l| l.segments[0].cipher = "null".into())); }, Refuse(Reason::Cipher("the cipher null".shown()))),

@@ -1,7 +1,6 @@
 //! Representatives of all that can be seen of a volume.
 
 use super::super::sample::*;
-use crate::crypt::CopyState;
 use crate::lvm::{LeaseState, Lost, Record};
 use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::doubt::Doubt;
@@ -284,13 +283,12 @@ pub fn contents() -> Vec<Content> {
         Content::Claimed(None),
     ];
     for uuid in [LUKS, "another"] {
-        let (whole, damaged) = (CopyState::Whole, CopyState::Damaged);
         all.extend([
-            header(uuid, whole, whole),
+            header(uuid, 2),
             keyless(uuid),
             says(uuid, |layout| layout.segments[0].cipher = "null".into()),
-            header(uuid, damaged, whole),
-            header(uuid, damaged, damaged),
+            header(uuid, 1),
+            header(uuid, 0),
         ]);
     }
     for fs in [FsType::Ext4, FsType::Xfs] {
