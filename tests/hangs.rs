@@ -14,13 +14,13 @@ mod support;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::machine::{LVS_ROW, Machine, NO_VOLUME};
+use support::machine::{Machine, NO_VOLUME, lvs_row};
 use support::running::Running;
 use support::{eventually, runs};
 
 /// Output of lvs for an inactive volume, so that the driver goes on to lvchange.
 fn inactive() -> String {
-    format!("set nosuch data; {LVS_ROW} \"$@\"")
+    format!("set nosuch data; {} \"$@\"", lvs_row())
 }
 
 /// A machine whose LVM is stand-ins: `lvs` and `lvchange` are the bodies of shell scripts.

@@ -2,7 +2,7 @@
 
 use crate::people::{prints, says};
 use crate::support::eventually;
-use crate::support::machine::LVS_ROW;
+use crate::support::machine::lvs_row;
 use crate::{DEVICE, JSON, Machine};
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -78,7 +78,7 @@ fn log_takes_the_names_of_status_and_says_if_it_finds_none() {
     }
     prints(&machine, &["log", "typo"], "lvs is not installed", 1);
     let vg = r#"{"vg_name":"vg","vg_size":"64","vg_free":"8","vg_extent_size":"4194304","vg_missing_pv_count":"0"}"#;
-    machine.tool("lvs", &format!("{LVS_ROW} vg idle"));
+    machine.tool("lvs", &format!("{} vg idle", lvs_row()));
     machine.tool("vgs", &format!("echo '{{\"report\":[{{\"vg\":[{vg}]}}]}}'"));
     for name in ["vg", "vg/idle", "idle", "/dev/mapper/vg-idle"] {
         prints(&machine, &["log", name], "no such call is in the log", 0);

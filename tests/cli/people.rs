@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::support::machine::LVS_ROW;
+use crate::support::machine::lvs_row;
 use crate::support::{eventually, host_name, needs, schema};
 use crate::{JSON, Machine};
 
@@ -261,7 +261,7 @@ fn a_link_elsewhere_still_finds_the_drivers_own_config() {
 #[test]
 fn metrics_and_alert_rules_are_what_prometheus_reads() {
     let machine = Machine::new();
-    let lvs = LVS_ROW.replace(r#""lv_layout":"linear""#, r#""lv_layout":"thin,pool""#);
+    let lvs = lvs_row().replace(r#""lv_layout":"linear""#, r#""lv_layout":"thin,pool""#);
     let lvs = lvs.replace(r#""data_percent":"""#, r#""data_percent":"97.5""#);
     machine.tool("lvs", &format!("{lvs} vg data"));
     let group = r#"{"vg_name":"vg","vg_size":"64","vg_free":"8","vg_extent_size":"4194304","vg_missing_pv_count":"0"}"#;

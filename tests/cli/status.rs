@@ -2,12 +2,12 @@
 
 use crate::Machine;
 use crate::people::{prints, says, text};
-use crate::support::machine::LVS_ROW;
+use crate::support::machine::lvs_row;
 
 /// A group `vg` with a thin pool `data`, filled to so much.
 fn with_pool(percent: &str) -> Machine {
     let machine = Machine::new();
-    let lvs = LVS_ROW.replace(r#""lv_layout":"linear""#, r#""lv_layout":"thin,pool""#);
+    let lvs = lvs_row().replace(r#""lv_layout":"linear""#, r#""lv_layout":"thin,pool""#);
     let filled = format!(r#""data_percent":"{percent}""#);
     let lvs = lvs.replace(r#""data_percent":"""#, &filled);
     machine.tool("lvs", &format!("{lvs} vg data"));
@@ -43,7 +43,7 @@ fn a_list_is_as_wide_as_the_terminal_and_whole_through_a_pipe() {
     let wide = on_a_terminal(&machine, 80, "status -w");
     assert!(longest(&wide) <= 80, "{wide}");
     assert!(
-        wide.ends_with("\n  uuid: u\n") && wide.contains("  full\n"),
+        wide.ends_with("\n  uuid: ab\n") && wide.contains("  full\n"),
         "{wide}"
     );
     let (piped, _) = says(&machine, &["status", "-w"]);

@@ -20,12 +20,20 @@ const HOSTILE: [&str; 4] = [
 fn machine(word: &str) -> Machine {
     let machine = Machine::new();
     let row = |vg: &str, lv: &str| {
-        json!({"vg_name": vg, "lv_name": lv, "lv_uuid": word, "lv_size": "67108864", "lv_time": "1",
-            "lv_tags": format!("flexvolume.fs=ext4:{word},flexvolume.volume={word},flexvolume.mayformat={word}:1"),
-            "lv_active": "", "lv_device_open": "", "lv_permissions": "writeable", "lv_health_status": word,
-            "lv_snapshot_invalid": "unknown", "lv_layout": format!("linear,{word}"), "lv_role": word, "pool_lv": "",
-            "data_percent": word, "metadata_percent": "", "vg_extent_size": "4194304", "vg_free": "0",
-            "vg_lock_type": "", "lv_lockargs": "", "pool_lv_uuid": "", "stripes": "1", "data_stripes": "1"})
+        let sample = include_str!("../../src/driver/lvm/sample.json");
+        let mut report: Value = serde_json::from_str(sample).unwrap();
+        let mut row = report["report"][0]["lv"][0].take();
+        let tags =
+            ["fs=ext4:", "volume=", "mayformat="].map(|tag| format!("flexvolume.{tag}{word}"));
+        row["lv_tags"] = format!("{}:1", tags.join(",")).into();
+        row["lv_layout"] = format!("linear,{word}").into();
+        for (field, value) in [("vg_name", vg), ("lv_name", lv), ("lv_active", "")] {
+            row[field] = value.into();
+        }
+        for field in ["lv_uuid", "lv_health_status", "lv_role", "data_percent"] {
+            row[field] = word.into();
+        }
+        row
     };
     let group = |name: &str, owner: &str| {
         json!({"vg_name": name, "vg_size": "67108864", "vg_free": "0", "vg_extent_size": "4194304", "vg_missing_pv_count": "1",

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::support::machine::{LVS_ROW, Machine, NO_VOLUME};
+use crate::support::machine::{Machine, NO_VOLUME, lvs_row};
 use crate::support::reply::Reply;
 
 /// Every tool that the driver may start beside lvs.
@@ -53,7 +53,8 @@ impl TracedMachine {
         let machine = Machine::new();
         let lvs = format!(
             "{RECORD}\nfor id; do :; done\ncase $id in *new* | vg) {NO_VOLUME} ;; esac\n\
-             {LVS_ROW} \"${{id%%/*}}\" \"${{id##*/}}\""
+             {} \"${{id%%/*}}\" \"${{id##*/}}\"",
+            lvs_row()
         );
         machine.tool("lvs", &lvs);
         for tool in TOOLS.split_whitespace() {

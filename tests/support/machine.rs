@@ -13,11 +13,14 @@ use super::running::Running;
 use super::{eventually, put};
 
 /// Shell: lvs reports the volume `$1`/`$2`, which is not active and in nobody's way.
-pub const LVS_ROW: &str = r#"printf '{"report":[{"lv":[{"vg_name":"%s","lv_name":"%s","lv_uuid":"u",
-"lv_size":"67108864","lv_time":"1","lv_tags":"","lv_active":"","lv_device_open":"","lv_permissions":"writeable",
-"lv_health_status":"","lv_snapshot_invalid":"unknown","lv_layout":"linear","lv_role":"public","pool_lv":"","data_percent":"",
-"metadata_percent":"","vg_extent_size":"4194304","vg_free":"0","vg_lock_type":"",
-"lv_lockargs":"","pool_lv_uuid":"","stripes":"1","data_stripes":"1"}]}]}\n'"#;
+pub fn lvs_row() -> String {
+    let row = include_str!("../../src/driver/lvm/sample.json");
+    let row = row
+        .replace(r#""vg""#, r#""%s""#)
+        .replace(r#""data""#, r#""%s""#);
+    format!("printf '{}'", row.replace(r#""active""#, r#""""#))
+}
+
 /// Shell: the group is there, and has no volumes.
 pub const NO_VOLUME: &str = r#"for id; do :; done
 case $id in */*) exit 5 ;; esac

@@ -370,9 +370,5 @@ pub(super) fn read<T>(
 #[cfg(test)]
 #[allow(clippy::missing_panics_doc)]
 pub fn sample() -> Volume {
-    let text = super::tests::ONE
-        .replace("flexvolume.fs=ext4:u,other", "")
-        .replace("\"pool\"", "\"\"");
-    let report = Report::parse(text.replace("thin,sparse", "linear").as_bytes()).unwrap();
-    report.volumes().unwrap().remove(0)
+    super::tests::with(&[]).unwrap()
 }

@@ -5,45 +5,46 @@ use std::num::NonZeroU64;
 use super::report::*;
 use crate::names::{Bytes, LvId, LvName};
 
-pub const ONE: &str = r#"{"report":[{"lv":[{"vg_name":"vg","lv_name":"data-1",
-    "lv_uuid":"a-b","lv_size":"67108864","lv_time":"1700000000",
-    "lv_tags":"flexvolume.fs=ext4:u,other","lv_active":"active","lv_device_open":"",
-    "lv_permissions":"writeable","lv_health_status":"","lv_snapshot_invalid":"unknown",
-    "lv_layout":"thin,sparse","lv_role":"public","pool_lv":"pool","data_percent":"12.50",
-    "metadata_percent":"","vg_extent_size":"4194304","vg_free":"0",
-    "vg_lock_type":"","lv_lockargs":"","pool_lv_uuid":"p","stripes":"1","data_stripes":"1"}]}]}"#;
+/// What lvs prints of a linear volume of 64 MiB that is active.
+const ONE: &str = include_str!("sample.json");
+
+/// That volume, with other values in these fields.
+pub fn with(fields: &[(&str, &str)]) -> Result<Volume, String> {
+    let mut report: serde_json::Value = serde_json::from_str(ONE).unwrap();
+    for (field, value) in fields {
+        report["report"][0]["lv"][0][field] = (*value).into();
+    }
+    let report = Report::parse(report.to_string().as_bytes()).unwrap();
+    report.volumes().map(|mut volumes| volumes.remove(0))
+}
 
 #[test]
 fn reads_what_lvs_prints() {
-    let volumes = Report::parse(ONE.as_bytes()).unwrap().volumes().unwrap();
-    let [volume] = volumes.as_slice() else {
-        panic!("{volumes:?}")
-    };
-    assert_eq!(volume.id.to_string(), "vg/data-1");
+    let volume = sample();
+    assert_eq!(volume.id.to_string(), "vg/data");
     assert_eq!(volume.size, Bytes::new(64 << 20));
     assert_eq!(volume.created, 1_700_000_000);
-    assert_eq!(volume.record.made.as_ref().unwrap().uuid, "u");
-    assert_eq!(volume.pool.as_ref().unwrap().as_str(), "pool");
-    assert_eq!(volume.data_percent, Some(12.5));
-    assert_eq!(volume.metadata_percent, None);
-    assert!(volume.active && volume.writable == Some(true));
-    let other = |from: &str, to: &str| {
-        let text = ONE.replace(from, to);
-        let volumes = Report::parse(text.as_bytes()).unwrap().volumes();
-        volumes.unwrap().remove(0)
-    };
+    assert_eq!((volume.data_percent, volume.metadata_percent), (None, None));
+    assert!(volume.active && volume.writable == Some(true) && !volume.open);
+    let other = |field, value| with(&[(field, value)]).unwrap();
+    let tagged = other("lv_tags", "flexvolume.fs=ext4:u,other");
+    assert_eq!(tagged.record.made.unwrap().uuid, "u");
+    assert_eq!(other("data_percent", "12.50").data_percent, Some(12.5));
     for none in ["unknown", ""] {
-        assert_eq!(other("writeable", none).writable, None, "{none}");
+        assert_eq!(other("lv_permissions", none).writable, None, "{none}");
     }
-    let full = other("_invalid\":\"unknown", "_invalid\":\"snapshot invalid");
+    let full = other("lv_snapshot_invalid", "snapshot invalid");
     assert!(full.has_overflowed() && !volume.has_overflowed());
-    let changed = other("writeable", "read-only");
-    assert_eq!((changed.writable, changed.open), (Some(false), false));
-    assert!(other("writeable", "read-only-override").overridden && !changed.overridden);
-    assert!(other("_open\":\"", "_open\":\"unknown").open);
-    assert!(!other("\"active\"", "\"\"").active);
-    let origin = other("public", "public,origin,thickorigin");
+    let changed = other("lv_permissions", "read-only");
+    assert!(changed.writable == Some(false) && !changed.overridden);
+    assert!(other("lv_permissions", "read-only-override").overridden);
+    assert!(other("lv_device_open", "unknown").open);
+    assert!(!other("lv_active", "").active);
+    let origin = other("lv_role", "public,origin,thickorigin");
     assert!(origin.is_thick_origin() && !volume.is_thick_origin());
+    // The hidden cache of a cached volume is no pool.
+    assert_eq!(other("pool_lv", "[fast_cvol]").pool, None);
+    assert_eq!(other("pool_lv", "pool").pool, LvName::parse("pool").ok());
 }
 
 #[test]
@@ -106,17 +107,19 @@ fn reads_what_vgs_prints() {
 
 #[test]
 fn a_volume_of_a_shared_group_has_its_own_lock_or_that_of_its_pool() {
-    let lock = |text: &str| {
-        let volumes = Report::parse(text.as_bytes()).unwrap().volumes().unwrap();
-        volumes[0].lock.clone()
+    let lock = |kind, args, pool| {
+        let lock = [
+            ("vg_lock_type", kind),
+            ("lv_lockargs", args),
+            ("pool_lv_uuid", pool),
+        ];
+        with(&lock).unwrap().lock.map(|lock| lock.of)
     };
-    assert_eq!(lock(ONE), None);
-    let shared = ONE.replace("_type\":\"", "_type\":\"sanlock");
-    assert_eq!(lock(&shared).unwrap().of.as_deref(), Some("p"));
-    let own = shared.replace("args\":\"", "args\":\"1.0.0:70254592");
-    assert_eq!(lock(&own).unwrap().of.as_deref(), Some("a-b"));
-    let of_origin = shared.replace("\"p\"", "\"\"");
-    assert_eq!(lock(&of_origin).unwrap().of, None);
+    assert_eq!(lock("", "", "p"), None);
+    assert_eq!(lock("sanlock", "", "p"), Some(Some("p".to_owned())));
+    let own = Some(Some("a-b".to_owned()));
+    assert_eq!(lock("sanlock", "1.0.0:70254592", "p"), own);
+    assert_eq!(lock("sanlock", "", ""), Some(None));
 }
 
 #[test]
@@ -129,20 +132,17 @@ fn a_line_of_text_in_a_report_is_passed_over() {
 
 #[test]
 fn a_volume_of_several_segments_is_one_and_as_wide_as_its_widest() {
-    let row = |name: &str, uuid: &str, stripes: &str| {
-        let row = ONE.split_once("[{\"vg_name").unwrap().1;
-        let row = format!("{{\"vg_name{}", row.strip_suffix("]}]}").unwrap());
-        let row = row.replace("data-1", name).replace("a-b", uuid);
-        let row = row.replace("thin,sparse", "linear,striped");
-        row.replace("stripes\":\"1", &format!("stripes\":\"{stripes}"))
+    let row = |name: &str, stripes: &str| {
+        let start = ONE.find("{\n").unwrap();
+        let row = ONE[start..].trim_end().strip_suffix("]}]}").unwrap();
+        let row = row.replace(r#""data""#, &format!("{name:?}"));
+        let row = row.replace("a-b", name).replace("linear", "linear,striped");
+        row.replace(r#""stripes":"1""#, &format!(r#""stripes":"{stripes}""#))
     };
-    let rows = [
-        row("z", "u-z", "1"),
-        row("a", "u-a", "1"),
-        row("z", "u-z", "3"),
-        row("z", "u-z", "2"),
-    ];
-    let text = format!("{{\"report\":[{{\"lv\":[{}]}}]}}", rows.join(","));
+    let rows = [row("z", "1"), row("a", "1"), row("z", "3"), row("z", "2")];
+    // One that LVM keeps for itself hides no other.
+    let strange = r#"{"vg_name":"vg","lv_name":"x_cvol"}"#;
+    let text = format!(r#"{{"report":[{{"lv":[{strange},{}]}}]}}"#, rows.join(","));
     let volumes = Report::parse(text.as_bytes()).unwrap().volumes().unwrap();
     let seen = volumes
         .iter()
@@ -151,31 +151,11 @@ fn a_volume_of_several_segments_is_one_and_as_wide_as_its_widest() {
 }
 
 #[test]
-fn one_strange_volume_does_not_hide_the_others() {
-    let two = ONE.replace(
-        "\"lv\":[",
-        "\"lv\":[{\"vg_name\":\"vg\",\"lv_name\":\"x_cvol\"},",
-    );
-    let volumes = Report::parse(two.as_bytes()).unwrap().volumes().unwrap();
-    assert_eq!(volumes.len(), 1);
-    let cached = ONE.replace("\"pool\"", "\"[fast_cvol]\"");
-    let volumes = Report::parse(cached.as_bytes()).unwrap().volumes().unwrap();
-    assert_eq!(volumes[0].pool, None);
-}
-
-#[test]
 fn a_report_that_lacks_something_is_refused_with_what_it_lacks() {
-    let cases = [
-        ("size", ONE.replace("lv_size", "x"), "no field lv_size"),
-        (
-            "number",
-            ONE.replace("67108864", "64m"),
-            "lv_size is \"64m\", no number",
-        ),
-        ("extent", ONE.replace("4194304", "0"), "an extent size of 0"),
-    ];
-    for (name, json, want) in cases {
-        let error = Report::parse(json.as_bytes()).unwrap().volumes();
-        assert_eq!(error.unwrap_err(), want, "{name}");
-    }
+    let lacking = ONE.replace("lv_size", "x");
+    let lacking = Report::parse(lacking.as_bytes()).unwrap().volumes();
+    assert_eq!(lacking.unwrap_err(), "no field lv_size");
+    let error = |field, value| with(&[(field, value)]).unwrap_err();
+    assert_eq!(error("lv_size", "64m"), "lv_size is \"64m\", no number");
+    assert_eq!(error("vg_extent_size", "0"), "an extent size of 0");
 }

@@ -28,15 +28,25 @@ const LAYOUT: &str = r#"{"segments":[{"kind":"crypt","cipher":"aes-xts-plain64",
     "volume_key_size":64}],"requirements":[],"end":16777216}"#;
 
 fn volumes() -> Vec<VolumeFacts> {
-    let row = |(lv, layout, role, pool): (&str, &str, &str, &str)| {
-        format!(
-            r#"{{"vg_name":"vg","lv_name":"{lv}","lv_uuid":"{lv}","lv_size":"67108864","lv_time":"0",
-            "lv_tags":"flexvolume.fs=ext4:u","lv_active":"active","lv_device_open":"",
-            "lv_permissions":"writeable","lv_health_status":"","lv_snapshot_invalid":"",
-            "lv_layout":"{layout}","lv_role":"{role}","pool_lv":"{pool}","data_percent":"10",
-            "metadata_percent":"","vg_extent_size":"4194304","vg_free":"4194304","vg_lock_type":"",
-            "lv_lockargs":"","pool_lv_uuid":"","stripes":"1","data_stripes":"1"}}"#
-        )
+    let mut sample: Value =
+        serde_json::from_str(include_str!("../../../driver/lvm/sample.json")).unwrap();
+    let sample = sample["report"][0]["lv"][0].take();
+    let row = |(lv, layout, role, pool)| {
+        let mut row = sample.clone();
+        for (field, value) in [
+            ("lv_name", lv),
+            ("lv_uuid", lv),
+            ("lv_time", "0"),
+            ("lv_tags", "flexvolume.fs=ext4:u"),
+            ("lv_layout", layout),
+            ("lv_role", role),
+            ("pool_lv", pool),
+            ("data_percent", "10"),
+            ("vg_free", "4194304"),
+        ] {
+            row[field] = Value::from(value);
+        }
+        row
     };
     let rows = [
         ("data", "linear", "public", ""),
@@ -44,8 +54,9 @@ fn volumes() -> Vec<VolumeFacts> {
         ("snap", "linear", "public,snapshot,thicksnapshot", ""),
         ("thin", "thin,sparse", "public", "pool"),
     ];
-    let json = format!(r#"{{"report":[{{"lv":[{}]}}]}}"#, rows.map(row).join(","));
-    let volumes = Report::parse(json.as_bytes()).unwrap().volumes().unwrap();
+    let report = serde_json::json!({"report": [{"lv": rows.map(row)}]}).to_string();
+    let volumes = Report::parse(report.as_bytes()).unwrap();
+    let volumes = volumes.volumes().unwrap();
     let facts = volumes.into_iter().map(|volume| VolumeFacts {
         is_ours: true,
         is_kept_idle: false,
