@@ -11,7 +11,7 @@ use anyhow::{Context, Error, Result};
 use zeroize::Zeroizing;
 
 use crate::calls;
-use crate::host::{begin_anew, leave_no_core, take_name_of};
+use crate::host::{leave_no_core, reexec, take_name_of};
 
 /// In the place of the words: `call-stdin [call-out]`.
 pub const CALL_STDIN: &str = "call-stdin";
@@ -40,7 +40,7 @@ pub fn hide(args: &[OsString], words: &[OsString]) -> Error {
         bytes.push(0);
     }
     let program = args.first().map(OsString::as_os_str);
-    Error::new(begin_anew(program.unwrap_or_default(), &seen, &bytes)).context(
+    Error::new(reexec(program.unwrap_or_default(), &seen, &bytes)).context(
         "the call holds a secret, and the driver could not take that off its command line; nothing was done or \
          logged",
     )

@@ -59,7 +59,7 @@ impl Header {
 }
 
 /// One copy of a header.
-struct Copy {
+struct HeaderCopy {
     uuid: Option<String>,
     size: u64,
     sequence: u64,
@@ -72,7 +72,7 @@ struct Copy {
 /// The header of a device. `None`: no copy begins there, or it is a LUKS of another version. A copy that the disk
 /// cannot read is a damaged one, if the other one is whole.
 pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
-    let is_whole = |copy: &Copy| copy.is_whole;
+    let is_whole = |copy: &HeaderCopy| copy.is_whole;
     let mut unread = None;
     let mut copy = |place, magic| {
         copy(device, place, magic).unwrap_or_else(|error| {
@@ -98,12 +98,12 @@ pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
     }
     // The whole copy that was written last says the UUID, the first of two that were written at once. A copy that says
     // another UUID is not this header's.
-    let rank = |copy: &&Copy| (copy.is_whole, copy.sequence);
+    let rank = |copy: &&HeaderCopy| (copy.is_whole, copy.sequence);
     let Some(newest) = copies.iter().rev().max_by_key(rank) else {
         return Ok(None);
     };
     let uuid = newest.uuid.clone();
-    let is_its = |copy: &&Copy| copy.is_whole && copy.uuid == uuid;
+    let is_its = |copy: &&HeaderCopy| copy.is_whole && copy.uuid == uuid;
     Ok(Some(Header {
         is_whole: copies.iter().filter(is_its).count() == 2,
         uuid,
@@ -112,7 +112,7 @@ pub fn read(device: &impl ReadAt) -> io::Result<Option<Header>> {
 }
 
 /// The copy at this place, if one begins there.
-fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Copy>> {
+fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<HeaderCopy>> {
     let Some(binary) = bytes(device, place, BINARY)? else {
         return Ok(None);
     };
@@ -126,7 +126,7 @@ fn copy(device: &impl ReadAt, place: u64, magic: &[u8]) -> io::Result<Option<Cop
     let length = usize::try_from(size).unwrap_or(usize::MAX);
     let whole = is_sane.then(|| bytes(device, place, length)).transpose()?;
     let whole = whole.flatten().filter(|whole| is_right(whole));
-    Ok(Some(Copy {
+    Ok(Some(HeaderCopy {
         uuid: uuid(binary.get(168..208).unwrap_or_default()),
         size,
         sequence: number(16).unwrap_or(0),

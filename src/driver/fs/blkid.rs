@@ -12,7 +12,7 @@ const NOTHING: i32 = 2;
 const AMBIVALENT: i32 = 8;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum Probed {
     /// blkid finds nothing; the device may also be unreadable.
     Nothing,
     Filesystem(Filesystem),
@@ -22,17 +22,17 @@ pub enum Found {
 }
 
 /// Asks blkid what is on `device`: probing it now, all kinds of content, no cache.
-pub fn probe(host: &Host, device: &Node) -> Result<Found> {
+pub fn probe(host: &Host, device: &Node) -> Result<Probed> {
     ask(host, device, &[])
 }
 
 /// Asks only which of the driver's filesystems is on `device`. blkid of util-linux 2.41 gives up at the
 /// first error, and other kinds are looked for in places that these do not need.
-pub fn probe_filesystems(host: &Host, device: &Node) -> Result<Found> {
+pub fn probe_filesystems(host: &Host, device: &Node) -> Result<Probed> {
     ask(host, device, &["--match-types", "ext2,ext3,ext4,xfs,btrfs"])
 }
 
-fn ask(host: &Host, device: &Node, more: &[&str]) -> Result<Found> {
+fn ask(host: &Host, device: &Node, more: &[&str]) -> Result<Probed> {
     let command = Command::reads("blkid", host.limits.query)
         .args(["--probe", "--output", "export"])
         .args(more)
@@ -109,21 +109,21 @@ fn value(export: &[u8], key: &str) -> Option<String> {
         .map(|(_, value)| value.to_owned())
 }
 
-fn parse(output: &Output) -> Found {
+fn parse(output: &Output) -> Probed {
     let value = |key| value(&output.stdout, key);
     match (output.code, value("TYPE"), value("PTTYPE")) {
-        (NOTHING, ..) => Found::Nothing,
-        (AMBIVALENT, ..) => Found::Several,
+        (NOTHING, ..) => Probed::Nothing,
+        (AMBIVALENT, ..) => Probed::Several,
         (_, Some(kind), _) => match FsType::parse(&kind) {
-            Ok(fs) => Found::Filesystem(Filesystem {
+            Ok(fs) => Probed::Filesystem(Filesystem {
                 fs,
                 uuid: value("UUID").unwrap_or_default(),
             }),
-            Err(_) => Found::Other(kind.shown()),
+            Err(_) => Probed::Other(kind.shown()),
         },
-        (_, None, Some(table)) => Found::Other(format!("a partition table ({table})").shown()),
+        (_, None, Some(table)) => Probed::Other(format!("a partition table ({table})").shown()),
         // blkid found something that it has no type for: that is not nothing.
-        (_, None, None) => Found::Other("something that blkid cannot name".shown()),
+        (_, None, None) => Probed::Other("something that blkid cannot name".shown()),
     }
 }
 
@@ -133,12 +133,12 @@ mod tests {
 
     #[test]
     fn reads_what_blkid_prints() {
-        let other = |what: &str| Found::Other(what.shown());
+        let other = |what: &str| Probed::Other(what.shown());
         let cases = [
             (
                 "filesystem",
                 "DEVNAME=/dev/x\nUUID=0b1c\nBLOCK_SIZE=1024\nTYPE=ext4\n",
-                Found::Filesystem(Filesystem {
+                Probed::Filesystem(Filesystem {
                     fs: FsType::Ext4,
                     uuid: "0b1c".to_owned(),
                 }),
@@ -171,7 +171,7 @@ mod tests {
             };
             assert_eq!(parse(&output), want, "{name}");
         }
-        for (code, want) in [(NOTHING, Found::Nothing), (AMBIVALENT, Found::Several)] {
+        for (code, want) in [(NOTHING, Probed::Nothing), (AMBIVALENT, Probed::Several)] {
             let output = Output {
                 code,
                 ..Output::default()

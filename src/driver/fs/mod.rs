@@ -15,7 +15,7 @@ mod tools;
 pub const EXAMINE: &str = "examine";
 pub const SUPERBLOCK: &str = "superblock";
 
-pub use blkid::{Found, Identified, all, has_several, probe, probe_filesystems};
+pub use blkid::{Identified, Probed, all, has_several, probe, probe_filesystems};
 pub use scan::{Backup, Examination, Extent, TINY, Unreadable, ZEROED, scan, superblock_of};
 pub use superblock::{Beyond, Condition, Family, Superblock};
 pub use tools::{Judged, TOO_OLD, is_too_old, judged, try_mkfs};

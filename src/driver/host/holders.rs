@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::libc::{O_ACCMODE, O_PATH, O_RDONLY};
 
-use super::kernel::DeviceNumber;
+use super::paths::{DeviceNumber, device_open_as, proc_file};
 use crate::host::Kernel;
 use crate::names::{Foreign, Shown, VgName};
 
@@ -131,7 +131,8 @@ pub fn of_devices(kernel: &Kernel) -> Vec<(DeviceNumber, Opener)> {
             // With O_PATH only a path was opened, and not the device.
             let flags = flags_of(&info).filter(|flags| flags & O_PATH == 0);
             if let Some(flags) = flags
-                && let Some(number) = kernel.open_device_number(pid, &descriptor, answers)
+                && let Some(number) =
+                    device_open_as(&proc_file(pid, &format!("fd/{descriptor}")), answers)
             {
                 let command = command(kernel, pid);
                 let writes = flags & O_ACCMODE != O_RDONLY;
@@ -173,11 +174,6 @@ fn is_in_memory(mountinfo: &str, id: u64) -> bool {
         .find(|row| row.split(' ').next() == Some(&id));
     let kind = row.and_then(|row| row.split_once(" - ")?.1.split(' ').next());
     matches!(kind, Some("devtmpfs" | "tmpfs"))
-}
-
-/// A file that the kernel has about a process, by its id or `self`.
-pub fn proc_file(process: impl fmt::Display, name: &str) -> PathBuf {
-    PathBuf::from(format!("/proc/{process}/{name}"))
 }
 
 /// The identity of a process's mount namespace, which no other namespace has.

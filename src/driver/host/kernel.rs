@@ -1,45 +1,16 @@
-use std::fmt;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use nix::fcntl::OFlag;
 use nix::libc::{ENXIO, O_EXCL};
 use nix::sys::resource::{Resource, setrlimit};
-use nix::sys::stat::{major, minor};
 use zeroize::Zeroizing;
 
-use super::holders::proc_file;
-use super::mounts::mount_id_of;
+use super::paths::{DeviceNumber, block_device, proc_file};
 use super::{Progress, Signals};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct DeviceNumber {
-    pub major: u64,
-    pub minor: u64,
-}
-
-impl FromStr for DeviceNumber {
-    type Err = ();
-
-    /// As the kernel writes it: `254:0`.
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (major, minor) = text.trim_end().split_once(':').ok_or(())?;
-        Ok(Self {
-            major: major.parse().map_err(drop)?,
-            minor: minor.parse().map_err(drop)?,
-        })
-    }
-}
-
-impl fmt::Display for DeviceNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.major, self.minor)
-    }
-}
 
 /// The few system calls that the driver makes itself, and the files that it reads.
 ///
@@ -216,25 +187,6 @@ impl Kernel<'_> {
         fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
     }
 
-    /// The number of the block device that a process has open. `answers` says of a mount's id whether its
-    /// filesystem can be asked: most could keep the answer.
-    pub fn open_device_number(
-        &self,
-        pid: u32,
-        descriptor: &str,
-        answers: impl FnOnce(u64) -> bool,
-    ) -> Option<DeviceNumber> {
-        // Held as a location first, since the process can put another file in the descriptor's place.
-        let held = OpenOptions::new()
-            .read(true)
-            .custom_flags(OFlag::O_PATH.bits())
-            .open(proc_file(pid, &format!("fd/{descriptor}")))
-            .ok()?;
-        answers(mount_id_of(&held).ok()?)
-            .then(|| block_device(&held.metadata().ok()?))
-            .flatten()
-    }
-
     /// Opens a block device for reading, which keeps its number from being given to another one;
     /// exclusively, it fails with EBUSY while anything else (a mount, swap, another device) has claimed
     /// it. ENXIO: another device is there.
@@ -297,23 +249,6 @@ fn open_regular(path: &Path) -> io::Result<File> {
 /// fs/coredump.c, `do_coredump`.
 pub fn leave_no_core() -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_CORE, 1, 1)?)
-}
-
-fn block_device(metadata: &Metadata) -> Option<DeviceNumber> {
-    let number = metadata.rdev();
-    let is_block_device = metadata.file_type().is_block_device();
-    is_block_device.then(|| DeviceNumber {
-        major: major(number),
-        minor: minor(number),
-    })
-}
-
-/// Opens a path only as a location (`O_PATH`): the filesystem itself is not asked.
-pub(super) fn open_path(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .custom_flags((OFlag::O_PATH | OFlag::O_NOFOLLOW).bits())
-        .open(path)
 }
 
 #[cfg(test)]

@@ -4,34 +4,38 @@
 
 #![allow(clippy::disallowed_methods)] // the one door to files and processes
 
-mod anew;
+mod answer;
+mod close_last;
 mod command;
 pub mod holders;
 mod kernel;
 mod kernel_log;
-mod last_close;
 mod lock;
 mod log;
 mod mounts;
+mod paths;
 mod process;
 mod progress;
 mod reader;
+mod reexec;
 pub mod selinux;
 mod signals;
 pub mod trust;
 mod uncached;
 
-pub use anew::{begin_anew, take_name_of};
-pub use command::{Command, Effect, Node, Output, Program, ToolError};
-pub use kernel::{DeviceNumber, Kernel, leave_no_core};
+pub use answer::{Output, ToolError};
+pub use close_last::{CLOSE_LAST, close_last};
+pub use command::{Command, Effect, Node, Program};
+pub use kernel::{Kernel, leave_no_core};
 pub use kernel_log::KernelLog;
-pub use last_close::{CLOSE_LAST, close_last};
 pub use lock::Lock;
 pub use log::{Log, read_value};
 pub use mounts::{Lack, Space};
+pub use paths::{DeviceNumber, proc_file};
 pub use process::Processes;
 pub use progress::Progress;
 pub use reader::{READ_DEVICES, answer_each};
+pub use reexec::{reexec, take_name_of};
 pub use signals::Signals;
 pub use uncached::{Pages, Uncached};
 

@@ -15,7 +15,7 @@ use rustix::fs::CWD;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use super::Kernel;
-use super::kernel::open_path;
+use super::paths::{mount_id_of, open_path};
 
 /// The space of a filesystem.
 pub struct Space {
@@ -150,13 +150,4 @@ fn open_mount(path: &Path, mount_id: u64) -> io::Result<File> {
         return Err(io::Error::from_raw_os_error(ESTALE));
     }
     Ok(root)
-}
-
-/// Source: proc(5), `/proc/pid/fdinfo`, since Linux 3.15.
-pub(super) fn mount_id_of(file: &File) -> io::Result<u64> {
-    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;
-    info.lines()
-        .find_map(|line| line.strip_prefix("mnt_id:"))
-        .and_then(|id| id.trim().parse().ok())
-        .ok_or_else(|| io::Error::other("no mnt_id in /proc/self/fdinfo"))
 }

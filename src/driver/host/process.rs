@@ -15,11 +15,13 @@ use nix::unistd::{AccessFlags, Pid, access};
 
 use crate::names::{Shown, folded_to};
 
-use super::last_close::{CLOSE_LAST, own_devices};
+use super::close_last::{CLOSE_LAST, own_devices};
 use super::reader::{self, READ_DEVICES};
 use super::selinux;
 use super::trust::{require_roots, require_roots_to_run};
-use super::{Command, Effect, Kernel, Output, Program, Progress, Signals, ToolError, Tools};
+use super::{
+    Command, Effect, Kernel, Output, Program, Progress, Signals, ToolError, Tools, holders,
+};
 
 /// More than any report: 10,000 logical volumes take about 4 MiB.
 const MOST_STDOUT: usize = 16 << 20;
@@ -166,6 +168,20 @@ impl<'a> Processes<'a> {
         Ok(watched)
     }
 
+    /// Tells a person that a tool runs for long.
+    fn tell_wait(&self, command: &Command) {
+        let mut holders = holders::of_lvm_lock(&Kernel::new(self.signals), None);
+        // LVM's commands lock; what this one locks itself is not what it waits for.
+        holders.retain(|holder| holder.command.to_string() != command.tool_name());
+        let line = command.line();
+        self.progress.say(&if holders.is_empty() {
+            format!("waiting for `{line}`")
+        } else {
+            let holders = holders::name_them(&holders);
+            format!("waiting for LVM's lock, held by {holders}: `{line}`")
+        });
+    }
+
     /// Stops a child that takes too long. Returns its pid if it does not even die of SIGKILL.
     fn stop(&self, watched: &mut Watched, effect: Effect, grace: Duration) -> Option<u32> {
         let stuck = watched.stop(effect, grace);
@@ -211,8 +227,7 @@ impl Tools for Processes<'_> {
         let tells = self.progress.waits() && Progress::PATIENCE < limit;
         let mut end = wait(if tells { Progress::PATIENCE } else { limit })?;
         if tells && matches!(end, End::Deadline) {
-            let kernel = Kernel::new(self.signals);
-            self.progress.still_runs(&kernel, command);
+            self.tell_wait(command);
             end = wait(limit)?;
         }
         let status = match end {

@@ -1,7 +1,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use super::{Command, Kernel, Output, ToolError, holders};
+use super::{Command, Output, ToolError};
 
 /// Progress on standard error while a person waits. kubelet would read that as part of the reply.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,22 +28,6 @@ impl Progress {
         if self.waits {
             // Nobody may be reading.
             let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
-        }
-    }
-
-    /// A tool runs for long.
-    pub fn still_runs(self, kernel: &Kernel, command: &Command) {
-        let mut holders = holders::of_lvm_lock(kernel, None);
-        // LVM's commands lock; what this one locks itself is not what it waits for.
-        holders.retain(|holder| holder.command.to_string() != command.tool_name());
-        let line = command.line();
-        if holders.is_empty() {
-            self.say(&format!("waiting for `{line}`"));
-        } else {
-            let holders = holders::name_them(&holders);
-            self.say(&format!(
-                "waiting for LVM's lock, held by {holders}: `{line}`"
-            ));
         }
     }
 

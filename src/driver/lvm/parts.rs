@@ -37,7 +37,7 @@ pub fn lost(host: &Host, volume: &Volume) -> Result<Option<Lost>> {
         .operand(vg.as_str());
     let name = volume.id.lv();
     read(host, &command, |report| {
-        let parts = Parts::of(report)?;
+        let parts = Layers::of(report)?;
         if !parts.0.contains_key(name.as_str()) {
             return Err(format!("it does not list {name}"));
         }
@@ -48,7 +48,7 @@ pub fn lost(host: &Host, volume: &Volume) -> Result<Option<Lost>> {
 }
 
 /// All volumes of a group, hidden ones among them, by name.
-struct Parts(BTreeMap<String, Part>);
+struct Layers(BTreeMap<String, Part>);
 
 struct Part {
     is_partial: bool,
@@ -64,7 +64,7 @@ struct Part {
     copies: usize,
 }
 
-impl Parts {
+impl Layers {
     fn of(report: Report) -> Result<Self, String> {
         let rows = report.rows("lv")?;
         let mut parts = BTreeMap::new();
@@ -274,7 +274,7 @@ mod tests {
         for (name, rows, lv, partial, want) in cases.into_iter().chain(caches) {
             let rows: Vec<String> = rows.split('|').map(|words| row(words, partial)).collect();
             let json = format!(r#"{{"report":[{{"lv":[{}]}}]}}"#, rows.join(","));
-            let parts = Parts::of(Report::parse(json.as_bytes()).unwrap()).unwrap();
+            let parts = Layers::of(Report::parse(json.as_bytes()).unwrap()).unwrap();
             assert_eq!(parts.lost(&LvName::parse(lv).unwrap()), want, "{name}");
         }
     }

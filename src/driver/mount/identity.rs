@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::change::{Source, by_hand};
+use super::source::{Source, by_hand};
 use super::table::Row;
 use crate::host::{DeviceNumber, Kernel, own_name};
 use crate::names::FsType;

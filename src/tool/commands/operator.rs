@@ -9,7 +9,7 @@ use super::survey::{Look, Request, look};
 use crate::output::Printed;
 use driver::config::{Config, Loaded};
 use driver::crypt;
-use driver::fs::{self, Found};
+use driver::fs::{self, Probed};
 use driver::host::{Host, Writing};
 use driver::lvm::{self, Tags};
 use driver::names::{Filesystem, LvId, Shown};
@@ -59,7 +59,7 @@ fn found(host: &Writing, seen: &Look) -> Result<Filesystem> {
         (Decision::Mount(mount), _) => mount.filesystem.clone(),
         // The volume is mounted: blkid reads it meanwhile.
         (Decision::Bind(_), _) => match fs::probe(host, &top_of(seen)?.node(host.kernel))? {
-            Found::Filesystem(filesystem) => filesystem,
+            Probed::Filesystem(filesystem) => filesystem,
             _ => bail!("{id} is mounted, but blkid cannot name what is on it"),
         },
         (Decision::Activate, _) => bail!("{id} is not active; run `lvchange -ay {id}` first"),
@@ -112,7 +112,7 @@ fn opened(host: &Writing, seen: &Look) -> Result<Option<Device>> {
 /// The filesystem inside an encrypted volume.
 fn inside_of(host: &Writing, inside: &Device) -> Result<Filesystem> {
     match fs::probe(host, &inside.node(host.kernel))? {
-        Found::Filesystem(filesystem) => Ok(filesystem),
+        Probed::Filesystem(filesystem) => Ok(filesystem),
         _ => bail!(
             "{} is open, and has no filesystem inside that blkid knows: there is nothing to adopt",
             inside.id

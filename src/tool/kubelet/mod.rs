@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::files::{self, Kind};
 use driver::config::Config;
-use driver::host::holders::{Search, proc_file};
+use driver::host::holders::Search;
+use driver::host::proc_file;
 use driver::host::trust::require_roots;
 use driver::host::{Command, Host, Kernel};
 use driver::names::Shown;

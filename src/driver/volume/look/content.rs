@@ -9,7 +9,7 @@ use nix::libc::EBUSY;
 use super::ground::largest_block;
 use super::{Asker, Look};
 use crate::crypt;
-use crate::fs::{self, Examination, Extent, Family, Found, Superblock, Unreadable};
+use crate::fs::{self, Examination, Extent, Family, Probed, Superblock, Unreadable};
 use crate::host::ToolError;
 use crate::lvm::Volume;
 use crate::names::{Bytes, Filesystem, FsType, Shown};
@@ -76,7 +76,7 @@ impl Look<'_> {
     fn claimed(&self, device: &Device) -> Content {
         Content::Claimed(
             match fs::probe(self.subject.host, &device.node(self.subject.host.kernel)) {
-                Ok(Found::Filesystem(found)) => Some(found),
+                Ok(Probed::Filesystem(found)) => Some(found),
                 _ => None,
             },
         )
@@ -165,7 +165,7 @@ impl Look<'_> {
             }
         }
         let mut found = fs::probe(host, &node)?;
-        if found == Found::Nothing {
+        if found == Probed::Nothing {
             let seen = self.examined(device, volume, claim, Extent::Cached, flush)?;
             if seen.is_zero && seen.unreadable.is_none() {
                 return Ok(unnamed(seen));
@@ -177,24 +177,24 @@ impl Look<'_> {
                 // One unreadable page keeps blkid from naming anything, even if no filesystem's probe needs
                 // that page.
                 Some(_) if seen.signature.is_none() => fs::probe_filesystems(host, &node)?,
-                Some(_) => Found::Nothing,
+                Some(_) => Probed::Nothing,
             };
-            let is_whole = matches!(found, Found::Filesystem(_));
+            let is_whole = matches!(found, Probed::Filesystem(_));
             if (seen.unreadable.is_some() && !is_whole)
-                || (found == Found::Nothing && !fs::has_several(host, &node)?)
+                || (found == Probed::Nothing && !fs::has_several(host, &node)?)
             {
                 return Ok(unnamed(seen));
             }
         }
         match found {
-            Found::Nothing | Found::Several => Ok(Content::Several),
+            Probed::Nothing | Probed::Several => Ok(Content::Several),
             // Of LUKS2 and of LUKS1 blkid says the same.
-            Found::Other(what) if what.to_string() == "crypto_LUKS" => {
+            Probed::Other(what) if what.to_string() == "crypto_LUKS" => {
                 let header = crypt::header_of(host, (claim, &device.path))?;
                 Ok(header.map_or(Content::Other(what), Content::Luks))
             }
-            Found::Other(what) => Ok(Content::Other(what)),
-            Found::Filesystem(Filesystem { fs, uuid }) => match superblock(None)? {
+            Probed::Other(what) => Ok(Content::Other(what)),
+            Probed::Filesystem(Filesystem { fs, uuid }) => match superblock(None)? {
                 Some(found) => self.filesystem(device, fs, Superblock { uuid, ..found }),
                 None => Ok(Content::Damaged(fs)),
             },

@@ -1,4 +1,4 @@
-//! This process, begun anew with other arguments.
+//! This executable, begun again in the same process with other arguments.
 
 use std::ffi::{CString, OsStr};
 use std::io::{self, PipeReader, Write};
@@ -11,9 +11,9 @@ use std::process::Command;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::sys::prctl;
 
-/// Begins this executable anew in the same process, as `program`, with these arguments and these bytes on
+/// Begins this executable again in the same process, as `program`, with these arguments and these bytes on
 /// standard input. Pid, environment and the other streams stay. It returns only if that fails.
-pub fn begin_anew(program: &OsStr, args: &[&str], stdin: &[u8]) -> io::Error {
+pub fn reexec(program: &OsStr, args: &[&str], stdin: &[u8]) -> io::Error {
     let begin = || -> io::Result<io::Error> {
         let stdin = OwnedFd::from(pipe_of(stdin)?);
         // Also when an upgrade has just put another file in its place.
