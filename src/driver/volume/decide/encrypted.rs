@@ -171,11 +171,14 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Decisio
         };
         return reason.map_or(open, Decision::Refuse);
     }
-    let (Some(content), Some(table)) = (&facts.inside, &facts.table) else {
-        return Decision::Look(Level::Inside);
+    let checked = match (&facts.inside, &facts.table) {
+        (None, _) => return Decision::Look(Level::Inside),
+        (Some(Content::Failed(words)), _) => Err(Reason::Failed(words.clone())),
+        (Some(_), None) => Err(Reason::Failed("the kernel's table is not known".into())),
+        (Some(content), Some(table)) => cipher::of_table(table, header, facts).map(|()| content),
     };
-    match cipher::of_table(table, header, facts) {
-        Ok(()) => of_inside(facts, content, volume, wish),
+    match checked {
+        Ok(content) => of_inside(facts, content, volume, wish),
         Err(reason) => Decision::Refuse(reason),
     }
 }

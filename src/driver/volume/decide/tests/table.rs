@@ -406,6 +406,7 @@ fn what_is_or_is_to_be_encrypted() {
         ("open to be read, wanted to be written", |f, _| { encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; }, OPEN),
         ("open to be read, wanted so, and it can be written", |f, w| { w.read_only = true; encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; }, OPEN),
         ("open to be read, wanted so, and it cannot be written", |f, w| { w.read_only = true; encrypted_and_open(f); uses(f).inside.as_mut().unwrap().read_only = true; f.read_only = true; }, mount(Ext4, |m| { m.record = false; m.check = false; })),
+        ("open, and the kernel's table cannot be read", |f, _| { encrypted_and_open(f); (f.inside, f.table) = (Some(Content::Failed("no dmsetup".into())), None); }, Refuse(Reason::Failed("no dmsetup".into()))),
         ("open, another filesystem inside", |f, _| { encrypted_and_open(f); f.inside = Some(Content::Filesystem(FilesystemState { filesystem: filesystem(Ext4, "other"), ..found(Ext4) })); }, inside("ext4 other")),
         ("open, nothing inside", |f, _| { encrypted_and_open(f); f.inside = blank().content; }, inside("no known signature")),
         ("open, nothing inside, with a permission to format", |f, _| { encrypted_and_open(f); f.inside = blank().content; permit(f, &[held()], NOW); }, inside("no known signature")),
