@@ -1,7 +1,7 @@
 //! A call that holds a secret, out of sight. All users of the host can read the arguments of a process, and
 //! journald copies them into each entry of the log.
 //!
-//! Such a call begins itself anew, in the same process, and has kubelet's words on standard input.
+//! Such a call begins itself again, in the same process, and has kubelet's words on standard input.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -16,16 +16,16 @@ use crate::host::{leave_no_core, reexec, take_name_of};
 /// In the place of the words: `call-stdin [call-out]`.
 pub const CALL_STDIN: &str = "call-stdin";
 
-/// Whether this process is such a call, begun anew without its words.
-pub fn is_begun_anew() -> bool {
+/// Whether this process is such a call, begun again without its words.
+pub fn is_begun_again() -> bool {
     std::env::args_os()
         .nth(1)
         .is_some_and(|word| word == CALL_STDIN)
 }
 
-/// Begins the call anew; `args` is all of argv. It returns only if that fails.
+/// Begins the call again; `args` is all of argv. It returns only if that fails.
 pub fn hide(args: &[OsString], words: &[OsString]) -> Error {
-    // The process that is begun anew, and its tools, inherit that.
+    // The process that is begun again, and its tools, inherit that.
     if let Err(error) = leave_no_core() {
         return Error::new(error)
             .context("keeping the call, which holds a secret, from leaving a core");
@@ -46,7 +46,7 @@ pub fn hide(args: &[OsString], words: &[OsString]) -> Error {
     )
 }
 
-/// The words of the call that was begun anew.
+/// The words of the call that was begun again.
 pub fn words(args: &[OsString]) -> Result<Vec<OsString>> {
     if let Some(program) = args.first() {
         take_name_of(program);

@@ -146,7 +146,7 @@ fn a_link_to_the_driver_has_its_config_beside_the_link() {
         let reply = Reply::of(program, &output);
         assert_eq!(reply.capabilities.unwrap()["attach"], false, "{program:?}");
     }
-    // Also when a call begins itself anew.
+    // Also when a call begins itself again.
     machine.configure("defualt_fs = 'xfs'");
     let secret = JSON.replacen('{', r#"{"kubernetes.io/secret/key":"VE9Q","#, 1);
     let call = ["mount", "/mnt/x", &secret];

@@ -49,7 +49,7 @@ pub fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, tar
             env!("CARGO_PKG_VERSION"),
         );
         let reply = logged(&call, Err(bug), &log, &target);
-        printed_as(&reply, secret::is_begun_anew())
+        printed_as(&reply, secret::is_begun_again())
     });
 }
 

@@ -22,6 +22,7 @@ pub mod selinux;
 mod signals;
 pub mod trust;
 mod uncached;
+mod watched;
 
 pub use answer::{Output, ToolError};
 pub use close_last::{CLOSE_LAST, close_last};
