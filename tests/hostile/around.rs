@@ -47,46 +47,19 @@ fn both(machine: &Machine) {
 
 #[test]
 fn no_tool_that_others_can_change_is_run() {
+    #[rustfmt::skip] // a row is a line
     let loose: [(&str, Loosen, &str); 7] = [
-        (
-            "a directory for all",
-            |m| mode(&m.path("tools"), 0o777),
-            "tools can be written by others",
-        ),
-        (
-            "a directory of a group",
-            |m| group(&m.path("tools")),
-            "tools can be written by others",
-        ),
-        (
-            "a directory of a user",
-            |m| chown(m.path("tools"), Some(NOBODY), None).unwrap(),
-            "tools belongs to user 65534",
-        ),
-        (
-            "a tool for all",
-            |m| mode(&m.path("tools/lvs"), 0o757),
-            "lvs can be written by others",
-        ),
-        (
-            "a tool of a user",
-            |m| chown(m.path("tools/lvs"), Some(NOBODY), None).unwrap(),
-            "lvs belongs to user 65534",
-        ),
-        (
-            "a link to a directory of a user",
-            |m| linked(m, NOBODY),
-            "real belongs to user 65534",
-        ),
-        (
-            "a link of a user, in a directory like /tmp",
-            |m| {
-                linked(m, 0);
-                mode(&m.path("tools"), 0o1777);
-                lchown(m.path("tools/lvs"), Some(NOBODY), None).unwrap();
-            },
-            "a symbolic link that root did not make",
-        ),
+        ("a directory for all", |m| mode(&m.path("tools"), 0o777), "tools can be written by others"),
+        ("a directory of a group", |m| group(&m.path("tools")), "tools can be written by others"),
+        ("a directory of a user", |m| chown(m.path("tools"), Some(NOBODY), None).unwrap(), "tools belongs to user 65534"),
+        ("a tool for all", |m| mode(&m.path("tools/lvs"), 0o757), "lvs can be written by others"),
+        ("a tool of a user", |m| chown(m.path("tools/lvs"), Some(NOBODY), None).unwrap(), "lvs belongs to user 65534"),
+        ("a link to a directory of a user", |m| linked(m, NOBODY), "real belongs to user 65534"),
+        ("a link of a user, in a directory like /tmp", |m| {
+            linked(m, 0);
+            mode(&m.path("tools"), 0o1777);
+            lchown(m.path("tools/lvs"), Some(NOBODY), None).unwrap();
+        }, "a symbolic link that root did not make"),
     ];
     for (name, loosen, words) in loose {
         let machine = machine();

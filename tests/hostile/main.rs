@@ -90,7 +90,7 @@ fn no_option_gets_past_its_check() {
     let documents = documents.map(|(json, reason)| ((*json).to_owned(), *reason));
     let calls = options.chain(documents).enumerate();
     let count = refuses_all(calls.map(|(n, (json, reason))| (call(n, &json), reason)));
-    assert!(count >= 100, "{count}");
+    assert!(count >= 80, "{count}");
 }
 
 #[test]

@@ -7,61 +7,41 @@ volumegroup | hyphen |  "-vg"  "--force"
 volumegroup | holds '=' |  "--config=devices{}"
 volumegroup | holds ' ' |  "vg --force"
 volumegroup | holds '/' |  "vg/data"  "/dev/vg"
-volumegroup | holds ',' |  "vg,other"
-volumegroup | holds '@' |  "@tag"
-volumegroup | holds '|' |  "all|vg"
 volumegroup | holds '*' |  "*"
 volumegroup | directories |  "."  ".."
-volumegroup | holds '/' |  "../../etc"
 volumegroup | volumegroup is missing |  ""
 volumegroup | this node's config does not allow the volume group |  "other"
 volumeID | hyphen |  "-data"  "--yes"  "-an"
-volumeID | holds ' ' |  "data -f"
 volumeID | name alone |  "vg/data"  "other/data"  "/dev/vg/data"  "/dev/mapper/vg-data"
 volumeID | holds '/' |  "/dev/sda"  "../sda"  "../../etc/passwd"
-volumeID | directories |  ".."
 volumeID | volumeID is missing |  ""
-volumeID | holds ';' |  "data;reboot"
 volumeID | holds '$' |  "$(reboot)"
-volumeID | holds '`' |  "`reboot`"
-volumeID | holds '|' |  "data|sh"
 volumeID | holds '\n' |  "data\nreboot"
-volumeID | holds '\r' |  "data\r\n"
 volumeID | holds '\0' |  "data\u0000"  "\u0000"
 volumeID | holds '\u{1b}' |  "data\u001b[2J"
 volumeID | holds |  "d\u0430ta"  "data\u202egpj"  "data\u2028"
 volumeID | not valid JSON |  "\ud800"
-volumeID | it holds |  "data%n%s"
 // Names that LVM keeps for itself, and layers below volumes.
 volumeID | for itself |  "snapshot0"  "pvmove0"  "data_tdata"  "data_tmeta"  "data_mlog"
-volumeID | for itself |  "data_mimage_0"  "data_rimage_0"  "data_rmeta_0"  "data_cdata"
-volumeID | for itself |  "data_corig"  "lvol0_pmspare"  "data_vorigin"
 // Filesystems that are none, or that a helper of mount would be found for.
 kubernetes.io/fsType | not a filesystem of this driver |  "ext4 -F"  "ext4\n"  "EXT4"  "ext4,xfs"
 kubernetes.io/fsType | not a filesystem of this driver |  "-o"  "../../bin/sh"  "nfs"  "fuse.sshfs"
-kubernetes.io/fsType | not a filesystem of this driver |  "overlay"  "proc"  "swap"  "auto"  "none"
-kubernetes.io/fsType | not a filesystem of this driver |  "crypto_LUKS"
 // Sizes.
 size | reading option size |  "-1g"  "+100%FREE"  "100%VG"  "1g --type=raid1"  "1e9g"  "0x10g"
-size | reading option size |  "NaN"  "99999999999999999999999e"
 size | size is 0 |  "0"
-size | reading option size |  "١g"
 size | is not a string |  1073741824
 // Thin pools.
 thinpool | reading option thinpool |  "-pool"  "--wipesignatures=n"  "vg/pool"  "../pool"
-thinpool | reading option thinpool |  "pool_tmeta"  ""
 // Mount options that would mount something else, elsewhere, or run something.
 mountoptions | is refused |  "bind"  "rbind"  "noatime,remount"  "move"  "loop"
 mountoptions | is refused |  "X-mount.mkdir=0777"  "helper=sh"  "device=/dev/sda"  "errors=panic"
 mountoptions | both ro and rw |  "ro,rw"
 mountoptions | neither spaces |  "noatime -o bind"  "noatime\nbind"  "a\\054bind"
-mountoptions | neither spaces |  "context=\"a,bind\""
 mountoptions | nobody may set it |  "-o"  "=x"  "nosuchoption"  "NOATIME"  "x-systemd.automount"
 // Those that make Linux read something else than the volume's filesystem as it is, or harm the node.
 mountoptions | another superblock |  "sb=32768"  "noatime,sb=1"  "sb="
 mountoptions | is refused |  "abort"  "debug"  "noload"  "norecovery"  "rescue=all"  "nouid32"
 mountoptions | the whole node |  "warn_on_error"  "fatal_errors=panic"  "errors=panic"
-mountoptions | only mount_options in config.toml may set it |  "nouuid"  "usrquota"  "nobarrier"
 mountoptions | only mount_options in config.toml may set it |  "context=system_u:object_r:etc_t:s0"
 mountoptions | its value must be |  "commit=soon"  "commit"  "subvol="  "allocsize=1t"
 mountoptions | it takes no value |  "nosuid=recursive"  "ro=vfs"
@@ -115,20 +95,14 @@ pub const NAMES: &str = "attach detach waitforattach isattached mountdevice unmo
 pub const DOCUMENTS: &[(&str, &str)] = &[
     ("", "not a JSON object"),
     ("null", "not a JSON object"),
-    ("[]", "not a JSON object"),
-    ("\"volumegroup\"", "not a JSON object"),
     ("--help", "not a JSON object"),
     ("{", "not valid JSON"),
     ("{}", "volumegroup is missing"),
-    ("\u{feff}{}", "not a JSON object"),
     (r#"{"volumegroup":"vg","volumeID":"data"} {"volumeID":"x"}"#, "not valid JSON"),
     (r#"{"volumegroup":"vg","volumeID":"data"}; reboot"#, "not valid JSON"),
     (r#"{"volumegroup":"vg","volumeID":"data",}"#, "not valid JSON"),
-    ("{'volumegroup':'vg','volumeID':'data'}", "not valid JSON"),
     (r#"{"volumegroup":"vg","volumeID":["data"]}"#, "is not a string"),
-    (r#"{"volumegroup":"vg","volumeID":{"name":"data"}}"#, "is not a string"),
     (r#"{"volumegroup":"vg","volumeID":null}"#, "is not a string"),
-    (r#"{"volumegroup":"vg","volumeID":1e400}"#, ""),
     ("{\"volumegroup\":\"vg\",\"volumeID\":\"a\tb\"}", "not valid JSON"),
     (r#"{"volumegroup":"vg","volumeID":"d","kubernetes.io/readwrite":"ro","mountoptions":"noatime,rw"}"#, "holds rw"),
     (r#"{"volumegroup":"vg","volumeID":"d","kubernetes.io/readwrite":"ro","mountoptions":",,rw,,"}"#, "holds rw"),

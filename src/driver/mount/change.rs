@@ -94,9 +94,8 @@ fn require_mounted(host: &Host, source: &Source, dir: &Path) -> Result<()> {
     Err(after_undo(error, undo))
 }
 
-/// Whether the kernel refuses a filesystem for a duplicate UUID. The error code, EINVAL, means many things,
-/// so its log is read. Sources: Linux' fs/ext4/super.c, fs/btrfs/disk-io.c and `xfs_sb.c`;
-/// tried: xfs of Linux 6.12.
+/// Whether the kernel refuses a filesystem for features that it does not know. The error code, EINVAL, means many
+/// things, so its log is read. Sources: Linux' fs/ext4/super.c, fs/btrfs/disk-io.c and `xfs_sb.c`.
 fn has_unknown_features(said: &str) -> bool {
     let features = ["unsupported optional features", "compatible features"];
     features.iter().any(|words| said.contains(words))
