@@ -57,7 +57,7 @@ pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Re
         dir.shown()
     ));
     Err(if is_twin {
-        error.context(twin(host.kernel, source))
+        error.context(twin(source))
     } else if has_unknown_features(&said) {
         let helps = without_data(fs, id, node.name != id.device());
         error.context(if source.is_new {

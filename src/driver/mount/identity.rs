@@ -63,25 +63,16 @@ fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
 
 /// Why btrfs does not take it: the kernel knows a filesystem by its UUID alone, and so takes a second one
 /// for the first; also of one that was unmounted, if that is newer.
-pub fn twin(kernel: &Kernel, source: &Source) -> String {
-    let Source { id, filesystem, .. } = source;
-    let own = by_hand(id, source.node, "btrfstune -u");
-    if kernel.exists(&Path::new(BTRFS).join(&filesystem.uuid)) {
-        format!(
-            "a btrfs with the same UUID as that of {id} is mounted on this node: one is a snapshot or a \
-             copy of the other, and btrfs mounts only one of them at a time. Unmount the other one, or \
-             give this one a UUID of its own ({own}) and run `{} adopt {id}`",
-            own_name()
-        )
-    } else {
-        format!(
-            "the kernel remembers a btrfs with the same UUID as that of {id}, which was written to later: \
-             a snapshot or a copy that was mounted. Remove that one, or give this one a UUID of its own \
-             ({own}) and run `{} adopt {id}`. What the kernel remembers goes with `btrfs \
-             device scan --forget`; where there is a btrfs of several disks, `btrfs device scan` follows",
-            own_name()
-        )
-    }
+pub fn twin(source: &Source) -> String {
+    let Source { id, node, .. } = source;
+    let own = by_hand(id, node, "btrfstune -u");
+    format!(
+        "a btrfs with the same UUID as that of {id} is mounted on this node, or the kernel remembers one that was \
+         written to later: a snapshot or a copy. Unmount or remove the other one, or give this one a UUID of its own \
+         ({own}) and run `{} adopt {id}`. What the kernel remembers goes with `btrfs device scan --forget`; where there \
+         is a btrfs of several disks, `btrfs device scan` follows",
+        own_name()
+    )
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use anyhow::{Error, Result};
+use anyhow::Result;
 use serde::Deserialize;
 use strum::{Display, EnumString};
 
@@ -6,7 +6,7 @@ use super::invalid;
 
 /// How a volume is encrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Display, EnumString)]
-#[serde(try_from = "String")]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Encryption {
     Luks2,
@@ -16,13 +16,5 @@ impl Encryption {
     pub fn parse(name: &str) -> Result<Self> {
         name.parse()
             .map_err(|_| invalid(name, "kind of encryption of this driver; it knows luks2"))
-    }
-}
-
-impl TryFrom<String> for Encryption {
-    type Error = Error;
-
-    fn try_from(name: String) -> Result<Self> {
-        Self::parse(&name)
     }
 }

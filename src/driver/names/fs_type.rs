@@ -1,6 +1,6 @@
 use std::fmt;
 
-use anyhow::{Error, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
@@ -8,7 +8,7 @@ use super::{Bytes, invalid};
 
 /// The filesystems that this driver makes, checks, mounts and grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
-#[serde(try_from = "String", into = "&'static str")]
+#[serde(rename_all = "lowercase")]
 #[derive(Display, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum FsType {
@@ -43,14 +43,6 @@ impl FsType {
     /// Source: `btrfs_ioctl_resize`.
     pub fn grows_to(self, size: Bytes) -> bool {
         self != Self::Btrfs || size.get() >= 256 << 20
-    }
-}
-
-impl TryFrom<String> for FsType {
-    type Error = Error;
-
-    fn try_from(name: String) -> Result<Self> {
-        Self::parse(&name)
     }
 }
 
