@@ -4,16 +4,14 @@ use std::path::Path;
 
 use anyhow::{Context, Error, Result};
 
-use crate::host::Host;
 use crate::host::trust::require_secret;
+use crate::host::{Host, leave_no_core};
 use crate::names::Shown;
 use crate::options::{LONGEST_PASSPHRASE, Passphrase};
 
 /// Reads it. From now on this process and its tools leave no core.
 pub fn read_key_file(host: &Host, file: &Path) -> Result<Passphrase> {
-    host.kernel
-        .leave_no_core()
-        .context("keeping this process from leaving a core")?;
+    leave_no_core().context("keeping this process from leaving a core")?;
     require_secret(host.kernel, file)
         .map_err(Error::msg)
         .and_then(|()| {

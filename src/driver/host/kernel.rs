@@ -92,11 +92,6 @@ impl Kernel<'_> {
         Ok(bytes)
     }
 
-    /// Neither this process nor a tool that it starts leaves a core from now on: memory may hold a passphrase.
-    pub fn leave_no_core(&self) -> io::Result<()> {
-        leave_no_core()
-    }
-
     /// Reads a file from a place on, or at most so many bytes of its end. Returns where it began. A
     /// file that has become shorter is read anew.
     pub fn read_end(
@@ -245,6 +240,7 @@ fn open_regular(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Neither this process nor a tool that it starts leaves a core from now on: memory may hold a passphrase.
 /// A limit of one byte ends a core that would go to a program too, where 0 would not. Source: Linux'
 /// fs/coredump.c, `do_coredump`.
 pub fn leave_no_core() -> io::Result<()> {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::config::Config;
 use crate::crypt;
-use crate::host::{Host, Kernel, Lock, ToolError, own_name};
+use crate::host::{Host, Kernel, Lock, ToolError, leave_no_core, own_name};
 use crate::mount::after_undo;
 use crate::names::Shown;
 use crate::options::Passphrase;
@@ -26,7 +26,7 @@ impl Job<'_> {
         let Subject { host, config, id } = self.subject;
         if let Some(secret) = &self.options.passphrase {
             // It may have come from a file.
-            let no_core = host.kernel.leave_no_core();
+            let no_core = leave_no_core();
             no_core.context("keeping this process from leaving a core")?;
             let source = "the passphrase of the volume's Secret".to_owned();
             return Ok((secret.clone(), source));
