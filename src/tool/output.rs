@@ -89,13 +89,18 @@ pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Rows as aligned columns, two spaces between them.
-pub fn columns(rows: &[Vec<String>]) -> String {
-    columns_below(rows, &mut Vec::new())
+/// The same as lines of a text, behind so many spaces.
+pub fn indented(text: &str, by: usize, width: usize) -> String {
+    let mut all = String::new();
+    for line in wrapped(text, width.saturating_sub(by)) {
+        let _ = writeln!(all, "{:by$}{line}", "");
+    }
+    all
 }
 
-/// The same below others, whose widths these are.
-pub fn columns_below(rows: &[Vec<String>], widths: &mut Vec<usize>) -> String {
+/// Rows as aligned columns, two spaces between them.
+pub fn columns(rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = Vec::new();
     let seen = |cell: &str| strip_str(cell).to_string().chars().count();
     for row in rows {
         for (n, cell) in row.iter().enumerate() {
@@ -108,7 +113,7 @@ pub fn columns_below(rows: &[Vec<String>], widths: &mut Vec<usize>) -> String {
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
-        for (cell, width) in row.iter().zip(&*widths) {
+        for (cell, width) in row.iter().zip(&widths) {
             let space = width.saturating_sub(seen(cell)).saturating_add(2);
             let _ = write!(line, "{cell}{:space$}", "");
         }

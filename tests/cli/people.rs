@@ -57,6 +57,7 @@ fn a_word_that_is_gone_says_what_to_use() {
             "there is no `completions` any more",
         ),
         (&["key", "list", "vg/data"], "use `cryptsetup luksAddKey`"),
+        (&["log", "-f"], "use `journalctl -t flexvolume-lvm -f`"),
         (&["header-backup"], "use `cryptsetup luksHeaderBackup"),
         (
             &["adopt", "vg/data", "--key-file", "x"],
@@ -351,59 +352,6 @@ fn every_metric_of_the_rules_and_the_dashboard_is_one_that_is_made() {
             assert!(source.contains(&format!("\"{name}\"")), "{file}: {name}");
         }
     }
-}
-
-#[test]
-fn the_journal_is_asked_for_this_drivers_lines_alone() {
-    let machine = Machine::new();
-    let tools = machine.path("tools");
-    let config = format!("tool_dirs = ['{}']\n", tools.display());
-    fs::write(machine.path("config.toml"), config).unwrap();
-    let entry = |seconds: u64, message: &str| {
-        let entry = json!({
-            "__CURSOR": format!("at-{seconds}"),
-            "__REALTIME_TIMESTAMP": (seconds * 1_000_000).to_string(),
-            "MESSAGE": message,
-        });
-        format!("{entry}\n")
-    };
-    let failed =
-        r#"call=mount volume=vg/x pod=shop/web-0 took=5ms outcome=failed message="no \"x\"""#;
-    // The newest one first.
-    let lines = "{\"MESSAGE\":[1,2]}\n".to_owned()
-        + &entry(1_700_000_060, failed)
-        + &entry(1_700_000_000, "call=init took=1ms outcome=ok");
-    fs::write(machine.path("journal"), lines).unwrap();
-    machine.tool(
-        "journalctl",
-        "echo \"$*\" >> $TOP/asked; exec cat $TOP/journal",
-    );
-    let (log, code) = says(&machine, &["log"]);
-    let rows: Vec<&str> = log.lines().skip(1).collect();
-    assert_eq!(
-        rows[0].split_whitespace().collect::<Vec<_>>(),
-        ["2023-11-14T22:13:20Z", "init", "-", "-", "1", "ms", "ok"]
-    );
-    assert!(
-        rows[1].contains("2023-11-14T22:14:20Z  mount  vg/x    shop/web-0  5 ms"),
-        "{log}"
-    );
-    assert_eq!((rows[2], rows.len(), code), ("    no \"x\"", 3, 0), "{log}");
-    let asked = fs::read_to_string(machine.path("asked")).unwrap();
-    // Of root alone: anybody may write under that name.
-    for word in ["--identifier=flexvolume-lvm", "_UID=0", "--reverse"] {
-        assert!(asked.contains(word), "{asked}");
-    }
-    let (json, _) = says(&machine, &["log", "--failed", "--json"]);
-    let calls: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(
-        (calls[0]["message"].as_str(), calls[1].is_null()),
-        (Some("no \"x\""), true)
-    );
-    prints(&machine, &["log", "--since", "1h"], "no such call", 0);
-    let nothing = "tool_dirs = ['/nonexistent']\n";
-    fs::write(machine.path("config.toml"), nothing).unwrap();
-    prints(&machine, &["log"], "set `log` in config.toml to a file", 1);
 }
 
 #[test]

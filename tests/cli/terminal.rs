@@ -55,15 +55,17 @@ fn machine(word: &str) -> Machine {
         machine.tool(tool, "cat $TOP/word >&2; exit 3");
     }
     let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
+    let call = |call: &str, outcome: &str| {
+        json!({"time": now.to_string(), "call": call, "volume": "vg/data", "pod": word, "name": "x",
+               "mountoptions": word, "steps": word, "took_ms": "1", "outcome": outcome, "message": word})
+    };
+    let raw = word.replace('\n', " ");
     let log = format!(
-        "{now} call=mount volume=vg/data pod={word:?} name=x mountoptions={word:?} took=1ms outcome=ok\n\
-         {now} call={word:?} volume=vg/data pod={word:?} steps={word:?} took=1ms outcome=failed message={word:?}\n"
+        "{}\n{}\nraw {raw}\n",
+        call("mount", "ok"),
+        call(word, "failed")
     );
-    fs::write(
-        machine.path("log"),
-        log + "raw " + &word.replace('\n', " ") + "\n",
-    )
-    .unwrap();
+    fs::write(machine.path("log"), log).unwrap();
     machine
 }
 
@@ -96,7 +98,7 @@ fn hostile_text_adds_no_line_to_a_list() {
             &["status", "vg/data"],
             &["status", &word],
             &["log"],
-            &["log", &word],
+            &["log", &format!("no {word}")],
             &["doctor"],
             &["metrics"],
             &["check", "--idle", "vg/data"],

@@ -25,7 +25,7 @@ fn assert_hidden(args: &[OsString], done: &Done) {
     for part in [&CANARY[..10], &CANARY[10..]] {
         assert!(!seen.contains(part), "{args:?}: {seen}");
     }
-    assert!(done.log.contains("call="), "{args:?}: {:?}", done.log);
+    assert!(done.log.contains(r#""call":"#), "{args:?}: {:?}", done.log);
 }
 
 /// A secret in good options, in bad ones, and where no options belong.

@@ -107,7 +107,7 @@ mod tests {
         );
         let log = std::fs::read_to_string(file).unwrap();
         assert!(
-            log.contains(" call=mount volume=vg/lv ") && log.lines().count() == 1,
+            log.contains(r#""call":"mount","volume":"vg/lv""#) && log.lines().count() == 1,
             "{log}"
         );
         assert!(ended.stderr.is_empty());

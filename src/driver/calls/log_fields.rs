@@ -8,7 +8,7 @@ use crate::names::{LvId, LvName, ObjectName, VgName};
 use crate::options::{GROUP, VOLUME, holds_secret};
 
 /// Whom a call is about, for the log: the volume, the pod, and kubelet's name of the volume, as far
-/// as they can be read. Whatever else is wrong with the call, `grep volume=VG/LV` finds it.
+/// as they can be read. Whatever else is wrong with the call, the log has it under these names.
 pub fn log_fields(args: &[OsString]) -> Vec<(&'static str, String)> {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
     let json = words.iter().find(|word| word.trim_start().starts_with('{'));

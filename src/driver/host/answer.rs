@@ -10,8 +10,6 @@ use super::Effect;
 pub struct Output {
     pub code: i32,
     pub stdout: Vec<u8>,
-    /// Only the beginning of the answer: see [`Command::or_its_beginning`].
-    pub cut: bool,
     /// Its standard error, shortened to one line.
     pub stderr: String,
 }

@@ -92,22 +92,14 @@ impl Kernel<'_> {
         Ok(bytes)
     }
 
-    /// Reads a file from a place on, or at most so many bytes of its end. Returns where it began. A
-    /// file that has become shorter is read anew.
-    pub fn read_end(
-        &self,
-        path: &Path,
-        from: Option<u64>,
-        most: u64,
-    ) -> io::Result<(u64, Vec<u8>)> {
+    /// Reads at most so many bytes of a file's end.
+    pub fn read_end(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
-        let from = from.unwrap_or_else(|| length.saturating_sub(most));
-        let from = if from > length { 0 } else { from };
-        file.seek(SeekFrom::Start(from))?;
+        file.seek(SeekFrom::Start(length.saturating_sub(most)))?;
         let mut bytes = Vec::new();
         file.take(most).read_to_end(&mut bytes)?;
-        Ok((from, bytes))
+        Ok(bytes)
     }
 
     pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {

@@ -10,45 +10,46 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use humantime::format_rfc3339_seconds;
 use nix::fcntl::OFlag;
 use nix::libc::SIGXFSZ;
+use serde::Serializer;
 
 use crate::config::LogTarget;
 use crate::names::is_printable;
 use crate::reply::Status;
 
-/// Collects what one call does and writes it as one line at the end.
+/// Collects what one call does and writes it as one entry at the end.
 ///
 /// The log never makes a call fail or wait: what cannot be written at once is dropped.
 pub struct Log {
     started: Instant,
-    subject: RefCell<String>,
-    /// Fields of the journal: `journalctl FLEXVOLUME_VOLUME=vg0/data`.
-    fields: RefCell<String>,
+    subject: RefCell<Fields>,
     steps: RefCell<String>,
 }
+
+/// The fields of an entry, in order. No name is there twice, and no value has the end of a line.
+type Fields = Vec<(String, String)>;
 
 impl Default for Log {
     fn default() -> Self {
         Self {
             started: Instant::now(),
             subject: RefCell::default(),
-            fields: RefCell::default(),
             steps: RefCell::default(),
         }
     }
 }
 
 impl Log {
-    /// Adds `key=value` to what the call is about: the volume, the pod, an ignored option.
+    /// Adds a field to what the call is about: the volume, the pod, an ignored option.
     pub fn about(&self, key: &str, value: &str) {
         let value = folded(value.chars().take(256));
-        if ["volume", "pod", "name"].contains(&key) {
-            let _ = writeln!(
-                self.fields.borrow_mut(),
-                "FLEXVOLUME_{}={value}",
-                key.to_uppercase()
-            );
+        let mut subject = self.subject.borrow_mut();
+        match subject.iter_mut().find(|(known, _)| known == key) {
+            None => subject.push((key.to_owned(), value)),
+            Some((_, known)) if *known == value => {}
+            Some((_, known)) => {
+                let _ = write!(known, ",{value}");
+            }
         }
-        let _ = write!(self.subject.borrow_mut(), " {key}={}", written(&value));
     }
 
     pub fn step(&self, name: &str, took: Duration, ok: bool) {
@@ -60,32 +61,29 @@ impl Log {
         let _ = write!(steps, "{name}{mark}:{}ms", took.as_millis());
     }
 
-    /// The one line of a call: `key=value`, a space between them. [`read_value`] reads a value.
-    pub fn line(&self, call: &str, outcome: &str, message: &str) -> String {
-        let mut line = format!("call={call}{}", self.subject.borrow());
-        let steps = self.steps.borrow();
-        if !steps.is_empty() {
-            let _ = write!(line, " steps={steps}");
+    /// The entry of a call that ends now.
+    fn entry(&self, call: &str, outcome: &str, message: &str) -> Fields {
+        let mut fields = vec![("call".to_owned(), call.to_owned())];
+        fields.extend_from_slice(&self.subject.borrow());
+        for (key, value) in [
+            ("steps", self.steps.borrow().clone()),
+            ("took_ms", self.started.elapsed().as_millis().to_string()),
+            ("outcome", outcome.to_owned()),
+            ("message", folded(message.chars())),
+        ] {
+            if !value.is_empty() {
+                fields.push((key.to_owned(), value));
+            }
         }
-        let took = self.started.elapsed().as_millis();
-        let _ = write!(line, " took={took}ms outcome={outcome}");
-        if !message.is_empty() {
-            let _ = write!(line, " message={}", written(&folded(message.chars())));
-        }
-        line
+        fields
     }
 
     pub fn write(&self, target: &LogTarget, call: &str, status: Status, message: &str) {
         let failed = status == Status::Failure;
-        let outcome = if failed { "failed" } else { "ok" };
-        let line = self.line(call, outcome, message);
+        let fields = self.entry(call, if failed { "failed" } else { "ok" }, message);
         match target {
             LogTarget::None => {}
-            LogTarget::Syslog => {
-                let fields = self.fields.borrow();
-                let own = format!("FLEXVOLUME_CALL={call}\nFLEXVOLUME_OUTCOME={outcome}\n{fields}");
-                send(failed, &line, &own);
-            }
+            LogTarget::Syslog => send(failed, &fields),
             LogTarget::File(path) => {
                 // O_NONBLOCK: a FIFO without a reader must not hold up the call.
                 let file = OpenOptions::new()
@@ -97,13 +95,23 @@ impl Log {
                 // Past RLIMIT_FSIZE a write is an error then, and not the end of the call.
                 let ignored = signal_hook::flag::register(SIGXFSZ, Arc::default());
                 if let (Ok(mut file), Ok(_)) = (file, ignored) {
-                    // A clock that was never set counts from 1970, or from before.
-                    let now = format_rfc3339_seconds(SystemTime::now().max(UNIX_EPOCH));
-                    let _ = file.write_all(format!("{now} {line}\n").as_bytes());
+                    let _ = file.write_all(&of_file(&fields));
                 }
             }
         }
     }
+}
+
+/// The line of a log file: a JSON object, which begins with the time.
+fn of_file(fields: &Fields) -> Vec<u8> {
+    // A clock that was never set counts from 1970, or from before.
+    let now = format_rfc3339_seconds(SystemTime::now().max(UNIX_EPOCH)).to_string();
+    let time = [("time", &*now)].into_iter();
+    let fields = fields.iter().map(|(key, value)| (&**key, &**value));
+    let mut line = Vec::new();
+    let _ = serde_json::Serializer::new(&mut line).collect_map(time.chain(fields));
+    line.push(b'\n');
+    line
 }
 
 /// The text on one line.
@@ -112,37 +120,22 @@ fn folded(text: impl Iterator<Item = char>) -> String {
         .collect()
 }
 
-/// A value as the log has it, in quotes if something in it could be taken for its end.
-fn written(value: &str) -> String {
-    let is_plain = value.bytes().all(|c| !matches!(c, b' ' | b'"' | b'\\'));
-    if is_plain && !value.is_empty() {
-        return value.to_owned();
-    }
-    let escaped = value.replace('\\', r"\\").replace('"', "\\\"");
-    format!("\"{escaped}\"")
-}
-
-/// Reads a value as the log has it, at the beginning of a text, and returns what follows it.
-pub fn read_value(text: &str) -> (String, &str) {
-    let Some(quoted) = text.strip_prefix('"') else {
-        let (value, rest) = text.split_once(' ').unwrap_or((text, ""));
-        return (value.to_owned(), rest);
-    };
-    let mut value = String::new();
-    let mut chars = quoted.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '"' => break,
-            '\\' => value.extend(chars.next()),
-            c => value.push(c),
+/// The line that a person reads in the journal: `key=value`, in quotes if there is a space in the value.
+fn line(fields: &Fields) -> String {
+    let words = fields.iter().map(|(key, value)| {
+        let is_plain = value.bytes().all(|c| !matches!(c, b' ' | b'"' | b'\\'));
+        if is_plain && !value.is_empty() {
+            return format!("{key}={value}");
         }
-    }
-    (value, chars.as_str())
+        let escaped = value.replace('\\', r"\\").replace('"', "\\\"");
+        format!("{key}=\"{escaped}\"")
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Sends one datagram to journald, with fields; where there is none, in the form of syslog(3).
 /// Source: <https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>.
-fn send(failed: bool, line: &str, fields: &str) {
+fn send(failed: bool, fields: &Fields) {
     const DAEMON: u8 = 3;
     let severity = if failed { 3 } else { 6 };
     let Ok(socket) = UnixDatagram::unbound() else {
@@ -152,12 +145,16 @@ fn send(failed: bool, line: &str, fields: &str) {
     if socket.set_nonblocking(true).is_err() {
         return;
     }
-    let pid = std::process::id();
+    let (pid, line) = (std::process::id(), line(fields));
     // No value holds the end of a line: those would need another form.
-    let native = format!(
+    let mut native = format!(
         "MESSAGE={line}\nPRIORITY={severity}\nSYSLOG_FACILITY={DAEMON}\n\
-         SYSLOG_IDENTIFIER=flexvolume-lvm\nSYSLOG_PID={pid}\n{fields}"
+         SYSLOG_IDENTIFIER=flexvolume-lvm\nSYSLOG_PID={pid}\n"
     );
+    for (key, value) in fields {
+        let key = key.to_uppercase().replace('-', "_");
+        let _ = writeln!(native, "FLEXVOLUME_{key}={value}");
+    }
     if socket
         .send_to(native.as_bytes(), "/run/systemd/journal/socket")
         .is_err()

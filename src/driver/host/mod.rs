@@ -30,7 +30,7 @@ pub use command::{Command, Effect, Node, Program};
 pub use kernel::{Kernel, leave_no_core};
 pub use kernel_log::KernelLog;
 pub use lock::Lock;
-pub use log::{Log, read_value};
+pub use log::Log;
 pub use mounts::{Lack, Space};
 pub use paths::{DeviceNumber, proc_file};
 pub use process::Processes;

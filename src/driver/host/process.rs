@@ -250,7 +250,6 @@ impl Tools for Processes<'_> {
                 self.stop(&mut watched, effect, GRACE_AT_LIMIT);
                 return Ok(Output {
                     stdout,
-                    cut: true,
                     ..Output::default()
                 });
             }
@@ -269,7 +268,6 @@ impl Tools for Processes<'_> {
                 code,
                 stderr: one_line(&watched.stderr),
                 stdout: watched.stdout,
-                cut: false,
             })
         } else {
             Err(ToolError::Failed {

@@ -22,6 +22,8 @@ const GONE: &[(&str, &str, &str)] = &[
         "--key-file",
         "open it with `cryptsetup open` first, as encryption.md of the documentation says",
     ),
+    ("log", "-f", FOLLOW),
+    ("log", "--follow", FOLLOW),
     ("check", "-f", MANIFEST),
     ("check", "--file", MANIFEST),
     ("check", "--name", "use `check --idle VG/NAME`"),
@@ -33,6 +35,8 @@ const BACKUP: &str = "use `cryptsetup luksHeaderBackup --header-backup-file FILE
 const MOVING: &str = "moving.md of the documentation has the objects, and a line of jq that makes them of `status --json`";
 const MANIFEST: &str = "use `check VG/LV` with `--fs`, `--ro`, or `-o KEY=VALUE` for each option of the pod; \
                         replace-the-script.md of the documentation has a line of jq that makes these of all pods";
+
+const FOLLOW: &str = "use `journalctl -t flexvolume-lvm -f`";
 
 /// What to use in place of a command that is gone.
 pub fn command(name: &str) -> Option<String> {

@@ -19,11 +19,12 @@ pub const LOG: &str = "\
 Examples:
   flexvolume-lvm log --failed --since 1h    what failed in this hour, and why
   flexvolume-lvm log vg0/data               the calls about one volume
-  flexvolume-lvm log -f                     new calls, as they come
+  flexvolume-lvm log --local                times of this host's time zone
+  journalctl -t flexvolume-lvm -f           new calls, as they come
 
 Exit codes:
   0  done
-  1  it failed, or the name is neither in the log nor on this node
+  1  it failed, or no such call about the name is in the log
   2  the command line is wrong";
 
 pub const CHECK: &str = "\

@@ -158,7 +158,7 @@ fn a_pod_ends_though_a_process_keeps_the_volume_active() {
         assert_eq!(mount_at(&pod), None);
         assert!(group.is_active(lv), "{mode:?}");
         let said = read(&log);
-        assert!(said.contains(" left-active=\"deactivating "), "{said}");
+        assert!(said.contains("\"left-active\":\"deactivating "), "{said}");
         drop(process);
         // It is deactivated after its next use.
         node.up("pod", &volume);

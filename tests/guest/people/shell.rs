@@ -201,30 +201,3 @@ fn the_journal_has_volume_and_pod_as_fields() {
         "{said}"
     );
 }
-
-/// Shell: a journal of 20,000 failures, which is more than the driver reads, and what it says of them.
-const LONG: &str = r#"x=$(printf x%.0s {1..700})
-systemd-cat --identifier=flexvolume-lvm awk -v "x=$x" 'BEGIN { for (n = 1; n <= 20000; n++)
-    print "call=mount volume=long/v" n " took=1ms outcome=failed message=" x }'
-until journalctl --quiet --lines=1 _UID=0 | grep -q v20000; do [ $SECONDS -lt 300 ]; sleep 0.1; done
-"$0" log --failed --lines 30000 2>&1 | cut -c1-90 | grep -v '^   *x'
-"$0" log long/v1 2>&1 || true
-"$0" status long/data"#;
-
-#[test]
-fn of_a_journal_that_is_too_long_the_newest_part_is_read() {
-    let (node, _group, _volume) = Node::with_data(Mode::MountOnly, "long");
-    let exe = node.exe();
-    let script = format!("{JOURNALD}{LONG}");
-    let said = run("unshare", &["--mount", "bash", "-c", &script, text(&exe)]);
-    let rows = said.lines().filter(|line| line.contains(" long/v")).count();
-    assert!((10_000..20_000).contains(&rows), "{rows}: {said}");
-    assert!(said.contains(" long/v20000 "), "{said}");
-    for words in [
-        "\nthe log was read since 20",
-        "\nno call about long/v1 is in the log since 20",
-        "\nLast calls:  none in the log since 20",
-    ] {
-        assert!(said.contains(words), "{words}: {said}");
-    }
-}

@@ -111,7 +111,7 @@ fn no_pod_undoes_the_mount_options_of_the_node() {
             assert!(!all.contains(&"noatime"), "{pod}: {options}");
         }
         let said = read(Path::new(&log));
-        let overruled = " mountoptions-overruled=dev,exec,suid ";
+        let overruled = r#""mountoptions-overruled":"dev,exec,suid""#;
         assert_eq!(said.matches(overruled).count(), 1, "{said}");
         for pod in ["pod", "second", "reader"] {
             node.down(pod, &volume);
@@ -171,7 +171,7 @@ fn the_nodes_options_that_a_mounted_filesystem_does_not_have_are_logged() {
         node.configure(mode, &format!("log = '{log}'\n{lines}"));
         node.up("second", &volume.clone().with("mountoptions", "discard"));
         let said = read(Path::new(&log));
-        let missing = " mountoptions-not-applied=noatime,commit=7,discard";
+        let missing = r#""mountoptions-not-applied":"noatime,commit=7,discard""#;
         assert_eq!(said.matches(missing).count(), 1, "{said}");
         assert!(!said.contains("nosuid"), "{said}");
         for pod in ["first", "second"] {

@@ -1,18 +1,18 @@
-//! One call, as its line in the log has it.
+//! One call, as its entry in the log has it.
 
-use std::collections::BTreeSet;
+use std::time::UNIX_EPOCH;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use crate::commands::time::date;
-use driver::host::read_value;
 use driver::names::folded;
 
-#[allow(clippy::struct_field_names)] // `call` is what the line calls it
+#[allow(clippy::struct_field_names)] // `call` is what the entry calls it
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[serde(into = "ForPrograms")]
 pub struct Call {
     /// When it ended, in seconds since the epoch.
+    #[serde(serialize_with = "as_date")]
     pub time: u64,
     pub call: String,
     pub volume: Option<String>,
@@ -22,76 +22,53 @@ pub struct Call {
     /// Its option `mountoptions`, with `ro` if it was to be read only.
     pub mountoptions: Option<String>,
     /// The tools that ran, with their times.
+    #[serde(rename = "tools", serialize_with = "as_tools")]
     pub steps: Option<String>,
     pub took_ms: u64,
+    #[serde(rename = "outcome", serialize_with = "as_outcome")]
     pub failed: bool,
     pub message: Option<String>,
 }
 
-/// A call for programs: its fields are stable.
-#[derive(Serialize)]
-struct ForPrograms {
-    time: String,
-    call: String,
-    volume: Option<String>,
-    pod: Option<String>,
-    name: Option<String>,
-    mountoptions: Option<String>,
-    tools: Vec<Tool>,
-    took_ms: u64,
-    outcome: &'static str,
-    message: Option<String>,
-}
-
 /// A tool that ran, and for how long.
 #[derive(Serialize)]
-struct Tool {
-    name: String,
+struct Tool<'a> {
+    name: &'a str,
     took_ms: u64,
-    outcome: &'static str,
+    #[serde(rename = "outcome", serialize_with = "as_outcome")]
+    failed: bool,
 }
 
-impl Tool {
+impl<'a> Tool<'a> {
     /// Reads `lvs:12ms`, or `blkid!:3ms` of one that failed.
-    fn parse(step: &str) -> Self {
-        let (word, time) = step.rsplit_once(':').unwrap_or((step, ""));
-        let name = word.trim_end_matches('!');
+    fn parse(step: &'a str) -> Self {
+        let (word, took) = step.rsplit_once(':').unwrap_or((step, ""));
         Self {
-            name: name.to_owned(),
-            took_ms: millis(time),
-            outcome: outcome(name != word),
+            name: word.trim_end_matches('!'),
+            took_ms: took.trim_end_matches("ms").parse().unwrap_or(0),
+            failed: word.ends_with('!'),
         }
     }
 }
 
-fn millis(took: &str) -> u64 {
-    took.trim_end_matches("ms").parse().unwrap_or(0)
+#[allow(clippy::trivially_copy_pass_by_ref)] // the form that serde asks for
+fn as_date<S: Serializer>(time: &u64, to: S) -> Result<S::Ok, S::Error> {
+    date(*time).serialize(to)
+}
+
+#[allow(clippy::ref_option)] // as well
+fn as_tools<S: Serializer>(steps: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
+    let steps = steps.iter().flat_map(|steps| steps.split(','));
+    to.collect_seq(steps.map(Tool::parse))
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as well
+fn as_outcome<S: Serializer>(failed: &bool, to: S) -> Result<S::Ok, S::Error> {
+    outcome(*failed).serialize(to)
 }
 
 fn outcome(failed: bool) -> &'static str {
     if failed { "failed" } else { "ok" }
-}
-
-impl From<Call> for ForPrograms {
-    fn from(call: Call) -> Self {
-        let outcome = call.outcome();
-        let steps = call.steps.as_deref().unwrap_or_default().split(',');
-        Self {
-            time: date(call.time),
-            call: call.call,
-            volume: call.volume,
-            pod: call.pod,
-            name: call.name,
-            mountoptions: call.mountoptions,
-            tools: steps
-                .filter(|step| !step.is_empty())
-                .map(Tool::parse)
-                .collect(),
-            took_ms: call.took_ms,
-            outcome,
-            message: call.message,
-        }
-    }
 }
 
 impl Call {
@@ -100,38 +77,36 @@ impl Call {
         outcome(self.failed)
     }
 
-    /// Reads what [`driver::host::Log`] writes.
-    pub(super) fn parse(time: u64, mut rest: &str) -> Option<Self> {
-        let mut call = Self {
-            time,
-            ..Self::default()
+    /// Reads an entry of the journal (`journalctl --output=json`), or a line of a log file.
+    pub(super) fn parse(entry: &[u8]) -> Option<Self> {
+        let entry: Map<String, Value> = serde_json::from_slice(entry).ok()?;
+        // Another program may have written the entry, control characters included.
+        let text = |name: &str| entry.get(name).and_then(Value::as_str).map(folded);
+        let field = |name: &str| {
+            text(name).or_else(|| text(&format!("FLEXVOLUME_{}", name.to_uppercase())))
         };
-        while let Some((key, after)) = rest.trim_start().split_once('=') {
-            let (value, after) = read_value(after);
-            // Somebody else may have written this line, control characters included.
-            let value = folded(&value);
-            rest = after;
-            match key {
-                "call" => call.call = value,
-                "volume" => call.volume = Some(value),
-                "pod" => call.pod = Some(value),
-                "name" => call.name = Some(value),
-                "mountoptions" => call.mountoptions = Some(value),
-                "steps" => call.steps = Some(value),
-                "took" => call.took_ms = millis(&value),
-                "outcome" => call.failed = value == "failed",
-                "message" => call.message = Some(value),
-                _ => {}
-            }
-        }
-        (!call.call.is_empty()).then_some(call)
+        let micros = text("__REALTIME_TIMESTAMP").and_then(|time| time.parse::<u64>().ok());
+        let in_file = || {
+            let time = humantime::parse_rfc3339(&text("time")?).ok()?;
+            Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs())
+        };
+        Some(Self {
+            time: micros.map(|time| time / 1_000_000).or_else(in_file)?,
+            call: field("call")?,
+            volume: field("volume"),
+            pod: field("pod"),
+            name: field("name"),
+            mountoptions: field("mountoptions"),
+            steps: field("steps"),
+            took_ms: field("took_ms")
+                .and_then(|took| took.parse().ok())
+                .unwrap_or(0),
+            failed: field("outcome")? == "failed",
+            message: field("message"),
+        })
     }
 
-    pub(super) fn is_about_any(&self, names: &BTreeSet<String>) -> bool {
-        names.iter().any(|name| self.is_about(name))
-    }
-
-    /// Whether this names its volume, in full or in part, its pod, or what kubelet calls the volume.
+    /// Whether the word names the volume, in full or in part, the pod, or what kubelet calls the volume.
     pub(super) fn is_about(&self, word: &str) -> bool {
         let names = [&self.volume, &self.pod, &self.name];
         let parts = self.volume.as_ref().and_then(|id| id.split_once('/'));
@@ -143,7 +118,9 @@ impl Call {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driver::host;
+    use driver::config::LogTarget;
+    use driver::host::Log;
+    use driver::reply::Status;
     use proptest::prelude::*;
 
     proptest! {
@@ -152,17 +129,19 @@ mod tests {
         fn hostile_text_in_the_log_is_read_back_unchanged(
             (name, value, volume, message) in (ANY, ANY, ANY, ANY)
         ) {
-            let log = host::Log::default();
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let log = Log::default();
             for (key, value) in [("volume", &volume), ("ignored", &name), ("ignored", &name), ("mountoptions", &value)] {
                 log.about(key, value);
             }
-            let line = log.line("mount", "failed", &message);
+            log.write(&LogTarget::File(file.path().to_owned()), "mount", Status::Failure, &message);
+            let line = std::fs::read_to_string(file.path()).unwrap();
             prop_assert_eq!(line.lines().count(), 1);
-            prop_assert!(!line.contains(char::is_control));
-            let call = Call::parse(7, &line).unwrap();
+            prop_assert!(!line.trim_end().contains(char::is_control));
+            let call = Call::parse(line.as_bytes()).unwrap();
             let some = |text: &str| Some(folded(&text.replace(['\n', '\r', '\u{1b}', '\u{85}', '\u{2028}'], "?")));
             let want = Call {
-                time: 7,
+                time: call.time,
                 call: "mount".to_owned(),
                 volume: some(&volume),
                 mountoptions: some(&value),
@@ -176,12 +155,17 @@ mod tests {
     }
 
     /// Characters and words with a meaning in a line of the log, and characters that would break a line.
-    const ANY: &str = "([\\\\\" =ax\\n\\r\u{1b}\u{85}\u{2028}\u{301}]|outcome=ok|call=){0,9}";
+    const ANY: &str = "([\\\\\" =ax{},:\\n\\r\u{1b}\u{85}\u{2028}\u{301}]|outcome=ok|call=){0,9}";
 
     #[test]
-    fn reads_the_lines_that_the_driver_writes() {
-        let line = r#"call=mount volume=vg/x pod=shop/web-0 name=data mountoptions=noatime,ro ignored="a b" steps=lvs:12ms,blkid!:3ms took=21ms outcome=failed message="the device \"x\": \\ gone""#;
-        let call = Call::parse(7, line).unwrap();
+    fn reads_the_entries_that_the_driver_writes() {
+        let in_journal = r#"{"__REALTIME_TIMESTAMP":"7999999","MESSAGE":[1],"FLEXVOLUME_CALL":"mount",
+            "FLEXVOLUME_VOLUME":"vg/x","FLEXVOLUME_POD":"shop/web-0","FLEXVOLUME_NAME":"data",
+            "FLEXVOLUME_MOUNTOPTIONS":"noatime,ro","FLEXVOLUME_STEPS":"lvs:12ms,blkid!:3ms",
+            "FLEXVOLUME_TOOK_MS":"21","FLEXVOLUME_OUTCOME":"failed","FLEXVOLUME_MESSAGE":"gone"}"#;
+        let in_file = r#"{"time":"1970-01-01T00:00:07Z","call":"mount","volume":"vg/x","pod":"shop/web-0","name":"data",
+            "mountoptions":"noatime,ro","ignored":"a b","steps":"lvs:12ms,blkid!:3ms","took_ms":"21","outcome":"failed",
+            "message":"gone"}"#;
         let some = |text: &str| Some(text.to_owned());
         let want = Call {
             time: 7,
@@ -193,19 +177,20 @@ mod tests {
             steps: some("lvs:12ms,blkid!:3ms"),
             took_ms: 21,
             failed: true,
-            message: some("the device \"x\": \\ gone"),
+            message: some("gone"),
         };
-        assert_eq!(call, want);
-        for word in ["vg/x", "vg", "x", "shop/web-0", "data"] {
-            assert!(call.is_about(word), "{word}");
+        for entry in [in_journal, in_file] {
+            let call = Call::parse(entry.as_bytes()).unwrap();
+            assert_eq!(call, want);
+            for word in ["vg/x", "vg", "x", "shop/web-0", "data"] {
+                assert!(call.is_about(word), "{word}");
+            }
+            for word in ["shop/web", "shop", "v", "vg/", ""] {
+                assert!(!call.is_about(word), "{word}");
+            }
         }
-        for word in ["shop/web", "shop", "v", "vg/", ""] {
-            assert!(!call.is_about(word), "{word}");
-        }
-        let unmount = Call::parse(7, "call=unmount took=1ms outcome=ok").unwrap();
-        assert!(!unmount.failed && unmount.volume.is_none());
-        for other in ["", "x", "-- Boot 1 --", "a=b"] {
-            assert_eq!(Call::parse(0, other), None, "{other}");
+        for other in ["", "call=mount outcome=ok", "[]", r#"{"call":"mount"}"#] {
+            assert_eq!(Call::parse(other.as_bytes()), None, "{other}");
         }
     }
 }

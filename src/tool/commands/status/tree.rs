@@ -8,8 +8,9 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::row::{Line, of_volume};
-use crate::commands::log::{self, Call, Found};
+use crate::commands::log::{self, Call};
 use crate::commands::survey::{Inventory, content_in_words, uid_of};
+use crate::commands::time::Zone;
 use crate::commands::unwell::Ours;
 use crate::output::{Printed, bold, columns, printed, red};
 use driver::crypt::Header;
@@ -47,12 +48,7 @@ pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed>
     });
     let seen = facts.as_ref();
     let uses = seen.and_then(|facts| facts.uses.as_ref());
-    let last_calls = log::last(
-        inventory.host,
-        inventory.config,
-        &volume.id.to_string(),
-        CALLS,
-    );
+    let last_calls = log::last(inventory.host, inventory.config, &volume.id, CALLS);
     let disks = device.as_ref().map(|device| device.disks(kernel));
     let story = Story {
         thin_pool: volume.pool.as_ref().map(ToString::to_string),
@@ -64,20 +60,16 @@ pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed>
             .and_then(|facts| facts.content.as_ref())
             .map(content_in_words),
         locked_by: locked_by.unwrap_or_default(),
-        last_calls: last_calls
-            .as_ref()
-            .map_or_else(|_| Vec::new(), |found| found.calls.clone()),
+        last_calls: last_calls.as_deref().unwrap_or_default().to_vec(),
         line,
     };
     let mut text = tree(inventory, volume, &story, seen);
     text.push_str(&in_words(&story));
     match last_calls {
-        Ok(Found { calls, reach }) if calls.is_empty() => {
-            let _ = writeln!(text, "Last calls:  none in the log{reach}");
-        }
-        Ok(Found { calls, reach }) => {
-            let _ = writeln!(text, "\n{}{reach}", bold("Last calls"));
-            text.push_str(&log::in_columns(&calls, false));
+        Ok(calls) if calls.is_empty() => text.push_str("Last calls:  none in the log\n"),
+        Ok(calls) => {
+            let _ = writeln!(text, "\n{}", bold("Last calls"));
+            text.push_str(&log::in_columns(&calls, &Zone::Utc, false));
         }
         Err(error) => {
             let _ = writeln!(text, "Last calls:  not known: {error:#}");
