@@ -15,7 +15,7 @@ build_aarch64() {
 # What counts system calls or kills the driver at each would see qemu's, a file's limit is qemu's too, and the
 # namespace has one user.
 export TRANSLATED="--skip cost:: --skip kills:: --skip image:: --skip a_log_file_that_may_not_grow
-    --skip the_executable_of_another_user --skip around:: --skip only_a_process_of_the_hosts_root --skip set_user_id_bit"
+    --skip around:: --skip only_a_process_of_the_hosts_root --skip set_user_id_bit"
 # Programs for aarch64 (e_type and e_machine) go to qemu, which is opened now, with their own first argument.
 export HANDLER=':qemu-aarch64:M:16:\x02\x00\xb7\x00:\xfe\xff\xff\xff:/usr/bin/qemu-aarch64:PF'
 

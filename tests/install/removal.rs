@@ -52,7 +52,7 @@ fn an_edited_config_is_kept_and_the_next_installation_takes_it() {
                 "lvm.config.toml says attach = false",
             );
             assert!(!node.config().exists());
-            node.installs(&driver, &[], "the one of an earlier installation");
+            node.installs(&driver, &[], "lvm.config.toml, attach = false");
             assert_eq!(fs::read_to_string(node.config()).unwrap(), MINE);
             assert!(!node.kept_config().exists());
         }
@@ -166,6 +166,15 @@ fn a_name_for_people_comes_and_goes_with_the_driver() {
     run("uninstall", &[]).success();
     assert_eq!(fs::read_to_string(&link).unwrap(), "theirs");
     fs::remove_file(&link).unwrap();
+    // The link has no place: what was done is printed.
+    fs::remove_dir(local.join("sbin")).unwrap();
+    fs::write(local.join("sbin"), "").unwrap();
+    let half = run("install", &["--link"])
+        .code(1)
+        .stdout(says("installed"));
+    half.stderr(says("the driver is installed, and has no link for people"));
+    fs::remove_file(local.join("sbin")).unwrap();
+    fs::create_dir(local.join("sbin")).unwrap();
     symlink("elsewhere", &link).unwrap();
     let refused = run("install", &["--link"]).failure();
     refused.stderr(says("does not lead to this driver"));

@@ -48,35 +48,6 @@ fn behind_a_symbolic_link_kubelet_has_to_be_restarted() {
 }
 
 #[test]
-fn drivers_beside_it_that_kubelet_cannot_start_are_named() {
-    let node = PluginDir::new();
-    let beside = |name: &str| node.plugins().join(name);
-    for dir in "a.io~empty b.io~loose c.io~good nodir .hidden~x".split(' ') {
-        fs::create_dir_all(beside(dir)).unwrap();
-    }
-    fs::write(beside("b.io~loose/loose"), "").unwrap();
-    put(&beside("c.io~good/good"), "#!/bin/sh\n");
-    symlink("/nonexistent", beside("nodir/nodir")).unwrap();
-    let installed = node.install(&driver(), &[]).success();
-    let doctor = |exe: &Path| Command::new(exe).arg("doctor").output().unwrap().stdout;
-    let bad = ["a.io~empty/empty", "b.io~loose/loose"];
-    // Run from elsewhere, doctor does not know where kubelet looks.
-    for (stdout, want) in [
-        (installed.get_output().stdout.clone(), &bad[..]),
-        (doctor(&node.exe()), &bad),
-        (doctor(&driver()), &[]),
-    ] {
-        let text = String::from_utf8(stdout).unwrap();
-        let count = text.matches("no volume plugin matched").count();
-        assert_eq!(count, want.len(), "{text}");
-        for name in want {
-            let words = format!("/{name} is not an executable");
-            assert!(text.contains(&words), "{text}");
-        }
-    }
-}
-
-#[test]
 fn a_plugin_directory_that_others_may_write_is_named() {
     let node = PluginDir::new();
     fs::set_permissions(node.plugins(), fs::Permissions::from_mode(0o777)).unwrap();

@@ -94,7 +94,7 @@ Examples:
 
 Exit codes:
   0  done
-  1  it failed, and the driver that was there is as it was
+  1  it failed; what was done before that is printed
   2  the command line is wrong, or only root may do that";
 
 pub const UNINSTALL: &str = "\
@@ -103,5 +103,6 @@ Examples:
 
 Exit codes:
   0  done, or there was nothing to remove
-  1  it failed, as with a volume that is still mounted
+  1  it failed, as with a volume that is still mounted; what was done before
+     that is printed
   2  the command line is wrong, or only root may do that";

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 use super::help;
 use crate::commands::{check, doctor, log, metrics, operator, status};
-use crate::install::{self, link};
+use crate::install;
 use crate::output::Printed;
 use driver::calls;
 use driver::config::Loaded;
@@ -174,26 +174,8 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
         Task::AllowFormat { volume, yes } => {
             operator::allow_format(writing, loaded, &named(volume)?, *yes)
         }
-        Task::Install(options) => {
-            let place = &options.place;
-            if options.link
-                && let Err(error) = link::is_linked(&place.prefix, &place.exe())
-            {
-                bail!("nothing was changed: {error:#}");
-            }
-            let mut said = install::install(host, options)?;
-            if options.link {
-                let linked = link::link(&place.prefix, &place.exe());
-                said.push_str(&linked.context("making the link for people")?);
-            }
-            Ok(Printed::text(said))
-        }
-        Task::Uninstall(place) => {
-            let mut said = install::uninstall(host, place)?;
-            let removed = link::unlink(&place.prefix, &place.exe());
-            said.push_str(&removed.context("removing the link for people")?);
-            Ok(Printed::text(said))
-        }
+        Task::Install(options) => install::install(host, options).map(Printed::text),
+        Task::Uninstall(place) => install::uninstall(host, place).map(Printed::text),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
+use super::InstallReport;
 use crate::files::{self, Kind};
 use driver::host::NAME;
 use driver::names::Shown;
@@ -26,21 +27,25 @@ pub fn is_linked(prefix: &Path, exe: &Path) -> Result<bool> {
 }
 
 /// `install --link`: a name for people in `sbin`.
-pub fn link(prefix: &Path, exe: &Path) -> Result<String> {
+pub fn link(prefix: &Path, exe: &Path, report: &mut InstallReport) -> Result<()> {
     let link = link_in(prefix);
-    if !is_linked(prefix, exe)? {
+    let make = || {
         files::make_dirs(&prefix.join("sbin"))?;
-        files::link(&link, exe)?;
+        files::link(&link, exe)
+    };
+    if !is_linked(prefix, exe)? {
+        make().context("the driver is installed, and has no link for people")?;
     }
-    Ok(format!("linked     {}\n", link.shown()))
+    report.say("linked", link.shown());
+    Ok(())
 }
 
 /// Takes the link away again, if it leads to this driver.
-pub fn unlink(prefix: &Path, exe: &Path) -> Result<String> {
+pub fn unlink(prefix: &Path, exe: &Path, report: &mut InstallReport) -> Result<()> {
     let link = link_in(prefix);
-    if !files::is_link_to(&link, exe)? {
-        return Ok(String::new());
+    if files::is_link_to(&link, exe)? {
+        files::remove(&link).context("removing the link for people")?;
+        report.say("removed", link.shown());
     }
-    files::remove(&link)?;
-    Ok(format!("removed    {}\n", link.shown()))
+    Ok(())
 }

@@ -3,7 +3,7 @@
 
 mod answer;
 mod layout;
-pub mod link;
+mod link;
 mod plugin;
 mod put;
 mod remove;
@@ -12,7 +12,7 @@ use std::fmt::{Display, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Error, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use clap::{Args, ValueEnum};
 
 use crate::files::{self, take_turn};
@@ -38,13 +38,13 @@ pub struct Where {
     driver: String,
     /// Directory below which the link for people is made
     #[arg(long, hide = true, value_parser = absolute, default_value = "/usr/local")]
-    pub prefix: PathBuf,
+    prefix: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub struct Install {
     #[command(flatten)]
-    pub place: Where,
+    place: Where,
     /// The mode, which is written into a new config.toml
     #[arg(long, value_enum, default_value_t = Attach::Keep)]
     attach: Attach,
@@ -59,7 +59,7 @@ pub struct Install {
     follow: bool,
     /// Make /usr/local/sbin/flexvolume-lvm too, a name that LVM's own `lvm` does not take
     #[arg(long, conflicts_with = "follow")]
-    pub link: bool,
+    link: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -101,25 +101,40 @@ impl InstallReport {
     fn say(&mut self, what: &str, text: impl Display) {
         let _ = writeln!(self.0, "{what:<10} {text}");
     }
+
+    /// What was done before an error is printed, too.
+    fn printed_if_failed(&self, done: Result<()>) -> Result<()> {
+        if done.is_err() {
+            let _ = tell(&self.0);
+        }
+        done
+    }
 }
 
 pub fn install(host: &Host, options: &Install) -> Result<String> {
-    let layout = options.place.layout();
+    let (place, layout) = (&options.place, options.place.layout());
+    let exe = &layout.dir.exe;
+    if options.link {
+        link::is_linked(&place.prefix, exe).context("nothing was changed")?;
+    }
     let source = options.binary.as_deref();
     let driver = files::read(source.unwrap_or(Path::new("/proc/self/exe")))?;
     require_plugin_dir(&layout)?;
     let _turn = take_turn(host.kernel, &layout.plugin_dir)?;
+    let config = options.config.as_deref();
+    let config = config.map(|file| given(file, options.attach)).transpose()?;
     let new = New {
         driver,
         attach: options.attach,
-        config: options
-            .config
-            .as_deref()
-            .map(|file| given(file, options.attach))
-            .transpose()?,
-        elsewhere: options.place.elsewhere(host),
+        config,
+        elsewhere: place.elsewhere(host),
     };
-    let mut report = put::put(host, &layout, &new)?;
+    let mut report = InstallReport::default();
+    let mut done = put::put(host, &layout, &new, &mut report);
+    if done.is_ok() && options.link {
+        done = link::link(&place.prefix, exe, &mut report);
+    }
+    report.printed_if_failed(done)?;
     if options.follow {
         let _ = tell(&report.0);
         while !host.kernel.pause(Duration::from_secs(3600)) {}
@@ -147,23 +162,23 @@ fn given(file: &Path, attach: Attach) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-pub fn uninstall(host: &Host, options: &Where) -> Result<String> {
-    let layout = options.layout();
-    if !layout.has_dir()? {
-        let mut report = InstallReport::default();
+pub fn uninstall(host: &Host, place: &Where) -> Result<String> {
+    let layout = place.layout();
+    let mut report = InstallReport::default();
+    if layout.has_dir()? {
+        let _turn = take_turn(host.kernel, &layout.plugin_dir)?;
+        let done = remove::uninstall(host, &layout, &mut report);
+        report.printed_if_failed(done)?;
+    } else {
         let dir = layout.dir.path.shown();
         report.say("nothing", format_args!("to remove: there is no {dir}"));
-        return Ok(report.0);
     }
-    let _turn = take_turn(host.kernel, &layout.plugin_dir)?;
-    Ok(remove::uninstall(host, &layout)?.0)
+    let done = link::unlink(&place.prefix, &layout.dir.exe, &mut report);
+    report.printed_if_failed(done)?;
+    Ok(report.0)
 }
 
 impl Where {
-    pub fn exe(&self) -> PathBuf {
-        self.layout().dir.exe
-    }
-
     /// Where kubelet may have looked for this driver before it looked in this directory: by default, where this
     /// very executable is, and where the link for people leads.
     fn elsewhere(&self, host: &Host) -> Vec<PathBuf> {

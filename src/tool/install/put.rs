@@ -24,129 +24,194 @@ pub fn config_text(attach: bool) -> String {
     CONFIG.replacen("\n#attach = true\n", &format!("\nattach = {attach}\n"), 1)
 }
 
-/// Where the config comes from.
-#[derive(Clone, PartialEq, Eq)]
-enum ConfigSource {
-    Found,
-    /// An earlier installation left it.
-    Kept,
-    /// The one of another plugin directory, which stays there.
-    Copied(PathBuf),
-    Written,
-    /// The one that was given, where there was none.
-    Given,
-    /// The one that was given, which comes after the driver: an older driver may not know its keys.
-    Replaced,
+/// The config that the new driver gets.
+enum NewConfig {
+    /// The one that is there stays.
+    Found(Vec<u8>),
+    /// The one that was given takes the place of another.
+    Replaced(Vec<u8>),
+    /// There was none: the one of this file, of an earlier installation or of another plugin directory.
+    Taken(PathBuf, Vec<u8>),
+    /// There was none: the one that was given, or the one of a new node.
+    Written(Vec<u8>),
+}
+
+impl NewConfig {
+    fn choose(host: &Host, layout: &Layout, new: &New) -> Result<Self> {
+        let file = &layout.dir.config;
+        let given = new.config.clone();
+        if files::exists(file)? {
+            let found = files::read(file)?;
+            return Ok(match given {
+                Some(text) if text != found => Self::Replaced(text),
+                _ => Self::Found(found),
+            });
+        }
+        if let Some(text) = given {
+            return Ok(Self::Written(text));
+        }
+        let first = |files: [PathBuf; 2]| files.into_iter().find(|file| files::is_file(file));
+        let elsewhere = new.elsewhere.iter().filter_map(|dir| {
+            let other = Layout::new(dir, layout.plugin.clone());
+            first([other.dir.config, other.kept_config])
+        });
+        let kept = Some(layout.kept_config.clone()).filter(|file| files::is_file(file));
+        let mut found = kept
+            .map_or_else(|| elsewhere.collect(), |kept| vec![kept])
+            .into_iter();
+        if let Some(file) = found.next() {
+            let text = files::read(&file)?;
+            for other in found {
+                if files::read(&other)? != text {
+                    bail!(
+                        "{} and {} are configs of this driver, and differ: say which one it is to have, with --config",
+                        file.shown(),
+                        other.shown()
+                    );
+                }
+            }
+            return Ok(Self::Taken(file, text));
+        }
+        let attach = mode(host, &layout.dir, new.attach)?;
+        Ok(Self::Written(config_text(attach).into_bytes()))
+    }
+
+    fn text(&self) -> &[u8] {
+        match self {
+            Self::Found(text)
+            | Self::Replaced(text)
+            | Self::Taken(_, text)
+            | Self::Written(text) => text,
+        }
+    }
 }
 
 /// Installs or upgrades. Running it again, also after it was interrupted, is safe.
-pub fn put(host: &Host, layout: &Layout, new: &New) -> Result<InstallReport> {
+pub fn put(host: &Host, layout: &Layout, new: &New, report: &mut InstallReport) -> Result<()> {
     layout.clean()?;
-    let done = put_whole(host, layout, new);
+    let done = prepare(host, layout, new).and_then(|ready| {
+        commit(layout, new, &ready, report)?;
+        next(host, layout, &ready.init, report);
+        Ok(())
+    });
     // After any error, no half-made file stays.
     let cleaned = layout.clean();
-    done.and_then(|report| cleaned.map(|()| report))
+    done.and(cleaned)
 }
 
-/// The order is: config, copy of the driver before, driver. An interruption leaves one driver whole,
-/// with a config that is right for it. A directory that is new gets its own name last.
-fn put_whole(host: &Host, layout: &Layout, new: &New) -> Result<InstallReport> {
-    let is_new = !layout.has_dir()?;
-    let dir = if is_new { &layout.new } else { &layout.dir };
-    if is_new {
-        files::make_dirs(&dir.path)?;
-    }
+/// A new driver that was made and tried in the staged directory.
+struct Ready {
+    config: NewConfig,
+    init: Init,
+    is_first: bool,
+    /// The driver that is there is somebody else's.
+    is_foreign: bool,
+}
+
+/// Does all that can still fail, and changes nothing that kubelet sees.
+fn prepare(host: &Host, layout: &Layout, new: &New) -> Result<Ready> {
+    let Layout { dir, staged, .. } = layout;
+    let is_first = !layout.has_dir()?;
     if files::kind(&dir.exe)? == Kind::Dir {
         bail!("{} is a directory; move it away", dir.exe.shown());
     }
-    files::write(&dir.staged, &new.driver, EXECUTABLE)?;
-    let config = configure(host, layout, dir, new)?;
-    let prepared = prepare(host, layout, dir, &config, new.attach);
-    if prepared.is_err() && !matches!(config, ConfigSource::Found | ConfigSource::Replaced) {
-        files::remove(&dir.config)?;
-    }
-    let (init, is_foreign) = prepared?;
-    let mut report = InstallReport::default();
-    let exe = layout.dir.exe.shown();
-    let is_there = || files::read(&dir.exe).is_ok_and(|have| have == new.driver);
-    if config == ConfigSource::Found && files::is_executable(&dir.exe) && is_there() {
-        report.say("unchanged", format_args!("{exe} is this driver already"));
-        next(host, layout, &init, &mut report);
-        return Ok(report);
-    }
-    files::rename(&dir.staged, &dir.exe)?;
-    if config == ConfigSource::Replaced {
-        files::rename(&layout.new.config, &dir.config)?;
-    }
-    if is_new {
-        files::rename(&dir.path, &layout.dir.path)?;
-    }
-    report.say("installed", exe);
-    if is_foreign {
-        let original = layout.dir.original.shown();
-        let back = layout.uninstall();
-        report.say(
-            "kept",
-            format_args!("{original}, the driver before; to put it back: {back}"),
+    files::make_dirs(&staged.path)?;
+    if host.kernel.is_noexec(&staged.path).unwrap_or(false) {
+        let dir = layout.plugin_dir.shown();
+        bail!(
+            "{dir} is on a filesystem that is mounted noexec (`findmnt -T {dir}`), where kubelet can start no \
+             driver either; nothing was changed"
         );
     }
-    let file = layout.dir.config.shown();
-    match config {
-        ConfigSource::Found => report.say("kept", format_args!("{file}, as it is")),
-        ConfigSource::Written | ConfigSource::Given => {
-            report.say("config", format_args!("{file}: attach = {}", init.attach));
-        }
-        ConfigSource::Replaced => report.say(
-            "config",
-            format_args!("{file}: replaced, attach = {}", init.attach),
-        ),
-        ConfigSource::Kept => {
-            files::remove(&layout.kept_config)?;
-            report.say(
-                "config",
-                format_args!("{file}: the one of an earlier installation"),
+    let config = NewConfig::choose(host, layout, new)?;
+    files::write(&staged.exe, &new.driver, EXECUTABLE)?;
+    files::write(&staged.config, config.text(), READABLE)?;
+    let init = answer::init(host, &staged.exe)
+        .context("init of the new driver does not say Success; nothing was changed")?;
+    if new
+        .attach
+        .wanted()
+        .is_some_and(|wanted| wanted != init.attach)
+    {
+        let file = match &config {
+            NewConfig::Taken(file, _) => file,
+            _ => &dir.config,
+        };
+        bail!(
+            "{} says attach = {} and is never changed here: edit it, then run this again",
+            file.shown(),
+            init.attach
+        );
+    }
+    let is_foreign = files::exists(&dir.exe)? && !answer::is_this_driver(host, &dir.exe)?;
+    if is_foreign && !is_original(dir)? {
+        if files::exists(&dir.original)? {
+            bail!(
+                "{} is not this driver, and neither is {}, which was there before; move one of them away",
+                dir.exe.shown(),
+                dir.original.shown()
             );
         }
-        ConfigSource::Copied(from) => report.say(
-            "config",
-            format_args!("{file}: that of {}, attach = {}", from.shown(), init.attach),
-        ),
+        files::second_name(&dir.exe, &staged.original)?;
     }
-    next(host, layout, &init, &mut report);
-    Ok(report)
+    Ok(Ready {
+        config,
+        init,
+        is_first,
+        is_foreign,
+    })
 }
 
-/// Makes sure that there is a config. A new one has the mode of the driver that is there, so a run that is
-/// interrupted after this has changed nothing.
-fn configure(host: &Host, layout: &Layout, dir: &DriverDir, new: &New) -> Result<ConfigSource> {
-    if files::exists(&dir.config)? {
-        return match &new.config {
-            Some(text) if files::read(&dir.config)? != *text => {
-                // The new driver tries it in a directory that kubelet ignores.
-                files::make_dirs(&layout.new.path)?;
-                files::write(&layout.new.config, text, READABLE)?;
-                files::second_name(&dir.staged, &layout.new.staged)?;
-                Ok(ConfigSource::Replaced)
-            }
-            _ => Ok(ConfigSource::Found),
-        };
+/// Puts all in place. A directory that is new gets its name last. Else the order is: copy of the driver before,
+/// config where there is none, driver, config that replaces another. An interruption leaves one driver whole, with
+/// a config that is right for it: an older driver may not know the keys of a newer config.
+fn commit(layout: &Layout, new: &New, ready: &Ready, report: &mut InstallReport) -> Result<()> {
+    let Layout { dir, staged, .. } = layout;
+    let (exe, file) = (dir.exe.shown(), dir.config.shown());
+    let is_there = || files::read(&dir.exe).is_ok_and(|have| have == new.driver);
+    if matches!(ready.config, NewConfig::Found(_)) && files::is_executable(&dir.exe) && is_there() {
+        report.say("unchanged", format_args!("{exe} is this driver already"));
+        return Ok(());
     }
-    let from = if let Some(text) = &new.config {
-        files::write(&dir.staged_config, text, READABLE)?;
-        ConfigSource::Given
-    } else if files::exists(&layout.kept_config)? {
-        files::second_name(&layout.kept_config, &dir.staged_config)?;
-        ConfigSource::Kept
-    } else if let Some((from, text)) = layout.config_elsewhere(&new.elsewhere)? {
-        files::write(&dir.staged_config, &text, READABLE)?;
-        ConfigSource::Copied(from)
+    if ready.is_first {
+        files::rename(&staged.path, &dir.path)?;
     } else {
-        let text = config_text(mode(host, dir, new.attach)?);
-        files::write(&dir.staged_config, text.as_bytes(), READABLE)?;
-        ConfigSource::Written
-    };
-    files::rename(&dir.staged_config, &dir.config)?;
-    Ok(from)
+        if files::exists(&staged.original)? {
+            files::rename(&staged.original, &dir.original)?;
+        }
+        if matches!(ready.config, NewConfig::Taken(..) | NewConfig::Written(_)) {
+            files::rename(&staged.config, &dir.config)?;
+        }
+        files::rename(&staged.exe, &dir.exe)?;
+        if matches!(ready.config, NewConfig::Replaced(_)) {
+            files::rename(&staged.config, &dir.config)?;
+        }
+    }
+    report.say("installed", exe);
+    if ready.is_foreign {
+        let (original, back) = (dir.original.shown(), layout.uninstall());
+        let kept = format_args!("{original}, the driver before; to put it back: {back}");
+        report.say("kept", kept);
+    }
+    let attach = ready.init.attach;
+    match &ready.config {
+        NewConfig::Found(_) => report.say("kept", format_args!("{file}, as it is")),
+        NewConfig::Replaced(_) => {
+            report.say(
+                "config",
+                format_args!("{file}: replaced, attach = {attach}"),
+            );
+        }
+        NewConfig::Taken(from, _) => {
+            let said = format_args!("{file}: that of {}, attach = {attach}", from.shown());
+            report.say("config", said);
+            if *from == layout.kept_config {
+                files::remove(from)?;
+            }
+        }
+        NewConfig::Written(_) => report.say("config", format_args!("{file}: attach = {attach}")),
+    }
+    Ok(())
 }
 
 /// The mode that an installation writes into a new config.
@@ -167,82 +232,24 @@ pub fn mode(host: &Host, dir: &DriverDir, attach: Attach) -> Result<bool> {
     Ok(before.attach)
 }
 
-/// Does all that can still fail. Returns the driver's answer, and whether it replaces somebody else's
-/// driver.
-fn prepare(
-    host: &Host,
-    layout: &Layout,
-    dir: &DriverDir,
-    config: &ConfigSource,
-    attach: Attach,
-) -> Result<(Init, bool)> {
-    if host.kernel.is_noexec(&dir.path).unwrap_or(false) {
-        let dir = layout.plugin_dir.shown();
-        bail!(
-            "{dir} is on a filesystem that is mounted noexec (`findmnt -T {dir}`), where kubelet can start no \
-             driver either; nothing was changed"
-        );
-    }
-    let tried = match config {
-        ConfigSource::Replaced => &layout.new.staged,
-        _ => &dir.staged,
-    };
-    let init = answer::init(host, tried)
-        .context("init of the new driver does not say Success; nothing was changed")?;
-    if attach.wanted().is_some_and(|wanted| wanted != init.attach) {
-        let file = match config {
-            ConfigSource::Kept => &layout.kept_config,
-            ConfigSource::Copied(from) => from,
-            _ => &layout.dir.config,
-        };
-        bail!(
-            "{} says attach = {} and is never changed here: edit it, then run this again",
-            file.shown(),
-            init.attach
-        );
-    }
-    let is_foreign = files::exists(&dir.exe)? && !answer::is_this_driver(host, &dir.exe)?;
-    if is_foreign {
-        keep_original(dir)?;
-    }
-    Ok((init, is_foreign))
-}
-
 /// Whether the driver that is there is the one from before the first installation.
 pub fn is_original(dir: &DriverDir) -> Result<bool> {
     let same = || files::read(&dir.exe).ok() == files::read(&dir.original).ok();
     Ok(files::exists(&dir.original)? && same())
 }
 
-fn keep_original(dir: &DriverDir) -> Result<()> {
-    if !files::exists(&dir.original)? {
-        files::second_name(&dir.exe, &dir.staged_original)?;
-        return files::rename(&dir.staged_original, &dir.original);
-    }
-    if is_original(dir)? {
-        return Ok(());
-    }
-    bail!(
-        "{} is not this driver, and neither is {}, which was there before; move one of them away",
-        dir.exe.shown(),
-        dir.original.shown()
-    )
-}
-
 fn next(host: &Host, layout: &Layout, init: &Init, report: &mut InstallReport) {
     let plugin_dir = &layout.plugin_dir;
     let config = load(host.kernel, &layout.dir.exe, None);
     let config = config.or_default();
-    let (of_kubelets, host_name) = (kubelet::running(host), host.kernel.host_name());
-    let of_kubelets = of_kubelets.iter();
-    let of_kubelets = of_kubelets.flat_map(|one| {
-        let problems = one.problems(&host_name, Some(plugin_dir), config);
-        problems.into_iter().chain(one.faults(config))
-    });
+    let host_name = host.kernel.host_name();
+    let kubelets = kubelet::running(host.kernel);
+    let of_kubelets = kubelets
+        .iter()
+        .flat_map(|one| one.problems(&host_name, Some(plugin_dir), config));
     let warnings = init.message.clone().into_iter();
     let warnings = warnings
         .chain(require_roots(host.kernel, plugin_dir).err())
-        .chain(kubelet::broken_drivers(plugin_dir))
         .chain(of_kubelets);
     for warning in warnings {
         report.say("warning", warning);

@@ -17,7 +17,7 @@ use driver::names::Shown;
 /// The order matters. A running kubelet forgets a driver when its executable and its directory
 /// are unlinked; one that is renamed away stays an error in its queue. The mode is never changed
 /// under this driver while it is still there.
-pub fn uninstall(host: &Host, layout: &Layout) -> Result<InstallReport> {
+pub fn uninstall(host: &Host, layout: &Layout, report: &mut InstallReport) -> Result<()> {
     require_no_mounts(host, layout)?;
     require_own_driver(host, layout)?;
     let dir = &layout.dir;
@@ -26,10 +26,12 @@ pub fn uninstall(host: &Host, layout: &Layout) -> Result<InstallReport> {
         require_nothing_else(layout)?;
     }
     layout.clean()?;
-    let mut report = InstallReport::default();
     if comes_back {
-        files::second_name(&dir.original, &dir.staged)?;
-        files::rename(&dir.staged, &dir.exe)?;
+        let back = &layout.staged.exe;
+        files::make_dirs(&layout.staged.path)?;
+        files::second_name(&dir.original, back)?;
+        files::rename(back, &dir.exe)?;
+        layout.clean()?;
         let exe = dir.exe.shown();
         report.say(
             "restored",
@@ -38,15 +40,14 @@ pub fn uninstall(host: &Host, layout: &Layout) -> Result<InstallReport> {
     } else {
         files::remove(&dir.exe)?;
     }
-    remove_config(host, layout, &mut report)?;
+    remove_config(host, layout, report)?;
     if comes_back {
         files::remove(&dir.original)?;
     } else {
         files::remove_dir(&dir.path)?;
         report.say("removed", dir.path.shown());
     }
-    files::sync_parent(&dir.path)?;
-    Ok(report)
+    files::sync_parent(&dir.path)
 }
 
 /// A config is moved out of the directory, unless the next installation would write the same, here and in any

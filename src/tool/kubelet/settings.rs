@@ -1,4 +1,4 @@
-//! Reads the configuration of kubelet and its control plane: command lines, and files of YAML or JSON.
+//! Reads the configuration of kubelet: command lines, and files of YAML or JSON.
 
 /// The arguments of a kubelet that concern this driver.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -6,7 +6,6 @@ pub(super) struct CommandLine {
     pub(super) plugin_dir: Option<String>,
     pub(super) root_dir: Option<String>,
     pub(super) node_name: Option<String>,
-    pub(super) static_pods: Option<String>,
     pub(super) config: Option<String>,
 }
 
@@ -29,7 +28,6 @@ impl CommandLine {
                 "--volume-plugin-dir" => &mut line.plugin_dir,
                 "--root-dir" => &mut line.root_dir,
                 "--hostname-override" => &mut line.node_name,
-                "--pod-manifest-path" => &mut line.static_pods,
                 "--config" => &mut line.config,
                 _ => continue,
             };
@@ -41,11 +39,7 @@ impl CommandLine {
 
 /// The value of a key in YAML or JSON, on whatever level.
 pub(super) fn value_in<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
-    values_in(text, wanted).next()
-}
-
-pub(super) fn values_in<'a>(text: &'a str, wanted: &str) -> impl Iterator<Item = &'a str> {
-    text.lines().filter_map(move |line| {
+    text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         let quotes = ['"', '\'', ',', ' ', '\t'];
         let value = value.split(" #").next()?.trim_matches(quotes);
@@ -68,7 +62,6 @@ mod tests {
                 root_dir: some(root_dir),
                 node_name: some(node_name),
                 config: some(config),
-                static_pods: None,
             }
         };
         let cases = [

@@ -1,7 +1,7 @@
 //! Checks of the kubelets that run on this node.
 
 use super::facts::Facts;
-use super::findings::{Finding, Severity};
+use super::findings::Finding;
 
 pub fn plugin_directory(facts: &Facts) -> Vec<Finding> {
     let problem = facts.plugin_dir_problem.iter().map(|problem| {
@@ -11,7 +11,7 @@ pub fn plugin_directory(facts: &Facts) -> Vec<Finding> {
     problem.collect()
 }
 
-/// Where the settings of kubelet and driver differ, and bugs of kubelet's version.
+/// Where the settings of kubelet and driver differ.
 pub fn kubelets(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for kubelet in &facts.kubelets {
@@ -21,22 +21,6 @@ pub fn kubelets(facts: &Facts) -> Vec<Finding> {
             found.push(Finding::ok(kubelet.in_short()));
         }
         found.extend(problems.into_iter().map(Finding::failed));
-        let faults = kubelet.faults(&facts.config).into_iter();
-        found.extend(faults.map(|fault| Finding::new(Severity::Note, fault)));
     }
     found
-}
-
-pub fn control_plane(facts: &Facts) -> Vec<Finding> {
-    let Some(plugin_dir) = facts.plugin_dir.as_deref().filter(|_| facts.config.attach) else {
-        return Vec::new();
-    };
-    let kubelets = facts.kubelets.iter();
-    let faults = kubelets.filter_map(|kubelet| kubelet.fault_of_controller(plugin_dir));
-    faults.map(Finding::failed).collect()
-}
-
-pub fn other_drivers(facts: &Facts) -> Vec<Finding> {
-    let broken = facts.broken_drivers.iter();
-    broken.map(Finding::warning).collect()
 }

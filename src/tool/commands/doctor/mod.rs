@@ -29,7 +29,7 @@ type OfLvm = (&'static str, fn(&Facts, &Lvm) -> Vec<Finding>);
 type OfVolume = (&'static str, fn(&Facts, &VolumeFacts) -> Option<Finding>);
 
 /// In the order in which they are printed.
-const OF_NODE: [OfNode; 17] = [
+const OF_NODE: [OfNode; 15] = [
     ("config", host::config),
     ("device-mapper", host::device_mapper),
     ("udev", host::udev),
@@ -38,8 +38,6 @@ const OF_NODE: [OfNode; 17] = [
     ("locks", host::locks),
     ("plugin-directory", kubelet::plugin_directory),
     ("kubelet", kubelet::kubelets),
-    ("control-plane", kubelet::control_plane),
-    ("other-drivers", kubelet::other_drivers),
     ("log", host::log),
     ("tools", host::tools),
     ("encryption", host::encryption),

@@ -133,7 +133,6 @@ fn well() -> Facts {
         plugin_dir: Some("/exec".into()),
         plugin_dir_problem: None,
         kubelets: Vec::new(),
-        broken_drivers: Vec::new(),
         has_log: true,
         tools: tools.collect(),
         crypto: Some(crypto()),
@@ -224,10 +223,8 @@ impl Facts {
         self.of(lv).next_mount = Some(Outcome::Decided(Decision::Refuse(reason)));
     }
 
-    fn kubelet(&mut self, line: &str, version: &str, controller: Option<&str>) {
-        self.kubelets
-            .push(Kubelet::sample(line, version, controller));
-        self.config.attach = controller.is_some();
+    fn kubelet(&mut self, line: &str) {
+        self.kubelets.push(Kubelet::sample(line));
     }
 
     /// The findings, and the exit code.
@@ -257,11 +254,8 @@ const ROWS: &[Row] = &[
     ("lvm-lock", "warning", "", "ps -fp 7", |f| f.lvm_lockers = vec![Process { pid: 7, command: "lvs".shown(), what: "".shown(), age: Duration::from_secs(10) }]),
     ("locks", "failed", "", "df -i /run", |f| f.lock_problem = Some("full".to_owned())),
     ("plugin-directory", "warning", "", "anybody", |f| f.plugin_dir_problem = Some("anybody may write".to_owned())),
-    ("kubelet", "failed", "", "--plugin-dir /other", |f| f.kubelet("kubelet --volume-plugin-dir=/other", "1.24.17", None)),
-    ("kubelet", "failed", "", "not node", |f| f.kubelet("kubelet --hostname-override=n", "1.24.17", None)),
-    ("kubelet", "note", "", "waits for ever", |f| f.kubelet("kubelet", "1.36.2", Some("    - --flex-volume-plugin-dir=/exec\n    - mountPath: /exec"))),
-    ("control-plane", "failed", "", "does not mount /exec", |f| f.kubelet("kubelet", "1.24.17", Some(""))),
-    ("other-drivers", "warning", "", "nfs", |f| f.broken_drivers = vec!["nfs does not start".to_owned()]),
+    ("kubelet", "failed", "", "--plugin-dir /other", |f| f.kubelet("kubelet --volume-plugin-dir=/other")),
+    ("kubelet", "failed", "", "not node", |f| f.kubelet("kubelet --hostname-override=n")),
     ("log", "warning", "", "systemctl start systemd-journald.socket", |f| f.has_log = false),
     ("log", "warning", "", "/nonexistent is not a directory", |f| (f.has_log, f.config.log) = (false, LogTarget::File("/nonexistent/log".into()))),
     ("tools", "failed", "", "lvchange not found", |f| f.lose("lvchange")),

@@ -48,8 +48,6 @@ pub struct Facts {
     /// Who else than root can write there.
     pub plugin_dir_problem: Option<String>,
     pub kubelets: Vec<Kubelet>,
-    /// Drivers beside this one that kubelet cannot start, a line each.
-    pub broken_drivers: Vec<String>,
     /// Whether the log's socket, or the directory of its file, is there.
     pub has_log: bool,
     pub tools: Vec<Tool>,
@@ -160,8 +158,7 @@ impl Facts {
             host_name: kernel.host_name(),
             plugin_dir: plugin_dir.map(Path::to_owned),
             plugin_dir_problem: plugin_dir.and_then(|dir| require_roots(kernel, dir).err()),
-            kubelets: kubelet::running(host),
-            broken_drivers: plugin_dir.map(kubelet::broken_drivers).unwrap_or_default(),
+            kubelets: kubelet::running(host.kernel),
             has_log: has_log(host, &config.log),
             tools: tools.collect(),
             crypto: Crypto::ask(host, config, lvm.as_ref().ok()),
