@@ -184,21 +184,6 @@ fn an_ext_that_was_grown_is_seen_by_what_growing_wrote() {
 }
 
 #[test]
-fn a_primary_superblock_tells_of_a_killed_mkfs() {
-    needs!("xfsprogs", "mkfs.xfs");
-    needs!("btrfs-progs", "mkfs.btrfs");
-    let poke = |file: &NamedTempFile, bytes: &[u8], at| {
-        file.as_file().write_all_at(bytes, at).unwrap();
-        primary(file)
-    };
-    let xfs = made("mkfs.xfs -q -K", 300 * MIB);
-    assert!(poke(&xfs, &[1], 126).in_progress);
-
-    let btrfs = made("mkfs.btrfs -q -K", 128 * MIB);
-    assert!(poke(&btrfs, b"!", 65_536 + 0x40).in_progress);
-}
-
-#[test]
 fn a_filesystem_of_one_group_leaves_nothing() {
     needs!("e2fsprogs", "mkfs.ext4", "resize2fs");
     let size = 2 * MIB;

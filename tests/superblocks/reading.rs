@@ -2,12 +2,11 @@
 
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
-use std::path::Path;
 
-use driver::fs::scan::{Backup, Examination, Extent, examine};
+use driver::fs::scan::{Extent, examine};
 use driver::fs::superblock::{ReadAt, read_primary};
 
-use crate::{GIB, MIB, TIB, UUID};
+use crate::{GIB, MIB, TIB};
 
 /// A blank device that notes what is read, and cannot read some bytes.
 #[derive(Default)]
@@ -144,45 +143,10 @@ fn doubtful_reads_are_errors_and_interrupted_ones_are_repeated() {
         .unwrap();
     assert_eq!(found.offset, size);
 
-    let interrupted = Broken {
-        times: RefCell::new(Some(1)),
-        error: Some(ErrorKind::Interrupted),
-        ..Broken::bad_at(size, 0)
-    };
-    assert_eq!(read_primary(&interrupted).unwrap(), None);
     // A primary superblock that cannot be read is not the same as none.
     for bad in [0, 1024, 65_536 + 100] {
         let device = Broken::bad_at(size, bad);
         assert!(read_primary(&device).is_err(), "{bad}");
     }
     assert_eq!(read_primary(&Broken::of(512)).unwrap(), None);
-}
-
-#[test]
-fn a_backup_is_said_in_words_and_passes_through_a_child() {
-    let device = Broken::of(MIB);
-    let seen = Examination {
-        backup: Some(Backup {
-            offset: 134_217_728,
-            uuid: UUID.to_owned(),
-            block_size: 4096,
-            written: 1_709_210_096,
-        }),
-        ..examine(&device, MIB, 0, Extent::Whole)
-    };
-    let json = serde_json::to_string(&seen).unwrap();
-    let read: Examination = serde_json::from_str(&json).unwrap();
-    assert_eq!(read, seen);
-    let mut backup = read.backup.unwrap();
-    assert_eq!(
-        backup.to_string(),
-        format!(
-            "an ext backup superblock at byte 134217728 (UUID {UUID}, written 2024-02-29T12:34:56Z)"
-        )
-    );
-    let repair = backup.repair(Path::new("/dev/mapper/vg-x"));
-    assert_eq!(repair, "e2fsck -b 32768 -B 4096 /dev/mapper/vg-x");
-    // Nonsense from a disk is no reason to panic.
-    backup.written = u64::MAX;
-    assert!(backup.to_string().contains("written 9999-12-31"));
 }

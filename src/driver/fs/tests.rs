@@ -317,4 +317,8 @@ fn a_backup_counts_if_it_is_as_young_as_the_volume() {
         "an ext backup superblock at byte 8389632 (UUID {UUID}, written 1970-01-01T00:05:00Z)"
     );
     assert_eq!(backup.to_string(), words);
+    // Nonsense from a disk is no reason to panic.
+    let written = u64::MAX;
+    let nonsense = Backup { written, ..backup };
+    assert!(nonsense.to_string().contains("written 9999-12-31"));
 }
