@@ -41,7 +41,7 @@ pub fn lost(host: &Host, volume: &Volume) -> Result<Option<Lost>> {
         if !parts.0.contains_key(name.as_str()) {
             return Err(format!("it does not list {name}"));
         }
-        Ok(parts.lost(name))
+        Ok(parts.lost(name.as_str(), name, DEEPEST))
     })
     .map_err(|error| explain(host, Some(vg), error))
     .with_context(|| format!("asking LVM for the parts of {}", volume.id))
@@ -98,76 +98,55 @@ impl Layers {
         Ok(Self(parts))
     }
 
-    fn lost(&self, volume: &LvName) -> Option<Lost> {
-        let is_lost = |with_caches| self.is_lost(volume.as_str(), (DEEPEST, with_caches));
-        let cache = self.lost_cache(volume).filter(|_| !is_lost(false));
-        is_lost(true).then(|| cache.unwrap_or(Lost::Data))
-    }
-
-    /// The first cache on the way down to what is lost.
-    fn lost_cache(&self, volume: &LvName) -> Option<Lost> {
-        let (mut name, mut cached) = (volume.as_str(), volume.clone());
-        for deepest in (0..DEEPEST).rev() {
-            let part = self.0.get(name)?;
-            // For a hidden volume LVM takes the name of the pool that it is in.
-            cached = LvName::parse(name).unwrap_or(cached);
-            if part.cached.is_some() {
-                let is_ahead = !part.writes_through;
-                let is_pool = |name: &String| {
-                    self.0
-                        .get(name)
-                        .is_some_and(|part| part.layout.contains("pool"))
-                };
-                let is_pool = part.needs.iter().any(is_pool);
-                return Some(Lost::Cache {
-                    cached,
-                    is_ahead,
-                    is_pool,
-                });
-            }
-            let mut below = part.needs.iter();
-            name = below.find(|name| self.is_lost(name, (deepest, true)))?;
-        }
-        None
-    }
-
-    /// Whether a part without a disk is needed, down to so many layers, and the caches among the parts or not.
-    fn is_lost(&self, name: &str, (deepest, with_caches): (u8, bool)) -> bool {
-        let Some(part) = self.0.get(name).filter(|part| part.is_partial) else {
-            return false;
-        };
-        let Some(deeper) = deepest.checked_sub(1) else {
-            return true;
-        };
-        if let (Some(below), false) = (&part.cached, with_caches) {
-            return self.is_lost(below, (deeper, with_caches));
-        }
+    /// What the volume `name` has lost, which is `named` or hidden in it, with so many layers below.
+    fn lost(&self, name: &str, named: &LvName, deepest: u8) -> Option<Lost> {
+        let part = self.0.get(name).filter(|part| part.is_partial)?;
         let is_partial = |name: &&String| self.0.get(*name).is_some_and(|part| part.is_partial);
         let partial: Vec<&String> = part.needs.iter().filter(is_partial).collect();
-        let lost = partial
-            .iter()
-            .copied()
-            .filter(|name| self.is_lost(name, (deeper, with_caches)));
-        // The disk that is missing is its own.
-        if partial.is_empty() {
-            return true;
+        let Some(deeper) = deepest.checked_sub(1).filter(|_| !partial.is_empty()) else {
+            // The disk that is missing is its own.
+            return Some(Lost::Data);
+        };
+        // For a hidden volume LVM takes the name of the pool that it is in.
+        let own = LvName::parse(name);
+        let named = own.as_ref().unwrap_or(named);
+        let lost = |name: &String| self.lost(name, named, deeper);
+        if let Some(below) = &part.cached {
+            let is_cache_lost = || partial.iter().any(|name| lost(name).is_some());
+            let cache = || Lost::Cache {
+                cached: named.clone(),
+                is_ahead: !part.writes_through,
+                is_pool: part.needs.iter().any(|name| self.is_pool(name)),
+            };
+            return lost(below).or_else(|| is_cache_lost().then(cache));
         }
+        let lost: Vec<(&String, Lost)> = partial
+            .into_iter()
+            .filter_map(|name| Some((name, lost(name)?)))
+            .collect();
         // An image is gone with its metadata, and both have the image's number.
-        let images: BTreeSet<usize> = lost.clone().filter_map(|name| image(name)).collect();
-        if part.layout.contains("raid10") && part.copies > 1 {
+        let images: BTreeSet<usize> = lost.iter().filter_map(|(name, _)| image(name)).collect();
+        let is_lost = if part.layout.contains("raid10") && part.copies > 1 {
             let set = |image: &usize| image.checked_div(part.copies);
-            let sets: BTreeSet<_> = images.iter().map(set).collect();
-            return sets
-                .into_iter()
-                .any(|one| images.iter().filter(|image| set(image) == one).count() >= part.copies);
-        }
-        if part.layout.contains("raid") && !part.layout.contains("raid0") {
-            return images.len() > part.spare;
-        }
-        if part.layout.contains("mirror") {
-            return part.needs.iter().filter_map(|name| image(name)).count() <= images.len();
-        }
-        lost.count() > 0
+            images
+                .iter()
+                .map(set)
+                .any(|one| images.iter().filter(|image| set(image) == one).count() >= part.copies)
+        } else if part.layout.contains("raid") && !part.layout.contains("raid0") {
+            images.len() > part.spare
+        } else if part.layout.contains("mirror") {
+            part.needs.iter().filter_map(|name| image(name)).count() <= images.len()
+        } else {
+            !lost.is_empty()
+        };
+        let mut lost = lost.into_iter().map(|(_, lost)| lost);
+        let first = lost.next().filter(|_| is_lost)?;
+        Some(lost.find(|one| *one == Lost::Data).unwrap_or(first))
+    }
+
+    fn is_pool(&self, name: &str) -> bool {
+        let part = self.0.get(name);
+        part.is_some_and(|part| part.layout.contains("pool"))
     }
 }
 
@@ -275,7 +254,7 @@ mod tests {
             let rows: Vec<String> = rows.split('|').map(|words| row(words, partial)).collect();
             let json = format!(r#"{{"report":[{{"lv":[{}]}}]}}"#, rows.join(","));
             let parts = Layers::of(Report::parse(json.as_bytes()).unwrap()).unwrap();
-            assert_eq!(parts.lost(&LvName::parse(lv).unwrap()), want, "{name}");
+            assert_eq!(parts.lost(lv, &LvName::parse(lv).unwrap(), DEEPEST), want, "{name}");
         }
     }
 }
