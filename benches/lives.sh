@@ -1,19 +1,13 @@
 #!/usr/bin/env bash
 # In the guest of benches/run.sh: how long whole lives of volumes take, and many pods that start at
-# once. `lives.sh DRIVER [SCRIPT]`; LIVES is how often, CROWD how many.
+# once. `lives.sh DRIVER`; LIVES is how often, CROWD how many.
 set -euo pipefail
 
-DRIVER=$1 SCRIPT=${2:-}
+DRIVER=$1
 # The same, with `attach = false`.
 ALONE=$(mktemp -d -p /run)/lvm
 cp "$DRIVER" "$ALONE"
 echo 'attach = false' > "${ALONE%/*}/config.toml"
-# The same again, with a key for encrypted volumes.
-SEALED=$(mktemp -d -p /run)/lvm
-cp "$DRIVER" "$SEALED"
-KEY=${SEALED%/*}/key
-(umask 077; head -c 32 /dev/urandom > "$KEY")
-printf 'attach = false\n[encryption]\nkey_file = "%s"\n' "$KEY" > "${SEALED%/*}/config.toml"
 TOP=/var/lib/kubelet
 HOST=$(hostname)
 cd "$(mktemp -d -p /run)"
@@ -23,7 +17,7 @@ export LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1
 # Each command of a volume LV has these.
 of() {
     lv=$1 fs=$2 device=/dev/mapper/bench-$1
-    json="{\"kubernetes.io/fsType\":\"$fs\",\"kubernetes.io/pvOrVolumeName\":\"$lv\",\"volumegroup\":\"bench\",\"volumeID\":\"$lv\"${3:+,\"encryption\":\"$3\"}}"
+    json="{\"kubernetes.io/fsType\":\"$fs\",\"kubernetes.io/pvOrVolumeName\":\"$lv\",\"volumegroup\":\"bench\",\"volumeID\":\"$lv\"}"
     global=$TOP/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/$lv
     pod=$TOP/pods/1/volumes/kubernetes.io~lvm/$lv
     if [ ! -d "$global" ] || [ ! -d "$pod" ]; then mkdir -p "$global" "$pod"; fi
@@ -37,20 +31,18 @@ insist() {
     done
 }
 
-# up EXECUTABLE LV FS. The script answers mount with "Not supported", and then kubelet itself binds.
+# up EXECUTABLE LV FS
 up() {
     of "$2" "$3"
     insist "$1" attach "$json" "$HOST"
     insist "$1" waitforattach "$device" "$json"
     insist "$1" mountdevice "$global" "$device" "$json"
-    "$1" mount "$pod" "$json" > /dev/null || true
-    [ "$1" != "$SCRIPT" ] || mount --bind "$global" "$pod"
+    insist "$1" mount "$pod" "$json"
 }
 
 down() {
     of "$2" "$3"
-    "$1" unmount "$pod" > /dev/null || true
-    [ "$1" != "$SCRIPT" ] || umount "$pod"
+    insist "$1" unmount "$pod"
     insist "$1" unmountdevice "$global"
     insist "$1" detach "$lv" "$HOST"
 }
@@ -60,9 +52,9 @@ live() {
     down "$@"
 }
 
-# The same with `attach = false`; and with an encrypted volume, if a fourth word says luks2.
+# The same with `attach = false`.
 mount_only() {
-    of "$2" "$3" "${4:-}"
+    of "$2" "$3"
     insist "$1" mount "$pod" "$json"
     insist "$1" unmount "$pod"
 }
@@ -95,37 +87,6 @@ needed_later() {
     umount "$global"
 }
 
-# The same two for an encrypted volume.
-needed_sealed() {
-    of "$2" "$3"
-    lvs "bench/$lv" > /dev/null
-    lvchange -qq --addtag x "bench/$lv"
-    cryptsetup luksFormat --batch-mode --pbkdf-memory 65536 --key-file "$KEY" "$device"
-    open_sealed
-    make > /dev/null
-    lvchange -qq --deltag x "bench/$lv"
-    close_sealed
-}
-
-needed_sealed_later() {
-    of "$2" "$3"
-    lvs "bench/$lv" > /dev/null
-    open_sealed
-    e2fsck -p "$device" > /dev/null
-    close_sealed
-}
-
-open_sealed() {
-    cryptsetup open --disable-keyring --key-file "$KEY" "$device" bench-open
-    device=/dev/mapper/bench-open
-}
-
-close_sealed() {
-    mount -t "$fs" "$device" "$global"
-    umount "$global"
-    cryptsetup close bench-open
-}
-
 # As it was when it was new.
 blank() {
     local tag
@@ -156,7 +117,7 @@ compare() {
 # All take part in turn: the driver in both modes, and with volumes that have a filesystem already (again);
 # the first round fills caches and does not count.
 lives() {
-    local fs=$1 size=$2 round who all=(driver alone needed again later ${SCRIPT:+script})
+    local fs=$1 size=$2 round who all=(driver alone needed again later)
     for who in "${all[@]}"; do
         lvcreate -qq -y -W y -n "$fs$who" -L "$size" bench
     done
@@ -174,7 +135,6 @@ lives() {
                 alone | again) took mount_only "$ALONE" "$lv" "$fs" ;;
                 needed) took needed - "$lv" "$fs" ;;
                 later) took needed_later - "$lv" "$fs" ;;
-                script) took live "$SCRIPT" "$lv" "$fs" ;;
             esac > milliseconds
             [ "$round" = 0 ] || cat milliseconds >> "$fs-$who"
         done
@@ -182,43 +142,7 @@ lives() {
     compare driver needed
     compare alone needed
     compare again later
-    ${SCRIPT:+compare driver script}
 }
-
-# Encrypted volumes with ext4, made and mounted later; the first round does not count, either. cryptsetup tries how
-# often it hashes a passphrase in two seconds.
-sealed() {
-    local fs=sealed-ext4 round who lv
-    for who in driver needed again later; do lvcreate -qq -y -W y -n "sealed$who" -L 96m bench; done
-    for ((round = 0; round <= ${LIVES:-3}; round++)); do
-        for who in driver needed again later; do
-            lv=sealed$who
-            case $who in
-                driver | needed) blank "$lv" ext4 ;;
-                again) [ "$round" != 0 ] || mount_only "$SEALED" "$lv" ext4 luks2 ;;
-                later) [ "$round" != 0 ] || needed_sealed - "$lv" ext4 ;;
-            esac
-            udevadm settle
-            case $who in
-                driver | again) took mount_only "$SEALED" "$lv" ext4 luks2 ;;
-                needed) took needed_sealed - "$lv" ext4 ;;
-                later) took needed_sealed_later - "$lv" ext4 ;;
-            esac > milliseconds
-            [ "$round" = 0 ] || cat milliseconds >> "sealed-ext4-$who"
-        done
-    done
-    fs=sealed-ext4
-    compare driver needed
-    compare again later
-    of sealedneeded ext4
-    open_sealed
-    printf 'written past the cache, encrypted: %s, ' "$(throughput)"
-    cryptsetup close bench-open
-    of sealedneeded ext4
-    printf 'plain: %s\n' "$(throughput)"
-}
-
-throughput() { dd if=/dev/zero of="$device" bs=1M count=64 oflag=direct 2>&1 | sed -n 's/.*, //p'; }
 
 # each COMMAND…: with each volume of the crowd, at once.
 each() {
@@ -243,15 +167,13 @@ two_changes() {
 }
 
 crowd() {
-    local exe lv
-    for exe in "$DRIVER" ${SCRIPT:+"$SCRIPT"}; do
-        : > repeated
-        udevadm settle
-        printf '%s pods at once, %s: %s ms, ' "$CROWD" "$exe" "$(took each up "$exe")"
-        printf '%s calls repeated\n' "$(wc -l < repeated)"
-        each down "$exe"
-        one_by_one blank_again
-    done
+    local lv
+    : > repeated
+    udevadm settle
+    printf '%s pods at once: %s ms, ' "$CROWD" "$(took each up "$DRIVER")"
+    printf '%s calls repeated\n' "$(wc -l < repeated)"
+    each down "$DRIVER"
+    one_by_one blank_again
     printf 'mkfs of all, one by one: %s ms\n' "$(took one_by_one make | tail -n 1)"
     printf 'two lvchange for each, one by one: %s ms\n' "$(took one_by_one two_changes)"
 }
@@ -263,7 +185,6 @@ vgcreate -q bench "$(losetup --find --show disk)" > /dev/null
 lives ext4 64m
 lives xfs 320m
 lives btrfs 128m
-if command -v cryptsetup > /dev/null; then sealed; fi
 for ((number = 1; number <= ${CROWD:=100}; number++)); do
     lvcreate -qq -y -n "crowd$number" -L 64m bench
 done

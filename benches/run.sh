@@ -3,11 +3,9 @@
 #
 #   benches/run.sh host    size, memory, system calls, instructions; times beside the floor
 #   benches/run.sh guest   whole lives of volumes, and many pods at once, on real LVM in a guest
-#   benches/run.sh many    commands for people beside MANY (1000) volumes, in a guest
 #
-# PEER=FILE is the bash script that the driver takes the place of; without it its figures are left
-# out. ROUNDS (201), LIVES (3), CROWD (100) and CPUS (2) set how much is done; MACHINE=uml or vng
-# chooses the guest.
+# ROUNDS (201), LIVES (3), CROWD (100) and CPUS (2) set how much is done; MACHINE=uml or vng chooses
+# the guest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/boot.sh
@@ -50,7 +48,7 @@ instructions() {
 
 host() {
     local file call
-    need strace:strace readelf:binutils valgrind:valgrind hyperfine:hyperfine ${PEER:+jq:jq}
+    need strace:strace readelf:binutils valgrind:valgrind hyperfine:hyperfine
     for file in "$DIR/lvm" "$DIR/floor"; do
         printf '%-6s %8d bytes, %5d relocations, init: %3d system calls, %s at most\n' \
             "${file##*/}" "$(stat -c %s "$file")" "$(readelf -rW "$file" | grep -c R_X86_64)" \
@@ -62,30 +60,20 @@ host() {
         printf '%-44s %9s instructions\n' "${call[0]}" "$(instructions "$DIR/lvm" "${call[@]}")"
         hyperfine --shell none --style basic --warmup 10 --runs "${ROUNDS:-201}" \
             --export-csv "$DIR/times" "$DIR/floor" "$DIR/lvm $(printf '%q ' "${call[@]}")" \
-            ${PEER:+"$PEER $(printf '%q ' "${call[@]}")" --ignore-failure} > /dev/null 2>&1
+            > /dev/null 2>&1
         # The sixth column from the end is the median, in seconds.
-        awk -F, 'NR > 1 { printf "%44.3f ms (%s)\n", $(NF - 3) * 1000, NR == 2 ? "floor" : NR == 3 ? "driver" : "script" }' "$DIR/times"
+        awk -F, 'NR > 1 { printf "%44.3f ms (%s)\n", $(NF - 3) * 1000, NR == 2 ? "floor" : "driver" }' "$DIR/times"
     done <<< "$CALLS"
 }
 
 guest() {
     local VNG_OPTIONS=(--cpus "${CPUS:-2}")
     need_guest
-    [ -z "${PEER:-}" ] || install "$PEER" "$DIR/script"
     install benches/lives.sh "$DIR/lives"
     boot "$DIR" "${GUEST_LIMIT:-3600}" "modprobe -qa loop dm-mod; mount -o remount,size=85% /run
         mkdir /run/driver && cp $DIR/lvm /run/driver/
-        LIVES=${LIVES:-3} CROWD=${CROWD:-100} $DIR/lives /run/driver/lvm ${PEER:+$DIR/script}" ||
+        LIVES=${LIVES:-3} CROWD=${CROWD:-100} $DIR/lives /run/driver/lvm" ||
         { cat "$DIR/console"; return 1; }
-}
-
-many() {
-    local VNG_OPTIONS=()
-    need_guest
-    install benches/many.sh "$DIR/many"
-    boot "$DIR" "${GUEST_LIMIT:-3600}" "modprobe -qa loop dm-mod; mount -o remount,size=85% /run
-        mkdir /run/driver && cp $DIR/lvm /run/driver/
-        MANY=${MANY:-1000} $DIR/many /run/driver/lvm" || { cat "$DIR/console"; return 1; }
 }
 
 need_rust
@@ -95,9 +83,9 @@ case ${1:-} in
         install "$(artifact bench floor)" "$DIR/floor"
         host
         ;;
-    guest | many) "$1" ;;
+    guest) guest ;;
     *)
-        sed -n '2,10s/^# \{0,1\}//p' "$0"
+        sed -n '2,8s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
 esac

@@ -18,22 +18,21 @@
 #   tests/run.sh selinux [CASE…] what is only where SELinux is enforcing, with Debian's policy
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
 #                                KUBERNETES=DIR has it, as an official release unpacks or xz of
-#                                that, else Debian's 1.20 is built once from its sources;
-#                                PEER=PATH names the bash script that nodes change from
+#                                that, else Debian's 1.20 is built once from its sources
 #   tests/run.sh plane [CASE…]   the same as a node of a control plane: claims, the scheduler, the
 #                                controller that attaches, a node that goes down; KUBERNETES=DIR
 #                                has kube-apiserver, kube-controller-manager and kube-scheduler too
 #   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
 #   tests/run.sh failover        two such nodes share a volume group, and one of them dies; Kubernetes
 #                                1.28 or newer
-#   tests/run.sh life [SECONDS [SEED]] a node's life at random, in a guest: pods, hostile tenants,
+#   tests/run.sh life [SECONDS [SEED]] a node's life at random, in a guest: pods,
 #                                operators, kills, broken disks, power cuts; 300 seconds. A life that
 #                                fails is printed as a short list of steps, and its seed plays it again
 #   tests/run.sh release         what install/release.sh makes of the last commit: the same bytes twice
 #   tests/run.sh packages        lintian, rpmlint, and rpm with the package's scripts; what dpkg does is
 #                                `guest packages::`
 #   tests/run.sh aarch64         what needs no LVM, with the driver for aarch64, which qemu translates
-#   tests/run.sh book            docs as a book in target/book, and its links
+#   tests/run.sh book            docs as a book in target/book
 #   tests/run.sh msrv            compiles all with the oldest Rust that Cargo.toml allows, which rustup gets
 #   tests/run.sh deny            licences and sources of the crates, by .cargo/deny.toml; `deny advisories`:
 #                                known vulnerabilities, by a list that comes from the network

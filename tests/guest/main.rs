@@ -36,17 +36,21 @@ mod prelude {
     pub use crate::disk::{Disk, looped, writes};
     pub use crate::group::{Group, device, lenient};
     pub use crate::node::{Node, in_both_modes, precreated, text};
+    pub use crate::signatures::put;
     pub use crate::snapshot::{Mount, Snapshot, mount_at, mounts};
     pub use crate::support::reply::Reply;
     pub use crate::support::running::Running;
     pub use crate::support::trace::{Trace, programs, trace};
     pub use crate::support::{
-        BOTH_MODES, Finally, Mode, Process, eventually, host_name, run, runs, sh,
+        BOTH_MODES, Finally, Mode, Process, bash, eventually, host_name, run, runs, sh,
     };
     pub use crate::tools::{JOURNALD, Tools, holds, processes_named};
     pub use crate::volume::{FILESYSTEMS, Volume};
-    pub(crate) use crate::{filesystem_size, read, write_synced};
+    pub(crate) use crate::{KIB, MIB, filesystem_size, read, write_synced};
 }
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
 
 /// Writes a file and waits until it is on the disk.
 fn write_synced(file: &Path, text: &str) {

@@ -7,7 +7,7 @@ CASES_AT_ONCE=4    # in a guest
 PROGRAMS=          # the directory of the programs of Kubernetes
 VERSION=           # theirs
 # One life of a volume, and what the versions of kubelet differ in.
-DIFFERS=(lives::ext4 pods::two_pods names:: changes::a_wrong_option restarts:: interrupted::)
+DIFFERS=(lives::ext4 pods::two_pods names:: changes::what_a_pod_asks restarts:: interrupted::)
 
 # need_kubernetes PROGRAM…: sets PROGRAMS to a directory with these programs, and VERSION to theirs.
 # They come from the directory that KUBERNETES names, as an official release unpacks or xz of that;
@@ -144,7 +144,7 @@ pod_image() {
 # For a shell in a guest: what its cases want to know.
 guest_of_cases() {
     echo "modprobe -a dm-mod loop overlay br_netfilter 2> /dev/null; cd /run; touch calls.jsonl
-        export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$DIR/again PEER=$DIR/script
+        export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$DIR/again
         export FLEXVOLUME_LVM_RECORDER=$DIR/recorder FLEXVOLUME_LVM_IMAGE=$DIR/pod.tar
         export FLEXVOLUME_LVM_INSTALLER=$DIR/installer.tar KUBELET=$DIR/the-kubelet
         export FLEXVOLUME_LVM_KUBERNETES=$VERSION"
@@ -184,7 +184,7 @@ kubelet_parts() {
     local tests recorder
     [ -z "${SUITE:-}" ] || die "SUITE is for the guest's tests: a kubelet runs on this machine's files"
     need_guest
-    need containerd:containerd runc:runc ${PEER:+jq:jq}
+    need containerd:containerd runc:runc
     need_kubernetes "$@"
     tests=$(artifact --test kubelet)
     recorder=$(artifact --test recorder)
@@ -196,7 +196,6 @@ kubelet_parts() {
     install "$DRIVER" "$DIR/lvm"
     # Wherever they are: the guest may not see that place.
     install "$PROGRAMS/kubelet" "$DIR/the-kubelet"
-    [ -z "${PEER:-}" ] || install "$PEER" "$DIR/script"
     pod_image "$DIR/pod.tar"
     new_disks "$DIR/disks"
 }
@@ -222,25 +221,11 @@ keep_calls() {
     done
 }
 
-# call_table FILE…: what was called for each case, in order, each once if it came several times in a
-# row. What kubelet only asks is left out.
-call_table() {
-    say "calls of each case with Kubernetes $VERSION"
-    sed -n 's/.*"args":\["\([a-z]*\)".*"driver":"\([^"]*\)~lvm".*/\2 \1/p' "$@" | awk '
-        $2 ~ /^(init|getvolumename|isattached)$/ || last[$1] == $2 { next }
-        { last[$1] = $2; calls[$1] = calls[$1] " " $2 }
-        END { for (name in calls) printf "%-28s%s\n", name, calls[name] }' | sort
-}
-
 # A real kubelet drives the driver. Every call and its reply, and the logs of the run, are kept.
 kubelet() {
     kubelet_parts kubelet
     DRIVER=$DIR/lvm install/image.sh "$DIR/installer.tar"
     local without=(--skip plane:: --skip failover::) name=kubelet-$VERSION
-    if [ -z "${PEER:-}" ]; then
-        say "NOT RUN: changing from the bash script and back. The script is not part of this project; PEER=PATH names it"
-        without+=(--skip the_script_is_replaced)
-    fi
     say "$name: pods on the driver's volumes"
     step "$name" kubelet_guest kubelet-1 --skip after_the_power_came_back "${without[@]}" "$@"
     if [ -e "$DIR/again" ]; then
@@ -248,7 +233,6 @@ kubelet() {
     fi
     cat "$DIR"/kubelet-?.log > "$DIR/kubelet.log"
     keep_calls "$name" "$DIR"/kubelet-? "$DIR"/kubelet-?.jsonl
-    call_table "$DIR"/kubelet-?.jsonl
     count "$name" "$DIR/kubelet.log"
 }
 

@@ -8,8 +8,7 @@ use crate::prelude::*;
 in_both_modes! {
     the_driver_is_upgraded_while_pods_run
     the_config_is_edited_while_pods_run
-    a_wrong_option_is_explained_in_the_event_word_for_word
-    a_wrong_filesystem_is_explained_in_the_event_word_for_word
+    what_a_pod_asks_wrongly_is_explained_in_the_event_word_for_word
 }
 
 fn the_driver_is_upgraded_while_pods_run(mode: Mode) {
@@ -58,7 +57,7 @@ fn the_config_is_edited_while_pods_run(mode: Mode) {
     all_end(&driver, mode, &volume, &[next]);
 }
 
-fn a_wrong_option_is_explained_in_the_event_word_for_word(mode: Mode) {
+fn what_a_pod_asks_wrongly_is_explained_in_the_event_word_for_word(mode: Mode) {
     let (_running, _, driver, volume) = scene("wrong", mode);
     // kubelet takes the text as a format, so a percent sign is a trap.
     let wrong = volume.clone().with("size", "32%s");
@@ -67,10 +66,8 @@ fn a_wrong_option_is_explained_in_the_event_word_for_word(mode: Mode) {
     assert_word_for_word(&driver, &text, "option size");
     assert_eq!(volume.tags(), "", "nothing was made on it");
     pod.ends();
-}
-
-fn a_wrong_filesystem_is_explained_in_the_event_word_for_word(mode: Mode) {
-    let (_running, _, driver, volume) = scene("other", mode);
+    // Another filesystem is found by a later call than a wrong option.
+    let driver = Driver::new(&mode.case("other"), mode);
     run("mkfs.ext4", &["-q", &volume.device()]);
     let pod = Pod::writing(&driver, "web", &volume.clone().fs("xfs"), "never");
     let text = warning(&pod.name, "reason: ");

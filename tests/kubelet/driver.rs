@@ -42,15 +42,7 @@ impl Driver {
     pub fn with_config(case: &str, mode: Mode, lines: &str) -> Self {
         let driver = Self::installed(case);
         driver.put_program(&from_environment("FLEXVOLUME_LVM_DRIVER"));
-        driver.install(Some(&config(mode, lines)));
-        driver
-    }
-
-    /// Installs an executable that needs no config file.
-    pub fn of_program(case: &str, program: &str) -> Self {
-        let driver = Self::installed(case);
-        driver.put_program(program);
-        driver.install(None);
+        driver.install(&config(mode, lines));
         driver
     }
 
@@ -78,7 +70,7 @@ impl Driver {
         let driver = Self::that_controller_has(case, root);
         let program = root.join("drivers").join(driver.dir_name());
         symlink(root.join("lvm"), program).unwrap();
-        let prepared = driver.prepare(Some(&config(Mode::Attach, "")));
+        let prepared = driver.prepare(&config(Mode::Attach, ""));
         symlink(root.join("recorder"), prepared.join("lvm")).unwrap();
         fs::rename(&prepared, driver.dir()).unwrap();
         driver
@@ -99,7 +91,7 @@ impl Driver {
     }
 
     /// kubelet must never see half a driver: the directory comes into being as a whole.
-    fn install(&self, config: Option<&str>) {
+    fn install(&self, config: &str) {
         let prepared = self.prepare(config);
         copy_executable(
             &from_environment("FLEXVOLUME_LVM_RECORDER"),
@@ -109,12 +101,10 @@ impl Driver {
     }
 
     /// A directory that kubelet does not look into yet.
-    fn prepare(&self, config: Option<&str>) -> PathBuf {
+    fn prepare(&self, config: &str) -> PathBuf {
         let prepared = self.dir().with_file_name(format!(".{}", self.dir_name()));
         fs::create_dir(&prepared).unwrap();
-        if let Some(config) = config {
-            fs::write(prepared.join("config.toml"), config).unwrap();
-        }
+        fs::write(prepared.join("config.toml"), config).unwrap();
         prepared
     }
 

@@ -50,7 +50,6 @@ mod plane;
 mod pods;
 mod power;
 mod restarts;
-mod script;
 
 use std::time::{Duration, Instant};
 

@@ -6,11 +6,9 @@ use crate::prelude::*;
 
 in_both_modes! {
     two_pods_share_one_volume
-    a_read_only_pod_reads_and_cannot_write
     fs_group_owns_what_is_in_the_volume
     a_sub_path_is_all_that_the_container_sees
     the_summary_shows_the_size_of_the_volume
-    a_container_with_a_copy_of_the_mounts_holds_up_no_other_pod
 }
 
 fn two_pods_share_one_volume(mode: Mode) {
@@ -32,26 +30,6 @@ fn two_pods_share_one_volume(mode: Mode) {
     three.says("shared");
     pods.push(three);
     all_end(&driver, mode, &volume, &pods);
-    driver.assert_no_failure();
-}
-
-fn a_read_only_pod_reads_and_cannot_write(mode: Mode) {
-    let (_running, _, driver, volume) = scene("readonly", mode);
-    let lines = "cat /data/page\ntouch /data/new 2> /dev/null || echo refused";
-    let read_only = volume.clone().read_only();
-
-    let writer = Pod::written(&driver, "writer", &volume);
-    let mut pods = writer.makes_way(mode);
-    let beside = Pod::new(&driver, "beside", &read_only, lines).started();
-    beside.says("kept");
-    beside.says("refused");
-    pods.push(beside);
-    all_end(&driver, mode, &volume, &pods);
-
-    let by_itself = Pod::new(&driver, "alone", &read_only, lines).started();
-    by_itself.says("kept");
-    by_itself.says("refused");
-    all_end(&driver, mode, &volume, &[by_itself]);
     driver.assert_no_failure();
 }
 
@@ -101,20 +79,6 @@ fn the_summary_shows_the_size_of_the_volume(mode: Mode) {
     assert!(used < 10 << 20, "{used}");
     all_end(&driver, mode, &volume, &[pod]);
     driver.assert_no_failure();
-}
-
-/// As agents that look at the whole host have it: what is unmounted later stays mounted in there.
-fn a_container_with_a_copy_of_the_mounts_holds_up_no_other_pod(mode: Mode) {
-    let (_running, _, driver, volume) = scene("copy", mode);
-    let first = Pod::written(&driver, "first", &volume);
-    let host = json!([{"name": volume.name, "hostPath": {"path": KUBELET}}]);
-    let agent = Pod::new(&driver, "agent", &volume, "echo looks");
-    let agent = agent.with("/spec", "volumes", host).started();
-    agent.says("looks");
-    first.ends();
-    let next = Pod::finding(&driver, "next", &volume);
-    agent.ends();
-    all_end(&driver, mode, &volume, &[next]);
 }
 
 /// kubelet's metrics of a pod's volume.

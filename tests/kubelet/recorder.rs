@@ -32,11 +32,8 @@ fn main() {
     // One stream for both, as kubelet has it.
     let (mut output, both) = std::io::pipe().unwrap();
     let mut command = Command::new(dir.join("../../drivers").join(&*driver));
-    // It stands elsewhere than kubelet looks, and its config is there. The script has none.
-    let config = dir.join("config.toml");
-    if config.exists() {
-        command.env("FLEXVOLUME_LVM_CONFIG", config);
-    }
+    // It stands elsewhere than kubelet looks, and its config is there.
+    command.env("FLEXVOLUME_LVM_CONFIG", dir.join("config.toml"));
     command
         .args(&args)
         .stdin(Stdio::null())

@@ -10,7 +10,6 @@ pub struct Volume {
     pub name: String,
     lv: String,
     fs: String,
-    read_only: bool,
     options: Value,
     secret: Option<String>,
     claimed: bool,
@@ -41,7 +40,6 @@ impl Volume {
         Self {
             name: name.to_owned(),
             fs: "ext4".to_owned(),
-            read_only: false,
             options: json!({"volumegroup": GROUP, "volumeID": lv, "size": "32m"}),
             lv,
             secret: None,
@@ -57,11 +55,6 @@ impl Volume {
     /// The same volume under another name in the pod.
     pub fn called(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
-        self
-    }
-
-    pub fn read_only(mut self) -> Self {
-        self.read_only = true;
         self
     }
 
@@ -96,7 +89,6 @@ impl Volume {
         let mut source = json!({
             "driver": driver,
             "fsType": self.fs,
-            "readOnly": self.read_only,
             "options": self.options,
         });
         if let Some(secret) = &self.secret {

@@ -96,6 +96,12 @@ pub fn sh(line: &str) -> String {
     run(words[0], &words[1..])
 }
 
+/// Runs these lines in a shell, which ends at the first that fails.
+#[track_caller]
+pub fn bash(lines: &str) -> String {
+    run("bash", &["-c", &format!("set -e -o pipefail; {lines}")])
+}
+
 /// Runs these words when it is dropped.
 pub struct Finally(pub String);
 

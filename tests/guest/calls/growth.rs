@@ -137,7 +137,7 @@ fn a_filesystem_that_has_failed_is_not_grown_and_nor_is_its_volume() {
         let volume = group.linear(fs, size).fs(fs);
         let dir = node.up("pod", &volume);
         let (dev, had) = (volume.device(), group.size(fs));
-        crate::crypt::shell(&format!("dev={dev} dir={}; {fails}", text(&dir)));
+        bash(&format!("dev={dev} dir={}; {fails}", text(&dir)));
         for size in [had, had + 64 * MIB] {
             let grown = node.grow("pod", &volume, size);
             grown.is_failure(&[

@@ -2,35 +2,40 @@
 
 use super::*;
 
-const QUICKLY: &str = "--batch-mode --pbkdf-memory 32 --pbkdf-force-iterations 4";
 const CLOSED: &str = "only who opens it sees what is inside";
+const RECORDED: &str = "is recorded as ext4";
 
 /// Encrypts a volume by hand, with an ext4 and a page inside.
-fn encrypts(volume: &Volume, type_of: &str) {
+fn encrypts(volume: &Volume, options: &str) {
     let (device, key) = (volume.device(), key_file(volume.vg()));
     let key = key.display();
-    shell(&format!(
-        "cryptsetup luksFormat {QUICKLY} --type {type_of} --key-file {key} {device}
+    bash(&format!(
+        "cryptsetup luksFormat {options} --key-file {key} {device}
         cryptsetup open --key-file {key} {device} byhand
         mkfs.ext4 -q /dev/mapper/byhand
-        mount /dev/mapper/byhand /mnt; echo kept > /mnt/page; umount /mnt; cryptsetup close byhand"
+        mount /dev/mapper/byhand /mnt; printf kept > /mnt/page; umount /mnt; cryptsetup close byhand"
     ));
 }
 
-fn opens(volume: &Volume, name: &str) {
-    let key = format!("/run/{}.key", volume.vg());
-    let open = ["open", "--key-file", &key, &volume.device(), name];
-    run("cryptsetup", &open);
-}
-
-fn is_recorded(group: &Group, volume: &Volume) {
-    let header = run("cryptsetup", &["luksUUID", &volume.device()]);
-    let tags = group.tags(volume.lv());
-    let its = format!("flexvolume.luks={}", header.trim());
-    assert!(
-        tags.contains(&its) && tags.contains("flexvolume.fs=ext4:"),
-        "{tags}"
-    );
+/// `adopt` records it once it is open, and not before.
+fn is_adopted(node: &Node, group: &Group, volume: &Volume, names: &[&str]) {
+    let adopt = ["adopt", &group.path("data")];
+    let own = name_inside(volume);
+    node.prints(&adopt, CLOSED, 1);
+    for name in names {
+        opens(volume, name);
+        let said = node.prints(&adopt, RECORDED, 0);
+        let close = format!("cryptsetup close /dev/mapper/{name}");
+        assert_eq!(said.contains(&close), *name != own, "{said}");
+        let tags = group.tags("data");
+        let its = format!("flexvolume.luks={}", luks_uuid(volume));
+        assert!(tags.contains(&its), "{tags}");
+        assert!(tags.contains("flexvolume.fs=ext4:"), "{tags}");
+        closes(name);
+        if name != names.last().unwrap() {
+            group.forget("data");
+        }
+    }
 }
 
 #[test]
@@ -39,7 +44,7 @@ fn a_luks_volume_that_an_operator_has_opened_is_recorded_and_a_closed_one_is_not
     let node = Node::with_config(Mode::MountOnly, &format!("[encryption]\n{QUICK}"));
     let plain = group.linear("data", "48m");
     let volume = with_secret(&plain.clone().encrypted(), IN_BASE64);
-    encrypts(&volume, "luks2");
+    encrypts(&volume, &format!("{QUICKLY} --type luks2"));
     // Foreign, whoever asks.
     let told = [
         "cryptsetup open /dev/mapper/by--hand-data NAME",
@@ -47,33 +52,15 @@ fn a_luks_volume_that_an_operator_has_opened_is_recorded_and_a_closed_one_is_not
     ];
     node.refuses_mount(&volume, &told);
     node.refuses_mount(&plain, &told);
-    let adopt = ["adopt", "by-hand/data"];
-    node.prints(&adopt, CLOSED, 1);
     assert_eq!(group.tags("data"), "");
-
     // By whatever name.
-    let own = volume.mounted().replace("/dev/mapper/", "");
-    for name in ["byhand", "by-hand.2", &own] {
-        opens(&volume, name);
-        let said = node.says(&adopt);
-        assert!(
-            said.1 == 0 && said.0.contains("is recorded as ext4"),
-            "{said:?}"
-        );
-        let close = format!("cryptsetup close /dev/mapper/{name}");
-        assert_eq!(said.0.contains(&close), name != own, "{said:?}");
-        is_recorded(&group, &volume);
-        run("cryptsetup", &["close", name]);
-        if name != own {
-            for tag in group.tags("data").split(',') {
-                group.lv("lvchange", &["--deltag", tag], "data");
-            }
-        }
-    }
-    let tags = group.tags("data");
-    assert_eq!(read(&node.up("pod", &volume).join("page")), "kept\n");
+    let own = name_inside(&volume);
+    is_adopted(&node, &group, &volume, &["byhand", "by-hand.2", &own]);
+
+    let (tags, adopt) = (group.tags("data"), ["adopt", "by-hand/data"]);
+    assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
     // Mounted: the filesystem inside is recorded, and the header stays.
-    node.prints(&adopt, "is recorded as ext4", 0);
+    node.prints(&adopt, RECORDED, 0);
     assert_eq!(group.tags("data"), tags);
     node.down("pod", &volume);
     assert!(!is_open(&volume));
@@ -81,15 +68,15 @@ fn a_luks_volume_that_an_operator_has_opened_is_recorded_and_a_closed_one_is_not
     // Another filesystem inside, and then none.
     opens(&volume, "byhand");
     run("mkfs.ext4", &["-qF", "/dev/mapper/byhand"]);
-    run("cryptsetup", &["close", "byhand"]);
+    closes("byhand");
     node.refuses_mount(&volume, &["inside according to its tag"]);
     node.prints(&adopt, CLOSED, 1);
     opens(&volume, "byhand");
-    node.prints(&adopt, "is recorded as ext4", 0);
+    node.prints(&adopt, RECORDED, 0);
     let tags = group.tags("data");
     run("wipefs", &["-qa", "/dev/mapper/byhand"]);
     node.prints(&adopt, "no filesystem inside", 1);
-    run("cryptsetup", &["close", "byhand"]);
+    closes("byhand");
     assert_eq!(group.tags("data"), tags);
 }
 
@@ -105,7 +92,7 @@ fn a_plain_volume_that_an_operator_has_encrypted_is_told_from_one_that_is_plain(
     node.write("pod", &plain, "plain");
     node.refuses_mount(&volume, &["holds a filesystem that is not encrypted"]);
     run("wipefs", &["-qa", &plain.device()]);
-    encrypts(&volume, "luks2");
+    encrypts(&volume, &format!("{QUICKLY} --type luks2"));
     for more in ["", policy] {
         node.configure(Mode::MountOnly, &(config(&file) + more));
         for asked in [&plain, &volume] {
@@ -113,14 +100,9 @@ fn a_plain_volume_that_an_operator_has_encrypted_is_told_from_one_that_is_plain(
             assert!(message.contains("adopt then-luks/data"), "{message}");
             assert!(!message.contains("lvremove"), "{message}");
         }
-        node.prints(&["adopt", "then-luks/data"], CLOSED, 1);
     }
-    opens(&volume, "byhand");
-    node.prints(&["adopt", "then-luks/data"], "is recorded as ext4", 0);
-    run("cryptsetup", &["close", "byhand"]);
-    is_recorded(&group, &volume);
-    assert_eq!(read(&node.up("pod", &volume).join("page")), "kept\n");
-    node.down("pod", &volume);
+    is_adopted(&node, &group, &volume, &["byhand"]);
+    node.finds(&volume, "kept");
 }
 
 #[test]
@@ -128,19 +110,11 @@ fn luks1_is_converted_first() {
     let group = Group::new("luks-one");
     let node = with_key(Mode::MountOnly, "luks-one");
     let volume = group.linear("data", "48m").encrypted();
-    let device = volume.device();
-    shell(&format!(
-        "cryptsetup luksFormat -q --type luks1 --iter-time 1 --key-file /run/luks-one.key {device}
-        cryptsetup open --key-file /run/luks-one.key {device} byhand
-        mkfs.ext4 -q /dev/mapper/byhand; cryptsetup close byhand"
-    ));
-    let convert = format!("cryptsetup convert --type luks2 {device}");
+    encrypts(&volume, "--batch-mode --type luks1 --iter-time 1");
+    let convert = format!("cryptsetup convert --type luks2 {}", volume.device());
     node.refuses_mount(&volume, &[&convert]);
     node.prints(&["adopt", "luks-one/data"], &convert, 1);
-    shell(&format!("{convert} --batch-mode"));
-    node.prints(&["adopt", "luks-one/data"], CLOSED, 1);
-    opens(&volume, "byhand");
-    node.prints(&["adopt", "luks-one/data"], "is recorded as ext4", 0);
-    run("cryptsetup", &["close", "byhand"]);
-    node.write("pod", &volume, "kept");
+    bash(&format!("{convert} --batch-mode"));
+    is_adopted(&node, &group, &volume, &["byhand"]);
+    node.finds(&volume, "kept");
 }

@@ -2,16 +2,13 @@
 //! refused by name.
 
 use super::*;
-use crate::crypt::lost::{filled, refuses_unchanged, still_holds};
 
 const COPY: usize = 16 << 10;
 const JSON: usize = 4096;
 
 /// Writes both copies of the header with this change of their JSON, and with a checksum that is right.
 fn rewrite(device: &str, change: impl Fn(&str) -> String) {
-    let all = fs::File::open(device).unwrap();
-    let mut head = Vec::new();
-    std::io::Read::read_to_end(&mut std::io::Read::take(all, 2 * COPY as u64), &mut head).unwrap();
+    let mut head = crate::data::foreign::bytes(device, 0, 2 * COPY);
     for copy in head.chunks_mut(COPY) {
         let json = copy[JSON..].split(|byte| *byte == 0).next().unwrap();
         let text = str::from_utf8(json).unwrap();
@@ -27,13 +24,11 @@ fn rewrite(device: &str, change: impl Fn(&str) -> String) {
         }
     }
     fs::write("/run/rewrite.head", &head).unwrap();
-    sh(&format!(
-        "dd if=/run/rewrite.head of={device} conv=notrunc,fsync status=none"
-    ));
+    overwrite(device, "/run/rewrite.head", 0, 8);
 }
 
 /// A change of the part of the JSON that begins with `from`.
-fn within(from: &'static str, old: &'static str, new: &'static str) -> impl Fn(&str) -> String {
+fn within(from: &str, old: &str, new: &str) -> impl Fn(&str) -> String {
     move |json| {
         let (before, after) = json.split_once(from).unwrap();
         format!("{before}{from}{}", after.replacen(old, new, 1))
@@ -42,145 +37,88 @@ fn within(from: &'static str, old: &'static str, new: &'static str) -> impl Fn(&
 
 const SEGMENTS: &str = "\"segments\":";
 const SLOTS: &str = "\"keyslots\":";
+const CONFIG: &str = "\"config\":";
 const AES: &str = "aes-xts-plain64";
 
-/// A change of the JSON of a header.
-type Edit = Box<dyn Fn(&str) -> String>;
+/// The part of the header, what stands there instead of what, and the word of the message. Quotes are left out.
+#[rustfmt::skip] // a row is a line
+const BAD: [(&str, &str, &str, &str); 14] = [
+    (SEGMENTS, AES, "cipher_null-ecb", "cipher_null-ecb"),
+    (SEGMENTS, AES, "null", "null"),
+    (SEGMENTS, AES, "aes-ecb", "aes-ecb"),
+    (SEGMENTS, AES, "aes-cbc-null", "aes-cbc-null"),
+    (SEGMENTS, AES, "capi:ecb(cipher_null)-plain64", "capi:ecb(cipher_null)"),
+    (SLOTS, AES, "cipher_null-ecb", "cipher_null-ecb"),
+    (SLOTS, AES, "aes-ecb-null", "aes-ecb-null"),
+    (SLOTS, "'key_size':64", "'key_size':8", "8"),
+    (SLOTS, "'luks2'", "'reencrypt'", "reencrypt"),
+    (SEGMENTS, "'crypt'", "'linear'", "linear"),
+    (SEGMENTS, "'crypt'", "'hw-opal'", "hw-opal"),
+    (SEGMENTS, "'crypt',", "'crypt','integrity':{'type':'hmac(sha256)','journal_encryption':'none','journal_integrity':'none'},", "integrity"),
+    (SEGMENTS, "16777216", "8192", "8192"),
+    (CONFIG, "{", "{'requirements':{'mandatory':['online-reencrypt']},", "online-reencrypt"),
+];
 
 #[test]
 fn a_header_that_encrypts_badly_or_not_at_all_is_refused_by_name() {
-    let group = Group::new("headers-of");
-    let node = with_key(Mode::MountOnly, "headers-of");
-    let volume = filled(&node, &group, "data");
+    let (node, _group, volume) = with_filled("headers-of");
     let device = volume.device();
     sh(&format!(
-        "dd if={device} of=/run/headers-of.kept bs=1M count=4 status=none"
+        "dd if={device} of=/run/headers-of.kept bs=4k count=1024 status=none"
     ));
-    let restore = format!("dd if=/run/headers-of.kept of={device} conv=notrunc,fsync status=none");
-    let cases: [(Edit, &str); 14] = [
-        (
-            Box::new(within(SEGMENTS, AES, "cipher_null-ecb")),
-            "cipher_null-ecb",
-        ),
-        (Box::new(within(SEGMENTS, AES, "null")), "null"),
-        (Box::new(within(SEGMENTS, AES, "aes-ecb")), "aes-ecb"),
-        (
-            Box::new(within(SEGMENTS, AES, "aes-cbc-null")),
-            "aes-cbc-null",
-        ),
-        (
-            Box::new(within(SEGMENTS, AES, "capi:ecb(cipher_null)-plain64")),
-            "capi:ecb(cipher_null)",
-        ),
-        (
-            Box::new(within(SLOTS, AES, "cipher_null-ecb")),
-            "cipher_null-ecb",
-        ),
-        (Box::new(within(SLOTS, AES, "aes-ecb-null")), "aes-ecb-null"),
-        (
-            Box::new(within(SLOTS, "\"key_size\":64", "\"key_size\":8")),
-            "8",
-        ),
-        (
-            Box::new(within(SLOTS, "\"luks2\"", "\"reencrypt\"")),
-            "reencrypt",
-        ),
-        (
-            Box::new(within(SEGMENTS, "\"crypt\"", "\"linear\"")),
-            "linear",
-        ),
-        (
-            Box::new(within(SEGMENTS, "\"crypt\"", "\"hw-opal\"")),
-            "hw-opal",
-        ),
-        (
-            Box::new(within(
-                SEGMENTS,
-                "\"crypt\",",
-                "\"crypt\",\"integrity\":{\"type\":\"hmac(sha256)\",\"journal_encryption\":\"none\",\"journal_integrity\":\"none\"},",
-            )),
-            "integrity",
-        ),
-        (Box::new(within(SEGMENTS, "16777216", "8192")), "8192"),
-        (
-            Box::new(within(
-                "\"config\":",
-                "{",
-                "{\"requirements\":{\"mandatory\":[\"online-reencrypt\"]},",
-            )),
-            "online-reencrypt",
-        ),
-    ];
-    for (change, name) in &cases {
-        rewrite(&device, change);
+    let restore = || overwrite(&device, "/run/headers-of.kept", 0, 1024);
+    for (part, old, new, name) in BAD {
+        let [old, new] = [old, new].map(|text| text.replace('\'', "\""));
+        rewrite(&device, within(part, &old, &new));
         refuses_unchanged(&node, &volume, &["headers-of/data is LUKS2 with ", name]);
-        let (said, code) = node.says(&["adopt", "headers-of/data"]);
-        assert!(code == 1 && !is_open(&volume), "{said}");
-        sh(&restore);
+        node.prints(&["adopt", "headers-of/data"], "", 1);
+        assert!(!is_open(&volume), "{name}");
+        restore();
     }
-    // In one copy alone, the newer one, and in words that would steer a terminal.
+    // In words that would steer a terminal.
     rewrite(&device, within(SEGMENTS, AES, "aes\\u001b[2J\\n-ecb"));
-    let reply = node.mount("pod", &volume);
-    assert!(
-        reply.message.contains("aes") && !reply.message.contains('\u{1b}'),
-        "{reply:?}"
-    );
-    sh(&restore);
+    let message = node.mount("pod", &volume).message;
+    let is_plain = message.contains("aes") && !message.contains('\u{1b}');
+    assert!(is_plain, "{message:?}");
+    restore();
     still_holds(&node, &volume, "data");
 }
 
 /// What an attacker makes: the volume's own header with no cipher, and a filesystem with the UUID of the record.
 #[test]
 fn a_plain_filesystem_behind_a_header_without_a_cipher_is_not_mounted() {
-    let group = Group::new("no-cipher");
-    let node = with_key(Mode::MountOnly, "no-cipher");
-    let volume = filled(&node, &group, "data");
-    let tags = group.tags("data");
-    let uuid = tags
-        .split(',')
-        .find_map(|tag| tag.strip_prefix("flexvolume.fs=ext4:"));
-    shell(&format!(
+    let (node, group, volume) = with_filled("no-cipher");
+    let (tags, device) = (group.tags("data"), volume.device());
+    let mut tags = tags.split(',');
+    let uuid = tags.find_map(|tag| tag.strip_prefix("flexvolume.fs=ext4:"));
+    bash(&format!(
         "truncate -s 32M /run/no-cipher.img; mkfs.ext4 -q -U {} /run/no-cipher.img
-        dd if=/run/no-cipher.img of={} bs=1M seek=16 conv=notrunc,fsync status=none",
+        dd if=/run/no-cipher.img of={device} bs=1M seek=16 conv=notrunc,fsync status=none",
         uuid.unwrap(),
-        volume.device()
     ));
-    rewrite(&volume.device(), within(SEGMENTS, AES, "cipher_null-ecb"));
+    rewrite(&device, within(SEGMENTS, AES, "cipher_null-ecb"));
     refuses_unchanged(&node, &volume, &["cipher_null-ecb"]);
     // Open already, as a killed call leaves it.
-    let name = volume.mounted().replace("/dev/mapper/", "");
-    let open = [
-        "open",
-        "--key-file",
-        "/run/no-cipher.key",
-        &volume.device(),
-        &name,
-    ];
-    run("cryptsetup", &open);
+    opens(&volume, &name_inside(&volume));
     node.mount("pod", &volume).is_failure(&["cipher_null-ecb"]);
     assert!(!is_open(&volume));
 }
 
 #[test]
 fn a_table_of_the_kernel_that_does_not_encrypt_is_refused_though_the_header_is_right() {
-    let group = Group::new("null-table");
-    let node = with_key(Mode::MountOnly, "null-table");
-    let volume = filled(&node, &group, "data");
-    let name = volume.mounted().replace("/dev/mapper/", "");
-    let luks = run("cryptsetup", &["luksUUID", &volume.device()]);
-    let uuid = format!("CRYPT-LUKS2-{}-{name}", luks.trim().replace('-', ""));
+    let (node, _group, volume) = with_filled("null-table");
+    let (name, device) = (name_inside(&volume), volume.device());
+    let uuid = format!("CRYPT-LUKS2-{}-{name}", luks_uuid(&volume).replace('-', ""));
     for table in [
         "crypt cipher_null-ecb - 0",
         "crypt aes-cbc-plain64 00112233445566778899aabbccddeeff 0",
         "linear",
     ] {
-        let table = format!("0 65536 {table} {} 32768", volume.device());
-        run(
-            "dmsetup",
-            &["create", &name, "--table", &table, "--uuid", &uuid],
-        );
+        bash(&format!(
+            "dmsetup create {name} --table '0 65536 {table} {device} 32768' --uuid {uuid}"
+        ));
         node.mount("pod", &volume).is_failure(&["null-table/data"]);
-        shell(&format!(
+        bash(&format!(
             "dmsetup remove --retry {name} 2> /dev/null || true"
         ));
         assert!(!is_open(&volume));
@@ -193,20 +131,15 @@ fn a_volume_with_integrity_is_refused_and_not_left_open() {
     let group = Group::new("integrity");
     let node = with_key(Mode::MountOnly, "integrity");
     let volume = group.linear("data", "64m").encrypted();
-    let device = volume.device();
-    shell(&format!(
-        "cryptsetup luksFormat -q --type luks2 --pbkdf-memory 32 --pbkdf-force-iterations 4 --integrity hmac-sha256 \
-         --integrity-no-wipe --key-file /run/integrity.key {device}"
+    sh(&format!(
+        "cryptsetup luksFormat {QUICKLY} --type luks2 --integrity hmac-sha256 --integrity-no-wipe \
+         --key-file /run/integrity.key {}",
+        volume.device()
     ));
-    let (said, code) = node.says(&["adopt", "integrity/data"]);
-    assert!(code == 1 && said.contains("integrity"), "{said}");
+    node.prints(&["adopt", "integrity/data"], "integrity", 1);
     assert!(!is_open(&volume));
-    let luks = run("cryptsetup", &["luksUUID", &device]);
-    for tag in [
-        format!("flexvolume.luks={}", luks.trim()),
-        "flexvolume.fs=ext4:u".to_owned(),
-    ] {
-        group.lv("lvchange", &["--addtag", &tag], "data");
-    }
+    let luks = format!("flexvolume.luks={}", luks_uuid(&volume));
+    let tags = ["--addtag", &luks, "--addtag", "flexvolume.fs=ext4:u"];
+    group.lv("lvchange", &tags, "data");
     refuses_unchanged(&node, &volume, &["integrity"]);
 }

@@ -4,49 +4,18 @@
 use super::*;
 use crate::data::lvm_conf::LvmConf;
 
-/// A node with the key, and an encrypted volume with a page in it, which is closed.
-pub fn filled(node: &Node, group: &Group, lv: &str) -> Volume {
-    let volume = group.linear(lv, "48m").encrypted();
-    node.write("pod", &volume, lv);
-    assert!(!is_open(&volume));
-    volume
-}
-
-/// A refused mount changes no byte, and leaves nothing open.
-pub fn refuses_unchanged(node: &Node, volume: &Volume, words: &[&str]) {
-    let sum = || run("sha256sum", &[&volume.device()]);
-    let before = sum();
-    node.refuses_mount(volume, words);
-    assert_eq!(sum(), before, "{words:?}");
-    assert!(!is_open(volume), "{words:?}");
-}
-
-pub fn still_holds(node: &Node, volume: &Volume, page: &str) {
-    assert_eq!(read(&node.up("pod", volume).join("page")), page);
-    node.down("pod", volume);
-    assert!(!is_open(volume));
-}
-
 /// Saves the header of a device to a file, or the other way round.
-fn header(command: &str, file: &str, device: &str) {
-    let args = [command, "-q", "--header-backup-file", file, device];
-    run("cryptsetup", &args);
-}
-
-/// Zeroes a device, in pages of 4 KiB.
-fn wipe(device: &str, from: u32, count: u32) {
+fn header(command: &str, file: &str, volume: &Volume) {
+    let device = volume.device();
     sh(&format!(
-        "dd if=/dev/zero of={device} bs=4k seek={from} count={count} conv=fsync status=none"
+        "cryptsetup {command} -q --header-backup-file {file} {device}"
     ));
 }
 
 #[test]
 fn a_wrong_key_or_none_is_said_and_changes_nothing() {
-    let group = Group::new("wrong-key");
-    let mut node = with_key(Mode::MountOnly, "wrong-key");
-    let volume = filled(&node, &group, "data");
+    let (mut node, group, volume) = with_filled("wrong-key");
     let blank = group.linear("blank", "48m").encrypted();
-
     let other = Path::new("/run/wrong-key.other");
     let write = |bytes: &[u8], mode: u32| {
         fs::write(other, bytes).unwrap();
@@ -84,44 +53,40 @@ fn a_wrong_key_or_none_is_said_and_changes_nothing() {
 
 #[test]
 fn a_header_that_is_gone_or_of_another_volume_is_named_and_never_made_anew() {
-    let group = Group::new("headers");
-    let node = with_key(Mode::MountOnly, "headers");
-    let [volume, other] = ["data", "other"].map(|lv| filled(&node, &group, lv));
+    let (node, group, volume) = with_filled("headers");
+    let other = filled(&node, &group, "other");
     let device = volume.device();
     let [its, others] = [&volume, &other].map(|volume| {
         let file = format!("/run/headers.{}", volume.lv());
-        header("luksHeaderBackup", &file, &volume.device());
+        header("luksHeaderBackup", &file, volume);
         file
     });
-    let restore = |file: &str| header("luksHeaderRestore", file, &device);
+    let restore = |file: &str| header("luksHeaderRestore", file, &volume);
     let tags = group.tags("data");
-    let uuid = run("cryptsetup", &["luksUUID", &device]);
-    let foreign = run("cryptsetup", &["luksUUID", &other.device()]);
+    let [uuid, foreign] = [&volume, &other].map(luks_uuid);
 
     // Of the two copies one is enough.
     for from in [0, 4] {
-        wipe(&device, from, 4);
+        overwrite(&device, "/dev/zero", from, 4);
         still_holds(&node, &volume, "data");
         restore(&its);
     }
     // Both; the keys beside them; all of it that is not data; and noise in its place.
+    let words = [&*uuid, "cryptsetup luksHeaderRestore"];
     for size in [8, 1024, 4096] {
-        wipe(&device, 0, size);
-        let words = [uuid.trim(), "cryptsetup luksHeaderRestore"];
+        overwrite(&device, "/dev/zero", 0, size);
         refuses_unchanged(&node, &volume, &words);
         let (said, code) = node.says(&["allow-format", "headers/data", "--yes"]);
         assert_ne!(code, 0, "{said}");
         refuses_unchanged(&node, &volume, &words);
     }
-    sh(&format!(
-        "dd if=/dev/urandom of={device} bs=1M count=1 conv=fsync status=none"
-    ));
-    refuses_unchanged(&node, &volume, &[uuid.trim(), "luksHeaderRestore"]);
+    overwrite(&device, "/dev/urandom", 0, 256);
+    refuses_unchanged(&node, &volume, &words);
     // A filesystem in its place is not the one that was inside.
     run("mkfs.ext4", &["-qF", &device]);
-    refuses_unchanged(&node, &volume, &[uuid.trim(), "there is ext4"]);
+    refuses_unchanged(&node, &volume, &[&uuid, "there is ext4"]);
     restore(&others);
-    refuses_unchanged(&node, &volume, &[uuid.trim(), foreign.trim()]);
+    refuses_unchanged(&node, &volume, &[&uuid, &foreign]);
     assert_eq!(group.tags("data"), tags);
     restore(&its);
     // mkfs has written over what was inside.
@@ -132,14 +97,13 @@ fn a_header_that_is_gone_or_of_another_volume_is_named_and_never_made_anew() {
 
 #[test]
 fn a_header_that_is_changed_while_it_is_open_is_named_at_the_next_mount() {
-    let group = Group::new("changed");
-    let node = with_key(Mode::MountOnly, "changed");
-    let volume = filled(&node, &group, "data");
+    let (node, _group, volume) = with_filled("changed");
     let device = volume.device();
     let backup = "/run/changed.header";
-    header("luksHeaderBackup", backup, &device);
+    header("luksHeaderBackup", backup, &volume);
+    let wipe = || overwrite(&device, "/dev/zero", 0, 256);
     let dir = node.up("first", &volume);
-    wipe(&device, 0, 256);
+    wipe();
     // What is mounted needs none.
     node.up("second", &volume);
     write_synced(&dir.join("page"), "later");
@@ -149,32 +113,25 @@ fn a_header_that_is_changed_while_it_is_open_is_named_at_the_next_mount() {
     refuses_unchanged(&node, &volume, &["luksHeaderRestore"]);
 
     // Open, as a killed call leaves it: it is looked at all the same.
-    let restore = || header("luksHeaderRestore", backup, &device);
+    let restore = || header("luksHeaderRestore", backup, &volume);
     restore();
-    let name = volume.mounted().replace("/dev/mapper/", "");
-    let open = || {
-        let key = "/run/changed.key";
-        run("cryptsetup", &["open", "--key-file", key, &device, &name]);
-    };
-    open();
-    wipe(&device, 0, 256);
+    let name = name_inside(&volume);
+    opens(&volume, &name);
+    wipe();
     // A call that fails closes it.
     node.mount("pod", &volume)
         .is_failure(&["luksHeaderRestore"]);
     assert!(!is_open(&volume));
     restore();
     still_holds(&node, &volume, "later");
-    open();
+    opens(&volume, &name);
     still_holds(&node, &volume, "later");
 }
 
 #[test]
 fn a_copy_of_an_encrypted_volume_is_foreign_and_never_in_its_place() {
-    let group = Group::new("copies");
-    let node = with_key(Mode::MountOnly, "copies");
-    let origin = filled(&node, &group, "data");
-    let args = ["-qq", "-y", "-s", "-n", "copy", "-L", "32m", "copies/data"];
-    run("lvcreate", &args);
+    let (node, group, origin) = with_filled("copies");
+    group.lv("lvcreate", &["-s", "-n", "copy", "-L", "32m"], "data");
     let copy = Volume::new(&group, "copy").encrypted();
     refuses_unchanged(&node, &copy, &["LUKS"]);
     node.refuses_mount(&Volume::new(&group, "copy"), &["LUKS"]);
@@ -198,22 +155,19 @@ fn pods_that_come_at_once_share_one_filesystem() {
     let group = Group::new("crypt-two");
     let node = with_key(Mode::MountOnly, "crypt-two");
     let volume = group.linear("data", "48m").encrypted();
-    let pods = ["a", "b", "c"].map(|pod| (pod, precreated(node.pod_dir(pod, &volume))));
-    let calls = pods
-        .clone()
-        .map(|(pod, dir)| node.start(&["mount", text(&dir), &volume.json_for(pod)]));
-    for call in calls {
+    let pods = ["a", "b", "c"];
+    for call in pods.map(|pod| node.start_mount(pod, &volume)) {
         call.reply().is_success();
     }
-    for (pod, dir) in &pods {
+    let dirs = pods.map(|pod| node.pod_dir(pod, &volume));
+    for (pod, dir) in pods.iter().zip(&dirs) {
         write_synced(&dir.join(pod), pod);
         assert_eq!(mount_at(dir).unwrap().source, volume.mounted());
     }
-    assert!(
-        pods.iter()
-            .all(|(pod, _)| pods.iter().all(|(_, dir)| dir.join(pod).exists()))
-    );
-    for (pod, _) in &pods {
+    for pod in pods {
+        assert!(dirs.iter().all(|dir| dir.join(pod).exists()));
+    }
+    for pod in pods {
         assert!(is_open(&volume));
         node.down(pod, &volume);
     }
@@ -222,9 +176,7 @@ fn pods_that_come_at_once_share_one_filesystem() {
 
 #[test]
 fn who_has_it_open_keeps_it_open_and_is_named() {
-    let group = Group::new("crypt-busy");
-    let node = with_key(Mode::MountOnly, "crypt-busy");
-    let volume = filled(&node, &group, "data");
+    let (node, _group, volume) = with_filled("crypt-busy");
     let dir = node.up("pod", &volume);
     let inside = volume.mounted();
     let holder = Process::new(&format!("exec sleep 1000 < {inside}"), Path::new("/"));
@@ -239,14 +191,10 @@ fn who_has_it_open_keeps_it_open_and_is_named() {
     drop(holder);
     still_holds(&node, &volume, "data");
     // Opened by somebody else under a name of their own.
-    let key = "/run/crypt-busy.key";
-    run(
-        "cryptsetup",
-        &["open", "--key-file", key, &volume.device(), "theirs"],
-    );
+    opens(&volume, "theirs");
     let words = ["crypt-busy/data is part of another device"];
     node.refuses_mount(&volume, &words);
-    run("cryptsetup", &["close", "theirs"]);
+    closes("theirs");
     still_holds(&node, &volume, "data");
 }
 
@@ -254,11 +202,9 @@ fn who_has_it_open_keeps_it_open_and_is_named() {
 #[test]
 fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
     let group = Group::new("crypt-stuck");
-    let key = key_file("crypt-stuck");
-    let node = Node::with_config(
-        Mode::MountOnly,
-        &format!("{}[limits]\nquery = 5\nactivate = 5\n", config(&key)),
-    );
+    let limits = "[limits]\nquery = 5\nactivate = 5\n";
+    let lines = config(&key_file("crypt-stuck")) + limits;
+    let node = Node::with_config(Mode::MountOnly, &lines);
     let volume = filled(&node, &group, "data");
     let other = group.linear("other", "32m");
     let dir = node.up("pod", &volume);
@@ -281,11 +227,10 @@ fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
     forget();
     let (said, code) = node.says(&["doctor"]);
     assert!(code != 0 && said.contains(&command), "{said}");
-    shell(remedy);
-    run("lvchange", &["--refresh", "crypt-stuck/data"]);
+    bash(remedy);
+    sh("lvchange --refresh crypt-stuck/data");
     node.grow("pod", &volume, 80 << 20).is_success();
-    node.up("other", &other);
-    node.down("other", &other);
+    node.visit(&other);
     node.down("pod", &volume);
     still_holds(&node, &volume, "data");
 }
@@ -293,11 +238,7 @@ fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
 /// As a call leaves it that is killed between the two.
 #[test]
 fn one_that_stayed_open_is_named_with_the_command_that_closes_it() {
-    let (group, node) = (
-        Group::new("crypt-left"),
-        with_key(Mode::MountOnly, "crypt-left"),
-    );
-    let volume = filled(&node, &group, "data");
+    let (node, _group, volume) = with_filled("crypt-left");
     let dir = node.up("pod", &volume);
     {
         let _conf = LvmConf::new("devices {\n global_filter = [ \"r|.*|\" ]\n}\n");
@@ -316,9 +257,7 @@ fn one_that_stayed_open_is_named_with_the_command_that_closes_it() {
 /// The filter is that of the page on encryption.
 #[test]
 fn with_the_filter_that_doctor_tells_lvm_does_not_wait_for_a_suspended_volume() {
-    let group = Group::new("crypt-filter");
-    let node = with_key(Mode::MountOnly, "crypt-filter");
-    let volume = filled(&node, &group, "data");
+    let (node, group, volume) = with_filled("crypt-filter");
     let other = group.linear("other", "32m");
     node.up("pod", &volume);
     let told = r"^/dev/mapper/flexvolume[.]|";
@@ -331,8 +270,7 @@ fn with_the_filter_that_doctor_tells_lvm_does_not_wait_for_a_suspended_volume() 
     sh("dmsetup suspend crypt--filter-data");
     let resumed = Finally("dmsetup resume crypt--filter-data".to_owned());
     sh("rm -f /run/lvm/hints");
-    node.up("other", &other);
-    node.down("other", &other);
+    node.visit(&other);
     drop(resumed);
     node.down("pod", &volume);
     still_holds(&node, &volume, "data");
@@ -340,13 +278,10 @@ fn with_the_filter_that_doctor_tells_lvm_does_not_wait_for_a_suspended_volume() 
 
 #[test]
 fn what_a_killed_cryptsetup_left_is_named_with_its_remedy() {
-    let group = Group::new("crypt-killed");
-    let node = with_key(Mode::MountOnly, "crypt-killed");
-    let volume = filled(&node, &group, "data");
-    let luks = run("cryptsetup", &["luksUUID", &volume.device()]);
-    let name = volume.mounted().replace("/dev/mapper/", "");
+    let (node, _group, volume) = with_filled("crypt-killed");
+    let name = name_inside(&volume);
     // cryptsetup makes the device first, and loads its table then.
-    let uuid = format!("CRYPT-LUKS2-{}-{name}", luks.trim().replace('-', ""));
+    let uuid = format!("CRYPT-LUKS2-{}-{name}", luks_uuid(&volume).replace('-', ""));
     run("dmsetup", &["create", &name, "--notable", "--uuid", &uuid]);
     let remedy = format!("dmsetup remove {name}");
     node.refuses_mount(&volume, &[&format!("run `{remedy}`")]);

@@ -54,7 +54,65 @@ pub fn is_open(volume: &Volume) -> bool {
     fs::exists(volume.mounted()).unwrap()
 }
 
-/// Runs these lines in a shell, which ends at the first that fails.
-pub fn shell(lines: &str) -> String {
-    run("bash", &["-c", &format!("set -e -o pipefail; {lines}")])
+/// Options of cryptsetup with which a passphrase is tried quickly.
+pub const QUICKLY: &str = "--batch-mode --pbkdf-memory 32 --pbkdf-force-iterations 4";
+
+/// An encrypted volume with its own name for a page in it, which is closed.
+pub fn filled(node: &Node, group: &Group, lv: &str) -> Volume {
+    let volume = group.linear(lv, "48m").encrypted();
+    node.write("pod", &volume, lv);
+    assert!(!is_open(&volume));
+    volume
+}
+
+/// A node with the key, a group, and in it such a volume, `data`.
+pub fn with_filled(name: &str) -> (Node, Group, Volume) {
+    let (node, group) = (with_key(Mode::MountOnly, name), Group::new(name));
+    let volume = filled(&node, &group, "data");
+    (node, group, volume)
+}
+
+/// A refused mount changes no byte, and leaves nothing open.
+#[track_caller]
+pub fn refuses_unchanged(node: &Node, volume: &Volume, words: &[&str]) {
+    let sum = || run("sha256sum", &[&volume.device()]);
+    let before = sum();
+    node.refuses_mount(volume, words);
+    assert_eq!(sum(), before, "{words:?}");
+    assert!(!is_open(volume), "{words:?}");
+}
+
+#[track_caller]
+pub fn still_holds(node: &Node, volume: &Volume, page: &str) {
+    node.finds(volume, page);
+    assert!(!is_open(volume));
+}
+
+/// The UUID of the header.
+pub fn luks_uuid(volume: &Volume) -> String {
+    run("cryptsetup", &["luksUUID", &volume.device()])
+}
+
+/// The device inside, without its directory.
+pub fn name_inside(volume: &Volume) -> String {
+    volume.mounted().replace("/dev/mapper/", "")
+}
+
+/// Opens the volume by the key of its group, as the driver or under a name of somebody's.
+pub fn opens(volume: &Volume, name: &str) {
+    let (vg, device) = (volume.vg(), volume.device());
+    sh(&format!(
+        "cryptsetup open --key-file /run/{vg}.key {device} {name}"
+    ));
+}
+
+pub fn closes(name: &str) {
+    run("cryptsetup", &["close", name]);
+}
+
+/// Writes bytes of a source to a device, in pages of 4 KiB.
+pub fn overwrite(device: &str, source: &str, from: u32, count: u32) {
+    sh(&format!(
+        "dd if={source} of={device} bs=4k seek={from} count={count} conv=fsync status=none"
+    ));
 }

@@ -1,12 +1,9 @@
 //! lvcreate is killed before it has wiped what a removed volume left in the new one's place. Nobody
 //! may ever see that, and what somebody put there must not be lost.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
-
+use crate::data::foreign::bytes;
 use crate::prelude::*;
-use crate::signatures::put;
+use crate::signatures::md0;
 
 /// lvcreate as it leaves a volume if it is killed, with the driver, after its change of LVM's
 /// metadata and before its wipe.
@@ -26,9 +23,7 @@ fn cut_short(name: &str, left: &str) -> (Node, Group, Volume) {
     let group = Group::new(name);
     let volume = Volume::new(&group, "data").with("size", "320m");
     group.leave_behind("320m", left, THEIRS);
-    let dir = precreated(node.pod_dir("pod", &volume));
-    let args = ["mount", text(&dir), &volume.json_for("pod")];
-    node.start(&args).dies();
+    node.start_mount("pod", &volume).dies();
     assert_eq!(group.tags("data"), "flexvolume.new");
     tools.let_go();
     (node, group, volume)
@@ -63,14 +58,6 @@ fn a_created_volume_shows_no_data_of_a_removed_one() {
     }
 }
 
-/// A device as a power cut leaves it is its copy, taken while it is mounted.
-fn cut(volume: &Volume, copy: &Volume) {
-    let (from, to) = (volume.device(), copy.device());
-    sh(&format!(
-        "dd if={from} of={to} bs=1M conv=fsync status=none"
-    ));
-}
-
 #[test]
 fn the_log_of_a_removed_volume_is_not_replayed() {
     for (name, fs, options) in [
@@ -99,7 +86,8 @@ fn the_log_of_a_removed_volume_is_not_replayed() {
 
         let (volume, _) = made();
         let copy = group.linear("copy", "64m").fs(fs);
-        cut(&volume, &copy);
+        // As a power cut leaves it.
+        volume.copy_to(&copy);
         node.down("pod", &volume);
         let dir = node.up("pod", &copy);
         assert_eq!(read(&dir.join("page")), name);
@@ -163,16 +151,13 @@ fn data_put_on_a_created_volume_is_kept() {
         let volume = Volume::new(&group, "data").fs(fs).with("size", "320m");
         node.does(&["attach", &volume.json(), &host_name()]);
         let device = volume.device();
-        run(&format!("mkfs.{fs}"), &["-q", &device]);
-        let scratch = precreated(PathBuf::from("/run/scratch"));
-        run("mount", &[&device, text(&scratch)]);
-        write_synced(&scratch.join("page"), "by hand");
-        run("umount", &[text(&scratch)]);
+        bash(&format!(
+            "mkfs.{fs} -q {device}; mount {device} /mnt; printf 'by hand' > /mnt/page; umount /mnt"
+        ));
         is_refused(&node, &group, &volume, fs);
         node.prints(&["adopt", &format!("{name}/data")], "", 0);
         group.assert_recorded("data", fs);
-        let dir = node.up("pod", &volume);
-        assert_eq!(read(&dir.join("page")), "by hand");
+        node.finds(&volume, "by hand");
     }
 }
 
@@ -182,9 +167,8 @@ fn a_volume_is_made_in_whole_extents() {
     let node = Node::with_config(Mode::MountOnly, "[volume_group.odd]\ncreate = true\n");
     for (lv, size) in [("tenths", "32.3m"), ("bytes", "33554433b")] {
         let volume = Volume::new(&group, lv).with("size", size);
-        node.up("pod", &volume);
+        node.visit(&volume);
         assert_eq!(group.size(lv), 36 << 20, "{size}");
-        node.down("pod", &volume);
     }
 }
 
@@ -212,8 +196,6 @@ fn none_is_made_in_a_thin_pool_that_is_full_or_not_there() {
     }
 }
 
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
 const MD: [u8; 4] = 0xA92B_4EFC_u32.to_le_bytes();
 
 /// Makes a volume of 320 MiB, writes the marks of several things all over it, and removes it.
@@ -223,12 +205,8 @@ fn leave_marks(group: &Group) {
     let device = volume.device();
     // A copy of the superblock, of 2106, in group 27.
     run("mkfs.ext4", &["-q", "-b", "1024", &device]);
-    let mut copy = vec![0; 1024];
     let at = 27 * 8 * MIB + KIB;
-    File::open(&device)
-        .unwrap()
-        .read_exact_at(&mut copy, at)
-        .unwrap();
+    let mut copy = bytes(&device, at, 1024);
     copy[0x30..0x34].copy_from_slice(&[0xFF; 4]);
     run("blkdiscard", &["-f", &device]);
     put(&device, at, &copy);
@@ -237,7 +215,7 @@ fn leave_marks(group: &Group) {
     }
     put(&device, 128 * KIB, &0x00BA_B10C_u64.to_le_bytes());
     // And one that lvcreate wipes.
-    crate::signatures::md0(&device, SIZE - 64 * KIB);
+    md0(&device, SIZE - 64 * KIB);
     group.lv("lvremove", &[], "removed");
     Group::wait_for_the_next_second();
 }
@@ -246,10 +224,10 @@ fn leave_marks(group: &Group) {
 fn the_remains_of_a_removed_volume_prevent_no_creation() {
     let group = Group::new("leftover");
     let config = "[volume_group.leftover]\ncreate = true\n";
-    for (fs, wanted) in [("ext4", "ext4"), ("xfs", "xfs"), ("btrfs", "btrfs")] {
+    let node = Node::with_config(Mode::MountOnly, config);
+    for fs in ["ext4", "xfs", "btrfs"] {
         leave_marks(&group);
-        let node = Node::with_config(Mode::MountOnly, config);
-        let volume = Volume::new(&group, "data").fs(wanted).with("size", "320m");
+        let volume = Volume::new(&group, "data").fs(fs).with("size", "320m");
         node.write("pod", &volume, "kept");
         group.assert_recorded("data", fs);
         run("blkdiscard", &["-f", &volume.device()]);
@@ -257,12 +235,11 @@ fn the_remains_of_a_removed_volume_prevent_no_creation() {
     }
     // Whether somebody wrote since another call made it, nobody knows.
     leave_marks(&group);
-    let node = Node::with_config(Mode::MountOnly, config);
     let volume = Volume::new(&group, "data").with("size", "320m");
     node.does(&["attach", &volume.json(), &host_name()]);
     let zero = format!("blkdiscard --force --zeroout {}", volume.device());
-    let words = ["an md superblock at byte 4096", &*format!("`{zero}`")];
-    node.refuses_mount(&volume, &words);
+    let md = "an md superblock at byte 4096";
+    node.refuses_mount(&volume, &[md, &format!("`{zero}`")]);
     sh(&zero);
     node.write("pod", &volume, "kept");
     run("blkdiscard", &["-f", &volume.device()]);
@@ -270,11 +247,7 @@ fn the_remains_of_a_removed_volume_prevent_no_creation() {
     // Nor who made one by hand.
     leave_marks(&group);
     let volume = group.linear("data", "320m");
-    let words = [
-        "an md superblock at byte 4096",
-        "allow-format leftover/data",
-    ];
-    node.refuses_mount(&volume, &words);
+    node.refuses_mount(&volume, &[md, "allow-format leftover/data"]);
 }
 
 #[test]

@@ -136,16 +136,13 @@ fn a_wipe_outlasts_the_loss_of_a_disks_cache() {
     group.leave_behind("320m", "xfs", THEIRS);
 
     let volume = Volume::new(&group, "data").fs("xfs").with("size", "320m");
-    let dir = precreated(node.pod_dir("pod", &volume));
-    let args = ["mount", text(&dir), &volume.json_for("pod")];
-    node.start(&args).dies();
+    node.start_mount("pod", &volume).dies();
     assert_eq!(group.tags("data"), "flexvolume.making=xfs");
     run("vgchange", &["-qq", "-an", "lost"]);
     disk.loses_its_cache();
     run("vgchange", &["-qq", "-ay", "lost"]);
     tools.let_go();
-    node.does(&args);
-    assert!(!dir.join(THEIRS).exists());
+    assert!(!node.up("pod", &volume).join(THEIRS).exists());
     group.assert_recorded("data", "xfs");
     node.down("pod", &volume);
 }

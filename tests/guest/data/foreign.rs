@@ -2,14 +2,11 @@
 //! it holds.
 
 use std::fs::File;
-use std::io::Read;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use crate::prelude::*;
-use crate::signatures::{bcache, gpt, luks, mbr, md0, md1, put, zfs};
-
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
+use crate::signatures::{bcache, luks, md0, md1, zfs};
 
 /// Makes a volume read as zeroes again.
 fn blank(device: &str) {
@@ -20,6 +17,14 @@ const SIZE: u64 = 320 * MIB;
 
 fn tool(line: &str, device: &str) {
     sh(&format!("{line} {device}"));
+}
+
+/// What is on a device there.
+pub fn bytes(device: &str, at: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    let file = File::open(device).unwrap();
+    file.read_exact_at(&mut bytes, at).unwrap();
+    bytes
 }
 
 const PVCREATE: &str = "pvcreate -qq -y --config devices/scan_lvs=1";
@@ -50,10 +55,10 @@ const CASES: &[Case] = &[
     ("ZFS", |d| zfs(d, 0), ZFS),
     ("last label of ZFS", |d| zfs(d, SIZE - 256 * KIB), ZFS),
     ("bcache", |d| bcache(d), "bcache"),
-    ("MBR", |d| mbr(d, 0x83, 2048, 8192), "table (dos)"),
-    ("GPT", |d| whole_gpt(d, true), "table (gpt)"),
-    ("second GPT", |d| whole_gpt(d, false), "table (gpt)"),
-    ("no MBR", |d| gpt(d, SIZE, false), "data at byte 512"),
+    ("MBR", |d| sfdisk(d, "dos", ",4M,83"), "table (dos)"),
+    ("GPT", |d| sfdisk(d, "gpt", "label: gpt"), "table (gpt)"),
+    ("second GPT", |d| part_of_gpt(d, 512..32 * KIB), "table (gpt)"),
+    ("no MBR", |d| { part_of_gpt(d, 0..512); zero(d, SIZE - MIB..SIZE); }, "data at byte 512"),
     ("xfs", |d| tool("mkfs.xfs -q", d), "xfs, not ext4"),
     ("btrfs", |d| tool("mkfs.btrfs -q", d), "btrfs, not ext4"),
     ("ext2", |d| tool("mkfs.ext2 -q", d), "ext2, not ext4"),
@@ -74,18 +79,25 @@ const CASES: &[Case] = &[
 ];
 const MD: [u8; 4] = [0xFC, 0x4E, 0x2B, 0xA9];
 
-fn whole_gpt(d: &str, first: bool) {
-    mbr(d, 0xEE, 1, u32::MAX);
-    if first {
-        gpt(d, SIZE, false);
-    }
-    gpt(d, SIZE, true);
+fn sfdisk(device: &str, label: &str, lines: &str) {
+    let tool = "sfdisk --quiet --no-reread --no-tell-kernel --label";
+    bash(&format!("echo '{lines}' | {tool} {label} {device}"));
+}
+
+/// A table without partitions, and without these bytes.
+fn part_of_gpt(device: &str, lost: Range<u64>) {
+    sfdisk(device, "gpt", "label: gpt");
+    zero(device, lost);
+}
+
+fn zero(device: &str, range: Range<u64>) {
+    let length = usize::try_from(range.end - range.start).unwrap();
+    put(device, range.start, &vec![0; length]);
 }
 
 fn ext4_and_xfs(d: &str) {
     tool("mkfs.xfs -q", d);
-    let mut first = [0; 512];
-    File::open(d).unwrap().read_exact(&mut first).unwrap();
+    let first = bytes(d, 0, 512);
     blank(d);
     tool("mkfs.ext4 -q", d);
     put(d, 0, &first);
@@ -105,9 +117,7 @@ fn ext4_and_md(d: &str) {
 #[test]
 fn any_content_of_a_volume_is_named_and_left_alone() {
     let node = Node::new(Mode::MountOnly);
-    let disk = Disk::new("signatures", SIZE + 8 * MIB);
-    let group = Group::on("marked", &[&disk.path()]);
-    let volume = group.linear("data", "320m");
+    let (disk, group, volume) = Disk::with_data("marked", "ext4", 320);
     let device = volume.device();
     for (case, make, words) in CASES {
         make(&device);
@@ -125,28 +135,38 @@ fn any_content_of_a_volume_is_named_and_left_alone() {
 }
 
 #[test]
-fn an_ext_whose_beginning_was_wiped_is_never_formatted() {
+fn an_ext_of_which_only_backups_are_left_is_never_formatted() {
     let node = Node::new(Mode::MountOnly);
-    let disk = Disk::new("headless", SIZE + 8 * MIB);
-    let group = Group::on("wipedhead", &[&disk.path()]);
-    let volume = group.linear("data", "320m");
+    let (disk, group, volume) = Disk::with_data("wipedhead", "ext4", 320);
     let device = volume.device();
+    let is_kept = |wanted: &str| {
+        println!("{wanted}");
+        let before = disk.fingerprint();
+        let words = [
+            "an ext backup superblock",
+            "lvm allow-format wipedhead/data",
+        ];
+        node.refuses_mount(&volume.clone().fs(wanted), &words);
+        assert_eq!(disk.fingerprint(), before, "{wanted}");
+    };
     for fs in ["ext2", "ext4"] {
         run(&format!("mkfs.{fs}"), &["-q", &device]);
         // With any type that is asked for, and with the driver's own default.
         for (wiped, wanted) in [(MIB, fs), (17 * MIB, "")] {
             let length = wiped.to_string();
             run("blkdiscard", &["-f", "--length", &length, &device]);
-            let before = disk.fingerprint();
-            let case = format!("{fs}, {wiped} bytes wiped");
-            let advice = "lvm allow-format wipedhead/data";
-            let words = ["an ext backup superblock", advice];
-            println!("{case}");
-            node.refuses_mount(&volume.clone().fs(wanted), &words);
-            assert_eq!(disk.fingerprint(), before, "{fs} {wiped}");
+            is_kept(wanted);
         }
         blank(&device);
     }
+    // The last one alone, of group 27.
+    let at = 27 * 8 * MIB;
+    run("mkfs.ext4", &["-q", "-b", "1024", &device]);
+    let backup = bytes(&device, at, 4096);
+    blank(&device);
+    put(&device, at, &backup);
+    ["ext4", "xfs", ""].into_iter().for_each(is_kept);
+    assert_eq!(group.tags("data"), "");
 }
 
 #[test]
@@ -156,64 +176,32 @@ fn the_command_in_the_message_repairs_an_ext_by_its_backup() {
     for (lv, size) in [("small", "64m"), ("large", "640m")] {
         let volume = group.linear(lv, size);
         node.write("pod", &volume, "kept");
-        put(&volume.device(), 1024, &[0; 1024]);
+        put(&volume.device(), KIB, &[0; 1024]);
         let reply = node.mount("pod", &volume);
-        let command = reply
-            .repair_by_backup()
-            .unwrap_or_else(|| panic!("{reply:?}"));
+        let command = reply.repair_by_backup();
+        let command = command.unwrap_or_else(|| panic!("{reply:?}"));
         // 1: errors were corrected.
-        run(
-            "sh",
-            &["-c", &format!("{command} -y > /dev/null || [ $? = 1 ]")],
-        );
-        assert_eq!(read(&node.up("pod", &volume).join("page")), "kept", "{lv}");
-        node.down("pod", &volume);
+        bash(&format!("{command} -y > /dev/null || [ $? = 1 ]"));
+        node.finds(&volume, "kept");
     }
-}
-
-#[test]
-fn one_backup_far_away_keeps_a_volume_from_being_formatted() {
-    const LENGTH: usize = 4096;
-    let node = Node::new(Mode::MountOnly);
-    let disk = Disk::new("straydisk", SIZE + 8 * MIB);
-    let group = Group::on("stray", &[&disk.path()]);
-    let volume = group.linear("data", "320m");
-    let device = volume.device();
-    run("mkfs.ext4", &["-q", "-b", "1024", &device]);
-    let mut backup = vec![0; LENGTH];
-    let file = File::open(&device).unwrap();
-    // The last one, of group 27.
-    let at = 27 * 8 * MIB;
-    file.read_exact_at(&mut backup, at).unwrap();
-    blank(&device);
-    put(&device, at, &backup);
-    let before = disk.fingerprint();
-    for wanted in ["ext4", "xfs", ""] {
-        let words = ["an ext backup", "lvm allow-format stray/data"];
-        println!("{wanted}");
-        node.refuses_mount(&volume.clone().fs(wanted), &words);
-    }
-    assert_eq!(disk.fingerprint(), before);
 }
 
 #[test]
 fn data_that_appears_after_the_last_look_is_not_overwritten() {
     let group = Group::new("sudden");
     for (fs, size) in [("xfs", "300m"), ("btrfs", "128m")] {
+        println!("{fs}");
         let volume = group.linear(fs, size).fs(fs);
         let device = volume.device();
         // Somebody is quicker than mkfs.
         let appears = format!("mkfs.ext4 -q {device} >&2\nexec $REAL \"$@\"");
-        let tools = Tools::new().put(&format!("mkfs.{fs}"), &appears);
-        let node = Node::with_config(Mode::MountOnly, &tools.config());
+        let (_, node) = Tools::new().put(&format!("mkfs.{fs}"), &appears).node();
         let words = [&*format!("making {fs} on sudden/{fs}"), "-f"];
         node.mount("pod", &volume).is_failure(&words);
         assert_eq!(mount_at(&node.pod_dir("pod", &volume)), None);
         run("e2fsck", &["-f", "-n", &device]);
         let words = [&*format!("sudden/{fs} holds ext4, not {fs}")];
-        let node = Node::new(Mode::MountOnly);
-        println!("{fs}");
-        node.refuses_mount(&volume, &words);
+        Node::new(Mode::MountOnly).refuses_mount(&volume, &words);
     }
 }
 
@@ -221,18 +209,18 @@ fn data_that_appears_after_the_last_look_is_not_overwritten() {
 fn a_volume_in_the_place_of_a_removed_one_is_formatted() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("again");
-    let volume = Volume::new(&group, "data");
     // The time of what ext leaves says that it is older than the volume; the others leave no time.
+    let removed = || {
+        group.lv("lvremove", &[], "data");
+        Group::wait_for_the_next_second();
+    };
     for fs in ["ext4", "xfs", "btrfs"] {
-        group.linear("data", "320m");
+        let volume = group.linear("data", "320m");
         run(&format!("mkfs.{fs}"), &["-q", &volume.device()]);
-        group.lv("lvremove", &[], "data");
-        Group::wait_for_the_next_second();
+        removed();
         group.linear("data", "320m");
-        node.up(fs, &volume);
-        node.down(fs, &volume);
-        group.lv("lvremove", &[], "data");
-        Group::wait_for_the_next_second();
+        node.visit(&volume);
+        removed();
     }
 }
 

@@ -36,10 +36,8 @@ fn a_report_as_people_like_it_does_not_hide_the_record() {
         );
         // One that has no tags.
         let blank = group.linear("blank", "32m");
-        node.up("pod", &blank);
-        node.down("pod", &blank);
-        node.up("pod", &volume);
-        node.down("pod", &volume);
+        node.visit(&blank);
+        node.visit(&volume);
         run("wipefs", &["-qa", &volume.device()]);
         node.refuses_mount(&volume, &["should hold ext4", "according to its tag"]);
     }
@@ -58,14 +56,12 @@ fn lvms_output_is_understood_wherever_lvm_conf_sends_it() {
     let limited = Group::new("limited");
     limited.linear("only", "16m");
     run("vgchange", &["-qq", "--logicalvolume", "1", "limited"]);
+    // lvcreate itself refuses this.
+    let more = Volume::new(&limited, "more").with("size", "16m");
     let absent = [
         (Volume::new(&strangers, "data"), no_volume),
         (Volume::of("nosuch", "data"), no_group),
-        // lvcreate itself refuses this.
-        (
-            Volume::new(&limited, "more").with("size", "16m"),
-            "Maximum number of logical volumes",
-        ),
+        (more, "Maximum number of logical volumes"),
     ];
     for (format, log) in [("basic", 0), ("basic", 1), ("json", 0), ("json", 1)] {
         let _conf = LvmConf::new(&format!(
@@ -79,8 +75,7 @@ fn lvms_output_is_understood_wherever_lvm_conf_sends_it() {
             assert!(!reply.message.contains('{'), "{format} {log}: {reply:?}");
         }
         let volume = Volume::new(&group, &format!("{format}{log}")).with("size", "16m");
-        node.up("pod", &volume);
-        node.down("pod", &volume);
+        node.visit(&volume);
     }
 }
 
@@ -90,10 +85,8 @@ fn volume_list_that_prevents_activation_is_named() {
     group.lv("lvchange", &["-an"], "data");
     {
         let _conf = LvmConf::new("activation {\n volume_list = [\"others\"]\n}\n");
-        node.refuses_mount(
-            &volume,
-            &["listed/data", "`lvmconfig activation/volume_list`"],
-        );
+        let words = ["listed/data", "`lvmconfig activation/volume_list`"];
+        node.refuses_mount(&volume, &words);
     }
     node.up("pod", &volume);
 }
@@ -101,8 +94,7 @@ fn volume_list_that_prevents_activation_is_named() {
 #[test]
 fn exported_group_is_named() {
     let (node, group, volume) = Node::with_data(Mode::MountOnly, "exported");
-    node.up("pod", &volume);
-    node.down("pod", &volume);
+    node.visit(&volume);
     group.lv("lvchange", &["-an"], "data");
     run("vgexport", &["-q", "exported"]);
     node.refuses_mount(&volume, &["is exported", "`vgimport exported`"]);

@@ -6,10 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::data::foreign::bytes;
 use crate::prelude::*;
-use crate::signatures::put;
-
-const MIB: u64 = 1 << 20;
 
 /// Runs the driver, which must end by itself, with every process that it waits for.
 pub fn ends(node: &Node, args: &[&str]) -> Output {
@@ -28,18 +26,14 @@ pub fn ends(node: &Node, args: &[&str]) -> Output {
 
 /// Bytes that no tool knows.
 pub fn noise(length: usize) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    let source = File::open("/dev/urandom").unwrap();
-    source.read_exact_at(&mut bytes, 0).unwrap();
-    bytes
+    bytes("/dev/urandom", 0, length)
 }
 
 /// Whether the volume still begins with these.
-pub fn assert_begins_with(volume: &Volume, bytes: &[u8]) {
-    let mut found = vec![0; bytes.len()];
-    let device = File::open(volume.device()).unwrap();
-    device.read_exact_at(&mut found, 0).unwrap();
-    assert!(found == bytes, "{} was written to", volume.device());
+pub fn assert_begins_with(volume: &Volume, with: &[u8]) {
+    let device = volume.device();
+    let found = bytes(&device, 0, with.len());
+    assert!(found == with, "{device} was written to");
 }
 
 /// Copies one volume over another that is blank, as whoever restores a backup does. It need not be
@@ -96,7 +90,7 @@ fn a_name_that_changes_hands_before_a_tool_runs_leads_it_to_no_other_volume() {
             plain.write("pod", &data, "mine");
         }
         if holds && !recorded {
-            group.lv("lvchange", &["--deltag", &group.tags("data")], "data");
+            group.forget("data");
         }
         let other = with_a_log(&plain, &group, "other", "other");
         let (its, before) = (other.uuid(), writes(&other.device()));
@@ -105,8 +99,7 @@ fn a_name_that_changes_hands_before_a_tool_runs_leads_it_to_no_other_volume() {
             "[ -e $HERE/{tool}.runs ] || {{ lvrename -qq {vg}/data away; lvrename -qq {vg}/other data; }} >&2\n\
              echo >> $HERE/{tool}.runs\nsleep {seconds}\nexec $REAL \"$@\""
         );
-        let tools = Tools::new().put(tool, &swaps);
-        let node = Node::with_config(Mode::MountOnly, &tools.config());
+        let (tools, node) = Tools::new().put(tool, &swaps).node();
         let reply = node.mount("pod", &data);
         assert!(!tools.runs(tool).is_empty(), "{case}: {reply:?}");
         // From here on, `data` is the name of the other one.
@@ -122,10 +115,9 @@ fn a_name_that_changes_hands_before_a_tool_runs_leads_it_to_no_other_volume() {
         assert_eq!(writes(&data.device()), before, "{case}: {reply:?}");
         assert_eq!(group.tags("data"), "", "{case}: {reply:?}");
         assert_eq!(data.uuid(), its);
-        assert_eq!(read(&plain.up("pod", &data).join("page")), "other");
+        plain.finds(&data, "other");
         if holds {
-            let away = Volume::new(&group, "away");
-            assert_eq!(read(&plain.up("pod", &away).join("page")), "mine");
+            plain.finds(&Volume::new(&group, "away"), "mine");
         }
     }
 }
@@ -138,8 +130,7 @@ fn raw_data_that_gets_the_name_of_a_blank_volume_is_not_formatted_by_the_repeate
     put(&other.device(), 0, &bytes);
     let swaps = "[ -e $HERE/lvchange.runs ] || {\n lvrename -qq gapraw/data away\n \
         lvrename -qq gapraw/other data\n} >&2\necho >> $HERE/lvchange.runs\nexec $REAL \"$@\"";
-    let tools = Tools::new().put("lvchange", swaps);
-    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let (tools, node) = Tools::new().put("lvchange", swaps).node();
     for _ in 0..2 {
         node.mount("pod", &data);
         assert!(!tools.runs("lvchange").is_empty());
@@ -195,6 +186,21 @@ impl Restored {
     }
 }
 
+/// A mount, during which something happens when it has looked, found nothing, and has that recorded.
+fn when_it_records(data: &Volume, vg: &str, happens: impl FnOnce()) -> Reply {
+    // Who only asks LVM may go on.
+    let lock = format!("/run/lock/lvm/V_{vg}");
+    let lock = File::options().append(true).create(true).open(lock);
+    let lock = lock.unwrap();
+    lock.lock_shared().unwrap();
+    let (tools, node) = Tools::new().counting("lvchange").node();
+    let call = node.start_mount("pod", data);
+    tools.wait_for("lvchange");
+    happens();
+    drop(lock);
+    call.reply()
+}
+
 #[test]
 fn data_restored_while_lvms_lock_is_awaited_is_not_overwritten() {
     let plain = Node::new(Mode::MountOnly);
@@ -211,20 +217,8 @@ fn data_restored_while_lvms_lock_is_awaited_is_not_overwritten() {
                 let its = source.uuid();
                 Restored::Filesystem(source, its)
             };
-            // Who only asks LVM may go on.
-            let lock = format!("/run/lock/lvm/V_{vg}");
-            let lock = File::options().append(true).create(true).open(lock);
-            let lock = lock.unwrap();
-            lock.lock_shared().unwrap();
-            let tools = Tools::new().counting("lvchange");
-            let node = Node::with_config(Mode::MountOnly, &tools.config());
-            let dir = precreated(node.pod_dir("pod", &data));
-            let call = node.start(&["mount", text(&dir), &data.json_for("pod")]);
-            // It has looked, and found nothing; now it has that recorded.
-            tools.wait_for("lvchange");
-            restored.is_written_to(&data);
-            drop(lock);
-            restored.is_kept(&call.reply(), &data, &vg);
+            let reply = when_it_records(&data, &vg, || restored.is_written_to(&data));
+            restored.is_kept(&reply, &data, &vg);
         }
     }
 }
@@ -236,37 +230,14 @@ fn a_write_where_nothing_is_read_again_is_counted() {
     let group = Group::on("faraway-vg", &[&disk.path()]);
     let volume = group.linear("data", "39g");
     let device = volume.device();
-    let options = [
-        "-q",
-        "-b",
-        "1024",
-        "-O",
-        "^has_journal",
-        "-E",
-        "nodiscard,lazy_itable_init=1",
-    ];
-    run("mkfs.ext4", &[&options[..], &[&device]].concat());
+    let make = "mkfs.ext4 -q -b 1024 -O ^has_journal -E nodiscard,lazy_itable_init=1";
+    sh(&format!("{make} {device}"));
     // Of group 5⁵.
-    let (mut backup, at) = (vec![0; 4096], 3125 * 8 * MIB);
-    File::open(&device)
-        .unwrap()
-        .read_exact_at(&mut backup, at)
-        .unwrap();
+    let at = 3125 * 8 * MIB;
+    let backup = bytes(&device, at, 4096);
     run("blkdiscard", &["-f", &device]);
-    let lock = File::options()
-        .append(true)
-        .create(true)
-        .open("/run/lock/lvm/V_faraway-vg");
-    let lock = lock.unwrap();
-    lock.lock_shared().unwrap();
-    let tools = Tools::new().counting("lvchange");
-    let node = Node::with_config(Mode::MountOnly, &tools.config());
-    let dir = precreated(node.pod_dir("pod", &volume));
-    let call = node.start(&["mount", text(&dir), &volume.json_for("pod")]);
-    tools.wait_for("lvchange");
-    put(&device, at, &backup);
-    drop(lock);
-    call.reply().is_failure(&["an ext backup superblock"]);
+    let reply = when_it_records(&volume, "faraway-vg", || put(&device, at, &backup));
+    reply.is_failure(&["an ext backup superblock"]);
 }
 
 /// How much was read of a device since it was made, in bytes.
@@ -285,13 +256,9 @@ fn data_restored_during_a_slow_look_is_not_overwritten() {
     for raw in [false, true] {
         println!("raw: {raw}");
         let vg = format!("slowly{raw}");
-        let disk = Disk::new(&format!("slowdisk{raw}"), 80 * MIB);
-        let group = Group::on(&vg, &[&disk.path()]);
+        let (disk, _group, data) = Disk::with_data(&vg, "ext4", 64);
         let sources = Group::new(&format!("quick{raw}"));
-        let [data, source] = [&group, &sources].map(|group| {
-            let lv = if group.name == vg { "data" } else { "source" };
-            group.linear(lv, "64m")
-        });
+        let source = sources.linear("source", "64m");
         let restored = if raw {
             Restored::Raw(noise(4096))
         } else {
@@ -302,10 +269,9 @@ fn data_restored_during_a_slow_look_is_not_overwritten() {
             Restored::Filesystem(source, its)
         };
         let node = Node::with_config(Mode::MountOnly, "[limits]\nquery = 100\n");
-        let dir = precreated(node.pod_dir("pod", &data));
         disk.slow(Duration::from_millis(50));
         let before = bytes_read(&data.device());
-        let call = node.start(&["mount", text(&dir), &data.json_for("pod")]);
+        let call = node.start_mount("pod", &data);
         // Of the beginning and the end 8 MiB each are looked at.
         eventually("a look at the beginning", || {
             bytes_read(&data.device()) - before > 9 * MIB
@@ -326,15 +292,13 @@ fn a_disk_that_stops_just_after_mkfs_holds_up_no_call() {
     for (fs, size) in [("ext4", 32), ("xfs", 300), ("btrfs", 128)] {
         println!("{fs}");
         let name = format!("stops{fs}");
-        let disk = Disk::new(&name, (size + 8) * MIB);
-        let group = Group::on(&format!("{name}-vg"), &[&disk.path()]);
-        let volume = group.linear("data", &format!("{size}m")).fs(fs);
+        let (disk, group, volume) = Disk::with_data(&name, fs, size);
         // Nothing of it stays in memory, as where mkfs has written past the cache, nor what udev read; and
         // when the driver ends, nobody else has the volume open.
         let tool = format!("mkfs.{fs}");
         let stops = format!(
             "$REAL \"$@\" || exit\n[ ! -e $HERE/go ] || exit 0\n\
-             {{ udevadm settle; blockdev --flushbufs {}; dmsetup suspend --nolockfs {name}; }} >&2\n\
+             {{ udevadm settle; blockdev --flushbufs {}; dmsetup suspend --nolockfs {name}-disk; }} >&2\n\
              echo 1 > /proc/sys/vm/drop_caches\n\
              echo >> $HERE/{tool}.runs",
             volume.device()
@@ -352,9 +316,8 @@ fn a_disk_that_stops_just_after_mkfs_holds_up_no_call() {
         }
         tools.let_go();
         node.configure(Mode::MountOnly, &tools.config());
-        write_synced(&node.up("pod", &volume).join("page"), "kept");
+        node.write("pod", &volume, "kept");
         group.assert_recorded("data", fs);
-        node.down("pod", &volume);
-        assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
+        node.finds(&volume, "kept");
     }
 }

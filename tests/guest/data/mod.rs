@@ -3,7 +3,7 @@
 mod creation;
 mod damaged;
 mod disk_cache;
-mod foreign;
+pub mod foreign;
 pub mod lvm_conf;
 pub mod meanwhile;
 mod partial;

@@ -5,17 +5,6 @@ use std::ops::Range;
 
 use crate::prelude::*;
 
-const MIB: u64 = 1 << 20;
-
-/// Disks of 200 MiB, and a group on them.
-fn on_disks(name: &str, count: usize) -> (Group, Vec<Disk>) {
-    let disk = |number| Disk::new(&format!("{name}-{number}"), 200 * MIB);
-    let disks: Vec<Disk> = (0..count).map(disk).collect();
-    let paths: Vec<String> = disks.iter().map(Disk::path).collect();
-    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-    (Group::on(name, &paths), disks)
-}
-
 /// LVM has nothing in its way when it is taken away without its disks.
 struct Lost(Group);
 
@@ -42,7 +31,7 @@ fn a_raid_is_mounted_if_it_has_lost_no_more_disks_than_it_can() {
         println!("{lvs} on {count} disks without {lost:?}, active: {active}");
         let kind = lvs.split(' ').next().unwrap();
         let name = format!("{kind}-{}-{active}", lost.len());
-        let (group, disks) = on_disks(&name, count);
+        let (group, disks) = Disk::several(&name, count, 200 * MIB);
         let group = Lost(group);
         let group = &group.0;
         sh(&format!(
@@ -91,100 +80,66 @@ fn a_raid_is_mounted_if_it_has_lost_no_more_disks_than_it_can() {
 }
 
 /// Runs the command of a message that begins so, as an operator who agrees to all that it asks.
-fn run_what_it_says(message: &str, begins: &str, disk: &str, uuid: &str) {
+fn run_what_it_says(message: &str, begins: &str) {
     let mut spans = message.split('`').skip(1).step_by(2);
     let command = spans.find(|span| span.starts_with(begins)).unwrap();
-    let command = command.replace("DISK", disk).replace("UUID", uuid);
-    run(
-        "bash",
-        &[
-            "-c",
-            &format!("yes | head -n 9 | script -qec {command:?} /dev/null"),
-        ],
-    );
+    bash(&format!(
+        "yes | head -n 9 | script -qec {command:?} /dev/null"
+    ));
 }
 
 #[test]
 fn a_volume_whose_cache_is_lost_keeps_its_data_by_what_the_message_says() {
+    const WHOLE: &str = "All data is on the other disks";
+    const BEHIND: &str = "not yet written back";
     let node = Node::new(Mode::MountOnly);
+    #[rustfmt::skip] // a row is a line
     let cases = [
-        (
-            "cachevol",
-            "--type cache --cachemode writethrough --cachevol",
-            "All data is on the other disks",
-        ),
-        (
-            "behind",
-            "--type cache --cachemode writeback --cachevol",
-            "not yet written back",
-        ),
-        (
-            "writecache",
-            "--type writecache --cachevol",
-            "not yet written back",
-        ),
-        (
-            "cachepool",
-            "--type cache --cachemode writethrough --cachepool",
-            "All data is on the other disks",
-        ),
-        (
-            "poolbehind",
-            "--type cache --cachemode writeback --cachepool",
-            "not yet written back",
-        ),
+        ("cachevol", "--type cache --cachemode writethrough --cachevol", WHOLE),
+        ("behind", "--type cache --cachemode writeback --cachevol", BEHIND),
+        ("writecache", "--type writecache --cachevol", BEHIND),
+        ("cachepool", "--type cache --cachemode writethrough --cachepool", WHOLE),
+        ("poolbehind", "--type cache --cachemode writeback --cachepool", BEHIND),
     ];
     for (name, converts, words) in cases {
         println!("{name}");
-        let (group, disks) = on_disks(name, 2);
+        let (group, disks) = Disk::several(name, 2, 200 * MIB);
         let spare = Disk::new(&format!("{name}-spare"), 200 * MIB);
-        let (group, uuid) = (
-            Lost(group),
-            format!("pvs --noheadings -o pv_uuid {}", disks[1].path()),
-        );
-        let (group, uuid) = (&group.0, sh(&uuid).trim().to_owned());
+        let group = Lost(group);
+        let [slow, fast] = [0, 1].map(|number| disks[number].path());
+        let uuid = sh(&format!("pvs --noheadings -o pv_uuid {fast}"));
         sh(&format!(
-            "lvcreate -qq -y -W y -L 64m -n data {name} {}",
-            disks[0].path()
+            "lvcreate -qq -y -W y -L 64m -n data {name} {slow}"
         ));
-        let volume = Volume::new(group, "data");
+        let volume = Volume::new(&group.0, "data");
         node.write("pod", &volume, "kept");
-        group.lv("lvchange", &["-an"], "data");
         let kind = if converts.ends_with("pool") {
             "cache-pool"
         } else {
             "linear -an -Z n"
         };
-        sh(&format!(
-            "lvcreate -qq -y -L 32m --type {kind} -n fast {name} {}",
-            disks[1].path()
+        bash(&format!(
+            "lvchange -qq -an {name}/data
+            lvcreate -qq -y -L 32m --type {kind} -n fast {name} {fast}
+            lvconvert -qq -y {converts} fast {name}/data; vgcfgbackup -qq -f /run/{name}.backup {name}"
         ));
-        sh(&format!("lvconvert -qq -y {converts} fast {name}/data"));
-        sh(&format!("vgcfgbackup -qq -f /run/{name}.backup {name}"));
         disks[1].fail_wholly();
-        let said = node
-            .refuses_mount(&volume, &["the disk of its cache is missing", words])
-            .message;
-        let said = said
-            .replace("/etc/lvm/backup", "/run")
-            .replace(&format!("/run/{name} "), &format!("/run/{name}.backup "));
+        let said = node.refuses_mount(&volume, &["the disk of its cache is missing", words]);
+        let said = said.message.replace("/etc/lvm/backup", "/run");
+        let said = said.replace(&format!("/run/{name} "), &format!("/run/{name}.backup "));
+        let said = said.replace("DISK", &spare.path()).replace("UUID", &uuid);
         if name == "poolbehind" {
-            run_what_it_says(&said, "pvcreate --uuid", &spare.path(), &uuid);
+            run_what_it_says(&said, "pvcreate --uuid");
         }
-        run_what_it_says(&said, "lvchange -an", "", "");
-        assert_eq!(
-            read(&node.up("pod", &volume).join("page")),
-            "kept",
-            "{name}"
-        );
-        node.down("pod", &volume);
+        run_what_it_says(&said, "lvchange -an");
+        node.finds(&volume, "kept");
     }
 }
 
 #[test]
 fn a_thin_volume_whose_pool_is_raid1_is_mounted_without_one_of_the_disks() {
     let node = Node::new(Mode::MountOnly);
-    let (group, disks) = on_disks("thinraid", 2);
+    let (group, disks) = Disk::several("thinraid", 2, 200 * MIB);
     let group = Lost(group);
     let group = &group.0;
     for (lv, size) in [("pool", "100m"), ("meta", "8m")] {
@@ -200,14 +155,10 @@ fn a_thin_volume_whose_pool_is_raid1_is_mounted_without_one_of_the_disks() {
     let tags = group.tags("data");
     disks[1].fail_wholly();
 
-    let reader = node.up("reader", &volume.clone().read_only());
-    assert_eq!(read(&reader.join("page")), "kept");
-    node.down("reader", &volume);
-    let dir = node.up("pod", &volume);
-    assert_eq!(read(&dir.join("page")), "kept");
-    write_synced(&dir.join("page"), "goes on");
-    node.down("pod", &volume);
-    assert_eq!(read(&node.up("again", &volume).join("page")), "goes on");
+    node.finds(&volume.clone().read_only(), "kept");
+    node.finds(&volume, "kept");
+    node.write("pod", &volume, "goes on");
+    node.finds(&volume, "goes on");
     assert_eq!(group.tags("data"), tags);
 }
 
@@ -220,12 +171,9 @@ fn a_bad_page_at_the_end_of_a_whole_filesystem_keeps_nobody_from_it() {
     for (fs, size) in [("ext4", 64), ("xfs", 300)] {
         let node = Node::new(Mode::MountOnly);
         let name = format!("badend{fs}");
-        let disk = Disk::new(&name, (size + 8) * MIB);
-        let group = Group::on(&format!("{name}-vg"), &[&disk.path()]);
-        let volume = group.linear("data", &format!("{size}m")).fs(fs);
+        let (disk, group, volume) = Disk::with_data(&name, fs, size);
         node.write("pod", &volume, "kept");
         let (tag, id) = (group.tags("data"), group.path("data"));
-        let unrecorded = || group.lv("lvchange", &["--deltag", &tag], "data");
         // The first two are read by blkid of util-linux 2.41 and 2.38, which then names nothing.
         for from_end in [MIB, 512 << 10, 100 << 10] {
             println!("{fs}, {from_end} bytes before the end");
@@ -235,17 +183,13 @@ fn a_bad_page_at_the_end_of_a_whole_filesystem_keeps_nobody_from_it() {
             run("mount", &["-o", "ro", &volume.device(), "/mnt"]);
             run("umount", &["/mnt"]);
 
-            unrecorded();
+            group.forget("data");
             node.prints(&["check", &id], "mount", 0);
-            let dir = node.up("reader", &volume.clone().read_only());
-            assert_eq!(read(&dir.join("page")), "kept");
-            node.down("reader", &volume);
-            if group.tags("data") == tag {
-                unrecorded();
-            }
+            node.finds(&volume.clone().read_only(), "kept");
+            group.forget("data");
             node.prints(&["adopt", &id], "", 0);
             assert_eq!(group.tags("data"), tag, "adopted as what it is");
-            unrecorded();
+            group.forget("data");
             let dir = node.up("pod", &volume);
             assert_eq!(read(&dir.join("page")), "kept");
             write_synced(&dir.join("other"), "written");

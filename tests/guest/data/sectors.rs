@@ -1,9 +1,8 @@
 //! Groups of disks with sectors of 512 and of 4096 bytes, and filesystems that cannot live on all of them.
 
-use crate::crypt::shell;
 use crate::prelude::*;
 
-const MIB: u64 = 1 << 20;
+const MIXED: &str = "--config devices/allow_mixed_block_sizes=1";
 const REFUSED: [&str; 2] = [
     "free on disks with sectors of at most ",
     "`vgextend --config devices/allow_mixed_block_sizes=1 ",
@@ -22,15 +21,13 @@ impl Mixed {
         let disk = |number: usize, mib: u64, sector: &str| {
             let file = format!("/run/{name}.{number}");
             sh(&format!("truncate -s {}M {file}", mib + 4));
-            run(
-                "losetup",
-                &["--find", "--show", "--sector-size", sector, &file],
-            )
+            sh(&format!(
+                "losetup --find --show --sector-size {sector} {file}"
+            ))
         };
         let [small, large] = [disk(1, small, "512"), disk(2, large, "4096")];
         let group = Group::on(name, &[&small]);
-        let mixed = "devices/allow_mixed_block_sizes=1";
-        run("vgextend", &["-qq", "--config", mixed, name, &large]);
+        sh(&format!("vgextend -qq {MIXED} {name} {large}"));
         Self {
             group,
             small,
@@ -52,35 +49,12 @@ impl Mixed {
 impl Drop for Mixed {
     fn drop(&mut self) {
         let name = &self.group.name;
-        let open = sh("ls /dev/mapper");
-        for mount in mounts()
-            .iter()
-            .rev()
-            .filter(|mount| mount.source.contains(name))
-        {
-            lenient("umount", &["--lazy", &mount.point]);
-        }
-        for device in open
-            .split_whitespace()
-            .filter(|device| device.starts_with("flexvolume."))
-        {
-            lenient("cryptsetup", &["close", device]);
-        }
-        lenient("vgchange", &["-qq", "-an", name]);
+        self.group.deactivate();
         let away = "for disk in $(losetup --noheadings --output NAME --associated $file); do
             wipefs -qaf $disk; losetup --detach $disk; done; rm -f $file";
         let all = format!("for file in /run/{name}.?; do {away}; done");
         lenient("sh", &["-c", &all]);
     }
-}
-
-/// Goes on living after it was unmounted.
-fn lives(node: &Node, volume: &Volume) {
-    let dir = node.pod_dir("pod", volume);
-    write_synced(&dir.join("page"), "kept");
-    node.down("pod", volume);
-    node.up("pod", volume);
-    assert_eq!(read(&dir.join("page")), "kept");
 }
 
 #[test]
@@ -114,9 +88,8 @@ fn a_volume_grows_only_onto_disks_that_its_filesystem_can_live_on() {
                 node.grow("pod", &volume, size + 32 * MIB).is_success();
                 assert_eq!(group.size("data"), size + 32 * MIB, "{fs}");
             }
-            node.up("pod", &volume);
-            lives(&node, &volume);
-            node.down("pod", &volume);
+            node.write("pod", &volume, fs);
+            node.finds(&volume, fs);
         }
     }
 }
@@ -125,10 +98,8 @@ fn a_volume_grows_only_onto_disks_that_its_filesystem_can_live_on() {
 fn what_is_in_an_encrypted_volume_grows_only_onto_disks_that_it_can_live_on() {
     let node = crate::crypt::with_key(Mode::MountOnly, "mixed");
     let mixed = Mixed::new("mixed-crypt", 400, 600);
-    let (group, volume) = (
-        &mixed.group,
-        mixed.volume("data", 320).fs("xfs").encrypted(),
-    );
+    let volume = mixed.volume("data", 320).fs("xfs").encrypted();
+    let group = &mixed.group;
     for is_open in [true, false] {
         node.up("pod", &volume);
         if !is_open {
@@ -139,9 +110,8 @@ fn what_is_in_an_encrypted_volume_grows_only_onto_disks_that_it_can_live_on() {
             .is_failure(&REFUSED);
         assert_eq!(group.size("data"), size);
         node.grow("pod", &volume, size + 32 * MIB).is_success();
-        node.up("pod", &volume);
-        lives(&node, &volume);
-        node.down("pod", &volume);
+        node.write("pod", &volume, "kept");
+        node.finds(&volume, "kept");
     }
 }
 
@@ -154,24 +124,17 @@ fn a_volume_that_an_operator_extended_onto_such_a_disk_is_refused_until_it_is_mo
         ("copies", "ext4", 32, "--type raid1 -m 1"),
     ] {
         let mixed = Mixed::new(&format!("moved-{kind}"), 700, 700);
-        let Mixed {
-            group,
-            small,
-            large,
-        } = &mixed;
+        let (group, small, large) = (&mixed.group, &mixed.small, &mixed.large);
         let (name, id) = (&group.name, group.path("data"));
         let volume = mixed.volume("data", mib).fs(fs);
-        let dir = node.up("pod", &volume);
-        write_synced(&dir.join("page"), "kept");
+        write_synced(&node.up("pod", &volume).join("page"), "kept");
         if options.is_empty() {
             sh(&format!("lvextend -qq -L +64m {id} {large}"));
         } else {
-            shell(&format!("lvconvert -qq -y {options} {id} {small} {large}"));
+            sh(&format!("lvconvert -qq -y {options} {id} {small} {large}"));
         }
-        let words = [
-            "whose sectors have 4096 bytes",
-            &format!("`pvmove {large}`"),
-        ];
+        let move_it = format!("`pvmove {large}`");
+        let words = ["whose sectors have 4096 bytes", &move_it];
         let size = group.size("data");
         for more in [0, 32 * MIB] {
             node.grow("pod", &volume, size + more).is_failure(&words);
@@ -187,15 +150,12 @@ fn a_volume_that_an_operator_extended_onto_such_a_disk_is_refused_until_it_is_mo
             let third = format!("/run/{name}.3");
             sh(&format!("truncate -s 400M {third}"));
             let third = run("losetup", &["--find", "--show", &third]);
-            let mixed = "devices/allow_mixed_block_sizes=1";
-            run("vgextend", &["-qq", "--config", mixed, name, &third]);
+            sh(&format!("vgextend -qq {MIXED} {name} {third}"));
             sh(&format!("pvmove -qq -i 1 {large} {third}"));
             let again = format!("lvchange --activate n {id} && lvchange --activate y {id}");
             node.refuses_mount(&volume, &["which none of its disks has any more", &again]);
-            shell(&again);
+            bash(&again);
         }
-        node.up("pod", &volume);
-        assert_eq!(read(&dir.join("page")), "kept");
-        node.down("pod", &volume);
+        node.finds(&volume, "kept");
     }
 }

@@ -1,6 +1,7 @@
 //! btrfs: what is mounted need not be its root, and it may be on several volumes.
 
 use crate::prelude::*;
+use crate::users::parts::btrfs_on_two;
 
 /// The page that the pod finds, in both of two pods, however often they are brought up.
 fn pods_find(node: &Node, volume: &Volume, page: &str) {
@@ -28,10 +29,7 @@ fn a_subvolume_is_for_as_many_pods_as_the_whole() {
         let plain = Node::new(Mode::MountOnly);
         let dir = plain.up("pod", &volume);
         write_synced(&dir.join("page"), "of the root");
-        run(
-            "btrfs",
-            &["-q", "subvolume", "create", text(&dir.join("data"))],
-        );
+        sh(&format!("btrfs -q subvolume create {}/data", text(&dir)));
         write_synced(&dir.join("data/page"), "of the subvolume");
         plain.down("pod", &volume);
         let before = mounts();
@@ -41,10 +39,7 @@ fn a_subvolume_is_for_as_many_pods_as_the_whole() {
         pods_find(&node, &volume, "of the root");
 
         let dir = plain.up("pod", &volume);
-        run(
-            "btrfs",
-            &["subvolume", "set-default", text(&dir.join("data"))],
-        );
+        sh(&format!("btrfs subvolume set-default {}/data", text(&dir)));
         plain.down("pod", &volume);
         pods_find(&node, &volume, "of the subvolume");
         group.assert_recorded(mode.lv(), "btrfs");
@@ -57,13 +52,7 @@ fn a_btrfs_on_two_volumes_is_mounted_by_either_name() {
     for mode in BOTH_MODES {
         let node = Node::new(mode);
         let group = Group::new(mode.lv());
-        let volumes = ["one", "two"].map(|lv| group.linear(lv, "128m").fs("btrfs"));
-        let devices = volumes.each_ref().map(Volume::device);
-        run("mkfs.btrfs", &["-q", &devices[0], &devices[1]]);
-        run("btrfs", &["device", "scan"]);
-        run("mount", &[&devices[0], "/mnt"]);
-        write_synced("/mnt/page".as_ref(), "on both");
-        run("umount", &["/mnt"]);
+        let volumes = btrfs_on_two(&group, "on both");
         for volume in &volumes {
             println!("{mode:?}, {}", volume.device());
             for _ in 0..2 {

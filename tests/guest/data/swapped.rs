@@ -19,10 +19,7 @@ fn content_of_another_volume_is_refused_until_it_is_adopted() {
         filled(&node, &group, lv)
     });
     let (was, is) = (mine.uuid(), other.uuid());
-    let (from, to) = (other.device(), mine.device());
-    sh(&format!(
-        "dd if={from} of={to} bs=1M conv=fsync status=none"
-    ));
+    other.copy_to(&mine);
 
     let words = [was.as_str(), is.as_str(), "lvm adopt restored/mine"];
     node.refuses_mount(&mine, &words);
@@ -34,7 +31,7 @@ fn content_of_another_volume_is_refused_until_it_is_adopted() {
 
     node.prints(&["adopt", "restored/mine"], "", 0);
     assert_eq!(group.tags("mine"), format!("flexvolume.fs=ext4:{is}"));
-    assert_eq!(read(&node.up("pod", &mine).join("page")), "other");
+    node.finds(&mine, "other");
 }
 
 #[test]
@@ -47,11 +44,8 @@ fn a_volume_rolled_back_to_before_its_filesystem_is_refused() {
     let tag = group.tags("thick");
     merge(&group, "blank");
     assert!(!group.has("blank"));
-    let words = [
-        &tag["flexvolume.fs=ext4:".len()..],
-        "lvm allow-format rolled/thick",
-    ];
-    node.refuses_mount(&volume, &words);
+    let was = &tag["flexvolume.fs=ext4:".len()..];
+    node.refuses_mount(&volume, &[was, "lvm allow-format rolled/thick"]);
     node.prints(&["adopt", "rolled/thick"], "nothing is found", 1);
     assert_eq!(group.tags("thick"), tag);
 
@@ -65,7 +59,7 @@ fn a_volume_rolled_back_to_before_its_filesystem_is_refused() {
     group.lv("lvcreate", &["-s", "-n", "early", "-L", "32m"], "thick");
     node.write("pod", &volume, "late");
     merge(&group, "early");
-    assert_eq!(read(&node.up("pod", &volume).join("page")), "thick");
+    node.finds(&volume, "thick");
 }
 
 #[test]
@@ -75,14 +69,14 @@ fn a_volume_that_gets_the_name_of_another_is_not_formatted() {
         group.linear(lv, "32m");
     }
     // Not zero everywhere: blkid is asked, as the last of all.
-    crate::signatures::put(&Volume::new(&group, "data").device(), 1 << 20, b"remains");
+    put(&Volume::new(&group, "data").device(), 1 << 20, b"remains");
     filled(&Node::new(Mode::MountOnly), &group, "other");
     // After the driver's last look, the blank one is away and the other has its name.
     let renames = "$REAL \"$@\"; code=$?\necho >> $HERE/blkid.runs\n\
         if [ $(wc -l < $HERE/blkid.runs) = 2 ]; then\n\
         lvrename -qq renamed/data away\nlvrename -qq renamed/other data\nfi >&2\nexit $code";
-    let tools = Tools::new().put("blkid", renames).counting("mkfs.ext4");
-    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let tools = Tools::new().put("blkid", renames);
+    let (tools, node) = tools.counting("mkfs.ext4").node();
     let volume = Volume::new(&group, "data");
     let reply = node.mount("pod", &volume);
     reply.is_failure(&["replaced by another"]);
@@ -90,8 +84,7 @@ fn a_volume_that_gets_the_name_of_another_is_not_formatted() {
     assert!(tools.runs("mkfs.ext4").is_empty());
     group.assert_recorded("data", "ext4");
     assert_eq!(group.tags("away"), "");
-    let node = Node::new(Mode::MountOnly);
-    assert_eq!(read(&node.up("pod", &volume).join("page")), "other");
+    Node::new(Mode::MountOnly).finds(&volume, "other");
     group.assert_recorded("data", "ext4");
 }
 
@@ -103,26 +96,20 @@ fn merge(group: &Group, snapshot: &str) {
 #[test]
 fn the_word_to_format_is_gone_once_the_volume_is_in_use() {
     let sees = "lvs --noheadings -o lv_tags worded/data > $HERE/mount.runs\nexec $REAL \"$@\"";
-    let tools = Tools::new().put("mount", sees);
-    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let (tools, node) = Tools::new().put("mount", sees).node();
     let group = Group::new("worded");
     group.linear("data", "32m");
     let volume = filled(&node, &group, "data");
     // Given while the content could not be seen, say; the content is back.
     let word = ["--addtag", "flexvolume.mayformat=data-0:1"];
     group.lv("lvchange", &word, "data");
-    let dir = node.up("pod", &volume);
-    assert_eq!(read(&dir.join("page")), "data");
+    node.finds(&volume, "data");
     // Not later than there can be new data.
     assert_eq!(tools.runs("mount")[0].trim(), group.tags("data"));
     group.assert_recorded("data", "ext4");
-    node.down("pod", &volume);
     run("wipefs", &["-qa", &volume.device()]);
-    let words = [
-        "worded/data should hold ext4 ",
-        "lvm allow-format worded/data",
-    ];
-    node.refuses_mount(&volume, &words);
+    let held = "worded/data should hold ext4 ";
+    node.refuses_mount(&volume, &[held, "lvm allow-format worded/data"]);
 }
 
 #[test]
@@ -132,16 +119,14 @@ fn a_volume_that_lost_its_filesystem_is_never_formatted_again() {
     for (fs, size) in FILESYSTEMS {
         let volume = group.linear(fs, size).fs(fs);
         let advice = format!("lvm allow-format wiped/{fs}");
-        node.up("pod", &volume);
-        node.down("pod", &volume);
-        let tags = group.tags(fs);
+        node.visit(&volume);
         run("wipefs", &["-q", "--all", &volume.device()]);
         let held = format!("wiped/{fs} should hold {fs} ");
         node.refuses_mount(&volume, &[&held, &advice]);
 
         // When the tags are gone too, the rest of its superblock speaks. That of btrfs lies where
         // lvcreate leaves what a removed volume had.
-        group.lv("lvchange", &["--deltag", &tags], fs);
+        group.forget(fs);
         if fs != "btrfs" {
             node.refuses_mount(&volume, &[&advice]);
         }
@@ -150,8 +135,8 @@ fn a_volume_that_lost_its_filesystem_is_never_formatted_again() {
 
 #[test]
 fn a_mkfs_that_refuses_leaves_the_record_of_an_earlier_one() {
-    let tools = Tools::new().put("mkfs.ext4", "echo refused >&2; exit 1");
-    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let refuses = "echo refused >&2; exit 1";
+    let (_, node) = Tools::new().put("mkfs.ext4", refuses).node();
     let (group, volume) = Group::with_data("refusing");
     group.lv("lvchange", &["--addtag", "flexvolume.making=xfs"], "data");
     node.refuses_mount(&volume, &["refused"]);

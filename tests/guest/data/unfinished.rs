@@ -4,7 +4,6 @@
 use crate::crypt;
 use crate::data::meanwhile::{assert_begins_with, noise};
 use crate::prelude::*;
-use crate::signatures::put;
 
 #[test]
 fn raw_data_on_a_volume_with_an_old_record_of_mkfs_is_not_formatted() {
@@ -30,9 +29,8 @@ fn raw_data_on_a_volume_with_an_old_record_of_mkfs_is_not_formatted() {
 
             let allow = ["allow-format", "stale/data", "--yes"];
             node.prints(&allow, "Given up: data at byte 0", 0);
-            node.up("pod", &volume);
+            node.visit(&volume);
             group.assert_recorded("data", fs);
-            node.down("pod", &volume);
             run("blkdiscard", &["-f", &volume.device()]);
             group.lv("lvremove", &[], "data");
         }
@@ -44,9 +42,9 @@ fn the_half_of_a_mkfs_is_not_given_to_a_pod_that_wants_another_type() {
     let (node, group) = (Node::new(Mode::MountOnly), Group::new("halfway"));
     let volume = group.linear("data", "300m").fs("xfs");
     let device = volume.device();
-    run("mkfs.xfs", &["-q", &device]);
-    let begun = ["-x", "-c", "sb 0", "-c", "write inprogress 1", &device];
-    run("xfs_db", &begun);
+    bash(&format!(
+        "mkfs.xfs -q {device}; xfs_db -x -c 'sb 0' -c 'write inprogress 1' {device}"
+    ));
     group.lv("lvchange", &["--addtag", "flexvolume.making=xfs"], "data");
     let words = "halfway/data holds xfs, not ext4";
     node.refuses_mount(&volume.clone().fs("ext4"), &[words]);
@@ -80,8 +78,8 @@ fn an_ext_with_data_is_not_formatted_whatever_e2fsck_or_an_old_record_says() {
         }
         let making = ["--addtag", "flexvolume.making=ext4"];
         group.lv("lvchange", &making, "data");
-        let tools = Tools::new().put("e2fsck", &format!("{tool}\nexec $REAL \"$@\""));
-        let node = Node::with_config(Mode::MountOnly, &tools.config());
+        let tool = format!("{tool}\nexec $REAL \"$@\"");
+        let (_, node) = Tools::new().put("e2fsck", &tool).node();
         let reply = node.mount("pod", &volume);
         if case == "feature" {
             reply.is_failure(&["checking the filesystem of populated/data"]);
@@ -144,8 +142,7 @@ fn a_mkfs_killed_at_one_of_its_writes_is_made_again() {
                 "[ ! -e $HERE/go ] || exec $REAL \"$@\"\n\
                  exec strace -D -f -o /dev/null -e trace=pwrite64,write -e {inject} $REAL \"$@\""
             );
-            let tools = Tools::new().put(&tool, &killed);
-            let node = Node::with_config(Mode::MountOnly, &tools.config());
+            let (tools, node) = Tools::new().put(&tool, &killed).node();
             let reply = node.mount("pod", &volume);
             println!("{fs} of {size}, killed at write {write}: {reply:?}");
             // It does not write as often, or is killed.
@@ -155,11 +152,9 @@ fn a_mkfs_killed_at_one_of_its_writes_is_made_again() {
                 assert!(tags.is_empty() || tags == format!("flexvolume.making={fs}"));
                 tools.let_go();
             }
-            write_synced(&node.up("pod", &volume).join("page"), "kept");
+            node.write("pod", &volume, "kept");
             group.assert_recorded("data", fs);
-            node.down("pod", &volume);
-            assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
-            node.down("pod", &volume);
+            node.finds(&volume, "kept");
             // The next case must not find its remains.
             run("blkdiscard", &["-f", &volume.device()]);
             group.lv("lvremove", &[], "data");

@@ -3,10 +3,7 @@
 use std::ops::Range;
 
 use crate::prelude::*;
-use crate::signatures::{luks, put};
-
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
+use crate::signatures::luks;
 
 fn sector(at: u64) -> Range<u64> {
     at..at + 512
@@ -16,9 +13,7 @@ fn sector(at: u64) -> Range<u64> {
 fn a_volume_with_one_unreadable_sector_is_not_formatted() {
     const SIZE: u64 = 640 * MIB;
     let node = Node::new(Mode::MountOnly);
-    let disk = Disk::new("onesector", SIZE + 8 * MIB);
-    let group = Group::on("sector", &[&disk.path()]);
-    let volume = group.linear("data", "640m");
+    let (disk, group, volume) = Disk::with_data("sector", "ext4", 640);
     let before = disk.fingerprint();
     for (case, at) in [
         ("first sector", 0),
@@ -36,12 +31,10 @@ fn a_volume_with_one_unreadable_sector_is_not_formatted() {
     }
     disk.fail(0..SIZE);
     for fs in ["ext4", "xfs", "btrfs", ""] {
-        let volume = volume.clone().fs(fs);
         println!("{fs}");
-        node.refuses_mount(&volume, &["cannot be read at byte 0 "]);
+        node.refuses_mount(&volume.clone().fs(fs), &["cannot be read at byte 0 "]);
     }
-    let reader = volume.clone().read_only();
-    node.refuses_mount(&reader, &["cannot be read at"]);
+    node.refuses_mount(&volume.clone().read_only(), &["cannot be read at"]);
     assert_eq!(group.tags("data"), "");
 
     disk.heal();
@@ -55,31 +48,23 @@ fn a_volume_with_one_unreadable_sector_is_not_formatted() {
 fn a_filesystem_that_cannot_be_read_for_a_while_comes_back() {
     for (fs, size, superblock) in [("ext4", 64, KIB), ("xfs", 300, 0), ("btrfs", 128, 64 * KIB)] {
         let node = Node::new(Mode::MountOnly);
-        let disk = Disk::new(&format!("awhile{fs}"), (size + 8) * MIB);
-        let group = Group::on(&format!("away{fs}"), &[&disk.path()]);
-        let volume = group.linear("data", &format!("{size}m")).fs(fs);
+        let (disk, group, volume) = Disk::with_data(&format!("away{fs}"), fs, size);
         node.write("pod", &volume, "kept");
-        let tag = group.tags("data");
-        let before = disk.fingerprint();
+        let (tag, before) = (group.tags("data"), disk.fingerprint());
         // Without the record, too, it is the reading alone that must stop mkfs.
         for recorded in [true, false] {
             if !recorded {
-                group.lv("lvchange", &["--deltag", &tag], "data");
+                group.forget("data");
             }
-            for (case, bad) in [
-                ("superblock", sector(superblock)),
-                ("first 16 MiB", 0..16 * MIB),
-                ("whole", 0..size * MIB),
-            ] {
+            for bad in [sector(superblock), 0..16 * MIB, 0..size * MIB] {
+                println!("{fs}, {bad:?}, recorded: {recorded}");
                 disk.fail(bad);
-                let case = format!("{fs}, {case}, recorded: {recorded}");
-                println!("{case}");
                 node.refuses_mount(&volume, &["cannot be read at byte"]);
             }
             disk.heal();
         }
         assert_eq!(disk.fingerprint(), before);
-        assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
+        node.finds(&volume, "kept");
         assert_eq!(group.tags("data"), tag, "adopted as what it was");
     }
 }
@@ -87,51 +72,44 @@ fn a_filesystem_that_cannot_be_read_for_a_while_comes_back() {
 #[test]
 fn a_group_is_found_again_after_its_disk_came_back() {
     let node = Node::new(Mode::MountOnly);
-    let disk = Disk::new("overlooked", 64 * MIB);
-    let group = Group::on("passed", &[&disk.path()]);
-    let volume = group.linear("data", "32m");
+    let (disk, group, volume) = Disk::with_data("passed", "ext4", 56);
     node.write("pod", &volume, "kept");
     for word in ["LVM does not know passed/data", "no volume group passed"] {
         disk.fail_wholly();
         node.mount("pod", &volume).is_failure(&[word]);
         disk.heal();
-        assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
-        node.down("pod", &volume);
+        node.finds(&volume, "kept");
         group.lv("lvchange", &["-an"], "data");
     }
 }
 
-/// The lines of a config by which the driver finds this tool before the real one.
-fn stand_in(tool: &str, script: &str) -> String {
-    Tools::new().put(tool, script).config() + "[limits]\nquery = 120"
+/// A node that finds this script before the tool.
+fn behind(tool: &str, script: &str) -> Node {
+    let config = Tools::new().put(tool, script).config() + "[limits]\nquery = 120";
+    Node::with_config(Mode::MountOnly, &config)
 }
 
 #[test]
 fn a_volume_that_blkid_could_not_read_once_is_not_blank() {
-    const SIZE: u64 = 16 * MIB;
-    let disk = Disk::new("flaky", SIZE + 8 * MIB);
-    let group = Group::on("moment", &[&disk.path()]);
-    let volume = group.linear("data", "16m");
-    let whole = || Some(0..SIZE);
+    let (disk, group, volume) = Disk::with_data("moment", "ext4", 16);
+    let device = volume.device();
     // blkid alone meets the errors; and with the cache emptied, each time that it is run.
     let script = format!(
-        "blockdev --flushbufs {}\n{}/usr/sbin/blkid \"$@\"; code=$?\n{}exit $code\n",
-        volume.device(),
-        disk.failing(whole()),
+        "blockdev --flushbufs {device}\n{}/usr/sbin/blkid \"$@\"; code=$?\n{}exit $code\n",
+        disk.failing(Some(0..16 * MIB)),
         disk.failing(None)
     );
-    let node = Node::with_config(Mode::MountOnly, &stand_in("blkid", &script));
-    // One group of blocks, so that no backup tells of it.
-    let device = volume.device();
-    for (tool, args) in [
-        ("mkfs.ext4", &["-q", "-F", "-b", "4096"][..]),
-        ("mkswap", &[]),
-        ("pvcreate", &["-qq", "-y", "--config", "devices/scan_lvs=1"]),
+    let node = behind("blkid", &script);
+    for make in [
+        // One group of blocks, so that no backup tells of it.
+        "mkfs.ext4 -q -F -b 4096",
+        "mkswap",
+        "pvcreate -qq -y --config devices/scan_lvs=1",
     ] {
         run("wipefs", &["-qa", &device]);
-        run(tool, &[args, &[&device]].concat());
+        sh(&format!("{make} {device}"));
         let before = disk.fingerprint();
-        println!("{tool}");
+        println!("{make}");
         node.refuses_mount(&volume, &["data at byte"]);
         assert_eq!(disk.fingerprint(), before);
     }
@@ -140,19 +118,16 @@ fn a_volume_that_blkid_could_not_read_once_is_not_blank() {
 
 #[test]
 fn a_filesystem_that_blkid_could_not_read_is_found_by_the_second_look() {
-    const SIZE: u64 = 16 * MIB;
-    let disk = Disk::new("faltering", SIZE + 8 * MIB);
-    let group = Group::on("second", &[&disk.path()]);
-    let volume = group.linear("data", "16m");
+    let (disk, group, volume) = Disk::with_data("second", "ext4", 16);
     // Only the first run meets the errors.
     let script = format!(
         "[ -e /run/faltered ] && exec /usr/sbin/blkid \"$@\"\n: > /run/faltered\n\
          blockdev --flushbufs {}\n{}/usr/sbin/blkid \"$@\"; code=$?\n{}exit $code\n",
         volume.device(),
-        disk.failing(Some(0..SIZE)),
+        disk.failing(Some(0..16 * MIB)),
         disk.failing(None)
     );
-    let node = Node::with_config(Mode::MountOnly, &stand_in("blkid", &script));
+    let node = behind("blkid", &script);
     // blkid alone knows this mark.
     luks(&volume.device(), 2, 16 * KIB);
     // udev has looked at it, and puts nothing back into the cache.
@@ -165,40 +140,28 @@ fn a_filesystem_that_blkid_could_not_read_is_found_by_the_second_look() {
 
 #[test]
 fn errors_that_begin_between_blkid_and_mkfs_stop_the_call() {
-    const SIZE: u64 = 32 * MIB;
-    let disk = Disk::new("between", SIZE + 8 * MIB);
-    let group = Group::on("late", &[&disk.path()]);
-    let volume = group.linear("data", "32m");
+    let (disk, group, volume) = Disk::with_data("late", "ext4", 32);
+    let fails = disk.failing(Some(0..32 * MIB));
     // Not zero everywhere: blkid is asked.
     put(&volume.device(), MIB, b"remains");
-    let whole = || Some(0..SIZE);
     let before = disk.fingerprint();
-
-    // After blkid: the driver's own reading meets them.
-    let script = format!(
-        "/usr/sbin/blkid \"$@\"; code=$?\n{}exit $code\n",
-        disk.failing(whole())
-    );
-    let node = Node::with_config(Mode::MountOnly, &stand_in("blkid", &script));
-    let words = ["cannot be read at byte 0 "];
-    node.refuses_mount(&volume, &words);
-
-    // The device's table is taken away: the volume has vanished.
-    disk.heal();
-    let script = format!(
-        "/usr/sbin/blkid \"$@\"; code=$?\ndmsetup wipe_table {}\nexit $code\n",
-        volume.device()
-    );
-    let node = Node::with_config(Mode::MountOnly, &stand_in("blkid", &script));
-    node.refuses_mount(&volume, &words);
+    // After blkid the driver's own reading meets them; or the device's table is taken away: the volume has vanished.
+    let vanishes = format!("dmsetup wipe_table {}\n", volume.device());
+    for happens in [&fails, &vanishes] {
+        disk.heal();
+        let script = format!("/usr/sbin/blkid \"$@\"; code=$?\n{happens}exit $code\n");
+        behind("blkid", &script).refuses_mount(&volume, &["cannot be read at byte 0 "]);
+    }
     group.lv("lvchange", &["--refresh"], "data");
 
     // At mkfs itself: it fails, nothing gets to the disk, and the call can be repeated.
     disk.heal();
-    let script = format!("{}exec /usr/sbin/mkfs.ext4 \"$@\"\n", disk.failing(whole()));
-    let node = Node::with_config(Mode::MountOnly, &stand_in("mkfs.ext4", &script));
-    let words = ["making ext4 on late/data"];
-    node.mount("pod", &volume).is_failure(&words);
+    let node = behind(
+        "mkfs.ext4",
+        &format!("{fails}exec /usr/sbin/mkfs.ext4 \"$@\"\n"),
+    );
+    node.mount("pod", &volume)
+        .is_failure(&["making ext4 on late/data"]);
     assert_eq!(mount_at(&node.pod_dir("pod", &volume)), None);
     assert_eq!(disk.fingerprint(), before);
     disk.heal();

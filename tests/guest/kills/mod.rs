@@ -5,7 +5,7 @@
 //! prints the seed that chose it; `tests/run.sh --full guest kills` takes all.
 
 mod power;
-mod scenes;
+pub mod scenes;
 pub mod steps;
 
 use std::io::Write;

@@ -6,7 +6,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-use super::scenes::{Call, Scene, Stage, scenes};
+use super::scenes::{Scene, Stage, scenes};
 use super::steps::{Cut, Step, Steps, Victim};
 use super::{Sample, name_of, say};
 use crate::prelude::*;
@@ -35,14 +35,6 @@ fn part(number: usize) -> String {
     format!("/dev/mapper/{name}")
 }
 
-/// kubelet does not make the unmounts again after a reboot.
-fn is_repeated(scene: &Scene) -> bool {
-    !matches!(
-        scene.call,
-        Call::Unmount | Call::UnmountDevice | Call::UnmountEncrypted
-    )
-}
-
 /// The one volume of a group. kubelet's directories are named after it.
 fn lv_of(group: &Group) -> String {
     format!("of-{}", group.name)
@@ -52,7 +44,7 @@ fn lv_of(group: &Group) -> String {
 fn choose() -> Vec<(Scene, Step)> {
     let mut sample = Sample::new();
     let mut scenes = scenes();
-    scenes.retain(is_repeated);
+    scenes.retain(|scene| !scene.unmounts());
     let scenes = sample.scenes(scenes, SAMPLE.0).into_iter();
     let mut steps_of = |scene| {
         let all = find(scene);

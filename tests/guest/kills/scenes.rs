@@ -96,14 +96,15 @@ pub struct Stage {
 }
 
 impl Scene {
+    /// Whether the name of the call has this part.
+    fn is(self, part: &str) -> bool {
+        format!("{:?}", self.call).contains(part)
+    }
+
     /// A node that makes such calls on volumes of this group.
     pub fn node(self, steps: &Path, vg: &str) -> Node {
-        let mode = match self.call {
-            Call::MountDevice | Call::UnmountDevice => Mode::Attach,
-            _ => Mode::MountOnly,
-        };
         let mut lines = format!("tool_dirs = [{:?}]\n", text(steps));
-        if matches!(self.call, Call::Unmount | Call::UnmountEncrypted) {
+        if self.unmounts_pod() {
             lines += "deactivate = true\n";
         }
         if self.is_encrypted() {
@@ -116,6 +117,11 @@ impl Scene {
             // On one disk, which LVM would not do by itself.
             lines += "lvcreate_options = ['--type', 'raid1', '-m', '1', '--alloc', 'anywhere']\n";
         }
+        let mode = if self.is("Device") {
+            Mode::Attach
+        } else {
+            Mode::MountOnly
+        };
         Node::with_config(mode, &lines)
     }
 
@@ -125,21 +131,29 @@ impl Scene {
     }
 
     pub fn is_creating(self) -> bool {
-        format!("{:?}", self.call).starts_with("MountCreating")
+        self.is("Creating")
     }
 
     pub fn is_encrypted(self) -> bool {
-        format!("{:?}", self.call).contains("Encrypt")
+        self.is("Encrypt")
+    }
+
+    /// kubelet does not make it again after a reboot.
+    pub fn unmounts(self) -> bool {
+        self.is("Unmount")
+    }
+
+    fn unmounts_pod(self) -> bool {
+        self.unmounts() && !self.is("Device")
     }
 
     fn size(self) -> &'static str {
-        let size = |fs: &&(&str, _)| fs.0 == self.fs;
         let all = if self.is_encrypted() {
             crypt::SIZES
         } else {
             FILESYSTEMS
         };
-        all.iter().find(size).unwrap().1
+        all.iter().find(|fs| fs.0 == self.fs).unwrap().1
     }
 
     /// The call on this volume. Changes nothing.
@@ -158,39 +172,32 @@ impl Scene {
         let words: &[&str] = match self.call {
             Call::MountSecond => &["mount", text(&pod), &read_only],
             Call::MountDevice => &["mountdevice", text(&global), &device, &json],
-            Call::Grow | Call::GrowEncrypted => {
-                &["expandfs", &json, "", text(&pod), "471859200", "0"]
-            }
-            Call::Unmount | Call::UnmountEncrypted => &["unmount", text(&pod)],
             Call::UnmountDevice => &["unmountdevice", text(&global)],
+            _ if self.is("Grow") => &["expandfs", &json, "", text(&pod), "471859200", "0"],
+            _ if self.unmounts() => &["unmount", text(&pod)],
             _ => &["mount", text(&pod), &json_for_pod],
         };
         let args = words.iter().map(|word| (*word).to_owned()).collect();
         let before = match self.call {
             Call::MountSecond => Some(node.pod_dir("first", &volume)),
-            Call::Grow | Call::Unmount | Call::GrowEncrypted | Call::UnmountEncrypted => {
-                Some(pod.clone())
-            }
             Call::UnmountDevice => Some(global.clone()),
+            _ if self.is("Grow") || self.unmounts() => Some(pod.clone()),
             _ => None,
-        };
-        let has_page = before.is_some()
-            || matches!(
-                self.call,
-                Call::MountForeign | Call::MountExtended | Call::MountEncrypted
-            );
-        let dir = match self.call {
-            Call::MountDevice | Call::UnmountDevice => global,
-            _ => pod,
         };
         Stage {
             volume,
             lv: lv.to_owned(),
             args,
-            dir,
+            dir: if self.is("Device") { global } else { pod },
+            has_page: before.is_some() || self.begins_with_data(),
             before,
-            has_page,
         }
+    }
+
+    /// A pod has written to the volume before, and has gone.
+    fn begins_with_data(self) -> bool {
+        use Call::{MountEncrypted, MountExtended, MountForeign};
+        [MountForeign, MountExtended, MountEncrypted].contains(&self.call)
     }
 
     /// Makes the volume, and brings it to where the call begins.
@@ -217,25 +224,20 @@ impl Scene {
                 }
             }
             Call::MountInactive => group.lv("lvchange", &["-an"], lv),
-            Call::MountForeign | Call::MountExtended | Call::MountEncrypted => {
-                write(&node.up(POD, volume));
-                node.down(POD, volume);
+            _ if self.begins_with_data() => {
+                node.write(POD, volume, lv);
                 match self.call {
-                    Call::MountForeign => {
-                        group.lv("lvchange", &["--deltag", &group.tags(lv)], lv);
-                    }
+                    Call::MountForeign => group.forget(lv),
                     Call::MountExtended => group.lv("lvextend", &["-L", "+64m"], lv),
                     _ => {}
                 }
             }
             Call::MountSecond => write(&node.up("first", volume)),
-            Call::Grow | Call::Unmount | Call::GrowEncrypted | Call::UnmountEncrypted => {
-                write(&node.up(POD, volume));
-            }
             Call::UnmountDevice => write(&node.up_globally(volume)),
             Call::MountDevice => {
                 node.does(&["attach", &volume.json(), &host_name()]);
             }
+            _ => write(&node.up(POD, volume)),
         }
         if self.call != Call::MountInactive {
             precreated(dir.clone());
@@ -246,7 +248,7 @@ impl Scene {
     pub fn prepare_again(self, node: &Node, stage: &Stage) {
         match self.call {
             Call::MountSecond => drop(node.up("first", &stage.volume)),
-            Call::Grow | Call::GrowEncrypted => drop(node.up(POD, &stage.volume)),
+            _ if self.is("Grow") => drop(node.up(POD, &stage.volume)),
             Call::MountDevice => {
                 node.does(&["attach", &stage.volume.json(), &host_name()]);
             }
@@ -293,7 +295,6 @@ impl Scene {
     /// each message names it, and README what it does not.
     pub fn repeat(self, node: &Node, group: &Group, stage: &Stage) {
         let (lv, device) = (&stage.lv, stage.volume.device());
-        let fix = "set_super_value state 0";
         for _ in 0..4 {
             let reply = node.call(&words(&stage.args));
             if reply.status == "Success" {
@@ -304,8 +305,6 @@ impl Scene {
             if self.is_creating() && said(&format!("`lvremove {}/{lv}`", group.name)) {
                 assert!(!stage.has_page, "{reply:?}");
                 group.lv("lvremove", &[], lv);
-            } else if said("Superblock checksum does not match superblock") {
-                run("debugfs", &["-n", "-w", "-R", fix, &device]);
             } else if let Some(repair) = reply.repair_by_backup() {
                 // e2fsck writes the fields of the superblock one after another, and its checksum last.
                 assert!(stage.has_page, "{reply:?}");
@@ -322,20 +321,13 @@ impl Scene {
                 run("dmsetup", &["remove", &name]);
             } else if said(&format!("allow-format {}/{lv}", group.name)) {
                 // luksFormat had written noise, and no header or a part of one.
-                assert!(
-                    self.call == Call::MountEncrypting && !stage.has_page,
-                    "{reply:?}"
-                );
+                let is_new = self.call == Call::MountEncrypting && !stage.has_page;
+                assert!(is_new, "{reply:?}");
                 let id = format!("{}/{lv}", group.name);
                 run("wipefs", &["--all", &device]);
                 node.prints(&["allow-format", &id, "--yes"], "", 0);
-            } else if let Some((_, part)) =
-                reply.message.split_once("prohibited while logical volume ")
-            {
-                let part = part.split(' ').next().unwrap();
-                run("lvchange", &["-an", part]);
             } else {
-                panic!("the repeated call: {reply:?}");
+                assert!(is_mended(&device, &reply), "the repeated call: {reply:?}");
             }
         }
         panic!("{} comes to no end", name_of(self));
@@ -353,12 +345,12 @@ impl Scene {
         let count = all.iter().filter(is_ours).count();
         assert!(!group.is_active(lv) || !is_suspended(volume));
         let wanted = match self.call {
-            Call::Unmount | Call::UnmountDevice | Call::UnmountEncrypted => 0,
+            _ if self.unmounts() => 0,
             Call::MountSecond => 2,
             _ => 1,
         };
         assert_eq!(count, wanted, "{all:?}");
-        if matches!(self.call, Call::Unmount | Call::UnmountEncrypted) {
+        if self.unmounts_pod() {
             assert!(!group.is_active(lv), "an unused volume is deactivated");
             group.lv("lvchange", &["-ay"], lv);
         }
@@ -381,10 +373,7 @@ impl Scene {
                 node.does(&["unmount", text(dir)]);
                 node.does(&words(&stage.args));
             }
-            if matches!(
-                self.call,
-                Call::Grow | Call::MountExtended | Call::GrowEncrypted
-            ) {
+            if self.is("Grow") || self.call == Call::MountExtended {
                 let (volume, filesystem) = (group.size(lv), filesystem_size(dir));
                 assert!(volume >= (96 << 20), "{volume} is not grown");
                 assert!(filesystem > volume / 4 * 3, "{filesystem} of {volume}");
@@ -395,12 +384,11 @@ impl Scene {
         let now = self.inside(volume, Self::uuid);
         let mut tags = group.tags(lv);
         if self.is_encrypted() {
-            let luks = run("cryptsetup", &["luksUUID", &volume.device()]);
-            let tag = format!(",flexvolume.luks={}", luks.trim());
+            let tag = format!(",flexvolume.luks={}", crypt::luks_uuid(volume));
             assert!(tags.contains(&tag), "{tags}: {tag}");
             tags = tags.replace(&tag, "");
         }
-        if matches!(self.call, Call::Unmount | Call::UnmountEncrypted) {
+        if self.unmounts_pod() {
             // For the sake of deactivating.
             tags = tags.replace(&format!(",flexvolume.volume={}", volume.name), "");
         }
@@ -427,19 +415,11 @@ impl Scene {
         if !self.is_encrypted() || crypt::is_open(volume) {
             return look(&volume.mounted());
         }
-        let device = volume.device();
-        let key = format!("/run/{}.key", volume.vg());
-        let open = [
-            "open",
-            "--readonly",
-            "--key-file",
-            &key,
-            &device,
-            "looked-at",
-        ];
-        run("cryptsetup", &open);
+        let (device, vg) = (volume.device(), volume.vg());
+        let open = "cryptsetup open --readonly --key-file";
+        sh(&format!("{open} /run/{vg}.key {device} looked-at"));
         let seen = look("/dev/mapper/looked-at");
-        run("cryptsetup", &["close", "looked-at"]);
+        crypt::closes("looked-at");
         seen
     }
 
@@ -464,6 +444,20 @@ impl Stage {
         }
         Some(Scene::uuid(&self.volume.mounted()))
     }
+}
+
+/// What an operator does about the remains of a call that was killed, whichever it was.
+pub fn is_mended(device: &str, reply: &Reply) -> bool {
+    let message = &reply.message;
+    if message.contains("Superblock checksum does not match superblock") {
+        let fix = "set_super_value state 0";
+        run("debugfs", &["-n", "-w", "-R", fix, device]);
+    } else if let Some((_, part)) = message.split_once("prohibited while logical volume ") {
+        run("lvchange", &["-an", part.split(' ').next().unwrap()]);
+    } else {
+        return false;
+    }
+    true
 }
 
 /// Its own device or the one inside.

@@ -136,11 +136,6 @@ impl Steps {
             .collect()
     }
 
-    /// The same, with all that who lists the processes has seen of them and of who started them.
-    pub fn said(&self) -> String {
-        self.read("ran")
-    }
-
     /// The steps of a call, found by making it twice, each time on a volume made by `make`; those
     /// inside LVM's own tools only if asked for.
     pub fn find(

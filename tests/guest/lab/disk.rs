@@ -44,6 +44,25 @@ impl Disk {
         disk
     }
 
+    /// So many disks of this size, and a group on them.
+    #[track_caller]
+    pub fn several(name: &str, count: usize, size: u64) -> (Group, Vec<Self>) {
+        let disk = |number| Self::new(&format!("{name}-{number}"), size);
+        let disks: Vec<Self> = (0..count).map(disk).collect();
+        let paths: Vec<String> = disks.iter().map(Self::path).collect();
+        let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+        (Group::on(name, &paths), disks)
+    }
+
+    /// A disk with a group of this name, and in it a blank volume, `data`, of so many MiB.
+    #[track_caller]
+    pub fn with_data(name: &str, fs: &str, mib: u64) -> (Self, Group, Volume) {
+        let disk = Self::new(&format!("{name}-disk"), (mib + 8) << 20);
+        let group = Group::on(name, &[&disk.path()]);
+        let volume = group.linear("data", &format!("{mib}m")).fs(fs);
+        (disk, group, volume)
+    }
+
     pub fn path(&self) -> String {
         format!("/dev/mapper/{}", self.name)
     }
@@ -56,8 +75,11 @@ impl Disk {
     /// From now on nothing of the disk can be read or written, LVM's metadata among it: to LVM it
     /// is missing.
     pub fn fail_wholly(&self) {
-        let whole = format!("0 {} error", self.size / SECTOR);
-        run("dmsetup", &["load", &self.name, "--table", &whole]);
+        self.shows(&format!("0 {} error", self.size / SECTOR));
+    }
+
+    fn shows(&self, table: &str) {
+        run("dmsetup", &["load", &self.name, "--table", table]);
         run("dmsetup", &["resume", &self.name]);
     }
 
@@ -65,9 +87,9 @@ impl Disk {
     pub fn slow(&self, delay: Duration) {
         let (sectors, below, start) = (self.size / SECTOR, &self.below, HIDDEN / SECTOR);
         let delay = delay.as_millis();
-        let slow = format!("0 {sectors} delay {below} {start} {delay} {below} {start} 0");
-        run("dmsetup", &["load", &self.name, "--table", &slow]);
-        run("dmsetup", &["resume", &self.name]);
+        self.shows(&format!(
+            "0 {sectors} delay {below} {start} {delay} {below} {start} 0"
+        ));
     }
 
     /// It holds every access until this is dropped.

@@ -144,22 +144,22 @@ impl Group {
 
     /// How many bytes of the group no volume has.
     pub fn free(&self) -> u64 {
-        let args = [
-            "--noheadings",
-            "--nosuffix",
-            "--units",
-            "b",
-            "-o",
-            "vg_free",
-        ];
-        let free = run("vgs", &[&args[..], &[&self.name]].concat());
-        free.parse().unwrap()
+        let vgs = "vgs --noheadings --nosuffix --units b -o vg_free";
+        sh(&format!("{vgs} {}", self.name)).parse().unwrap()
     }
 
     /// The volume's tags, separated by commas.
     #[track_caller]
     pub fn tags(&self, lv: &str) -> String {
         self.field("lv_tags", lv)
+    }
+
+    /// Takes all tags off.
+    #[track_caller]
+    pub fn forget(&self, lv: &str) {
+        for tag in self.tags(lv).split(',').filter(|tag| !tag.is_empty()) {
+            self.lv("lvchange", &["--deltag", tag], lv);
+        }
     }
 
     /// The one tag that says what the driver made: `flexvolume.fs=<fs>:<uuid of the filesystem>`.
@@ -174,10 +174,9 @@ impl Group {
     pub fn is_active(&self, lv: &str) -> bool {
         fs::exists(device(&self.name, lv)).unwrap()
     }
-}
 
-impl Drop for Group {
-    fn drop(&mut self) {
+    /// Nothing of it is active any more, nor mounted.
+    pub fn deactivate(&self) {
         let prefix = device(&self.name, "");
         let open = opened(&self.name);
         let is_ours =
@@ -189,6 +188,12 @@ impl Drop for Group {
             lenient("cryptsetup", &["close", device]);
         }
         lenient("vgchange", &["-qq", "-an", &self.name]);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.deactivate();
         // Quicker than to remove all volumes: without its disk the group is gone as well.
         if let Some((file, disk)) = &self.disk {
             // udev may still look at the disk, which then stays for a while. It must not show LVM

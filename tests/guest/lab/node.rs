@@ -114,6 +114,12 @@ impl Node {
         self.call(&["mount", text(&dir), &volume.json_for(pod)])
     }
 
+    /// Begins `mount` for a pod, on a directory that is there.
+    pub fn start_mount(&self, pod: &str, volume: &Volume) -> Running {
+        let dir = precreated(self.pod_dir(pod, volume));
+        self.start(&["mount", text(&dir), &volume.json_for(pod)])
+    }
+
     /// Begins a call.
     pub fn start(&self, args: &[&str]) -> Running {
         let mut command = Command::new(self.exe());
@@ -186,6 +192,20 @@ impl Node {
     pub fn write(&self, pod: &str, volume: &Volume, page: &str) {
         write_synced(&self.up(pod, volume).join("page"), page);
         self.down(pod, volume);
+    }
+
+    /// A pod that comes and goes.
+    #[track_caller]
+    pub fn visit(&self, volume: &Volume) {
+        self.up("pod", volume);
+        self.down("pod", volume);
+    }
+
+    /// A pod that finds this page, and goes.
+    #[track_caller]
+    pub fn finds(&self, volume: &Volume, page: &str) {
+        assert_eq!(read(&self.up("pod", volume).join("page")), page);
+        self.down("pod", volume);
     }
 
     /// The calls before the first pod's mount where volumes are attached.

@@ -101,6 +101,12 @@ impl Tools {
         self.runs(tool)[0].clone()
     }
 
+    /// A node that finds these first.
+    pub fn node(self) -> (Self, Node) {
+        let node = Node::with_config(Mode::MountOnly, &self.config());
+        (self, node)
+    }
+
     /// The line of the config that makes the driver look here first.
     pub fn config(&self) -> String {
         format!(

@@ -90,6 +90,15 @@ impl Volume {
         run("blkid", &["-p", "-o", "value", "-s", "UUID", &device])
     }
 
+    /// Copies all bytes to another volume, as a power cut or whoever restores a backup does.
+    #[track_caller]
+    pub fn copy_to(&self, other: &Self) {
+        let (from, to) = (self.device(), other.device());
+        sh(&format!(
+            "dd if={from} of={to} bs=1M conv=fsync status=none"
+        ));
+    }
+
     pub fn json(&self) -> String {
         serde_json::to_string(&self.options).unwrap()
     }

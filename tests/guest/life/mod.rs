@@ -1,22 +1,26 @@
 //! A node's life at random: pods come and go, calls are killed, disks fail, the power goes, operators
-//! rename and repair, tenants ask for what they must not have, for as long as `FLEXVOLUME_LVM_LIFE` says, in seconds. After each step nothing
-//! that was synced is lost, no pod has another one's volume, and what is refused is refused for a
-//! reason that is true. `tests/run.sh life [SECONDS [SEED]]` plays it; a life that fails is made
+//! rename and repair, other mount namespaces keep what pods had, for as long as `FLEXVOLUME_LVM_LIFE` says, in
+//! seconds. After each step nothing that was synced is lost, no pod has another one's volume, and what is refused
+//! is refused for a reason that is true. `tests/run.sh life [SECONDS [SEED]]` plays it; a life that fails is made
 //! shorter, and the seed that is printed gives the same again.
 
 mod oracle;
 mod player;
-mod shrink;
-mod tally;
 mod world;
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use crate::kills::{Sample, say};
 use player::Step;
-use tally::Tally;
 use world::World;
+
+/// How long to make a life shorter that failed.
+const SHORTENING: Duration = Duration::from_secs(600);
+
+/// How much was played, by what it was.
+type Tally = BTreeMap<&'static str, usize>;
 
 #[test]
 #[ignore = "tests/run.sh life plays it"]
@@ -24,41 +28,38 @@ fn life() {
     let seconds = std::env::var("FLEXVOLUME_LVM_LIFE").map_or(60, |text| text.parse().unwrap());
     let end = Instant::now() + Duration::from_secs(seconds);
     let first = Sample::new().seed;
-    std::fs::write(
-        "/etc/lvm/lvmlocal.conf",
-        "activation {\n monitoring = 0\n}\n",
-    )
-    .unwrap();
-    let (mut lives, mut all) = (0, Tally::default());
+    let local = "activation {\n monitoring = 0\n}\n";
+    std::fs::write("/etc/lvm/lvmlocal.conf", local).unwrap();
+    let (mut lives, mut all) = (0, Tally::new());
     while lives == 0 || Instant::now() < end {
         let seed = first + lives;
         let mut steps = player::life(seed);
         match live(&steps) {
-            Ok(tally) => all.add(tally),
+            Ok(tally) => {
+                for (what, count) in tally {
+                    *all.entry(what).or_default() += count;
+                }
+            }
             Err((number, why)) => {
-                say(&format!(
-                    "life {seed}, step {number}, {:?}: {why}",
-                    steps[number]
-                ));
+                let step = &steps[number];
+                say(&format!("life {seed}, step {number}, {step:?}: {why}"));
                 steps.truncate(number + 1);
-                let shortest = shrink::shortest(steps, |steps| live(steps).is_err());
+                let shortest = shortest(steps);
                 for step in &shortest {
                     say(&format!("    {step:?}"));
                 }
+                let count = shortest.len();
                 let again = live(&shortest);
-                panic!(
-                    "FLEXVOLUME_LVM_SEED={seed}: {} steps: {again:?}",
-                    shortest.len()
-                );
+                panic!("FLEXVOLUME_LVM_SEED={seed}: {count} steps: {again:?}");
             }
         }
         lives += 1;
-        say(&format!("life {seed}: {all}"));
+        say(&format!("life {seed}: {all:?}"));
     }
     say(&format!(
-        "{lives} lives: {all}; FLEXVOLUME_LVM_SEED={first}"
+        "{lives} lives: {all:?}; FLEXVOLUME_LVM_SEED={first}"
     ));
-    assert!(all.mounts > 0, "nothing was mounted");
+    assert!(all["mounts"] > 0, "nothing was mounted");
 }
 
 /// Plays these steps on a node of their own. An error says which was the last, and what was wrong.
@@ -76,13 +77,29 @@ fn live(steps: &[Step]) -> Result<Tally, (usize, String)> {
         println!("the end");
         world.end();
     }));
-    played.map(|()| world.tally).map_err(|panic| {
+    played.map(|()| world.tally.clone()).map_err(|panic| {
         let words = panic.downcast_ref::<String>().cloned();
-        let words = words.or_else(|| {
-            panic
-                .downcast_ref::<&str>()
-                .map(|words| (*words).to_owned())
-        });
-        (last, words.unwrap_or_default())
+        let fixed = || panic.downcast_ref::<&str>().map(|words| (*words).into());
+        (last, words.or_else(fixed).unwrap_or_default())
     })
+}
+
+/// Leaves out ever smaller parts, without which the life fails too.
+fn shortest(mut steps: Vec<Step>) -> Vec<Step> {
+    let end = Instant::now() + SHORTENING;
+    let mut size = steps.len().div_ceil(2);
+    while size > 0 {
+        let mut at = 0;
+        while at < steps.len() && Instant::now() < end {
+            let mut fewer = steps.clone();
+            fewer.drain(at..(at + size).min(steps.len()));
+            if live(&fewer).is_err() {
+                steps = fewer;
+            } else {
+                at += size;
+            }
+        }
+        size /= 2;
+    }
+    steps
 }

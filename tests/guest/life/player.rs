@@ -22,13 +22,6 @@ pub enum Step {
     Up {
         pod: usize,
         read_only: bool,
-        /// The pod asks for mount options that it may have.
-        which: Option<usize>,
-    },
-    /// Another pod asks for a mount option that no pod may have.
-    Forbidden {
-        slot: usize,
-        which: usize,
     },
     Write {
         pod: usize,
@@ -44,21 +37,12 @@ pub enum Step {
         at: Place,
         victim: Victim,
     },
-    /// A process of the pod with a hostile name stays in its volume.
+    /// A process of the pod stays in its volume.
     Hold(usize),
-    /// Such a process keeps the pod's mount in a mount namespace of its own.
-    Keep {
-        pod: usize,
-        which: usize,
-    },
+    /// A process keeps the pod's mount in a mount namespace of its own.
+    Keep(usize),
     /// These processes end.
     LetGo,
-    /// Several pods at once want volumes that the node makes, or larger ones, and not all find room.
-    Crowd {
-        grow: bool,
-    },
-    /// An operator asks one of the commands that only look.
-    Ask(usize),
     Break {
         disk: usize,
         how: Ill,
@@ -90,31 +74,6 @@ pub enum Step {
     Deactivate(usize),
     Replace,
     CutPower,
-}
-
-impl Step {
-    /// The volume that it is about.
-    pub fn slot(&self) -> Option<usize> {
-        match self {
-            Self::Up { pod, .. }
-            | Self::Write { pod, .. }
-            | Self::Grow(pod)
-            | Self::Down(pod)
-            | Self::Kill { pod, .. }
-            | Self::Hold(pod)
-            | Self::Keep { pod, .. } => Some(pod / 2),
-            Self::Make(slot)
-            | Self::Forbidden { slot, .. }
-            | Self::Remove(slot)
-            | Self::Extend(slot)
-            | Self::Spoil(slot)
-            | Self::Format { slot, .. }
-            | Self::Forget(slot)
-            | Self::Adopt(slot)
-            | Self::AllowFormat(slot) => Some(*slot),
-            _ => None,
-        }
-    }
 }
 
 /// How a disk is.
@@ -150,7 +109,7 @@ pub fn life(seed: u64) -> Vec<Step> {
     let mut steps = vec![player.configure()];
     // One of each kind is there and in use. The other one is as new, or its snapshot.
     for pod in player.pods.clone() {
-        let (slot, which) = (pod / 2, Some(player.below(1000)));
+        let slot = pod / 2;
         let (read_only, synced) = (false, true);
         let other = match player.below(2) {
             0 => Step::Make(slot + 1),
@@ -158,11 +117,7 @@ pub fn life(seed: u64) -> Vec<Step> {
         };
         steps.extend([
             Step::Make(slot),
-            Step::Up {
-                pod,
-                read_only,
-                which,
-            },
+            Step::Up { pod, read_only },
             Step::Write { pod, synced },
             other,
         ]);
@@ -220,17 +175,14 @@ impl Player {
 
     fn step(&mut self) -> Step {
         let (slot, other, disk) = (self.slot(), self.slot(), self.below(2));
-        let which = self.below(1000);
-        match self.below(122) {
+        match self.below(112) {
             0..10 => Step::Up {
                 pod: self.new_pod(),
                 read_only: self.below(5) == 0,
-                which: Some(which).filter(|which| which % 3 == 0),
             },
             10..22 => Step::Up {
                 pod: self.pod(),
                 read_only: false,
-                which: None,
             },
             22..36 => Step::Write {
                 pod: self.pod(),
@@ -268,16 +220,8 @@ impl Player {
             97 => Step::Hold(self.pod()),
             98..100 => Step::LetGo,
             100 => Step::Grow(self.pod()),
-            101..104 => Step::Forbidden { slot, which },
-            104..110 => Step::Keep {
-                pod: self.pod(),
-                which,
-            },
-            110..116 => Step::Snapshot { slot, to: slot ^ 1 },
-            116..118 => Step::Crowd {
-                grow: self.below(2) == 0,
-            },
-            _ => Step::Ask(which),
+            101..106 => Step::Keep(self.pod()),
+            _ => Step::Snapshot { slot, to: slot ^ 1 },
         }
     }
 

@@ -45,8 +45,7 @@ fn only_groups_in_the_config_may_be_used() {
         never_up(&node, &Volume::new(&other, "missing"), &reason);
         allowed.linear(lv, "32m");
         let volume = Volume::new(&allowed, lv);
-        node.up("pod", &volume);
-        node.down("pod", &volume);
+        node.visit(&volume);
         node.down_globally(&volume);
     }
 }
@@ -60,14 +59,10 @@ fn no_volume_gets_larger_than_the_config_allows() {
         let (node, lv) = (Node::with_config(mode, lines), mode.lv());
         let volume = Volume::new(&group, lv);
         let host = &host_name();
-        for (size, word) in [
-            ("65m", "max_size"),
-            ("67108865b", "max_size"),
-            ("1e9g", "size"),
-        ] {
-            let large = volume.clone().with("size", size);
-            node.call(&["attach", &large.json(), host])
-                .is_failure(&[word]);
+        for size in ["65m", "67108865b", "1e9g"] {
+            let large = volume.clone().with("size", size).json();
+            let word = if size == "1e9g" { "size" } else { "max_size" };
+            node.call(&["attach", &large, host]).is_failure(&[word]);
         }
         // In a thin pool it would take nothing, and is too large all the same.
         let thin = volume.clone().with("size", "0.1t").with("thinpool", "pool");
@@ -91,13 +86,11 @@ fn no_pod_undoes_the_mount_options_of_the_node() {
     let group = Group::new("kept");
     for mode in BOTH_MODES {
         let log = format!("/run/kept-{}.log", mode.lv());
-        let node = Node::with_config(
-            mode,
-            &format!(
-                "log = '{log}'\n[filesystem.ext4]\nmount_options = 'nosuid,noatime'\n\
-                 [volume_group.kept.filesystem.ext4]\nmount_options = 'nodev,noexec'\n"
-            ),
+        let lines = format!(
+            "log = '{log}'\n[filesystem.ext4]\nmount_options = 'nosuid,noatime'\n\
+             [volume_group.kept.filesystem.ext4]\nmount_options = 'nodev,noexec'\n"
         );
+        let node = Node::with_config(mode, &lines);
         let words = "dev,exec,suid,defaults,atime";
         let volume = group.linear(mode.lv(), "32m");
         let volume = volume.with("mountoptions", words);
@@ -180,9 +173,8 @@ fn the_nodes_options_that_a_mounted_filesystem_does_not_have_are_logged() {
         node.down_globally(&volume);
         // A filesystem that is mounted with all of them.
         fs::remove_file(&log).unwrap();
-        node.up("third", &volume);
+        node.visit(&volume);
         assert!(!read(Path::new(&log)).contains("not-applied"));
-        node.down("third", &volume);
         node.down_globally(&volume);
     }
 }
@@ -195,10 +187,8 @@ fn the_nodes_restrictions_hold_beside_a_csi_drivers_mount() {
         let node = Node::with_config(mode, lines);
         let volume = group.linear(mode.lv(), "32m");
         run("mkfs.ext4", &["-q", &volume.device()]);
-        let dir = node
-            .kubelet_dir()
-            .join("pods/1-2/volumes/kubernetes.io~csi/a/mount");
-        fs::create_dir_all(&dir).unwrap();
+        let csi = "pods/1-2/volumes/kubernetes.io~csi/a/mount";
+        let dir = precreated(node.kubelet_dir().join(csi));
         run("mount", &[&volume.device(), text(&dir)]);
         let _mounted = Finally(format!("umount {}", dir.display()));
         let options = mount_at(&node.up("pod", &volume)).unwrap().options;
@@ -260,11 +250,8 @@ fn how_a_volume_is_made_is_the_nodes_to_say() {
     assert!(!group.has("data"));
     node.configure(Mode::MountOnly, &lines(true, "0"));
     node.up("pod", &volume);
-    let label = run(
-        "blkid",
-        &["-p", "-o", "value", "-s", "LABEL", &volume.device()],
-    );
-    assert_eq!(label, "nodes");
+    let label = "blkid -p -o value -s LABEL";
+    assert_eq!(sh(&format!("{label} {}", volume.device())), "nodes");
     node.down("pod", &volume);
     node.refuses_mount(&volume.fs("xfs"), &["Set fsType to ext4"]);
 
@@ -387,43 +374,32 @@ fn a_config_that_cannot_be_read_brings_nothing_up() {
 fn a_filesystem_that_the_kernel_refuses_is_not_blamed_on_the_volume_that_this_call_has_made() {
     let feature = "$REAL \"$@\" || exit; for device; do :; done
         xfs_db -x -c 'sb 0' -c 'write -d features_incompat 0x40000001' $device > /dev/null";
-    let (group, tools) = (
-        Group::new("refusing"),
-        Tools::new().put("mkfs.xfs", feature),
-    );
+    let group = Group::new("refusing");
+    let tools = Tools::new().put("mkfs.xfs", feature).config();
     let blocks = "[filesystem.xfs]\nmkfs_options = ['-b', 'size=65536']\n";
+    let unknown = [
+        "features that this node's kernel does not know",
+        "the kernel says \"XFS (dm-",
+    ];
     for (lv, config, later) in [
-        (
-            "feature",
-            &*tools.config(),
-            "features that this node's kernel does not know",
-        ),
-        ("blocks", blocks, "blocks of 64 KiB"),
+        ("feature", &*tools, unknown),
+        ("blocks", blocks, ["blocks of 64 KiB"; 2]),
     ] {
         let mut node = Node::with_config(Mode::MountOnly, config);
         let volume = group.linear(lv, "600m").fs("xfs");
         let wipe = format!("wipefs --all {} && ", volume.device());
-        let helps = [
-            "`mkfs_options` of xfs in config.toml",
-            &wipe,
-            "allow-format",
-        ];
-        let reply = node.mount("pod", &volume);
-        reply.is_failure(&[&helps[..], &["this call has made xfs on"]].concat());
-        let reply = node.mount("pod", &volume);
-        reply.is_failure(&[&helps[..], &[later]].concat());
+        let (id, exe) = (group.path(lv), node.exe());
+        let options = "`mkfs_options` of xfs in config.toml";
+        for words in [["this call has made xfs on"; 2], later] {
+            let reply = node.mount("pod", &volume);
+            reply.is_failure(&[options, &wipe, "allow-format", words[0], words[1]]);
+        }
         if lv == "blocks" {
-            node.prints(&["check", &group.path(lv)], later, 1);
+            node.prints(&["check", &id], later[0], 1);
         }
         // As printed, but for the question.
-        let exe = node.exe();
-        crate::crypt::shell(&format!(
-            "{wipe}{} allow-format --yes {}",
-            text(&exe),
-            group.path(lv)
-        ));
+        bash(&format!("{wipe}{} allow-format --yes {id}", text(&exe)));
         node.configure(Mode::MountOnly, "");
-        node.up("pod", &volume);
-        node.down("pod", &volume);
+        node.visit(&volume);
     }
 }

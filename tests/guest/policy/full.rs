@@ -2,12 +2,9 @@
 
 use crate::prelude::*;
 
-const MIB: u64 = 1 << 20;
-
 fn pool(group: &Group, data: &str, metadata: &str) {
-    let sizes = ["-L", data, "--poolmetadatasize", metadata, &group.name];
-    let make = ["-qq", "-y", "--type", "thin-pool", "-Z", "n", "-n", "pool"];
-    run("lvcreate", &[&make[..], &sizes].concat());
+    let make = "lvcreate -qq -y --type thin-pool -Z n -n pool --poolmetadatasize";
+    sh(&format!("{make} {metadata} -L {data} {}", group.name));
 }
 
 /// The command that a message gives is one that LVM takes as it is printed.
@@ -41,10 +38,7 @@ fn a_thin_pool_that_is_nearly_full_gets_no_more_writers() {
     let group = Group::new("nearly");
     // Metadata so large that little of it is in use.
     pool(&group, "100m", "16m");
-    group.thin("used", "64m");
-    group.thin("blank", "64m");
-    let used = Volume::new(&group, "used");
-    let blank = Volume::new(&group, "blank");
+    let [used, blank] = ["used", "blank"].map(|lv| group.thin(lv, "64m"));
     node.write("pod", &used, &"x".repeat(20 << 20));
 
     let data = "the data of the thin pool nearly/pool";
@@ -85,14 +79,10 @@ fn a_thin_pool_that_has_run_out_is_not_written_to() {
     for _ in 0..3 {
         run_what_it_says(&refused, "lvextend --poolmetadatasize ");
     }
-    node.up("pod", &data);
-    node.down("pod", &data);
+    node.visit(&data);
     node.configure(Mode::MountOnly, "thin_pool_limit = 100");
-    let to = format!("of={}", filler.device());
-    let flags = ["bs=1M", "count=32", "oflag=direct", "status=none"];
-    let mut dd = assert_cmd::Command::new("dd");
-    dd.args(["if=/dev/urandom", &to]).args(flags);
     // The pool is smaller than that.
-    dd.assert().failure();
+    let fill = "dd if=/dev/urandom bs=1M count=32 oflag=direct status=none";
+    bash(&format!("! {fill} of={}", filler.device()));
     node.refuses_mount(&data, &["the thin pool ranout/pool"]);
 }

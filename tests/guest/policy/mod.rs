@@ -1,6 +1,5 @@
-//! Limits that the config sets for pods: options, sizes, space; and what must stay secret.
+//! Limits that the config sets for pods: options, sizes, space.
 
 mod config;
 mod full;
 mod reserve;
-mod secrets;

@@ -4,7 +4,7 @@
 use std::fs;
 
 use super::row::is_told_by_all;
-use crate::crypt::{config, key_file, shell};
+use crate::crypt::{config, key_file};
 use crate::prelude::*;
 
 /// All name the volume `data` as refused with this word, and so is the mount, in these words.
@@ -34,7 +34,7 @@ fn what_a_node_lacks_is_told_by_all() {
     agreed(&node, &volume, &group, "no-key", "key_file /run/judged.key");
     fs::rename(&hidden, &key).unwrap();
 
-    shell(
+    bash(
         "mkdir /run/judged.tools && ln -s /usr/sbin/* /run/judged.tools && rm /run/judged.tools/cryptsetup",
     );
     let without = "tool_dirs = ['/run/judged.tools', '/usr/bin']\n";

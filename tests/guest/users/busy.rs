@@ -23,17 +23,15 @@ fn a_busy_volume_stays_mounted_and_each_process_is_named() {
     fs::copy("/bin/busybox", dir.join("busybox")).unwrap();
     let at = text(&dir);
 
-    // `@` is the volume. Only the first runs there.
+    // `@` is the volume. Only the first runs there. Of the last its root alone is on the volume, and what it runs: it
+    // wants a namespace to enter, its own.
+    #[rustfmt::skip] // a row is a line
     let cases = [
         ("exec sleep 1000 < page", "working directory @"),
         ("exec sleep 1000 < @/page", "open file @/page"),
         ("exec @/busybox sleep 1000", "executable @/busybox"),
         ("exec chroot @ /busybox sleep 1000", "working directory @"),
-        // Its root alone is on the volume, and what it runs. It wants a namespace to enter: its own.
-        (
-            "exec nsenter --uts=/proc/self/ns/uts --root=@ --wd=/ /busybox sleep 1000",
-            "root directory @",
-        ),
+        ("exec nsenter --uts=/proc/self/ns/uts --root=@ --wd=/ /busybox sleep 1000", "root directory @"),
     ];
     let refused = |words: &[&str]| {
         node.call(&["unmount", at]).is_failure(words);

@@ -7,13 +7,10 @@ use crate::prelude::*;
 /// A volume with a page on it, a snapshot of that, and then another page.
 fn origin_and_snapshot(node: &Node, group: &Group, fs: &str, size: &str) -> (Volume, Volume) {
     let clone = format!("{fs}-clone");
-    group.linear(fs, size);
-    let origin = Volume::new(group, fs).fs(fs);
+    let origin = group.linear(fs, size).fs(fs);
     let page = node.up("origin", &origin).join("page");
     write_synced(&page, "before");
-    let path = format!("{}/{fs}", group.name);
-    let args = ["-qq", "-y", "-s", "-n", &clone, "-L", "32m", &path];
-    run("lvcreate", &args);
+    group.lv("lvcreate", &["-s", "-n", &clone, "-L", "32m"], fs);
     write_synced(&page, "after");
     (origin, Volume::new(group, &clone).fs(fs))
 }
@@ -35,9 +32,8 @@ fn a_snapshot_is_mounted_beside_its_origin() {
         let (origin, clone) = origin_and_snapshot(&node, &group, fs, size);
         assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
         node.down("origin", &origin);
-        assert_eq!(read(&node.up("origin", &origin).join("page")), "after");
+        node.finds(&origin, "after");
         node.down("clone", &clone);
-        node.down("origin", &origin);
     }
 }
 
@@ -49,9 +45,8 @@ fn a_snapshot_that_is_not_active_is_mounted() {
     node.down("origin", &origin);
     run("vgchange", &["-qq", "-an", "asleep"]);
     assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
-    assert_eq!(read(&node.up("origin", &origin).join("page")), "after");
+    node.finds(&origin, "after");
     node.down("clone", &clone);
-    node.down("origin", &origin);
 }
 
 #[test]
@@ -74,7 +69,6 @@ fn btrfs_that_is_mounted_keeps_its_snapshot_out() {
     node.refuses_mount(&clone, &words);
     node.prints(&["adopt", "twins/btrfs-clone"], "", 0);
     assert_eq!(read(&node.up("origin", &origin).join("page")), "after");
-    assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
-    node.down("clone", &clone);
+    node.finds(&clone, "before");
     node.down("origin", &origin);
 }

@@ -41,8 +41,7 @@ fn mount_with(node: &Node, volume: &Volume, inject: &str) -> (Reply, usize) {
     let args = ["mount", text(&dir), &json];
     let which = "readlink,readlinkat";
     let mut strace = assert_cmd::Command::new("strace");
-    strace.args(["-qq", "-e"]);
-    strace.args([&format!("trace={which}"), "-o", text(log)]);
+    strace.args(["-qq", "-e", &format!("trace={which}"), "-o", text(log)]);
     if !inject.is_empty() {
         strace.args(["-e", &format!("inject={which}:{inject}")]);
     }
@@ -54,9 +53,7 @@ fn mount_with(node: &Node, volume: &Volume, inject: &str) -> (Reply, usize) {
 
 #[test]
 fn a_pod_with_very_many_open_files_holds_up_no_first_mount() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("crowded");
-    let volume = group.linear("data", "32m");
+    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "crowded");
     let _crowd = crowd();
     // It is formatted, so the kernel is asked who else has it open.
     let (reply, links) = mount_with(&node, &volume, "");

@@ -25,7 +25,7 @@ fn a_volume_that_the_host_has_mounted_is_no_pods_whatever_its_record_says() {
     grow.is_failure(&reason);
     drop(var);
     // Once the host has given it up, it is a volume like any other.
-    node.up("pod", &volume);
+    node.finds(&volume, "kept");
     assert_eq!(group.size("data"), 32 << 20);
 }
 
@@ -47,11 +47,8 @@ fn a_host_mount_on_a_path_like_kubelets_is_no_pods() {
     let _mounted = host_mount(&volume, &dir);
     let pod = precreated(node.pod_dir("refused", &volume));
     let (at, exe, json) = (text(&dir), node.exe(), volume.json_for("refused"));
-    let line = format!(
-        "umount {at}; {} mount {} '{json}'; true",
-        exe.display(),
-        text(&pod)
-    );
+    let (exe, pod) = (text(&exe), text(&pod));
+    let line = format!("umount {at}; {exe} mount {pod} '{json}'; true");
     let said = run("unshare", &["--mount", "sh", "-c", &line]);
     assert!(said.contains("Failure") && said.contains(at), "{said}");
 }
@@ -85,11 +82,8 @@ fn kubelets_directory_may_be_a_link_or_bound_from_another_disk() {
                 node.mount(pod, &volume).is_success();
             }
             let is_on_disk = |mount: &&Mount| Path::new(&mount.point).starts_with(disk);
-            assert!(
-                mounts().iter().filter(is_on_disk).count() > 2,
-                "{:?}",
-                mounts()
-            );
+            let all = mounts();
+            assert!(all.iter().filter(is_on_disk).count() > 2, "{all:?}");
             for pod in ["first", "second"] {
                 node.does(&["unmount", text(&node.pod_dir(pod, &volume))]);
             }
@@ -157,8 +151,6 @@ fn a_filesystem_that_failed_and_lives_on_elsewhere_gets_no_more_pods() {
         let who = format!("sleep (pid {}) has it at /mnt", hidden.0.id());
         node.refuses_mount(&volume, &[words, &who]);
         drop(hidden);
-        let dir = node.up("pod", &volume);
-        assert_eq!(read(&dir.join("page")), "kept", "{fs}");
-        node.down("pod", &volume);
+        node.finds(&volume, "kept");
     }
 }

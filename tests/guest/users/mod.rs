@@ -6,6 +6,6 @@ mod collisions;
 mod descriptors;
 pub mod host;
 mod openers;
-mod parts;
+pub mod parts;
 mod propagation;
 mod read_only;

@@ -10,7 +10,6 @@ use nix::sys::stat::{major, minor};
 
 use crate::data::meanwhile::noise;
 use crate::prelude::*;
-use crate::signatures::put;
 
 /// A process that has the volume's device open: `<` for reading, `<>` for writing as well. It claims
 /// nothing, as QEMU and the servers of network block devices do.
@@ -29,17 +28,15 @@ fn holding(node: &Node, group: &Group, lv: &str, size: &str, fs: &str, content: 
     let volume = group.linear(lv, size).fs(fs);
     node.write("first", &volume, "kept");
     if content == "unrecorded" {
-        group.lv("lvchange", &["--deltag", &group.tags(lv)], lv);
+        group.forget(lv);
     }
     volume
 }
 
 /// The volume is a pod's, and what it held is there.
 fn comes_up(node: &Node, group: &Group, volume: &Volume, lv: &str, fs: &str) {
-    let dir = node.up("pod", volume);
-    assert_eq!(read(&dir.join("page")), "kept", "{fs}, {lv}");
+    node.finds(volume, "kept");
     group.assert_recorded(lv, fs);
-    node.down("pod", volume);
 }
 
 #[test]
@@ -112,9 +109,7 @@ fn a_filesystem_that_the_host_has_through_a_hidden_node_is_no_pods() {
         run("umount", &[text(point)]);
         detach(&name);
         drop(process);
-        let dir = node.up("pod", &volume);
-        assert_eq!(read(&dir.join("page")), "of the host");
-        node.down("pod", &volume);
+        node.finds(&volume, "of the host");
     }
 }
 
@@ -123,7 +118,7 @@ fn a_look_by_hand_keeps_nobody_from_mounting_a_volume() {
     let (group, volume) = Group::with_data("asked");
     Node::new(Mode::MountOnly).write("pod", &volume, "kept");
     // Without a record, blkid is asked.
-    group.lv("lvchange", &["--deltag", &group.tags("data")], "data");
+    group.forget("data");
     let id = group.path("data");
     let (device, point) = (volume.device(), "/run/asked-of");
     fs::create_dir_all(point).unwrap();
@@ -135,8 +130,7 @@ fn a_look_by_hand_keeps_nobody_from_mounting_a_volume() {
     };
     // In the middle of its look.
     for args in [&["check", &id][..], &["status", &id], &["doctor"]] {
-        let tools = Tools::new().held("blkid");
-        let node = Node::with_config(Mode::MountOnly, &tools.config());
+        let (tools, node) = Tools::new().held("blkid").node();
         let mut asks = Command::new(node.exe());
         let asks = asks.args(args).stdout(Stdio::piped()).spawn().unwrap();
         tools.wait_for("blkid");
@@ -174,16 +168,12 @@ fn a_filesystem_that_lives_on_in_an_open_file_is_mounted_again_if_it_is_recorded
         run("umount", &["--lazy", text(&dir)]);
         assert_eq!(mount_at(&dir), None);
 
-        let dir = node.up("pod", &volume);
-        assert_eq!(read(&dir.join("page")), "kept", "{fs}");
-        write_synced(&dir.join("page"), "goes on");
-        node.down("pod", &volume);
+        node.finds(&volume, "kept");
+        node.write("pod", &volume, "goes on");
         node.refuses_mount(&volume.clone().fs("ext3"), &["not ext3"]);
 
         drop(open);
-        let dir = node.up("pod", &volume);
-        assert_eq!(read(&dir.join("page")), "goes on", "{fs}");
-        node.down("pod", &volume);
+        node.finds(&volume, "goes on");
     }
 }
 

@@ -5,12 +5,12 @@ use crate::prelude::*;
 
 const BOTH: [&str; 2] = ["one", "two"];
 
-/// A btrfs on two volumes of the group, with a page in it, and nothing mounted.
-fn btrfs_on_two(group: &Group) -> [Volume; 2] {
+/// A btrfs on two volumes of the group, with this page in it, and nothing mounted.
+pub fn btrfs_on_two(group: &Group, page: &str) -> [Volume; 2] {
     let volumes = BOTH.map(|lv| group.linear(lv, "128m").fs("btrfs"));
     let devices = volumes.each_ref().map(Volume::device);
     run("mkfs.btrfs", &["-q", &devices[0], &devices[1]]);
-    by_hand(&devices[0], "original");
+    by_hand(&devices[0], page);
     volumes
 }
 
@@ -37,15 +37,14 @@ fn snapshot(group: &Group, of: &str, name: &str) -> Volume {
 fn disks_of_a_btrfs_and_of_its_snapshot_are_not_mounted_together() {
     let group = Group::new("mixed");
     let node = Node::new(Mode::MountOnly);
-    let volumes = btrfs_on_two(&group);
+    let volumes = btrfs_on_two(&group, "original");
     let copies = BOTH.map(|lv| snapshot(&group, lv, &format!("of-{lv}")).fs("btrfs"));
     for volume in volumes.iter().chain(&copies) {
         for volume in [volume.clone(), volume.clone().read_only()] {
             node.refuses_mount(&volume, &["mixed/of-", "could take a copy for a disk"]);
         }
     }
-    let (said, code) = node.says(&["check", "mixed/one"]);
-    assert!(said.contains("could take a copy") && code == 1, "{said}");
+    node.prints(&["check", "mixed/one"], "could take a copy", 1);
     // One copy is enough.
     group.lv("lvremove", &[], "of-one");
     for volume in &volumes {
@@ -69,9 +68,8 @@ fn a_disk_of_a_copy_that_the_kernel_takes_is_noticed() {
     // After the driver's look, a snapshot of one disk is what the kernel knows.
     let body = "lvcreate -qq -y -s -n late -L 32m taken/two >&2\nudevadm settle\n\
         btrfs device scan --forget >&2\nbtrfs device scan /dev/mapper/taken-late >&2\nexec $REAL \"$@\"";
-    let tools = Tools::new().put("mount", body);
-    let node = Node::with_config(Mode::MountOnly, &tools.config());
-    let [one, _] = btrfs_on_two(&group);
+    let (_, node) = Tools::new().put("mount", body).node();
+    let [one, _] = btrfs_on_two(&group, "original");
     let before = mounts();
     let reply = node.mount("pod", &one);
     reply.is_failure(&["taken/one is not what is mounted at", "a disk of a copy"]);
@@ -93,69 +91,50 @@ fn a_btrfs_whose_newer_copy_the_kernel_remembers_comes_back() {
         node.refuses_mount(&volume, &words);
         forget_btrfs();
     }
-    assert_eq!(read(&node.up("pod", &volume).join("page")), "original");
+    node.finds(&volume, "original");
 }
 
-/// An ext4 on `data` whose journal is on `journal`, with a page in it.
-fn ext4_with_journal_elsewhere(group: &Group) -> Volume {
+/// An ext4 on `data` whose journal is on this device.
+fn ext4_with_journal(group: &Group, journal: &str) -> Volume {
     let volume = group.linear("data", "64m");
-    let journal = group.linear("journal", "8m").device();
-    run(
-        "mke2fs",
-        &["-q", "-O", "journal_dev", "-b", "4096", &journal],
-    );
-    let journal = format!("device={journal}");
-    let device = volume.device();
-    run(
-        "mke2fs",
-        &["-q", "-t", "ext4", "-b", "4096", "-J", &journal, &device],
-    );
-    by_hand(&device, "original");
+    bash(&format!(
+        "mke2fs -q -O journal_dev -b 4096 {journal}
+        mke2fs -q -t ext4 -b 4096 -J device={journal} {}",
+        volume.device()
+    ));
     volume
 }
 
 /// Leaves a log with this page to be replayed, as a power cut does.
 fn cut_power_after(group: &Group, page: &str) {
-    run("mount", &[&device(&group.name, "data"), "/mnt"]);
-    write_synced("/mnt/page".as_ref(), page);
-    let copy = |from: &str, to: &str| {
-        sh(&format!(
-            "dd if={from} of={to} bs=1M conv=fsync status=none"
-        ))
-    };
-    let parts = ["data", "journal"].map(|lv| (device(&group.name, lv), format!("/run/{lv}.now")));
-    for (device, file) in &parts {
-        copy(device, file);
-    }
-    run("umount", &["/mnt"]);
-    for (device, file) in &parts {
-        copy(file, device);
-    }
+    let [data, journal] = ["data", "journal"].map(|lv| device(&group.name, lv));
+    bash(&format!(
+        "copy() {{ dd if=$1 of=$2 bs=1M conv=fsync status=none; }}
+        mount {data} /mnt; printf {page} > /mnt/page; sync /mnt/page
+        copy {data} /run/data.now; copy {journal} /run/journal.now; umount /mnt
+        copy /run/data.now {data}; copy /run/journal.now {journal}"
+    ));
 }
 
 #[test]
 fn a_snapshot_of_an_ext_takes_no_log_from_the_journal_of_its_origin() {
     let group = Group::new("logged");
     let node = Node::new(Mode::MountOnly);
-    let volume = ext4_with_journal_elsewhere(&group);
-    assert_eq!(read(&node.up("pod", &volume).join("page")), "original");
-    node.down("pod", &volume);
+    let journal = group.linear("journal", "8m").device();
+    let volume = ext4_with_journal(&group, &journal);
+    node.write("pod", &volume, "original");
     cut_power_after(&group, "synced");
     let copy = snapshot(&group, "data", "copy");
     for copy in [copy.clone(), copy.read_only()] {
         node.refuses_mount(&copy, &["journal on another device", "logged/data"]);
     }
     // The origin gets what is its own, also beside its snapshot.
-    assert_eq!(read(&node.up("pod", &volume).join("page")), "synced");
-    node.down("pod", &volume);
+    node.finds(&volume, "synced");
     group.lv("lvremove", &[], "copy");
 
     // Which of two copies has written the log, nobody knows; nor which of two journals has it.
     let copied = group.linear("copied", "64m");
-    let (from, to) = (volume.device(), copied.device());
-    sh(&format!(
-        "dd if={from} of={to} bs=1M conv=fsync status=none"
-    ));
+    volume.copy_to(&copied);
     for (volume, other) in [(&volume, "logged/copied"), (&copied, "logged/data")] {
         node.refuses_mount(volume, &["journal on another device", other]);
     }
@@ -163,7 +142,7 @@ fn a_snapshot_of_an_ext_takes_no_log_from_the_journal_of_its_origin() {
     snapshot(&group, "journal", "old-journal");
     node.refuses_mount(&volume, &["logged/journal", "logged/old-journal"]);
     group.lv("lvremove", &[], "old-journal");
-    assert_eq!(read(&node.up("pod", &volume).join("page")), "synced");
+    node.finds(&volume, "synced");
 }
 
 #[test]
@@ -172,17 +151,7 @@ fn a_journal_on_a_device_that_is_on_another_is_one() {
     let below = looped("/run/layered.journal".as_ref(), 8 << 20);
     let table = format!("0 16384 linear {below} 0");
     run("dmsetup", &["create", "layer", "--table", &table]);
-    let volume = group.linear("data", "64m");
-    let (journal, device) = ("/dev/mapper/layer", volume.device());
-    run(
-        "mke2fs",
-        &["-q", "-O", "journal_dev", "-b", "4096", journal],
-    );
-    let journal = format!("device={journal}");
-    run(
-        "mke2fs",
-        &["-q", "-t", "ext4", "-b", "4096", "-J", &journal, &device],
-    );
+    let volume = ext4_with_journal(&group, "/dev/mapper/layer");
     // udev has read it before, and what was written from above is not in the kernel's cache of it.
     run("sync", &[]);
     run("blockdev", &["--flushbufs", &below]);
@@ -190,8 +159,7 @@ fn a_journal_on_a_device_that_is_on_another_is_one() {
     assert!(seen.contains("/layer") && seen.contains(&below), "{seen}");
     let node = Node::new(Mode::MountOnly);
     node.write("pod", &volume, "kept");
-    assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
-    node.down("pod", &volume);
+    node.finds(&volume, "kept");
     run("dmsetup", &["remove", "--retry", "layer"]);
     run("losetup", &["--detach", &below]);
 }
@@ -234,8 +202,7 @@ fn a_filesystem_that_becomes_another_before_its_mount_is_not_kept() {
         let device = volume.device();
         let body =
             format!("DEV={device}\n{{ {change}; }} > /dev/null 2>&1 || exit 1\nexec $REAL \"$@\"");
-        let tools = Tools::new().put("mount", &body);
-        let node = Node::with_config(Mode::MountOnly, &tools.config());
+        let (_, node) = Tools::new().put("mount", &body).node();
         let before = mounts();
         let reply = node.mount("pod", &volume);
         reply.is_failure(&["is not what is mounted at", "has become another one"]);

@@ -40,11 +40,8 @@ impl Outside {
     fn assert_has(&self, dir: &Path, wanted: &str) {
         let options = self.options_at(dir).expect("the mount outside");
         for option in wanted.split(',') {
-            assert!(
-                options.iter().any(|one| one == option),
-                "{option} in {options:?} of {}",
-                dir.display()
-            );
+            let has = options.iter().any(|one| one == option);
+            assert!(has, "{option} in {options:?} of {}", dir.display());
         }
     }
 }
@@ -64,10 +61,8 @@ fn a_restriction_is_on_the_mount_wherever_it_appears() {
             let writer = node.up("writer", &volume.clone().with("mountoptions", "noatime"));
             let reader = node.up("reader", &reading);
             let by_option = node.up("option", &own);
-            node.configure(
-                mode,
-                &format!("[filesystem.{fs}]\nmount_options = '{FINAL}'\n"),
-            );
+            let lines = format!("[filesystem.{fs}]\nmount_options = '{FINAL}'\n");
+            node.configure(mode, &lines);
             let later = node.up("later", &volume);
             let last = node.up("last", &reading);
             for outside in &outsides {
@@ -100,11 +95,10 @@ fn a_restriction_is_on_the_mount_wherever_it_appears() {
             }
             node.down("reader", &volume);
             node.down_globally(&volume);
-            let device = volume.device();
-            let left = outsides
-                .iter()
-                .map(|outside| read(&outside.0.proc("mountinfo")));
-            assert!(!left.into_iter().any(|table| table.contains(&device)));
+            for outside in &outsides {
+                let left = read(&outside.0.proc("mountinfo"));
+                assert!(!left.contains(&volume.device()), "{left}");
+            }
         }
     }
 }
@@ -137,14 +131,10 @@ fn a_mount_in_use_keeps_its_flags_and_its_users_are_named() {
     let (mut node, _group, volume) = Node::with_data(Mode::MountOnly, "inuse");
     let dir = node.up("pod", &volume);
     let user = Process::new("exec sleep 600", &dir);
-    node.configure(
-        Mode::MountOnly,
-        "[filesystem.ext4]\nmount_options = 'nosuid'\n",
-    );
-    let words = [
-        "setting the flags of the mount at",
-        "is in use by sleep (pid",
-    ];
+    let lines = "[filesystem.ext4]\nmount_options = 'nosuid'\n";
+    node.configure(Mode::MountOnly, lines);
+    let in_use = "is in use by sleep (pid";
+    let words = ["setting the flags of the mount at", in_use];
     node.mount("pod", &volume).is_failure(&words);
     assert!(!mount_at(&dir).unwrap().options.contains("nosuid"));
     drop(user);

@@ -79,30 +79,18 @@ fn mount_options_are_given_to_the_filesystem() {
 fn mount_options_are_those_of_a_list_and_some_are_the_nodes_alone() {
     let group = Group::new("listed");
     let mut node = Node::new(Mode::MountOnly);
-    for (fs, size, of_pods) in [
-        (
-            "ext4",
-            "32m",
-            "noatime,lazytime,iversion,sync,dirsync,commit=10,barrier=1,discard,acl,user_xattr,grpid,\
-             _netdev,errors=continue,data_err=abort,data=ordered,journal_checksum,nodelalloc,\
-             noauto_da_alloc,dioread_lock,max_dir_size_kb=64,minixdf",
-        ),
-        (
-            "xfs",
-            "512m",
-            "inode32,ikeep,largeio,allocsize=64k,filestreams,swalloc,wsync,logbufs=8,logbsize=256k,\
-             nodiscard,sysvgroups,strictatime,nodiratime",
-        ),
-        (
-            "btrfs",
-            "128m",
-            "compress-force=zstd:3,autodefrag,flushoncommit,notreelog,max_inline=1k,space_cache=v2,\
-             ssd_spread,discard=async,noacl,commit=10,barrier,subvolid=5,nodatasum",
-        ),
-    ] {
-        let volume = group.linear(fs, size).fs(fs);
-        node.up("pod", &volume.clone().with("mountoptions", of_pods));
-        node.down("pod", &volume);
+    #[rustfmt::skip] // a row has the options
+    let of_pods = [
+        ("ext4", "32m", "noatime,lazytime,iversion,sync,dirsync,commit=10,barrier=1,discard,acl,user_xattr,grpid,_netdev,\
+            errors=continue,data_err=abort,data=ordered,journal_checksum,nodelalloc,noauto_da_alloc,dioread_lock,\
+            max_dir_size_kb=64,minixdf"),
+        ("xfs", "512m", "inode32,ikeep,largeio,allocsize=64k,filestreams,swalloc,wsync,logbufs=8,logbsize=256k,nodiscard,\
+            sysvgroups,strictatime,nodiratime"),
+        ("btrfs", "128m", "compress-force=zstd:3,autodefrag,flushoncommit,notreelog,max_inline=1k,space_cache=v2,\
+            ssd_spread,discard=async,noacl,commit=10,barrier,subvolid=5,nodatasum"),
+    ];
+    for (fs, size, options) in of_pods {
+        node.visit(&group.linear(fs, size).fs(fs).with("mountoptions", options));
     }
     let volume = Volume::new(&group, "ext4");
     for (option, words) in [
@@ -135,10 +123,8 @@ fn a_read_only_snapshot_of_a_volume_in_use_is_mounted_once_it_may_be_written() {
         write_synced(&node.up("pod", &volume).join("page"), "kept");
         sh(&format!("lvcreate -qq -y -s -pr -n {lv} -L 32m inuse/{fs}"));
         let now = Volume::new(&group, &lv).fs(fs);
-        let words = [
-            "is a read-only logical volume",
-            "snapshot of a volume in use",
-        ];
+        let snapshot = "snapshot of a volume in use";
+        let words = ["is a read-only logical volume", snapshot];
         node.mount("writer", &now).is_failure(&words);
         let reader = node.mount("reader", &now.clone().read_only());
         // An ext4 that was frozen for the snapshot needs no log.
@@ -165,16 +151,14 @@ fn a_volume_that_lvm_conf_makes_read_only_is_written_once_the_list_lacks_it() {
         }
         let id = group.path(volume.lv());
         run("lvchange", &["-qq", "-an", &id]);
-        let conf = LvmConf::new(&format!(
-            "activation {{\n read_only_volume_list = [ \"{id}\" ]\n}}\n"
-        ));
+        let list = format!("activation {{\n read_only_volume_list = [ \"{id}\" ]\n}}\n");
+        let conf = LvmConf::new(&list);
         run("lvchange", &["-qq", "-ay", &id]);
         let reply = node.refuses_mount(&volume, &["read-only here", "`read_only_volume_list`"]);
         run_what_it_says(&reply, "lvmconfig activation");
         drop(conf);
         run_what_it_says(&reply, "lvchange --refresh");
-        node.up("pod", &volume);
-        node.down("pod", &volume);
+        node.visit(&volume);
     }
     // Somebody's blockdev does the same.
     let volume = group.linear("set", "32m");

@@ -189,7 +189,6 @@ plane() {
     timed "$name" plane_round "${tests[@]}" || failed "$name"
     cat "$DIR"/plane-1-*.log > "$DIR/plane.log"
     keep_calls "$name" "$DIR"/plane-*
-    call_table "$DIR"/plane-*.jsonl
     count "$name" "$DIR/plane.log"
 }
 

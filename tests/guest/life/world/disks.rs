@@ -64,7 +64,7 @@ impl World {
     /// to the disk counts as written: no cache of the disk's own is lost here, see `cache` and
     /// `kills::power`.
     pub(super) fn cut_power(&mut self) {
-        self.tally.cuts += 1;
+        self.count("power cuts");
         self.pull_the_plug();
         for disk in 0..2 {
             self.heal(disk);

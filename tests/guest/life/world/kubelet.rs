@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::tenants::{allowed, with_secret};
-use super::texts::{has_no_secret, is_one_line};
 use super::{PLACES, Pod, World, device_at};
 use crate::kills::steps::{Cut, Step as Place, Steps, Victim};
 use crate::life::oracle::{Asked, Expected, Holds, Record};
@@ -40,9 +38,7 @@ fn call(words: &[&str]) -> Call {
 
 impl World {
     fn volume_of(&self, pod: usize, read_only: bool) -> Volume {
-        let options = self.options[pod].map(|which| allowed(PLACES[pod / 2].fs, which));
         let volume = self.volume(pod / 2);
-        let volume = volume.with("mountoptions", options.unwrap_or(""));
         if read_only {
             volume.read_only()
         } else {
@@ -76,7 +72,7 @@ impl World {
         }
         let (json, device) = (volume.json(), volume.device());
         let (global, dir) = (self.node.global_dir(&volume), self.dir(pod));
-        let json_for = with_secret(pod, volume).json_for(&format!("pod{pod}"));
+        let json_for = volume.json_for(&format!("pod{pod}"));
         let there = device_at(&dir);
         let there = there.and_then(|uuid| self.lvs.iter().position(|lv| uuid.ends_with(&lv.uuid)));
         let mut calls = Vec::new();
@@ -102,12 +98,7 @@ impl World {
                 let lv = there.unwrap();
                 self.pods[pod] = Pod::Up { read_only, lv };
             }
-            Came::Done => {
-                self.is_up(pod, read_only, &before, &expected);
-                if is_first {
-                    self.has_its_options(pod);
-                }
-            }
+            Came::Done => self.is_up(pod, read_only, &before, &expected),
             Came::Refused(reply) => self.is_refused(pod, read_only, &before, &expected, &reply),
             Came::Cut => {
                 if let Some(lv) = self.slots[slot].map(|lv| &mut self.lvs[lv]) {
@@ -125,8 +116,10 @@ impl World {
 
     fn is_up(&mut self, pod: usize, read_only: bool, before: &Checked, expected: &Expected) {
         let slot = pod / 2;
-        self.tally.mounts += 1;
-        self.tally.beside += usize::from(self.slots[slot].is_some_and(|lv| self.is_kept(lv)));
+        self.count("mounts");
+        if self.slots[slot].is_some_and(|lv| self.is_kept(lv)) {
+            self.count("mounts beside those");
+        }
         assert!(
             !expected.refused,
             "mounted, and not refused: {expected:?}, {before:?}"
@@ -175,7 +168,7 @@ impl World {
             ("new-not-blank", "is new and nobody has used it"),
             ("no-size", "none is made "),
         ];
-        self.tally.refusals += 1;
+        self.count("refusals");
         let slot = pod / 2;
         println!("    refused: {}", reply.message);
         self.refused.clone_from(&reply.message);
@@ -232,7 +225,7 @@ impl World {
         let held = matches!(self.open, Some((holder, _)) if holder == pod);
         match self.make_calls(calls, cut) {
             Came::Refused(reply) if held => {
-                self.tally.refusals += 1;
+                self.count("refusals");
                 reply.is_failure(&["is in use by"]);
                 return;
             }
@@ -249,7 +242,6 @@ impl World {
             Came::Done => assert!(!held, "unmounted while a file was open"),
         }
         self.pods[pod] = Pod::Gone;
-        self.options[pod] = None;
         for dir in [Some(dir), (self.attach && is_last).then_some(global)]
             .into_iter()
             .flatten()
@@ -280,14 +272,13 @@ impl World {
                     Cut::Missed(reply) => reply,
                     Cut::Answered(reply) if reply.status == "Success" => reply,
                     Cut::Answered(_) | Cut::Killed => {
-                        self.tally.kills += 1;
+                        self.count("kills");
                         return Came::Cut;
                     }
                 }
             } else {
                 self.node.call(&args)
             };
-            has_no_secret(&reply.message);
             if reply.status != "Success" {
                 return Came::Refused(reply);
             }
@@ -313,13 +304,11 @@ impl World {
                 .unwrap_or_default()
                 .to_owned()
         };
-        let checked = Checked {
+        Checked {
             verdict: field("verdict"),
             reason: field("reason"),
             message: field("message"),
-        };
-        is_one_line(&checked.message);
-        checked
+        }
     }
 
     fn expected(&self, pod: usize, read_only: bool) -> Expected {

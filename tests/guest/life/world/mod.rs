@@ -1,19 +1,17 @@
 //! One node with two disks, and what happens to it.
 
-mod crowds;
 mod disks;
 mod kubelet;
 mod operators;
 mod pods;
 mod tenants;
-mod texts;
 
 use std::fs;
 use std::path::Path;
 
+use super::Tally;
 use super::oracle::{Holds, Lv, Record};
 use super::player::{Ill, SLOTS, Step};
-use super::tally::Tally;
 use crate::kills::steps::Steps;
 use crate::prelude::*;
 use tenants::Kept;
@@ -78,8 +76,6 @@ pub struct World {
     slots: [Option<usize>; SLOTS],
     lvs: Vec<Lv>,
     pods: [Pod; 2 * SLOTS],
-    /// The mount options that each asked for.
-    options: [Option<usize>; 2 * SLOTS],
     ill: [Ill; 2],
     pool_full: bool,
     pool_scarred: bool,
@@ -88,8 +84,6 @@ pub struct World {
     kept: Vec<Kept>,
     /// The words of the last refusal.
     refused: String,
-    /// How much of the log was read.
-    log_read: usize,
     // Each needs the next.
     groups: [Group; 2],
     disks: [Disk; 2],
@@ -102,7 +96,7 @@ impl World {
         let groups = [0, 1].map(|n| Group::on(&format!("{name}g{n}"), &[&disks[n].path()]));
         let (tools, node) = (Steps::new(&name), Node::new(Mode::MountOnly));
         let mut world = Self {
-            tally: Tally::default(),
+            tally: Tally::new(),
             number,
             attach: false,
             tools,
@@ -110,14 +104,12 @@ impl World {
             slots: [None; SLOTS],
             lvs: Vec::new(),
             pods: [Pod::Gone; 2 * SLOTS],
-            options: [None; 2 * SLOTS],
             ill: [Ill::No; 2],
             pool_full: false,
             pool_scarred: false,
             open: None,
             kept: Vec::new(),
             refused: String::new(),
-            log_read: 0,
             groups,
             disks,
         };
@@ -135,26 +127,19 @@ impl World {
         let dir = Steps::dir_of(&format!("life{}", self.number));
         let [first, second] = [0, 1].map(|n| &self.groups[n].name);
         let lines = format!(
-            "deactivate = {deactivate}\ntool_dirs = [{:?}, '/usr/sbin', '/usr/bin']\nlog = {:?}\n\
-             [volume_group.{first}]\n[volume_group.{second}]\ncreate = true\n{}",
+            "deactivate = {deactivate}\ntool_dirs = [{:?}, '/usr/sbin', '/usr/bin']\n\
+             [volume_group.{first}]\n[volume_group.{second}]\ncreate = true\n",
             text(&dir),
-            self.log_file(),
-            self.crowds_policy(),
         );
         self.node.configure(mode, &lines);
     }
 
     /// Plays a step, and looks at all that must be true after it.
     pub fn play(&mut self, number: usize, step: &Step) {
-        self.tally.steps += 1;
+        self.count("steps");
         match step {
             Step::Configure { attach, deactivate } => self.configure(*attach, *deactivate),
-            Step::Up {
-                pod,
-                read_only,
-                which,
-            } => self.up_with(*pod, *read_only, *which),
-            Step::Forbidden { slot, which } => self.forbidden(*slot, *which),
+            Step::Up { pod, read_only } => self.up(*pod, *read_only, None),
             Step::Write { pod, synced } => self.write(*pod, number, *synced),
             Step::Grow(pod) => self.grow(*pod),
             Step::Down(pod) => self.down(*pod, None),
@@ -173,10 +158,8 @@ impl World {
                 }
             }
             Step::Hold(pod) => self.hold(*pod),
-            Step::Keep { pod, which } => self.keep(*pod, *which),
+            Step::Keep(pod) => self.keep(*pod),
             Step::LetGo => self.let_go(),
-            Step::Crowd { grow } => self.crowd(*grow),
-            Step::Ask(which) => self.ask(*which),
             Step::Break { disk, how } => self.fall_ill(*disk, *how),
             Step::Heal(disk) => self.heal(*disk),
             Step::Fill => self.fill(),
@@ -200,7 +183,10 @@ impl World {
         }
         (0..self.pods.len()).for_each(|pod| self.look_into(pod));
         self.look_into_kept();
-        self.look_into_texts();
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.tally.entry(what).or_default() += 1;
     }
 
     /// All is well again, and everything must be there.

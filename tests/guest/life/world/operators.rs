@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{PLACES, World, device_at};
+use crate::kills::scenes::is_mended;
 use crate::life::oracle::{Holds, Lv, Record};
 use crate::life::player::Ill;
 use crate::prelude::*;
@@ -129,7 +130,9 @@ impl World {
         };
         let args = [&["-s", "-n", at.lv], how].concat();
         self.groups[from.disk].lv("lvcreate", &args, from.lv);
-        self.tally.snapshots += usize::from(self.is_alive(lv));
+        if self.is_alive(lv) {
+            self.count("snapshots of what is mounted");
+        }
         let origin = self.lvs[lv].clone();
         let copy = self.take_in(to);
         *copy = Lv {
@@ -254,23 +257,8 @@ impl World {
             if twin.is_some_and(is_its) {
                 self.slots[slot ^ 1] = None;
             }
-        } else if said("Superblock checksum does not match superblock") {
-            run(
-                "debugfs",
-                &[
-                    "-n",
-                    "-w",
-                    "-R",
-                    "set_super_value state 0",
-                    &volume.device(),
-                ],
-            );
-        } else if let Some((_, part)) = reply.message.split_once("prohibited while logical volume ")
-        {
-            run("lvchange", &["-an", part.split(' ').next().unwrap()]);
-        } else {
-            return false;
+            return true;
         }
-        true
+        is_mended(&volume.device(), reply)
     }
 }

@@ -1,65 +1,23 @@
-//! Tenants try to get more than is theirs: by mount options, by processes with hostile names, and by
-//! mounts that other mount namespaces keep.
+//! Processes that keep what pods had: open files, and mounts that only they see.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::libc::EIO;
 
-use super::texts::{FORGED, SECRET};
-use super::{PLACES, Pod, World};
+use super::{Pod, World};
 use crate::life::oracle::Holds;
-use crate::life::player::Ill;
 use crate::prelude::*;
 
-/// The options that a pod may ask for, of each filesystem.
-const ALLOWED: [&str; 6] = [
-    "noatime",
-    "nosuid",
-    "noexec",
-    "nodev",
-    "nosuid,nodev,noexec",
-    "discard",
-];
-/// The options that no pod may ask for.
-const FORBIDDEN: [&str; 16] = [
-    "sb=131072",
-    "journal_dev=0x801",
-    "journal_path=/dev/vda",
-    "loop",
-    "offset=4096",
-    "bind",
-    "remount",
-    "errors=panic",
-    "norecovery",
-    "noload",
-    "abort",
-    "debug",
-    "context=system_u:object_r:tmp_t:s0",
-    "helper=sh",
-    "X-mount.mkdir",
-    "nosuchoption",
-];
-/// Names for processes. Linux keeps 15 bytes.
-const NAMES: [&str; 4] = [
-    "\x1b[2J\nFORGED ok",
-    "x) Z 1\nFORGED 1",
-    "\x1b]0;x\x07\rFORGED",
-    "a\tb\nFORGED: ok",
-];
-/// Mounts the pod's directory, the first argument, on the second one, where only this process sees it,
-/// leaves all other mounts, and becomes the process of the third one.
-const KEEPS: &str =
-    "mount --bind \"$0\" \"$1\"; keeper=$2; shift 2; umount \"$@\"; exec \"$keeper\" 1000";
+/// Mounts the pod's directory, the first argument, on the second one, where only this process sees it, and leaves
+/// all other mounts.
+const KEEPS: &str = "mount --bind \"$0\" \"$1\"; shift; umount \"$@\"; exec sleep 1000";
 
 /// A mount that only a process of a tenant sees.
 pub struct Kept {
     process: Process,
     point: PathBuf,
-    /// The beginning of `point`, with nothing that a table of mounts writes in another way.
-    top: String,
     lv: usize,
     pub slot: usize,
 }
@@ -74,127 +32,45 @@ impl Kept {
     /// Whether its filesystem is read-only, whatever the mount is.
     fn is_read_only(&self) -> bool {
         let table = read(&self.process.proc("mountinfo"));
-        let line = table.lines().find(|line| line.contains(&self.top)).unwrap();
+        let is_its = |line: &&str| line.contains(text(&self.point));
+        let line = table.lines().find(is_its).unwrap();
         let (_, filesystem) = line.rsplit_once(" - ").unwrap();
         filesystem.split(' ').nth(2).unwrap().starts_with("ro")
     }
 }
 
-/// Mount options that a pod may have.
-pub fn allowed(fs: &str, which: usize) -> &'static str {
-    let own = match fs {
-        "xfs" => "allocsize=64k",
-        _ => "commit=7",
-    };
-    ALLOWED.get(which % (ALLOWED.len() + 1)).unwrap_or(&own)
-}
-
-/// kubelet adds a Secret for every second pod.
-pub fn with_secret(pod: usize, volume: Volume) -> Volume {
-    if pod % 2 == 1 {
-        volume.with("kubernetes.io/secret/password", SECRET)
-    } else {
-        volume
-    }
-}
-
 impl World {
-    pub(super) fn up_with(&mut self, pod: usize, read_only: bool, which: Option<usize>) {
-        if self.pods[pod] == Pod::Gone {
-            self.options[pod] = which;
-        }
-        self.up(pod, read_only, None);
-    }
-
-    /// It was mounted for this pod, and for no other one before.
-    pub(super) fn has_its_options(&mut self, pod: usize) {
-        let Some(which) = self.options[pod] else {
-            return;
-        };
-        let mount = mount_at(&self.dir(pod)).unwrap();
-        for option in allowed(PLACES[pod / 2].fs, which).split(',') {
-            let mut all = mount.options.split([',', ' ']);
-            assert!(all.any(|one| one == option), "no {option} in {mount:?}");
-        }
-        self.tally.granted += 1;
-    }
-
-    /// In any state of the volume, each call that names the option is refused for it.
-    pub(super) fn forbidden(&mut self, slot: usize, which: usize) {
-        if self.ill.contains(&Ill::Gone) || self.pool_scarred {
-            return; // LVM cannot tell that nothing was changed.
-        }
-        let option = FORBIDDEN[which % FORBIDDEN.len()];
-        let volume = self.volume(slot);
-        let volume = volume.with("mountoptions", &format!("noatime,{option},nodev"));
-        let (json, device, host) = (volume.json(), volume.device(), host_name());
-        let dir = precreated(self.node.pod_dir("forbidden", &volume));
-        let global = self.node.global_dir(&volume);
-        let json_for = with_secret(which, volume).json_for("forbidden");
-        let mut calls = vec![vec!["mount", text(&dir), &json_for]];
-        if self.attach {
-            calls.push(vec!["attach", &json, &host]);
-            calls.push(vec!["mountdevice", text(&global), &device, &json]);
-        }
-        for args in calls {
-            let reply = self.node.refuses(&args, &[option]);
-            println!("    refused: {}", reply.message);
-            self.tally.forbidden += 1;
-        }
-        fs::remove_dir(dir).unwrap();
-    }
-
-    /// The program whose process has this name.
-    fn named(&self, which: usize) -> PathBuf {
-        let name = NAMES[which % NAMES.len()];
-        let file = precreated(self.tenants_dir()).join(name);
-        if !file.exists() {
-            fs::copy("/usr/bin/sleep", &file).unwrap();
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-        }
-        file
-    }
-
-    fn tenants_dir(&self) -> PathBuf {
-        PathBuf::from(format!("/run/life{}-tenants", self.number))
-    }
-
     pub(super) fn hold(&mut self, pod: usize) {
         if let (Pod::Up { .. }, None) = (self.pods[pod], &self.open) {
-            let mut sleep = Command::new(self.named(pod));
+            let mut sleep = Command::new("sleep");
             let begun = sleep.arg("1000").current_dir(self.dir(pod)).spawn();
             self.open = begun.ok().map(|process| (pod, Process(process)));
         }
     }
 
-    pub(super) fn keep(&mut self, pod: usize, which: usize) {
+    pub(super) fn keep(&mut self, pod: usize) {
         let Pod::Up { lv, .. } = self.pods[pod] else {
             return;
         };
         if !self.works(pod / 2) || self.lvs[lv].scarred || self.lvs[lv].lost {
             return;
         }
-        let top = format!("{}/at-{}", text(&self.tenants_dir()), self.tally.steps);
-        let point = precreated(PathBuf::from(format!("{top}/\x1b[2K\n{FORGED} is ready")));
-        let keeper = self.named(which);
+        let point = format!("/run/life{}-kept/{}", self.number, self.tally["steps"]);
+        let point = precreated(point.into());
         let all = mounts();
         let kubelets = text(self.node.kubelet_dir());
         let below = all.iter().rev().map(|mount| &mount.point);
         let below = below.filter(|point| point.starts_with(kubelets));
         let mut shell = Command::new("unshare");
         shell.args(["--mount", "sh", "-ec", KEEPS, text(&self.dir(pod))]);
-        let shell = shell.args([&point, &keeper]).args(below);
-        let process = Process(shell.spawn().unwrap());
-        let name = keeper.file_name().unwrap().as_encoded_bytes();
+        let process = Process(shell.arg(&point).args(below).spawn().unwrap());
         eventually("a process that keeps the mount", || {
-            let comm = fs::read(process.proc("comm"));
-            comm.is_ok_and(|comm| comm.strip_suffix(b"\n") == Some(&name[..name.len().min(15)]))
+            fs::read(process.proc("comm")).is_ok_and(|comm| comm == b"sleep\n")
         });
-        self.tally.kept += 1;
+        self.count("mounts kept elsewhere");
         self.kept.push(Kept {
             process,
             point,
-            top,
             lv,
             slot: pod / 2,
         });

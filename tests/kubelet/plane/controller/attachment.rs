@@ -56,33 +56,9 @@ fn is_detached(node: &str, driver: &Driver, volume: &Volume) {
     });
 }
 
-#[test]
-fn a_volume_is_attached_to_its_pods_node_and_detached_after_the_pod() {
-    let case = "attachment";
-    let node = node(case);
-    let driver = driver_of_controller(case);
-    let volume = Volume::that_is_there(case, "data").called("attachment-data");
-    let volume = claim(&driver, &volume);
-    for _ in 0..2 {
-        let pod = pod_on(&node, &driver, "web", &volume);
-        is_attached(&node, &driver, &volume);
-        // There is no kubelet to end it.
-        api::delete_by_force(&format!("pods/{}", pod.name));
-        is_detached(&node, &driver, &volume);
-    }
-    driver.has_answered("detach", 2);
-    assert_eq!(driver.order(), "attach detach attach detach");
-    driver.assert_no_failure();
-    let calls = driver.calls();
-    let attach = calls.iter().find(|call| call.args[0] == "attach").unwrap();
-    assert_eq!(attach.args[2], node, "for whom");
-    let detach = calls.iter().find(|call| call.args[0] == "detach").unwrap();
-    assert_eq!(detach.args[1..], [volume.name, node]);
-}
-
 /// The controller asks every minute, and would attach again what it hears is gone.
 #[test]
-fn a_volume_that_is_attached_is_not_attached_again() {
+fn a_volume_that_is_attached_is_not_attached_again_and_detached_after_its_pod() {
     let case = "asking";
     let node = node(case);
     let driver = driver_of_controller(case);
@@ -93,9 +69,15 @@ fn a_volume_that_is_attached_is_not_attached_again() {
     assert_eq!(driver.order(), "attach");
     assert_eq!(driver.count("attach"), 1);
     is_attached(&node, &driver, &volume);
+    // There is no kubelet to end it.
     api::delete_by_force(&format!("pods/{}", pod.name));
     is_detached(&node, &driver, &volume);
+    driver.has_answered("detach", 1);
     driver.assert_no_failure();
+    let calls = driver.calls();
+    let made = |name: &str| calls.iter().find(|call| call.args[0] == name).unwrap();
+    assert_eq!(made("attach").args[2], node, "for whom");
+    assert_eq!(made("detach").args[1..], [volume.name, node]);
 }
 
 #[test]
