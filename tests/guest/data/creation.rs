@@ -132,7 +132,7 @@ fn a_call_that_has_made_a_volume_does_not_wait_for_one_that_waits_for_it() {
     let second = begin("second");
     // The second call has the volume's lock, and waits for the group's.
     let uuid = sh("lvs --noheadings -o uuid meeting/data").replace(['-', ' '], "");
-    let lock = PathBuf::from(format!("/run/flexvolume-lvm/{uuid}.lock"));
+    let lock = std::path::PathBuf::from(format!("/run/flexvolume-lvm/{uuid}.lock"));
     eventually("the second call", || lock.exists());
     tools.let_go();
     for call in [first, second] {
