@@ -20,6 +20,6 @@ mod power;
 mod support;
 
 mod prelude {
-    pub use crate::pair::{Volume, at_once, global_dir, line, pair, pod_dir};
+    pub use crate::pair::{Volume, at_once, global_dir, pair, pod_dir};
     pub use crate::support::{BOTH_MODES, Mode, eventually};
 }

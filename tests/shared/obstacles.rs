@@ -27,9 +27,8 @@ fn a_node_without_locks_is_told_how_to_start_them() {
         ];
         node.up(MODE, volume).is_failure(&words);
     }
-    let doctor = || node.sh("/run/mount-only/exec/kubernetes.io~lvm/lvm doctor || true");
     let says = |verdict: &str, words: &str| {
-        let said = doctor();
+        let (said, _) = node.says(MODE, &["doctor"]);
         let is_it = |line: &str| line.starts_with(verdict) && line.contains(words);
         assert!(said.lines().any(is_it), "{said}");
     };
@@ -63,16 +62,19 @@ fn check_status_and_doctor_tell_who_has_a_volume() {
     let pair = pair();
     let volume = Volume::new(&pair.a, "looked-at");
     pair.a.up(MODE, &volume).is_success();
-    let lvm = "/run/mount-only/exec/kubernetes.io~lvm/lvm";
-    let check = pair.b.sh(&format!("{lvm} check vg/looked-at; [ $? = 1 ]"));
-    assert!(check.contains("host 1 (node-a)"), "{check}");
-    let here = pair.a.sh(&format!("{lvm} check vg/looked-at"));
-    assert!(here.contains("1 would mount"), "{here}");
-    let list = pair
-        .b
-        .sh(&format!("{lvm} status; {lvm} status vg/looked-at"));
-    assert!(list.contains("node node-a"), "{list}");
-    let doctor = pair.b.sh(&format!("{lvm} doctor || true"));
+    let check = ["check", "vg/looked-at"];
+    for (node, words, code) in [
+        (&pair.b, "host 1 (node-a)", 1),
+        (&pair.a, "1 would mount", 0),
+    ] {
+        let (said, is) = node.says(MODE, &check);
+        assert!(said.contains(words) && is == code, "{is}: {said}");
+    }
+    for args in [&["status"][..], &["status", "vg/looked-at"]] {
+        let (list, _) = pair.b.says(MODE, args);
+        assert!(list.contains("node node-a"), "{list}");
+    }
+    let (doctor, _) = pair.b.says(MODE, &["doctor"]);
     assert!(!doctor.contains("the next mount is refused"), "{doctor}");
     pair.a.down(MODE, &volume);
 }
@@ -123,10 +125,7 @@ fn a_volume_stays_where_lvmlockd_died_until_it_is_back() {
 #[test]
 fn a_node_that_lost_its_lease_mounts_nothing_more_and_gives_up_what_it_has() {
     let pair = pair();
-    let (volume, other) = (
-        Volume::new(&pair.a, "leased"),
-        Volume::new(&pair.a, "other"),
-    );
+    let [volume, other] = ["leased", "other"].map(|lv| Volume::new(&pair.a, lv));
     pair.a.up(MODE, &volume).is_success();
     pair.a.write(MODE, &volume, "safe");
     // The disk answers nothing but errors.
@@ -159,8 +158,7 @@ fn a_node_whose_sanlock_died_mounts_nothing_more_until_it_has_joined_again() {
         let words = ["its sanlock died", "`lvmlockctl --drop vg`"];
         pair.a.up(MODE, volume).is_failure(&words);
     }
-    let lvm = "/run/mount-only/exec/kubernetes.io~lvm/lvm";
-    let doctor = pair.a.sh(&format!("{lvm} doctor || true"));
+    let (doctor, _) = pair.a.says(MODE, &["doctor"]);
     assert!(doctor.contains("its sanlock died"), "{doctor}");
     pair.a.down(MODE, &volume);
     pair.b.up(MODE, &volume).is_failure(&["host 1 (node-a)"]);
@@ -186,8 +184,7 @@ fn a_node_whose_leases_are_suspended_is_told_to_resume_them() {
     let mount = pair.a.up(MODE, &volume);
     let other = Volume::named("frozen-too");
     let unmount = pair.a.call(MODE, &["unmount", &pod_dir(MODE, &other)]);
-    let lvm = "/run/mount-only/exec/kubernetes.io~lvm/lvm";
-    let doctor = pair.a.sh(&format!("{lvm} doctor | cat"));
+    let (doctor, _) = pair.a.says(MODE, &["doctor"]);
     assert!(doctor.contains("`dmsetup resume vg-lvmlock`"), "{doctor}");
     pair.a.sh("dmsetup resume vg-lvmlock");
     for reply in [mount, unmount] {
@@ -214,10 +211,9 @@ fn a_volume_that_is_kept_without_use_is_named() {
     pair.a
         .call(mode, &["waitforattach", &device, &json])
         .is_success();
-    let lvm = "/run/attach/exec/kubernetes.io~lvm/lvm";
-    let doctor = pair.a.sh(&format!("{lvm} doctor || true"));
+    let (doctor, _) = pair.a.says(mode, &["doctor"]);
     assert!(doctor.contains("run: lvchange -an vg/kept"), "{doctor}");
-    let status = pair.a.sh(&format!("{lvm} status"));
+    let (status, _) = pair.a.says(mode, &["status"]);
     assert!(status.contains("kept from others"), "{status}");
     let words = ["host 1 (node-a)", "`lvchange -an vg/kept` on that node"];
     pair.b.up(mode, &volume).is_failure(&words);
@@ -230,11 +226,8 @@ fn calls_that_mount_nothing_keep_nothing() {
     let pair = pair();
     let (mode, volume) = (Mode::Attach, Volume::new(&pair.a, "passing"));
     let (json, name) = (volume.json(), "passing-of-pod");
-    let (device, global, pod) = (
-        volume.device(),
-        global_dir(mode, &volume),
-        pod_dir(mode, &volume),
-    );
+    let (global, pod) = (global_dir(mode, &volume), pod_dir(mode, &volume));
+    let device = volume.device();
     let wait = ["waitforattach", device.as_str(), &json];
     let another = ["waitforattach", "/dev/mapper/vg-another", &json];
     pair.a.call(mode, &another).is_failure(&["vg/passing"]);

@@ -141,11 +141,8 @@ impl Guest {
     pub fn cut_power(&self) {
         let mut guest = self.machine.lock().unwrap().take().unwrap();
         // It has made a group of itself and the processes of its kernel.
-        killpg(
-            Pid::from_raw(guest.id().try_into().unwrap()),
-            Signal::SIGKILL,
-        )
-        .unwrap();
+        let group = Pid::from_raw(guest.id().cast_signed());
+        killpg(group, Signal::SIGKILL).unwrap();
         guest.wait().unwrap();
     }
 
@@ -198,25 +195,36 @@ impl Guest {
         self.begin(&line(mode, args)).reply()
     }
 
+    /// The output and the exit code of a command for people.
+    pub fn says(&self, mode: Mode, args: &[&str]) -> (String, i32) {
+        let output = self.begin(&line(mode, args)).end();
+        let text = [output.stdout, output.stderr].concat();
+        let code = output.status.code().unwrap();
+        (String::from_utf8(text).unwrap(), code)
+    }
+
     /// Brings a volume up for a pod, as kubelet does in this mode.
     pub fn up(&self, mode: Mode, volume: &Volume) -> Reply {
-        let (json, global, pod) = (
-            volume.json(),
-            global_dir(mode, volume),
-            pod_dir(mode, volume),
-        );
-        if mode == Mode::Attach {
-            // The controller has attached it on another host.
-            let waited = self.call(mode, &["waitforattach", &volume.device(), &json]);
-            if waited.status != "Success" {
-                return waited;
-            }
-            let mounted = self.call(mode, &["mountdevice", &global, &volume.device(), &json]);
-            if mounted.status != "Success" {
-                return mounted;
+        let (json, device) = (volume.json(), volume.device());
+        let (global, pod) = (global_dir(mode, volume), pod_dir(mode, volume));
+        // The controller has attached it on another host.
+        let calls: [&[&str]; 3] = [
+            &["waitforattach", &device, &json],
+            &["mountdevice", &global, &device, &json],
+            &["mount", &pod, &json],
+        ];
+        let calls = if mode == Mode::Attach {
+            &calls[..]
+        } else {
+            &calls[2..]
+        };
+        let mut reply = self.call(mode, calls[0]);
+        for call in &calls[1..] {
+            if reply.status == "Success" {
+                reply = self.call(mode, call);
             }
         }
-        self.call(mode, &["mount", &pod, &json])
+        reply
     }
 
     /// Brings it up, and takes it off again.

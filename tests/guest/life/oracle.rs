@@ -116,83 +116,41 @@ pub struct Expected {
 }
 
 /// A broken disk's possible effects: they depend on what the kernel and LVM had read before.
-const GONE: &[&str] = &[
-    "unreadable",
-    "lvm-silent",
-    "no-group",
-    "no-volume",
-    "no-pool",
-    "unknown",
-    "partial",
-    "failed",
-    "pool-unwell",
-    "filesystem-failed",
-    "mounted-read-only",
-    "there-read-only",
-    "fsck",
-    "mkfs",
-    "activating",
-    "mounting",
-    "checking",
-    "making",
-    "tagging",
-    "not-looked-at",
-    "in-use",
-    "still-mounted",
-    "suspended",
-    "no-size",
-    "create-read-only",
-    "creating",
-    "growing",
-];
-const FAILED: &[&str] = &["filesystem-failed", "mounted-read-only", "there-read-only"];
+const GONE: &str = "unreadable lvm-silent no-group no-volume no-pool unknown partial failed pool-unwell \
+    filesystem-failed mounted-read-only there-read-only fsck mkfs activating mounting checking making tagging \
+    not-looked-at in-use still-mounted suspended no-size create-read-only creating growing";
+const READ_ONLY: &str = "read-only-disk activating tagging making mounting checking creating read-only-volume \
+    blank-read-only-volume mkfs unreadable";
+const FAILED: &str = "filesystem-failed mounted-read-only there-read-only";
+const POOL: &str = "pool-unwell activating unreadable failed mounting checking";
 
 impl Asked<'_> {
     pub fn expected(&self) -> Expected {
         let mut all = Expected::default();
-        let mut may = |words: &[&'static str]| all.words.extend(words);
+        let mut may = |words: &'static str| all.words.extend(words.split_whitespace());
         match self.disk {
             Ill::Gone => may(GONE),
-            Ill::ReadOnly => may(&[
-                "read-only-disk",
-                "activating",
-                "tagging",
-                "making",
-                "mounting",
-                "checking",
-                "creating",
-                "read-only-volume",
-                "blank-read-only-volume",
-                "mkfs",
-                "unreadable",
-            ]),
+            Ill::ReadOnly => may(READ_ONLY),
             Ill::No | Ill::Slow => {}
         }
         if self.renamed {
-            may(&["another-is-there", "name-taken"]);
+            may("another-is-there name-taken");
         }
         if self.read_only_mount && !self.read_only {
-            may(&["mounted-read-only", "there-read-only"]);
+            may("mounted-read-only there-read-only");
         }
         if self.thin && self.pool_scarred {
-            may(&[
-                "pool-unwell",
-                "activating",
-                "unreadable",
-                "failed",
-                "mounting",
-                "checking",
-            ]);
+            may(POOL);
             may(FAILED);
         }
         if self.thin && self.pool_full && !self.read_only {
-            may(&["pool-full"]);
+            may("pool-full");
         }
         let Some(lv) = self.lv else {
             may(match (self.creatable, self.read_only) {
-                (false, _) => &["no-volume"],
-                (true, true) => &["create-read-only", "no-size"],
-                (true, false) => &[],
+                (false, _) => "no-volume",
+                (true, true) => "create-read-only no-size",
+                (true, false) => "",
             });
             all.refused = !self.creatable || self.read_only;
             return all;
@@ -202,20 +160,18 @@ impl Asked<'_> {
         }
         if lv.lost {
             may(GONE);
-            may(&["snapshot-full"]);
+            may("snapshot-full");
         }
         if self.kept.is_some() && lv.record != Record::Right {
-            may(&["in-use", "still-mounted"]);
+            may("in-use still-mounted");
         }
         // The kernel mounts it the one way or the other.
-        if self
-            .kept
-            .is_some_and(|read_only| read_only != self.read_only)
-        {
-            may(&["mounting"]);
+        let is_other = |read_only| read_only != self.read_only;
+        if self.kept.is_some_and(is_other) {
+            may("mounting");
         }
         if self.fs == "btrfs" && self.twin {
-            may(&["twin"]);
+            may("twin");
         }
         if self.failed && (!self.read_only || self.fs == "xfs") {
             may(FAILED);
@@ -223,25 +179,24 @@ impl Asked<'_> {
             return all;
         }
         if lv.killed && lv.files.is_empty() {
-            may(&["new-not-blank"]);
+            may("new-not-blank");
         }
         let mut refused = true;
-        let word: &[_] = match (lv.holds, lv.record) {
-            (Holds::Blank | Holds::Raw, _) if self.read_only => &["blank-read-only"],
-            (Holds::Raw, _) if !lv.permitted => &["signs-of-data"],
-            (Holds::Fs(fs), Record::Old) if fs != self.fs => &["wrong-type", "swapped"],
-            (Holds::Fs(fs), _) if fs != self.fs => &["wrong-type"],
-            (Holds::Fs(_), Record::Old) => &["swapped"],
+        may(match (lv.holds, lv.record) {
+            (Holds::Blank | Holds::Raw, _) if self.read_only => "blank-read-only",
+            (Holds::Raw, _) if !lv.permitted => "signs-of-data",
+            (Holds::Fs(fs), Record::Old) if fs != self.fs => "wrong-type swapped",
+            (Holds::Fs(fs), _) if fs != self.fs => "wrong-type",
+            (Holds::Fs(_), Record::Old) => "swapped",
             _ => {
                 refused = false;
                 match lv.holds {
-                    Holds::Perhaps if self.read_only => &["blank-read-only"],
-                    Holds::Fs(_) if lv.record == Record::Perhaps => &["swapped"],
-                    _ => &[],
+                    Holds::Perhaps if self.read_only => "blank-read-only",
+                    Holds::Fs(_) if lv.record == Record::Perhaps => "swapped",
+                    _ => "",
                 }
             }
-        };
-        all.words.extend(word);
+        });
         all.refused = refused;
         all
     }

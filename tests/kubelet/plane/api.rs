@@ -53,18 +53,12 @@ pub fn patch(path: &str, change: &Value) -> Value {
 
 /// Where objects of a kind are made.
 pub fn collection(object: &Value) -> String {
-    const OF_NO_NAMESPACE: [&str; 6] = [
-        "CSIDriver",
-        "CustomResourceDefinition",
-        "LogicalVolume",
-        "Namespace",
-        "PersistentVolume",
-        "StorageClass",
-    ];
+    const OF_NO_NAMESPACE: &str =
+        "CSIDriver CustomResourceDefinition LogicalVolume Namespace PersistentVolume StorageClass";
     let [kind, version] = ["kind", "apiVersion"].map(|key| object[key].as_str().unwrap());
     let api = if version.contains('/') { "apis" } else { "api" };
     let namespace = object["metadata"]["namespace"].as_str();
-    let namespace = if OF_NO_NAMESPACE.contains(&kind) {
+    let namespace = if OF_NO_NAMESPACE.split(' ').any(|one| one == kind) {
         String::new()
     } else {
         format!("namespaces/{}/", namespace.unwrap_or("default"))
