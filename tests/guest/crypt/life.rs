@@ -30,9 +30,7 @@ pub fn lives(node: &Node, group: &Group, volume: &Volume, fs: &str) {
     assert!(!is_open(volume));
 
     let reader = volume.clone().read_only();
-    let dir = node.up("reader", &reader);
-    assert_eq!(read(&dir.join("page")), "written");
-    node.down("reader", &reader);
+    node.finds(&reader, "written");
     node.down_globally(&reader);
     assert!(!is_open(volume));
     node.write("last", volume, "again");

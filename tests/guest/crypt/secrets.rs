@@ -152,8 +152,7 @@ fn a_token_of_the_header_is_no_passphrase() {
         &other,
         &["the passphrase of the volume's Secret does not open"],
     );
-    assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
-    node.down("pod", &volume);
+    node.finds(&volume, "kept");
 }
 
 /// Prints the journal as it is after fifty calls, and the arguments and the environment of all processes
