@@ -110,7 +110,10 @@ fn a_tool_that_complains_at_length_is_cut() {
     // A tool that explains its usage says its reason before that.
     let lvs = "echo too small >&2; echo Usage: lvs >&2; yes option | head -c 3000 >&2; exit 5";
     let message = SlowTools::new(lvs, "").fails(&["exit code 5: too small"]);
-    assert!(message.ends_with("too small"), "{message}");
+    assert!(
+        !message.contains("Usage") && !message.contains("option"),
+        "{message}"
+    );
 }
 
 #[test]
