@@ -195,6 +195,7 @@ fn a_tool_that_makes_or_mounts_begins_with_the_record_and_under_the_lock() {
     let (record, permission) = given.split_once(',').unwrap();
     let making = format!("mkfs.ext4 {record},flexvolume.making=ext4,{permission}");
     assert_eq!(tools.runs("all")[before..], [making, mounted()]);
+    group.assert_recorded("data", "ext4");
     plain.down("pod", &volume);
     group.lv("lvremove", &[], "data");
 
