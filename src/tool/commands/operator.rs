@@ -50,7 +50,7 @@ pub fn adopt(host: &Writing, config: &Loaded, id: &LvId) -> Result<Printed> {
 fn found(host: &Writing, seen: &Look) -> Result<Filesystem> {
     let id = &seen.facts.id;
     let refuse = |reason: &Reason| bail!("{}", reason.of(id));
-    let content = seen.facts.inside.as_ref().or(seen.facts.content.as_ref());
+    let content = seen.facts.top_content();
     Ok(match (&seen.decision, content) {
         (
             Decision::Refuse(Reason::Swapped { .. } | Reason::NewNotBlank(_)),

@@ -5,25 +5,6 @@ use std::path::PathBuf;
 use crate::prelude::*;
 
 #[test]
-fn attach_and_waitforattach_activate_and_say_the_device() {
-    let (node, group, volume) = Node::with_data(Mode::Attach, "inactive");
-    let json = volume.json();
-    for args in [
-        ["attach", &json, &host_name()],
-        ["waitforattach", &volume.device(), &json],
-        ["waitforattach", "", &json],
-    ] {
-        group.lv("lvchange", &["-an"], "data");
-        // Twice: the second finds it active.
-        for _ in 0..2 {
-            assert_eq!(node.does(&args).device, Some(volume.device()), "{args:?}");
-            assert!(group.is_active("data"));
-        }
-    }
-    assert_eq!(group.tags("data"), "", "nothing was made yet");
-}
-
-#[test]
 fn a_thin_volume_that_is_skipped_at_activation_is_activated() {
     let node = Node::new(Mode::Attach);
     let group = Group::new("skipped");
@@ -71,19 +52,6 @@ fn the_node_has_a_short_a_full_and_a_configured_name() {
 }
 
 #[test]
-fn isattached_tells_the_truth() {
-    let node = Node::new(Mode::Attach);
-    let group = Group::new("truth");
-    let json = group.linear("data", "32m").json();
-    let host = host_name();
-    let args = ["isattached", &json, &host];
-    assert_eq!(node.does(&args).attached, Some(true));
-    group.lv("lvchange", &["-an"], "data");
-    assert_eq!(node.does(&args).attached, Some(false));
-    assert!(!group.is_active("data"), "only asked");
-}
-
-#[test]
 fn detach_takes_any_word_and_leaves_the_volume_active() {
     let (node, group, volume) = Node::with_data(Mode::Attach, "detached");
     node.up_globally(&volume);
@@ -99,44 +67,6 @@ fn detach_takes_any_word_and_leaves_the_volume_active() {
         node.does(&["detach", word, &host_name()]);
     }
     assert!(group.is_active("data"));
-}
-
-#[test]
-fn detach_deactivates_an_unused_volume_if_configured() {
-    let node = Node::with_config(Mode::Attach, "deactivate = true");
-    let (group, volume) = Group::with_data("resting");
-    for by_name in [true, false] {
-        node.up_globally(&volume);
-        let word = if by_name {
-            volume.name.clone()
-        } else {
-            volume.device()
-        };
-        node.does(&["detach", &word, &host_name()]);
-        assert!(group.is_active("data"), "it is mounted");
-        let dir = node.global_dir(&volume);
-        node.does(&["unmountdevice", text(&dir)]);
-        assert!(!group.is_active("data"), "after a restart no detach comes");
-
-        node.does(&["attach", &volume.json(), &host_name()]);
-        node.does(&["detach", &word, "another-node"]);
-        assert!(group.is_active("data"), "not for this node");
-        node.does(&["detach", &word, &host_name()]);
-        assert!(!group.is_active("data"), "by {word}");
-    }
-}
-
-#[test]
-fn the_last_unmount_deactivates_if_configured() {
-    let node = Node::with_config(Mode::MountOnly, "deactivate = true");
-    let (group, volume) = Group::with_data("napping");
-    write_synced(&node.up("one", &volume).join("page"), "kept");
-    let two = node.up("two", &volume);
-    node.down("one", &volume);
-    assert_eq!(read(&two.join("page")), "kept");
-    node.down("two", &volume);
-    assert!(!group.is_active("data"));
-    assert_eq!(read(&node.up("one", &volume).join("page")), "kept");
 }
 
 #[test]

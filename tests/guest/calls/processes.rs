@@ -28,8 +28,9 @@ const CHANGE: &str = "lvchange";
 /// Knows the options of every filesystem, and the helpers of some.
 const MOUNT: &str = "mount";
 
-/// Calls the driver, which must succeed and start exactly these programs, in this order.
-fn starts(node: &Node, args: &[&str], expected: &[&str]) {
+/// Calls the driver, which must succeed and start exactly these programs, in this order. Returns its answer.
+#[track_caller]
+fn starts(node: &Node, args: &[&str], expected: &[&str]) -> String {
     let found = programs(&node.exe(), args);
     let is_success = found.stdout.contains("\"Success\"");
     assert!(is_success, "{args:?}: {}", found.stdout);
@@ -43,6 +44,7 @@ fn starts(node: &Node, args: &[&str], expected: &[&str]) {
     assert_eq!(programs, expected, "{args:?}");
     // mkfs.btrfs has threads of its own; a call that starts nothing must have none.
     assert!(found.others == 0 || !expected.is_empty(), "{args:?} forked");
+    found.stdout
 }
 
 #[test]
@@ -95,31 +97,45 @@ fn activation_asks_lvm_once_and_changes_once() {
     for args in [
         ["attach", &volume.json(), &host_name()],
         ["waitforattach", "", &volume.json()],
+        ["waitforattach", &volume.device(), &volume.json()],
     ] {
         group.lv("lvchange", &["-an"], "data");
-        starts(&node, &args, &[ASK, CHANGE]);
+        let answer = starts(&node, &args, &[ASK, CHANGE]);
+        assert!(answer.contains(&volume.device()), "{answer}");
+        assert!(group.is_active("data"));
     }
     // Only LVM knows whether the group is on this host at all.
     group.lv("lvchange", &["-an"], "data");
-    starts(&node, &["isattached", &volume.json(), &host_name()], &[ASK]);
+    let answer = starts(&node, &["isattached", &volume.json(), &host_name()], &[ASK]);
+    assert!(answer.contains("\"attached\":false"), "{answer}");
+    assert!(!group.is_active("data"), "only asked");
+    assert_eq!(group.tags("data"), "", "nothing was made yet");
 }
 
 #[test]
-fn detach_finds_the_volume_by_its_name_and_changes_once() {
+fn what_nothing_uses_is_deactivated_if_configured_and_changed_once() {
     let host = host_name();
     let node = Node::with_config(Mode::Attach, "deactivate = true");
-    let (_group, volume) = Group::with_data("released");
+    let (group, volume) = Group::with_data("released");
     node.up_globally(&volume);
     let dir = node.global_dir(&volume);
+    starts(&node, &["detach", &volume.name, &host], &[ASK]);
+    starts(&node, &["detach", &volume.device(), &host], &[]);
+    assert!(group.is_active("data"), "it is mounted");
+    // After a restart of kubelet no detach comes.
     starts(&node, &["unmountdevice", text(&dir)], &[UNMOUNT, CHANGE]);
+    assert!(!group.is_active("data"));
     starts(&node, &["unmountdevice", text(&dir)], &[ASK]);
     starts(&node, &["detach", &volume.name, &host], &[ASK]);
     let attach = ["attach", &volume.json(), &host];
     node.does(&attach);
+    starts(&node, &["detach", &volume.name, "another-node"], &[]);
+    assert!(group.is_active("data"), "not for this node");
     starts(&node, &["detach", &volume.name, &host], &[ASK, CHANGE]);
     node.does(&attach);
     // kubelet gives a name, a person may give the device: then nobody need be asked.
     starts(&node, &["detach", &volume.device(), &host], &[CHANGE]);
+    assert!(!group.is_active("data"));
 }
 
 #[test]

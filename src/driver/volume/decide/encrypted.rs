@@ -9,7 +9,7 @@
 use super::cipher;
 use super::decision::{Decision, Level, Wish};
 use super::doubt::Doubt;
-use super::facts::{Content, Facts};
+use super::facts::{Content, Decrypted, Facts};
 use super::filesystem::{
     claimed, make, of_filesystem, read_only, unreadable, unwritable, wrong_kind, wrong_type,
 };
@@ -171,14 +171,11 @@ fn open(facts: &Facts, header: &Header, volume: &Volume, wish: &Wish) -> Decisio
         };
         return reason.map_or(open, Decision::Refuse);
     }
-    let checked = match (&facts.inside, &facts.table) {
-        (None, _) => return Decision::Look(Level::Inside),
-        (Some(Content::Failed(words)), _) => Err(Reason::Failed(words.clone())),
-        (Some(_), None) => Err(Reason::Failed("the kernel's table is not known".into())),
-        (Some(content), Some(table)) => cipher::of_table(table, header, facts).map(|()| content),
+    let Some(Decrypted { content, table }) = &facts.inside else {
+        return Decision::Look(Level::Inside);
     };
-    match checked {
-        Ok(content) => of_inside(facts, content, volume, wish),
+    match cipher::of_table(table, header, facts) {
+        Ok(()) => of_inside(facts, content, volume, wish),
         Err(reason) => Decision::Refuse(reason),
     }
 }

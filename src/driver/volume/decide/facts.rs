@@ -35,9 +35,7 @@ pub struct Facts {
     /// Where it may grow. Looked at only for a volume that is to grow.
     pub ground: Option<Ground>,
     /// What is inside an encrypted volume that is open.
-    pub inside: Option<Content>,
-    /// How the kernel encrypts that volume. Looked at with what is inside.
-    pub table: Option<DmTable>,
+    pub inside: Option<Decrypted>,
     /// Whether this call has created the volume, and the kernel has counted no write since. Looked at with the
     /// content.
     pub untouched: bool,
@@ -194,6 +192,13 @@ pub enum Content {
     Failed(String),
 }
 
+/// What an encrypted volume that is open holds, and how the kernel encrypts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decrypted {
+    pub content: Content,
+    pub table: DmTable,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilesystemState {
     pub filesystem: Filesystem,
@@ -300,7 +305,6 @@ impl Facts {
             content: None,
             ground: None,
             inside: None,
-            table: None,
             untouched: false,
             read_only: false,
             read_only_disk: None,
@@ -325,6 +329,12 @@ impl Facts {
     pub fn top(&self) -> Option<&Device> {
         let inside = self.uses.as_ref().and_then(|uses| uses.inside.as_ref());
         inside.map(|inside| &inside.device).or(self.device.as_ref())
+    }
+
+    /// What is on that device.
+    pub fn top_content(&self) -> Option<&Content> {
+        let inside = self.inside.as_ref().map(|inside| &inside.content);
+        inside.or(self.content.as_ref())
     }
 
     /// Whether it is mounted in the driver's mount namespace.

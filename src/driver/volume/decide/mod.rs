@@ -22,8 +22,8 @@ pub use decision::{Create, Decision, Grow, Level, Mount, Permit, Purpose, Refusa
 pub use doubt::Doubt;
 pub use encrypted::{of_header, of_opened};
 pub use facts::{
-    Content, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted, Occupied,
-    Openers, Parts, Place, Pool, Room, Sectors, There, Uses,
+    Content, Decrypted, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted,
+    Occupied, Openers, Parts, Place, Pool, Room, Sectors, There, Uses,
 };
 pub use reason::{NoKey, Reason};
 pub use rules::{decide, of_locks, of_openers};

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, bail};
 use nix::libc::EBUSY;
 
 use super::ground::largest_block;
@@ -13,7 +13,7 @@ use crate::fs::{self, Examination, Extent, Family, Probed, Superblock, Unreadabl
 use crate::host::ToolError;
 use crate::lvm::Volume;
 use crate::names::{Bytes, Filesystem, FsType, Shown};
-use crate::volume::decide::{Content, Doubt, FilesystemState, Openers};
+use crate::volume::decide::{Content, Decrypted, Doubt, FilesystemState, Openers};
 use crate::volume::device::Device;
 
 impl Look<'_> {
@@ -38,16 +38,14 @@ impl Look<'_> {
     }
 
     /// What is inside an encrypted volume that is open.
-    pub(super) fn inside(&mut self) -> Content {
+    pub(super) fn inside(&mut self) -> Result<Decrypted> {
         let (Some(device), Some(volume)) = (self.facts.top().cloned(), self.facts.volume()) else {
-            return Content::Failed(format!("{} is not open", self.facts.id));
+            bail!("{} is not open", self.facts.id);
         };
         let volume = volume.clone();
-        match crypt::table_of(self.subject.host, device.number) {
-            Ok(table) => self.facts.table = Some(table),
-            Err(error) => return Content::Failed(format!("{error:#}")),
-        }
-        self.content_of(&device, &volume)
+        let table = crypt::table_of(self.subject.host, device.number)?;
+        let content = self.content_of(&device, &volume);
+        Ok(Decrypted { content, table })
     }
 
     fn content_of(&mut self, device: &Device, volume: &Volume) -> Content {
@@ -56,7 +54,7 @@ impl Look<'_> {
         if self.facts.is_mounted_here() || openers.is_some_and(Openers::is_mounted) {
             return self.claimed(device);
         }
-        // Opened exclusively: while this is open, nobody can mount it, swap on it or build a device on it.
+        // Decrypted exclusively: while this is open, nobody can mount it, swap on it or build a device on it.
         let claim = match device.open(kernel, !self.asker.is_person()) {
             Ok(file) => Arc::new(file),
             Err(e) if e.raw_os_error() == Some(EBUSY) => {
@@ -92,7 +90,7 @@ impl Look<'_> {
             return Ok(false);
         };
         device.require_still_there(host.kernel)?;
-        let before = facts.inside.as_ref().or(facts.content.as_ref());
+        let before = facts.top_content();
         // Flushed first, so that the count includes writes that were only in the kernel's cache.
         let content =
             if matches!(before, Some(Content::Blank { zero: true, .. })) && !self.took_long() {

@@ -26,7 +26,9 @@ use anyhow::{Context, Result};
 use super::job::{Job, Subject};
 use crate::mount::{KubeletPath, Row, is_kubelets, mounted_at};
 use crate::names::LvUuid;
-use crate::volume::decide::{Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide};
+use crate::volume::decide::{
+    Content, Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide,
+};
 use crate::volume::device::Device;
 
 /// After this long, a call looks again for what can have changed: others may have changed something.
@@ -161,7 +163,12 @@ impl<'a> Look<'a> {
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
                     Level::Ground => self.facts.ground = Some(self.ground()?),
                     Level::Content => self.facts.content = Some(self.content()),
-                    Level::Inside => self.facts.inside = Some(self.inside()),
+                    Level::Inside => match self.inside() {
+                        Ok(inside) => self.facts.inside = Some(inside),
+                        Err(error) => {
+                            self.facts.content = Some(Content::Failed(format!("{error:#}")));
+                        }
+                    },
                     Level::Room => self.look_for_room(wish),
                 },
                 decision => return Ok(decision),

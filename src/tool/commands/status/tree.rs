@@ -164,7 +164,7 @@ fn fill(volume: &Volume) -> String {
 
 /// The filesystem, or what else is on the volume.
 fn on_it(line: &Line, facts: Option<&Facts>) -> Option<String> {
-    let content = facts.and_then(|facts| facts.inside.as_ref().or(facts.content.as_ref()));
+    let content = facts.and_then(Facts::top_content);
     let is_its = |header: &Header| {
         let recorded = line.encrypted.as_ref().map(|encrypted| &encrypted.uuid);
         header.is_whole && header.uuid.as_ref() == recorded

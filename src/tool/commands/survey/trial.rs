@@ -69,7 +69,7 @@ pub fn tried(host: &Host, config: &Config, seen: &Look) -> Option<Outcome> {
 
 /// `e2fsck -n` replays no log, and would take for errors what the log mends.
 fn is_left_by_a_crash(facts: &Facts) -> bool {
-    let content = facts.inside.as_ref().or(facts.content.as_ref());
+    let content = facts.top_content();
     matches!(content, Some(Content::Filesystem(found)) if found.condition == Condition::LogToReplay)
 }
 

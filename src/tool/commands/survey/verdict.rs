@@ -289,7 +289,8 @@ fn found(facts: &Facts) -> Vec<String> {
         });
     }
     steps.extend(facts.content.as_ref().map(content_in_words));
-    let inside = facts.inside.as_ref().map(content_in_words);
+    let inside = facts.inside.as_ref();
+    let inside = inside.map(|inside| content_in_words(&inside.content));
     steps.extend(inside.map(|inside| format!("inside: {inside}")));
     steps
 }

@@ -63,7 +63,7 @@ fn a_table_of_the_kernel_that_does_not_encrypt_the_volume_is_refused() {
     for (change, what) in cases {
         let mut facts = blank();
         encrypted_and_open(&mut facts);
-        facts.table.as_mut().map(change);
+        change(&mut facts.inside.as_mut().unwrap().table);
         is_refused(&facts, what);
     }
 }

@@ -15,8 +15,8 @@ use crate::volume::Permit;
 use crate::volume::decide::decision::{Create, Decision, Grow, Mount, Purpose, Wish};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
-    Content, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted, Occupied,
-    Openers, Parts, Pool, Room, Sectors, There, Uses,
+    Content, Decrypted, Elsewhere, Facts, FilesystemState, Fitting, Ground, Inside, Lvm, Mounted,
+    Occupied, Openers, Parts, Pool, Room, Sectors, There, Uses,
 };
 use crate::volume::decide::reason::Reason;
 use crate::volume::device::Device;
@@ -377,8 +377,12 @@ pub fn encrypted(facts: &mut Facts) {
 pub fn encrypted_and_open(facts: &mut Facts) {
     encrypted(facts);
     opened(facts, LUKS);
-    facts.inside = Some(Content::Filesystem(found(FsType::Ext4)));
-    facts.table = Some(table());
+    holds_inside(facts, Content::Filesystem(found(FsType::Ext4)));
+}
+
+pub fn holds_inside(facts: &mut Facts, content: Content) {
+    let table = table();
+    facts.inside = Some(Decrypted { content, table });
 }
 
 /// A call was killed in the mkfs inside; or LVM's metadata was restored from then. It is open.
@@ -386,7 +390,7 @@ pub fn cut_short_inside(facts: &mut Facts, wish: &mut Wish, inside: Content) {
     wish.encrypted = Some(true);
     encrypted_and_open(facts);
     tags(facts, ENCRYPTING);
-    facts.inside = Some(inside);
+    holds_inside(facts, inside);
 }
 
 /// Blank inside, with these signs.

@@ -175,7 +175,7 @@ fn of_volume(
     let longest = if is_ours { LONGEST } else { others };
     let next_mount = (is_mountable && !volume.is_pool()).then(|| {
         let verdict = inventory.verdict(id, inventory.request(volume), longest, |seen| {
-            let content = seen.facts.inside.as_ref().or(seen.facts.content.as_ref());
+            let content = seen.facts.top_content();
             has_errors = matches!(content, Some(Content::Filesystem(found))
                 if found.condition == Condition::Errors);
             None

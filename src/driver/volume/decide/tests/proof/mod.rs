@@ -10,7 +10,7 @@ use super::sample::*;
 use crate::crypt::DmTable;
 use crate::names::{Bytes, FsType};
 use crate::volume::decide::decision::{Create, Decision, Level, Purpose, Wish};
-use crate::volume::decide::facts::{Content, Facts, Uses};
+use crate::volume::decide::facts::{Content, Decrypted, Facts, Uses};
 use crate::volume::decide::reason::{NoKey, Reason};
 use crate::volume::decide::rules::decide;
 use promises::check;
@@ -206,7 +206,12 @@ impl Cases {
                 let all = all.filter(|content| !matches!(content, Content::Luks(_)));
                 let mut all: Vec<Facts> = all
                     .map(|content| {
-                        seen(&|f| (f.inside, f.table) = (Some(content.clone()), Some(table())))
+                        seen(&|f| {
+                            f.inside = Some(Decrypted {
+                                content: content.clone(),
+                                table: table(),
+                            });
+                        })
                     })
                     .collect();
                 // Only the table is wrong.
@@ -216,7 +221,10 @@ impl Cases {
                 };
                 let plain = Content::Filesystem(found(FsType::Ext4));
                 all.push(seen(&|f| {
-                    (f.inside, f.table) = (Some(plain.clone()), Some(odd.clone()));
+                    f.inside = Some(Decrypted {
+                        content: plain.clone(),
+                        table: odd.clone(),
+                    });
                 }));
                 all
             }

@@ -64,7 +64,9 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
             let record = &volume_of(facts).record;
             assert!(record.made.is_none() && record.luks.is_none(), "{}", case());
             let mut more = facts.clone();
-            if let Some(Content::Blank { doubts, .. }) = &mut more.inside {
+            if let Some(Content::Blank { doubts, .. }) =
+                more.inside.as_mut().map(|one| &mut one.content)
+            {
                 doubts.push(Doubt::Mark("one more".into()));
                 let decision = decide(&more, wish);
                 assert!(matches!(decision, Decision::Refuse(_)), "{}", case());
@@ -136,7 +138,7 @@ fn fits(sectors: &Sectors) -> bool {
 }
 
 fn is_on_its_sectors(facts: &Facts) -> bool {
-    let content = facts.inside.as_ref().or(facts.content.as_ref());
+    let content = facts.top_content();
     !matches!(content, Some(Content::Filesystem(found)) if !fits(&found.sectors))
 }
 
@@ -160,7 +162,10 @@ fn has_key(wish: &Wish) -> bool {
 fn has_its_header(facts: &Facts) -> bool {
     let uuid = volume_of(facts).record.luks_uuid();
     let is_in_words = |header: &Header| header.layouts.iter().all(|one| *one == Some(layout()));
-    let is_so_in_kernel = facts.inside.is_none() || facts.table == Some(table());
+    let is_so_in_kernel = facts
+        .inside
+        .as_ref()
+        .is_none_or(|inside| inside.table == table());
     let inside = facts.uses.as_ref().and_then(|uses| uses.inside.as_ref());
     let is_its = inside.is_none_or(|inside| inside.device.luks.as_deref() == uuid);
     matches!(&facts.content, Some(Content::Luks(header))
@@ -174,7 +179,7 @@ fn volume_of(facts: &Facts) -> &Volume {
 
 /// Nothing else can be taken for a part of it; but an ext that LVM calls the origin is no copy.
 fn is_one_filesystem(facts: &Facts) -> bool {
-    let content = facts.inside.as_ref().or(facts.content.as_ref());
+    let content = facts.top_content();
     let Some(Content::Filesystem(found)) = content else {
         return true;
     };
@@ -279,7 +284,7 @@ pub fn may_be_made(facts: &Facts, wish: &Wish) -> bool {
         Content::Luks(header) => {
             let begun = record.making_in_luks();
             let is_its = begun.is_some_and(|(_, uuid)| header.uuid.as_deref() == Some(uuid));
-            let is_blank = match &facts.inside {
+            let is_blank = match facts.inside.as_ref().map(|inside| &inside.content) {
                 None => !header.has_keys(),
                 Some(Content::Blank { doubts, .. }) => {
                     has_its_header(facts) && !doubts.iter().any(|one| matches!(one, Doubt::Mark(_)))
