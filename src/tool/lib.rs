@@ -17,7 +17,7 @@ mod cli;
 mod commands;
 mod files;
 #[cfg(test)]
-#[path = "../driver/names/hostile.rs"]
+#[path = "../driver/names/tests/hostile.rs"]
 mod hostile;
 mod install;
 mod kubelet;

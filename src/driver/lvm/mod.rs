@@ -36,4 +36,4 @@ pub use spread::Spread;
 pub use udev::Udev;
 
 #[cfg(test)]
-pub use report::{Lease, sample};
+pub(crate) use {report::Lease, tests::sample};

@@ -365,10 +365,3 @@ pub(super) fn read<T>(
             }
         })
 }
-
-/// A volume of 64 MiB, as LVM shows it.
-#[cfg(test)]
-#[allow(clippy::missing_panics_doc)]
-pub fn sample() -> Volume {
-    super::tests::with(&[]).unwrap()
-}

@@ -8,6 +8,10 @@ use crate::names::{Bytes, LvId, LvName};
 /// What lvs prints of a linear volume of 64 MiB that is active.
 const ONE: &str = include_str!("sample.json");
 
+pub(crate) fn sample() -> Volume {
+    with(&[]).unwrap()
+}
+
 /// That volume, with other values in these fields.
 pub fn with(fields: &[(&str, &str)]) -> Result<Volume, String> {
     let mut report: serde_json::Value = serde_json::from_str(ONE).unwrap();

@@ -7,8 +7,6 @@
 mod encryption;
 mod foreign;
 mod fs_type;
-#[cfg(test)]
-pub mod hostile;
 mod object_name;
 mod size;
 mod suggest;
@@ -29,6 +27,8 @@ pub use fs_type::{Filesystem, FsType};
 pub use object_name::ObjectName;
 pub use size::Bytes;
 pub use suggest::{nearest, plain};
+#[cfg(test)]
+pub use tests::hostile;
 pub use uuid::LvUuid;
 
 const VOLUME: &str = "logical volume";

@@ -1,3 +1,5 @@
+pub mod hostile;
+
 use super::*;
 
 #[test]
