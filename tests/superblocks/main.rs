@@ -12,7 +12,6 @@
     clippy::expect_used
 )]
 
-mod reading;
 #[path = "../support/mod.rs"]
 mod support;
 

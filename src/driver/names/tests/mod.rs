@@ -1,4 +1,5 @@
 pub mod hostile;
+mod properties;
 
 use super::*;
 

@@ -2,9 +2,10 @@
 
 #![allow(clippy::arithmetic_side_effects)] // the reference of a test may overflow: it would fail
 
-use driver::names::{Bytes, FsType, LvId, LvName, VgName, same_host};
-use driver::options::{MountOptions, Options, holds_secret};
 use proptest::prelude::*;
+
+use crate::names::{Bytes, FsType, LvId, LvName, VgName, same_host};
+use crate::options::{MountOptions, Options, holds_secret};
 
 /// Names that LVM takes, hyphens and dots among them more often than people write them.
 const NAME: &str = "[a-z+_.A-Z0-9][-a-z+_.]{0,40}";

@@ -3,6 +3,8 @@
 
 #![allow(clippy::arithmetic_side_effects)]
 
+mod reading;
+
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind, Write};
 

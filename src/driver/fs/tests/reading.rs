@@ -3,10 +3,12 @@
 use std::cell::RefCell;
 use std::io::{self, ErrorKind};
 
-use driver::fs::scan::{Extent, examine};
-use driver::fs::superblock::{ReadAt, read_primary};
+use super::MIB;
+use crate::fs::scan::{Extent, examine};
+use crate::fs::superblock::{ReadAt, read_primary};
 
-use crate::{GIB, MIB, TIB};
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
 
 /// A blank device that notes what is read, and cannot read some bytes.
 #[derive(Default)]
