@@ -50,24 +50,21 @@ fn read(kernel: &Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Conf
     let is_link = kernel.link(file).is_ok();
     let bytes = match kernel.read_bytes(file) {
         Ok(bytes) => bytes,
-        Err(e) if e.kind() == io::ErrorKind::NotFound && !is_link && !is_named => {
-            return Ok(none());
+        Err(e) => {
+            let shown = file.shown();
+            return match e.kind() {
+                // A dangling link must not mean "no config": that would allow what the config forbids.
+                io::ErrorKind::NotFound if is_link => Err(format!(
+                    "{shown} is a symbolic link that leads nowhere; correct it, or remove it"
+                )),
+                io::ErrorKind::NotFound if is_named => Err(format!(
+                    "{shown}, which {FILE_VARIABLE} names, does not exist; correct the name, or take it out of the \
+                     environment"
+                )),
+                io::ErrorKind::NotFound => Ok(none()),
+                _ => Err(format!("{shown} cannot be read: {e}")),
+            };
         }
-        // A dangling link must not mean "no config": that would allow what the config forbids.
-        Err(e) if e.kind() == io::ErrorKind::NotFound && is_link => {
-            return Err(format!(
-                "{} is a symbolic link that leads nowhere; correct it, or remove it",
-                file.shown()
-            ));
-        }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            return Err(format!(
-                "{}, which {FILE_VARIABLE} names, does not exist; correct the name, or take \
-                 it out of the environment",
-                file.shown()
-            ));
-        }
-        Err(e) => return Err(format!("{} cannot be read: {e}", file.shown())),
     };
     require_roots(kernel, file)?;
     if is_link || is_named {
@@ -107,8 +104,7 @@ fn require_roots_on_the_way(kernel: &Kernel, file: &Path) -> Result<(), String> 
 /// Fails if anybody but root could read or change this file, or put another in its place.
 pub fn require_secret(kernel: &Kernel, file: &Path) -> Result<(), String> {
     const OTHERS: u32 = 0o077;
-    require_roots_on_the_way(kernel, file)?;
-    require_roots(kernel, file)?;
+    require_roots_to_run(kernel, file)?;
     let metadata = kernel.metadata(file).map_err(|e| e.to_string())?;
     let mode = metadata.mode() & 0o7777;
     if mode & OTHERS != 0 {
