@@ -112,6 +112,10 @@ impl Group {
     /// Runs an LVM command on one volume.
     #[track_caller]
     pub fn lv(&self, command: &str, args: &[&str], lv: &str) {
+        if command == "lvremove" {
+            // udev looks at what was just written, and LVM waits no longer than five seconds for that.
+            lenient("udevadm", &["settle"]);
+        }
         run(command, &[&["-qq", "-y"], args, &[&self.path(lv)]].concat());
     }
 
