@@ -2,13 +2,13 @@
 # The life of a logical volume, call by call, as kubelet makes the calls with attach = false, and what the commands
 # for people say of it. Every command is printed before it runs, and every reply as it came.
 #
-#   life-of-a-volume.sh DRIVER DIRECTORY [--keep]
+#   life-of-a-volume.sh DRIVER DIRECTORY
 #
 # needs root and device-mapper. It makes the volume group "demo" on a loop device over a file in
-# DIRECTORY, which must be empty, and plays kubelet there. At the end the group is removed again;
-# with --keep it stays, with the volume mounted. examples/quickstart.sh runs this.
+# DIRECTORY, which must be empty, and plays kubelet there. At the end the group is removed again.
+# examples/quickstart.sh runs this.
 set -euo pipefail
-driver=$1 top=$2 keep=${3:-}
+driver=$1 top=$2
 export LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1
 
 say() { printf '\n# %s\n' "$*"; }
@@ -59,7 +59,7 @@ truncate -s 2G "$top/disk"
 disk=$(losetup --find --show "$top/disk")
 kubelet=$top/kubelet
 pod=$kubelet/pods/5ca1ab1e/volumes/kubernetes.io~lvm/data
-[ "$keep" = --keep ] || trap clean_up EXIT
+trap clean_up EXIT
 show "vgcreate --quiet demo $disk"
 show "lvcreate --quiet --yes --name data-1 --size 64m demo"
 mkdir -p "$top/exec/kubernetes.io~lvm" "$pod"
@@ -108,10 +108,6 @@ say "The whole node: is anything wrong?"
 show "flexvolume-lvm status"
 # It finds what this machine lacks, such as a tool for xfs: 1 is a fault, 3 a warning.
 show "flexvolume-lvm doctor || true"
-if [ "$keep" = --keep ]; then
-    say "The volume stays, mounted on $pod"
-    exit
-fi
 call "./lvm unmount \$pod"
 
 say "Removing the volume group of this demonstration"

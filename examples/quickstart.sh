@@ -5,8 +5,6 @@
 #                                   nothing here is changed, and no root is needed once the
 #                                   packages are there. SUITE=bullseye|bookworm|trixie|sid: on that
 #                                   Debian's files and kernel, which takes root and debootstrap
-#   examples/quickstart.sh --keep   the same, and leaves you in a shell in the guest with the
-#                                   volume in place; `exit` ends the guest. It needs KVM
 #   examples/quickstart.sh --here   on this machine itself, with a loop device; needs root and
 #                                   device-mapper, and cleans up
 #
@@ -16,20 +14,14 @@ cd "$(dirname "$0")/.."
 # shellcheck source=tests/boot.sh
 . tests/boot.sh
 
-where=guest keep=
-for word in "$@"; do
-    case $word in
-        --here) where=here ;;
-        --keep) keep=--keep ;;
-        *)
-            sed -n '2,14s/^# \{0,1\}//p' "$0"
-            [[ $word == --help ]] && exit
-            exit 2
-            ;;
-    esac
-done
-[ "$where$keep" != here--keep ] || die "--keep is for the guest, not for --here"
-[ -z "$keep" ] || [ -t 0 ] || die "--keep needs a terminal"
+case ${1:-} in
+    '' | --here) ;;
+    *)
+        sed -n '2,12s/^# \{0,1\}//p' "$0"
+        [[ $1 == --help ]] && exit
+        exit 2
+        ;;
+esac
 
 need_rust
 say "building the driver"
@@ -40,7 +32,7 @@ driver=$(cargo build --quiet --release --bin lvm --message-format=json |
 DIR=$(mktemp -d --suffix=.flexvolume-lvm)
 trap 'rm -rf "$DIR" 2> /dev/null || as_root rm -rf "$DIR"' EXIT
 
-if [ "$where" = here ]; then
+if [ "${1:-}" = --here ]; then
     need lvs:lvm2 mkfs.ext4:e2fsprogs findmnt:mount losetup:mount
     as_root dmsetup version > /dev/null 2>&1 ||
         die "this machine's kernel has no device-mapper; run it without --here"
@@ -49,33 +41,18 @@ if [ "$where" = here ]; then
     exit
 fi
 
-# In a shell in user-mode Linux one would miss the terminal's ways.
-[ -z "$keep" ] || MACHINE=vng
-[ -z "$keep${SUITE:-}" ] || [ -z "$keep" ] || die "--keep is for this machine's own files"
 need_guest
 cp "$driver" "$DIR/lvm"
 cp examples/life-of-a-volume.sh "$DIR"
 # The volume's disk is in the guest's memory: a loop device cannot be on a shared directory.
 play="mkdir -p /run/demo; bash $DIR/life-of-a-volume.sh $DIR/lvm /run/demo"
 say "booting a guest, which takes up to a minute without KVM"
-if [ -z "$keep" ]; then
-    [ -n "${SUITE:-}" ] || SUITES=("")
-    for suite in "${SUITES[@]}"; do
-        [ -z "$suite" ] || files_of "$suite"
-        if ! boot "$DIR" 1800 "$play"; then
-            say "the guest's console"
-            cat "$DIR/console"
-            die "the guest ended with an error"
-        fi
-    done
-else
-    cat > "$DIR/shell" << END
-#!/bin/bash
-$play --keep
-cd "/run/demo/exec/kubernetes.io~lvm"
-echo; echo "You are in the guest, in the driver's directory. Try ./lvm status, ./lvm --help, lvs; exit ends it."
-exec env PS1="guest# " bash --norc
-END
-    chmod +x "$DIR/shell"
-    vng --rwdir "$DIR" --shell "$DIR/shell"
-fi
+[ -n "${SUITE:-}" ] || SUITES=("")
+for suite in "${SUITES[@]}"; do
+    [ -z "$suite" ] || files_of "$suite"
+    if ! boot "$DIR" 1800 "$play"; then
+        say "the guest's console"
+        cat "$DIR/console"
+        die "the guest ended with an error"
+    fi
+done
