@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::calls::guard::{answer_panics, logged, printed, run};
 use crate::calls::{is_by_hand, named};
 use crate::child;
-use crate::config::{Config, FILE_VARIABLE, Loaded, LogTarget};
+use crate::config::{FILE_VARIABLE, Loaded, LogTarget};
 use crate::host::trust::load;
 use crate::host::{Host, Kernel, Log, Looking, Processes, Progress, Signals, Writing};
 use crate::options::holds_secret;
@@ -77,14 +77,6 @@ pub fn with_hosts<T>(
         let looking = Host::new(&tools, host.kernel, host.limits);
         work(&looking, &Writing(host), config)
     })
-}
-
-/// Gives `work` a host of its own that only looks, for one of several threads.
-pub fn with_own_host<T>(config: &Config, work: impl FnOnce(&Host) -> T) -> Result<T> {
-    let signals = Signals::install().context("installing the signal handlers")?;
-    let kernel = Kernel::new(&signals);
-    let tools = Processes::new(&signals, config.tool_dirs.clone(), Progress::default());
-    Ok(work(&Host::new(&Looking(&tools), &kernel, &config.limits)))
 }
 
 /// Gives `work` this machine and the config of the driver that `args` call.

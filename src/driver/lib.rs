@@ -30,7 +30,7 @@ pub mod reply;
 mod secret;
 pub mod volume;
 
-pub use entry::{answer, executable, main, with_hosts, with_own_host, words};
+pub use entry::{answer, executable, main, with_hosts, words};
 
 /// Functions that make, check, grow, activate, extend, mount or remove are `pub(crate)`: commands for people look
 /// and decide; of volumes they change only tags. A doc test of each kind shows that a call from elsewhere

@@ -7,7 +7,7 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use crate::support::machine::lvs_row;
-use crate::support::{eventually, host_name, needs, schema};
+use crate::support::{host_name, needs, schema};
 use crate::{JSON, Machine};
 
 pub fn text(bytes: &[u8]) -> String {
@@ -113,13 +113,13 @@ fn help_and_version_are_text_for_people() {
         ),
         (
             &["status", "--help"],
-            &["--watch", "status [OPTIONS] [NAME]..."],
+            &["--unwell", "status [OPTIONS] [NAME]..."],
         ),
         // A call-out's, through a pipe as on a terminal.
         (&["mount", "--help"], &["mount <directory> <options>"]),
         (&["init", "-h"], &["init [--verbose]"]),
         (&["help", "mount"], &["mount <directory> <options>"]),
-        (&["help", "status"], &["--watch"]),
+        (&["help", "status"], &["--unwell"]),
     ] {
         let (said, code) = says(&machine, args);
         for words in words {
@@ -352,26 +352,4 @@ fn every_metric_of_the_rules_and_the_dashboard_is_one_that_is_made() {
             assert!(source.contains(&format!("\"{name}\"")), "{file}: {name}");
         }
     }
-}
-
-#[test]
-fn watch_draws_again_until_it_is_stopped() {
-    let machine = Machine::new();
-    let report = r#"echo '{"report":[{"lv":[],"vg":[]}]}'"#;
-    machine.tool("lvs", report);
-    machine.tool("vgs", report);
-    let drawn = machine.path("drawn");
-    let mut watching = machine.under(&[], &["status", "--watch"]);
-    watching.stdout(fs::File::create(&drawn).unwrap());
-    let mut watching = watching.spawn().unwrap();
-    let drawings = || {
-        fs::read_to_string(&drawn)
-            .unwrap()
-            .matches("LVM shows")
-            .count()
-    };
-    eventually("the second drawing", || drawings() >= 2);
-    let pid = nix::unistd::Pid::from_raw(watching.id().try_into().unwrap());
-    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
-    assert!(watching.wait().unwrap().success());
 }

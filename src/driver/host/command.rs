@@ -78,11 +78,6 @@ impl Command {
         Self::reads("dmsetup", Duration::from_secs(10)).args(["version"])
     }
 
-    /// Asks the kernel which targets device-mapper has loaded.
-    pub fn dmsetup_targets() -> Self {
-        Self::reads("dmsetup", Duration::from_secs(10)).args(["targets"])
-    }
-
     pub fn journalctl(limit: Duration) -> Self {
         Self::reads("journalctl", limit)
     }

@@ -138,6 +138,17 @@ pub fn all_volumes(host: &Host) -> Result<Vec<Volume>> {
         .context("asking LVM for all volumes")
 }
 
+/// The volumes of these groups, which are exported: `lvs` leaves those out, and `vgs` does not.
+pub fn volumes_of(host: &Host, exported: &[String]) -> Result<Vec<Volume>> {
+    let mut command = ask("vgs", LV_FIELDS, host.limits.query);
+    for vg in exported {
+        command = command.operand(vg.as_str());
+    }
+    read(host, &command, |report| report.volumes_in("vg"))
+        .map_err(|error| explain(host, None, error))
+        .context("asking LVM for the volumes of exported groups")
+}
+
 pub fn all_groups(host: &Host) -> Result<Vec<Group>> {
     let command = ask("vgs", VG_FIELDS, host.limits.query);
     read(host, &command, Report::groups)

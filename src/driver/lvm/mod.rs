@@ -16,10 +16,10 @@ mod udev;
 mod wait;
 
 pub(crate) use change::{Larger, activate, create, deactivate, extend, refresh, retag};
-pub use disks::{Disk, Extensible, Fault, Sight, disks, extensible};
+pub use disks::{Disk, Extensible, Fault, disks, extensible};
 pub use find::{
     Found, all_groups, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of,
-    tagged,
+    tagged, volumes_of,
 };
 pub use mapped::{DEEPEST, Mapped, with_its_table};
 pub use parts::{Lost, lost};
@@ -30,7 +30,8 @@ pub use record::{
 pub use report::{Group, Report, Target, Volume};
 pub use sanlock::{Holder, holder};
 pub use shared::{
-    GroupLeases, KeptAway, LeaseState, has_lvmlockd, kept_away, locks, may_be_shared, twins,
+    GroupLeases, KeptAway, LeaseState, exported, has_lvmlockd, kept_away, locks, may_be_shared,
+    twins,
 };
 pub use spread::Spread;
 pub use udev::Udev;

@@ -73,6 +73,14 @@ impl Volume {
         self.health == OVERFLOWED
     }
 
+    /// How full a snapshot is, in percent, if little is left: it is lost when it is full.
+    pub fn nearly_lost(&self) -> Option<f64> {
+        const NEARLY: u8 = 80;
+        let is_its = self.has_role("thicksnapshot") && !self.has_overflowed();
+        let (_, percent) = self.filled_to(NEARLY).next().filter(|_| is_its)?;
+        Some(percent)
+    }
+
     pub fn is_pool(&self) -> bool {
         self.layout.contains("pool")
     }
@@ -192,8 +200,13 @@ impl Report {
     /// The volumes in it, without those whose name this driver does not accept: LVM reserves more names
     /// with every release, and keeps old volumes that have one. Sorted by name.
     pub fn volumes(self) -> Result<Vec<Volume>, String> {
+        self.volumes_in("lv")
+    }
+
+    /// The same in the rows of another tool than `lvs`.
+    pub(super) fn volumes_in(self, kind: &str) -> Result<Vec<Volume>, String> {
         let mut volumes: Vec<Volume> = Vec::new();
-        for row in self.rows("lv")? {
+        for row in self.rows(kind)? {
             if let Some(id) = id(&row)? {
                 volumes.push(volume(&row, id)?);
             }
@@ -336,14 +349,8 @@ const FORMAT: &str = "report/time_format=\"%s\" report/list_item_separator=\",\"
     log/report_command_log=0 log/command_names=0 log/prefix=\"\"";
 
 pub(super) fn ask(tool: &'static str, fields: &str, limit: Duration) -> Command {
-    ask_with(tool, fields, limit, "")
-}
-
-/// As above, with further settings of lvm.conf(5).
-pub(super) fn ask_with(tool: &'static str, fields: &str, limit: Duration, config: &str) -> Command {
-    let format = format!("{FORMAT}{config}");
     let json = ["--reportformat", "json", "--units", "b", "--nosuffix"];
-    let options = [&json[..], &["--config", &format, "--options", fields]].concat();
+    let options = [&json[..], &["--config", FORMAT, "--options", fields]].concat();
     Command::reads(tool, limit).unseen(options)
 }
 

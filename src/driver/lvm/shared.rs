@@ -154,6 +154,7 @@ pub(super) fn any_obstacle(host: &Host, limit: Duration) -> Option<String> {
 }
 
 /// A group on this node's disks that it cannot use, though no filter leaves it out.
+#[derive(Debug, Clone)]
 pub struct KeptAway {
     pub vg: String,
     /// "of host NAME", or "shared by sanlock".
@@ -211,10 +212,7 @@ fn of_row(
     limit: Duration,
 ) -> Option<String> {
     if text(row, "vg_exported").is_ok_and(|exported| !exported.is_empty()) {
-        return Some(format!(
-            "the volume group {vg} is exported, so that it can move to another host (vgexport(8)); if \
-             it stays on this one, run `vgimport {vg}`"
-        ));
+        return Some(exported(vg));
     }
     let manager = text(row, "vg_lock_type").unwrap_or_default();
     let owner = text(row, "vg_systemid").unwrap_or_default();
@@ -236,6 +234,14 @@ fn of_row(
         ));
     }
     locks(host, vg, None, limit).obstacle(vg)
+}
+
+/// Message about an exported group.
+pub fn exported(vg: &impl fmt::Display) -> String {
+    format!(
+        "the volume group {vg} is exported, so that it can move to another host (vgexport(8)); if it stays on this \
+         one, run `vgimport {vg}`"
+    )
 }
 
 /// Message about several groups of one name.

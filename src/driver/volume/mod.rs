@@ -14,7 +14,7 @@ pub(crate) use act::{
 };
 pub use decide::{
     Content, Decision, Doubt, Elsewhere, Facts, Grow, Inside, Lvm, Openers, Permit, Place, Purpose,
-    Reason, Refusal, Uses, Wish, extend_pool, of_header, of_locks, of_opened, users,
+    Reason, Refusal, Uses, Wish, extend_pool, of_header, of_locks, of_opened, repair_pool, users,
 };
 pub use device::{Device, Pinned};
 pub(crate) use job::Job;

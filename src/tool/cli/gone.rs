@@ -24,6 +24,13 @@ const GONE: &[(&str, &str, &str)] = &[
     ),
     ("log", "-f", FOLLOW),
     ("log", "--follow", FOLLOW),
+    ("status", "--watch", "use `watch flexvolume-lvm status`"),
+    ("status", "--sort", JSON),
+    ("status", "--bytes", JSON),
+    ("status", "--columns", JSON),
+    ("status", "-o", JSON),
+    ("status", "--noheadings", JSON),
+    ("status", "-n", JSON),
     ("check", "-f", MANIFEST),
     ("check", "--file", MANIFEST),
     ("check", "--name", "use `check --idle VG/NAME`"),
@@ -33,6 +40,8 @@ const PAGES: &str = "packages and archive carry man pages and completions; from 
 const KEYS: &str = "use `cryptsetup luksAddKey`, `luksRemoveKey` and `luksDump`: encryption.md of the documentation has the lines";
 const BACKUP: &str = "use `cryptsetup luksHeaderBackup --header-backup-file FILE /dev/VG/LV`";
 const MOVING: &str = "moving.md of the documentation has the objects, and a line of jq that makes them of `status --json`";
+const JSON: &str = "use `status --json` and jq, such as `jq -r '.volumes | sort_by(.size_bytes)[] | \
+                    [.volume, .size_bytes, .health] | @tsv'`";
 const MANIFEST: &str = "use `check VG/LV` with `--fs`, `--ro`, or `-o KEY=VALUE` for each option of the pod; \
                         replace-the-script.md of the documentation has a line of jq that makes these of all pods";
 

@@ -10,9 +10,7 @@ use serde_json::{Map, Value};
 
 use super::config::mistakes;
 use super::idle;
-use super::status::Health;
-use super::survey::{Inventory, Look, Outcome, Request, Verdict, tried};
-use super::unwell::Ours;
+use super::survey::{Inventory, Look, OK, Outcome, Request, Verdict, tried};
 use crate::output::{Printed, columns, printed};
 use driver::config::Loaded;
 use driver::host::Host;
@@ -72,7 +70,7 @@ struct Checked {
     #[serde(flatten)]
     verdict: Verdict,
     /// What `status` says, of a volume that was not named itself.
-    health: Option<Health>,
+    health: Option<String>,
     /// Whether the exit code tells of it.
     counts: bool,
 }
@@ -88,10 +86,7 @@ impl Checked {
     }
 
     fn is_unwell(&self) -> bool {
-        let is_ill = self
-            .health
-            .as_ref()
-            .is_some_and(|health| *health != Health::Ok);
+        let is_ill = self.health.as_ref().is_some_and(|health| health != OK);
         is_ill && self.counts && self.verdict.is_good()
     }
 }
@@ -113,7 +108,7 @@ pub fn run(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
 
 /// Checks the volumes and groups that are named, or all, or rehearses a mount. The exit code is 0 if every
 /// volume would mount, as far as can be known without writing to it, else 1, also if a call works on one just now.
-/// One that is nobody's, as [`Ours`] has it, counts only if it is named.
+/// One that is nobody's, as [`Inventory::is_ours`] has it, counts only if it is named.
 fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     config.require()?;
     let rehearsed = (!args.options.is_empty()).then(|| args.rehearsed());
@@ -127,14 +122,13 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     };
     let mut report = CheckReport::default();
     let more = |seen: &Look| tried(host, inventory.config, seen);
-    let ours = Ours::of(&inventory);
     let mut unknown = String::new();
     let is_one = if let Some(options) = &rehearsed {
         let request = Request {
             options: Some(options),
             ..request
         };
-        let verdict = inventory.verdict(&options.id, request, Duration::MAX, more);
+        let (verdict, _) = inventory.verdict(&options.id, request, more);
         report.volumes.push(Checked::named(verdict));
         true
     } else {
@@ -144,19 +138,20 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
         let ids = choice.ids.iter();
         let ids = ids.filter(|id| choice.named.contains(id) || !is_pool(id));
         for id in ids {
-            report.volumes.push(match inventory.volume(id) {
+            match inventory.volume(id) {
                 Some(volume) if !choice.named.contains(id) => {
                     let request = Request {
                         read_only: args.ro || inventory.is_only_read(volume),
                         ..request
                     };
-                    one_of_many(&inventory, &ours, volume, request)
+                    let checked = one_of_many(&inventory, volume, request);
+                    report.volumes.extend(checked);
                 }
                 _ => {
-                    let verdict = inventory.verdict(id, request, Duration::MAX, more);
-                    Checked::named(verdict)
+                    let (verdict, _) = inventory.verdict(id, request, more);
+                    report.volumes.push(Checked::named(verdict));
                 }
-            });
+            }
         }
         choice.one().is_some()
     };
@@ -179,20 +174,19 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     Ok(printed)
 }
 
-/// Of a volume that was not named itself.
-fn one_of_many(inventory: &Inventory, ours: &Ours, volume: &Volume, request: Request) -> Checked {
-    let mut health = None;
-    let verdict = inventory.verdict(&volume.id, request, Duration::MAX, |seen| {
-        health = Some(Health::seen(inventory, volume, &seen.facts));
-        tried(inventory.host, inventory.config, seen)
-    });
-    let is_well = verdict.is_good() && health == Some(Health::Ok);
+/// Of a volume that was not named itself. `None`: it is a pool.
+fn one_of_many(inventory: &Inventory, volume: &Volume, request: Request) -> Option<Checked> {
+    let more = |seen: &Look| tried(inventory.host, inventory.config, seen);
+    let (health, _) = inventory.health(volume, request, more);
+    let (word, is_ours, is_ill) = (health.word(), health.is_ours, health.is_ill());
+    let verdict = health.verdict?;
+    let is_well = verdict.is_good() && !is_ill;
     let is_elsewhere = verdict.is_refused() && !verdict.would_not_mount();
-    Checked {
-        counts: is_well || !is_elsewhere && ours.has(volume),
+    Some(Checked {
+        counts: is_well || !is_elsewhere && is_ours,
+        health: Some(word),
         verdict,
-        health,
-    }
+    })
 }
 
 impl Check {
@@ -269,7 +263,7 @@ fn in_lines(report: &CheckReport) -> String {
         let verdict = &one.verdict;
         let what = verdict.message().or_else(|| verdict.main_step());
         let health = one.health.as_ref().filter(|_| one.is_unwell());
-        let what = health.map(ToString::to_string).or(what);
+        let what = health.cloned().or(what);
         let mut row = vec![verdict.id.to_string(), verdict.word().to_owned()];
         row.extend(what);
         row

@@ -8,9 +8,8 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::log;
-use super::status::{Health, Line, of_volume};
-use super::survey::{Inventory, Verdict};
-use super::unwell::Ours;
+use super::status::Line;
+use super::survey::{Inventory, OK, Verdict};
 use crate::files;
 use crate::output::Printed;
 use driver::config::Loaded;
@@ -188,11 +187,9 @@ fn add_groups(metrics: &mut Metrics, inventory: &Inventory) {
 
 #[allow(clippy::cast_precision_loss)]
 fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
-    let ours = Ours::of(inventory);
-    let longest = inventory.patience(SHORTEST);
-    inventory.look_ahead(inventory.volumes.iter(), longest);
+    let longest = Some(inventory.patience(SHORTEST));
     for volume in &inventory.volumes {
-        let (line, _) = of_volume(inventory, &ours, volume, longest);
+        let (line, _) = Line::of(inventory, volume, longest);
         let labels = [
             ("vg", volume.id.vg().as_str()),
             ("lv", volume.id.lv().as_str()),
@@ -200,9 +197,9 @@ fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
         let flag = |yes| f64::from(u8::from(yes));
         metrics.add("volume_size_bytes", &labels, line.size_bytes as f64);
         // What is nobody's is neither well nor unwell: no alert tells of it.
-        let is_ill = line.health != Health::Ok || is_refused(&line);
-        if line.unwell || !is_ill {
-            metrics.add("volume_healthy", &labels, flag(line.health == Health::Ok));
+        let is_ok = line.health == OK;
+        if line.unwell || is_ok && !is_refused(&line) {
+            metrics.add("volume_healthy", &labels, flag(is_ok));
         }
         if volume.is_pool() {
             let percents = [

@@ -10,4 +10,3 @@ pub mod operator;
 pub mod status;
 pub mod survey;
 mod time;
-mod unwell;

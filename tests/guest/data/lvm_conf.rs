@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::prelude::*;
+use crate::refusals::agreed::agreed;
 
 /// An lvm.conf in the place of the host's own, until it is dropped.
 pub struct LvmConf;
@@ -97,7 +98,16 @@ fn exported_group_is_named() {
     node.visit(&volume);
     group.lv("lvchange", &["-an"], "data");
     run("vgexport", &["-q", "exported"]);
-    node.refuses_mount(&volume, &["is exported", "`vgimport exported`"]);
+    agreed(&node, &volume, &group, "lvm-silent", "is exported");
+    for args in [
+        &["status"][..],
+        &["status", "-x"],
+        &["doctor", "-q"],
+        &["check", "exported"],
+    ] {
+        let (said, _) = node.says(args);
+        assert!(said.contains("exported/data"), "{args:?}: {said}");
+    }
     run("vgimport", &["-q", "exported"]);
     node.up("pod", &volume);
 }

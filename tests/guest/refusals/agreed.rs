@@ -9,7 +9,7 @@ use crate::prelude::*;
 
 /// All name the volume `data` as refused with this word, and so is the mount, in these words.
 #[track_caller]
-fn agreed(node: &Node, volume: &Volume, group: &Group, word: &str, words: &str) {
+pub fn agreed(node: &Node, volume: &Volume, group: &Group, word: &str, words: &str) {
     node.refuses_mount(volume, &[words]);
     let id = group.path("data");
     let said = node.prints(&["check", &id, "--json"], words, 1);

@@ -1,7 +1,7 @@
 //! Every reason to refuse a volume, on real LVM: a row for each word of docs/on-call.md, and how it
 //! comes about. A row is a test of that name: `tests/run.sh guest refusals::swap`.
 
-mod agreed;
+pub mod agreed;
 mod commands;
 mod row;
 
@@ -208,7 +208,8 @@ refusals! {
             dmsetup load $pool --table \"$table 2 skip_block_zeroing read_only\"
             dmsetup suspend --noflush $pool; dmsetup resume $pool",
         says: "the thin pool pool-unwell/pool has a fault (metadata_read_only)",
-        undo: "lvchange -qq --refresh $vg/pool",
+        undo: "told lvchange -an -S",
+        or: &["lvchange -qq --refresh $vg/pool"],
     }
     failed {
         prepare: "mkfs.ext4 -q $dev; printf '#!/bin/sh\nexit 9' > $dir/blkid; chmod +x $dir/blkid",

@@ -243,7 +243,13 @@ pub fn is_told_by_all(node: &Node, group: &Group, message: &str) {
     let id = group.path("data");
     let (listed, _) = node.says(&["check", &group.name, "--json"]);
     let Ok(listed) = serde_json::from_str::<Value>(&listed) else {
-        return; // LVM does not show the group.
+        let (said, code) = node.says(&["status", &group.name]);
+        let words = "is not on this node";
+        assert!(
+            listed.contains(words) && said.contains(words) && code == 1,
+            "{listed} {said}"
+        );
+        return;
     };
     let its = listed["volumes"].as_array().into_iter().flatten();
     let Some(checked) = its.into_iter().find(|one| one["volume"] == *id) else {

@@ -173,6 +173,14 @@ pub fn mixed_up(id: &LvId, fs: FsType, with: &[String]) -> String {
     )
 }
 
+/// The commands that repair a thin pool once nothing uses its volumes.
+pub fn repair_pool(pool: &LvId) -> String {
+    let (vg, name) = (pool.vg(), pool.lv());
+    format!(
+        "lvchange -an -S pool_lv={name} {vg} && lvchange -an {pool} && lvconvert --repair {pool}"
+    )
+}
+
 /// The command that gives a thin pool of this size more room: a fifth of what it has, or as much
 /// metadata as is enough for most pools. No percentage: a message for kubelet has no percent sign.
 pub fn extend_pool(pool: &LvId, size: Bytes, what: &str) -> String {

@@ -2,7 +2,7 @@
 
 use super::advice::{
     extend_pool, filesystem_failed, held_elsewhere, larger_sectors, mixed_up, no_room, other,
-    partial, read_only, same_name_advice, writable_again,
+    partial, read_only, repair_pool, same_name_advice, writable_again,
 };
 use super::doubt::Doubt;
 use super::facts::{Elsewhere, Occupied};
@@ -214,8 +214,9 @@ impl Reason {
                 extend_pool(pool, *size, what)
             ),
             Self::PoolUnwell { pool, health } => format!(
-                "the thin pool {pool} has a fault ({health}), so the driver does not write to {id}. See \
-                 `lvs -a -o +lv_health_status {pool}`; lvmthin(7) describes the repair"
+                "the thin pool {pool} has a fault ({health}), so the driver does not write to {id}. End the pods of \
+                 its volumes, and run `{}`; lvmthin(7) describes the repair",
+                repair_pool(pool)
             ),
             Self::Unreadable { at, error } => format!(
                 "{id} cannot be read at byte {at} ({error}), so nobody can tell whether it is blank; \

@@ -17,7 +17,7 @@ mod space;
 mod tests;
 mod users;
 
-pub use advice::{extend_pool, same_name_advice, writable_again};
+pub use advice::{extend_pool, repair_pool, same_name_advice, writable_again};
 pub use decision::{Create, Decision, Grow, Level, Mount, Permit, Purpose, Refusal, Wish};
 pub use doubt::Doubt;
 pub use encrypted::{of_header, of_opened};

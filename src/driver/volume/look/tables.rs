@@ -61,6 +61,10 @@ impl<'a> Known<'a> {
         if number > 1 {
             bail!("{}", lvm::twins(id.vg(), number));
         }
+        let group = self.groups.iter().find(is_its);
+        if group.is_some_and(|group| group.exported) {
+            bail!("{}", lvm::exported(id.vg()));
+        }
         Ok(Volume::among(self.volumes, id))
     }
 }

@@ -1,99 +1,31 @@
-//! The findings of `flexvolume-lvm doctor`: the fault, why it matters, and the command that helps.
+//! The findings of `flexvolume-lvm doctor`, as text or JSON.
 
 use std::fmt::Write;
 
 use anyhow::Result;
-use serde::Serialize;
 
+use crate::commands::survey::{Finding, Severity};
 use crate::output::{Printed, printed, red, wrapped, yellow};
-use driver::names::{Shown, folded};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    Ok,
-    /// To be known, and nothing that anybody can mend: it changes no exit code.
-    Note,
-    Warning,
-    /// A pod would fail.
-    Failed,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(Debug))]
-#[allow(clippy::struct_field_names)] // what programs read
-pub struct Finding {
-    /// The check's name: a stable identifier for programs.
-    check: &'static str,
-    severity: Severity,
-    /// The volume, directory or disk, if it is about one.
-    about: Option<String>,
-    finding: String,
-    why: Option<&'static str>,
-    command: Option<String>,
-}
-
-impl Finding {
-    pub fn ok(finding: impl Into<String>) -> Self {
-        Self::new(Severity::Ok, finding)
-    }
-
-    pub fn warning(finding: impl Into<String>) -> Self {
-        Self::new(Severity::Warning, finding)
-    }
-
-    pub fn failed(finding: impl Into<String>) -> Self {
-        Self::new(Severity::Failed, finding)
-    }
-
-    pub fn new(severity: Severity, finding: impl Into<String>) -> Self {
-        Self {
-            check: "",
-            severity,
-            about: None,
-            finding: folded(&finding.into()),
-            why: None,
-            command: None,
-        }
-    }
-
-    pub fn on(mut self, about: &impl ToString) -> Self {
-        self.about = Some(about.to_string().shown().to_string());
-        self
-    }
-
-    /// What is nobody's is worth a note and no more: no pod would miss it.
-    pub fn noted_unless(mut self, is_ours: bool) -> Self {
-        if !is_ours {
-            self.severity = self.severity.min(Severity::Note);
-        }
-        self
-    }
-
-    pub fn why(mut self, why: &'static str) -> Self {
-        self.why = Some(why);
-        self
-    }
-
-    pub fn run(mut self, command: impl Into<String>) -> Self {
-        self.command = Some(folded(&command.into()));
-        self
-    }
-}
 
 #[derive(Default)]
 pub struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Adds what a check found.
-    pub fn add(&mut self, check: &'static str, found: impl IntoIterator<Item = Finding>) {
-        let found = found.into_iter();
-        self.0.extend(found.map(|one| Finding { check, ..one }));
+    /// Adds what a check found, and what others found too only once.
+    pub fn add(&mut self, found: impl IntoIterator<Item = Finding>) {
+        for one in found {
+            // All volumes of groups with one name are refused in the same words.
+            let is_same =
+                |other: &Finding| (other.check, &other.finding) == (one.check, &one.finding);
+            if one.check != "next-mount" || !self.0.iter().any(is_same) {
+                self.0.push(one);
+            }
+        }
     }
 
     /// Leaves out what is well, and notes.
     pub fn keep_unwell(&mut self) {
-        self.0.retain(|one| one.severity >= Severity::Warning);
+        self.0.retain(Finding::is_unwell);
     }
 
     /// The text or JSON to print. The exit code is 1 if a pod would fail, and 3 if there are only warnings.
@@ -157,20 +89,17 @@ impl Findings {
 mod tests {
     use super::*;
     use crate::hostile::{has_lines, hostile};
+    use driver::names::Shown;
     use proptest::prelude::*;
 
     #[test]
     fn a_long_subject_moves_nothing_aside_and_a_command_stays_whole() {
         let mut findings = Findings::default();
-        findings.add("lvm", vec![Finding::ok("1 logical volume")]);
         let dir = "/var/lib/kubelet/pods/uid/volumes/kubernetes.io~lvm/data";
-        let finding = Finding::warning("nothing is mounted there").on(&dir);
+        let finding = Finding::warning("mounts", "nothing is mounted there").on(&dir);
         let finding = finding.why("its pod waits").run(format!("rmdir {dir}"));
-        findings.add("pod-directories", vec![finding]);
-        findings.add(
-            "kubelet",
-            vec![Finding::new(Severity::Note, "it may crash")],
-        );
+        let note = Finding::new("kubelet", Severity::Note, "it may crash");
+        findings.add([Finding::ok("lvm", "1 logical volume"), finding, note]);
         let printed = findings.printed(false, 40).unwrap();
         let shown = anstream::adapter::strip_str(&printed.stdout).to_string();
         let want = format!(
@@ -185,9 +114,9 @@ mod tests {
     proptest! {
         #[test]
         fn hostile_text_adds_no_line_to_a_finding(hostile in hostile()) {
-            let finding = Finding::new(Severity::Note, &*hostile).on(&hostile);
+            let finding = Finding::new("mounts", Severity::Note, &*hostile).on(&hostile);
             let mut findings = Findings::default();
-            findings.add("mounts", vec![finding.why("why").run(&*hostile)]);
+            findings.add([finding.why("why").run(&*hostile)]);
             let text = findings.printed(false, usize::MAX).unwrap().stdout;
             // A long subject has a line of its own.
             let lines = if hostile.shown().to_string().chars().count() > 40 { 4 } else { 3 };

@@ -1,10 +1,10 @@
-//! Checks of the host: its tools, device-mapper, udev, locks and log.
+//! Checks of the host: its tools, device-mapper, udev, locks and kubelets.
 
 use std::time::Duration;
 
 use super::facts::Facts;
-use super::findings::{Finding, Severity};
-use driver::config::LogTarget;
+use crate::commands::survey::{Finding, Severity};
+use crate::output::counted;
 use driver::host::holders;
 use driver::lvm::Udev;
 use driver::names::Shown;
@@ -15,9 +15,6 @@ const NEEDED: [&str; 10] = [
     "lvs", "vgs", "lvchange", "lvcreate", "lvextend", "dmsetup", "blkid", "wipefs", "mount",
     "e2fsck",
 ];
-
-/// The tool of encrypted volumes. Without those it is not missed.
-const ENCRYPTS: &str = "cryptsetup";
 
 /// A tool that only some filesystems need.
 struct ForSome {
@@ -41,12 +38,12 @@ const FOR_SOME: [ForSome; 8] = [
 /// Each tool that the driver ever runs.
 pub fn all_tools() -> impl Iterator<Item = &'static str> {
     let some = FOR_SOME.iter().map(|one| one.tool);
-    NEEDED.into_iter().chain(some).chain([ENCRYPTS])
+    NEEDED.into_iter().chain(some)
 }
 
 pub fn config(facts: &Facts) -> Vec<Finding> {
     if let Some(problem) = &facts.config_problem {
-        return vec![Finding::failed(problem)];
+        return vec![Finding::failed("config", problem)];
     }
     let config = &facts.config;
     let there = if facts.has_config_file {
@@ -54,17 +51,20 @@ pub fn config(facts: &Facts) -> Vec<Finding> {
     } else {
         " (not there)"
     };
-    vec![Finding::ok(format!(
-        "{}{there}: attach = {}, default_fs = {}, deactivate = {}",
-        config.file, config.attach, config.default_fs, config.deactivate
-    ))]
+    vec![Finding::ok(
+        "config",
+        format!(
+            "{}{there}: attach = {}, default_fs = {}, deactivate = {}",
+            config.file, config.attach, config.default_fs, config.deactivate
+        ),
+    )]
 }
 
 pub fn device_mapper(facts: &Facts) -> Vec<Finding> {
     let said = match &facts.device_mapper {
         Ok(said) => said,
         Err(problem) => {
-            let finding = Finding::failed(problem);
+            let finding = Finding::failed("device-mapper", problem);
             let finding = finding.why("without it there are no logical volumes");
             return vec![finding.run("modprobe dm_mod")];
         }
@@ -72,24 +72,27 @@ pub fn device_mapper(facts: &Facts) -> Vec<Finding> {
     let versions = said.lines().filter_map(|line| line.split_once(':'));
     let versions: Vec<&str> = versions.map(|(_, version)| version.trim()).collect();
     let versions = versions.join(", ");
-    vec![Finding::ok(format!("library and kernel: {versions}"))]
+    vec![Finding::ok(
+        "device-mapper",
+        format!("library and kernel: {versions}"),
+    )]
 }
 
 pub fn udev(facts: &Facts) -> Vec<Finding> {
     let problem = match facts.udev {
-        Udev::Listens => return vec![Finding::ok("udevd listens on its socket")],
+        Udev::Listens => return Vec::new(),
         Udev::Killed => "udevd's socket is there, but no process listens on it: udevd was killed",
         Udev::NoSocket => "no /run/udev/control",
         Udev::CannotBeHeard => {
             return vec![
-                Finding::failed("this process runs in an IPC namespace of its own, where udevd's answer does not come")
+                Finding::failed("udev", "this process runs in an IPC namespace of its own, where udevd's answer does not come")
                     .why("if kubelet runs here, each call that activates or grows a volume waits until its limit")
                     .run("readlink /proc/1/ns/ipc /proc/self/ns/ipc, and run kubelet in the host's (hostIPC: true)"),
             ];
         }
     };
     vec![
-        Finding::warning(problem)
+        Finding::warning("udev", problem)
             .why("without udevd, LVM makes its device nodes itself or waits for ever")
             .run("systemctl restart systemd-udevd"),
     ]
@@ -102,13 +105,14 @@ pub fn selinux(facts: &Facts) -> Vec<Finding> {
     let exe = selinux.exe.shown();
     let (domain, label) = (selinux.domain.shown(), selinux.label.shown());
     vec![if selinux.is_mislabelled {
-        Finding::warning(format!("{exe} has the SELinux label {label}"))
+        Finding::warning("selinux", format!("{exe} has the SELinux label {label}"))
             .why("the policy has another label for it, and kubelet may not be allowed to run it")
             .run(format!("restorecon -v {exe}"))
     } else {
-        Finding::ok(format!(
-            "SELinux is enforcing; this runs in {domain}, {exe} is labelled {label}"
-        ))
+        Finding::ok(
+            "selinux",
+            format!("SELinux is enforcing; this runs in {domain}, {exe} is labelled {label}"),
+        )
     }]
 }
 
@@ -122,7 +126,7 @@ pub fn lvm_lock(facts: &Facts) -> Vec<Finding> {
     let (who, age) = (holders::name_them(&lockers), first.age.as_secs());
     let finding = format!("LVM was locked by {who}, which has run for {age} s");
     vec![
-        Finding::warning(finding)
+        Finding::warning("lvm-lock", finding)
             .why("every other LVM command waits for that, the driver's too")
             .run(format!("ps -fp {}, and answer or end it", first.pid)),
     ]
@@ -130,49 +134,25 @@ pub fn lvm_lock(facts: &Facts) -> Vec<Finding> {
 
 pub fn locks(facts: &Facts) -> Vec<Finding> {
     vec![match &facts.lock_problem {
-        None => Finding::ok(LOCK_DIR),
-        Some(problem) => Finding::failed(problem)
+        None => Finding::ok("locks", LOCK_DIR),
+        Some(problem) => Finding::failed("locks", problem)
             .why("every call locks its volume there, so none can be mounted")
             .run(format!("df /run; df -i /run; ls -ld {LOCK_DIR}")),
     }]
 }
 
-/// No call fails for a log that cannot be written, so nobody would notice.
-pub fn log(facts: &Facts) -> Vec<Finding> {
-    let file = &facts.config.file;
-    match &facts.config.log {
-        _ if facts.has_log => Vec::new(),
-        LogTarget::None => Vec::new(),
-        LogTarget::Syslog => {
-            vec![
-                Finding::warning("no /dev/log, so nothing is logged").run(format!(
-                    "systemctl start systemd-journald.socket, or set `log` in {file} to a file"
-                )),
-            ]
-        }
-        LogTarget::File(log) => vec![Finding::warning(format!(
-            "{} is not a directory, so nothing is logged; make it, or correct `log` in {file}",
-            log.parent().unwrap_or(log).shown()
-        ))],
-    }
-}
-
 pub fn tools(facts: &Facts) -> Vec<Finding> {
     let problems = facts.tools.iter().filter_map(|tool| tool.problem.as_ref());
-    let mut found: Vec<Finding> = problems.map(Finding::failed).collect();
-    let all_run = found.is_empty();
-    let problems = facts.tool_dir_problems.iter();
-    found.extend(
-        problems.map(|it| Finding::new(Severity::Note, it).why("no tool that is put there is run")),
-    );
+    let mut found: Vec<Finding> = problems.map(|it| Finding::failed("tools", it)).collect();
     let missing = NEEDED.into_iter().filter(|tool| !facts.has_tool(tool));
     let missing = missing.collect::<Vec<_>>().join(", ");
     if !missing.is_empty() {
-        found.push(Finding::failed(format!(
-            "{missing} not found in tool_dirs: install lvm2, util-linux and e2fsprogs"
-        )));
-    } else if all_run {
-        found.push(Finding::ok(NEEDED.join(", ")));
+        found.push(Finding::failed(
+            "tools",
+            format!("{missing} not found in tool_dirs: install lvm2, util-linux and e2fsprogs"),
+        ));
+    } else if found.is_empty() {
+        found.push(Finding::ok("tools", NEEDED.join(", ")));
     }
     let lacking = FOR_SOME.iter().filter(|one| !facts.has_tool(one.tool));
     found.extend(lacking.map(|one| {
@@ -183,74 +163,45 @@ pub fn tools(facts: &Facts) -> Vec<Finding> {
             (Severity::Warning, "")
         };
         let finding = format!("no {tool}, which {needed_for} needs{default}: install {package}");
-        Finding::new(level, finding)
+        Finding::new("tools", level, finding)
     }));
     found
 }
 
-/// What encrypted volumes need, where the config or a record has any.
-pub fn encryption(facts: &Facts) -> Vec<Finding> {
-    const WHY: &str = "no encrypted volume can be opened";
-    let Some(crypto) = &facts.crypto else {
-        return Vec::new();
-    };
-    let mut found = Vec::new();
-    if !facts.has_tool(ENCRYPTS) {
-        let finding =
-            format!("{ENCRYPTS} not found in tool_dirs: install cryptsetup-bin (cryptsetup)");
-        found.push(Finding::failed(finding).why(WHY));
-    }
-    if !crypto.has_dm_crypt {
-        let finding = "the kernel has no dm-crypt, and no module of that is installed";
-        found.push(Finding::failed(finding).why(WHY).run("modprobe dm_crypt"));
-    }
-    if !crypto.has_cipher {
-        let finding = "the kernel lists neither xts(aes) nor a module for xts";
-        let finding = Finding::warning(finding).why("LUKS2 is aes-xts-plain64");
-        found.push(finding.run("modprobe xts; grep xts /proc/crypto"));
-    }
-    let problems = crypto.key_problems.iter().map(|problem| {
-        Finding::failed(problem).why("the volumes whose passphrase it has cannot be opened")
-    });
-    found.extend(problems);
-    if found.is_empty() {
-        found.push(Finding::ok("cryptsetup, dm-crypt, aes-xts"));
-    }
-    if facts.lvm.as_ref().is_ok_and(|lvm| lvm.reads_inside) {
-        let finding = "LVM looks for disks inside open encrypted volumes";
-        let finding = Finding::new(Severity::Note, finding).why(
-            "if an LVM command is killed while such a volume is suspended, all LVM commands of this node wait, see \
-             docs/encryption.md",
-        );
-        found.push(finding.run(
-            "in the section devices of /etc/lvm/lvm.conf add \"r|^/dev/mapper/flexvolume[.]|\" to global_filter",
-        ));
-    }
-    found
-}
-
-/// Options in the config that mkfs does not take.
-pub fn mkfs_options(facts: &Facts) -> Vec<Finding> {
-    let problems = facts.mkfs_problems.iter().map(|(fs, problem)| {
-        let file = &facts.config.file;
-        Finding::failed(problem)
-            .on(fs)
-            .why("no new volume can be formatted")
-            .run(format!(
-                "correct mkfs_options in [filesystem.{fs}] of {file}"
-            ))
-    });
-    problems.collect()
-}
-
 pub fn lvm(facts: &Facts) -> Vec<Finding> {
     match &facts.lvm {
-        Ok(lvm) => vec![Finding::ok(format!(
-            "{} logical volumes",
-            lvm.volumes.len()
-        ))],
+        Ok(lvm) => vec![Finding::ok(
+            "lvm",
+            counted(lvm.volumes.len(), "logical volume"),
+        )],
         // A tool that is missing is named as such.
         Err(_) if !facts.has_tool("lvs") => Vec::new(),
-        Err(problem) => vec![Finding::failed(problem)],
+        Err(problem) => vec![Finding::failed("lvm", problem)],
     }
+}
+
+pub fn plugin_directory(facts: &Facts) -> Vec<Finding> {
+    let problem = facts.plugin_dir_problem.iter().map(|problem| {
+        Finding::warning("plugin-directory", problem)
+            .why("who may write there can put another program in the driver's place")
+    });
+    problem.collect()
+}
+
+/// Where the settings of kubelet and driver differ.
+pub fn kubelets(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for kubelet in &facts.kubelets {
+        let plugin_dir = facts.plugin_dir.as_deref();
+        let problems = kubelet.problems(&facts.host_name, plugin_dir, &facts.config);
+        if problems.is_empty() {
+            found.push(Finding::ok("kubelet", kubelet.in_short()));
+        }
+        found.extend(
+            problems
+                .into_iter()
+                .map(|it| Finding::failed("kubelet", it)),
+        );
+    }
+    found
 }

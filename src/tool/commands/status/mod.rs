@@ -4,37 +4,29 @@
 mod row;
 mod tree;
 
-pub use row::{Health, Line, of_volume};
+pub use row::Line;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::commands::log;
-use crate::commands::survey::{Choice, Inventory};
-use crate::commands::unwell::Ours;
-use crate::output::{self, Printed, bold, columns, counted, cut, printed, red};
+use crate::commands::survey::{Choice, Finding, GroupHealth, Inventory, Severity};
+use crate::output::{self, Printed, bold, columns, counted, cut, printed, red, titles, yellow};
 use driver::config::Loaded;
 use driver::host::{Host, own_name};
-use driver::lvm::{self, Group, Volume};
+use driver::lvm::{KeptAway, Volume};
 use driver::names::{Bytes, LvId};
-use row::{Cells, Column, sized};
+use row::{Cells, MORE, TITLES};
 
 /// How long the list reads devices at least. Mounted and inactive volumes need no reading.
 const SHORTEST: Duration = Duration::from_millis(400);
-/// How often `--watch` draws.
-const PAUSE: Duration = Duration::from_secs(2);
-
-/// Erases the rest of the terminal.
-const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// The arguments of `status`.
 #[derive(Debug, clap::Args)]
-#[allow(clippy::struct_excessive_bools)] // each is a flag
 pub struct Status {
     /// Volumes (VG/LV, a device, a path that is on one), groups, pods (UID or namespace/name),
     /// kubelet's names of volumes [default: all]
@@ -43,25 +35,10 @@ pub struct Status {
     /// Show devices, UUIDs, records and mount points too: where the terminal is too narrow for a line, below it
     #[arg(short, long)]
     wide: bool,
-    /// Show only volumes that are not well or would not mount, and groups whose disks are missing; the exit
-    /// code is 1 if there is any
+    /// Show only volumes and groups that are not well, and volumes that would not mount; the exit code is 1 if
+    /// there is any
     #[arg(short = 'x', long)]
     unwell: bool,
-    /// Show these columns, separated by commas
-    #[arg(short = 'o', long, value_name = "COLUMNS", value_delimiter = ',', conflicts_with_all = ["wide", "json"])]
-    columns: Vec<Column>,
-    /// Show the volumes in the order of a column, without the groups
-    #[arg(long, value_name = "COLUMN")]
-    sort: Option<Column>,
-    /// Show no titles, for scripts
-    #[arg(short, long)]
-    noheadings: bool,
-    /// Show sizes in bytes
-    #[arg(long)]
-    bytes: bool,
-    /// Show again every 2 s
-    #[arg(long, conflicts_with = "json")]
-    watch: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -88,37 +65,24 @@ struct StatusReport {
 
 /// `flexvolume-lvm status`.
 pub fn run(host: &Host, config: &Loaded, args: &Status) -> Result<Printed> {
-    loop {
-        let inventory = Inventory::take(host, config)?;
-        let choice = inventory.choose(&args.names)?;
-        inventory.require(&choice)?;
-        let is_list = args.unwell
-            || args.bytes
-            || args.noheadings
-            || args.sort.is_some()
-            || !args.columns.is_empty();
-        let one = choice.one().filter(|_| !is_list);
-        let mut shown = match one.and_then(|id| inventory.volume(id)) {
-            Some(volume) => tree::of(&inventory, volume, args.json)?,
-            None => list(&inventory, &choice, args)?,
+    let inventory = Inventory::take(host, config)?;
+    let choice = inventory.choose(&args.names)?;
+    inventory.require(&choice)?;
+    let one = choice.one().filter(|_| !args.unwell);
+    let mut shown = match one.and_then(|id| inventory.volume(id)) {
+        Some(volume) => tree::of(&inventory, volume, args.json)?,
+        None => list(&inventory, &choice, args)?,
+    };
+    if let Some(problem) = &config.problem {
+        let line = format!("{}\n", red(problem));
+        let text = if args.json {
+            &mut shown.stderr
+        } else {
+            &mut shown.stdout
         };
-        if let Some(problem) = &config.problem {
-            let line = format!("{}\n", red(problem));
-            let text = if args.json {
-                &mut shown.stderr
-            } else {
-                &mut shown.stdout
-            };
-            text.push_str(&line);
-        }
-        if !args.watch {
-            return Ok(shown);
-        }
-        drop(inventory);
-        if !output::tell(&format!("{CLEAR}{}", shown.stdout)) || host.kernel.pause(PAUSE) {
-            return Ok(Printed::default());
-        }
+        text.push_str(&line);
     }
+    Ok(shown)
 }
 
 fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed> {
@@ -129,75 +93,76 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
         lost: BTreeSet::new(),
     };
     let mut rows = Vec::new();
-    let last_mounts = last_mounts(inventory, args);
+    let is_all = args.names.is_empty();
+    let kept = if is_all {
+        inventory.kept_away()
+    } else {
+        Vec::new()
+    };
+    // Only where they are shown: the whole log is read for them. `log` names a log that cannot be read.
+    let last_mounts = args
+        .wide
+        .then(|| log::last_mounts(inventory.host, inventory.config));
+    let last_mounts = last_mounts.and_then(Result::ok).unwrap_or_default();
+    if !args.unwell && !args.json {
+        inventory.forgo_log();
+    }
     let names = choice.ids.iter().map(|id| id.vg().as_str());
     let names: BTreeSet<&str> = names
         .chain(choice.groups.iter().map(String::as_str))
         .collect();
-    let ours = if args.unwell || args.json {
-        Ours::of(inventory)
-    } else {
-        Ours::at_once(inventory)
-    };
     // Who asks for what is wrong wants to know it all, but nothing is wrong with what is nobody's.
     let of_list = inventory.patience(SHORTEST);
     let longest = |volume: &Volume| match args.unwell {
-        true if ours.has(volume) => Duration::MAX,
-        true => Duration::ZERO,
-        false => of_list,
+        true if inventory.is_ours(volume) => None,
+        true => Some(Duration::ZERO),
+        false => Some(of_list),
     };
-    let volumes = choice.ids.iter().filter_map(|id| inventory.volume(id));
-    let volumes = volumes.filter(|volume| longest(volume) > Duration::ZERO);
-    let at_most = if args.unwell { Duration::MAX } else { of_list };
-    inventory.look_ahead(volumes, at_most);
     for name in names {
         let group = inventory.groups.iter().find(|group| group.name == name);
-        let group = group.filter(|_| choice.groups.contains(name));
-        if let Some(group) = group.filter(|group| !args.unwell || group.missing > 0) {
-            if args.sort.is_none() {
-                rows.push(group_cells(inventory, group, args.bytes));
+        if let Some(group) = group.filter(|_| choice.groups.contains(name)) {
+            let health = GroupHealth::of(inventory, group, &kept);
+            let findings = health.findings();
+            if !args.unwell || findings.iter().any(Finding::is_unwell) {
+                rows.push(group_cells(inventory, &health, &findings));
+                report.groups.push(GroupLine {
+                    group: group.name.clone(),
+                    size_bytes: group.size.get(),
+                    free_bytes: group.free.get(),
+                    missing_disks: group.missing,
+                    exported: group.exported,
+                });
             }
-            report.groups.push(GroupLine {
-                group: group.name.clone(),
-                size_bytes: group.size.get(),
-                free_bytes: group.free.get(),
-                missing_disks: group.missing,
-                exported: group.exported,
-            });
         }
         for id in choice.ids.iter().filter(|id| id.vg().as_str() == name) {
             let Some(volume) = inventory.volume(id) else {
                 continue;
             };
-            let (mut line, _) = of_volume(inventory, &ours, volume, longest(volume));
+            let (mut line, _) = Line::of(inventory, volume, longest(volume));
             line.last_mount = last_mounts.get(&line.volume).cloned();
             if args.unwell && !line.unwell {
                 continue;
             }
-            if args.sort.is_none() {
-                rows.push(line.cells(inventory, volume, args.bytes));
-            }
+            rows.push(line.cells(inventory, volume));
             report.volumes.push(line);
         }
     }
-    if let Some(column) = args.sort {
-        report
-            .volumes
-            .sort_by_cached_key(|line| line.sorted_by(column));
-        let volumes = report.volumes.iter();
-        let rows_of = volumes
-            .filter_map(|line| Some((line, inventory.volume(&LvId::parse(&line.volume).ok()?)?)));
-        rows.extend(rows_of.map(|(line, volume)| line.cells(inventory, volume, args.bytes)));
-    }
-    if args.names.is_empty() {
-        add_kept_away(inventory, args, &mut report, &mut rows);
+    for KeptAway { vg, owner, .. } in kept {
+        if inventory.has_group(&vg) {
+            continue;
+        }
+        // Nothing is wrong with another host's group, unless pods of this one are to have it.
+        if !args.unwell || inventory.is_named(&vg) {
+            rows.push(kept_cells(&vg, &owner));
+        }
+        report.not_used.insert(vg, owner);
     }
     let mut text = if inventory.groups.is_empty() && rows.is_empty() {
         "LVM shows no volume groups; see `vgs`, `pvs`\n".to_owned()
     } else {
-        in_columns(&rows, args)
+        in_columns(&rows, args.wide)
     };
-    if args.names.is_empty() {
+    if is_all {
         report.lost = inventory.lost().iter().map(LvId::to_string).collect();
     }
     for id in &report.lost {
@@ -206,7 +171,7 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
     }
     let verdicts = report.volumes.iter().filter_map(|l| l.next_mount.as_ref());
     let unread = verdicts.filter(|verdict| verdict.is_unread()).count();
-    if unread > 0 && !args.noheadings {
+    if unread > 0 {
         let _ = writeln!(
             text,
             "{} not read, since a list must not take long; `{} check` reads all",
@@ -216,114 +181,90 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
     }
     let is_unwell = rows.len().saturating_add(report.lost.len()) > 0;
     if args.unwell && !is_unwell {
-        let said = if args.noheadings { "" } else { "all is well\n" };
-        said.clone_into(&mut text);
+        "all is well\n".clone_into(&mut text);
     }
     let mut printed = printed(&report, text, args.json)?;
     printed.code = u8::from(args.unwell && is_unwell);
     Ok(printed)
 }
 
-/// Only where they are shown: the whole log is read for them.
-fn last_mounts(inventory: &Inventory, args: &Status) -> BTreeMap<String, String> {
-    let wanted = args.columns.iter().chain(&args.sort);
-    if !args.wide
-        && !wanted
-            .into_iter()
-            .any(|column| *column == Column::LastMount)
-    {
-        return BTreeMap::new();
-    }
-    // A log that cannot be read is the doctor's to name.
-    log::last_mounts(inventory.host, inventory.config).unwrap_or_default()
-}
-
-/// Groups on this node's disks that it does not use.
-fn add_kept_away(
-    inventory: &Inventory,
-    args: &Status,
-    report: &mut StatusReport,
-    rows: &mut Vec<Cells>,
-) {
-    let mut kept = inventory.kept_away();
-    kept.retain(|kept| !inventory.has_group(&kept.vg));
-    for lvm::KeptAway { vg, owner, .. } in kept {
-        if args.sort.is_none() && !args.unwell {
-            rows.push(Cells::from([
-                (Column::Volume, bold(&vg)),
-                (Column::Fs, "group".to_owned()),
-                (Column::Health, owner.clone()),
-            ]));
-        }
-        report.not_used.insert(vg, owner);
-    }
-}
-
-/// The rows as they are asked for, and no wider than the terminal.
-fn in_columns(rows: &[Cells], args: &Status) -> String {
-    let columns_of = |wanted: &[Column]| {
-        let titles = wanted.iter().map(|column| {
-            let title = column.name().to_uppercase().replace('-', " ");
-            bold(title)
-        });
-        let mut all: Vec<Vec<String>> = Vec::new();
-        all.extend((!args.noheadings).then(|| titles.collect()));
-        all.extend(rows.iter().map(|cells| {
-            let its = wanted.iter().map(|column| column.of(cells));
-            its.collect()
-        }));
-        columns(&all)
-    };
-    let all = Column::value_variants();
-    let (usual, more) = all.split_at(Column::USUAL);
-    let wanted = match (args.columns.as_slice(), args.wide) {
-        ([], false) => usual,
-        ([], true) => all,
-        (wanted, _) => wanted,
-    };
-    let text = columns_of(wanted);
+/// The rows, and no wider than the terminal.
+fn in_columns(rows: &[Cells], is_wide: bool) -> String {
     let width = output::width();
-    if !args.wide || text == cut(&text, width) {
-        return cut(&text, width);
+    let shown = |number: usize| {
+        let head = [titles(TITLES), titles(MORE)].concat();
+        let all = [head].into_iter().chain(rows.iter().cloned());
+        let all = all.map(|row| {
+            let cells = row.into_iter().chain(std::iter::repeat(String::new()));
+            let cells = cells.map(|cell| {
+                if cell.is_empty() {
+                    "-".to_owned()
+                } else {
+                    cell
+                }
+            });
+            cells.take(number).collect()
+        });
+        columns(&all.collect::<Vec<_>>())
+    };
+    let usual = TITLES.len();
+    let all = shown(usual.saturating_add(if is_wide { MORE.len() } else { 0 }));
+    if !is_wide || all == cut(&all, width) {
+        return cut(&all, width);
     }
-    let text = cut(&columns_of(usual), width);
-    let mut lines = text.lines();
-    let mut text = String::new();
-    if !args.noheadings {
-        let _ = writeln!(text, "{}", lines.next().unwrap_or_default());
-    }
+    let short = cut(&shown(usual), width);
+    let mut lines = short.lines();
+    let mut text = format!("{}\n", lines.next().unwrap_or_default());
     for (line, cells) in lines.zip(rows) {
         let _ = writeln!(text, "{line}");
-        for column in more.iter().filter(|column| column.of(cells) != "-") {
-            let name = column.name().replace('-', " ");
-            let _ = writeln!(text, "  {name}: {}", column.of(cells));
+        let more = MORE.iter().zip(cells.iter().skip(usual));
+        for (title, cell) in more.filter(|(_, cell)| !cell.is_empty()) {
+            let _ = writeln!(text, "  {}: {cell}", title.to_lowercase());
         }
     }
     text
 }
 
-fn group_cells(inventory: &Inventory, group: &Group, bytes: bool) -> Cells {
+fn group_cells(inventory: &Inventory, health: &GroupHealth, findings: &[Finding]) -> Cells {
+    let group = &health.group;
     let its = inventory
         .volumes
         .iter()
         .filter(|v| v.id.vg().as_str() == group.name);
     let volumes = its.filter(|volume| !volume.is_pool()).count();
-    let free = format!("{} free", sized(group.free, bytes));
+    let free = format!("{} free", group.free.rounded());
     let used = group.size.get().saturating_sub(group.free.get());
-    let health = match group.missing {
-        0 if group.exported => "exported".to_owned(),
-        0 => free,
-        missing => red(format!(
-            "{} missing, {free}",
-            counted(usize::try_from(missing).unwrap_or(usize::MAX), "disk")
-        )),
+    let text = match findings.first() {
+        None => free,
+        Some(worst) if group.exported => worst.word.clone(),
+        Some(worst) => format!("{}, {free}", worst.word),
     };
-    Cells::from([
-        (Column::Volume, bold(&group.name)),
-        (Column::Size, sized(group.size, bytes)),
-        (Column::Used, sized(Bytes::new(used), bytes)),
-        (Column::Fs, "group".to_owned()),
-        (Column::UsedBy, counted(volumes, "volume")),
-        (Column::Health, health),
-    ])
+    let text = match findings.first().map(|worst| worst.severity) {
+        Some(Severity::Failed) => red(text),
+        Some(Severity::Warning) => yellow(text),
+        _ => text,
+    };
+    vec![
+        bold(&group.name),
+        group.size.rounded(),
+        Bytes::new(used).rounded(),
+        "group".to_owned(),
+        String::new(),
+        counted(volumes, "volume"),
+        text,
+    ]
+}
+
+/// Of a group on this node's disks that it does not use.
+fn kept_cells(vg: &str, owner: &str) -> Cells {
+    let none = String::new;
+    vec![
+        bold(vg),
+        none(),
+        none(),
+        "group".to_owned(),
+        none(),
+        none(),
+        owner.to_owned(),
+    ]
 }

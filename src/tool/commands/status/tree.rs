@@ -2,16 +2,14 @@
 //! last calls.
 
 use std::fmt::Write;
-use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
 
-use super::row::{Line, of_volume};
+use super::row::Line;
 use crate::commands::log::{self, Call};
 use crate::commands::survey::{Inventory, content_in_words, uid_of};
 use crate::commands::time::Zone;
-use crate::commands::unwell::Ours;
 use crate::output::{Printed, bold, columns, printed, red};
 use driver::crypt::Header;
 use driver::host::holders;
@@ -39,8 +37,7 @@ struct Story {
 /// `flexvolume-lvm status VG/LV`.
 pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed> {
     let kernel = inventory.host.kernel;
-    let ours = Ours::of(inventory);
-    let (line, facts) = of_volume(inventory, &ours, volume, Duration::MAX);
+    let (line, facts) = Line::of(inventory, volume, None);
     let device = inventory.device(volume);
     let locked_by = device.as_ref().map(|device| {
         let holders = holders::of_file(kernel, &lock::path_of(&device.lv_uuid));
@@ -107,7 +104,7 @@ fn tree(inventory: &Inventory, volume: &Volume, story: &Story, facts: Option<&Fa
         _ if line.active => "active".to_owned(),
         _ => "not active".to_owned(),
     };
-    let health = line.health.colored(line.health.to_string());
+    let health = line.colored(line.health.clone());
     levels.push(format!(
         "{}: {}, {}{}, {health}, {at}",
         bold(format_args!("volume {}", volume.id)),

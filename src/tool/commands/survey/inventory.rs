@@ -1,24 +1,26 @@
 //! The volumes of this node, for the commands that show them: LVM is asked for all at once, the
 //! kernel's tables are read once, and what a person named is found among them.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::health::{Health, Seen};
 use super::look::{Look, Request, look};
 use super::pods::Pods;
 use super::verdict::{Outcome, Verdict};
+use crate::commands::log;
 use driver::config::{Config, Loaded};
+use driver::crypt;
 use driver::host::{DeviceNumber, Host, Lack, Space};
-use driver::lvm::{self, Group, KeptAway, Volume};
+use driver::lvm::{self, Group, GroupLeases, KeptAway, LeaseState, Volume};
 use driver::mount::{Row, is_kubelets};
-use driver::names::LvId;
-use driver::volume::{Device, Known, Place, Reason, Subject, Tables, all_inside, volume_of};
-use driver::with_own_host;
+use driver::names::{LvId, VgName};
+use driver::volume::{
+    Device, Facts, Known, Place, Reason, Subject, Tables, all_inside, of_header, volume_of,
+};
 
 pub struct Inventory<'a> {
     pub host: &'a Host<'a>,
@@ -36,15 +38,24 @@ pub struct Inventory<'a> {
     /// How long LVM took to answer: it waits for whatever holds its lock.
     pub asked: Duration,
     started: Instant,
-    /// What was looked at before it was asked for.
-    ahead: RefCell<BTreeMap<LvId, Result<Look>>>,
+    /// The volumes in the log. It is read once, and only if neither record nor mounts tell.
+    called: OnceCell<BTreeSet<String>>,
+    /// The locks of groups that nodes share.
+    leases: RefCell<BTreeMap<VgName, GroupLeases>>,
 }
 
 impl<'a> Inventory<'a> {
     pub fn take(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
         let config = loaded.or_default();
         let began = Instant::now();
-        let (volumes, groups) = (lvm::all_volumes(host)?, lvm::all_groups(host)?);
+        let (mut volumes, groups) = (lvm::all_volumes(host)?, lvm::all_groups(host)?);
+        let exported = groups.iter().filter(|group| group.exported);
+        let exported: Vec<String> = exported.map(|group| group.name.clone()).collect();
+        if !exported.is_empty() {
+            // Without them the group itself is told.
+            volumes.extend(lvm::volumes_of(host, &exported).unwrap_or_default());
+            volumes.sort_by(|one, other| one.id.cmp(&other.id));
+        }
         let asked = began.elapsed();
         let devices = volumes.iter().filter(|volume| !volume.is_pool());
         let devices = devices.filter_map(|volume| Device::listed(host.kernel, volume).ok()?);
@@ -61,7 +72,8 @@ impl<'a> Inventory<'a> {
             pods: Pods::read(host.kernel),
             asked,
             started: Instant::now(),
-            ahead: RefCell::default(),
+            called: OnceCell::new(),
+            leases: RefCell::default(),
         })
     }
 
@@ -166,28 +178,26 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// Looks at a volume as its next mount does, but reads no device once the inventory is older than `longest`:
-    /// a list must not take long.
-    pub fn see(&self, id: &LvId, request: Request, longest: Duration) -> Result<Look> {
-        if let Some(seen) = self.ahead.borrow_mut().remove(id) {
-            return seen;
-        }
+    /// Looks at a volume as its next mount does, but reads no device once the inventory is older than
+    /// [`Request::longest`]: a list must not take long.
+    pub fn see(&self, id: &LvId, request: Request) -> Result<Look> {
         let (host, config) = (self.host, self.loaded.require()?);
-        let unread = self.started.elapsed() > longest;
-        look(
-            Subject { host, config, id },
-            Some(self.known()),
-            Request { unread, ..request },
-        )
-    }
-
-    fn known(&self) -> Known<'_> {
-        Known {
+        let known = Known {
             volumes: &self.volumes,
             groups: &self.groups,
             devices: &self.devices,
             tables: &self.tables,
-        }
+        };
+        let unread = !self.has_time(request.longest);
+        look(
+            Subject { host, config, id },
+            Some(known),
+            Request { unread, ..request },
+        )
+    }
+
+    fn has_time(&self, longest: Option<Duration>) -> bool {
+        longest.is_none_or(|longest| self.started.elapsed() <= longest)
     }
 
     /// For how long devices are read: on a busy node they answer late, as LVM did.
@@ -195,76 +205,112 @@ impl<'a> Inventory<'a> {
         at_least.max(self.asked.checked_div(2).unwrap_or_default())
     }
 
-    /// Looks at many volumes side by side, as [`Self::see`] would at each when it is asked, and keeps no lock of
-    /// theirs.
-    pub fn look_ahead<'v>(&self, volumes: impl Iterator<Item = &'v Volume>, longest: Duration) {
-        /// A process reads devices for each of so many threads.
-        const THREADS: usize = 8;
-        /// Fewer are looked at as soon one by one.
-        const EACH: usize = 16;
-        // The look at a new one takes its group's lock for a moment: two would be in each other's way.
-        let wanted = volumes.filter(|volume| !volume.is_pool() && !volume.record.new);
-        let wanted: Vec<_> = wanted
-            .map(|one| (one.id.clone(), self.is_only_read(one)))
-            .collect();
-        let threads = wanted.len().checked_div(EACH).unwrap_or(0).min(THREADS);
-        let Ok(config) = self.loaded.require() else {
-            return;
-        };
-        // Each thread has a host of its own, which knows of no signal that came before.
-        if threads < 2 || self.host.kernel.stopping() {
-            return;
-        }
-        let (known, started) = (self.known(), self.started);
-        let wanted = Mutex::new(wanted.into_iter());
-        let next = || wanted.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let work = |host: &Host, done: &mpsc::Sender<_>| {
-            while let Some((id, read_only)) = next() {
-                let request = Request {
-                    read_only,
-                    unread: started.elapsed() > longest,
-                    ..Request::default()
-                };
-                let id = &id;
-                let seen = look(Subject { host, config, id }, Some(known), request);
-                let seen = seen.map(|seen| Look { lock: None, ..seen });
-                if done.send((id.clone(), seen)).is_err() {
-                    return;
-                }
-            }
-        };
-        let (done, all) = mpsc::channel();
-        thread::scope(|scope| {
-            for _ in 0..threads {
-                let (done, work) = (done.clone(), &work);
-                let run = move || with_own_host(config, |host| work(host, &done));
-                // What no thread takes is looked at when it is asked for.
-                let _ = thread::Builder::new().spawn_scoped(scope, run);
-            }
-            drop(done);
-            for (id, seen) in all {
-                self.ahead.borrow_mut().insert(id, seen);
-            }
-        });
-    }
-
-    /// The verdict in words, which `more` may know better; a look that fails is one too.
+    /// The verdict in words, which `more` may know better, and the facts; a look that fails is a verdict too.
     pub fn verdict(
         &self,
         id: &LvId,
         request: Request,
-        longest: Duration,
         more: impl FnOnce(&Look) -> Option<Outcome>,
-    ) -> Verdict {
-        match self.see(id, request, longest) {
+    ) -> (Verdict, Option<Facts>) {
+        match self.see(id, request) {
             Ok(seen) => {
                 let other = more(&seen);
                 let mut verdict = Verdict::of_look(&seen.facts, seen.decision, seen.lack);
                 verdict.outcome = other.unwrap_or(verdict.outcome);
-                verdict
+                (verdict, Some(seen.facts))
             }
-            Err(error) => Verdict::of_error(id, &error),
+            Err(error) => (Verdict::of_error(id, &error), None),
         }
+    }
+
+    /// What is wrong with a volume, and whether it would mount.
+    pub fn health(
+        &self,
+        volume: &Volume,
+        request: Request,
+        more: impl FnOnce(&Look) -> Option<Outcome>,
+    ) -> (Health, Option<Facts>) {
+        let seen = (!volume.is_pool()).then(|| self.verdict(&volume.id, request, more));
+        let (verdict, facts) = seen.map_or((None, None), |(verdict, facts)| (Some(verdict), facts));
+        let seen = Seen {
+            volume,
+            facts: facts.as_ref(),
+            verdict,
+            reads: self.has_time(request.longest),
+        };
+        (Health::of(self, seen), facts)
+    }
+
+    /// The same where no volume can be looked at.
+    pub fn health_as_it_is(&self, volume: &Volume) -> Health {
+        let seen = Seen {
+            volume,
+            facts: None,
+            verdict: None,
+            reads: true,
+        };
+        Health::of(self, seen)
+    }
+
+    /// Whether a volume is somebody's for the driver: it has a record, a pod has it, or the log has a call about it.
+    /// All others are as nobody asked the driver to have them, such as the host's own and those of virtual machines.
+    pub fn is_ours(&self, volume: &Volume) -> bool {
+        // Volumes of pods are in it, or will be.
+        volume.is_pool()
+            // A snapshot that is full is of no use to anybody, and somebody is to mend or remove it.
+            || volume.has_overflowed()
+            || volume.nearly_lost().is_some()
+            || !volume.record.tags.is_empty()
+            || self.is_mounted_for_pods(volume)
+            || self.has_call(&volume.id)
+    }
+
+    /// A list that must not take long does not read the log.
+    pub fn forgo_log(&self) {
+        let _ = self.called.set(BTreeSet::new());
+    }
+
+    /// Nothing is said of a log that cannot be read: `log` says it.
+    fn has_call(&self, id: &LvId) -> bool {
+        let read = || log::volumes(self.host, self.config).unwrap_or_default();
+        self.called.get_or_init(read).contains(&id.to_string())
+    }
+
+    /// The lock of a mounted volume in a group that nodes share. Each group is asked at most once.
+    pub fn lock(&self, volume: &Volume) -> Option<LeaseState> {
+        let lock = volume.lock.as_ref()?;
+        let device = self.device(volume)?;
+        if self.mounts(device).is_empty() {
+            return None;
+        }
+        let (host, vg) = (self.host, volume.id.vg());
+        let mut leases = self.leases.borrow_mut();
+        let ask = || GroupLeases::ask(host, vg, host.limits.query);
+        let its = leases.entry(vg.clone()).or_insert_with(ask);
+        Some(its.of(Some(lock)))
+    }
+
+    /// Why an encrypted volume that is open cannot be opened again.
+    pub fn header_problem(&self, volume: &Volume, device: &Device) -> Option<String> {
+        let recorded = volume.record.luks.as_deref()?;
+        let kernel = self.host.kernel;
+        let read = device
+            .clone()
+            .pin(kernel)
+            .and_then(|pinned| crypt::header_of(self.host, (&pinned.file, &pinned.device.path)));
+        match read {
+            Ok(header) => {
+                let reason = of_header(recorded, header.as_ref()).err()?;
+                Some(reason.of(&volume.id))
+            }
+            Err(error) => Some(format!("its LUKS2 header cannot be read: {error:#}")),
+        }
+    }
+
+    /// Whether the config has a table for a group.
+    pub fn is_named(&self, vg: &str) -> bool {
+        let mut names = self.config.volume_groups.keys();
+        names.any(|name| name.as_str() == vg)
     }
 
     pub fn has_group(&self, vg: &str) -> bool {

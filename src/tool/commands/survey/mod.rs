@@ -1,6 +1,9 @@
 //! All volumes of this node looked at once: what `status`, `check`, `doctor` and `metrics` share.
 
 mod choice;
+mod finding;
+mod group;
+mod health;
 mod inventory;
 mod look;
 mod pods;
@@ -8,8 +11,11 @@ mod trial;
 mod verdict;
 
 pub use choice::Choice;
+pub use finding::{Finding, Severity};
+pub use group::GroupHealth;
+pub use health::{Health, OK};
 pub use inventory::Inventory;
 pub use look::{Look, Request, look};
 pub use pods::{Pods, uid_of, uids_of};
-pub use trial::{mkfs as try_mkfs, tried};
+pub use trial::tried;
 pub use verdict::{Outcome, Verdict, content_in_words};

@@ -25,11 +25,6 @@ impl Pods {
         self.0.get(uid).map_or(uid, String::as_str).shown()
     }
 
-    /// Whether there are logs of pods on this node, and none of this one.
-    pub fn ended(&self, uid: &str) -> bool {
-        !self.0.is_empty() && !self.0.contains_key(uid)
-    }
-
     /// Whether a word is this pod's UID or its `namespace/name`.
     pub fn is_called(&self, uid: &str, word: &str) -> bool {
         uid == word || self.0.get(uid).is_some_and(|name| name == word)

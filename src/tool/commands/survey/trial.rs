@@ -12,7 +12,7 @@ use driver::config::Config;
 use driver::crypt::HEADER_SIZE;
 use driver::fs::{self, Condition, Judged};
 use driver::host::{Host, Lock};
-use driver::names::{Bytes, FsType, Shown, VgName};
+use driver::names::{Bytes, FsType, Shown};
 use driver::volume::lock::{self, LOCK_DIR};
 use driver::volume::{Content, Decision, Facts};
 
@@ -53,7 +53,8 @@ pub fn tried(host: &Host, config: &Config, seen: &Look) -> Option<Outcome> {
                 _ => 0,
             };
             let size = Bytes::new(size.get().saturating_sub(header));
-            let made = mkfs(host, config, permit.fs(), Some(device.id.vg()), size);
+            let more = config.mkfs_options(device.id.vg(), permit.fs());
+            let made = mkfs(host, &more, permit.fs(), size);
             made.err().map(|error| {
                 let words = format!(
                     "mkfs would refuse {} ({}): {error:#}",
@@ -74,20 +75,10 @@ fn is_left_by_a_crash(facts: &Facts) -> bool {
 }
 
 /// Tries whether mkfs takes the node's options, and a volume of this size.
-pub fn mkfs(
-    host: &Host,
-    config: &Config,
-    fs: FsType,
-    vg: Option<&VgName>,
-    size: Bytes,
-) -> Result<()> {
+fn mkfs(host: &Host, more: &[&str], fs: FsType, size: Bytes) -> Result<()> {
     let trial = Trial::begin(host)?;
     files::sparse(&trial.image, size.get())?;
-    let of_node = || config.filesystems.get(&fs).into_iter();
-    let of_node =
-        || of_node().flat_map(|one| one.mkfs_options.iter().map(|word| word.get_ref().as_str()));
-    let more = vg.map_or_else(|| of_node().collect(), |vg| config.mkfs_options(vg, fs));
-    fs::try_mkfs(host, fs, &trial.image, &more, &trial.lock)
+    fs::try_mkfs(host, fs, &trial.image, more, &trial.lock)
 }
 
 /// A file of the driver's own in place of a volume, while this lives.

@@ -1,0 +1,92 @@
+//! A finding: the fault, why it matters, and the command that helps.
+
+use serde::Serialize;
+
+use driver::names::{Shown, folded};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    Ok,
+    /// To be known, and nothing that anybody can mend: it changes no exit code.
+    Note,
+    Warning,
+    /// A pod would fail.
+    Failed,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(Debug))]
+#[allow(clippy::struct_field_names)] // what programs read
+pub struct Finding {
+    /// The check's name: a stable identifier for programs.
+    pub check: &'static str,
+    pub severity: Severity,
+    /// The volume, directory or disk, if it is about one.
+    pub about: Option<String>,
+    pub finding: String,
+    pub why: Option<&'static str>,
+    pub command: Option<String>,
+    /// The same in a word, for a list.
+    #[serde(skip)]
+    pub word: String,
+}
+
+impl Finding {
+    pub fn ok(check: &'static str, finding: impl Into<String>) -> Self {
+        Self::new(check, Severity::Ok, finding)
+    }
+
+    pub fn warning(check: &'static str, finding: impl Into<String>) -> Self {
+        Self::new(check, Severity::Warning, finding)
+    }
+
+    pub fn failed(check: &'static str, finding: impl Into<String>) -> Self {
+        Self::new(check, Severity::Failed, finding)
+    }
+
+    pub fn new(check: &'static str, severity: Severity, finding: impl Into<String>) -> Self {
+        Self {
+            check,
+            severity,
+            about: None,
+            finding: folded(&finding.into()),
+            why: None,
+            command: None,
+            word: String::new(),
+        }
+    }
+
+    /// What a list says of it, in red or yellow.
+    pub fn word(mut self, word: impl Into<String>) -> Self {
+        self.word = word.into();
+        self
+    }
+
+    pub fn on(mut self, about: &impl ToString) -> Self {
+        self.about = Some(about.to_string().shown().to_string());
+        self
+    }
+
+    /// What is nobody's is worth a note and no more: no pod would miss it.
+    pub fn noted_unless(mut self, is_ours: bool) -> Self {
+        if !is_ours {
+            self.severity = self.severity.min(Severity::Note);
+        }
+        self
+    }
+
+    pub fn is_unwell(&self) -> bool {
+        self.severity >= Severity::Warning
+    }
+
+    pub fn why(mut self, why: &'static str) -> Self {
+        self.why = Some(why);
+        self
+    }
+
+    pub fn run(mut self, command: impl Into<String>) -> Self {
+        self.command = Some(folded(&command.into()));
+        self
+    }
+}

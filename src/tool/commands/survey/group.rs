@@ -1,0 +1,117 @@
+//! What is wrong with a volume group, and which command helps.
+
+use super::finding::Finding;
+use super::inventory::Inventory;
+use crate::output::counted;
+use driver::host::own_name;
+use driver::lvm::{self, Disk, Fault, Group, KeptAway};
+use driver::names::Shown;
+
+/// A group, and what may be wrong with it.
+pub struct GroupHealth {
+    pub group: Group,
+    /// How many groups have its name.
+    pub twins: usize,
+    /// Whether the driver has volumes there, or the config names it.
+    pub is_ours: bool,
+    /// Why this node does not use it.
+    pub kept: Option<KeptAway>,
+    /// Its disks that are missing, or are back and not used yet. Empty, too, if LVM was not asked.
+    pub disks: Vec<Disk>,
+}
+
+impl GroupHealth {
+    /// `kept`: the groups that this node does not use, if LVM was asked.
+    pub fn of(inventory: &Inventory, group: &Group, kept: &[KeptAway]) -> Self {
+        let vg = &group.name;
+        let twins = inventory.groups.iter().filter(|other| other.name == *vg);
+        let mut its = inventory.volumes.iter();
+        let mut its = its.by_ref().filter(|one| one.id.vg().as_str() == vg);
+        Self {
+            twins: twins.count(),
+            is_ours: inventory.is_named(vg) || its.any(|volume| inventory.is_ours(volume)),
+            kept: kept.iter().find(|kept| kept.vg == *vg).cloned(),
+            disks: Vec::new(),
+            group: group.clone(),
+        }
+    }
+
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut all = Vec::new();
+        all.extend(self.twins());
+        all.extend(self.kept_away());
+        all.extend(self.returned());
+        all.extend(self.missing());
+        all.extend(self.metadata());
+        let all = all.into_iter().map(|one: Finding| one.on(&self.group.name));
+        all.collect()
+    }
+
+    fn twins(&self) -> Option<Finding> {
+        let vg = &self.group.name;
+        let finding = Finding::failed("duplicate-groups", lvm::twins(vg, self.twins));
+        let finding = finding.word(format!("{} of this name", self.twins));
+        (self.twins > 1).then(|| finding.run(format!("vgrename UUID {vg}-2")))
+    }
+
+    fn kept_away(&self) -> Option<Finding> {
+        let vg = &self.group.name;
+        if self.group.exported {
+            let finding = Finding::warning("groups", lvm::exported(vg)).word("exported");
+            let finding = finding.run(format!("vgimport {vg}"));
+            // Nothing is wrong with a group on its way to another host, unless pods of this one are to have it.
+            return Some(finding.noted_unless(self.is_ours));
+        }
+        let kept = self.kept.as_ref()?;
+        Some(Finding::failed("groups", &kept.why).word(&kept.owner))
+    }
+
+    fn returned(&self) -> impl Iterator<Item = Finding> {
+        self.with(Fault::Returned).map(|disk| {
+            let (vg, path) = (&self.group.name, disk.path.shown());
+            let finding = format!("{path} is back, and LVM still takes it for missing");
+            let finding = Finding::failed("missing-disks", finding).word("1 disk missing");
+            let finding = finding.why("the group was changed without it");
+            finding.run(format!("vgextend --restoremissing {vg} {path}"))
+        })
+    }
+
+    fn missing(&self) -> Option<Finding> {
+        let vg = &self.group.name;
+        let returned = u64::try_from(self.with(Fault::Returned).count()).unwrap_or_default();
+        // All that are missing look the same to LVM.
+        let seen = u64::try_from(self.with(Fault::Missing).count()).unwrap_or_default();
+        let number = self.group.missing.saturating_sub(returned).max(seen);
+        let finding = match number {
+            0 => return None,
+            1 => "a disk is missing".to_owned(),
+            more => format!("{more} disks are missing"),
+        };
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        let finding = Finding::failed("missing-disks", finding);
+        let finding = finding.word(format!("{} missing", counted(number, "disk")));
+        let finding =
+            finding.why("volumes on it cannot be activated, unless they are RAID or mirrored");
+        Some(finding.run(format!(
+            "pvs -o pv_name,vg_name,pv_uuid,pv_missing; lsblk; dmesg; and bring it back. If it is lost: lvs -a -o \
+             +devices {vg}; lvconvert --repair for each RAID volume; for each other one what `{} check {vg}` says, \
+             and lvremove of what is to be restored from a backup; and then vgreduce --removemissing {vg}",
+            own_name()
+        )))
+    }
+
+    /// LVM soon has no room for a record, a volume or a snapshot more.
+    fn metadata(&self) -> Option<Finding> {
+        let (vg, free) = (&self.group.name, self.group.metadata_free.rounded());
+        let finding = Finding::warning("room", format!("LVM has {free} left for its metadata"));
+        let finding = finding.word(format!("{free} for metadata"));
+        let finding = finding.why("without room no volume is formatted, created or grown");
+        let finding = finding.run(format!("vgs -o +vg_mda_size,vg_mda_free {vg}"));
+        let is_filling = self.group.is_metadata_filling();
+        is_filling.then(|| finding.noted_unless(self.is_ours))
+    }
+
+    fn with(&self, fault: Fault) -> impl Iterator<Item = &Disk> {
+        self.disks.iter().filter(move |disk| disk.fault == fault)
+    }
+}

@@ -1,0 +1,320 @@
+//! What is wrong with a volume, a pool or a snapshot, and which command helps: the one judgement that `status`,
+//! `check`, `doctor` and the metrics print.
+
+use super::finding::Finding;
+use super::inventory::Inventory;
+use super::verdict::{Outcome, Verdict};
+use driver::fs::Condition;
+use driver::host::{Lack, own_name};
+use driver::lvm::{LeaseState, Volume};
+use driver::names::Shown;
+use driver::volume::{
+    Content, Decision, Device, Facts, Place, Reason, extend_pool, of_locks, repair_pool,
+};
+
+/// The word for a volume with which nothing is wrong.
+pub const OK: &str = "ok";
+
+/// A look at a volume, of which the health is asked.
+pub struct Seen<'a> {
+    pub volume: &'a Volume,
+    /// `None`: it is a pool, or looking at it failed.
+    pub facts: Option<&'a Facts>,
+    /// `None`: it is a pool, or no volume of this node can be looked at.
+    pub verdict: Option<Verdict>,
+    /// Whether its device may be read.
+    pub reads: bool,
+}
+
+/// A volume, and what may be wrong with it.
+#[allow(clippy::struct_excessive_bools)] // answers, each by itself
+pub struct Health {
+    pub volume: Volume,
+    /// Whether it is the driver's, so that a pod would miss it.
+    pub is_ours: bool,
+    pub verdict: Option<Verdict>,
+    /// Its pool, or it itself, is filled so far that the next pod is refused.
+    pub limit: u8,
+    pub pool: Option<Volume>,
+    /// The device-mapper name of the suspended device: its own, or one that it is built on.
+    pub suspended: Option<String>,
+    /// Why no more pods get its filesystem: the kernel met errors in it.
+    pub failed: Option<Reason>,
+    /// Whether the kernel met errors in its filesystem, now or before.
+    pub has_errors: bool,
+    /// Of what its mounted filesystem has none left.
+    pub lack: Option<Lack>,
+    /// Whether it is active and has no device node.
+    pub lacks_node: bool,
+    /// The lock of a mounted volume. `None`: it takes none. The next mount does not ask for that lock.
+    pub lock: Option<LeaseState>,
+    /// Why an open LUKS2 volume cannot be opened again.
+    pub header: Option<String>,
+    /// Whether it is active in a group that nodes share, and nothing uses it.
+    pub is_kept_idle: bool,
+}
+
+impl Health {
+    pub fn of(inventory: &Inventory, seen: Seen) -> Self {
+        let Seen { volume, facts, .. } = seen;
+        let uses = facts.and_then(|facts| facts.uses.as_ref());
+        let content = facts.and_then(Facts::top_content);
+        let had_errors = matches!(content, Some(Content::Filesystem(found))
+            if found.condition == Condition::Errors);
+        let has_failed = uses.is_some_and(|uses| uses.failure.is_some());
+        let device = inventory.device(volume);
+        let suspended = match uses {
+            Some(uses) => uses.suspended.clone(),
+            None => device.and_then(|one| one.suspended(inventory.host.kernel)),
+        };
+        let read = device.filter(|_| suspended.is_none());
+        Self {
+            is_ours: inventory.is_ours(volume),
+            limit: inventory.config.thin_pool_limit,
+            pool: inventory.pool(volume).cloned(),
+            suspended,
+            failed: inventory.failed(volume),
+            has_errors: had_errors || has_failed,
+            lack: read.and_then(|device| inventory.lack(volume, &inventory.space(device)?)),
+            lacks_node: volume.active
+                && !volume.is_pool()
+                && device.is_none()
+                && matches!(Device::find(inventory.host.kernel, &volume.id), Ok(None)),
+            lock: inventory.lock(volume),
+            header: read
+                .filter(|_| seen.reads)
+                .and_then(|device| inventory.header_problem(volume, device)),
+            is_kept_idle: inventory.is_kept_idle(volume),
+            verdict: seen.verdict,
+            volume: volume.clone(),
+        }
+    }
+
+    /// What is wrong with it as it is, the worst first; the next mount is another question.
+    pub fn faults(&self) -> Vec<Finding> {
+        let all = [
+            self.lvm(),
+            self.suspended(),
+            self.failed(),
+            self.node(),
+            self.lock(),
+            self.header(),
+            self.full(),
+            self.in_full_pool(),
+            self.without_space(),
+            self.snapshot_full(),
+            self.errors(),
+            self.may_be_formatted(),
+            self.mkfs_unfinished(),
+            self.kept_from_others(),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    /// What is wrong with it, in a word.
+    pub fn word(&self) -> String {
+        let worst = self.faults().into_iter().next();
+        worst.map_or_else(|| OK.to_owned(), |worst| worst.word)
+    }
+
+    /// Whether somebody should look at it: it is the driver's, and something is wrong with it, or it would not mount.
+    pub fn is_unwell(&self) -> bool {
+        self.is_ill() && self.is_ours
+    }
+
+    /// The same whosever it is.
+    pub fn is_ill(&self) -> bool {
+        !self.faults().is_empty() || self.would_not_mount()
+    }
+
+    pub fn would_not_mount(&self) -> bool {
+        self.verdict.as_ref().is_some_and(Verdict::would_not_mount)
+    }
+
+    /// All that is wrong, and why the next mount is refused, each once.
+    pub fn findings(&self) -> Vec<Finding> {
+        let refusal = self.verdict.as_ref().and_then(Verdict::refusal);
+        let is_said = |fault: &Finding| match refusal {
+            None => false,
+            Some(reason) if fault.check == "volume-health" => reason.is_broken(),
+            Some(Reason::Header { .. }) => fault.check == "luks-header",
+            Some(Reason::PoolFull { .. }) => fault.check == "pool-full",
+            Some(_) => fault.check == "suspended",
+        };
+        let faults = self.faults().into_iter().filter(|fault| !is_said(fault));
+        let all = faults.chain(self.next_mount());
+        let all = all.map(|one| one.noted_unless(self.is_ours).on(&self.volume.id));
+        all.collect()
+    }
+
+    fn next_mount(&self) -> Option<Finding> {
+        let reason = match &self.verdict.as_ref()?.outcome {
+            Outcome::Decided(Decision::Refuse(reason)) => reason,
+            Outcome::Tried(_, what) => return Some(refused(what)),
+            Outcome::Unknown(error) => return Some(Finding::warning("next-mount", error)),
+            _ => return None,
+        };
+        let is_well = match reason {
+            // Nothing is wrong with a volume that another node uses, and errors are named already.
+            Reason::HeldElsewhere(_) | Reason::FilesystemFailed(Place::Here(_), _) => true,
+            // What is nobody's is well as it is, unless it is broken.
+            _ => !self.is_ours && !reason.is_broken(),
+        };
+        let words = match reason {
+            // Its paragraph is that of the pool.
+            Reason::PoolFull { pool, .. } => format!("the thin pool {pool} is full"),
+            _ => reason.of(&self.volume.id),
+        };
+        (!is_well).then(|| refused(&words))
+    }
+
+    fn lvm(&self) -> Option<Finding> {
+        let Volume { id, health, .. } = &self.volume;
+        if health.is_empty() {
+            return None;
+        }
+        let finding = Finding::warning("volume-health", format!("LVM says {health:?}"));
+        let finding = finding.word(health);
+        Some(if self.volume.is_pool() {
+            let finding = finding.why("the driver does not write to its volumes");
+            finding.run(repair_pool(id))
+        } else {
+            let why = "it may lose data, or cannot be activated";
+            finding.why(why).run(format!("lvs -a -o +devices {id}"))
+        })
+    }
+
+    fn suspended(&self) -> Option<Finding> {
+        let reason = Reason::Suspended(self.suspended.clone()?);
+        let finding = Finding::warning("suspended", reason.of(&self.volume.id)).word("suspended");
+        Some(finding.why("whoever reads or writes it waits"))
+    }
+
+    fn failed(&self) -> Option<Finding> {
+        let finding = self.failed.as_ref()?.of(&self.volume.id);
+        let finding = Finding::failed("filesystem-errors", finding).word("filesystem errors");
+        let finding = finding.why("pods cannot rely on what they write there");
+        Some(finding.run("dmesg"))
+    }
+
+    fn errors(&self) -> Option<Finding> {
+        let finding = "the kernel met errors in its filesystem";
+        let finding = Finding::warning("filesystem-errors", finding).word("filesystem errors");
+        let finding = finding.why("the next mount checks it, and fails if that needs a decision");
+        let command = format!("{} check {}; dmesg", own_name(), self.volume.id);
+        (self.has_errors && self.failed.is_none()).then(|| finding.run(command))
+    }
+
+    fn node(&self) -> Option<Finding> {
+        let id = &self.volume.id;
+        let finding = format!("active, but {} is missing", id.device().shown());
+        let finding = Finding::failed("device-node", finding).word("no device node");
+        let finding = finding.why("it cannot be mounted");
+        self.lacks_node
+            .then(|| finding.run(format!("vgmknodes {}", id.vg())))
+    }
+
+    fn lock(&self) -> Option<Finding> {
+        let id = &self.volume.id;
+        let reason = of_locks(self.lock.as_ref()?, id.vg(), true)?;
+        let finding = format!("mounted, but {}", reason.of(id));
+        Some(Finding::failed("volume-lock", finding).word("lock lost"))
+    }
+
+    fn header(&self) -> Option<Finding> {
+        let finding = Finding::failed("luks-header", self.header.as_ref()?).word("header lost");
+        Some(finding.why("it cannot be opened again once it is closed"))
+    }
+
+    fn full(&self) -> Option<Finding> {
+        let (volume, id, size) = (&self.volume, &self.volume.id, self.volume.size);
+        if !volume.is_pool_filled_to(self.limit) {
+            return None;
+        }
+        let (mut findings, mut commands) = (Vec::new(), Vec::new());
+        for (what, percent) in volume.filled_to(self.limit) {
+            let full = Reason::PoolFull {
+                pool: id.clone(),
+                size,
+                what,
+                percent,
+                limit: self.limit,
+            };
+            findings.push(full.of(id));
+            commands.push(extend_pool(id, size, what));
+        }
+        let first = if volume.free.get() == 0 {
+            format!("vgextend {} DISK, then: ", id.vg())
+        } else {
+            String::new()
+        };
+        let finding = Finding::warning("pool-full", findings.join(". ")).word("full");
+        let finding = finding.why("its volumes run full with it");
+        Some(finding.run(format!("{first}{}", commands.join(" && "))))
+    }
+
+    fn in_full_pool(&self) -> Option<Finding> {
+        let pool = self.pool.as_ref()?;
+        let finding = format!("its thin pool {} is nearly full", pool.id);
+        let finding = Finding::warning("pool-full", finding).word("pool full");
+        pool.is_pool_filled_to(self.limit).then_some(finding)
+    }
+
+    fn without_space(&self) -> Option<Finding> {
+        let (finding, word) = match self.lack? {
+            Lack::Space => ("its filesystem is full", "filesystem full"),
+            Lack::Inodes => ("no inode is left in its filesystem", "no inodes"),
+        };
+        let finding = Finding::warning("filesystem-full", finding).word(word);
+        let finding = finding.why("pods cannot create files in it");
+        // A larger ext has more inodes: mke2fs(8), -i.
+        let id = &self.volume.id;
+        let grow = format!("delete files, or: lvextend --resizefs --extents +20%LV {id}");
+        Some(finding.run(grow))
+    }
+
+    /// One that ran full is refused, and the words of that say what helps.
+    fn snapshot_full(&self) -> Option<Finding> {
+        let percent = self.volume.nearly_lost()?;
+        let finding = format!("the snapshot is {percent:.0} % full");
+        let finding = Finding::warning("snapshot-full", finding).word("nearly full");
+        let finding = finding.why("a snapshot that is full is lost");
+        Some(finding.run(format!("lvextend --extents +20%ORIGIN {}", self.volume.id)))
+    }
+
+    fn may_be_formatted(&self) -> Option<Finding> {
+        let finding = "the next mount may format it, as an operator allowed";
+        let finding = Finding::warning("may-be-formatted", finding).word("may be formatted");
+        let finding = finding.why("the permission is good for a day");
+        let command = format!("{} check {}", own_name(), self.volume.id);
+        let is_allowed = self.volume.record.permission.is_some();
+        is_allowed.then(|| finding.run(command))
+    }
+
+    fn mkfs_unfinished(&self) -> Option<Finding> {
+        let (id, record) = (&self.volume.id, &self.volume.record);
+        let finding = match (record.making_in_luks(), record.making.as_ref()?) {
+            (Some((fs, _)), _) => format!("luksFormat, or mkfs.{fs} inside, was not seen to end"),
+            (None, fs) => format!("mkfs.{fs} was not seen to end"),
+        };
+        let finding = Finding::warning("mkfs-unfinished", finding).word("mkfs unfinished");
+        let finding = finding.why(match self.verdict.as_ref().map(|one| &one.outcome) {
+            Some(Outcome::Decided(Decision::Refuse(_))) => "the next mount is refused",
+            Some(Outcome::Decided(Decision::Mount(_))) => "the next mount records it",
+            _ => "the next mount makes it again",
+        });
+        Some(finding.run(format!("{} check {id}", own_name())))
+    }
+
+    fn kept_from_others(&self) -> Option<Finding> {
+        let finding = "active here, and nothing uses it";
+        let finding = Finding::warning("kept-from-others", finding).word("kept from others");
+        let why = "no other node can have it; only a pod that is just starting needs it so";
+        let command = format!("lvchange -an {}", self.volume.id);
+        self.is_kept_idle.then(|| finding.why(why).run(command))
+    }
+}
+
+fn refused(words: &str) -> Finding {
+    Finding::failed("next-mount", format!("the next mount is refused: {words}"))
+}
