@@ -12,7 +12,7 @@ use crate::names::{Bytes, FsType, Shown};
 use crate::options::Options;
 use crate::reply::Reply;
 use crate::volume::{
-    Decision, Facts, HeldLocks, Inside, Job, Pinned, Purpose, Subject, Wish, give_up,
+    Decision, Device, Facts, HeldLocks, Inside, Job, Purpose, Subject, Wish, give_up,
 };
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
@@ -95,7 +95,10 @@ fn grow_all(
         .filter(|row| !row.is_read_only());
     let later = match writable.min_by_key(|row| Some(&*row.mount_point) != job.dir) {
         None => Some("when it is mounted for writing"),
-        Some(row) => grow_filesystem(job, &on, inside, row, lock)?,
+        Some(row) => {
+            let top = inside.map_or(&on.device, |inside| &inside.device);
+            grow_filesystem(job, top, row, lock)?
+        }
     };
     Ok((size, later))
 }
@@ -103,8 +106,7 @@ fn grow_all(
 /// Grows the mounted filesystem, or says when it grows.
 fn grow_filesystem(
     job: &Job,
-    on: &Pinned,
-    inside: Option<&Inside>,
+    top: &Device,
     row: &Row,
     lock: &Lock,
 ) -> Result<Option<&'static str>> {
@@ -119,7 +121,6 @@ fn grow_filesystem(
             "before its next mount, because the kernel grows no ext2 that is mounted",
         ));
     }
-    let top = inside.map_or(&on.device, |inside| &inside.device);
     if !fs.grows_to(top.size(host.kernel)?) {
         return Ok(Some(
             "once it has 256 MiB: the kernel grows no btrfs to less",

@@ -11,7 +11,7 @@ use super::first_mount::FirstMount;
 use super::make::{What, make};
 use crate::mount::{Row, bind, make_dirs, mounted_at, restrict};
 use crate::names::FsType;
-use crate::volume::decide::{Decision, Refusal, There, Wish};
+use crate::volume::decide::{Decision, Refusal, There};
 use crate::volume::job::{Job, Subject};
 use crate::volume::look::{HeldLocks, Look};
 
@@ -30,9 +30,8 @@ pub fn bring_up(job: &Job, dir: &Path) -> Result<Vec<String>> {
         made.extend(dir.ancestors().take_while(|dir| !kernel.exists(dir)));
         make_dirs(kernel, dir)?;
     }
-    let wish = job.wish();
-    let mounted = job.conduct(&wish, |seen, decision, locks| {
-        mount(&job, &wish, seen, decision, locks)
+    let mounted = job.conduct(&job.wish(), |seen, decision, locks| {
+        mount(&job, seen, decision, locks)
     });
     mounted.inspect_err(|_| {
         for dir in made {
@@ -45,7 +44,6 @@ pub fn bring_up(job: &Job, dir: &Path) -> Result<Vec<String>> {
 /// Carries out what was decided for a volume that is active. `None`: all is to be looked at again.
 fn mount(
     job: &Job,
-    wish: &Wish,
     mut seen: Look,
     decision: Decision,
     locks: &HeldLocks,
@@ -63,7 +61,7 @@ fn mount(
     let made = match decision {
         Decision::Bind(from) => {
             note_options(job, &from);
-            return match bind(host.kernel, &from, dir, wish.restrictions(&from)) {
+            return match bind(host.kernel, &from, dir, job.wish().restrictions(&from)) {
                 // An unmount takes no lock: the mount to bind from may have just gone.
                 Err(error) if is_gone(&error) => Ok(None),
                 done => done.map(|()| Some(Vec::new())),
@@ -102,7 +100,7 @@ fn mount(
     let mut remarks = Vec::from_iter(first.prepare()?);
     // The device is pinned, and this call has the volume's lock: only another user can have come meanwhile.
     if seen.took_long() {
-        match seen.users_now(wish)? {
+        match seen.users_now(&job.wish())? {
             Some(Decision::Refuse(reason)) => return Err(Refusal::of(id, reason).into()),
             Some(_) => return Ok(None),
             None => {}

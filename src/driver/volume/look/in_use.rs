@@ -9,14 +9,48 @@ use super::device::volume_of;
 use crate::config::Config;
 use crate::host::holders::{Search, command, mount_namespace};
 use crate::host::{Host, Kernel};
-use crate::mount::{Row, Table, is_kubelets};
+use crate::mount::{KubeletPath, Row, Table, is_kubelets, mounted_at};
 use crate::names::{Foreign, LvId, ObjectName, Shown};
-use crate::volume::decide::{Elsewhere, same_name_advice};
+use crate::volume::decide::{Elsewhere, Occupied, There, Uses, same_name_advice};
 use crate::volume::device::Device;
-use crate::volume::job::Job;
+use crate::volume::job::{Job, Subject};
+
+/// Looks what is mounted at the directory of the call; and in attach mode in the global directory of this pod's volume,
+/// which belongs to it alone. `top`: the device that is to be mounted.
+pub fn see_places(job: &Job, table: &Table, top: &Device, uses: &mut Uses) -> Result<()> {
+    let Subject { host, config, .. } = job.subject;
+    let Some(dir) = job.dir else {
+        return Ok(());
+    };
+    let place = KubeletPath::of(dir);
+    // The name matters only if kubelet keeps one mount per name.
+    let name = job.options.volume_name.as_ref();
+    let name = name.filter(|_| config.attach && place != KubeletPath::Other);
+    let at = |dir: &Path| -> Result<Option<There>> {
+        let id = mounted_at(host.kernel, dir)?;
+        Ok(id.and_then(|id| table.by_id(id)).map(|row| {
+            if row.is_of(top.number) {
+                return There::This(row.clone());
+            }
+            There::Another(Occupied {
+                dir: dir.to_owned(),
+                by: name_of(host, row),
+                name: name.map(ToString::to_string),
+            })
+        }))
+    };
+    uses.there = at(dir)?;
+    if let KubeletPath::Pod { global } = place
+        && config.attach
+        && let Some(There::Another(other)) = at(&global)?
+    {
+        uses.name_taken = Some(other);
+    }
+    Ok(())
+}
 
 /// Names the volume or the source of a mount.
-pub fn name_of(host: &Host, row: &Row) -> Foreign {
+fn name_of(host: &Host, row: &Row) -> Foreign {
     match volume_of(host.kernel, row.block_device()) {
         Some(volume) => volume.id.to_string().shown(),
         None => format!("{} ({})", row.source.shown(), row.fs_type).shown(),

@@ -17,18 +17,15 @@ pub use tables::{Known, Tables};
 pub use under_lock::{Decided, HeldLocks, look_under_lock};
 
 use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
 
 use super::job::{Job, Subject};
-use crate::mount::{KubeletPath, Row, is_kubelets, mounted_at};
+use crate::mount::{KubeletPath, is_kubelets};
 use crate::names::LvUuid;
-use crate::volume::decide::{
-    Content, Decision, Facts, Level, Mounted, Occupied, There, Uses, Wish, decide,
-};
+use crate::volume::decide::{Content, Decision, Facts, Level, Mounted, Uses, Wish, decide};
 use crate::volume::device::Device;
 
 /// After this long, a call looks again for what can have changed: others may have changed something.
@@ -48,7 +45,7 @@ pub struct Made {
 #[derive(Clone, Copy)]
 pub enum Asker<'a> {
     Call {
-        /// `None`: the call is about the device alone.
+        /// `None`: the call gives the volume up.
         job: Option<Job<'a>>,
         made: Option<&'a Made>,
     },
@@ -199,8 +196,7 @@ impl<'a> Look<'a> {
         // What follows is about the device that has the filesystem.
         let top = inside.as_ref().map_or(device, |inside| &inside.device);
         let rows = table.of_device(top.number);
-        let job = self.asker.job();
-        let dir = job.and_then(|job| job.dir);
+        let dir = self.asker.job().and_then(|job| job.dir);
         let own_global = match dir.map(KubeletPath::of) {
             Some(KubeletPath::Pod { global }) => Some(global),
             _ => None,
@@ -226,35 +222,8 @@ impl<'a> Look<'a> {
             kernel.pause(MOMENT);
             uses.suspended = top.suspended(kernel);
         }
-        if let (Some(dir), Some(job)) = (dir, job) {
-            let at = |dir: &Path| -> Result<Option<&Row>> {
-                Ok(mounted_at(kernel, dir)?.and_then(|id| table.by_id(id)))
-            };
-            let occupied = |dir: &Path, row| Occupied {
-                dir: dir.to_owned(),
-                by: in_use::name_of(host, row),
-                // The name matters only if kubelet keeps one mount per name.
-                name: job
-                    .options
-                    .volume_name
-                    .as_ref()
-                    .filter(|_| config.attach && KubeletPath::of(dir) != KubeletPath::Other)
-                    .map(ToString::to_string),
-            };
-            uses.there = at(dir)?.map(|row| {
-                if row.is_of(top.number) {
-                    return There::This(row.clone());
-                }
-                There::Another(occupied(dir, row))
-            });
-            // In attach mode the global directory of this pod's volume belongs to it alone.
-            if let Some(global) = own_global
-                && config.attach
-                && let Some(row) = at(&global)?
-                && !row.is_of(top.number)
-            {
-                uses.name_taken = Some(occupied(&global, row));
-            }
+        if let Some(job) = self.asker.job() {
+            in_use::see_places(&job, table, top, &mut uses)?;
         }
         if uses.there.is_none() && uses.suspended.is_none() {
             uses.failure = top.failure(kernel, &rows);
