@@ -15,7 +15,7 @@ use crate::volume::decide::{Permit, Refusal, of_header, users};
 use crate::volume::device::{Device, Pinned};
 use crate::volume::job::{Job, Subject};
 use crate::volume::lock;
-use crate::volume::look::{Asker, Look, all_inside};
+use crate::volume::look::{Look, all_inside};
 
 /// A passphrase, and how people call its source.
 pub type Key = (Passphrase, String);
@@ -131,17 +131,14 @@ pub fn close(subject: Subject, patience: Duration) -> Result<()> {
 /// As [`close`], under the volume's lock. An error says who has it open.
 pub(super) fn close_unused(subject: Subject, lock: &Lock) -> Result<()> {
     let Subject { host, id, .. } = subject;
-    let mut seen = Look::at(subject, Asker::CALL);
-    seen.facts.uses = seen.uses()?;
+    let Some(mut seen) = Look::idle(subject)? else {
+        return Ok(());
+    };
     let uses = seen.facts.uses.as_ref();
     let Some(inside) = uses.and_then(|uses| uses.inside.as_ref()) else {
         return Ok(());
     };
-    let is_used = seen.facts.is_mounted_here() || !users(&seen.facts).is_empty();
     let name = crypt::name_of(&inside.device.lv_uuid);
-    if is_used {
-        return Ok(());
-    }
     let Err(error) = crypt::close(host, &name, lock) else {
         return Ok(());
     };

@@ -9,11 +9,10 @@ use crate::config::Config;
 use crate::host::Host;
 use crate::lvm::{self, LeaseState};
 use crate::names::{LvId, ObjectName};
-use crate::volume::decide::users;
 use crate::volume::device::Device;
 use crate::volume::job::Subject;
 use crate::volume::lock;
-use crate::volume::look::{Asker, Look};
+use crate::volume::look::Look;
 
 /// Deactivates the volumes that kubelet knows by this name, as [`release`] does.
 pub fn release_named(host: &Host, config: &Config, name: &str, asked: bool) -> Result<()> {
@@ -69,7 +68,7 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     let Subject { host, config, id } = subject;
     let (kernel, vg, limit) = (host.kernel, id.vg(), config.limits.query);
     let may_be_shared = lvm::may_be_shared(host, vg);
-    if !(asked || may_be_shared) || unused(subject)? == Unused::No {
+    if !(asked || may_be_shared) || Look::idle(subject)?.is_none() {
         return Ok(());
     }
     let volume = match may_be_shared.then(|| lvm::find(host, id)).transpose()? {
@@ -107,12 +106,8 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
     // LVM itself retries for 5 s (`activation/retry_deactivation`). Only for another node is it worth trying
     // longer.
     let mut tries: u32 = if volume.is_some() { 5 } else { 1 };
-    loop {
-        let closed = match unused(subject)? {
-            Unused::No => break,
-            Unused::ButOpen => close_unused(subject, &held),
-            Unused::Yes => Ok(()),
-        };
+    while Look::idle(subject)?.is_some() {
+        let closed = close_unused(subject, &held);
         tries = tries.saturating_sub(1);
         match closed.and_then(|()| lvm::deactivate(host, target, &held)) {
             Err(_) if tries > 0 && !kernel.pause(APART) => {}
@@ -126,29 +121,4 @@ pub fn release(subject: Subject, asked: bool, patience: Duration) -> Result<()> 
         }
     }
     Ok(())
-}
-
-#[derive(PartialEq)]
-enum Unused {
-    No,
-    /// It is an encrypted volume that is open.
-    ButOpen,
-    Yes,
-}
-
-fn unused(subject: Subject) -> Result<Unused> {
-    let mut seen = Look::at(subject, Asker::CALL);
-    if let Some(why) = seen.facts.not_its_device {
-        bail!("{why}");
-    }
-    seen.facts.uses = seen.uses()?;
-    Ok(
-        if seen.facts.is_mounted_here() || !users(&seen.facts).is_empty() {
-            Unused::No
-        } else if seen.facts.top() == seen.facts.device.as_ref() {
-            Unused::Yes
-        } else {
-            Unused::ButOpen
-        },
-    )
 }

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::{Look, in_use};
+use super::{Asker, Look, in_use};
 use crate::config::Config;
 use crate::host::holders::{self, Opener};
 use crate::host::{Command, DeviceNumber, Host, Kernel};
 use crate::lvm::Volume;
-use crate::volume::decide::{Content, Decision, Level, Openers, Uses, Wish, of_openers};
+use crate::volume::decide::{Content, Decision, Level, Openers, Uses, Wish, of_openers, users};
 use crate::volume::device::Device;
 use crate::volume::job::Subject;
 
@@ -28,7 +28,18 @@ pub struct Openings {
     loops: Vec<(String, DeviceNumber)>,
 }
 
-impl Look<'_> {
+impl<'a> Look<'a> {
+    /// A look at a volume that nobody uses, before it is given up. `None`: somebody uses it.
+    pub fn idle(subject: Subject<'a>) -> Result<Option<Self>> {
+        let mut seen = Self::at(subject, Asker::CALL);
+        if let Some(why) = seen.facts.not_its_device {
+            bail!("{why}");
+        }
+        seen.facts.uses = seen.uses()?;
+        let is_used = seen.facts.is_mounted_here() || !users(&seen.facts).is_empty();
+        Ok((!is_used).then_some(seen))
+    }
+
     /// Everyone who has the device open except this process, which has it open `own` times. A call waits up to
     /// 3 s for short-lived openers.
     pub(super) fn openers(&self, own: usize) -> Result<Openers> {
