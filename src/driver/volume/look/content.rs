@@ -18,9 +18,9 @@ use crate::volume::device::Device;
 
 impl Look<'_> {
     /// What is on the volume's own device.
-    pub(super) fn content(&mut self) -> Content {
+    pub(super) fn content(&mut self) -> Result<Content> {
         let (Some(device), Some(volume)) = (self.facts.device.clone(), self.facts.volume()) else {
-            return Content::Failed(format!("{} is not active", self.facts.id));
+            bail!("{} is not active", self.facts.id);
         };
         let volume = volume.clone();
         let kernel = self.subject.host.kernel;
@@ -30,9 +30,8 @@ impl Look<'_> {
             if made.lv_uuid == device.lv_uuid && Some(made.written) == self.written);
         if self.facts.top() != Some(&device) {
             // The device inside has claimed it.
-            let seen = device.open(kernel, false).map_err(Into::into);
-            let seen = seen.and_then(|file| self.read(&device, &volume, &Arc::new(file), false));
-            return seen.unwrap_or_else(|error| Content::Failed(format!("{error:#}")));
+            let file = device.open(kernel, false)?;
+            return self.read(&device, &volume, &Arc::new(file), false);
         }
         self.content_of(&device, &volume)
     }
@@ -44,31 +43,28 @@ impl Look<'_> {
         };
         let volume = volume.clone();
         let table = crypt::table_of(self.subject.host, device.number)?;
-        let content = self.content_of(&device, &volume);
+        let content = self.content_of(&device, &volume)?;
         Ok(Decrypted { content, table })
     }
 
-    fn content_of(&mut self, device: &Device, volume: &Volume) -> Content {
+    fn content_of(&mut self, device: &Device, volume: &Volume) -> Result<Content> {
         let kernel = self.subject.host.kernel;
         let openers = self.facts.openers.as_ref();
         if self.facts.is_mounted_here() || openers.is_some_and(Openers::is_mounted) {
-            return self.claimed(device);
+            return Ok(self.claimed(device));
         }
-        // Decrypted exclusively: while this is open, nobody can mount it, swap on it or build a device on it.
+        // Opened exclusively: while this is open, nobody can mount it, swap on it or build a device on it.
         let claim = match device.open(kernel, !self.asker.is_person()) {
             Ok(file) => Arc::new(file),
             Err(e) if e.raw_os_error() == Some(EBUSY) => {
-                match self.openers(0) {
-                    Ok(openers) => self.facts.openers = Some(openers),
-                    Err(error) => return Content::Failed(format!("{error:#}")),
-                }
-                return self.claimed(device);
+                self.facts.openers = Some(self.openers(0)?);
+                return Ok(self.claimed(device));
             }
-            Err(e) => return Content::Failed(format!("opening {}: {e}", device.path.shown())),
+            Err(e) => bail!("opening {}: {e}", device.path.shown()),
         };
         let seen = self.read(device, volume, &claim, volume.record.new);
         self.claim = Some(claim);
-        seen.unwrap_or_else(|error| Content::Failed(format!("{error:#}")))
+        seen
     }
 
     fn claimed(&self, device: &Device) -> Content {

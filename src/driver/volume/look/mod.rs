@@ -20,7 +20,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 
 use super::job::{Job, Subject};
 use crate::mount::{KubeletPath, is_kubelets};
@@ -159,12 +159,13 @@ impl<'a> Look<'a> {
                     Level::LeaseState => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
                     Level::Ground => self.facts.ground = Some(self.ground()?),
-                    Level::Content => self.facts.content = Some(self.content()),
+                    Level::Content => {
+                        self.facts.content =
+                            Some(self.content().unwrap_or_else(|error| failed(&error)));
+                    }
                     Level::Inside => match self.inside() {
                         Ok(inside) => self.facts.inside = Some(inside),
-                        Err(error) => {
-                            self.facts.content = Some(Content::Failed(format!("{error:#}")));
-                        }
+                        Err(error) => self.facts.content = Some(failed(&error)),
                     },
                     Level::Room => self.look_for_room(wish),
                 },
@@ -231,4 +232,8 @@ impl<'a> Look<'a> {
         uses.inside = inside;
         Ok(Some(uses))
     }
+}
+
+fn failed(error: &Error) -> Content {
+    Content::Failed(format!("{error:#}"))
 }
