@@ -11,7 +11,6 @@ use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
-use driver::calls;
 
 const NAME: &str = driver::host::NAME;
 const CONFIG: &str = include_str!("../examples/config.toml");
@@ -37,8 +36,7 @@ fn main() -> Result<()> {
 
 fn completions(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir)?;
-    let call_outs = calls::ALL.map(|(name, usage)| Command::new(name).about(usage));
-    let mut command = tool::command().subcommands(call_outs);
+    let mut command = tool::command();
     for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
         clap_complete::generate_to(shell, &mut command, NAME, dir)?;
     }

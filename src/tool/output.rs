@@ -123,6 +123,33 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     text
 }
 
+/// The same, with the last column wrapped to so many columns on the whole.
+pub fn columns_within(rows: &[Vec<String>], width: usize) -> String {
+    let last = rows
+        .iter()
+        .map(Vec::len)
+        .max()
+        .unwrap_or_default()
+        .saturating_sub(1);
+    let mut before: Vec<Vec<String>> = rows.to_vec();
+    for row in &mut before {
+        row.truncate(last);
+    }
+    let before = columns(&before);
+    let by = before.lines().map(|line| line.chars().count()).max();
+    let by = by.unwrap_or_default().saturating_add(2);
+    let mut text = String::new();
+    for (line, row) in before.lines().zip(rows) {
+        let Some(cell) = row.get(last) else {
+            let _ = writeln!(text, "{line}");
+            continue;
+        };
+        let below = indented(cell, by, width);
+        let _ = write!(text, "{line:by$}{}", below.trim_start());
+    }
+    text
+}
+
 /// Lines cut to so many columns.
 pub fn cut(text: &str, width: usize) -> String {
     let mut all = String::new();
@@ -174,6 +201,24 @@ mod tests {
         let painted = columns(&[vec![red("A"), bold("B")], row(["long", "x"])]);
         assert_eq!(strip_str(&painted).to_string(), "A     B\nlong  x\n");
         assert_ne!(painted, strip_str(&painted).to_string());
+    }
+
+    #[test]
+    fn the_last_column_is_wrapped_below_itself() {
+        let row = |cells: &[&str]| cells.iter().map(ToString::to_string).collect();
+        let rows: [Vec<String>; 3] = [
+            row(&["vg/x", "ok", "mounts it"]),
+            row(&["vg/data", "busy"]),
+            row(&[
+                "a",
+                "refused",
+                "run `lvs -a` as root, then look for it here",
+            ]),
+        ];
+        let text = columns_within(&rows, 40);
+        let want = "vg/x     ok       mounts it\nvg/data  busy\na        refused  run `lvs -a` as root,\n                  then look for it here\n";
+        assert_eq!(text, want);
+        assert_eq!(columns_within(&rows, usize::MAX), columns(&rows));
     }
 
     #[test]

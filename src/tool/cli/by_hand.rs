@@ -8,6 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
+use crate::output::wrapped;
 use driver::calls::{self, VERBOSE};
 use driver::host::Kernel;
 use driver::options::by_hand;
@@ -18,18 +19,40 @@ pub fn help(words: &[OsString], program: &str) -> Option<String> {
     let (name, usage) = calls::named(name)?;
     (flag == "--help" || flag == "-h").then(|| {
         let example = if usage.contains("<options>") {
-            "\n<options> is JSON as kubelet writes it, @FILE or - (standard input) with that, or by hand:\n  \
-             -o volumegroup=VG -o volumeID=LV [-o fsType=ext4] [-o readwrite=ro] [-o KEY=VALUE]…\n"
+            OPTIONS
         } else {
             ""
         };
+        let usage = format!("{name} {usage}");
+        let usage = format!("Usage: {program} {} [{VERBOSE}]", usage.trim_end());
+        // Behind a long path, lines are left to the terminal.
+        let width = WIDTH.max(program.len().saturating_add(48));
+        let usage = wrapped(&usage, width).join("\n       ");
         format!(
-            "A call-out of kubelet: answers with one JSON document.\n\n\
-             Usage: {program} {} [--verbose]\n{example}\n\
-             --verbose tells each step, its command and its time on standard error.\n",
-            format!("{name} {usage}").trim_end()
+            "A call-out of kubelet: answers with one JSON document.\n\n{usage}\n\n{example}{STEPS}"
         )
     })
+}
+
+/// What fits a terminal of 80 columns behind an indentation.
+const WIDTH: usize = 72;
+const OPTIONS: &str = "\
+<options> is JSON as kubelet writes it, @FILE or - (standard input) with that
+JSON, or by hand:
+  -o volumegroup=VG -o volumeID=LV [-o fsType=ext4] [-o readwrite=ro]
+  [-o KEY=VALUE]...
+
+";
+const STEPS: &str = "--verbose tells each step, its command and its time on standard error.\n";
+
+/// All call-outs, and how one is made by hand.
+pub fn call_outs() -> String {
+    let calls =
+        calls::ALL.map(|(name, usage)| format!("  {}\n", format!("{name} {usage}").trim_end()));
+    format!(
+        "Call-outs, as kubelet makes them (each answers with one JSON document):\n{}\n{OPTIONS}{STEPS}",
+        calls.concat()
+    )
 }
 
 /// Whether it mounts, unmounts or changes a volume.

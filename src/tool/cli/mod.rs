@@ -10,7 +10,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use anyhow::anyhow;
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 use driver::calls::{self, VERBOSE};
 use driver::host::{NAME, Progress, is_called_by_name, selinux};
 use driver::names::{Shown, folded, nearest};
@@ -33,6 +33,9 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
             // kubelet never says --help.
             let help = by_hand::help(words, &program(args));
             help.map_or_else(|| call_out(args, words), Printed::text)
+        }
+        Some(first) if first == "help" && words.get(1).is_some_and(|word| word == "call-outs") => {
+            Printed::text(by_hand::call_outs())
         }
         Some(first) if first == "help" && words.get(1).is_some_and(is_call_out) => {
             let words = [words.get(1).cloned().unwrap_or_default(), "--help".into()];
@@ -60,7 +63,7 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Printed {
 /// All commands for people as clap knows them, for their man pages and completions.
 #[must_use]
 pub fn command() -> clap::Command {
-    People::command()
+    people::command()
 }
 
 /// Whether kubelet could have called this so: by an absolute path (kubelet's `pkg/volume/flexvolume/driver-call.go`
@@ -92,7 +95,7 @@ fn is_nearly_a_command(word: &OsStr) -> bool {
 }
 
 fn commands_for_people() -> Vec<String> {
-    let command = People::command();
+    let command = command();
     let names = command
         .get_subcommands()
         .map(|tool| tool.get_name().to_owned());
@@ -111,10 +114,13 @@ fn program(args: &[OsString]) -> String {
 fn mistyped(args: &[OsString], word: Option<&OsString>) -> Printed {
     let program = program(args);
     let Some(word) = word else {
-        let help = People::command().bin_name(program).render_help();
+        let help = command().bin_name(program).render_help();
         return styled(Printed::failure(help.ansi().to_string(), USAGE));
     };
     let word = word.shown().to_string();
+    if let Some(said) = gone::task(&word) {
+        return Printed::failure(said, USAGE);
+    }
     let names = commands_for_people();
     let mut known: Vec<&str> = names.iter().map(String::as_str).collect();
     known.extend(calls::ALL.map(|(name, _)| name));
@@ -159,7 +165,7 @@ fn progress(steps: bool) -> Progress {
 }
 
 fn people(args: &[OsString]) -> Printed {
-    let command = People::command().bin_name(program(args));
+    let command = command().bin_name(program(args));
     let parsed = command
         .try_get_matches_from(args)
         .and_then(|found| People::from_arg_matches(&found));

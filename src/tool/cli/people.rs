@@ -4,39 +4,61 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use super::help;
 use crate::commands::{check, doctor, log, metrics, operator, status};
 use crate::install;
-use crate::output::Printed;
-use driver::calls;
+use crate::output::{Printed, bold};
 use driver::config::Loaded;
 use driver::host::{Host, NAME, Writing};
 use driver::names::LvId;
 
-/// FlexVolume driver that gives Kubernetes pods LVM logical volumes, and never formats data away.
+/// LVM logical volumes for Kubernetes pods; never formats data away.
 #[derive(Debug, Parser)]
-#[command(name = NAME, version, max_term_width = 100, after_help = after_help(),
-          after_long_help = format!("{}\n\n{MORE}", after_help()),
+#[command(name = NAME, version, max_term_width = 100, after_help = BELOW,
+          after_long_help = format!("{}\n{MORE}", super::by_hand::call_outs()),
           subcommand_help_heading = "Commands for people")]
 pub struct People {
     #[command(subcommand)]
     pub task: Task,
 }
 
-fn after_help() -> String {
-    let mut help =
-        String::from("Call-outs, as kubelet makes them (each answers with one JSON document):\n");
-    for (name, usage) in calls::ALL {
-        let _ = writeln!(help, "  {}", format!("{name} {usage}").trim_end());
+/// The commands in groups, as a person looks for them.
+const GROUPS: [(&str, &[&str]); 3] = [
+    ("Look", &["status", "check", "log", "doctor", "metrics"]),
+    ("Decide", &["adopt", "allow-format"]),
+    ("The driver", &["install", "uninstall"]),
+];
+
+/// All commands for people as clap knows them, with a help that fits a terminal of 80 columns and 24 lines.
+pub fn command() -> clap::Command {
+    let command = People::command();
+    let mut groups = String::new();
+    for (title, names) in GROUPS {
+        let _ = writeln!(groups, "{}", bold(format!("{title}:")));
+        let known = names
+            .iter()
+            .filter_map(|name| command.find_subcommand(name));
+        for known in known {
+            let about = known
+                .get_about()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let _ = writeln!(groups, "  {:14}{about}", known.get_name());
+        }
+        groups.push('\n');
     }
-    help.push_str(
-        "\n<options> is JSON, @FILE, - (standard input), or by hand: -o volumegroup=VG\n\
-         -o volumeID=LV [-o fsType=ext4]. --verbose tells each step on standard error.",
-    );
-    help
+    let groups = groups.trim_end();
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{{after-help}}"
+    ))
 }
+
+const BELOW: &str = "\
+A broken config.toml is found by `check --config`. `COMMAND --help` has options,
+examples and exit codes, `--help` all else, `help call-outs` how kubelet calls
+the driver, `--version` the version.";
 
 // At most 80 columns wide: clap does not wrap lines that are indented.
 const MORE: &str = "\
@@ -74,22 +96,23 @@ config.toml says otherwise.";
 
 #[derive(Debug, Subcommand)]
 pub enum Task {
-    /// Show what LVM, the kernel, the driver and the next mount know of volumes
+    /// What is there: groups, pools, volumes, pods, and their health
     ///
     /// One volume is shown as a tree from its disk to its pods, with its last calls.
     #[command(after_long_help = help::STATUS)]
     Status(status::Status),
-    /// Show the driver's calls, a line each
+    /// What the driver did: its calls, and why one failed
     #[command(after_long_help = help::LOG)]
     Log(log::Log),
-    /// Say what the next mount of a volume would do, and why; change nothing
+    /// What the next mount of a volume would do, and why
     ///
     /// It asks e2fsck and mkfs too, in a way that writes to no volume; what only the kernel finds when it
     /// mounts xfs or btrfs it cannot know.
     #[command(after_long_help = help::CHECK)]
     Check(check::Check),
-    /// Check this node: tools, LVM, udev, kubelet, config, volumes that need help, leftovers
+    /// What is wrong on this node, and the command that helps
     ///
+    /// It looks at tools, LVM, udev, kubelet, config, volumes that need help, and leftovers.
     /// A note is nothing that can be mended. With --json each finding has a `check`, a stable identifier.
     #[command(after_long_help = help::DOCTOR)]
     Doctor {
@@ -100,7 +123,7 @@ pub enum Task {
         #[arg(long)]
         json: bool,
     },
-    /// Print metrics of groups, volumes, pools and calls for Prometheus
+    /// The facts of `status` and `log` for Prometheus
     ///
     /// With --textfile they go into a file for `node_exporter`'s textfile collector: run it from a
     /// timer, once a minute; `examples/monitoring` has one.
@@ -119,8 +142,9 @@ pub enum Task {
         /// The volume, as VG/LV or /dev/VG/LV
         volume: String,
     },
-    /// Allow the next mount, within a day, to format a volume on which nothing is found
+    /// Let the next mount format a volume on which nothing is found
     ///
+    /// It holds for a day.
     /// For a volume that the driver refuses because its record, or remains on it, say that it held
     /// data. It prints what that data is; the next mount destroys it. A volume that cannot be read, is
     /// in use or holds something is refused here too.
@@ -132,7 +156,7 @@ pub enum Task {
         #[arg(long)]
         yes: bool,
     },
-    /// Put this executable where kubelet looks for it, or upgrade what is there
+    /// Put this executable where kubelet looks for it, or upgrade it
     ///
     /// kubelet never sees half of it, and an existing config.toml stays, but for --config. Running it
     /// again, also after it was interrupted, is safe. An older version is installed the same way.

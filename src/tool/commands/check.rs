@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::config::mistakes;
 use super::idle;
 use super::survey::{Inventory, Look, OK, Outcome, Request, Verdict, tried};
-use crate::output::{Printed, columns, printed};
+use crate::output::{Printed, columns_within, indented, printed, width};
 use driver::config::Loaded;
 use driver::host::Host;
 use driver::lvm::Volume;
@@ -245,15 +245,16 @@ fn in_steps(report: &CheckReport) -> String {
     for Checked { verdict, .. } in &report.volumes {
         let _ = writeln!(text, "{}", verdict.id);
         for step in &verdict.steps {
-            let _ = writeln!(text, "  {step}");
+            text.push_str(&indented(step, 2, width()));
         }
-        let _ = match verdict.message() {
+        let result = match verdict.message() {
             Some(message) if verdict.is_refused() => {
-                writeln!(text, "  REFUSED: {message} [{}]", verdict.short())
+                format!("REFUSED: {message} [{}]", verdict.short())
             }
-            Some(message) => writeln!(text, "  {}: {message}", verdict.word()),
-            None => writeln!(text, "  {}", count(report)),
+            Some(message) => format!("{}: {message}", verdict.word()),
+            None => count(report),
         };
+        text.push_str(&indented(&result, 2, width()));
     }
     text
 }
@@ -269,7 +270,7 @@ fn in_lines(report: &CheckReport) -> String {
         row
     });
     let rows: Vec<Vec<String>> = rows.collect();
-    format!("{}{}\n", columns(&rows), count(report))
+    format!("{}{}\n", columns_within(&rows, width()), count(report))
 }
 
 fn count(report: &CheckReport) -> String {
