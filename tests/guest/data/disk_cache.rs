@@ -1,7 +1,7 @@
 //! A disk that keeps what is written to it in a cache of its own, and loses it when the power goes.
 //! A disk is free to do so until it is told to flush.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -16,27 +16,21 @@ const THEIRS: &str = "theirs";
 /// dm-log-writes notes each write when the disk has been told to flush it. So what it has noted at
 /// a time is what a disk with such a cache would have kept then.
 struct CachedDisk {
-    name: String,
+    name: &'static str,
     size: u64,
-    file: PathBuf,
-    log: PathBuf,
-    below: Vec<String>,
 }
 
 impl CachedDisk {
-    fn new(name: &str, size: u64) -> Self {
-        let mut disk = Self {
-            name: name.to_owned(),
-            size,
-            file: format!("/run/{name}.kept").into(),
-            log: format!("/run/{name}.log").into(),
-            below: Vec::new(),
-        };
-        let [file, log] = [disk.file.clone(), disk.log.clone()].map(|file| disk.loop_on(&file));
-        let sectors = (HIDDEN + size) / SECTOR;
-        let table = format!("0 {sectors} log-writes {file} {log}");
-        run("dmsetup", &["create", &disk.cache(), "--table", &table]);
-        disk.show(&format!("/dev/mapper/{}", disk.cache()));
+    fn new(name: &'static str, size: u64) -> Self {
+        let (whole, sectors) = (HIDDEN + size, (HIDDEN + size) / SECTOR);
+        bash(&format!(
+            "cd /run; truncate -s {whole} {name}.kept {name}.log
+            below() {{ losetup --find --show $1; }}
+            table=\"0 {sectors} log-writes $(below {name}.kept) $(below {name}.log)\"
+            dmsetup create {name}-cache --table \"$table\""
+        ));
+        let disk = Self { name, size };
+        disk.show(&format!("/dev/mapper/{name}-cache"));
         disk
     }
 
@@ -44,46 +38,37 @@ impl CachedDisk {
         format!("/dev/mapper/{}", self.name)
     }
 
-    fn cache(&self) -> String {
-        format!("{}-cache", self.name)
-    }
-
-    fn loop_on(&mut self, file: &Path) -> String {
-        self.below.push(looped(file, HIDDEN + self.size));
-        self.below.last().unwrap().clone()
-    }
-
     fn show(&self, below: &str) {
         let (sectors, start) = (self.size / SECTOR, HIDDEN / SECTOR);
         let table = format!("0 {sectors} linear {below} {start}");
-        run("dmsetup", &["create", &self.name, "--table", &table]);
+        run("dmsetup", &["create", self.name, "--table", &table]);
     }
 
     /// The power goes, and comes back. What was not flushed is gone. Nothing may use the disk now;
     /// from now on it loses nothing more.
-    fn loses_its_cache(&mut self) {
-        run("dmsetup", &["message", &self.cache(), "0", "mark", "power"]);
-        run("dmsetup", &["remove", "--retry", &self.name]);
-        run("dmsetup", &["remove", "--retry", &self.cache()]);
-        let kept = PathBuf::from(format!("/run/{}.kept-then", self.name));
-        let device = self.loop_on(&kept);
-        replay(&self.log, &kept);
-        fs::rename(&kept, &self.file).unwrap();
-        self.show(&device);
+    fn loses_its_cache(&self) {
+        let (name, whole) = (self.name, HIDDEN + self.size);
+        bash(&format!(
+            "dmsetup message {name}-cache 0 mark power
+            dmsetup remove --retry {name}; dmsetup remove --retry {name}-cache"
+        ));
+        let [log, then] = ["log", "then"].map(|end| PathBuf::from(format!("/run/{name}.{end}")));
+        File::create(&then).unwrap().set_len(whole).unwrap();
+        replay(&log, &then);
+        self.show(&run("losetup", &["--find", "--show", text(&then)]));
     }
 }
 
 impl Drop for CachedDisk {
     fn drop(&mut self) {
-        lenient("dmsetup", &["remove", "--retry", &self.name]);
-        if fs::exists(format!("/dev/mapper/{}", self.cache())).unwrap() {
-            lenient("dmsetup", &["remove", "--retry", &self.cache()]);
-        }
-        for device in &self.below {
-            lenient("losetup", &["--detach", device]);
-        }
-        let _ = fs::remove_file(&self.file);
-        let _ = fs::remove_file(&self.log);
+        let name = self.name;
+        let away = format!(
+            "dmsetup remove --retry {name}; [ ! -e /dev/mapper/{name}-cache ] || dmsetup remove --retry {name}-cache
+            for file in /run/{name}.*; do
+                losetup --noheadings --output NAME --associated $file | xargs -r losetup --detach; rm $file
+            done"
+        );
+        lenient("sh", &["-c", &away]);
     }
 }
 
@@ -129,7 +114,7 @@ fn a_wipe_outlasts_the_loss_of_a_disks_cache() {
     let node = Node::with_config(Mode::MountOnly, &lines);
     // LVM's metadata is on a disk without such a cache.
     let sure = Disk::new("lost-sure", 16 << 20);
-    let mut disk = CachedDisk::new("lost-disk", 1 << 30);
+    let disk = CachedDisk::new("lost-disk", 1 << 30);
     run("pvcreate", &["-qq", "--metadatacopies", "0", &disk.path()]);
     let group = Group::on("lost", &[&sure.path(), &disk.path()]);
     run("pvchange", &["-qq", "-x", "n", &sure.path()]);
