@@ -108,7 +108,7 @@ fn exported_group_is_named() {
         let (said, _) = node.says(args);
         assert!(said.contains("exported/data"), "{args:?}: {said}");
     }
-    run("vgimport", &["-q", "exported"]);
+    sh(&node.is_ill("groups", "exported", "vgimport exported"));
     node.up("pod", &volume);
 }
 

@@ -10,8 +10,8 @@ use super::*;
 use crate::commands::survey::{Outcome, Verdict};
 use crate::kubelet::Kubelet;
 use driver::config::{Config, VolumeGroup};
-use driver::host::Lack;
 use driver::host::holders::Process;
+use driver::host::{Lack, own_name};
 use driver::lvm::{Disk, Fault, Group, KeptAway, LeaseState, Lost, Record, Report, Udev};
 use driver::names::{Bytes, LvId, LvName, Shown, VgName};
 use driver::volume::{Decision, Reason};
@@ -292,6 +292,65 @@ fn each_check_has_a_row_and_is_in_the_schema() {
     let rows = ROWS.iter().map(|(check, ..)| *check);
     let rows = rows.chain(ELSEWHERE);
     assert_eq!(rows.collect::<BTreeSet<_>>(), words);
+}
+
+/// The beginning of a command that a finding prints, and the case in a guest that runs it as it is printed and sees the
+/// fault gone, or why no case does.
+#[rustfmt::skip] // a row is a line
+const RUN: &[(&str, &str)] = &[
+    ("modprobe dm_mod", "no guest can be without device-mapper"),
+    ("systemctl restart systemd-udevd", "no guest has systemd"),
+    ("readlink /proc/1/ns/ipc", "it only looks"),
+    ("restorecon -v ", "doctor_names_a_wrong_label_and_the_command_that_corrects_it"),
+    ("ps -fp ", "it only looks"),
+    ("df /run", "it only looks"),
+    ("vgrename UUID ", "two_groups_of_one_name_are_named"),
+    ("vgimport ", "exported_group_is_named"),
+    ("vgs -o +vg_mda_size", "it only looks"),
+    ("lsblk -o NAME", "only a person can say which of two disks is the copy"),
+    ("vgextend --restoremissing ", "a_disk_that_is_missing_is_named_and_one_without_a_group_is_not"),
+    ("pvs -o pv_name,vg_name,pv_uuid,pv_missing", "it begins with looking: what helps depends on the disk"),
+    ("pvs -a", "it only looks"),
+    ("dmesg", "it only looks"),
+    ("lvm check ", "it only looks"),
+    ("delete files, or: lvextend --resizefs ", "only a person can say whether files may go"),
+    ("lvextend --extents +20%ORIGIN ", "a_snapshot_that_is_nearly_full_is_named"),
+    ("lvextend --size ", "faults_of_a_volume_are_named"),
+    ("vgextend vg DISK, then: lvextend ", "only a person has the disk"),
+    ("lvs -a -o +devices ", "it only looks"),
+    ("lvchange -an -S pool_lv=", "the row pool_unwell of the refusals: the message has the same command"),
+    ("lvchange -an ", "tests/shared/obstacles.rs: only two nodes have the fault"),
+    ("vgmknodes ", "faults_of_a_volume_are_named"),
+];
+
+#[test]
+fn each_command_is_run_in_a_guest_or_the_table_says_why_not() {
+    let guest = [
+        include_str!("../../../../tests/guest/doctor/faults.rs"),
+        include_str!("../../../../tests/guest/doctor/nodes.rs"),
+        include_str!("../../../../tests/guest/data/lvm_conf.rs"),
+        include_str!("../../../../tests/guest/selinux.rs"),
+    ];
+    let mut seen = BTreeSet::new();
+    for (.., fault) in ROWS {
+        let mut facts = well();
+        fault(&mut facts);
+        for one in facts.bad().0 {
+            let Some(command) = one["command"].as_str() else {
+                continue;
+            };
+            let command = command.replace(&own_name(), "lvm");
+            let row = RUN.iter().find(|(begins, _)| command.starts_with(begins));
+            let (begins, place) = row.unwrap_or_else(|| panic!("no row for {command}"));
+            seen.insert(*begins);
+            let is_there = guest
+                .iter()
+                .any(|text| text.contains(&format!("fn {place}()")));
+            assert!(place.contains(' ') || is_there, "{place}");
+        }
+    }
+    let stale = RUN.iter().filter(|(begins, _)| !seen.contains(begins));
+    assert_eq!(stale.count(), 0, "{seen:?}");
 }
 
 type Case<'a> = (&'a str, &'a dyn Fn(&mut Facts));
