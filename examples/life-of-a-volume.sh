@@ -48,7 +48,7 @@ refuse() {
 clean_up() {
     set +e
     cd /
-    ! mountpoint --quiet "$pod" || umount "$pod"
+    for one in "$pod" "$other"; do "$driver" unmount "$one" > /dev/null; done
     vgremove -qq --force --yes demo
     losetup --detach "$disk"
 }
@@ -59,11 +59,13 @@ truncate -s 2G "$top/disk"
 disk=$(losetup --find --show "$top/disk")
 kubelet=$top/kubelet
 pod=$kubelet/pods/5ca1ab1e/volumes/kubernetes.io~lvm/data
+other=$kubelet/pods/0ddba11/volumes/kubernetes.io~lvm/secret
 trap clean_up EXIT
 show "vgcreate --quiet demo $disk"
 show "lvcreate --quiet --yes --name data-1 --size 64m demo"
-mkdir -p "$top/exec/kubernetes.io~lvm" "$pod"
+mkdir -p "$top/exec/kubernetes.io~lvm" "$pod" "$other"
 cp "$driver" "$top/exec/kubernetes.io~lvm/lvm"
+driver=$top/exec/kubernetes.io~lvm/lvm
 cd "$top/exec/kubernetes.io~lvm"
 printf 'attach = false\nkubelet_dirs = ["%s"]\nlog = "%s"\n' "$kubelet" "$top/log" > config.toml
 # Where a package is installed, the command is called so.
@@ -79,7 +81,7 @@ printf "$ options='%s'\n$ pod=%s\n" "$options" "$pod"
 
 say "The pod starts: kubelet makes one call, which formats the volume, since it is blank, and mounts it"
 call "./lvm mount \$pod \"\$options\""
-show "findmnt --noheadings --output TARGET,SOURCE,FSTYPE,OPTIONS \$pod | cut -c -120"
+show "findmnt --noheadings --output SOURCE,FSTYPE,OPTIONS \$pod"
 show "echo 'written by the first pod' > \$pod/page"
 
 say "A tag on the volume says which filesystem it holds, so that it is never formatted again"
@@ -96,18 +98,38 @@ call "./lvm unmount \$pod"
 say "A pod that asks for the wrong filesystem does not get the volume, and nothing is lost"
 refuse "./lvm mount \$pod \"\${options/ext4/xfs}\""
 
-say "What failed, and why"
+say "Somebody overwrites the first megabyte. blkid finds nothing: the script would format the volume"
+show "dd if=/dev/demo/data-1 of=\$top/megabyte bs=1M count=1 status=none   # a backup, for later"
+show "dd if=/dev/zero of=/dev/demo/data-1 bs=1M count=1 conv=fsync status=none"
+show "blkid --probe /dev/demo/data-1 || echo nothing found"
+
+say "The driver refuses, since the volume held data. The word in brackets is a row of docs/on-call.md"
+refuse "./lvm mount \$pod \"\$options\""
 show "flexvolume-lvm log --failed demo/data-1"
 
-say "The next pod finds the data"
+say "With the first megabyte back, the next pod finds the data"
+show "dd if=\$top/megabyte of=/dev/demo/data-1 conv=fsync status=none"
 call "./lvm mount \$pod \"\$options\""
-show "cat \$pod/page"
-[ "$(cat "$pod/page")" = 'written by the first pod' ]
+show "grep 'written by the first pod' \$pod/page"
 
-say "The whole node: is anything wrong?"
-show "flexvolume-lvm status"
-# It finds what this machine lacks, such as a tool for xfs: 1 is a fault, 3 a warning.
-show "flexvolume-lvm doctor || true"
+say "An encrypted volume, whose passphrase is in a file of the node"
+show "(umask 077; head -c 32 /dev/urandom > \$top/key)"
+show "printf '[encryption]\nkey_file = \"%s\"\npbkdf_iterations = 4\n' \$top/key >> config.toml"
+show "lvcreate --quiet --yes --name secret-1 --size 64m demo"
+call "./lvm mount $other '${options/data-1\"/secret-1\",\"encryption\":\"luks2\"}'"
+show "flexvolume-lvm status demo"
+
+say "A fault: a snapshot, as for a backup, which the pod's writes fill. Once it is full, its content is lost"
+show "lvcreate --quiet --yes --snapshot --size 12m --name data-1-now demo/data-1"
+show "dd if=/dev/urandom of=\$pod/new bs=1M count=10 conv=fsync status=none"
+# 1 is a fault, 3 a warning. This machine may have others, such as a missing tool for xfs.
+show "flexvolume-lvm doctor --quiet || true"
+helps=$(./lvm doctor --quiet | sed -n 's/^ *run: \(lvextend .*\)/\1/p' || true)
+
+say "The command that doctor prints helps"
+show "${helps:?doctor names no command}"
+show "flexvolume-lvm doctor --quiet || true"
 call "./lvm unmount \$pod"
 
-say "Removing the volume group of this demonstration"
+say "You saw a blank volume formatted, grown and encrypted, one with data refused and kept, and a fault with its remedy"
+echo "Go on with docs/start.md, which puts the driver on a node, and docs/safety.md, which has all promises."

@@ -23,8 +23,15 @@ case ${1:-} in
         ;;
 esac
 
+if [ "${1:-}" = --here ]; then
+    as_root true || die "--here needs root"
+    need dmsetup:dmsetup lvs:lvm2 mkfs.ext4:e2fsprogs cryptsetup:cryptsetup-bin findmnt:mount losetup:mount
+    as_root dmsetup version > /dev/null 2>&1 ||
+        die "this machine's kernel has no device-mapper; run it without --here"
+    ! as_root vgs demo > /dev/null 2>&1 || die "there is a volume group called demo here already"
+fi
 need_rust
-say "building the driver"
+say "building the driver, which takes some minutes the first time"
 cargo build --release --bin lvm
 driver=$(cargo build --quiet --release --bin lvm --message-format=json |
     sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
@@ -33,10 +40,6 @@ DIR=$(mktemp -d --suffix=.flexvolume-lvm)
 trap 'rm -rf "$DIR" 2> /dev/null || as_root rm -rf "$DIR"' EXIT
 
 if [ "${1:-}" = --here ]; then
-    need lvs:lvm2 mkfs.ext4:e2fsprogs findmnt:mount losetup:mount
-    as_root dmsetup version > /dev/null 2>&1 ||
-        die "this machine's kernel has no device-mapper; run it without --here"
-    ! as_root vgs demo > /dev/null 2>&1 || die "there is a volume group called demo here already"
     as_root bash examples/life-of-a-volume.sh "$driver" "$DIR"
     exit
 fi

@@ -137,6 +137,23 @@ fn every_link_leads_to_a_file_or_a_heading() {
     }
 }
 
+#[test]
+fn every_alert_leads_to_a_heading_of_a_page() {
+    let alerts = page("examples/monitoring/alerts.yaml");
+    let pages = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/");
+    let urls = alerts.split("runbook_url: \"").skip(1);
+    let urls: Vec<&str> = urls.map(|rest| rest.split('"').next().unwrap()).collect();
+    assert_eq!(urls.len(), alerts.matches("- alert:").count());
+    for url in urls {
+        let (file, heading) = url
+            .strip_prefix(pages)
+            .and_then(|rest| rest.split_once('#'))
+            .unwrap_or_else(|| panic!("{url}: the pages are in {pages}"));
+        let text = page(&format!("docs/{file}"));
+        assert!(text.lines().any(|line| anchor(line) == heading), "{url}");
+    }
+}
+
 fn top() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

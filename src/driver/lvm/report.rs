@@ -76,7 +76,7 @@ impl Volume {
     /// How full a snapshot is, in percent, if little is left: it is lost when it is full.
     pub fn nearly_lost(&self) -> Option<f64> {
         const NEARLY: u8 = 80;
-        let is_its = self.has_role("thicksnapshot") && !self.has_overflowed();
+        let is_its = self.is_thick_snapshot() && !self.has_overflowed();
         let (_, percent) = self.filled_to(NEARLY).next().filter(|_| is_its)?;
         Some(percent)
     }
@@ -100,6 +100,11 @@ impl Volume {
     /// Whether it has a snapshot with space of its own, unlike a thin one.
     pub fn is_thick_origin(&self) -> bool {
         self.has_role("thickorigin")
+    }
+
+    /// Whether it has space of its own, unlike a thin snapshot, and is lost once that is full.
+    pub fn is_thick_snapshot(&self) -> bool {
+        self.has_role("thicksnapshot")
     }
 
     pub fn is_origin(&self) -> bool {

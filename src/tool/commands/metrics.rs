@@ -23,7 +23,7 @@ const CALLS: Duration = Duration::from_secs(3600);
 const FILE: &str = "flexvolume-lvm.prom";
 
 /// Each metric: its name without `flexvolume_lvm_`, its labels, and what it says. All are gauges.
-const ALL: [(&str, &str, &str); 17] = [
+const ALL: [(&str, &str, &str); 18] = [
     (
         "build_info",
         "version",
@@ -88,6 +88,11 @@ const ALL: [(&str, &str, &str); 17] = [
         "pool_metadata_ratio",
         "vg, lv",
         "How full the metadata of the thin pool is: 1 is full.",
+    ),
+    (
+        "snapshot_ratio",
+        "vg, lv",
+        "How full the snapshot is: at 1 it is lost. A thin snapshot has none.",
     ),
     (
         "volume_active",
@@ -211,6 +216,9 @@ fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
                     metrics.add(name, &labels, percent / 100.0);
                 }
             }
+        }
+        if let Some(percent) = line.data_percent.filter(|_| volume.is_thick_snapshot()) {
+            metrics.add("snapshot_ratio", &labels, percent / 100.0);
         }
         let Some(verdict) = &line.next_mount else {
             continue;

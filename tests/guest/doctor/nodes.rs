@@ -180,6 +180,8 @@ fn a_snapshot_that_is_nearly_full_is_named() {
     let node = Node::new(Mode::MountOnly);
     node.is_well(CHECK);
     sh("dd if=/dev/urandom of=/dev/filling/data bs=1M count=14 oflag=direct");
+    let metric = r#"snapshot_ratio{vg="filling",lv="snap"} 0.8"#;
+    node.prints(&["metrics"], metric, 0);
     sh(&node.is_ill(
         CHECK,
         "filling/snap",

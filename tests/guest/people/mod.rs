@@ -6,6 +6,7 @@ mod moving;
 mod only_looks;
 mod operator;
 mod packages;
+mod readme;
 mod shell;
 mod status;
 mod terminal;
