@@ -1,5 +1,5 @@
 //! All that kubelet runs of flexvolume-lvm, a FlexVolume driver for LVM: gives Kubernetes pods logical
-//! volumes, and never formats data away.
+//! volumes, and never formats a volume that may hold data.
 //!
 //! Each room uses only those below it: `entry` and `child`; `calls`; `volume`; `fs`, `lvm` and `mount`;
 //! `host`; and what only parses. One thing comes from above: the permit of `volume/decide`, without which `fs` makes

@@ -62,8 +62,8 @@ pub fn read_or_stdin(kernel: &Kernel, file: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Takes a run's turn to change a directory, by the lock of a file that only root can open. The directory itself
-/// would not do: whoever may read it can lock it. kubelet ignores the name.
+/// Waits until no other run changes `dir`, and locks a file in it. Only root can open the file; everybody who can read
+/// the directory could lock the directory itself. kubelet ignores the file's name.
 pub fn take_turn(kernel: &Kernel, dir: &Path) -> Result<Lock> {
     let file = dir.join(".flexvolume-lvm.lock");
     let lock = kernel.try_lock(&file);

@@ -213,8 +213,8 @@ pub fn warning(pod: &str, words: &str) -> String {
     })
 }
 
-/// The same for a volume that does not come up. Where kubelet itself attaches, a failure of
-/// `attach` is no event of the pod: then only the log tells. (With a control plane it is one.)
+/// The message of a volume that does not come up: from the pod's event, or from kubelet's log if kubelet attaches. Its
+/// failed `attach` makes no event; that of a control plane does.
 pub fn refusal(mode: Mode, pod: &str, words: &str) -> String {
     if mode == Mode::MountOnly {
         return warning(pod, words);

@@ -9,8 +9,8 @@ use crate::volume::{Job, Reason, Refusal, give_up};
 
 /// `attach <options> <node>`: activates the volume, and says what its device is.
 ///
-/// The controller calls this on a host that is not the node and has no LVM. There the answer is
-/// where the device will be; the node finds out in `waitforattach` whether it is.
+/// The controller calls this on a host that is not the node and has no LVM. There the answer is the
+/// path that the device will have on the node; `waitforattach` looks for the device there.
 pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Result<Reply> {
     let elsewhere = Reply::device(&options.id.device());
     if !is_here(host, config, node) {

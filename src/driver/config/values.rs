@@ -273,8 +273,7 @@ fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks options with the filesystem that the table is named after. An error has the offset in the file, in bytes,
-/// and what is wrong there.
+/// Checks the options in each table for its filesystem. An error has its offset in the file, in bytes, and its message.
 pub fn fit_together(config: &Config) -> Result<(), (usize, String)> {
     let groups = config.volume_groups.values();
     let tables = groups.map(|group| &group.filesystems);

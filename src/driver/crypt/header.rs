@@ -39,7 +39,7 @@ pub struct Header {
     pub uuid: Option<String>,
     /// Whether both copies are whole, and of one header.
     pub is_whole: bool,
-    /// Of each copy that is whole. `None`: what is in it cannot be read.
+    /// One for each whole copy. `None`: its JSON cannot be read.
     pub layouts: Vec<Option<Layout>>,
 }
 

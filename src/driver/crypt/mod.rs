@@ -16,9 +16,9 @@ mod tools;
 /// What the process that reads devices is asked for.
 pub const HEADER: &str = "luks";
 
-/// How a volume is encrypted, and its key in each slot: as luksFormat does it everywhere.
+/// The cipher of a volume, and of its key in each slot: luksFormat's default everywhere.
 pub const CIPHER: &str = "aes-xts-plain64";
-/// Sizes of a key for that, in bytes.
+/// Sizes of a key for this cipher, in bytes.
 pub const KEY_SIZES: [u64; 2] = [32, 64];
 
 pub use header::{HEADER_SIZE, Header, read};

@@ -7,7 +7,7 @@ use crate::host::{Command, DeviceNumber, Host};
 /// Source: the kernel's Documentation/admin-guide/device-mapper/dm-crypt.rst.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DmTable {
-    /// `crypt`; or what it is instead, then all else is empty.
+    /// `crypt`. Of any other target the fields below are empty.
     pub target: String,
     pub cipher: String,
     pub has_key: bool,

@@ -52,10 +52,10 @@ pub trait Tools {
     /// accept, outlives its limit, or the driver is told to stop meanwhile.
     fn run(&self, command: &Command) -> Result<Output, ToolError>;
 
-    /// Whether it is there, also if it is not to be run.
+    /// Whether the tool is there, also if it may not be run.
     fn has(&self, tool: &str) -> bool;
 
-    /// Why it would not run. `None`: it would.
+    /// Why the tool cannot be run. `None`: it can.
     fn lacks(&self, _tool: &str) -> Option<String> {
         None
     }

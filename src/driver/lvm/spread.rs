@@ -105,8 +105,8 @@ impl Spread {
     }
 }
 
-/// The value of an option as LVM finds it: joined to a short name, after "=", or in the next word; a long
-/// name may be shortened.
+/// The value of an option, which LVM takes from the same word (`-m1`, `--mirrors=1`) or from the next word. A long name
+/// may be shortened.
 fn value<'a>(words: &'a [String], short: &str, long: &str) -> Option<&'a str> {
     let mut words = words.iter();
     while let Some(word) = words.next() {

@@ -22,7 +22,7 @@ pub enum KubeletPath {
 }
 
 impl KubeletPath {
-    /// Tells by the shape of the path; kubelet's root directory may be anywhere.
+    /// Which path of kubelet it is, by its last parts: kubelet's root directory may be anywhere.
     pub fn of(path: &Path) -> Self {
         let parts: Vec<&str> = path
             .components()

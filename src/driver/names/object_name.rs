@@ -27,8 +27,8 @@ impl ObjectName {
         Ok(Self(text.to_owned()))
     }
 
-    /// A volume's name as a call-out has it. kubelet's are names of objects. A name that a person makes up may
-    /// also hold capitals, `_` and `+`, which fit into a tag too: lvm(8), "TAGS".
+    /// A volume's name in a call-out. kubelet takes it from an object. A person's call may also have capitals, `_`
+    /// and `+`, which a tag can hold: lvm(8), "TAGS".
     pub fn of_volume(text: &str) -> Result<Self> {
         let plain = text.to_ascii_lowercase().replace(['_', '+'], "0");
         Self::parse(&plain).or_else(|_| Self::parse(text))?;

@@ -81,8 +81,7 @@ impl MountOptions {
         self.0.iter().any(|option| option == "rw")
     }
 
-    /// Joins these and `other`, which wins as the later one does in mount(8). Only `ro` is final, on
-    /// whichever side it is.
+    /// Adds `other` to these options. As in mount(8), the later option wins; but `ro` wins on either side.
     pub fn and(&self, other: &Self) -> Self {
         let read_only = self.is_read_only() || other.is_read_only();
         let mut all: Vec<String> = Vec::new();
@@ -108,8 +107,8 @@ impl MountOptions {
         kept.map(|(no, _)| *no)
     }
 
-    /// Joins these, the node's, and a pod's, which win except against `ro` and [`FINAL`]. Also returns the
-    /// pod's options that were dropped for that.
+    /// Adds a pod's options to the node's (`self`). The pod's win, but not over `ro` and [`FINAL`]: also returns
+    /// those that lost.
     pub fn and_of_pod(&self, pod: &Self) -> (Self, Vec<String>) {
         let no: Vec<&str> = self.finals().collect();
         let is_taking_back = |option: &String| {

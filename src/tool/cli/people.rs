@@ -14,7 +14,7 @@ use driver::config::Loaded;
 use driver::host::{Host, NAME, Writing};
 use driver::names::LvId;
 
-/// LVM logical volumes for Kubernetes pods; never formats data away.
+/// LVM logical volumes for Kubernetes pods; formats no volume that may hold data.
 #[derive(Debug, Parser)]
 #[command(name = NAME, version, max_term_width = 100, after_help = BELOW,
           after_long_help = format!("{}\n{MORE}", super::by_hand::call_outs()),

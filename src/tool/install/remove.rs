@@ -50,8 +50,8 @@ pub fn uninstall(host: &Host, layout: &Layout, report: &mut InstallReport) -> Re
     files::sync_parent(&dir.path)
 }
 
-/// A config is moved out of the directory, unless the next installation would write the same, here and in any
-/// other plugin directory.
+/// Moves the config out of the directory, so that the next installation finds it. A config is deleted if any
+/// installation would write the same.
 fn remove_config(host: &Host, layout: &Layout, report: &mut InstallReport) -> Result<()> {
     let config = &layout.dir.config;
     if !files::exists(config)? {

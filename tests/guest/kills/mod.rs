@@ -153,7 +153,8 @@ fn try_scene(scene: Scene, sample: &mut Sample, failures: &mut Vec<String>) -> u
     kills
 }
 
-/// Whom to kill at this step. A sample has one in turn, but all where the kernel's state changes.
+/// Which processes to kill at this step, one after the other: of a sample one of them, but all if the step changes the
+/// kernel's state.
 fn victims(n: usize, step: &Step, full: bool) -> &'static [Victim] {
     const ALL: [Victim; 3] = [Victim::Both, Victim::Driver, Victim::Tool];
     match step {

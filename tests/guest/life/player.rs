@@ -10,9 +10,8 @@ const LENGTH: usize = 56;
 /// 2n + 1 are of one kind: each may become the other, or hold a snapshot of the other's volume.
 pub const SLOTS: usize = 14;
 
-/// A number is that of a pod in what kubelet and pods do, of a name in what operators do, or of a disk.
-/// Pods 2n and 2n + 1 want the volume that is called n. A `which` is any number, which chooses one of
-/// those that fit.
+/// The number is that of a pod (kubelet, pods), of a volume's name (operators) or of a disk. Pods 2n and 2n + 1 want
+/// the volume n. `which` chooses one of the things that fit, whatever its number.
 #[derive(Clone, Debug)]
 pub enum Step {
     Configure {

@@ -24,7 +24,7 @@ pub struct Row {
     pub prepare: &'static str,
     /// Further lines of the node's config.
     pub config: &'static str,
-    /// Options of the pod's that differ from ext4 for writing. An empty value leaves one out.
+    /// Options of the pod beside the default, a writable ext4. An empty value removes one.
     pub asks: &'static [(&'static str, &'static str)],
     /// Words of the message beside those on the page, and the volume's or the group's name.
     pub says: &'static str,
@@ -55,7 +55,7 @@ pub const ROW: Row = Row {
     or: &[],
 };
 
-/// For every script.
+/// Shell functions of every script.
 const LASTING: &str = r#"lasting() { "$@" > /dev/null 2>&1 & echo $! >> $dir/pids; }
 told() {
     local begins= known= word line

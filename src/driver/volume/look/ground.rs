@@ -147,7 +147,8 @@ fn sector_of(kernel: &Kernel, dir: &Path) -> Bytes {
         .unwrap_or(SMALLEST)
 }
 
-/// LVM's disks with sectors of more bytes below the devices in this directory of /sys: what is not LVM's own.
+/// The disks below the devices in this directory of /sys whose sectors have more bytes than `than`. Devices of LVM
+/// itself are no disks.
 fn larger_disks(kernel: &Kernel, dir: &Path, deepest: usize, than: Bytes) -> BTreeSet<String> {
     let mut disks = BTreeSet::new();
     let Some(deepest) = deepest.checked_sub(1) else {

@@ -23,7 +23,7 @@ impl Findings {
         }
     }
 
-    /// Leaves out what is well, and notes.
+    /// Keeps warnings and failures only.
     pub fn keep_unwell(&mut self) {
         self.0.retain(Finding::is_unwell);
     }

@@ -32,7 +32,7 @@ pub struct Status {
     /// kubelet's names of volumes [default: all]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Show devices, UUIDs, records and mount points too: where the terminal is too narrow for a line, below it
+    /// Show devices, UUIDs, records and mount points too, on a second line if the terminal is too narrow
     #[arg(short, long)]
     wide: bool,
     /// Show only volumes and groups that are not well, and volumes that would not mount; the exit code is 1 if
@@ -57,7 +57,7 @@ struct GroupLine {
 struct StatusReport {
     groups: Vec<GroupLine>,
     volumes: Vec<Line>,
-    /// Groups on this node's disks that it does not use, with whose they are.
+    /// Groups on this node's disks that the node does not use, and to whom each belongs.
     not_used: BTreeMap<String, String>,
     /// Mounted by pods, and unknown to LVM.
     lost: BTreeSet<String>,

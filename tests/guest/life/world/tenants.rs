@@ -89,7 +89,7 @@ impl World {
         self.keepers(lv).next().is_some()
     }
 
-    /// Whether a filesystem that others keep is read-only.
+    /// Whether the mounts that tenants keep of this volume are read-only. `None`: there are none.
     pub(super) fn kept_how(&self, lv: usize) -> Option<bool> {
         self.keepers(lv).next().map(Kept::is_read_only)
     }

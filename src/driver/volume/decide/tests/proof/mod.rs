@@ -231,8 +231,8 @@ impl Cases {
         }
     }
 
-    /// Each content with each record, permission and kind of disk. Of what is, or is to be, encrypted only with
-    /// those that a rule tells apart.
+    /// Each content with each record, permission and kind of disk. For an encrypted volume, or one that is to be
+    /// encrypted, only the combinations that a rule tells apart.
     fn with_content(&self, facts: &Facts, wish: &Wish) -> Vec<Facts> {
         let mut all = Vec::new();
         let may_meet = |content: &Content, record: &str, permission: Permission| {

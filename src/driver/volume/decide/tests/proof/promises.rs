@@ -158,7 +158,7 @@ fn has_key(wish: &Wish) -> bool {
     wish.encrypted != Some(false) && wish.no_key.is_none()
 }
 
-/// Its header is that of its record, and so is what it is open with. Both encrypt as the driver does.
+/// Its header, and the header that it is open with, are the recorded one. Both use the driver's cipher.
 fn has_its_header(facts: &Facts) -> bool {
     let uuid = volume_of(facts).record.luks_uuid();
     let is_in_words = |header: &Header| header.layouts.iter().all(|one| *one == Some(layout()));
