@@ -15,9 +15,17 @@ lint() {
     step shellcheck shellcheck --external-sources --check-sourced "${scripts[@]}"
     need_actionlint
     step actionlint actionlint .github/workflows/*.yml
+    step workflows are_scripts "$(sed -n 's/^ *- run: \([^ ]*\).*/\1/p' .github/workflows/*.yml | sort -u)"
     need_zizmor
     # Actions by commit, rights, injection, credentials left behind.
     step zizmor "$ZIZMOR" --offline --no-progress --quiet .github
+}
+
+# are_scripts LINES: each of these is a script of this checkout.
+are_scripts() {
+    while read -r script; do
+        [ -x "$script" ] || { echo "a step of a workflow runs $script, which is no script here"; return 1; }
+    done <<< "$1"
 }
 
 # actionlint WORKFLOW…: what GitHub would not take, or what is dangerous in it.
