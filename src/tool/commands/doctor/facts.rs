@@ -164,17 +164,7 @@ impl Lvm {
     /// Fails if LVM does not answer. `can_lock`: without that no volume can be looked at as a mount does.
     fn ask(host: &Host, loaded: &Loaded, can_lock: bool) -> Result<Self> {
         let inventory = Inventory::take(host, loaded)?;
-        let (kept_away, disks) = (inventory.kept_away(), lvm::disks(host)?);
-        // No pod can name another one.
-        let named = inventory.groups.iter();
-        let named = named.filter(|group| VgName::parse(&group.name).is_ok());
-        let groups = named.map(|group| {
-            let its = disks.iter().filter(|disk| disk.vg == group.name);
-            GroupHealth {
-                disks: its.cloned().collect(),
-                ..GroupHealth::of(&inventory, group, &kept_away)
-            }
-        });
+        // The volumes first: they have so much time from here on.
         let is_mountable = can_lock && loaded.problem.is_none();
         let look = |volume: &Volume| {
             if !is_mountable {
@@ -196,6 +186,17 @@ impl Lvm {
         let (its, others): (Vec<_>, Vec<_>) = all.partition(|volume| inventory.is_ours(volume));
         let mut volumes: Vec<Health> = its.into_iter().chain(others).map(look).collect();
         volumes.sort_by(|one, other| one.volume.id.cmp(&other.volume.id));
+        let (kept_away, disks) = (inventory.kept_away(), lvm::disks(host)?);
+        // No pod can name another one.
+        let named = inventory.groups.iter();
+        let named = named.filter(|group| VgName::parse(&group.name).is_ok());
+        let groups = named.map(|group| {
+            let its = disks.iter().filter(|disk| disk.vg == group.name);
+            GroupHealth {
+                disks: its.cloned().collect(),
+                ..GroupHealth::of(&inventory, group, &kept_away)
+            }
+        });
         Ok(Self {
             volumes,
             answered_after: inventory.asked,
