@@ -120,6 +120,7 @@ fn try_scene(scene: Scene, sample: &mut Sample, failures: &mut Vec<String>) -> u
     });
     let listed: Vec<String> = all.iter().map(ToString::to_string).collect();
     println!("{name}: {} steps: {}", all.len(), listed.join(", "));
+    assert!(!all.is_empty(), "{name} has no steps");
     let all: Vec<(Step, Victim)> = all
         .into_iter()
         .enumerate()

@@ -38,8 +38,6 @@ pub enum Call {
     Grow,
     /// `unmount` on a node that deactivates unused volumes.
     Unmount,
-    /// `unmountdevice`.
-    UnmountDevice,
     /// `mount` of a volume that is blank, and is to be encrypted.
     MountEncrypting,
     /// `mount` of a volume that is encrypted.
@@ -56,7 +54,8 @@ pub struct Scene {
     pub fs: &'static str,
 }
 
-/// All of them. A first mount and growth differ with the filesystem, the others do not.
+/// All of them. A first mount and growth differ with the filesystem, the others do not. `unmountdevice` has one step
+/// that changes anything, which a child takes: `processes` calls it before and after.
 const SCENES: &[(Call, &[&str])] = &[
     (Call::Mount, &["ext4", "xfs", "btrfs"]),
     (Call::MountDevice, &["ext4", "xfs", "btrfs"]),
@@ -69,7 +68,6 @@ const SCENES: &[(Call, &[&str])] = &[
     (Call::MountExtended, &["ext4"]),
     (Call::MountSecond, &["ext4"]),
     (Call::Unmount, &["ext4"]),
-    (Call::UnmountDevice, &["xfs"]),
     (Call::MountEncrypting, &["ext4", "xfs", "btrfs"]),
     (Call::MountEncrypted, &["ext4"]),
     (Call::GrowEncrypted, &["xfs"]),
@@ -172,7 +170,6 @@ impl Scene {
         let words: &[&str] = match self.call {
             Call::MountSecond => &["mount", text(&pod), &read_only],
             Call::MountDevice => &["mountdevice", text(&global), &device, &json],
-            Call::UnmountDevice => &["unmountdevice", text(&global)],
             _ if self.is("Grow") => &["expandfs", &json, "", text(&pod), "471859200", "0"],
             _ if self.unmounts() => &["unmount", text(&pod)],
             _ => &["mount", text(&pod), &json_for_pod],
@@ -180,7 +177,6 @@ impl Scene {
         let args = words.iter().map(|word| (*word).to_owned()).collect();
         let before = match self.call {
             Call::MountSecond => Some(node.pod_dir("first", &volume)),
-            Call::UnmountDevice => Some(global.clone()),
             _ if self.is("Grow") || self.unmounts() => Some(pod.clone()),
             _ => None,
         };
@@ -233,7 +229,6 @@ impl Scene {
                 }
             }
             Call::MountSecond => write(&node.up("first", volume)),
-            Call::UnmountDevice => write(&node.up_globally(volume)),
             Call::MountDevice => {
                 node.does(&["attach", &volume.json(), &host_name()]);
             }

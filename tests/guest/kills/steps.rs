@@ -156,6 +156,8 @@ impl Steps {
         let strace = self.strace(OWN, None);
         let output = spawn(&strace, node, &args).wait_with_output().unwrap();
         assert_eq!(Reply::of(args, &output).status, "Success");
+        // strace ends after the driver.
+        eventually("strace ends", || self.read("trace").contains("+++ exited"));
         let trace = self.read("trace");
         for (call, times) in changes(&trace) {
             steps.push(Step::OwnBefore(call.clone(), times));

@@ -71,16 +71,15 @@ fn the_readme_shows_what_the_driver_prints() {
     let shown = shown();
     assert_eq!(shown.len(), 3, "{shown:?}");
     for (command, output) in shown {
-        let (prints, wants) = match command.strip_prefix("flexvolume-lvm ") {
-            Some(args) => (node.says(&args.split(' ').collect::<Vec<_>>()).0, output),
+        let (prints, wants) = if let Some(args) = command.strip_prefix("flexvolume-lvm ") {
+            (node.says(&args.split(' ').collect::<Vec<_>>()).0, output)
+        } else {
             // kubelet writes the event, at whose end is the driver's message.
-            None => {
-                let (_, reason) = output.split_once("reason: ").unwrap();
-                (node.mount("reports-0", &reports).message, reason)
-            }
+            let (_, reason) = output.split_once("reason: ").unwrap();
+            (node.mount("reports-0", &reports).message, reason)
         };
-        printed.push_str(&format!("# {command}\n{prints}\n"));
-        wanted.push_str(&format!("# {command}\n{wants}\n"));
+        printed += &["# ", command, "\n", &prints, "\n"].concat();
+        wanted += &["# ", command, "\n", wants, "\n"].concat();
     }
     let printed = printed.replace(text(&node.exe()), "flexvolume-lvm");
     assert_eq!(words(&printed), words(&wanted), "{printed}");
