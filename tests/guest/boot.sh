@@ -151,8 +151,7 @@ guest() {
         count=1
         [ ${#all[@]} -lt 10 ] || count=2
         [ ${#all[@]} -lt 100 ] || count=3
-        # Beside what needs no guest there is one processor.
-        [ -z "$CORE" ] || count=1
+        [ -z "$CORE" ] || count=$AT_ONCE
         for ((run = 1; run <= RUNS; run++)); do
             for ((number = count; number >= 1; number--)); do
                 mapfile -t mine < <(printf '%s\n' "${all[@]}" | part_of "$number" "$count")
