@@ -65,6 +65,23 @@ pub fn width() -> usize {
     size.map_or(OF_OLD, |(width, _)| usize::from(width.0))
 }
 
+/// How many hundredths of `all` the `part` is.
+pub fn percent(part: u64, all: u64) -> f64 {
+    let hundredths = part.checked_div(all / 100).unwrap_or_default();
+    f64::from(u32::try_from(hundredths).unwrap_or(u32::MAX))
+}
+
+/// `41 % filled`, and on a terminal a bar before these words. 100 % means full, so nothing is rounded up.
+pub fn share(percent: f64, word: &str) -> String {
+    let words = format!("{:.0} % {word}", percent.clamp(0.0, 100.0).floor());
+    if width() == usize::MAX {
+        return words;
+    }
+    let steps = [10.0, 30.0, 50.0, 70.0, 90.0];
+    let bar = steps.map(|step| if percent >= step { '█' } else { '░' });
+    format!("{} {words}", bar.iter().collect::<String>())
+}
+
 /// A text in lines of this width. What stands between backquotes is a command, and stays on one line.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     /// Where less is left than this, a text is better left to the terminal.

@@ -164,6 +164,9 @@ fn help_and_version_are_text_for_people() {
         assert!(is_narrow(&said) && said.lines().count() < 24, "{said}");
     }
     prints(&machine, &["status", "--frobnicate"], "--frobnicate", 2);
+    for command in ["adopt", "allow-format"] {
+        prints(&machine, &[command, "foo"], "it must be VG/LV", 2);
+    }
     prints(
         &machine,
         &["check", "--fs", "ext5"],

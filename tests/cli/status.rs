@@ -6,10 +6,21 @@ use crate::support::machine::lvs_row;
 
 /// A group `vg` with a thin pool `data`, filled to so much.
 fn with_pool(percent: &str) -> Machine {
+    with(&[
+        (r#"lv_layout":"linear"#, r#"lv_layout":"thin,pool"#),
+        (
+            r#""data_percent":""#,
+            &format!(r#""data_percent":"{percent}"#),
+        ),
+    ])
+}
+
+/// A group `vg` with a volume `data`, in whose report these words stand for others.
+fn with(fields: &[(&str, &str)]) -> Machine {
     let machine = Machine::new();
-    let lvs = lvs_row().replace(r#""lv_layout":"linear""#, r#""lv_layout":"thin,pool""#);
-    let filled = format!(r#""data_percent":"{percent}""#);
-    let lvs = lvs.replace(r#""data_percent":"""#, &filled);
+    let lvs = fields
+        .iter()
+        .fold(lvs_row(), |row, (is, becomes)| row.replace(is, becomes));
     machine.tool("lvs", &format!("{lvs} vg data"));
     let group = r#"{"vg_name":"vg","vg_size":"67108864","vg_free":"4194304","vg_extent_size":"4194304","vg_missing_pv_count":"0"}"#;
     let vgs = format!("echo '{{\"report\":[{{\"vg\":[{group}]}}]}}'");
@@ -38,17 +49,65 @@ fn a_list_is_as_wide_as_the_terminal_and_whole_through_a_pipe() {
     let narrow = on_a_terminal(&machine, 40, "status");
     let ends = narrow.lines().filter(|line| line.ends_with('…')).count();
     assert_eq!((longest(&narrow), ends), (40, 3), "{narrow}");
-    assert_eq!(on_a_terminal(&machine, 200, "status"), piped);
+    assert!(narrow.contains("  full  "), "{narrow}");
+    // A terminal has bars, too.
+    let words = |text: &str| {
+        let all = text
+            .split_whitespace()
+            .filter(|word| !word.contains(['█', '░']));
+        all.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let wide = on_a_terminal(&machine, 200, "status");
+    assert_eq!(words(&wide), words(&piped));
+    assert!(
+        wide.contains("  █████ 97 % filled    pool")
+            && wide.contains("  █████ 93 % allotted  group"),
+        "{wide}"
+    );
+    assert!(
+        piped.contains("  97 % filled    pool") && !piped.contains('█'),
+        "{piped}"
+    );
     // A cell that does not fit the line stands below it.
     let wide = on_a_terminal(&machine, 80, "status -w");
     assert!(longest(&wide) <= 80, "{wide}");
     assert!(
-        wide.ends_with("\n  uuid: ab\n") && wide.contains("  full\n"),
+        wide.ends_with("\n  uuid: ab\n") && wide.contains("  full  "),
         "{wide}"
     );
     let (piped, _) = says(&machine, &["status", "-w"]);
-    assert_eq!(on_a_terminal(&machine, 300, "status -w"), piped);
+    assert_eq!(
+        words(&on_a_terminal(&machine, 300, "status -w")),
+        words(&piped)
+    );
     assert_eq!(piped.lines().count(), 3, "{piped}");
+}
+
+#[test]
+fn a_snapshot_says_of_what_it_is_one_and_how_full_it_is() {
+    let machine = with(&[
+        (
+            r#"lv_role":"public"#,
+            r#"lv_role":"public,snapshot,thicksnapshot"#,
+        ),
+        (r#""origin":""#, r#""origin":"shop-db-data"#),
+        (r#""data_percent":""#, r#""data_percent":"86.5"#),
+    ]);
+    let list = on_a_terminal(&machine, 80, "status");
+    let words = "  nearly full, snapshot of vg/shop-db-data  activate    ████░ 86 % ";
+    assert!(list.contains(words), "{list}");
+    prints(
+        &machine,
+        &["status", "vg/data"],
+        ", snapshot of vg/shop-db-data, data 86.5 % filled, nearly full",
+        0,
+    );
+    prints(
+        &machine,
+        &["status", "--json"],
+        r#""snapshot_of": "vg/shop-db-data""#,
+        0,
+    );
 }
 
 #[test]
@@ -59,7 +118,7 @@ fn a_list_of_what_is_unwell_has_no_well_group_and_lines_that_tools_can_sort() {
     assert!(json.contains(r#""groups": []"#) && code == 1, "{json}");
     let (rows, code) = says(&machine, &["status", "-x"]);
     assert!(
-        rows.ends_with("  full\n") && rows.lines().count() == 2 && code == 1,
+        rows.contains("  full  ") && rows.lines().count() == 2 && code == 1,
         "{rows}"
     );
     prints(&with_pool("50.0"), &["status", "-x"], "all is well\n", 0);

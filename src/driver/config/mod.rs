@@ -190,6 +190,18 @@ pub struct Limits {
     pub lock: Duration,
 }
 
+impl Limits {
+    /// How long a tool may run that changes a volume. `None`: nobody waits for minutes for it.
+    pub fn of_tool(&self, name: &str) -> Option<Duration> {
+        match name {
+            "e2fsck" => Some(self.check),
+            "resize2fs" | "xfs_growfs" | "btrfs" => Some(self.resize),
+            "mount" => Some(self.mount),
+            name => name.starts_with("mkfs.").then_some(self.make),
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

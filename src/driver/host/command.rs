@@ -183,7 +183,7 @@ impl Command {
         Ok(self.stdin(Arc::new(File::from(pipe))))
     }
 
-    /// Takes the beginning of an answer that is too long, where that is an error otherwise.
+    /// If the answer is too long, its beginning is taken. Without this, such an answer is an error.
     pub fn or_its_beginning(mut self) -> Self {
         self.beginning = true;
         self

@@ -39,6 +39,8 @@ pub struct Volume {
     pub layout: String,
     pub role: String,
     pub pool: Option<LvName>,
+    /// Of which volume it is a snapshot.
+    pub origin: Option<LvName>,
     /// How full it is, in percent: of a pool, its data.
     pub data_percent: Option<f64>,
     pub metadata_percent: Option<f64>,
@@ -289,6 +291,8 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
         layout: text(row, "lv_layout")?.to_owned(),
         role: text(row, "lv_role")?.to_owned(),
         pool,
+        // A hidden one, as below a cache, is in brackets.
+        origin: LvName::parse(text(row, "origin")?).ok(),
         data_percent: percent(row, "data_percent"),
         metadata_percent: percent(row, "metadata_percent"),
         extent: extent(row)?,
@@ -342,7 +346,7 @@ fn group(row: &Fields) -> Result<Group, String> {
 }
 
 pub(super) const LV_FIELDS: &str = "vg_name,lv_name,lv_uuid,lv_size,lv_time,lv_tags,lv_active,\
-    lv_kernel_major,lv_kernel_minor,lv_device_open,lv_permissions,lv_health_status,lv_snapshot_invalid,lv_layout,lv_role,pool_lv,data_percent,\
+    lv_kernel_major,lv_kernel_minor,lv_device_open,lv_permissions,lv_health_status,lv_snapshot_invalid,lv_layout,lv_role,pool_lv,origin,data_percent,\
     metadata_percent,vg_extent_size,vg_free,vg_mda_free,vg_lock_type,lv_lockargs,pool_lv_uuid,stripes,data_stripes";
 pub(super) const VG_FIELDS: &str = "vg_name,vg_size,vg_free,vg_mda_free,vg_mda_size,vg_extent_size,vg_missing_pv_count,vg_exported";
 

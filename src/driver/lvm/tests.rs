@@ -49,6 +49,9 @@ fn reads_what_lvs_prints() {
     // The hidden cache of a cached volume is no pool.
     assert_eq!(other("pool_lv", "[fast_cvol]").pool, None);
     assert_eq!(other("pool_lv", "pool").pool, LvName::parse("pool").ok());
+    let origin = |name| other("origin", name).origin;
+    assert_eq!(origin("[data_corig]"), None);
+    assert_eq!(origin("shop"), LvName::parse("shop").ok());
 }
 
 #[test]

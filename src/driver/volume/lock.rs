@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use crate::config::Limits;
 use crate::host::holders::{self, Process};
 use crate::host::trust::require_roots;
 use crate::host::{Kernel, Lock, Progress};
@@ -26,20 +27,30 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// The step that it is at, and for how long: the youngest of its processes.
-    pub fn at_work(&self) -> String {
+    /// The step that it is at, for how long, and how long it may take: the youngest of its processes.
+    pub fn at_work(&self, limits: &Limits) -> String {
         match self.holders.iter().min_by_key(|process| process.age) {
             Some(Process {
                 command, pid, age, ..
             }) => {
-                let age = age.as_secs();
+                let most = limits.of_tool(&command.to_string());
+                let most = most.map(|most| format!(", of at most {}", in_words(most)));
+                let (age, most) = (in_words(*age), most.unwrap_or_default());
                 let name = self.path.file_name().and_then(|name| name.to_str());
                 let is_groups = name.is_some_and(|name| name.starts_with("group-"));
                 let on = if is_groups { "in its group" } else { "on it" };
-                format!("{command} (pid {pid}) has been at work {on} for {age} s")
+                format!("{command} (pid {pid}) has been at work {on} for {age}{most}")
             }
             None => "a call that has just ended was at work on it".to_owned(),
         }
+    }
+}
+
+/// `90 s`, `4 min`.
+fn in_words(time: Duration) -> String {
+    match time.as_secs() {
+        seconds if seconds < 120 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds / 60),
     }
 }
 
@@ -124,5 +135,49 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
             );
         }
         pause = pause.saturating_mul(2).min(Duration::from_millis(250));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_says_for_how_long_it_runs_and_may_run() {
+        for (command, age, want) in [
+            (
+                "e2fsck",
+                250,
+                "e2fsck (pid 7) has been at work on it for 4 min, of at most 30 min",
+            ),
+            (
+                "mkfs.ext4",
+                40,
+                "mkfs.ext4 (pid 7) has been at work on it for 40 s, of at most 15 min",
+            ),
+            (
+                "sleep",
+                119,
+                "sleep (pid 7) has been at work on it for 119 s",
+            ),
+        ] {
+            let youngest = Process {
+                pid: 7,
+                command: command.shown(),
+                what: "holds the lock".shown(),
+                age: Duration::from_secs(age),
+            };
+            let call = Process {
+                command: "lvm".shown(),
+                age: Duration::from_secs(900),
+                ..youngest.clone()
+            };
+            let path = Path::new(LOCK_DIR).join("a.lock");
+            let busy = Busy {
+                path,
+                holders: vec![call, youngest],
+            };
+            assert_eq!(busy.at_work(&Limits::default()), want);
+        }
     }
 }

@@ -39,9 +39,9 @@ Examples:
 Exit codes:
   0  every volume would mount; with --config: there is no mistake; with --idle:
      nothing uses the volume
-  1  it failed, or that is not so; a volume that mounts only if `e2fsck -p` can
-     repair it counts, and so does one that is not active or is busy just now,
-     and, unless it is named, one that `status -x` shows
+  1  a volume would not mount, needs `e2fsck -p`, is not active or is busy; in
+     a list, also what `status -x` shows; with --config: there is a mistake;
+     with --idle: something uses the volume; or it failed
   2  the command line is wrong, or only root may do that";
 
 pub const DOCTOR: &str = "\

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use super::help;
@@ -140,7 +140,8 @@ pub enum Task {
     #[command(after_long_help = help::ADOPT)]
     Adopt {
         /// The volume, as VG/LV or /dev/VG/LV
-        volume: String,
+        #[arg(value_parser = volume)]
+        volume: LvId,
     },
     /// Let the next mount format a volume on which nothing is found
     ///
@@ -151,7 +152,8 @@ pub enum Task {
     #[command(after_long_help = help::ALLOW_FORMAT)]
     AllowFormat {
         /// The volume, as VG/LV or /dev/VG/LV
-        volume: String,
+        #[arg(value_parser = volume)]
+        volume: LvId,
         /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
@@ -194,17 +196,11 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
         Task::Doctor { quiet, json } => doctor::run(host, loaded, *json, *quiet),
         Task::Check(args) => check::run(host, loaded, args),
         Task::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
-        Task::Adopt { volume } => operator::adopt(writing, loaded, &named(volume)?),
-        Task::AllowFormat { volume, yes } => {
-            operator::allow_format(writing, loaded, &named(volume)?, *yes)
-        }
+        Task::Adopt { volume } => operator::adopt(writing, loaded, volume),
+        Task::AllowFormat { volume, yes } => operator::allow_format(writing, loaded, volume, *yes),
         Task::Install(options) => install::install(host, options).map(Printed::text),
         Task::Uninstall(place) => install::uninstall(host, place).map(Printed::text),
     }
-}
-
-fn named(word: &str) -> Result<LvId> {
-    volume(word).context("reading the volume's name")
 }
 
 pub(super) fn volume(word: &str) -> Result<LvId> {

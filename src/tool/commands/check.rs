@@ -133,7 +133,7 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
         true
     } else {
         let choice;
-        (choice, unknown) = inventory.choose_known(&args.names)?;
+        (choice, unknown) = inventory.choose(&args.names)?;
         let is_pool = |id: &&LvId| inventory.volume(id).is_some_and(Volume::is_pool);
         let ids = choice.ids.iter();
         let ids = ids.filter(|id| choice.named.contains(id) || !is_pool(id));
@@ -283,11 +283,13 @@ fn count(report: &CheckReport) -> String {
         (report.to_repair, "if `e2fsck -p` can repair it"),
         (report.busy, "busy"),
         (report.unwell, "not well"),
-        (report.not_counted, "of no pod here"),
     ] {
         if number > 0 {
             let _ = write!(text, ", {number} {what}");
         }
+    }
+    if report.not_counted > 0 {
+        let _ = write!(text, "; not counted: {} of no pod here", report.not_counted);
     }
     text
 }
@@ -300,6 +302,7 @@ mod tests {
 
     use super::*;
     use crate::hostile::{has_lines, hostile};
+    use driver::config::Limits;
     use driver::host::holders::Opener;
     use driver::mount::Table;
     use driver::names::Shown;
@@ -326,7 +329,7 @@ mod tests {
                 Content::Failed(hostile.to_owned()),
                 Decision::Refuse(Reason::Open(vec![opener])),
             ),
-            Verdict::of_error(&id, &Error::msg(hostile.to_owned())),
+            Verdict::of_error(&id, &Error::msg(hostile.to_owned()), &Limits::default()),
         ];
         CheckReport {
             volumes: verdicts.map(Checked::named).into(),

@@ -44,7 +44,7 @@ pub fn check(host: &Host, config: &Loaded, id: &LvId, json: bool) -> Result<Prin
                 reason: "busy",
                 message: format!(
                     "{id} has a call under way: {}; wait for it to end",
-                    busy.at_work()
+                    busy.at_work(host.limits)
                 ),
             }],
             None => return Err(error),

@@ -182,6 +182,10 @@ fn a_snapshot_that_is_nearly_full_is_named() {
     sh("dd if=/dev/urandom of=/dev/filling/data bs=1M count=14 oflag=direct");
     let metric = r#"snapshot_ratio{vg="filling",lv="snap"} 0.8"#;
     node.prints(&["metrics"], metric, 0);
+    let origin = "nearly full, snapshot of filling/data";
+    node.prints(&["status"], origin, 0);
+    let filled = ", snapshot of filling/data, data 8";
+    node.prints(&["status", "filling/snap"], filled, 0);
     sh(&node.is_ill(
         CHECK,
         "filling/snap",

@@ -128,7 +128,7 @@ fn check_tells_what_the_next_mount_does_and_changes_nothing() {
         node.prints(&["check", &group.path(lv)], words, code);
     }
     // No pod ever had these two, and nobody asked the driver for them.
-    let count = "3 would mount, 0 would be refused, 2 of no pod here";
+    let count = "3 would mount, 0 would be refused; not counted: 2 of no pod here";
     node.prints(&["check", "checked"], count, 0);
     node.prints(&["check", "checked/raw"], "REFUSED", 1);
     let after: Vec<String> = ["blank", "ext4", "raw"].map(|lv| group.tags(lv)).to_vec();

@@ -124,7 +124,11 @@ fn status_shows_what_is_unwell_and_when_a_volume_was_last_mounted() {
             "{metrics}"
         );
     }
-    node.prints(&["check"], " 0 would be refused, 1 of no pod here", 0);
+    node.prints(
+        &["check"],
+        " 0 would be refused; not counted: 1 of no pod here",
+        0,
+    );
     assert_eq!(node.says(&["doctor", "-q"]), (String::new(), 0));
     node.refuses_mount(&raw, &["has data at byte"]);
     let (metrics, _) = node.says(&["metrics"]);

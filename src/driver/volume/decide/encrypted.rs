@@ -1,10 +1,12 @@
-//! Decides for a volume that is encrypted, is getting so, or is to be. Pure. Two layers: the LUKS2 header is the
-//! volume's content; the filesystem is inside.
+//! Decides for a volume that is encrypted, half encrypted, or to be encrypted. Pure. Such a volume has two layers:
+//! a LUKS2 header, and the filesystem inside.
 //!
-//! What is inside a fresh LUKS2 is noise, so "blank inside" is never asked. A filesystem is made there after the
-//! header was made by the same call; or, if the tag says that such a call was cut short, after the header that
-//! stands was opened, and nothing that anybody knows is inside. Nothing here leads to mkfs once a filesystem was
-//! recorded.
+//! A fresh LUKS2 volume holds noise inside, so no rule asks whether the inside is blank. There are two ways to mkfs:
+//! - The same call made the LUKS2 header just before.
+//! - The volume's tag says that an earlier call was cut short between header and filesystem; the header was opened,
+//!   and no known signature is inside.
+//!
+//! Once a filesystem is recorded, nothing here leads to mkfs.
 
 use super::cipher;
 use super::decision::{Decision, Level, Wish};

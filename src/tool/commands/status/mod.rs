@@ -15,11 +15,13 @@ use serde::Serialize;
 
 use crate::commands::log;
 use crate::commands::survey::{Choice, Finding, GroupHealth, Inventory, Severity};
-use crate::output::{self, Printed, bold, columns, counted, cut, printed, red, titles, yellow};
+use crate::output::{
+    self, Printed, bold, columns, counted, cut, percent, printed, red, share, titles, yellow,
+};
 use driver::config::Loaded;
 use driver::host::{Host, own_name};
 use driver::lvm::{KeptAway, Volume};
-use driver::names::{Bytes, LvId};
+use driver::names::LvId;
 use row::{Cells, MORE, TITLES};
 
 /// How long the list reads devices at least. Mounted and inactive volumes need no reading.
@@ -53,7 +55,7 @@ struct GroupLine {
     exported: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct StatusReport {
     groups: Vec<GroupLine>,
     volumes: Vec<Line>,
@@ -66,7 +68,7 @@ struct StatusReport {
 /// `flexvolume-lvm status`.
 pub fn run(host: &Host, config: &Loaded, args: &Status) -> Result<Printed> {
     let inventory = Inventory::take(host, config)?;
-    let choice = inventory.choose(&args.names)?;
+    let (choice, unknown) = inventory.choose(&args.names)?;
     inventory.require(&choice)?;
     let one = choice.one().filter(|_| !args.unwell);
     let mut shown = match one.and_then(|id| inventory.volume(id)) {
@@ -82,16 +84,15 @@ pub fn run(host: &Host, config: &Loaded, args: &Status) -> Result<Printed> {
         };
         text.push_str(&line);
     }
+    if !unknown.is_empty() {
+        shown.code = 1;
+        shown.stderr.push_str(&unknown);
+    }
     Ok(shown)
 }
 
 fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed> {
-    let mut report = StatusReport {
-        groups: Vec::new(),
-        volumes: Vec::new(),
-        not_used: BTreeMap::new(),
-        lost: BTreeSet::new(),
-    };
+    let mut report = StatusReport::default();
     let mut rows = Vec::new();
     let is_all = args.names.is_empty();
     let kept = if is_all {
@@ -196,14 +197,11 @@ fn in_columns(rows: &[Cells], is_wide: bool) -> String {
         let all = [head].into_iter().chain(rows.iter().cloned());
         let all = all.map(|row| {
             let cells = row.into_iter().chain(std::iter::repeat(String::new()));
-            let cells = cells.map(|cell| {
-                if cell.is_empty() {
-                    "-".to_owned()
-                } else {
-                    cell
-                }
-            });
-            cells.take(number).collect()
+            let or_none = |cell: String| match cell.as_str() {
+                "" => "-".to_owned(),
+                _ => cell,
+            };
+            cells.map(or_none).take(number).collect()
         });
         columns(&all.collect::<Vec<_>>())
     };
@@ -246,25 +244,18 @@ fn group_cells(inventory: &Inventory, health: &GroupHealth, findings: &[Finding]
     };
     vec![
         bold(&group.name),
-        group.size.rounded(),
-        Bytes::new(used).rounded(),
-        "group".to_owned(),
-        String::new(),
-        counted(volumes, "volume"),
         text,
+        String::new(),
+        share(percent(used, group.size.get()), "allotted"),
+        "group".to_owned(),
+        group.size.rounded(),
+        counted(volumes, "volume"),
     ]
 }
 
 /// Of a group on this node's disks that it does not use.
 fn kept_cells(vg: &str, owner: &str) -> Cells {
     let none = String::new;
-    vec![
-        bold(vg),
-        none(),
-        none(),
-        "group".to_owned(),
-        none(),
-        none(),
-        owner.to_owned(),
-    ]
+    let group = "group".to_owned();
+    vec![bold(vg), owner.to_owned(), none(), none(), group]
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::commands::survey::{Inventory, OK, Request, Severity, Verdict, uids_of};
-use crate::output::{counted, red, yellow};
+use crate::output::{counted, percent, red, share, yellow};
 use driver::lvm::{LeaseState, Volume};
 use driver::mount::Row;
-use driver::names::{Bytes, Shown};
+use driver::names::Shown;
 use driver::volume::{Content, Device, Facts};
 
 /// One volume, for programs and for the list.
@@ -28,6 +28,8 @@ pub struct Line {
     is_failed: bool,
     /// Whether somebody should look at it.
     pub unwell: bool,
+    /// The volume, if this one is a snapshot.
+    pub snapshot_of: Option<String>,
     pub data_percent: Option<f64>,
     pub metadata_percent: Option<f64>,
     pub device: Option<String>,
@@ -108,6 +110,7 @@ impl Line {
             is_failed: faults
                 .first()
                 .is_some_and(|worst| worst.severity == Severity::Failed),
+            snapshot_of: snapshot_of(volume),
             data_percent: volume.data_percent,
             metadata_percent: volume.metadata_percent,
             record: record.tags.clone(),
@@ -159,20 +162,26 @@ fn kind(content: &Content) -> Option<String> {
     (!kind.contains(' ')).then_some(kind)
 }
 
+/// The volume of which a volume is a snapshot, as VG/LV.
+fn snapshot_of(volume: &Volume) -> Option<String> {
+    let origin = volume.origin.as_ref().filter(|_| volume.is_snapshot())?;
+    Some(format!("{}/{origin}", volume.id.vg()))
+}
+
 fn place(row: &Row) -> String {
     let read_only = if row.is_read_only() { " (ro)" } else { "" };
     format!("{}{read_only}", row.mount_point.shown())
 }
 
-/// The titles of the list.
+/// The titles of the list. A terminal cuts the last ones first.
 pub const TITLES: [&str; 7] = [
     "VOLUME",
-    "SIZE",
-    "USED",
-    "FS",
-    "NEXT MOUNT",
-    "USED BY",
     "HEALTH",
+    "NEXT MOUNT",
+    "USE%",
+    "FS",
+    "SIZE",
+    "USED BY",
 ];
 /// The titles of what `--wide` adds.
 pub const MORE: [&str; 5] = ["DEVICE", "UUID", "RECORD", "MOUNTED AT", "LAST MOUNT"];
@@ -184,11 +193,12 @@ impl Line {
     pub fn cells(&self, inventory: &Inventory, volume: &Volume) -> Cells {
         let or_none = |text: Option<&String>| text.cloned().unwrap_or_default();
         let is_pool = volume.is_pool();
-        let percent = |part: Option<f64>| part.map(|part| format!("{part:.1} %"));
-        let used = if is_pool {
-            percent(volume.data_percent)
+        // A snapshot with space of its own is lost once that is full, whatever its filesystem has.
+        let used = if is_pool || volume.is_thick_snapshot() {
+            volume.data_percent
         } else {
-            self.fs_used_bytes.map(|used| Bytes::new(used).rounded())
+            let filled = self.fs_used_bytes.zip(self.fs_bytes);
+            filled.map(|(used, all)| percent(used, all))
         };
         let fs = match (&self.encrypted, &self.fs) {
             _ if is_pool => "pool".to_owned(),
@@ -199,17 +209,20 @@ impl Line {
             verdict if self.unwell && verdict.is_refused() => red(verdict.short()),
             verdict => verdict.short().to_owned(),
         });
-        let metadata = percent(volume.metadata_percent).filter(|_| is_pool);
-        let metadata = metadata.map(|metadata| format!(", metadata {metadata}"));
-        let health = format!("{}{}", self.health, metadata.unwrap_or_default());
+        let metadata = volume.metadata_percent.filter(|_| is_pool);
+        let metadata = metadata.map(|metadata| format!(", metadata {metadata:.1} %"));
+        let snapshot = self.snapshot_of.as_ref();
+        let snapshot = snapshot.map(|origin| format!(", snapshot of {origin}"));
+        let health = [Some(self.health.clone()), metadata, snapshot];
+        let health: String = health.into_iter().flatten().collect();
         vec![
             self.volume.clone(),
-            volume.size.rounded(),
-            used.unwrap_or_default(),
-            fs,
-            next.unwrap_or_default(),
-            self.users(inventory, volume),
             self.colored(health),
+            next.unwrap_or_default(),
+            used.map_or_else(String::new, |used| share(used, "filled")),
+            fs,
+            volume.size.rounded(),
+            self.users(inventory, volume),
             or_none(self.device.as_ref()),
             self.uuid.clone(),
             self.record.join(" "),

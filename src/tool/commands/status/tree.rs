@@ -105,11 +105,14 @@ fn tree(inventory: &Inventory, volume: &Volume, story: &Story, facts: Option<&Fa
         _ => "not active".to_owned(),
     };
     let health = line.colored(line.health.clone());
+    let snapshot = line.snapshot_of.as_ref();
+    let snapshot = snapshot.map(|origin| format!(", snapshot of {origin}"));
     levels.push(format!(
-        "{}: {}, {}{}, {health}, {at}",
+        "{}: {}, {}{}{}, {health}, {at}",
         bold(format_args!("volume {}", volume.id)),
         volume.size.rounded(),
         volume.layout,
+        snapshot.unwrap_or_default(),
         fill(volume),
     ));
     if let Some(encrypted) = &line.encrypted {
@@ -147,16 +150,13 @@ fn tree(inventory: &Inventory, volume: &Volume, story: &Story, facts: Option<&Fa
     text
 }
 
-/// How full a pool, or a thin volume, is.
+/// How full a pool or a snapshot is, or how much of a thin volume its pool has allotted.
 fn fill(volume: &Volume) -> String {
-    let mut text = String::new();
-    if let Some(data) = volume.data_percent {
-        let _ = write!(text, ", data {data:.1} %");
-    }
-    if let Some(metadata) = volume.metadata_percent {
-        let _ = write!(text, ", metadata {metadata:.1} %");
-    }
-    text
+    let is_filled = volume.is_pool() || volume.is_thick_snapshot();
+    let word = if is_filled { "filled" } else { "allotted" };
+    let parts = volume.filled_to(0);
+    let parts = parts.map(|(what, percent)| format!(", {what} {percent:.1} % {word}"));
+    parts.collect()
 }
 
 /// The filesystem, or what else is on the volume.

@@ -31,36 +31,18 @@ impl Choice {
         let is_one = self.groups.is_empty() && self.ids.len() == 1;
         self.ids.first().filter(|_| is_one)
     }
-
-    fn add(&mut self, id: &LvId, is_named: bool) {
-        self.ids.insert(id.clone());
-        if is_named {
-            self.named.insert(id.clone());
-        }
-    }
 }
 
 impl Inventory<'_> {
-    /// Finds what the words name, or everything without a word.
-    pub fn choose(&self, words: &[String]) -> Result<Choice> {
-        let mut choice = Choice::default();
+    /// Finds what the words name, or everything without a word. Also returns a line for each word that names
+    /// nothing; fails if no word names anything.
+    pub fn choose(&self, words: &[String]) -> Result<(Choice, String)> {
+        let (mut choice, mut unknown) = (Choice::default(), String::new());
         if words.is_empty() {
             choice.ids = self.volumes.iter().map(|v| v.id.clone()).collect();
             choice.groups = self.groups.iter().map(|g| g.name.clone()).collect();
+            return Ok((choice, unknown));
         }
-        for word in words {
-            self.add(&mut choice, word)?;
-        }
-        Ok(choice)
-    }
-
-    /// The same, and a line for each word that names nothing; fails if none does.
-    pub fn choose_known(&self, words: &[String]) -> Result<(Choice, String)> {
-        if words.is_empty() {
-            return Ok((self.choose(words)?, String::new()));
-        }
-        let mut choice = Choice::default();
-        let mut unknown = String::new();
         for word in words {
             if let Err(error) = self.add(&mut choice, word) {
                 let _ = writeln!(unknown, "{}", folded(&format!("{error:#}")));
@@ -75,9 +57,9 @@ impl Inventory<'_> {
     fn add(&self, choice: &mut Choice, word: &str) -> Result<()> {
         if self.has_group(word) {
             choice.groups.insert(word.to_owned());
-            for volume in self.volumes.iter().filter(|v| v.id.vg().as_str() == word) {
-                choice.add(&volume.id, false);
-            }
+            let ids = self.volumes.iter().map(|volume| &volume.id);
+            let its = ids.filter(|id| id.vg().as_str() == word);
+            choice.ids.extend(its.cloned());
             return Ok(());
         }
         let found = if word.starts_with('/') || word.starts_with('.') {
@@ -85,9 +67,8 @@ impl Inventory<'_> {
         } else {
             self.called(word)?
         };
-        for id in &found {
-            choice.add(id, true);
-        }
+        choice.ids.extend(found.iter().cloned());
+        choice.named.extend(found);
         Ok(())
     }
 
@@ -172,8 +153,11 @@ impl Inventory<'_> {
                     bail!("there is no logical volume {id}; see `lvs {vg}`");
                 }
                 let names: Vec<&str> = self.groups.iter().map(|group| &*group.name).collect();
-                let names = names.join(", ");
-                bail!("this node has no volume group {vg}, but these: {names}; see `vgs`, `pvs`");
+                let others = match names.as_slice() {
+                    [] => " and no other one".to_owned(),
+                    names => format!(", but these: {}", names.join(", ")),
+                };
+                bail!("this node has no volume group {vg}{others}; see `vgs`, `pvs`");
             }
         }
         Ok(())

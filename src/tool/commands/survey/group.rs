@@ -25,8 +25,8 @@ impl GroupHealth {
     pub fn of(inventory: &Inventory, group: &Group, kept: &[KeptAway]) -> Self {
         let vg = &group.name;
         let twins = inventory.groups.iter().filter(|other| other.name == *vg);
-        let mut its = inventory.volumes.iter();
-        let mut its = its.by_ref().filter(|one| one.id.vg().as_str() == vg);
+        let volumes = inventory.volumes.iter();
+        let mut its = volumes.filter(|one| one.id.vg().as_str() == vg);
         Self {
             twins: twins.count(),
             is_ours: inventory.is_named(vg) || its.any(|volume| inventory.is_ours(volume)),

@@ -100,6 +100,11 @@ impl<'a> Inventory<'a> {
         self.tables.mounts.of_device(self.top(device).number)
     }
 
+    fn mounts_of(&self, volume: &Volume) -> Vec<&Row> {
+        let device = self.device(volume);
+        device.map(|device| self.mounts(device)).unwrap_or_default()
+    }
+
     /// Groups on this node's disks that it does not use.
     pub fn kept_away(&self) -> Vec<KeptAway> {
         lvm::kept_away(self.host, &self.groups, self.config.limits.query)
@@ -138,12 +143,7 @@ impl<'a> Inventory<'a> {
     }
 
     pub fn is_mounted_for_pods(&self, volume: &Volume) -> bool {
-        let device = self.device(volume);
-        let mounts = device.map(|device| self.mounts(device));
-        mounts
-            .unwrap_or_default()
-            .iter()
-            .any(|row| self.is_pods(row))
+        self.mounts_of(volume).iter().any(|row| self.is_pods(row))
     }
 
     pub fn is_pods(&self, row: &Row) -> bool {
@@ -164,9 +164,7 @@ impl<'a> Inventory<'a> {
 
     /// True if every mount asked for read-only; a remount by the kernel after an error does not count.
     pub fn is_only_read(&self, volume: &Volume) -> bool {
-        let device = self.device(volume);
-        let mounts = device.map(|device| self.mounts(device));
-        let mounts = mounts.unwrap_or_default();
+        let mounts = self.mounts_of(volume);
         !mounts.is_empty() && mounts.iter().all(|row| row.is_mount_read_only())
     }
 
@@ -215,11 +213,12 @@ impl<'a> Inventory<'a> {
         match self.see(id, request) {
             Ok(seen) => {
                 let other = more(&seen);
-                let mut verdict = Verdict::of_look(&seen.facts, seen.decision, seen.lack);
-                verdict.outcome = other.unwrap_or(verdict.outcome);
+                let mut verdict = Verdict::of(&seen.facts, seen.decision);
+                let lack = seen.lack.map(|(word, what)| Outcome::Tried(word, what));
+                verdict.outcome = other.or(lack).unwrap_or(verdict.outcome);
                 (verdict, Some(seen.facts))
             }
-            Err(error) => (Verdict::of_error(id, &error), None),
+            Err(error) => (Verdict::of_error(id, &error, self.host.limits), None),
         }
     }
 

@@ -35,7 +35,8 @@ pub struct Request<'a> {
 pub struct Look {
     pub facts: Facts,
     pub decision: Decision,
-    /// What this node lacks for the decision: a stable word, and the message.
+    /// The tool or passphrase that the decided mount needs and this node does not have: a stable word, and the
+    /// message. Such a mount is refused.
     pub lack: Option<(&'static str, String)>,
     /// The volume's lock. None: it is not active.
     pub lock: Option<Lock>,

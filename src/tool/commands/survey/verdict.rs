@@ -3,6 +3,7 @@
 use anyhow::Error;
 use serde::{Serialize, Serializer};
 
+use driver::config::Limits;
 use driver::names::{LvId, Shown, folded};
 use driver::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, lock};
 
@@ -65,23 +66,10 @@ impl Verdict {
         }
     }
 
-    /// The verdict that a look leads to, with what this node lacks for the decision.
-    pub fn of_look(
-        facts: &Facts,
-        decision: Decision,
-        lack: Option<(&'static str, String)>,
-    ) -> Self {
-        let mut verdict = Self::of(facts, decision);
-        if let Some((word, what)) = lack {
-            verdict.outcome = Outcome::Tried(word, what);
-        }
-        verdict
-    }
-
     /// The verdict when looking at the volume failed.
-    pub fn of_error(id: &LvId, error: &Error) -> Self {
+    pub fn of_error(id: &LvId, error: &Error, limits: &Limits) -> Self {
         let outcome = match error.downcast_ref::<lock::Busy>() {
-            Some(busy) => Outcome::Busy(busy.at_work()),
+            Some(busy) => Outcome::Busy(busy.at_work(limits)),
             None => Outcome::Unknown(folded(&format!("{error:#}"))),
         };
         Self {
@@ -111,25 +99,13 @@ impl Verdict {
 
     /// Whether the next mount would succeed.
     pub fn is_good(&self) -> bool {
-        match &self.outcome {
-            Outcome::Decided(decision) => match decision {
-                Decision::Bind(_)
-                | Decision::Keep { .. }
-                | Decision::Mount(_)
-                | Decision::Make { .. }
-                | Decision::MakeInside { .. }
-                | Decision::Encrypt { .. }
-                | Decision::Open { .. }
-                | Decision::Resume
-                | Decision::Create(_)
-                | Decision::Ready => true,
-                Decision::Refuse(_)
-                | Decision::Look(_)
-                | Decision::Activate
-                | Decision::Extend(_) => false,
-            },
-            _ => false,
-        }
+        let Outcome::Decided(decision) = &self.outcome else {
+            return false;
+        };
+        !matches!(
+            decision,
+            Decision::Refuse(_) | Decision::Look(_) | Decision::Activate | Decision::Extend(_)
+        )
     }
 
     /// Whether it would have to be activated to tell.

@@ -327,6 +327,18 @@ proptest! {
 }
 
 #[test]
+fn each_message_fits_an_event_with_the_longest_names() {
+    let (vg, lv) = ("v".repeat(62), "w".repeat(62));
+    let id = LvId::parse(&format!("{vg}/{lv}")).unwrap();
+    let exe = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/kubernetes.io~lvm/lvm";
+    for reason in samples(&str::to_owned) {
+        let message = reason.of(&id).replace(&own_name(), exe);
+        let message = message.replace("vg7", &vg).replace("pool7", &lv);
+        assert!(message.len() < 1024, "{}: {message}", message.len());
+    }
+}
+
+#[test]
 fn each_message_is_the_one_in_the_file() {
     let text = messages().into_iter().map(|(word, messages)| {
         let lines = messages.iter().map(|message| format!("  {message}\n"));

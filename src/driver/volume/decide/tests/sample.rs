@@ -184,7 +184,7 @@ pub fn vg_pool() -> LvId {
     LvId::parse("vg/pool").unwrap()
 }
 
-/// Where it is to be mounted, another volume is.
+/// The directory for the mount, where `vg0/db` is mounted already.
 pub fn db() -> Occupied {
     Occupied {
         dir: "/var/lib/kubelet/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data"
