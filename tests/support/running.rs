@@ -69,4 +69,16 @@ impl Running {
         });
         self
     }
+
+    /// Waits until the driver has opened the file of a lock.
+    #[track_caller]
+    pub fn wants_a_lock(&self) {
+        let files = format!("/proc/{}/fd", self.child.id());
+        let is_lock = |file: fs::DirEntry| {
+            fs::read_link(file.path()).is_ok_and(|path| path.starts_with("/run/flexvolume-lvm"))
+        };
+        eventually("the call opens a lock", || {
+            fs::read_dir(&files).unwrap().flatten().any(is_lock)
+        });
+    }
 }

@@ -252,7 +252,7 @@ fn sigterm_in_mkfs_or_mount_leaves_neither_mount_nor_lock() {
         // Another call waits behind it, and is told to stop there.
         let second = precreated(node.pod_dir("second", &volume));
         let waiting = node.start(&["mount", text(&second), &volume.json()]);
-        waiting.listens();
+        waiting.wants_a_lock();
         let words = ["locking stopped/", "told to stop while it waited"];
         waiting.stop().is_failure(&words);
 
