@@ -4,8 +4,7 @@
 #   benches/run.sh host    size, memory, system calls, instructions; times beside the floor
 #   benches/run.sh guest   whole lives of volumes, and many pods at once, on real LVM in a guest
 #
-# ROUNDS (201), LIVES (3), CROWD (100) and CPUS (2) set how much is done; MACHINE=uml or vng chooses
-# the guest.
+# ROUNDS (201), LIVES (3), and CROWD (100) set how much is done.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/boot.sh
@@ -67,7 +66,6 @@ host() {
 }
 
 guest() {
-    local VNG_OPTIONS=(--cpus "${CPUS:-2}")
     need_guest
     install benches/lives.sh "$DIR/lives"
     boot "$DIR" "${GUEST_LIMIT:-3600}" "modprobe -qa loop dm-mod; mount -o remount,size=85% /run
@@ -85,7 +83,7 @@ case ${1:-} in
         ;;
     guest) guest ;;
     *)
-        sed -n '2,8s/^# \{0,1\}//p' "$0"
+        sed -n '2,7s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
 esac

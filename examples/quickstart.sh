@@ -49,7 +49,7 @@ cp "$driver" "$DIR/lvm"
 cp examples/life-of-a-volume.sh "$DIR"
 # The volume's disk is in the guest's memory: a loop device cannot be on a shared directory.
 play="mkdir -p /run/demo; bash $DIR/life-of-a-volume.sh $DIR/lvm /run/demo"
-say "booting a guest, which takes up to a minute without KVM"
+say "booting a guest, which takes up to a minute"
 [ -n "${SUITE:-}" ] || SUITES=("")
 for suite in "${SUITES[@]}"; do
     [ -z "$suite" ] || files_of "$suite"

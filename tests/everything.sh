@@ -6,9 +6,7 @@
 # tests/guest/core.txt.
 core() {
     # At once: apt reads its lists each time.
-    need "${HOST_TOOLS[@]}" "${GUEST_TOOLS[@]}" linux.uml:user-mode-linux
-    # It is there sooner than a virtual machine, and the same everywhere.
-    [ -n "${MACHINE:-}" ] || ! uml_works || MACHINE=uml
+    need "${HOST_TOOLS[@]}" "${GUEST_TOOLS[@]}"
     need_guest
     build
     timed 'build of the tests' cargo test --quiet --workspace --no-run
@@ -39,7 +37,7 @@ rest() {
     need_packages
     # These wait more than they work.
     beside kubelet kubelets
-    beside plane planes --skip ::down::
+    beside plane planes
     AT_ONCE=4
     MEANWHILE=(shared selinux "life here life $LIFE_SECONDS $LIFE_SEED" release quickstart packages "fuzz fuzz_seeds")
     # shellcheck disable=SC2119 # all cases
@@ -67,9 +65,5 @@ full() {
     local SUITE="sid bookworm" VERSIONS_ONLY=1
     # shellcheck disable=SC2119 # all cases
     guest
-    # The controller gives a node up after seven minutes.
-    beside plane planes ::down::
-    wait
-    cat "$DIR"/beside-*
     ! (need_kubernetes kubelet && since 1.28) || here failover
 }

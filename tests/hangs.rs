@@ -1,14 +1,7 @@
 //! Tools that hang, flood, cling or will not die: every call ends by its limit, or soon after it is
 //! told to stop, with one document that says what it waited for. The tools are stand-ins, so this
 //! needs neither LVM nor root.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::disallowed_methods
-)]
+#![allow(clippy::restriction, clippy::disallowed_methods)]
 
 mod support;
 
@@ -27,11 +20,6 @@ fn inactive() -> String {
 struct SlowTools(Machine);
 
 impl SlowTools {
-    /// The limits are 1 second.
-    fn new(lvs: &str, lvchange: &str) -> Self {
-        Self::with_limits(lvs, lvchange, "query = 1\nactivate = 1")
-    }
-
     fn with_limits(lvs: &str, lvchange: &str, limits: &str) -> Self {
         let machine = Machine::new();
         machine.tool("lvs", lvs);
@@ -70,20 +58,25 @@ const COMPLAINTS: &str = "echo $$ > $TOP/pid; trap '' TERM; exec yes >&2";
 #[test]
 fn a_tool_that_does_not_end_is_killed_and_named() {
     let (asking, activating) = ("asking LVM for nosuch/data", "activating nosuch/data");
-    let late = "`lvs -- nosuch/data` did not end within 1 s and was stopped";
-    let unfinished = "did not end within 1 s and was stopped; the step may be unfinished";
+    let late = "`lvs -- nosuch/data` did not end within 3 s and was stopped";
+    let unfinished = "did not end within 3 s and was stopped; the step may be unfinished";
     let asked =
         "echo $$ > $TOP/pid; trap 'echo stopped > $TOP/asked; exit 1' TERM\nsleep 1000 & wait";
     let cases = [
-        (HANG, "", [asking, late]),
-        (FLOOD, "", [asking, "more than 16 MiB"]),
-        (COMPLAINTS, "", [asking, late]),
-        (&inactive(), asked, [activating, unfinished]),
-        (&inactive(), STUBBORN, [activating, unfinished]),
-        (&inactive(), FLOOD, [activating, "more than 16 MiB"]),
+        (HANG, "", "query = 3", [asking, late]),
+        (FLOOD, "", "", [asking, "more than 16 MiB"]),
+        (COMPLAINTS, "", "query = 3", [asking, late]),
+        (&inactive(), asked, "activate = 3", [activating, unfinished]),
+        (
+            &inactive(),
+            STUBBORN,
+            "activate = 3",
+            [activating, unfinished],
+        ),
+        (&inactive(), FLOOD, "", [activating, "more than 16 MiB"]),
     ];
-    for (lvs, lvchange, words) in cases {
-        let node = SlowTools::new(lvs, lvchange);
+    for (lvs, lvchange, limit, words) in cases {
+        let node = SlowTools::with_limits(lvs, lvchange, limit);
         node.fails(&words);
         assert!(!runs(&node.0.wait_for("pid")), "{lvs:?} {lvchange:?}");
         if lvchange == asked {
@@ -95,8 +88,8 @@ fn a_tool_that_does_not_end_is_killed_and_named() {
 #[test]
 fn a_tool_is_killed_with_all_that_it_started() {
     let body = "trap '' TERM INT HUP\nsleep 1000 & echo $! > $TOP/child\nexec sleep 1000";
-    let node = SlowTools::new(body, "");
-    node.fails(&["did not end within 1 s"]);
+    let node = SlowTools::with_limits(body, "", "query = 3");
+    node.fails(&["did not end within 3 s"]);
     let child = node.0.wait_for("child");
     eventually("the end of the tool's child", || !runs(&child));
 }
@@ -109,7 +102,7 @@ fn a_tool_that_complains_at_length_is_cut() {
     SlowTools::with_limits(lvs, "", "query = 60").fails(&words);
     // A tool that explains its usage says its reason before that.
     let lvs = "echo too small >&2; echo Usage: lvs >&2; yes option | head -c 3000 >&2; exit 5";
-    let message = SlowTools::new(lvs, "").fails(&["exit code 5: too small"]);
+    let message = SlowTools::with_limits(lvs, "", "").fails(&["exit code 5: too small"]);
     assert!(
         !message.contains("Usage") && !message.contains("option"),
         "{message}"

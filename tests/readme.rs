@@ -1,11 +1,5 @@
 //! The pages agree with the driver, and their links lead somewhere.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::string_slice,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods
-)]
+#![allow(clippy::restriction, clippy::disallowed_methods)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

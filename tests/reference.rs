@@ -1,6 +1,6 @@
 //! docs/reference.md leads to each schema in docs/schemas, to which other tests hold what the commands print, and each
 //! field of a schema is described there.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::restriction, clippy::disallowed_methods)]
 
 #[path = "support/mod.rs"]
 mod support;

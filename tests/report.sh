@@ -33,7 +33,7 @@ in_file() {
 
 # here COMMAND…: runs it with this machine's own files in guests.
 here() {
-    local SUITE='' FILES='' MACHINE=$MACHINE_ASKED
+    local SUITE='' FILES=''
     "$@"
 }
 

@@ -10,18 +10,17 @@
 # Parts of these, some with options of their own:
 #
 #   tests/run.sh unit            what needs neither a machine nor the executable
-#   tests/run.sh lint            format, clippy, shellcheck, actionlint and zizmor for .github
+#   tests/run.sh lint            format, clippy, shellcheck, and zizmor for .github
 #   tests/run.sh host            all that needs neither a guest nor root
 #   tests/run.sh cli             the executable's replies, on this machine
 #   tests/run.sh guest [CASE…]   real LVM in a guest kernel; CASE is a part of a test's name. With KEEP=1 a case that
 #                                fails leaves a shell in the guest, and so does the end
 #   tests/run.sh selinux [CASE…] what is only where SELinux is enforcing, with Debian's policy
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
-#                                KUBERNETES=DIR has it, as an official release unpacks or xz of
-#                                that, else Debian's 1.20 is built once from its sources
+#                                KUBERNETES=DIR has it, else Debian's 1.20 is built once from its
+#                                sources
 #   tests/run.sh plane [CASE…]   the same as a node of a control plane: claims, the scheduler, the
-#                                controller that attaches, a node that goes down; KUBERNETES=DIR
-#                                has kube-apiserver, kube-controller-manager and kube-scheduler too
+#                                controller that attaches; KUBERNETES=DIR has kube-apiserver, kube-controller-manager and kube-scheduler too
 #   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
 #   tests/run.sh failover        two such nodes share a volume group, and one of them dies; Kubernetes
 #                                1.28 or newer
@@ -41,8 +40,7 @@
 #                                notice; `data` for the files that decide about data, `changed [REF]`
 #                                for the lines that differ from where this branch left REF (main)
 #
-# The guest is a virtual machine where KVM works, else user-mode Linux;
-# MACHINE=vng or MACHINE=uml chooses. It has this machine's files, or with
+# The guest is user-mode Linux. It has this machine's files, or with
 # SUITE=bullseye|bookworm|trixie|sid that Debian's own files and kernel, which debootstrap puts into
 # the cache once. Of several, the first has all tests, and the others those of tests/guest/versioned.txt.
 #
@@ -82,7 +80,6 @@ cd "$(dirname "$0")/.."
 LARGEST=3700000 # bytes of the executable
 FUZZ_SECONDS=${FUZZ_SECONDS:-20} # for each parser
 SILENCE=${SILENCE:-1800} # seconds without a line from a guest
-MACHINE_ASKED=${MACHINE:-}
 RUNS=${RUNS:-1} # of all tests in a guest
 PROFILE=guest # of the driver that is tested; what is shipped is `release`
 FULL=
@@ -90,9 +87,8 @@ if [ "${1:-}" = --full ]; then
     shift
     FULL=1 SILENCE=36000
 fi
-# Where the shell is that is left in a guest: a virtual machine has another terminal.
+# Where the shell is that is left in a guest.
 if [ -n "${KEEP:-}" ]; then
-    MACHINE=uml
     KEEP=$(tty) || die "KEEP=1 needs a terminal"
 fi
 

@@ -3,16 +3,10 @@
 
 # selinux [CASE…]: those cases that are ignored elsewhere, or others.
 selinux() {
-    local SUITE=bookworm SUITES MACHINE=uml FILES='' PACKAGES=$PACKAGES,policycoreutils,selinux-policy-default
-    local part=$DIR/selinux tests names image
-    need strace:strace
-    need_guest
+    local SUITE=bookworm SUITES FILES='' PACKAGES=$PACKAGES,policycoreutils,selinux-policy-default
+    local part=$DIR/selinux names image
+    prepared "$part"
     [ $# -gt 0 ] || set -- selinux::
-    tests=$(artifact --test guest)
-    [ -n "$tests" ] || die "the tests for the guest did not build"
-    mkdir "$part"
-    install "$tests" "$part/guest"
-    install "$DRIVER" "$part/lvm"
     mapfile -t names < <("$part/guest" --list "$@" | sed -n 's/: test$//p')
     truncate -s 4G "$part/disk" "$part/power"
     image=$FILES-$(cksum < tests/selinux-init | cut -d ' ' -f 1).ext4
@@ -44,7 +38,7 @@ make_labelled() {
     truncate -s 2G "$part/new"
     as_root mke2fs -q -t ext4 -d "$FILES" "$part/new"
     UML_OPTIONS=("ubdc=$part/new" root=/dev/ubdc rootfstype=ext4 rootflags=errors=panic rw init=/selinux-init)
-    boot_uml "$part" 300 '' || {
+    boot "$part" 300 '' || {
         tail -n 20 "$part/console"
         die "no file was labelled"
     }

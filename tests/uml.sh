@@ -1,17 +1,19 @@
 # shellcheck shell=bash
 # Sourced by tests/boot.sh: a guest that is Linux as a process of this machine (user-mode Linux).
-# It has a kernel of its own with device-mapper, as a virtual machine has, and needs no KVM. It has one processor.
+# It has a kernel of its own with device-mapper, and needs no KVM. It has one processor.
+
+have_uml() {
+    command -v linux.uml > /dev/null || { command -v apt-get > /dev/null && install_packages user-mode-linux; }
+}
 
 # Whether it works here: only a guest that came up proves that.
 uml_works() {
     local answer
-    command -v linux.uml > /dev/null ||
-        { command -v apt-get > /dev/null && install_packages user-mode-linux; } || return 1
     answer=$CACHE/uml-$(uname -r)
     if [ ! -e "$answer" ]; then
         say "trying whether user-mode Linux works here"
         mkdir -p "$DIR/trial" "$CACHE"
-        if boot_uml "$DIR/trial" 600 'echo the guest is up' | grep -q '^the guest is up'; then
+        if boot "$DIR/trial" 600 'echo the guest is up' | grep -q '^the guest is up'; then
             echo yes > "$answer"
         else
             echo no > "$answer"
@@ -43,9 +45,13 @@ take_processor() {
     PROCESSOR=${all[slot % ${#all[@]}]}
 }
 
-# boot_uml DIR SECONDS COMMAND [FILE OF A DISK…]: the same as boot.
-boot_uml() {
+# boot DIR SECONDS COMMAND [FILE OF A DISK…]: runs COMMAND in a guest that shares DIR, prints what
+# it prints, and ends with its status. A guest that prints nothing for so many seconds is stopped. The kernel's
+# messages are in DIR/console, or in a directory below DIR that BOOT_FILES names: guests that run at once and share one
+# need that. The disks are /dev/vda and so on, and `cut_power` ends the guest as if its plug had been pulled.
+boot() {
     local dir=$1 seconds=$2 file disks=() letters=abcd files=${BOOT_FILES:-$1} consoles=('con0=null,fd:2')
+    echo "${STEP:-}" >> "${BOOTS:-/dev/null}"
     # It would start anew instead of `b`.
     printf 'cut_power() { echo o > /proc/sysrq-trigger; sleep 600; }\n%s\n' "$3" > "$files/command"
     rm -f "$files/status"

@@ -2,18 +2,12 @@
 //!
 //! Nothing here needs LVM or root. The driver finds no tools, or stand-ins that the test wrote.
 //! Bad input is in `hostile/`.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods
-)]
+#![allow(clippy::restriction, clippy::disallowed_methods)]
 
 mod config;
 mod cost;
 mod log;
 mod people;
-mod rehearsal;
 mod status;
 #[path = "../support/mod.rs"]
 mod support;

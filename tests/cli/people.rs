@@ -377,3 +377,12 @@ fn every_metric_of_the_rules_and_the_dashboard_is_one_that_is_made() {
         }
     }
 }
+
+/// The other rehearsals are in `tests/guest/people/shell.rs`.
+#[test]
+fn a_call_that_cannot_be_rehearsed_is_refused_at_once() {
+    let machine = Machine::new();
+    prints(&machine, &["check", "-o", "size"], "-o takes KEY=VALUE", 2);
+    let two = ["check", "vg/a", "vg/b", "-o", "size=1g"];
+    prints(&machine, &two, "name one volume, as VG/LV", 1);
+}

@@ -134,17 +134,24 @@ part_of() {
         n++ % count == number - 1'
 }
 
+# prepared DIR: puts the tests for a guest there, and the driver.
+prepared() {
+    local tests
+    need strace:strace
+    need_guest
+    tests=$(artifact --test guest)
+    [ -n "$tests" ] || die "the tests for the guest did not build"
+    mkdir -p "$1"
+    install "$tests" "$1/guest"
+    install "$DRIVER" "$1/lvm"
+}
+
 # guest [CASE…]: in several guests at once if there are many.
 # shellcheck disable=SC2120 # tests/run.sh hands its arguments on
 guest() {
-    local tests suite all mine run name count number
-    need strace:strace
-    need_guest
+    local suite all mine run name count number
+    prepared "$DIR"
     [ -n "${SUITE:-}" ] || SUITES=(guest)
-    tests=$(artifact --test guest)
-    [ -n "$tests" ] || die "the tests for the guest did not build"
-    install "$tests" "$DIR/guest"
-    install "$DRIVER" "$DIR/lvm"
     for suite in "${SUITES[@]}"; do
         mapfile -t all < <(chosen "$suite" "$@")
         [[ ${all[*]} != *packages::* ]] || need_packages
@@ -172,16 +179,10 @@ guest() {
 
 # life [SECONDS [SEED]]: a node's life at random, in one guest.
 life() {
-    local LIFE=${1:-$LIFE_SECONDS} SEED=${2:-$SEED} part=$DIR/life tests
+    local LIFE=${1:-$LIFE_SECONDS} SEED=${2:-$SEED} part=$DIR/life
     local SILENCE=$((LIFE + 3600)) # A life that fails is played again and again.
-    need strace:strace
-    need_guest
+    prepared "$part"
     [ -z "${SUITE:-}" ] || files_of "$SUITE"
-    tests=$(artifact --test guest)
-    [ -n "$tests" ] || die "the tests for the guest did not build"
-    mkdir "$part"
-    install "$tests" "$part/guest"
-    install "$DRIVER" "$part/lvm"
     truncate -s 1G "$part/disk" "$part/power"
     step life in_guest "$part" "$part/guest --test-threads=1 --ignored --exact life::life" | tee "$part/log"
     count life "$part/log" "$part/versions"
@@ -191,7 +192,7 @@ life() {
 # shared [CASE…]: the tests run here, and tell two guests that share a disk what to do; or, if there are
 # many, two such pairs. One node of a pair waits while the other one works.
 shared() {
-    local SUITE='' FILES='' MACHINE=uml tests all other=() pid=
+    local SUITE='' FILES='' tests all other=() pid=
     need_guest
     need_lockd
     tests=$(artifact --test shared)

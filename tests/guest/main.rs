@@ -3,15 +3,7 @@
 //!
 //! A case gets a volume group of its own on a loop device, a node of its own with the driver
 //! installed, and calls the driver as kubelet does.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
+#![allow(clippy::restriction, clippy::disallowed_methods)]
 
 mod calls;
 mod crypt;
@@ -42,7 +34,7 @@ mod prelude {
     pub use crate::support::running::Running;
     pub use crate::support::trace::{Trace, programs, trace};
     pub use crate::support::{
-        BOTH_MODES, Finally, Mode, Process, bash, eventually, host_name, run, runs, sh,
+        BOTH_MODES, Finally, Mode, Process, at_last, bash, eventually, host_name, run, runs, sh,
     };
     pub use crate::tools::{JOURNALD, Tools, holds, processes_named};
     pub use crate::volume::{FILESYSTEMS, Volume};

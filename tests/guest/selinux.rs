@@ -63,8 +63,7 @@ fn the_tool_of_a_killed_call_keeps_the_lock() {
         node.refuses_mount(&volume, &[&format!("is held by {tool} (pid {pid}")]);
         kill(pid, Signal::SIGCONT).unwrap();
         eventually("its end", || !runs(&pid.to_string()));
-        node.up("pod", &volume);
-        node.down("pod", &volume);
+        node.visit(&volume);
     }
     assert_eq!(denied(), "");
 }

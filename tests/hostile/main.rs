@@ -2,13 +2,7 @@
 //! started with a word that was not checked, and nothing on the disk changes.
 //!
 //! Needs strace. No LVM is asked: the tools are stand-ins.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::disallowed_methods
-)]
+#![allow(clippy::restriction, clippy::disallowed_methods)]
 
 mod around;
 mod secrets;

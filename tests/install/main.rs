@@ -1,12 +1,5 @@
 //! `flexvolume-lvm install` and `flexvolume-lvm uninstall`, run for real in temporary directories, mostly with stand-in drivers.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    clippy::disallowed_methods,
-    clippy::print_stdout
-)]
+#![allow(clippy::restriction, clippy::disallowed_methods)]
 
 mod image;
 mod kills;

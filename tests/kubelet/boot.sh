@@ -10,8 +10,8 @@ VERSION=           # theirs
 DIFFERS=(lives::ext4 pods::two_pods names:: changes::what_a_pod_asks restarts:: interrupted::)
 
 # need_kubernetes PROGRAM…: sets PROGRAMS to a directory with these programs, and VERSION to theirs.
-# They come from the directory that KUBERNETES names, as an official release unpacks or xz of that;
-# without it, they are built here, once. Nothing is downloaded but by apt.
+# They come from the directory that KUBERNETES names; without it, they are built here, once. Nothing is downloaded but
+# by apt.
 need_kubernetes() {
     local program from
     if [ -z "${KUBERNETES:-}" ]; then
@@ -24,29 +24,12 @@ need_kubernetes() {
         mkdir -p "$PROGRAMS"
         for program in "$@"; do
             from=$(realpath -m "$KUBERNETES/$program")
-            [ -e "$from" ] || from=$(unpacked "$from.xz")
-            [ -x "$from" ] || die "KUBERNETES=$KUBERNETES has no $program that can be run, nor $program.xz"
+            [ -x "$from" ] || die "KUBERNETES=$KUBERNETES has no $program that can be run"
             ln -sfn "$from" "$PROGRAMS/$program"
         done
     fi
     VERSION=$("$PROGRAMS/$1" --version) || die "$1 does not run here"
     VERSION=${VERSION##*v}
-}
-
-# unpacked FILE.xz: prints where in the cache the program is that is packed in it.
-unpacked() {
-    local name sum
-    [ -e "$1" ] || return 0
-    need xz:xz-utils >&2
-    sum=$(sha256sum < "$1")
-    name=$CACHE/$(basename "$1" .xz)-${sum:0:12}
-    if [ ! -x "$name" ]; then
-        mkdir -p "$CACHE"
-        xz --decompress --stdout "$1" > "$name.new"
-        chmod 755 "$name.new"
-        mv "$name.new" "$name"
-    fi
-    echo "$name"
 }
 
 # Whether the version is this one or newer: since 1.27.

@@ -3,15 +3,7 @@
 //!
 //! Cases run at once on one kubelet. Each has a driver of its own, `<case>/lvm`, so that it can be
 //! in a mode of its own and be changed while pods run; and volumes of its own.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
-    clippy::print_stdout,
-    clippy::disallowed_methods
-)]
+#![allow(clippy::restriction, clippy::disallowed_methods)]
 
 /// Makes two tests of a function that takes a mode: `<function>::in_attach_mode` and
 /// `<function>::in_mount_only_mode`.
@@ -57,12 +49,11 @@ use std::time::{Duration, Instant};
 mod prelude {
     pub use crate::driver::{Call, Driver};
     pub use crate::machine::*;
-    pub use crate::plane::bystander::Bystander;
     pub use crate::plane::claim::*;
     pub use crate::plane::deployment::Deployment;
     pub use crate::plane::pair::{Pair, scene_of_pair};
     pub use crate::plane::{
-        NODE, NODE_DOWN, api, controller_root, driver_of_controller, node, out_of_service,
+        NODE, api, controller_root, driver_of_controller, node, out_of_service,
     };
     pub use crate::pod::{
         Pod, all_end, ending_with, inline_is_shared, last_call, last_call_after_restart, scene,

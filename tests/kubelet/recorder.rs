@@ -3,7 +3,7 @@
 //!
 //! kubelet runs `<exec>/<vendor>~lvm/lvm`; the driver itself is `<exec>/../drivers/<vendor>~lvm`. The
 //! controller does the same elsewhere, so its environment says where to write.
-#![allow(clippy::unwrap_used, clippy::exit, clippy::disallowed_methods)]
+#![allow(clippy::restriction, clippy::disallowed_methods)]
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;

@@ -1,14 +1,6 @@
 //! The driver on two nodes that share one volume group: `tests/run.sh shared [CASE…]` runs this as
 //! root. Each node is a guest kernel with lvmlockd and sanlock on the same disk.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stdout,
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects
-)]
+#![allow(clippy::restriction, clippy::disallowed_methods)]
 
 mod kills;
 mod moves;

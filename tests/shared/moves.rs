@@ -57,26 +57,15 @@ fn an_encrypted_volume_is_open_on_one_node_and_moves() {
 }
 
 #[test]
-fn two_nodes_that_encrypt_one_volume_make_one_header() {
-    let pair = pair();
-    let (mode, volume) = (Mode::MountOnly, Volume::encrypted(&pair.a, "sealed-once"));
-    let replies = at_once(|| pair.a.up(mode, &volume), || pair.b.up(mode, &volume));
-    let (winner, loser) = pair.winner(&replies);
-    assert_eq!((winner.opened(), loser.opened()), (1, 0));
-    winner.write(mode, &volume, "once");
-    winner.down(mode, &volume);
-    loser.up(mode, &volume).is_success();
-    assert_eq!(loser.read(mode, &volume), "once");
-    loser.down(mode, &volume);
-}
-
-#[test]
 fn two_nodes_that_bring_up_one_blank_volume_make_one_filesystem() {
     let pair = pair();
-    for mode in BOTH_MODES {
-        let volume = Volume::new(&pair.a, &mode.case("blank"));
+    let blank = |mode: Mode| (mode, Volume::new(&pair.a, &mode.case("blank")), 0);
+    let sealed = Volume::encrypted(&pair.a, "sealed-once");
+    let sealed = (Mode::MountOnly, sealed, 1);
+    for (mode, volume, opened) in BOTH_MODES.map(blank).into_iter().chain([sealed]) {
         let replies = at_once(|| pair.a.up(mode, &volume), || pair.b.up(mode, &volume));
         let (winner, loser) = pair.winner(&replies);
+        assert_eq!((winner.opened(), loser.opened()), (opened, 0));
         winner.write(mode, &volume, "once");
         winner.down(mode, &volume);
         loser.up(mode, &volume).is_success();

@@ -2,15 +2,7 @@
 //! examination must see that there was one.
 
 // The tests run mkfs and resize2fs directly; the driver does so through its own runner.
-#![allow(clippy::disallowed_methods)]
-// Helpers of tests are tests too, but not to clippy.
-#![allow(
-    clippy::arithmetic_side_effects,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    clippy::expect_used
-)]
+#![allow(clippy::restriction, clippy::disallowed_methods)]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -83,8 +83,7 @@ fn a_pod_ends_though_a_process_keeps_the_volume_active() {
         eventually("the namespace", || {
             read(&process.proc("mountinfo")).contains(" /mnt ")
         });
-        node.down("pod", &volume);
-        node.down_globally(&volume);
+        node.all_down(&["pod"], &volume);
         assert_eq!(mount_at(&pod), None);
         assert!(group.is_active(lv), "{mode:?}");
         let said = read(&log);
@@ -92,8 +91,7 @@ fn a_pod_ends_though_a_process_keeps_the_volume_active() {
         drop(process);
         // It is deactivated after its next use.
         node.up("pod", &volume);
-        node.down("pod", &volume);
-        node.down_globally(&volume);
+        node.all_down(&["pod"], &volume);
         assert!(!group.is_active(lv), "{mode:?}");
     }
 }

@@ -43,8 +43,7 @@ fn each_filesystem_grows_while_it_is_mounted() {
             }
             assert_eq!(read(&dir.join("page")), "kept");
             assert_eq!(group.tags(lv), tags);
-            node.down("pod", &volume);
-            node.down_globally(&volume);
+            node.all_down(&["pod"], &volume);
         }
     }
 }

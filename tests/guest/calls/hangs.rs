@@ -8,7 +8,8 @@ use nix::unistd::Pid;
 
 use crate::prelude::*;
 
-const SHORT: &str = "[limits]\nquery = 3\nactivate = 3\nmake = 3\nmount = 3\nlock = 1\n";
+/// Of an activation that waits in vain.
+const SHORT: &str = "[limits]\nactivate = 8\n";
 
 /// Makes a device of device-mapper hold every access to it.
 fn suspended(dm_name: &str) -> Finally {
@@ -18,7 +19,7 @@ fn suspended(dm_name: &str) -> Finally {
 
 #[test]
 fn a_suspended_volume_is_neither_mounted_nor_unmounted() {
-    let mut node = Node::new(Mode::MountOnly);
+    let node = Node::new(Mode::MountOnly);
     let group = Group::new("asleep");
     group.pool();
     // The volume itself, and what is below one in a pool.
@@ -28,13 +29,11 @@ fn a_suspended_volume_is_neither_mounted_nor_unmounted() {
     ] {
         let resume = format!("dmsetup resume {dm_name}");
         let words = [dm_name, "suspended", &resume];
-        node.configure(Mode::MountOnly, SHORT);
         {
             let _until = suspended(dm_name);
             node.mount("pod", &volume).is_failure(&words);
         }
         assert_eq!(mount_at(&node.pod_dir("pod", &volume)), None);
-        node.configure(Mode::MountOnly, "");
         let dir = node.up("pod", &volume);
         fs::write(dir.join("page"), "not on the disk yet").unwrap();
         {
@@ -65,7 +64,7 @@ fn a_disk_that_does_not_answer_ends_no_call_late() {
     write_synced(&dir.join("page"), "kept");
     fs::write(dir.join("later"), "not on the disk yet").unwrap();
 
-    node.configure(Mode::MountOnly, SHORT);
+    node.configure(Mode::MountOnly, "[limits]\nmount = 3\n");
     run("fsfreeze", &["--freeze", "/run/outer"]);
     let reply = node.call(&["unmount", text(&dir)]);
     run("fsfreeze", &["--unfreeze", "/run/outer"]);
@@ -93,7 +92,7 @@ fn mkfs_that_is_stuck_in_the_kernel_keeps_the_lock() {
     let suspends = "echo $$ >> $HERE/mkfs.ext4.runs\n\
         [ -e $HERE/go ] || dmsetup suspend --nolockfs wedged-data\nexec $REAL \"$@\"";
     let tools = Tools::new().put("mkfs.ext4", suspends);
-    let config = format!("{}{SHORT}", tools.config());
+    let config = format!("{}[limits]\nmake = 3\nlock = 1\n", tools.config());
     let mut node = Node::with_config(Mode::MountOnly, &config);
     let (group, volume) = Group::with_data("wedged");
 
@@ -121,7 +120,7 @@ fn mkfs_that_is_stuck_in_the_kernel_keeps_the_lock() {
 #[test]
 fn a_held_lvm_lock_is_named_with_its_holder() {
     const LOCK: &str = "/run/lock/lvm/V_locked";
-    let mut node = Node::with_config(Mode::MountOnly, SHORT);
+    let mut node = Node::with_config(Mode::MountOnly, "[limits]\nquery = 3\n");
     let (group, volume) = Group::with_data("locked");
     let own = format!("pid {}", std::process::id());
     let file = File::options().append(true).create(true).open(LOCK);
@@ -145,8 +144,7 @@ fn a_held_lvm_lock_is_named_with_its_holder() {
     assert_eq!(group.tags("data"), "");
 
     node.configure(Mode::MountOnly, "");
-    node.up("pod", &volume);
-    node.down("pod", &volume);
+    node.visit(&volume);
 }
 
 #[test]
@@ -168,12 +166,11 @@ fn without_udevd_an_activation_ends_and_udev_is_named() {
     let reply = node.mount("pod", &volume);
     tell(Signal::SIGCONT);
     reply.is_failure(&["activating unheard/data", "LVM waits for udev"]);
-    reply.is_failure(&["`lvchange --activate y", "within 3 s"]);
+    reply.is_failure(&["`lvchange --activate y", "within 8 s"]);
     assert_eq!(mount_at(&node.pod_dir("pod", &volume)), None);
 
     node.configure(Mode::MountOnly, "");
-    node.up("pod", &volume);
-    node.down("pod", &volume);
+    node.visit(&volume);
 }
 
 #[test]
@@ -188,8 +185,7 @@ fn a_suspended_device_that_lvm_waits_for_is_named() {
     drop(held);
     reply.is_failure(&["halted, which is suspended", "`dmsetup resume halted`"]);
     node.configure(Mode::MountOnly, "");
-    node.up("pod", &volume);
-    node.down("pod", &volume);
+    node.visit(&volume);
 }
 
 #[test]
@@ -218,8 +214,7 @@ fn in_an_ipc_namespace_of_its_own_the_driver_names_that() {
     node.configure(Mode::MountOnly, "");
     let doctor = node.says(&["doctor"]).0;
     assert!(!doctor.contains("IPC namespace"), "{doctor}");
-    node.up("pod", &volume);
-    node.down("pod", &volume);
+    node.visit(&volume);
 }
 
 #[test]

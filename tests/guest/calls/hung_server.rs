@@ -49,7 +49,7 @@ fn lives_beside(group: &Group, node: &Node, lv: &str, page: Option<&str>) {
 
 #[test]
 fn a_stopped_server_holds_up_no_other_volume() {
-    const LIMITS: &str = "[limits]\nquery = 10\nactivate = 10\nmount = 10\nlock = 5\n";
+    const LIMITS: &str = "[limits]\nquery = 60\nactivate = 60\nmount = 60\nlock = 60\n";
     for (vg, looped) in [("hungloop", true), ("hungpod", false)] {
         for mode in BOTH_MODES {
             println!("{vg}, {mode:?}");

@@ -16,8 +16,7 @@ pub fn live_twice(node: &Node, group: &Group, lv: &str, fs: &str) {
     let dir = node.up("second", &volume);
     assert_eq!(read(&dir.join("page")), "kept");
     write_synced(&dir.join("page"), "changed");
-    node.down("second", &volume);
-    node.down_globally(&volume);
+    node.all_down(&["second"], &volume);
     assert_eq!(mounts(), before);
     assert_eq!(group.tags(lv), tags, "made once, not again");
     let uuid = run("lvs", &["--noheadings", "-o", "lv_uuid", &group.path(lv)]);
@@ -82,6 +81,5 @@ fn a_volume_too_small_for_its_filesystem_is_refused() {
     assert!(reasons.any(says) && !says("-b size="), "{reply:?}");
     assert_eq!(group.tags("data"), "");
     let volume = volume.fs("ext4");
-    node.up("pod", &volume);
-    node.down("pod", &volume);
+    node.visit(&volume);
 }

@@ -70,8 +70,7 @@ fn mounts_and_unmounts_that_race_leave_no_mount() {
 fn the_last_unmount_leaves_the_volume_to_a_mount_on_its_way() {
     let (group, volume) = Group::with_data("leaving");
     let plain = Node::new(Mode::MountOnly);
-    plain.up("pod", &volume);
-    plain.down("pod", &volume);
+    plain.visit(&volume);
 
     // One call is about to mount; another takes off what somebody mounted meanwhile.
     let tools = Tools::new().held("mount");

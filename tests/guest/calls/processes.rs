@@ -221,8 +221,7 @@ fn a_thin_volume_is_asked_for_with_its_pool() {
     let group = Group::new("pooled");
     group.pool();
     let volume = group.thin("data", "300m").fs("xfs");
-    node.up("pod", &volume);
-    node.down("pod", &volume);
+    node.visit(&volume);
     let dir = precreated(node.pod_dir("pod", &volume));
     // The second lvs is for the pool: how full it is, is no field of the volume's own row.
     let args = ["mount", text(&dir), &volume.json()];

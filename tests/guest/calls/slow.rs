@@ -86,8 +86,7 @@ fn an_encrypted_volume() {
     let node = Node::with_config(Mode::MountOnly, &(tools.config() + &crypt::config(&file)));
     let group = Group::new("slowcrypt");
     let volume = group.linear("data", "48m").encrypted();
-    node.up("pod", &volume);
-    node.down("pod", &volume);
+    node.visit(&volume);
     let dir = precreated(node.pod_dir("pod", &volume));
     let args = ["mount", text(&dir), &volume.json()];
     // One dmsetup for who has it open, one for the kernel's table of the device inside.

@@ -25,8 +25,7 @@ pub fn lives(node: &Node, group: &Group, volume: &Volume, fs: &str) {
     let larger = (group.size(volume.lv()) + (32 << 20)).max(least);
     node.grow("second", volume, larger).is_success();
     assert!(filesystem_size(&second) > before + (24 << 20), "{fs}");
-    node.down("second", volume);
-    node.down_globally(volume);
+    node.all_down(&["second"], volume);
     assert!(!is_open(volume));
 
     let reader = volume.clone().read_only();

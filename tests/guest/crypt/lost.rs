@@ -201,17 +201,16 @@ fn who_has_it_open_keeps_it_open_and_is_named() {
 /// LVM reads what is inside an open volume, and waits in the kernel if that is suspended below.
 #[test]
 fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
-    let group = Group::new("crypt-stuck");
-    let limits = "[limits]\nquery = 5\nactivate = 5\n";
-    let lines = config(&key_file("crypt-stuck")) + limits;
-    let node = Node::with_config(Mode::MountOnly, &lines);
-    let volume = filled(&node, &group, "data");
+    let (mut node, group, volume) = with_filled("crypt-stuck");
+    let lines = config(Path::new("/run/crypt-stuck.key"));
     let other = group.linear("other", "32m");
     let dir = node.up("pod", &volume);
     let remedy = "dmsetup clear crypt--stuck-data && dmsetup resume crypt--stuck-data";
     sh("dmsetup suspend crypt--stuck-data");
     // Without it, the end of a case that fails would wait, too.
     let _resumed = Finally("dmsetup resume crypt--stuck-data".to_owned());
+    // What is asked for from here on waits in the kernel, or starts no process.
+    node.configure(Mode::MountOnly, &format!("{lines}[limits]\nquery = 5\n"));
     let command = format!("`{remedy}`");
     // Of its own calls none asks LVM.
     let words = [&*command, "`lvchange --refresh crypt-stuck/data`"];
@@ -229,6 +228,7 @@ fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
     assert!(code != 0 && said.contains(&command), "{said}");
     bash(remedy);
     sh("lvchange --refresh crypt-stuck/data");
+    node.configure(Mode::MountOnly, &lines);
     node.grow("pod", &volume, 80 << 20).is_success();
     node.visit(&other);
     node.down("pod", &volume);

@@ -87,10 +87,7 @@ fn a_mounted_filesystem_that_has_failed_gets_no_more_writers() {
                 node.does(&["mountdevice", text(&dir), &device, &volume.json()]);
             }
             disk.heal();
-            for pod in ["pod", "second", "reader"] {
-                node.down(pod, &volume);
-            }
-            node.down_globally(&volume);
+            node.all_down(&["pod", "second", "reader"], &volume);
             node.finds(&volume, "kept");
         }
     }

@@ -288,7 +288,7 @@ fn data_restored_during_a_slow_look_is_not_overwritten() {
 
 #[test]
 fn a_disk_that_stops_just_after_mkfs_holds_up_no_call() {
-    const SHORT: &str = "[limits]\nquery = 3\nactivate = 3\nmake = 30\nmount = 3\nlock = 1\n";
+    const SHORT: &str = "[limits]\nquery = 10\nactivate = 10\nmount = 10\n";
     for (fs, size) in [("ext4", 32), ("xfs", 300), ("btrfs", 128)] {
         println!("{fs}");
         let name = format!("stops{fs}");
@@ -311,7 +311,7 @@ fn a_disk_that_stops_just_after_mkfs_holds_up_no_call() {
             let _until = disk.resumed();
             let reply = Reply::of(args, &ends(&node, &args));
             assert!(!tools.runs(&tool).is_empty(), "{reply:?}");
-            reply.is_failure(&[&name, "within 3 s"]);
+            reply.is_failure(&[&name, "within 10 s"]);
             assert_eq!(mount_at(&dir), None);
         }
         tools.let_go();

@@ -18,8 +18,9 @@ impl Node {
     /// Doctor finds this, on that, and says what helps, which is returned; the exit code is 1 for a
     /// failure.
     pub fn is_ill(&self, check: &str, about: &str, command: &str) -> String {
-        let (found, code) = self.findings(check);
         let is_it = |one: &&Value| one["about"] == about || about.is_empty();
+        let has_it = |(found, _): &(Vec<Value>, i32)| found.iter().any(|one| is_it(&one));
+        let (found, code) = at_last(|| self.findings(check), has_it);
         let one = found.iter().find(is_it);
         let one = one.unwrap_or_else(|| panic!("no {check} on {about}: {found:?}"));
         let helps = one["command"].as_str().unwrap_or_default();

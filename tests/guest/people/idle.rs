@@ -37,8 +37,7 @@ fn a_volume_that_anybody_has_is_not_idle() {
     let pod = node.up("pod", &volume);
     let words = format!("is mounted for the pod pod at {}: set", pod.display());
     refused(&node, "mounted", &words);
-    node.down("pod", &volume);
-    node.down_globally(&volume);
+    node.all_down(&["pod"], &volume);
 
     {
         run("mkdir", &["/run/by-hand"]);

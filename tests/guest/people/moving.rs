@@ -115,8 +115,7 @@ fn claims_are_made_of_volumes_that_are_there_and_a_volume_gets_its_name_back() {
     for lines in [idle, rename, back, check] {
         does(lines);
     }
-    assert_eq!(read(&node.up("pod", &volume).join("page")), "kept");
-    node.down("pod", &volume);
+    node.finds(&volume, "kept");
 }
 
 #[test]

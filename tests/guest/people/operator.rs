@@ -141,8 +141,7 @@ fn check_waits_for_a_call_that_works_on_the_volume() {
     let (node, _group, volume) = Node::with_data(Mode::MountOnly, "worked");
     let uuid = sh("lvs --noheadings -o lv_uuid worked/data").replace(['-', ' '], "");
     // As that call leaves it half way.
-    node.up("pod", &volume);
-    node.down("pod", &volume);
+    node.visit(&volume);
     let call = holds(&format!("/run/flexvolume-lvm/{uuid}.lock"));
     // It is neither refused nor an alarm, and nobody can say yet that it would mount.
     let busy = node.prints(&["check", "worked/data"], "has been at work on it for", 1);

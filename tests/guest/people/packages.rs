@@ -180,8 +180,7 @@ fn a_pod_keeps_its_volume_while_the_package_is_upgraded_and_downgraded() {
         read(&node.pod_dir("b", &volume).join("page")),
         "of the older version"
     );
-    node.down("b", &volume);
-    node.down_globally(&volume);
+    node.all_down(&["b"], &volume);
     Debian::installs(&new);
     assert_eq!(
         fs::read(node.exe().with_file_name("config.toml")).unwrap(),

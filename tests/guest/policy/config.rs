@@ -76,8 +76,7 @@ fn no_volume_gets_larger_than_the_config_allows() {
         let args = ["expandvolume", &json, text(&dir), &larger, "0"];
         node.call(&args).is_failure(&["64 MiB", "max_size"]);
         assert_eq!(group.size(lv), 64 << 20);
-        node.down("pod", &volume);
-        node.down_globally(&volume);
+        node.all_down(&["pod"], &volume);
     }
 }
 
@@ -106,10 +105,7 @@ fn no_pod_undoes_the_mount_options_of_the_node() {
         let said = read(Path::new(&log));
         let overruled = r#""mountoptions-overruled":"dev,exec,suid""#;
         assert_eq!(said.matches(overruled).count(), 1, "{said}");
-        for pod in ["pod", "second", "reader"] {
-            node.down(pod, &volume);
-        }
-        node.down_globally(&volume);
+        node.all_down(&["pod", "second", "reader"], &volume);
     }
 }
 
@@ -145,10 +141,7 @@ fn the_nodes_restrictions_hold_for_each_later_mount() {
         }
         let is_changed = FINAL.iter().any(|option| has(&first, option));
         assert!(!is_changed, "what runs stays");
-        for pod in ["first", "reader", "second", "killed"] {
-            node.down(pod, &volume);
-        }
-        node.down_globally(&volume);
+        node.all_down(&["first", "reader", "second", "killed"], &volume);
     }
 }
 
@@ -167,10 +160,7 @@ fn the_nodes_options_that_a_mounted_filesystem_does_not_have_are_logged() {
         let missing = r#""mountoptions-not-applied":"noatime,commit=7,discard""#;
         assert_eq!(said.matches(missing).count(), 1, "{said}");
         assert!(!said.contains("nosuid"), "{said}");
-        for pod in ["first", "second"] {
-            node.down(pod, &volume);
-        }
-        node.down_globally(&volume);
+        node.all_down(&["first", "second"], &volume);
         // A filesystem that is mounted with all of them.
         fs::remove_file(&log).unwrap();
         node.visit(&volume);
@@ -193,8 +183,7 @@ fn the_nodes_restrictions_hold_beside_a_csi_drivers_mount() {
         let _mounted = Finally(format!("umount {}", dir.display()));
         let options = mount_at(&node.up("pod", &volume)).unwrap().options;
         assert!(options.contains("nosuid,nodev"), "{options}");
-        node.down("pod", &volume);
-        node.down_globally(&volume);
+        node.all_down(&["pod"], &volume);
     }
 }
 
@@ -215,16 +204,12 @@ fn where_the_node_names_a_thin_pool_pods_get_no_other() {
         assert_eq!(pool_of(lv), "pool");
         // An existing volume stays where it is.
         node.up("second", &other);
-        for pod in ["pod", "second"] {
-            node.down(pod, &volume);
-        }
-        node.down_globally(&volume);
+        node.all_down(&["pod", "second"], &volume);
         group.lv("lvremove", &[], lv);
         node.configure(mode, "[volume_group.pools]\ncreate = true\n");
         node.up("pod", &other);
         assert_eq!(pool_of(lv), "other");
-        node.down("pod", &volume);
-        node.down_globally(&volume);
+        node.all_down(&["pod"], &volume);
     }
 }
 

@@ -26,8 +26,7 @@ fn a_full_group_is_named_and_nothing_is_changed() {
         node.grow("pod", &volume, 400 * MIB).is_failure(&words);
         assert_eq!(group.size(mode.lv()), 32 * MIB);
         assert_eq!(read(&node.pod_dir("pod", &volume).join("page")), "kept");
-        node.down("pod", &volume);
-        node.down_globally(&volume);
+        node.all_down(&["pod"], &volume);
     }
 }
 

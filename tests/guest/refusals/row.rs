@@ -240,65 +240,67 @@ impl Row {
 /// a mount for writing; empty if the row asks for another.
 #[track_caller]
 pub fn is_told_by_all(node: &Node, group: &Group, message: &str) {
+    at_last(|| told_by_all(node, group, message), Result::is_ok).unwrap();
+}
+
+fn told_by_all(node: &Node, group: &Group, message: &str) -> anyhow::Result<()> {
     let id = group.path("data");
     let (listed, _) = node.says(&["check", &group.name, "--json"]);
     let Ok(listed) = serde_json::from_str::<Value>(&listed) else {
         let (said, code) = node.says(&["status", &group.name]);
         let words = "is not on this node";
-        assert!(
+        anyhow::ensure!(
             listed.contains(words) && said.contains(words) && code == 1,
             "{listed} {said}"
         );
-        return;
+        return Ok(());
     };
     let its = listed["volumes"].as_array().into_iter().flatten();
     let Some(checked) = its.into_iter().find(|one| one["volume"] == *id) else {
-        return; // It is not there, or LVM does not show it.
+        return Ok(()); // It is not there, or LVM does not show it.
     };
     let (all, _) = node.says(&["status", "--json"]);
     let all: Value = serde_json::from_str(&all).unwrap_or_else(|_| panic!("{all}"));
     let volumes = all["volumes"].as_array().unwrap();
     let Some(line) = volumes.iter().find(|line| line["volume"] == *id) else {
-        return; // It is not there, or LVM does not show it.
+        return Ok(()); // It is not there, or LVM does not show it.
     };
     let next = &line["next_mount"];
     if next["verdict"].is_null() {
-        return; // A pool.
+        return Ok(()); // A pool.
     }
     for field in ["verdict", "reason"] {
-        assert_eq!(
-            next[field], checked[field],
+        anyhow::ensure!(
+            next[field] == checked[field],
             "status and check: {line} {checked}"
         );
     }
     if checked["reason"].is_null() {
-        return;
+        return Ok(());
     }
     let is_unwell = line["unwell"] == true;
     let reason = checked["reason"].as_str().unwrap();
     let (unwell, code) = node.says(&["status", "-x", &id]);
-    assert_eq!(
-        (code == 1, unwell.contains(&id)),
-        (is_unwell, is_unwell),
-        "{unwell}"
-    );
+    let shown = (code == 1, unwell.contains(&*id));
+    anyhow::ensure!(shown == (is_unwell, is_unwell), "{unwell}");
     let (metrics, _) = node.says(&["metrics"]);
     let lv = format!(
         "vg=\"{}\",lv=\"data\",verdict=\"refuse\",reason=\"{reason}\"}} 1",
         group.name
     );
-    assert_eq!(metrics.contains(&lv), is_unwell, "{lv}: {metrics}");
+    anyhow::ensure!(metrics.contains(&lv) == is_unwell, "{lv}: {metrics}");
     let (doctor, _) = node.says(&["doctor", "--json"]);
     let doctor: Value = serde_json::from_str(&doctor).unwrap_or_else(|_| panic!("{doctor}"));
     let findings = doctor.as_array().unwrap();
     let about = |one: &&Value| one["about"] == *id && one["severity"] == "failed";
     let failed: Vec<&Value> = findings.iter().filter(about).collect();
-    assert_eq!(!failed.is_empty(), is_unwell, "{id}: {doctor}");
+    anyhow::ensure!(failed.is_empty() != is_unwell, "{id}: {doctor}");
     let says = |one: &&Value| one["finding"].as_str().unwrap().contains(message);
-    assert!(
+    anyhow::ensure!(
         !is_unwell || failed.iter().any(says),
         "{message}: {failed:?}"
     );
+    Ok(())
 }
 
 /// Whether docs/on-call.md has a message of this word that is this one.

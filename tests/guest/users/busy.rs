@@ -118,8 +118,7 @@ fn a_global_mount_that_a_pod_still_uses_is_not_unmounted() {
     node.refuses(&["unmountdevice", text(&global)], &["lost+found"]);
     drop(open);
     write_synced(&dir.join("page"), "still there");
-    node.down("pod", &volume);
-    node.down_globally(&volume);
+    node.all_down(&["pod"], &volume);
 }
 
 #[test]

@@ -47,12 +47,10 @@ fn in_attach_mode_the_second_volume_of_a_name_is_refused() {
     assert_eq!(read(&dir.join("page")), "of data");
 
     // When the first is gone the second comes up, with its own data.
-    node.down("one", &first);
-    node.down_globally(&first);
+    node.all_down(&["one"], &first);
     let dir = node.up("two", &second);
     assert!(!dir.join("page").exists());
-    node.down("two", &second);
-    node.down_globally(&second);
+    node.all_down(&["two"], &second);
 }
 
 #[test]

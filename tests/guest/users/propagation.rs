@@ -84,17 +84,13 @@ fn a_restriction_is_on_the_mount_wherever_it_appears() {
                 outside.assert_has(&reader, &format!("ro,{FINAL}"));
                 outside.assert_has(&again, &format!("rw,{FINAL}"));
             }
-            for pod in ["reader", "option", "last", "again"] {
-                node.down(pod, &volume);
-            }
-            node.down_globally(&volume);
+            node.all_down(&["reader", "option", "last", "again"], &volume);
             // A filesystem that is mounted for the first time.
             let reader = node.up("reader", &reading);
             for outside in &outsides {
                 outside.assert_has(&reader, &format!("ro,{FINAL}"));
             }
-            node.down("reader", &volume);
-            node.down_globally(&volume);
+            node.all_down(&["reader"], &volume);
             for outside in &outsides {
                 let left = read(&outside.0.proc("mountinfo"));
                 assert!(!left.contains(&volume.device()), "{left}");

@@ -26,8 +26,7 @@ fn a_read_only_volume_is_mounted_read_only() {
             let dir = node.up("reader", &volume);
             assert_eq!(read(&dir.join("page")), "kept");
             assert_read_only(&dir);
-            node.down("reader", &volume);
-            node.down_globally(&volume);
+            node.all_down(&["reader"], &volume);
         }
     }
 }
@@ -37,8 +36,7 @@ fn a_writer_writes_though_only_readers_are_left() {
     in_both_modes(&Group::new("left"), |node, volume| {
         node.up("first", volume);
         let reader = node.up("reader", &volume.clone().read_only());
-        node.down("first", volume);
-        node.down_globally(volume);
+        node.all_down(&["first"], volume);
         let writer = node.up("writer", volume);
         fs::write(writer.join("page"), "kept").unwrap();
         assert_eq!(read(&reader.join("page")), "kept");

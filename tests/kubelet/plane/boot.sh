@@ -4,10 +4,6 @@
 BACKGROUND=() # what ends with tests/run.sh
 API=          # where the API server is, as the guest sees it
 GUEST_NODE=   # what the guest is called in the cluster
-# One case in three parts: the first of them runs in a guest that then goes down.
-DOWN=(plane::node::down::a_deployment_runs_on_a_claim_when_the_node_goes_down
-    plane::controller::down::the_volume_of_a_node_that_is_down_is_detached
-    plane::node::down::the_node_is_back_and_the_deployment_finds_what_it_wrote)
 
 # in_background NAME COMMAND…: what it prints is in $DIR/plane/NAME.log.
 in_background() {
@@ -64,8 +60,7 @@ start_plane() {
     # The names of the nodes are also in the Rust files.
     printf '%s\n' 'admin,admin,1,"system:masters"' \
         'node-in-the-guest,system:node:node-in-the-guest,2,"system:nodes"' \
-        'node-that-goes-down,system:node:node-that-goes-down,3,"system:nodes"' \
-        'node-a,system:node:node-a,4,"system:nodes"' 'node-b,system:node:node-b,5,"system:nodes"' > "$here/tokens"
+        'node-a,system:node:node-a,3,"system:nodes"' 'node-b,system:node:node-b,4,"system:nodes"' > "$here/tokens"
     # The guest sees 127.0.0.1 of this machine as 10.0.2.2. Pods have no service accounts.
     in_background apiserver "$PROGRAMS/kube-apiserver" --bind-address=127.0.0.1 --secure-port="$port" \
         --etcd-servers="http://127.0.0.1:$etcd_port" --cert-dir="$here/certificates" \
@@ -113,29 +108,11 @@ plane_of_guest() {
         export FLEXVOLUME_LVM_NODE=$GUEST_NODE"
 }
 
-# on_node NAME TEST…: runs tests in a guest that is a node.
-on_node() {
-    say "plane: $1 in the guest $GUEST_NODE"
-    kubelet_guest "$@"
-}
-
-# come_back ROUND: the controller gives up the node that went down, after seven minutes. Then that
-# comes back.
-come_back() {
-    GUEST_NODE=node-that-goes-down
-    DISKS=$DIR/disks-down
-    logged "$DIR/$1-given-up.log" "$DIR/kubelet-cases" --exact "${DOWN[1]}" &&
-        on_node "$1-is-back" --exact "${DOWN[2]}"
-}
-
-# plane_round TEST…: runs them. The node that goes down does so first, and all others run
-# until it is back.
+# plane_round TEST…: runs them, those of the controllers beside those of the node.
 plane_round() {
-    local round=plane-1 name status=0 down='' nodes=() controllers=()
-    local pid_of_controllers='' pid_of_down=''
+    local name status=0 nodes=() controllers=() pid=
     for name in "$@"; do
         case $name in
-            *::down::*) down=1 ;;
             plane::node::*) nodes+=("$name") ;;
             *) controllers+=("$name") ;;
         esac
@@ -144,31 +121,18 @@ plane_round() {
     if [ ${#controllers[@]} -gt 0 ]; then
         # They do nothing but wait.
         in_background controllers "$DIR/kubelet-cases" --test-threads=16 --exact "${controllers[@]}"
-        pid_of_controllers=$!
-    fi
-    if [ -n "$down" ]; then
-        GUEST_NODE=node-that-goes-down
-        new_disks "$DIR/disks-down"
-        on_node "$round-goes-down" --exact "${DOWN[0]}" || status=1
-        if [ -e "$DIR/controller/down" ]; then
-            in_background come-back come_back "$round"
-            pid_of_down=$!
-        fi
+        pid=$!
     fi
     if [ ${#nodes[@]} -gt 0 ]; then
         GUEST_NODE=node-in-the-guest
         new_disks "$DIR/disks"
-        on_node "$round-node" --exact "${nodes[@]}" || status=1
+        say "plane: in the guest $GUEST_NODE"
+        kubelet_guest plane-1-node --exact "${nodes[@]}" || status=1
     fi
-    if [ -n "$pid_of_controllers" ]; then
+    if [ -n "$pid" ]; then
         say "plane: on the controller's host"
-        wait "$pid_of_controllers" || status=1
-        tee "$DIR/$round-controllers.log" < "$DIR/plane/controllers.log"
-    fi
-    if [ -n "$pid_of_down" ]; then
-        say "plane: the controller gives a node up, and that comes back"
-        wait "$pid_of_down" || status=1
-        cat "$DIR/plane/come-back.log"
+        wait "$pid" || status=1
+        tee "$DIR/plane-1-controllers.log" < "$DIR/plane/controllers.log"
     fi
     stop_plane 1
     return "$status"
@@ -177,13 +141,12 @@ plane_round() {
 # The driver on nodes and for the controllers.
 plane() {
     local tests name
-    # Both kinds of guest get the same network, without any privilege here.
-    local VNG_OPTIONS=(--network user --no-dhcp) UML_OPTIONS=("eth0=slirp,,slirp-fullbolt")
+    local UML_OPTIONS=("eth0=slirp,,slirp-fullbolt") # without any privilege here
     # For the most part they wait for kubelet and the controllers.
     local CASES_AT_ONCE=12
     kubelet_parts kubelet kube-apiserver kube-controller-manager kube-scheduler
     name=plane-$VERSION
-    [ "$MACHINE" != uml ] || need slirp-fullbolt:slirp
+    need slirp-fullbolt:slirp
     mapfile -t tests < <("$DIR/kubelet-cases" --list "$@" | sed -n 's/^\(plane::.*\): test$/\1/p')
     [ ${#tests[@]} -gt 0 ] || die "no test with a control plane has such a name"
     timed "$name" plane_round "${tests[@]}" || failed "$name"
@@ -192,17 +155,17 @@ plane() {
     count "$name" "$DIR/plane.log"
 }
 
-# planes [OPTION OF LIBTEST…]: the control plane beside all else.
+# The control plane beside all else.
 planes() {
     local DIR=$TOP/plane
     mkdir "$DIR"
     trap end_background EXIT
-    here plane "$@"
+    here plane
 }
 
 # Two guests are nodes of a control plane and share a volume group. One of them dies.
 failover() {
-    local MACHINE=uml name
+    local name
     need_kubernetes kubelet
     since 1.28 || die "the taint for a node that is out of service came with Kubernetes 1.28, and KUBERNETES= has $VERSION"
     kubelet_parts kubelet kube-apiserver kube-controller-manager kube-scheduler

@@ -13,7 +13,6 @@ pub struct Deployment {
 impl Deployment {
     /// Makes one of pods like this one, with its name.
     pub fn of(pod: &Pod) -> Self {
-        let deployment = Self::that_is_there(&pod.name);
         let labels = json!({"app": pod.name});
         api::create(
             ALL,
@@ -28,39 +27,20 @@ impl Deployment {
                 },
             }),
         );
-        deployment
-    }
-
-    pub fn that_is_there(name: &str) -> Self {
         Self {
-            name: name.to_owned(),
+            name: pod.name.clone(),
         }
     }
 
-    /// Waits until it has a pod that is not to end and of which this is true, and returns it.
-    pub fn pod_that(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Pod {
-        let path = format!("pods?labelSelector=app={}", self.name);
-        let is_wanted = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_null();
-        wait_for(&format!("{} has a pod that {what}", self.name), || {
-            let mut pods = api::list(&path).into_iter();
-            let found = pods.find(|pod| is_wanted(pod) && is_it(pod))?;
-            Some(Pod::that_is_there(found))
-        })
-    }
-
-    /// Waits until its pod has been put on this node.
+    /// Waits until a pod of it that is not to end has been put on this node, and returns it.
     pub fn pod_on(&self, node: &str) -> Pod {
-        self.pod_that(&format!("is on {node}"), |pod| {
-            pod["spec"]["nodeName"] == node
-        })
-    }
-
-    /// Waits until there is a pod for which there is no node.
-    pub fn pod_without_node(&self) -> Pod {
-        self.pod_that("no node can take", |pod| {
-            let conditions = pod["status"]["conditions"].as_array();
-            let mut all = conditions.into_iter().flatten();
-            pod["spec"]["nodeName"].is_null() && all.any(|one| one["reason"] == "Unschedulable")
+        let path = format!("pods?labelSelector=app={}", self.name);
+        let is_it = |pod: &Value| {
+            pod["metadata"]["deletionTimestamp"].is_null() && pod["spec"]["nodeName"] == node
+        };
+        wait_for(&format!("{} has a pod on {node}", self.name), || {
+            let found = api::list(&path).into_iter().find(is_it)?;
+            Some(Pod::that_is_there(found))
         })
     }
 

@@ -2,11 +2,9 @@
 //! kube-controller-manager run on the host, where they are quick, and the guest is their node.
 //!
 //! Cases of [`node`] run in a guest. Those of [`controller`] run on the host and need no kubelet:
-//! their nodes are nothing but objects. One guest goes down under its pod, and comes back at last;
-//! the other cases run meanwhile, and have a guest of their own.
+//! their nodes are nothing but objects. A node that dies is in `failover`.
 
 pub mod api;
-pub mod bystander;
 pub mod claim;
 mod controller;
 pub mod deployment;
@@ -23,8 +21,6 @@ use crate::prelude::*;
 /// The guest's name in the cluster, if tests/run.sh says no other. The controller's host must not
 /// have it, as on a real one.
 pub const NODE: &str = "node-in-the-guest";
-/// The name of the guest that goes down.
-pub const NODE_DOWN: &str = "node-that-goes-down";
 
 const KUBECONFIG: &str = "/run/kubeconfig";
 pub const KUBELET_ARGS: [&str; 2] = [

@@ -2,5 +2,4 @@
 //! updates the object. Only [`crate::prelude::NODE_DOWN`] had a kubelet, which went down with its guest.
 
 mod attachment;
-mod down;
 mod manifests;
