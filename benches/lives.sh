@@ -1,23 +1,27 @@
 #!/usr/bin/env bash
-# In the guest of benches/run.sh: how long whole lives of volumes take, and many pods that start at
-# once. `lives.sh DRIVER`; LIVES is how often, CROWD how many.
+# In the guest of benches/run.sh: how long whole lives of volumes take, and a node that comes up.
+# `lives.sh DRIVER [SCRIPT]`; LIVES is how often.
 set -euo pipefail
 
 DRIVER=$1
 # The same, with `attach = false`.
 ALONE=$(mktemp -d -p /run)/lvm
 cp "$DRIVER" "$ALONE"
-echo 'attach = false' > "${ALONE%/*}/config.toml"
+KEY=${ALONE%/*}/key
+(umask 077 && printf passphrase > "$KEY")
+printf 'attach = false\n[encryption]\nkey_file = "%s"\n' "$KEY" > "${ALONE%/*}/config.toml"
+SCRIPT=${2:-}
+scene=
 TOP=/var/lib/kubelet
 HOST=$(hostname)
 cd "$(mktemp -d -p /run)"
-touch repeated
 export LC_ALL=C LVM_SUPPRESS_FD_WARNINGS=1
 
 # Each command of a volume LV has these.
 of() {
     lv=$1 fs=$2 device=/dev/mapper/bench-$1
     json="{\"kubernetes.io/fsType\":\"$fs\",\"kubernetes.io/pvOrVolumeName\":\"$lv\",\"volumegroup\":\"bench\",\"volumeID\":\"$lv\"}"
+    [ "$scene" != encrypted ] || json=${json/%\}/,\"encryption\":\"luks2\"\}}
     global=$TOP/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/$lv
     pod=$TOP/pods/1/volumes/kubernetes.io~lvm/$lv
     if [ ! -d "$global" ] || [ ! -d "$pod" ]; then mkdir -p "$global" "$pod"; fi
@@ -26,7 +30,7 @@ of() {
 # insist CALL…: repeats a call until it succeeds, as kubelet does.
 insist() {
     until "$@" > "said-$BASHPID"; do
-        cat "said-$BASHPID" >> repeated
+        cat "said-$BASHPID" >&2
         sleep 0.5
     done
 }
@@ -144,50 +148,73 @@ lives() {
     compare again later
 }
 
-# each COMMAND…: with each volume of the crowd, at once.
+# each COMMAND…: with each volume of the scene, at once.
 each() {
     local number
-    for ((number = 1; number <= CROWD; number++)); do
-        "$@" "crowd$number" ext4 &
-    done
+    for ((number = 1; number <= count; number++)); do "$@" "$prefix$number" ext4 & done
     wait
 }
 
-one_by_one() {
-    local number
-    for ((number = 1; number <= CROWD; number++)); do
-        of "crowd$number" ext4
-        "$@"
-    done
+mounted() {
+    of "$@"
+    insist "$ALONE" mount "$pod" "$json"
 }
 
-two_changes() {
-    lvchange -qq --addtag x "bench/$lv"
-    lvchange -qq --deltag x "bench/$lv"
+bare() {
+    of "$@"
+    [ "$scene" != inactive ] || lvchange -qq -ay "bench/$lv"
+    if [ "$scene" = encrypted ]; then
+        cryptsetup open --key-file "$KEY" "$device" "$lv"
+        device=/dev/mapper/$lv
+    fi
+    e2fsck -p "$device" > /dev/null
+    mount "$device" "$pod"
 }
 
-crowd() {
-    local lv
-    : > repeated
+# The bash script has no `mount`: kubelet binds the mount to the pod's directory itself.
+script() {
+    of "$@"
+    insist "$SCRIPT" attach "$json"
+    insist "$SCRIPT" waitforattach "$device" "$json"
+    insist "$SCRIPT" mountdevice "$global" "$device" "$json"
+}
+
+# All is as it was before the node came up.
+goes_down() {
+    local name
+    awk -v top="$TOP" 'index($2, top) == 1 { print $2 }' /proc/mounts | xargs --no-run-if-empty umount
+    for name in /dev/mapper/{flexvolume.,encrypted}*; do [ ! -e "$name" ] || cryptsetup close "$name"; done
+    vgchange -qq -an bench
+    [ "$scene" = inactive ] || vgchange -qq -ay bench
     udevadm settle
-    printf '%s pods at once: %s ms, ' "$CROWD" "$(took each up "$DRIVER")"
-    printf '%s calls repeated\n' "$(wc -l < repeated)"
-    each down "$DRIVER"
-    one_by_one blank_again
-    printf 'mkfs of all, one by one: %s ms\n' "$(took one_by_one make | tail -n 1)"
-    printf 'two lvchange for each, one by one: %s ms\n' "$(took one_by_one two_changes)"
 }
 
-blank_again() { blank "$lv" ext4; }
+# comes_up SCENE COUNT PREFIX WHO…: kubelet calls `mount` for all pods at once.
+comes_up() {
+    local scene=$1 count=$2 prefix=$3 number round who
+    shift 3
+    for ((number = 1; number <= count; number++)); do
+        lvs "bench/$prefix$number" > /dev/null 2>&1 || lvcreate -qq -y -n "$prefix$number" -L 64m bench
+        mounted "$prefix$number" ext4
+    done
+    for ((round = 1; round <= ${LIVES:-3}; round++)); do
+        for who in mounted "$@"; do
+            goes_down
+            took each "$who" >> "$scene-$who"
+            [ "$(grep -c "$TOP" /proc/mounts)" = "$count" ] || { echo "$scene, $who: not all came up"; exit 1; }
+        done
+    done
+    goes_down
+    for who in "$@"; do fs=$scene compare mounted "$who"; done
+}
 
 truncate -s 20G disk
 vgcreate -q bench "$(losetup --find --show disk)" > /dev/null
 lives ext4 64m
 lives xfs 320m
 lives btrfs 128m
-for ((number = 1; number <= ${CROWD:=100}; number++)); do
-    lvcreate -qq -y -n "crowd$number" -L 64m bench
-done
-crowd
+comes_up active 40 up bare ${SCRIPT:+script}
+comes_up inactive 40 up bare
+comes_up encrypted 10 encrypted bare
 vgchange -qq -an bench
 losetup --detach-all

@@ -2,9 +2,9 @@
 # Measures what docs/developers/performance.md says:
 #
 #   benches/run.sh host    size, memory, system calls, instructions; times beside the floor
-#   benches/run.sh guest   whole lives of volumes, and many pods at once, on real LVM in a guest
+#   benches/run.sh guest   whole lives of volumes, and a node that comes up, on real LVM in a guest
 #
-# ROUNDS (201), LIVES (3), and CROWD (100) set how much is done.
+# ROUNDS (201) and LIVES (3) set how much is done. PEER=FILE is the bash script that the driver takes the place of.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/boot.sh
@@ -68,9 +68,10 @@ host() {
 guest() {
     need_guest
     install benches/lives.sh "$DIR/lives"
+    [ -z "${PEER:-}" ] || install "$PEER" "$DIR/script"
     boot "$DIR" "${GUEST_LIMIT:-3600}" "modprobe -qa loop dm-mod; mount -o remount,size=85% /run
         mkdir /run/driver && cp $DIR/lvm /run/driver/
-        LIVES=${LIVES:-3} CROWD=${CROWD:-100} $DIR/lives /run/driver/lvm" ||
+        LIVES=${LIVES:-3} $DIR/lives /run/driver/lvm ${PEER:+$DIR/script}" ||
         { cat "$DIR/console"; return 1; }
 }
 
