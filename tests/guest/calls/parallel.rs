@@ -1,5 +1,5 @@
 //! Many calls at once for one volume, and a call that comes while the mkfs of a
-//! killed one still runs: each volume is formatted once.
+//! killed one still runs: each volume is formatted once. A call waits for no other volume's call.
 
 use std::fs::{self, File};
 
@@ -145,4 +145,29 @@ fn a_call_waits_for_an_orphaned_mkfs_and_makes_no_other() {
             node.down(&pod, &volume);
         }
     }
+}
+
+#[test]
+fn a_call_that_hangs_keeps_no_other_volume_waiting() {
+    let tools = Tools::new().held("e2fsck");
+    let hanging = Node::with_config(Mode::MountOnly, &tools.config());
+    let node = Node::with_config(Mode::MountOnly, PATIENT);
+    let (group, volume) = Group::with_data("hung");
+    let lvs = (0..20).map(|n| format!("other{n}"));
+    let others: Vec<_> = lvs.map(|lv| group.linear(&lv, "32m")).collect();
+    node.visit(&volume);
+    let held = hanging.start_mount("pod", &volume);
+    tools.wait_for("e2fsck");
+    // First mounts, and then later ones.
+    for _ in 0..2 {
+        std::thread::scope(|scope| {
+            for other in &others {
+                scope.spawn(|| node.visit(other));
+            }
+        });
+    }
+    assert_eq!(mount_at(&hanging.pod_dir("pod", &volume)), None);
+    tools.let_go();
+    held.reply().is_success();
+    hanging.down("pod", &volume);
 }
