@@ -52,10 +52,10 @@ cases() {
     fi
 }
 
-# power_cut PART LOG NAME: leaves calls under way in a guest, and resets it. What it printed may be
+# power_cut PART LOG NAME…: leaves calls under way in a guest, and resets it. What it printed may be
 # lost then, so that goes into a file; its exit status is lost for certain.
 power_cut() {
-    in_guest "$1" "$1/guest --test-threads=1 --exact $3 > $1/printed 2>&1
+    in_guest "$1" "$1/guest --test-threads=1 --exact ${*:3} > $1/printed 2>&1
         cut_power" || true
     tee "$1/$2" < "$1/printed"
     grep -q '^test result: ok' "$1/$2"
@@ -104,9 +104,10 @@ part() {
     for name in "$@"; do
         case $name in
             *::after_the_reboot_*) ;;
-            *::when_the_power_goes_calls_*)
+            *::when_the_power_goes_*)
                 cut+=("$name")
-                later+=("$(named after_the_reboot_calls_)")
+                name=${name#*::when_the_power_goes_}
+                later+=("$(named "after_the_reboot_${name%%_*}_")")
                 ;;
             *) first+=("$name") ;;
         esac

@@ -1,12 +1,12 @@
-//! The power goes while calls are under way, each of them stopped at another step. This takes two
+//! The power goes while pods write, and calls are under way, each of them stopped at another step. This takes two
 //! boots on the same disk: the first ends by cutting the power, the second repeats the calls, as
-//! kubelet would.
+//! kubelet would. What comes first by its name runs first: a stopped LVM command would keep it waiting.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::scenes::{Scene, Stage, scenes};
+use super::scenes::{Scene, Stage, assert_clean, scenes};
 use super::steps::{Cut, Step, Steps, Victim};
 use super::{Sample, name_of, say};
 use crate::prelude::*;
@@ -16,14 +16,21 @@ const SAMPLE: (usize, usize) = (2, 3);
 /// Of the disk each volume group gets its own part: a stopped LVM command holds the group's lock.
 const PART: usize = 768 << 20;
 
+/// The first part has the group of the pods that write.
+const PODS: &str = "writing";
+
 /// The disk that outlives the power-off.
 fn disk() -> String {
     std::env::var("FLEXVOLUME_LVM_POWER_DISK").unwrap()
 }
 
-/// The file that tells the second boot what to look for.
+/// A file that tells the second boot what to look for.
+fn kept(name: &str) -> PathBuf {
+    PathBuf::from(std::env::var_os("FLEXVOLUME_LVM_BOOT_AGAIN").unwrap()).with_extension(name)
+}
+
 fn manifest() -> PathBuf {
-    PathBuf::from(std::env::var_os("FLEXVOLUME_LVM_BOOT_AGAIN").unwrap()).with_extension("cut")
+    kept("cut")
 }
 
 /// The device of the part of the disk with this number.
@@ -33,6 +40,72 @@ fn part(number: usize) -> String {
     let table = format!("0 {sectors} linear {} {start}", disk());
     run("dmsetup", &["create", &name, "--table", &table]);
     format!("/dev/mapper/{name}")
+}
+
+/// Ten pods, each with its filesystem and its mode.
+fn pods() -> impl Iterator<Item = (String, &'static (&'static str, &'static str), Mode)> {
+    // The disk is too small for two of the others.
+    let [ext4, others @ ..] = &FILESYSTEMS;
+    let all = others.iter().chain([ext4; 8]).enumerate();
+    all.map(|(n, fs)| (format!("pod{n}"), fs, BOTH_MODES[n % 2]))
+}
+
+/// Appends numbers to a file in the volume for ever, and notes each in another file once it is on the disk.
+fn writer(dir: &Path, noted: &Path) -> Process {
+    let noted = text(noted);
+    let line = format!(
+        "n=0; while n=$((n + 1)); do echo $n >> numbers; sync numbers; echo $n >> {noted}
+        echo unsynced > file$n; rm -f file$((n - 9)); sleep 1; done"
+    );
+    Process::new(&line, dir)
+}
+
+#[test]
+fn when_the_power_goes_all_pods_write() {
+    let group = Group::on(PODS, &[&part(0)]);
+    for (pod, (fs, size), mode) in pods() {
+        let volume = group.linear(&pod, size).fs(fs);
+        let dir = Node::new(mode).up(&pod, &volume);
+        std::mem::forget(writer(&dir, &kept(&pod)));
+    }
+    std::mem::forget(group);
+    for (pod, ..) in pods() {
+        eventually("what is synced", || {
+            fs::read_to_string(kept(&pod)).is_ok_and(|noted| noted.contains('\n'))
+        });
+    }
+}
+
+#[test]
+fn after_the_reboot_all_pods_come_up_at_once_with_what_was_synced() {
+    part(0);
+    let group = found(PODS);
+    let nodes = BOTH_MODES.map(Node::new);
+    std::thread::scope(|scope| {
+        for (pod, (fs, _), mode) in pods() {
+            let node = nodes.iter().find(|node| node.mode == mode).unwrap();
+            let volume = Volume::new(&group, &pod).fs(fs);
+            scope.spawn(move || {
+                let numbers = read(&node.up(&pod, &volume).join("numbers"));
+                // The last line may be cut off.
+                let noted = read(&kept(&pod));
+                let synced = &noted[..=noted.rfind('\n').unwrap()];
+                assert!(numbers.starts_with(synced), "{pod}: {numbers:?} {synced:?}");
+                node.down(&pod, &volume);
+                node.down_globally(&volume);
+                assert_clean(fs, &volume.device());
+            });
+        }
+    });
+}
+
+/// The group of the boot before.
+fn found(name: &str) -> Group {
+    let group = Group::found(name);
+    eventually("LVM sees the group", || {
+        run("vgs", &["--noheadings", "-o", "vg_name"]).contains(&group.name)
+    });
+    group
 }
 
 /// The one volume of a group. kubelet's directories are named after it.
@@ -60,7 +133,7 @@ fn when_the_power_goes_calls_are_under_way() {
     let local = "activation {\n monitoring = 0\n}\n";
     fs::write("/etc/lvm/lvmlocal.conf", local).unwrap();
     // All groups first: a stopped LVM command does not let new ones be made.
-    let groups: Vec<Group> = (0..chosen.len())
+    let groups: Vec<Group> = (1..=chosen.len())
         .map(|number| Group::on(&format!("cut{number}"), &[&part(number)]))
         .collect();
     let mut lines = String::new();
@@ -144,10 +217,7 @@ fn repeat(line: &str) {
     let mut scenes = scenes().into_iter();
     let scene = scenes.find(|scene| name_of(*scene) == words[1]).unwrap();
     part(number);
-    let group = Group::found(words[0]);
-    eventually("LVM sees the group", || {
-        run("vgs", &["--noheadings", "-o", "vg_name"]).contains(&group.name)
-    });
+    let group = found(words[0]);
     let lv = lv_of(&group);
     Steps::new(words[1]);
     let node = scene.node(&Steps::dir_of(words[1]), &group.name);

@@ -476,7 +476,7 @@ fn assert_unlocked() {
 }
 
 /// The filesystem's own check finds nothing.
-fn assert_clean(fs: &str, device: &str) {
+pub fn assert_clean(fs: &str, device: &str) {
     match fs {
         "xfs" => run("xfs_repair", &["-n", device]),
         "btrfs" => run("btrfs", &["check", "--readonly", device]),
