@@ -95,11 +95,8 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
     let mut report = StatusReport::default();
     let mut rows = Vec::new();
     let is_all = args.names.is_empty();
-    let kept = if is_all {
-        inventory.kept_away()
-    } else {
-        Vec::new()
-    };
+    let kept = is_all.then(|| inventory.kept_away());
+    let kept = kept.unwrap_or_default();
     // Only where they are shown: the whole log is read for them. `log` names a log that cannot be read.
     let last_mounts = args
         .wide
