@@ -210,7 +210,10 @@ fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
     // Without it, the end of a case that fails would wait, too.
     let _resumed = Finally("dmsetup resume crypt--stuck-data".to_owned());
     // What is asked for from here on waits in the kernel, or starts no process.
-    node.configure(Mode::MountOnly, &format!("{lines}[limits]\nquery = 5\n"));
+    node.configure(
+        Mode::MountOnly,
+        &format!("{lines}[limits]\nquery = 5\nactivate = 5\n"),
+    );
     let command = format!("`{remedy}`");
     // Of its own calls none asks LVM.
     let words = [&*command, "`lvchange --refresh crypt-stuck/data`"];
