@@ -5,6 +5,8 @@ failed() { echo "$1" >> "$TOP/failed"; }
 
 ended() {
     end_background
+    # A guest ends with the run that began it.
+    as_root pkill -f "^timeout .*$TOP/" || true
     if [ -n "$UNDER_WAY" ]; then
         failed "this run ended before its time"
         verdict || true
