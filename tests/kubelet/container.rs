@@ -62,16 +62,9 @@ fn a_running_kubelet_forgets_a_driver_that_is_uninstalled_and_takes_it_again() {
     let said = lvm("install");
     assert!(!said.contains("warning"), "{said}");
     let doctor = format!("{exec}/{case}~lvm/lvm doctor || true");
-    let version = format!(" is {}", from_environment("FLEXVOLUME_LVM_KUBERNETES"));
-    // `kubelet --version` itself may take longer than doctor waits for it.
-    wait_until("kubelet tells its version", || {
-        let doctor = run("sh", &["-c", &doctor]);
-        let lines = doctor.lines().filter(|line| line.contains("kubelet (pid"));
-        let [line] = lines.collect::<Vec<_>>()[..] else {
-            panic!("{doctor}")
-        };
-        line.starts_with("ok") && line.ends_with(&version)
-    });
+    let doctor = run("sh", &["-c", &doctor]);
+    let is_well = |line: &str| line.starts_with("ok") && line.contains("kubelet (pid");
+    assert!(doctor.lines().any(is_well), "{doctor}");
     let first = Pod::written(&driver, "first", &volume);
     all_end(&driver, Mode::MountOnly, &volume, &[first]);
 
