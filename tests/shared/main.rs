@@ -13,5 +13,5 @@ mod support;
 
 mod prelude {
     pub use crate::pair::{Volume, at_once, global_dir, pair, pod_dir};
-    pub use crate::support::{BOTH_MODES, Mode, eventually};
+    pub use crate::support::{BOTH_MODES, Mode, at_last, eventually};
 }

@@ -71,8 +71,9 @@ fn check_status_and_doctor_tell_who_has_a_volume() {
         assert!(said.contains(words) && is == code, "{is}: {said}");
     }
     for args in [&["status"][..], &["status", "vg/looked-at"]] {
-        let (list, _) = pair.b.says(MODE, args);
-        assert!(list.contains("node node-a"), "{list}");
+        let is_told = |(list, _): &(String, i32)| list.contains("node node-a");
+        let told = at_last(|| pair.b.says(MODE, args), is_told);
+        assert!(is_told(&told), "{}", told.0);
     }
     let (doctor, _) = pair.b.says(MODE, &["doctor"]);
     assert!(!doctor.contains("the next mount is refused"), "{doctor}");
