@@ -208,7 +208,8 @@ refusals! {
             dmsetup load $pool --table \"$table 2 skip_block_zeroing read_only\"
             dmsetup suspend --noflush $pool; dmsetup resume $pool",
         says: "the thin pool pool-unwell/pool has a fault (metadata_read_only)",
-        undo: "told lvchange -an -S",
+        // A repair keeps the old metadata beside the new.
+        undo: "told lvchange -an -S; lvs $vg/pool_meta0 > /dev/null",
         or: &["lvchange -qq --refresh $vg/pool"],
     }
     failed {
