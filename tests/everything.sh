@@ -2,8 +2,8 @@
 # Sourced by tests/run.sh: what a contributor runs, what else must pass, and what is run before a release. As much
 # of it at once as the machine has processors for.
 
-# Units, replies, installation and pages; and beside them two guests with the core of the cases on real LVM, by
-# tests/guest/core.txt.
+# Units, replies, installation and pages; and beside them guests, two at once, with the core of the cases on real
+# LVM, by tests/guest/core.txt.
 core() {
     # At once: apt reads its lists each time.
     need "${HOST_TOOLS[@]}" "${GUEST_TOOLS[@]}"
