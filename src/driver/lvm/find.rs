@@ -62,9 +62,8 @@ fn find_overlooked(
 /// The lock that a volume needs, with its place. That of a thin volume is its pool's.
 pub fn lock_of(host: &Host, volume: &Volume) -> Option<Lease> {
     let own = volume.lock.clone()?;
-    let pool = volume.pool.clone().filter(|_| own.args.is_empty());
+    let pool = volume.pool_id().filter(|_| own.args.is_empty());
     let Some(pool) = pool else { return Some(own) };
-    let pool = LvId::new(volume.id.vg().clone(), pool).ok()?;
     match find(host, &pool) {
         Ok(Found::Volume(pool)) => pool.lock,
         _ => None,

@@ -93,10 +93,13 @@ impl Volume {
         sorted.get(at)
     }
 
+    pub fn pool_id(&self) -> Option<LvId> {
+        LvId::new(self.id.vg().clone(), self.pool.clone()?).ok()
+    }
+
     /// Finds its pool in such a list.
     pub fn pool_among<'a>(&self, sorted: &'a [Self]) -> Option<&'a Self> {
-        let pool = LvId::new(self.id.vg().clone(), self.pool.clone()?).ok()?;
-        Self::among(sorted, &pool)
+        Self::among(sorted, &self.pool_id()?)
     }
 
     /// Whether it has a snapshot with space of its own, unlike a thin one.

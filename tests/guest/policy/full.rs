@@ -85,3 +85,34 @@ fn a_thin_pool_that_has_run_out_is_not_written_to() {
     bash(&format!("! {fill} of={}", filler.device()));
     node.refuses_mount(&data, &["the thin pool ranout/pool"]);
 }
+
+#[test]
+fn a_thin_pool_with_damaged_metadata_is_repaired_by_what_the_message_says() {
+    let node = Node::new(Mode::MountOnly);
+    let group = Group::new("damaged-pool");
+    pool(&group, "100m", "4m");
+    let volume = group.thin("data", "64m");
+    node.write("pod", &volume, "kept");
+    // One block of the metadata is lost, of those without which `lvconvert --repair` still finds all data. The tools
+    // read devices.
+    let [bad, new] = ["bad", "new"].map(|lv| group.linear(lv, "4m").device());
+    bash(&format!(
+        "vg=damaged-pool meta=/dev/mapper/damaged--pool-pool_tmeta whole=/run/damaged-pool
+        lvchange -an -S pool_lv=pool $vg; lvchange -an $vg/pool; lvchange -ay -y $vg/pool_tmeta
+        read -r _ _ _ disk at <<< $(dmsetup table $meta)
+        dd if=$meta of=$whole status=none; wanted=$(thin_dump $meta | grep -c mapping); lvchange -an -y $vg/pool_tmeta
+        for ((n = 1; n < 64; n++)); do
+            dd if=$whole of={bad} conv=fsync status=none
+            dd if=/dev/zero of={bad} bs=4096 seek=$n count=1 conv=fsync status=none
+            ! thin_check -q {bad} && thin_repair -i {bad} -o {new} && [ $(thin_dump {new} | grep -c mapping) = $wanted ] &&
+                break
+        done > /dev/null 2> /dev/null
+        [ $n -lt 64 ]; dd if={bad} of=/dev/block/$disk bs=512 seek=$at conv=fsync status=none"
+    ));
+    let words = ["repair of the thin pool damaged-pool/pool"];
+    let refused = node.refuses_mount(&volume, &words);
+    let (_, rest) = refused.message.split_once("and run `").unwrap();
+    let (command, _) = rest.split_once('`').unwrap();
+    bash(&command.replace("lvconvert", "lvconvert --yes"));
+    node.finds(&volume, "kept");
+}

@@ -46,6 +46,12 @@ fn what_a_node_lacks_is_told_by_all() {
         "no-tool",
         "cryptsetup is not installed",
     );
+    // What nobody has used is no pod's yet, so only who asks for it is told.
+    bash("rm /run/judged.tools/mkfs.ext4");
+    let blank = group.linear("blank", "32m");
+    let words = "mkfs.ext4 is not installed";
+    node.refuses_mount(&blank, &[words]);
+    node.prints(&["check", "judged/blank", "--fs", "ext4"], words, 1);
     node.configure(Mode::MountOnly, &lines);
     node.up("pod", &volume);
 }

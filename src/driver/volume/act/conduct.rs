@@ -9,7 +9,7 @@ use super::resume::ensure_not_suspended;
 use crate::host::Lock;
 use crate::lvm::{self, Found, Tags, Volume};
 use crate::names::{Bytes, Shown};
-use crate::volume::decide::{Decision, Refusal, Wish};
+use crate::volume::decide::{Decision, Refusal, Wish, repair_pool};
 use crate::volume::device::Device;
 use crate::volume::job::{Job, Subject};
 use crate::volume::lock;
@@ -129,7 +129,16 @@ impl Job<'_> {
                      is made again"
                 ));
             }
-            error
+            match volume.pool_id() {
+                // LVM has thin_check read the metadata of the pool first. Source: lvmthin(7), "Metadata check and
+                // repair".
+                Some(pool) => error.context(format!(
+                    "LVM's words follow; if they ask for a repair of the thin pool {pool}, end the pods of its \
+                     volumes, and run `{}`",
+                    repair_pool(&pool)
+                )),
+                None => error,
+            }
         })?;
         self.wait_for_device()
     }

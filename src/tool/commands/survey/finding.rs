@@ -59,7 +59,7 @@ impl Finding {
 
     /// What a list says of it, in red or yellow.
     pub fn word(mut self, word: impl Into<String>) -> Self {
-        self.word = word.into();
+        self.word = word.into().shown().to_string();
         self
     }
 
