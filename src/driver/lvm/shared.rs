@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::report::{Fields, Group, Lease, ask, read, text};
 use super::sanlock::{Holder, has_forgotten, leases};
 use crate::host::{Command, Host, Output, ToolError};
-use crate::names::VgName;
+use crate::names::{Shown, VgName};
 
 /// State of a volume's lock, as lvmlockd on this node tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,8 +173,9 @@ pub fn kept_away(host: &Host, known: &[Group], limit: Duration) -> Vec<KeptAway>
         let owner =
             ["vg_lock_type", "vg_systemid"].map(|field| text(row, field).unwrap_or_default());
         let owner = match owner {
-            ["" | "none", owner] => format!("of host {owner}"),
-            [manager, _] => format!("shared by {manager}"),
+            // Whoever made the group on another host chose its words.
+            ["" | "none", owner] => format!("of host {}", owner.shown()),
+            [manager, _] => format!("shared by {}", manager.shown()),
         };
         Some(KeptAway { vg, owner, why })
     });
