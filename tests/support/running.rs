@@ -60,25 +60,14 @@ impl Running {
     /// then it has touched nothing.
     #[track_caller]
     pub fn listens(&self) -> &Self {
+        // It listens to SIGHUP last. A handler that the kernel has is not yet one that does something.
         let status = format!("/proc/{}/status", self.child.id());
-        eventually("listening to SIGTERM", || {
+        eventually("listening to signals", || {
             let status = fs::read_to_string(&status).unwrap();
             let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
             let caught = u64::from_str_radix(caught.unwrap().trim(), 16).unwrap();
-            caught & (1 << (Signal::SIGTERM as u32 - 1)) != 0
+            caught & (1 << (Signal::SIGHUP as u32 - 1)) != 0
         });
         self
-    }
-
-    /// Waits until the driver has opened the file of a lock.
-    #[track_caller]
-    pub fn wants_a_lock(&self) {
-        let files = format!("/proc/{}/fd", self.child.id());
-        let is_lock = |file: fs::DirEntry| {
-            fs::read_link(file.path()).is_ok_and(|path| path.starts_with("/run/flexvolume-lvm"))
-        };
-        eventually("the call opens a lock", || {
-            fs::read_dir(&files).unwrap().flatten().any(is_lock)
-        });
     }
 }

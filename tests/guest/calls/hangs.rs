@@ -247,7 +247,7 @@ fn sigterm_in_mkfs_or_mount_leaves_neither_mount_nor_lock() {
         // Another call waits behind it, and is told to stop there.
         let second = precreated(node.pod_dir("second", &volume));
         let waiting = node.start(&["mount", text(&second), &volume.json()]);
-        waiting.wants_a_lock();
+        waiting.listens();
         let words = ["locking stopped/", "told to stop while it waited"];
         waiting.stop().is_failure(&words);
 

@@ -164,7 +164,6 @@ impl Lvm {
     /// Fails if LVM does not answer. `can_lock`: without that no volume can be looked at as a mount does.
     fn ask(host: &Host, loaded: &Loaded, can_lock: bool) -> Result<Self> {
         let inventory = Inventory::take(host, loaded)?;
-        // The volumes first: they have so much time from here on.
         let is_mountable = can_lock && loaded.problem.is_none();
         let look = |volume: &Volume| {
             if !is_mountable {

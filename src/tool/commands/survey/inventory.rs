@@ -1,7 +1,7 @@
 //! The volumes of this node, for the commands that show them: LVM is asked for all at once, the
 //! kernel's tables are read once, and what a person named is found among them.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,8 @@ pub struct Inventory<'a> {
     pub pods: Pods,
     /// How long LVM took to answer: it waits for whatever holds its lock.
     pub asked: Duration,
-    started: Instant,
+    /// How long volumes have been looked at so far. What LVM took meanwhile for other questions is not in it.
+    looked: Cell<Duration>,
     /// The volumes in the log. It is read once, and only if neither record nor mounts tell.
     called: OnceCell<BTreeSet<String>>,
     /// The locks of groups that nodes share.
@@ -71,7 +72,7 @@ impl<'a> Inventory<'a> {
             tables: Tables::read(host.kernel)?,
             pods: Pods::read(host.kernel),
             asked,
-            started: Instant::now(),
+            looked: Cell::default(),
             called: OnceCell::new(),
             leases: RefCell::default(),
         })
@@ -176,7 +177,7 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// Looks at a volume as its next mount does, but reads no device once the inventory is older than
+    /// Looks at a volume as its next mount does, but reads no device once looking has taken longer than
     /// [`Request::longest`]: a list must not take long.
     pub fn see(&self, id: &LvId, request: Request) -> Result<Look> {
         let (host, config) = (self.host, self.loaded.require()?);
@@ -187,15 +188,16 @@ impl<'a> Inventory<'a> {
             tables: &self.tables,
         };
         let unread = !self.has_time(request.longest);
-        look(
-            Subject { host, config, id },
-            Some(known),
-            Request { unread, ..request },
-        )
+        let subject = Subject { host, config, id };
+        let began = Instant::now();
+        let seen = look(subject, Some(known), Request { unread, ..request });
+        let looked = self.looked.get().saturating_add(began.elapsed());
+        self.looked.set(looked);
+        seen
     }
 
     fn has_time(&self, longest: Option<Duration>) -> bool {
-        longest.is_none_or(|longest| self.started.elapsed() <= longest)
+        longest.is_none_or(|longest| self.looked.get() <= longest)
     }
 
     /// For how long devices are read: on a busy node they answer late, as LVM did.

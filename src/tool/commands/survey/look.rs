@@ -24,7 +24,7 @@ pub struct Request<'a> {
     pub options: Option<&'a Options>,
     /// How long a call that works on the volume is waited for.
     pub patience: Duration,
-    /// The device is read only if the inventory is not older. `None`: whenever.
+    /// The device is read only if looking has not taken longer so far. `None`: whenever.
     pub longest: Option<Duration>,
     /// The device is not read, though the next mount would read it.
     pub unread: bool,
