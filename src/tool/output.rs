@@ -115,15 +115,19 @@ pub fn indented(text: &str, by: usize, width: usize) -> String {
     all
 }
 
+/// How many columns of a terminal a text takes: its colours take none.
+pub fn columns_of(text: &str) -> usize {
+    strip_str(text).to_string().chars().count()
+}
+
 /// Rows as aligned columns, two spaces between them.
 pub fn columns(rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = Vec::new();
-    let seen = |cell: &str| strip_str(cell).to_string().chars().count();
     for row in rows {
         for (n, cell) in row.iter().enumerate() {
             match widths.get_mut(n) {
-                Some(widest) => *widest = seen(cell).max(*widest),
-                None => widths.push(seen(cell)),
+                Some(widest) => *widest = columns_of(cell).max(*widest),
+                None => widths.push(columns_of(cell)),
             }
         }
     }
@@ -131,7 +135,7 @@ pub fn columns(rows: &[Vec<String>]) -> String {
     for row in rows {
         let mut line = String::new();
         for (cell, width) in row.iter().zip(&widths) {
-            let space = width.saturating_sub(seen(cell)).saturating_add(2);
+            let space = width.saturating_sub(columns_of(cell)).saturating_add(2);
             let _ = write!(line, "{cell}{:space$}", "");
         }
         text.push_str(line.trim_end());
@@ -171,7 +175,7 @@ pub fn columns_within(rows: &[Vec<String>], width: usize) -> String {
 pub fn cut(text: &str, width: usize) -> String {
     let mut all = String::new();
     for line in text.lines() {
-        let is_long = strip_str(line).to_string().chars().count() > width;
+        let is_long = columns_of(line) > width;
         let mut left = width.saturating_sub(usize::from(is_long));
         let mut in_colour = false;
         for c in line.chars() {

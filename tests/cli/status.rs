@@ -17,13 +17,17 @@ fn with_pool(percent: &str) -> Machine {
 
 /// A group `vg` with a volume `data`, in whose report these words stand for others.
 fn with(fields: &[(&str, &str)]) -> Machine {
+    named("vg", "data", fields)
+}
+
+fn named(vg: &str, lv: &str, fields: &[(&str, &str)]) -> Machine {
     let machine = Machine::new();
     let lvs = fields
         .iter()
         .fold(lvs_row(), |row, (is, becomes)| row.replace(is, becomes));
-    machine.tool("lvs", &format!("{lvs} vg data"));
-    let group = r#"{"vg_name":"vg","vg_size":"67108864","vg_free":"4194304","vg_extent_size":"4194304","vg_missing_pv_count":"0"}"#;
-    let vgs = format!("echo '{{\"report\":[{{\"vg\":[{group}]}}]}}'");
+    machine.tool("lvs", &format!("{lvs} {vg} {lv}"));
+    let group = r#""vg_size":"67108864","vg_free":"4194304","vg_extent_size":"4194304","vg_missing_pv_count":"0""#;
+    let vgs = format!(r#"echo '{{"report":[{{"vg":[{{"vg_name":"{vg}",{group}}}]}}]}}'"#);
     machine.tool("vgs", &vgs);
     machine
 }
@@ -108,6 +112,40 @@ fn a_snapshot_says_of_what_it_is_one_and_how_full_it_is() {
         r#""snapshot_of": "vg/shop-db-data""#,
         0,
     );
+}
+
+#[test]
+fn a_long_name_has_a_line_of_its_own_and_cuts_no_health() {
+    let letters = |number| "v".repeat(number);
+    // LVM allows 124 letters for both names together.
+    for (vg, lv, apart) in [
+        (4, 30, 0),
+        (4, 60, 1),
+        (4, 120, 1),
+        (120, 4, 2),
+        (62, 62, 2),
+    ] {
+        let (vg, lv, origin) = (letters(vg), letters(lv), letters(120));
+        let fields = [
+            (
+                r#"lv_role":"public"#,
+                r#"lv_role":"public,snapshot,thicksnapshot"#,
+            ),
+            (r#""data_percent":""#, r#""data_percent":"97.5"#),
+            (r#""origin":""#, &format!(r#""origin":"{origin}"#)),
+        ];
+        let machine = named(&vg, &lv, &fields);
+        for flag in ["", "-w", "-x"] {
+            let screen = on_a_terminal(&machine, 80, &format!("status {flag}"));
+            let lines: Vec<&str> = screen.lines().collect();
+            let mut rows = lines.iter().filter(|line| line.chars().count() <= 80);
+            assert!(rows.next().unwrap().contains("  HEALTH  "), "{screen}");
+            let health = "  nearly full, snapshot of v";
+            assert!(rows.any(|line| line.contains(health)), "{screen}");
+            assert!(screen.contains(&format!("{vg}/{lv}")), "{screen}");
+            assert!(!flag.is_empty() || lines.len() == 3 + apart, "{screen}");
+        }
+    }
 }
 
 #[test]

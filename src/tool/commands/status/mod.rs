@@ -16,7 +16,8 @@ use serde::Serialize;
 use crate::commands::log;
 use crate::commands::survey::{Choice, Finding, GroupHealth, Inventory, Severity};
 use crate::output::{
-    self, Printed, bold, columns, counted, cut, percent, printed, red, share, titles, yellow,
+    self, Printed, bold, columns, columns_of, counted, cut, percent, printed, red, share, titles,
+    yellow,
 };
 use driver::config::Loaded;
 use driver::host::{Host, own_name};
@@ -186,38 +187,65 @@ fn list(inventory: &Inventory, choice: &Choice, args: &Status) -> Result<Printed
     Ok(printed)
 }
 
-/// The rows, and no wider than the terminal.
+/// The rows, and no wider than the terminal. `--wide` puts what does not fit below its row.
 fn in_columns(rows: &[Cells], is_wide: bool) -> String {
     let width = output::width();
-    let shown = |number: usize| {
-        let head = [titles(TITLES), titles(MORE)].concat();
-        let all = [head].into_iter().chain(rows.iter().cloned());
-        let all = all.map(|row| {
-            let cells = row.into_iter().chain(std::iter::repeat(String::new()));
-            let or_none = |cell: String| match cell.as_str() {
-                "" => "-".to_owned(),
-                _ => cell,
-            };
-            cells.map(or_none).take(number).collect()
-        });
-        columns(&all.collect::<Vec<_>>())
-    };
     let usual = TITLES.len();
-    let all = shown(usual.saturating_add(if is_wide { MORE.len() } else { 0 }));
-    if !is_wide || all == cut(&all, width) {
-        return cut(&all, width);
+    let all = columns(&table(rows, usual.saturating_add(MORE.len())));
+    if is_wide && all == cut(&all, width) {
+        return all;
     }
-    let short = cut(&shown(usual), width);
-    let mut lines = short.lines();
-    let mut text = format!("{}\n", lines.next().unwrap_or_default());
-    for (line, cells) in lines.zip(rows) {
+    let mut table = table(rows, usual);
+    let apart = names_apart(&mut table, width);
+    let mut text = String::new();
+    for (n, line) in cut(&columns(&table), width).lines().enumerate() {
+        if let Some(name) = apart.get(&n) {
+            let _ = writeln!(text, "{name}");
+        }
         let _ = writeln!(text, "{line}");
-        let more = MORE.iter().zip(cells.iter().skip(usual));
-        for (title, cell) in more.filter(|(_, cell)| !cell.is_empty()) {
+        let cells = rows.get(n.wrapping_sub(1)).filter(|_| is_wide);
+        let cells = cells.into_iter().flat_map(|row| row.iter().skip(usual));
+        for (title, cell) in MORE.iter().zip(cells).filter(|(_, cell)| !cell.is_empty()) {
             let _ = writeln!(text, "  {}: {cell}", title.to_lowercase());
         }
     }
     text
+}
+
+/// The titles, and so many cells of each row.
+fn table(rows: &[Cells], number: usize) -> Vec<Cells> {
+    let head = [titles(TITLES), titles(MORE)].concat();
+    let all = [head].into_iter().chain(rows.iter().cloned());
+    let all = all.map(|row| {
+        let cells = row.into_iter().chain(std::iter::repeat(String::new()));
+        let or_none = |cell: String| match cell.as_str() {
+            "" => "-".to_owned(),
+            _ => cell,
+        };
+        cells.map(or_none).take(number).collect()
+    });
+    all.collect()
+}
+
+/// Takes the names that would push `HEALTH` out of the terminal from the rows: each gets a line of its own above its
+/// row, by whose number it is returned.
+fn names_apart(table: &mut [Cells], width: usize) -> BTreeMap<usize, String> {
+    /// Where `HEALTH` of a snapshot ends, which names the origin.
+    const WIDEST_HEALTH: usize = 40;
+    if width == usize::MAX {
+        return BTreeMap::new();
+    }
+    let mut widest = 0;
+    for health in table.iter_mut().filter_map(|row| row.get_mut(1)) {
+        *health = cut(health, WIDEST_HEALTH).trim_end().to_owned();
+        widest = columns_of(health).max(widest);
+    }
+    let room = width.saturating_sub(widest).saturating_sub(2);
+    let names = table.iter_mut().filter_map(|row| row.first_mut());
+    let long = names
+        .enumerate()
+        .filter(|(_, name)| columns_of(name) > room);
+    long.map(|(n, name)| (n, std::mem::take(name))).collect()
 }
 
 fn group_cells(inventory: &Inventory, health: &GroupHealth, findings: &[Finding]) -> Cells {

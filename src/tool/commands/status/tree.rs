@@ -10,7 +10,7 @@ use super::row::Line;
 use crate::commands::log::{self, Call};
 use crate::commands::survey::{Inventory, content_in_words, uid_of};
 use crate::commands::time::Zone;
-use crate::output::{Printed, bold, columns, printed, red};
+use crate::output::{Printed, bold, columns_within, printed, red, width};
 use driver::crypt::Header;
 use driver::host::holders;
 use driver::lvm::Volume;
@@ -212,5 +212,5 @@ fn in_words(story: &Story) -> String {
             vec![format!("{name}{colon}"), value]
         })
         .collect();
-    format!("\n{}", columns(&rows))
+    format!("\n{}", columns_within(&rows, width()))
 }
