@@ -237,7 +237,7 @@ fn names_apart(table: &mut [Cells], width: usize) -> BTreeMap<usize, String> {
     }
     let mut widest = 0;
     for health in table.iter_mut().filter_map(|row| row.get_mut(1)) {
-        *health = cut(health, WIDEST_HEALTH).trim_end().to_owned();
+        cut(health, WIDEST_HEALTH).trim_end().clone_into(health);
         widest = columns_of(health).max(widest);
     }
     let room = width.saturating_sub(widest).saturating_sub(2);
