@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
+use strum::{EnumMessage, IntoStaticStr};
 
 use super::log;
 use super::status::Line;
@@ -22,131 +23,85 @@ const CALLS: Duration = Duration::from_secs(3600);
 /// The name of the file for `node_exporter`'s textfile collector.
 const FILE: &str = "flexvolume-lvm.prom";
 
-/// Each metric: its name without `flexvolume_lvm_`, its labels, and what it says. All are gauges.
-const ALL: [(&str, &str, &str); 18] = [
-    (
-        "build_info",
-        "version",
-        "1, with the version of the driver that wrote the metrics.",
-    ),
-    (
-        "calls_last_hour",
-        "call, outcome",
-        "Calls in the last hour.",
-    ),
-    (
-        "calls_last_hour_longest_seconds",
-        "call, outcome",
-        "How long the longest took, in seconds.",
-    ),
-    (
-        "calls_last_hour_seconds",
-        "call, outcome",
-        "How long they took in all, in seconds.",
-    ),
-    (
-        "filesystem_size_bytes",
-        "vg, lv",
-        "Size of the mounted filesystem, in bytes.",
-    ),
-    (
-        "filesystem_used_bytes",
-        "vg, lv",
-        "What is used of the mounted filesystem, in bytes.",
-    ),
-    (
-        "group_free_bytes",
-        "vg",
-        "What is free in the volume group, in bytes.",
-    ),
-    (
-        "group_missing_disks",
-        "vg",
-        "Disks of the volume group that are missing.",
-    ),
-    (
-        "group_size_bytes",
-        "vg",
-        "Size of the volume group, in bytes.",
-    ),
-    (
-        "log_readable",
-        "",
-        "1 if the log of calls could be read, else 0.",
-    ),
-    (
-        "next_mount_refused",
-        "vg, lv, verdict, reason",
-        "1 if the next mount of the volume would be refused, else 0. Verdict and reason are those of check.",
-    ),
-    (
-        "pool_data_ratio",
-        "vg, lv",
-        "How full the data of the thin pool is: 1 is full.",
-    ),
-    (
-        "pool_metadata_ratio",
-        "vg, lv",
-        "How full the metadata of the thin pool is: 1 is full.",
-    ),
-    (
-        "snapshot_ratio",
-        "vg, lv",
-        "How full the snapshot is: at 1 it is lost. A thin snapshot has none.",
-    ),
-    (
-        "volume_active",
-        "vg, lv",
-        "1 if the volume is active, else 0.",
-    ),
-    (
-        "volume_healthy",
-        "vg, lv",
-        "1 if the health of the volume is ok, as in status, else 0.",
-    ),
-    ("volume_pods", "vg, lv", "Pods that have the volume."),
-    (
-        "volume_size_bytes",
-        "vg, lv",
-        "Size of the volume, in bytes.",
-    ),
-];
+/// Each metric, and what it says. All are gauges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, EnumMessage, IntoStaticStr)]
+#[cfg_attr(test, derive(strum::EnumIter))]
+#[strum(serialize_all = "snake_case")]
+enum Metric {
+    /// 1, with the version of the driver that wrote the metrics.
+    BuildInfo,
+    /// Calls in the last hour.
+    CallsLastHour,
+    /// How long the longest took, in seconds.
+    CallsLastHourLongestSeconds,
+    /// How long they took in all, in seconds.
+    CallsLastHourSeconds,
+    /// Size of the mounted filesystem, in bytes.
+    FilesystemSizeBytes,
+    /// What is used of the mounted filesystem, in bytes.
+    FilesystemUsedBytes,
+    /// What is free in the volume group, in bytes.
+    GroupFreeBytes,
+    /// Disks of the volume group that are missing.
+    GroupMissingDisks,
+    /// Size of the volume group, in bytes.
+    GroupSizeBytes,
+    /// 1 if the log of calls could be read, else 0.
+    LogReadable,
+    /// 1 if the next mount of the volume would be refused, else 0. Verdict and reason are those of check.
+    NextMountRefused,
+    /// How full the data of the thin pool is: 1 is full.
+    PoolDataRatio,
+    /// How full the metadata of the thin pool is: 1 is full.
+    PoolMetadataRatio,
+    /// How full the snapshot is: at 1 it is lost. A thin snapshot has none.
+    SnapshotRatio,
+    /// 1 if the volume is active, else 0.
+    VolumeActive,
+    /// 1 if the health of the volume is ok, as in status, else 0.
+    VolumeHealthy,
+    /// Pods that have the volume.
+    VolumePods,
+    /// Size of the volume, in bytes.
+    VolumeSizeBytes,
+}
+
+impl Metric {
+    fn labels(self) -> &'static [&'static str] {
+        match self {
+            Self::BuildInfo => &["version"],
+            Self::CallsLastHour
+            | Self::CallsLastHourLongestSeconds
+            | Self::CallsLastHourSeconds => &["call", "outcome"],
+            Self::GroupFreeBytes | Self::GroupMissingDisks | Self::GroupSizeBytes => &["vg"],
+            Self::LogReadable => &[],
+            Self::NextMountRefused => &["vg", "lv", "verdict", "reason"],
+            _ => &["vg", "lv"],
+        }
+    }
+}
 
 /// Samples by their metric and labels, in the text format that Prometheus and `OpenMetrics` share.
 /// Neither reads a text with the same labels twice, as groups with one name would have them.
 #[derive(Default)]
-struct Metrics(BTreeMap<&'static str, BTreeMap<String, f64>>);
+struct Metrics(BTreeMap<Metric, BTreeMap<String, f64>>);
 
 impl Metrics {
-    /// Adds a sample of a gauge of [`ALL`].
-    fn add(&mut self, name: &'static str, labels: &[(&str, &str)], value: f64) {
-        debug_assert!(
-            ALL.iter().any(|(one, names, _)| *one == name
-                && *names
-                    == labels
-                        .iter()
-                        .map(|(key, _)| *key)
-                        .collect::<Vec<_>>()
-                        .join(", ")),
-            "{name} {labels:?}"
-        );
-        let samples = self.0.entry(name).or_default();
+    /// Adds a sample with these values of the metric's labels.
+    fn add(&mut self, metric: Metric, labels: &[&str], value: f64) {
         // Source: Prometheus' exposition formats. The log may hold any text, though on one line.
         let escaped = |is: &str| is.replace('\\', r"\\").replace('"', "\\\"");
-        let labels: Vec<String> = labels
-            .iter()
-            .map(|(key, is)| format!("{key}=\"{}\"", escaped(is)))
-            .collect();
-        samples.insert(labels.join(","), value);
+        let labels = metric.labels().iter().zip(labels);
+        let labels = labels.map(|(key, is)| format!("{key}=\"{}\"", escaped(is)));
+        let labels = labels.collect::<Vec<_>>().join(",");
+        self.0.entry(metric).or_default().insert(labels, value);
     }
 
     fn text(&self) -> String {
         let mut text = String::new();
-        for (name, _, help) in ALL {
-            let Some(samples) = self.0.get(name) else {
-                continue;
-            };
-            let name = format!("flexvolume_lvm_{name}");
+        for (metric, samples) in &self.0 {
+            let name = format!("flexvolume_lvm_{}", <&str>::from(metric));
+            let help = metric.get_documentation().unwrap_or_default();
             let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
             for (labels, value) in samples {
                 let _ = writeln!(text, "{name}{{{labels}}} {value}");
@@ -161,8 +116,7 @@ impl Metrics {
 pub fn run(host: &Host, config: &Loaded, dir: Option<&Path>) -> Result<Printed> {
     let inventory = Inventory::take(host, config)?;
     let mut metrics = Metrics::default();
-    let version = [("version", env!("CARGO_PKG_VERSION"))];
-    metrics.add("build_info", &version, 1.0);
+    metrics.add(Metric::BuildInfo, &[env!("CARGO_PKG_VERSION")], 1.0);
     add_groups(&mut metrics, &inventory);
     add_volumes(&mut metrics, &inventory);
     add_calls(&mut metrics, &inventory);
@@ -179,13 +133,12 @@ pub fn run(host: &Host, config: &Loaded, dir: Option<&Path>) -> Result<Printed> 
 #[allow(clippy::cast_precision_loss)] // every sample is a float
 fn add_groups(metrics: &mut Metrics, inventory: &Inventory) {
     for group in &inventory.groups {
-        let labels = [("vg", &*group.name)];
         for (name, value) in [
-            ("group_size_bytes", group.size.get()),
-            ("group_free_bytes", group.free.get()),
-            ("group_missing_disks", group.missing),
+            (Metric::GroupSizeBytes, group.size.get()),
+            (Metric::GroupFreeBytes, group.free.get()),
+            (Metric::GroupMissingDisks, group.missing),
         ] {
-            metrics.add(name, &labels, value as f64);
+            metrics.add(name, &[&group.name], value as f64);
         }
     }
 }
@@ -195,21 +148,18 @@ fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
     let longest = Some(inventory.patience(SHORTEST));
     for volume in &inventory.volumes {
         let (line, _) = Line::of(inventory, volume, longest);
-        let labels = [
-            ("vg", volume.id.vg().as_str()),
-            ("lv", volume.id.lv().as_str()),
-        ];
+        let labels = [volume.id.vg().as_str(), volume.id.lv().as_str()];
         let flag = |yes| f64::from(u8::from(yes));
-        metrics.add("volume_size_bytes", &labels, line.size_bytes as f64);
+        metrics.add(Metric::VolumeSizeBytes, &labels, line.size_bytes as f64);
         // What is nobody's is neither well nor unwell: no alert tells of it.
         let is_ok = line.health == OK;
         if line.unwell || is_ok && !is_refused(&line) {
-            metrics.add("volume_healthy", &labels, flag(is_ok));
+            metrics.add(Metric::VolumeHealthy, &labels, flag(is_ok));
         }
         if volume.is_pool() {
             let percents = [
-                ("pool_data_ratio", line.data_percent),
-                ("pool_metadata_ratio", line.metadata_percent),
+                (Metric::PoolDataRatio, line.data_percent),
+                (Metric::PoolMetadataRatio, line.metadata_percent),
             ];
             for (name, percent) in percents {
                 if let Some(percent) = percent {
@@ -218,23 +168,21 @@ fn add_volumes(metrics: &mut Metrics, inventory: &Inventory) {
             }
         }
         if let Some(percent) = line.data_percent.filter(|_| volume.is_thick_snapshot()) {
-            metrics.add("snapshot_ratio", &labels, percent / 100.0);
+            metrics.add(Metric::SnapshotRatio, &labels, percent / 100.0);
         }
         let Some(verdict) = &line.next_mount else {
             continue;
         };
-        metrics.add("volume_active", &labels, flag(line.active));
-        metrics.add("volume_pods", &labels, line.pods.len() as f64);
+        metrics.add(Metric::VolumeActive, &labels, flag(line.active));
+        metrics.add(Metric::VolumePods, &labels, line.pods.len() as f64);
         if line.unwell || !is_refused(&line) {
             let [vg, lv] = labels;
-            let verdict_is = ("verdict", verdict.word());
-            let reason = ("reason", verdict.why().unwrap_or_default());
-            let value = flag(is_refused(&line));
-            metrics.add("next_mount_refused", &[vg, lv, verdict_is, reason], value);
+            let labels = [vg, lv, verdict.word(), verdict.why().unwrap_or_default()];
+            metrics.add(Metric::NextMountRefused, &labels, flag(is_refused(&line)));
         }
         for (name, bytes) in [
-            ("filesystem_size_bytes", line.fs_bytes),
-            ("filesystem_used_bytes", line.fs_used_bytes),
+            (Metric::FilesystemSizeBytes, line.fs_bytes),
+            (Metric::FilesystemUsedBytes, line.fs_used_bytes),
         ] {
             if let Some(bytes) = bytes {
                 metrics.add(name, &labels, bytes as f64);
@@ -253,7 +201,7 @@ fn is_refused(line: &Line) -> bool {
 #[allow(clippy::cast_precision_loss)]
 fn add_calls(metrics: &mut Metrics, inventory: &Inventory) {
     let calls = log::since(inventory.host, inventory.config, CALLS);
-    metrics.add("log_readable", &[], f64::from(u8::from(calls.is_ok())));
+    metrics.add(Metric::LogReadable, &[], f64::from(u8::from(calls.is_ok())));
     let mut by_outcome: BTreeMap<(String, &str), Vec<u64>> = BTreeMap::new();
     for call in calls.unwrap_or_default() {
         let outcome = call.outcome();
@@ -263,15 +211,14 @@ fn add_calls(metrics: &mut Metrics, inventory: &Inventory) {
             .push(call.took_ms);
     }
     for ((call, outcome), took) in &by_outcome {
-        let labels = [("call", &**call), ("outcome", *outcome)];
         let longest = took.iter().max().copied().unwrap_or_default() as f64;
         let all = took.iter().sum::<u64>() as f64;
         for (name, value) in [
-            ("calls_last_hour", took.len() as f64),
-            ("calls_last_hour_seconds", all / 1000.0),
-            ("calls_last_hour_longest_seconds", longest / 1000.0),
+            (Metric::CallsLastHour, took.len() as f64),
+            (Metric::CallsLastHourSeconds, all / 1000.0),
+            (Metric::CallsLastHourLongestSeconds, longest / 1000.0),
         ] {
-            metrics.add(name, &labels, value);
+            metrics.add(name, &[call, outcome], value);
         }
     }
 }
@@ -279,6 +226,8 @@ fn add_calls(metrics: &mut Metrics, inventory: &Inventory) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use strum::IntoEnumIterator;
 
     use super::*;
     use crate::hostile::{has_lines, hostile};
@@ -304,11 +253,14 @@ mod tests {
             .split_once("| metric | labels | what |\n|---|---|---|\n")
             .unwrap();
         let (table, _) = table.split_once("\n\n").unwrap();
-        let row = |(name, labels, help): (&str, &str, &str)| {
-            let labels = if labels.is_empty() { "-" } else { labels };
+        let row = |metric: Metric| {
+            let (name, labels) = (<&str>::from(metric), metric.labels().join(", "));
+            let labels = if labels.is_empty() { "-" } else { &labels };
+            let help = metric.get_documentation().unwrap();
             format!("| `flexvolume_lvm_{name}` | {labels} | {help} |")
         };
-        assert_eq!(table, ALL.map(row).join("\n"));
+        let rows: Vec<String> = Metric::iter().map(row).collect();
+        assert_eq!(table, rows.join("\n"));
     }
 
     proptest! {
@@ -316,7 +268,7 @@ mod tests {
         fn a_label_is_read_as_it_was_written(hostile in hostile()) {
             let mut metrics = Metrics::default();
             let label = folded(&hostile);
-            metrics.add("calls_last_hour", &[("call", &label), ("outcome", "ok")], 1.0);
+            metrics.add(Metric::CallsLastHour, &[&label, "ok"], 1.0);
             let text = metrics.text();
             prop_assert!(has_lines(&text, 4), "{text:?}");
             let sample = text.lines().nth(2).unwrap();
