@@ -37,9 +37,6 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
     };
     let options = |json: &str| -> Result<Options> {
         let options = Options::parse(json).context("reading the volume's options")?;
-        for name in &options.ignored {
-            host.log.about("ignored", name);
-        }
         if let Some(given) = options.mount_options.joined() {
             host.log.about("mountoptions", &given);
         }

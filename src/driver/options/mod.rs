@@ -33,20 +33,6 @@ const MOUNT: &str = "mountoptions";
 const ENCRYPTION: &str = "encryption";
 pub const KNOWN: [&str; 6] = [GROUP, VOLUME, SIZE, POOL, MOUNT, ENCRYPTION];
 
-/// kubelet's keys that say nothing about the volume; the log has some of them. Source: kubelet's
-/// `pkg/volume/flexvolume/driver-call.go`.
-const OF_NO_USE: [&str; 6] = [
-    "kubernetes.io/pod.namespace",
-    "kubernetes.io/pod.name",
-    "kubernetes.io/pod.uid",
-    "kubernetes.io/serviceAccount.name",
-    "kubernetes.io/mounterArgs.FsGroup",
-    "kubernetes.io/fsGroup",
-];
-
-/// How many unknown options are named in the log.
-const MOST_IGNORED: usize = 16;
-
 /// The options of one volume, all of them checked, secrets gone but for the passphrase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -65,8 +51,6 @@ pub struct Options {
     pub mount_options: MountOptions,
     /// The name of the `PersistentVolume`, or of the volume in its pod.
     pub volume_name: Option<ObjectName>,
-    /// Names of options that nobody knows. Only for the log.
-    pub ignored: Vec<String>,
 }
 
 impl Options {
@@ -81,7 +65,6 @@ impl Options {
             passphrase: None,
             mount_options: MountOptions::default(),
             volume_name: None,
-            ignored: Vec::new(),
         }
     }
 
@@ -135,12 +118,6 @@ impl Options {
             .map(ObjectName::of_volume)
             .transpose();
         let volume_name = volume_name.with_context(|| format!("reading option {NAME}"))?;
-        let ignored = pairs
-            .keys()
-            .filter(|key| !OF_NO_USE.contains(&key.as_str()))
-            .take(MOST_IGNORED)
-            .map(|key| cut(key))
-            .collect();
         Ok(Self {
             size,
             thin_pool,
@@ -148,7 +125,6 @@ impl Options {
             passphrase,
             mount_options,
             volume_name,
-            ignored,
             ..Self::of(id, fs, read_only)
         })
     }
@@ -209,14 +185,10 @@ pub fn holds_secret(argument: impl AsRef<OsStr>) -> bool {
 }
 
 fn shown(text: &str) -> String {
-    format!("{:?}", cut(text))
-}
-
-fn cut(text: &str) -> String {
     const SHOWN: usize = 64;
     match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
+        Some((end, _)) => format!("{:?}", format!("{}…", text.get(..end).unwrap_or_default())),
+        None => format!("{text:?}"),
     }
 }
 

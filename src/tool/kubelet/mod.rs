@@ -14,13 +14,14 @@ use settings::{CommandLine, value_in};
 pub const PLUGIN_DIR: &str = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
 const ROOT_DIR: &str = "/var/lib/kubelet";
 
-/// A kubelet that runs on this host. `None` means unknown.
-#[derive(Debug, Default)]
+/// A kubelet that runs on this host, with its settings by command line, config file or default.
+#[derive(Debug)]
 pub struct Kubelet {
     /// Its name in a message.
     name: String,
-    /// By its command line or config file, or by default.
-    settings: CommandLine,
+    plugin_dir: String,
+    root_dir: String,
+    node_name: Option<String>,
 }
 
 /// The kubelets that run on this host, by their command lines and config files. Any process may call
@@ -28,37 +29,25 @@ pub struct Kubelet {
 pub fn running(kernel: &Kernel) -> Vec<Kubelet> {
     let mut found = Vec::new();
     for pid in Search::new(kernel).processes() {
-        let program = || kernel.read_of(pid, "comm").trim_end().to_owned();
+        let is_kubelet = || kernel.read_of(pid, "comm").trim_end() == "kubelet";
         let exe_of = |pid: u32| kernel.link(&proc_file(pid, "exe")).ok();
-        let is_kubelet = |program: &str| program == "kubelet" || program.starts_with("k3s");
-        if !is_kubelet(&program()) || !is_roots(kernel, pid) {
+        if !is_kubelet() || !is_roots(kernel, pid) {
             continue;
         }
         let exe = exe_of(pid);
         let line = kernel.read_of(pid, "cmdline");
         let parent = parent_in(&kernel.read_of(pid, "stat"));
-        // Last of all: what kubelet starts is called kubelet too until it has its own executable.
-        let program = program();
         // Somebody asks for the version.
         let only_tells = line.split('\0').nth(1) == Some("--version");
         let is_starting = exe.is_some() && exe == parent.and_then(exe_of);
-        if !is_kubelet(&program) || only_tells || is_starting {
+        // Last of all: what kubelet starts is called kubelet too until it has its own executable.
+        if only_tells || is_starting || !is_kubelet() {
             continue;
         }
-        let mut settings = CommandLine::parse(&line);
+        let settings = CommandLine::parse(&line);
         let file = settings.config.as_deref().map(Path::new);
         let file = file.and_then(|file| text_of(kernel, file));
-        let file = file.unwrap_or_default();
-        let in_file = |key: &str| value_in(&file, key).map(str::to_owned);
-        // k3s hides its arguments.
-        let default = |dir: &str| (program == "kubelet").then(|| dir.to_owned());
-        settings.plugin_dir = settings.plugin_dir.or_else(|| in_file("volumePluginDir"));
-        settings.plugin_dir = settings.plugin_dir.or_else(|| default(PLUGIN_DIR));
-        settings.root_dir = settings.root_dir.or_else(|| default(ROOT_DIR));
-        found.push(Kubelet {
-            name: format!("{} (pid {pid})", program.shown()),
-            settings,
-        });
+        found.push(Kubelet::of(pid, settings, &file.unwrap_or_default()));
     }
     found
 }
@@ -91,12 +80,21 @@ fn parent_in(stat: &str) -> Option<u32> {
 }
 
 impl Kubelet {
+    fn of(pid: u32, settings: CommandLine, file: &str) -> Self {
+        let in_file = || value_in(file, "volumePluginDir").map(str::to_owned);
+        let plugin_dir = settings.plugin_dir.or_else(in_file);
+        Self {
+            name: format!("kubelet (pid {pid})"),
+            plugin_dir: plugin_dir.unwrap_or_else(|| PLUGIN_DIR.to_owned()),
+            root_dir: settings.root_dir.unwrap_or_else(|| ROOT_DIR.to_owned()),
+            node_name: settings.node_name,
+        }
+    }
+
     /// One line about it if nothing is wrong.
     pub fn in_short(&self) -> String {
-        match &self.settings.plugin_dir {
-            Some(dir) => format!("{} looks for drivers in {}", self.name, dir.shown()),
-            None => format!("{} does not tell where it looks for drivers", self.name),
-        }
+        let dir = self.plugin_dir.shown();
+        format!("{} looks for drivers in {dir}", self.name)
     }
 
     /// Where its settings and this driver's differ, a line each. `plugin_dir` is where the driver is, if
@@ -109,18 +107,16 @@ impl Kubelet {
     ) -> Vec<String> {
         let mut lines = Vec::new();
         let shown = &self.name;
-        if let (Some(looks_in), Some(plugin_dir)) = (&self.settings.plugin_dir, plugin_dir)
-            && Path::new(looks_in) != plugin_dir
-        {
+        let looks_in = Path::new(&self.plugin_dir);
+        if let Some(plugin_dir) = plugin_dir.filter(|dir| *dir != looks_in) {
             let (plugin_dir, looks_in) = (plugin_dir.shown(), looks_in.shown());
             lines.push(format!(
                 "{shown} looks for drivers in {looks_in}, not in {plugin_dir}: install with \
                  --plugin-dir {looks_in}"
             ));
         }
-        if let Some(root) = &self.settings.root_dir
-            && !config.kubelet_dirs.iter().any(|dir| dir == Path::new(root))
-        {
+        let root = Path::new(&self.root_dir);
+        if !config.kubelet_dirs.iter().any(|dir| dir == root) {
             lines.push(format!(
                 "{shown} runs with --root-dir {}, which `kubelet_dirs` in config.toml does not \
                  name",
@@ -128,12 +124,7 @@ impl Kubelet {
             ));
         }
         let name = config.node_name.as_deref().unwrap_or(host_name);
-        if let Some(given) = self
-            .settings
-            .node_name
-            .as_ref()
-            .filter(|given| *given != name)
-        {
+        if let Some(given) = self.node_name.as_ref().filter(|given| *given != name) {
             lines.push(format!(
                 "{shown} runs with --hostname-override {}: set `node_name` in config.toml to \
                  that, not {name}",
@@ -148,10 +139,7 @@ impl Kubelet {
 impl Kubelet {
     /// One with this command line.
     pub fn sample(line: &str) -> Self {
-        Self {
-            name: "kubelet (pid 1)".to_owned(),
-            settings: CommandLine::parse(&line.replace(' ', "\0")),
-        }
+        Self::of(1, CommandLine::parse(&line.replace(' ', "\0")), "")
     }
 }
 

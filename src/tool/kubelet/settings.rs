@@ -10,16 +10,10 @@ pub(super) struct CommandLine {
 }
 
 impl CommandLine {
-    /// k3s runs kubelet within itself, and hands on what `--kubelet-arg` says.
     pub(super) fn parse(text: &str) -> Self {
         let mut line = Self::default();
         let mut words = text.split('\0').map(str::to_owned);
         while let Some(word) = words.next() {
-            let word = match word.strip_prefix("--kubelet-arg") {
-                Some("") => format!("--{}", words.next().unwrap_or_default()),
-                Some(rest) => format!("--{}", rest.trim_start_matches('=')),
-                None => word,
-            };
             let (name, value) = match word.split_once('=') {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (&*word, None),
@@ -69,8 +63,6 @@ mod tests {
             ("kubelet --volume-plugin-dir=/a --root-dir=/b", line("/a", "/b", "", "")),
             ("kubelet --volume-plugin-dir /a --v=2", line("/a", "", "", "")),
             ("kubelet --config /c --hostname-override=n", line("", "", "n", "/c")),
-            ("k3s server --kubelet-arg=root-dir=/b", line("", "/b", "", "")),
-            ("k3s server --kubelet-arg volume-plugin-dir=/a", line("/a", "", "", "")),
             ("kubelet --root-dir", line("", "", "", "")),
         ];
         for (text, want) in cases {

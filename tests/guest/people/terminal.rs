@@ -11,7 +11,7 @@ use crate::prelude::*;
 
 /// Clears the screen, begins a line, turns the writing around.
 const DIRECTORY: &str = "/run/evil\x1b[2J\nforged/data is ready: nobody has it\r\u{202e}\u{9b}31m";
-/// As much as the kernel keeps of a process' name, `k3s` of which doctor takes for a kubelet.
+/// As much as the kernel keeps of a process' name.
 const PROCESS: &str = "k3s\x1b[2J\nforged\x07";
 
 /// A shell under that name, started by these words. Its file is removed at once: no other case sees it.
@@ -67,12 +67,8 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
     run("mkfifo", &["/run/evil.fifo"]);
     let line = "mkdir -p \"$1\" && mount \"$0\" \"$1\" && read x < /run/evil.fifo";
     let _held = shell("unshare --mount", &["-c", line, &held.device(), DIRECTORY]);
-    // The other process's arguments look like kubelet's command line.
-    let (line, root) = (
-        "read x 9>> \"$0\" < /run/evil.fifo",
-        format!("--root-dir={DIRECTORY}"),
-    );
-    let _open = shell("env", &["-c", line, &open.device(), &root]);
+    let line = "read x 9>> \"$0\" < /run/evil.fifo";
+    let _open = shell("env", &["-c", line, &open.device()]);
     eventually("the mount in another namespace and the open device", || {
         let says = |lv: &str| {
             node.says(&["check", "--idle", &format!("shown-raw/{lv}")])
@@ -116,10 +112,6 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
             "is open in k3s [2J forged",
         ),
         (&["doctor"], "k3s [2J forged (pid "),
-        (
-            &["doctor"],
-            "runs with --root-dir /run/evil [2J forged/data",
-        ),
         (&["metrics"], "reason=\"open\""),
     ] {
         all.extend(wrong(&node, args, words));

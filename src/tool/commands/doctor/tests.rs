@@ -119,7 +119,7 @@ fn well() -> Facts {
         lvm_lockers: Vec::new(),
         lock_problem: None,
         host_name: "node".to_owned(),
-        plugin_dir: Some("/exec".into()),
+        plugin_dir: Some(crate::kubelet::PLUGIN_DIR.into()),
         plugin_dir_problem: None,
         kubelets: Vec::new(),
         tools: tools.collect(),
