@@ -8,13 +8,10 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
 pub use driver::reply::Printed;
 
-/// Writes to standard output at once, for a command that does not end by itself. `false` if nobody
-/// reads any more.
-pub fn tell(text: &str) -> bool {
+/// Writes to standard output at once, for a command that does not end by itself, or may still fail. Nobody need read it.
+pub fn tell(text: &str) {
     let mut out = anstream::stdout();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .is_ok()
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 pub fn printed(report: &impl serde::Serialize, text: String, json: bool) -> Result<Printed> {

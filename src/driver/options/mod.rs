@@ -91,18 +91,13 @@ impl Options {
             ),
         };
         let size = take(SIZE).as_deref().map(size).transpose()?;
-        let thin_pool = take(POOL).as_deref().map(LvName::parse).transpose();
-        let thin_pool = thin_pool.with_context(|| format!("reading option {POOL}"))?;
-        let encryption = take(ENCRYPTION).as_deref().map(Encryption::parse);
-        let encryption = encryption
-            .transpose()
-            .with_context(|| format!("reading option {ENCRYPTION}"))?;
+        let thin_pool = read(POOL, take(POOL), LvName::parse)?;
+        let encryption = read(ENCRYPTION, take(ENCRYPTION), Encryption::parse)?;
         let passphrase = passphrase.map(|text| Passphrase::from_base64(&text));
         let passphrase = passphrase
             .transpose()
             .context("reading the key passphrase of the volume's Secret")?;
-        let mount_options = MountOptions::of_pod(&take(MOUNT).unwrap_or_default())
-            .with_context(|| format!("reading option {MOUNT}"))?;
+        let mount_options = read(MOUNT, take(MOUNT), MountOptions::of_pod)?.unwrap_or_default();
         if said_read_only && mount_options.is_read_write() {
             bail!("option {MOUNT} holds rw, and the volume is readOnly; leave one out");
         }
@@ -113,11 +108,7 @@ impl Options {
             mount_options
         };
         let volume_name = take(NAME).filter(|name| !name.is_empty());
-        let volume_name = volume_name
-            .as_deref()
-            .map(ObjectName::of_volume)
-            .transpose();
-        let volume_name = volume_name.with_context(|| format!("reading option {NAME}"))?;
+        let volume_name = read(NAME, volume_name, ObjectName::of_volume)?;
         Ok(Self {
             size,
             thin_pool,
@@ -128,6 +119,12 @@ impl Options {
             ..Self::of(id, fs, read_only)
         })
     }
+}
+
+/// An option, if it was given.
+fn read<T>(name: &str, text: Option<String>, parse: fn(&str) -> Result<T>) -> Result<Option<T>> {
+    let value = text.as_deref().map(parse).transpose();
+    value.with_context(|| format!("reading option {name}"))
 }
 
 /// `KEY=VALUE`, as a person writes it, with kubelet's names of the fields that a volume has beside its

@@ -198,8 +198,8 @@ pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Resu
         Task::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),
         Task::Adopt { volume } => operator::adopt(writing, loaded, volume),
         Task::AllowFormat { volume, yes } => operator::allow_format(writing, loaded, volume, *yes),
-        Task::Install(options) => install::install(host, options).map(Printed::text),
-        Task::Uninstall(place) => install::uninstall(host, place).map(Printed::text),
+        Task::Install(options) => install::install(host, options).map(|()| Printed::default()),
+        Task::Uninstall(place) => install::uninstall(host, place).map(|()| Printed::default()),
     }
 }
 

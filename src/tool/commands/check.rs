@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::config::mistakes;
 use super::idle;
-use super::survey::{Inventory, Look, OK, Outcome, Request, Verdict, tried};
+use super::survey::{Inventory, OK, Outcome, Request, Verdict};
 use crate::output::{Printed, columns_within, indented, printed, width};
 use driver::config::Loaded;
 use driver::host::Host;
@@ -118,17 +118,17 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
         fs: args.fs,
         read_only: args.ro,
         patience: PATIENCE,
+        tries: true,
         ..Request::default()
     };
     let mut report = CheckReport::default();
-    let more = |seen: &Look| tried(host, inventory.config, seen);
     let mut unknown = String::new();
     let is_one = if let Some(options) = &rehearsed {
         let request = Request {
             options: Some(options),
             ..request
         };
-        let (verdict, _) = inventory.verdict(&options.id, request, more);
+        let (verdict, _) = inventory.verdict(&options.id, request);
         report.volumes.push(Checked::named(verdict));
         true
     } else {
@@ -148,7 +148,7 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
                     report.volumes.extend(checked);
                 }
                 _ => {
-                    let (verdict, _) = inventory.verdict(id, request, more);
+                    let (verdict, _) = inventory.verdict(id, request);
                     report.volumes.push(Checked::named(verdict));
                 }
             }
@@ -176,8 +176,7 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
 
 /// Of a volume that was not named itself. `None`: it is a pool.
 fn one_of_many(inventory: &Inventory, volume: &Volume, request: Request) -> Option<Checked> {
-    let more = |seen: &Look| tried(inventory.host, inventory.config, seen);
-    let (health, _) = inventory.health(volume, request, more);
+    let (health, _) = inventory.health(volume, request);
     let (word, is_ours, is_ill) = (health.word(), health.is_ours, health.is_ill());
     let verdict = health.verdict?;
     let is_well = verdict.is_good() && !is_ill;

@@ -27,11 +27,12 @@ struct Obstacle {
 }
 
 impl Obstacle {
+    fn new(reason: &'static str, message: String) -> Self {
+        Self { reason, message }
+    }
+
     fn of(id: &LvId, reason: &Reason) -> Self {
-        Self {
-            reason: reason.into(),
-            message: reason.of(id),
-        }
+        Self::new(reason.into(), reason.of(id))
     }
 }
 
@@ -40,13 +41,11 @@ pub fn check(host: &Host, config: &Loaded, id: &LvId, json: bool) -> Result<Prin
     let obstacles = match seen(host, config.require()?, id) {
         Ok(seen) => obstacles(host, &seen),
         Err(error) => match error.downcast_ref::<lock::Busy>() {
-            Some(busy) => vec![Obstacle {
-                reason: "busy",
-                message: format!(
-                    "{id} has a call under way: {}; wait for it to end",
-                    busy.at_work(host.limits)
-                ),
-            }],
+            Some(busy) => {
+                let work = busy.at_work(host.limits);
+                let message = format!("{id} has a call under way: {work}; wait for it to end");
+                vec![Obstacle::new("busy", message)]
+            }
             None => return Err(error),
         },
     };
@@ -105,38 +104,40 @@ fn obstacles(host: &Host, seen: &Look) -> Vec<Obstacle> {
         let message = format!(
             "{id} is encrypted and open, and nothing has it mounted: run `cryptsetup close {device}`"
         );
-        let reason = "open";
-        found.push(Obstacle { reason, message });
+        found.push(Obstacle::new("open", message));
     }
     if facts.volume().is_some_and(|volume| volume.lock.is_some()) {
         let message = format!(
             "{id} is in a volume group that nodes share (lvmlockd), where no CSI driver activates it: leave it as \
              it is"
         );
-        let reason = "shared";
-        found.push(Obstacle { reason, message });
+        found.push(Obstacle::new("shared", message));
     }
-    if !found.is_empty() {
-        return found;
+    if found.is_empty() {
+        found.extend(not_usable(seen));
     }
-    let (reason, message) = match &seen.decision {
-        _ if is_missing(seen) => (
-            "no-volume",
-            format!(
-                "there is no logical volume {id}: `lvs {}` lists those that are there",
-                id.vg()
-            ),
-        ),
-        Decision::Activate => (
-            "inactive",
-            format!("{id} is not active: run `lvchange -ay {id}`"),
-        ),
-        Decision::Resume => ("suspended", Reason::Suspended(id.dm_name()).of(id)),
-        Decision::Refuse(reason) => (reason.into(), reason.of(id)),
-        _ => return found,
-    };
-    found.push(Obstacle { reason, message });
     found
+}
+
+/// Why nobody could use it now, though nobody has it.
+fn not_usable(seen: &Look) -> Option<Obstacle> {
+    let id = &seen.facts.id;
+    let (reason, message) = match &seen.decision {
+        _ if is_missing(seen) => {
+            let vg = id.vg();
+            let message =
+                format!("there is no logical volume {id}: `lvs {vg}` lists those that are there");
+            ("no-volume", message)
+        }
+        Decision::Activate => {
+            let message = format!("{id} is not active: run `lvchange -ay {id}`");
+            ("inactive", message)
+        }
+        Decision::Resume => return Some(Obstacle::of(id, &Reason::Suspended(id.dm_name()))),
+        Decision::Refuse(reason) => return Some(Obstacle::of(id, reason)),
+        _ => return None,
+    };
+    Some(Obstacle::new(reason, message))
 }
 
 /// Its mounts for pods.
@@ -156,10 +157,7 @@ fn mounts(host: &Host, facts: &Facts) -> Vec<Obstacle> {
                 at.shown()
             ),
         };
-        Obstacle {
-            reason: "mounted",
-            message: format!("{} is mounted for {what}", facts.id),
-        }
+        Obstacle::new("mounted", format!("{} is mounted for {what}", facts.id))
     });
     of_pods.collect()
 }

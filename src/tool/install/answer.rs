@@ -16,7 +16,8 @@ const LIMIT: Duration = Duration::from_secs(20);
 pub struct Init {
     /// The mode. To kubelet a missing key means true.
     pub attach: bool,
-    pub message: Option<String>,
+    /// Empty: it says nothing.
+    pub message: String,
 }
 
 /// Runs `init` of a driver. kubelet reads standard output and standard error as one stream, so
@@ -38,14 +39,11 @@ pub fn init(host: &Host, driver: &Path) -> Result<Init> {
 /// `None` unless it is a document that says Success.
 fn parse(stdout: &[u8]) -> Option<Init> {
     let document: Value = serde_json::from_slice(stdout).ok()?;
-    if document.get("status")? != "Success" {
-        return None;
-    }
     let attach = document.pointer("/capabilities/attach");
-    let message = document.get("message").and_then(Value::as_str);
-    Some(Init {
+    let message = document["message"].as_str().unwrap_or_default();
+    (document["status"] == "Success").then(|| Init {
         attach: attach.and_then(Value::as_bool).unwrap_or(true),
-        message: message.filter(|text| !text.is_empty()).map(str::to_owned),
+        message: message.to_owned(),
     })
 }
 
@@ -75,19 +73,19 @@ mod tests {
 
     #[test]
     fn reads_an_answer_as_kubelet_does() {
-        let answer = |attach, message: Option<&str>| {
-            let message = message.map(str::to_owned);
+        let answer = |attach, message: &str| {
+            let message = message.to_owned();
             Some(Init { attach, message })
         };
         let cases = [
-            (r#"{"status": "Success"}"#, answer(true, None)),
+            (r#"{"status": "Success"}"#, answer(true, "")),
             (
                 r#"{"status":"Success","capabilities":{"attach":false}}"#,
-                answer(false, None),
+                answer(false, ""),
             ),
             (
                 "{\"status\":\"Success\",\"message\":\"look out\"}\n",
-                answer(true, Some("look out")),
+                answer(true, "look out"),
             ),
             (r#"{"status":"success"}"#, None),
             (r#"{"status":"Failure"}"#, None),

@@ -8,10 +8,6 @@ use super::plugin::Plugin;
 use crate::files::{self, Kind};
 use driver::names::Shown;
 
-/// The bash script's names.
-pub const VENDOR: &str = "kubernetes.io";
-pub const DRIVER: &str = "lvm";
-
 pub struct Layout {
     pub plugin: Plugin,
     pub plugin_dir: PathBuf,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::InstallReport;
+use super::say;
 use crate::files::{self, Kind};
 use driver::host::NAME;
 use driver::names::Shown;
@@ -27,7 +27,7 @@ pub fn is_linked(prefix: &Path, exe: &Path) -> Result<bool> {
 }
 
 /// `install --link`: a name for people in `sbin`.
-pub fn link(prefix: &Path, exe: &Path, report: &mut InstallReport) -> Result<()> {
+pub fn link(prefix: &Path, exe: &Path) -> Result<()> {
     let link = link_in(prefix);
     let make = || {
         files::make_dirs(&prefix.join("sbin"))?;
@@ -36,16 +36,16 @@ pub fn link(prefix: &Path, exe: &Path, report: &mut InstallReport) -> Result<()>
     if !is_linked(prefix, exe)? {
         make().context("the driver is installed, and has no link for people")?;
     }
-    report.say("linked", link.shown());
+    say("linked", link.shown());
     Ok(())
 }
 
 /// Takes the link away again, if it leads to this driver.
-pub fn unlink(prefix: &Path, exe: &Path, report: &mut InstallReport) -> Result<()> {
+pub fn unlink(prefix: &Path, exe: &Path) -> Result<()> {
     let link = link_in(prefix);
     if files::is_link_to(&link, exe)? {
         files::remove(&link).context("removing the link for people")?;
-        report.say("removed", link.shown());
+        say("removed", link.shown());
     }
     Ok(())
 }

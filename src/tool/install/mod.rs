@@ -8,7 +8,7 @@ mod plugin;
 mod put;
 mod remove;
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -30,12 +30,8 @@ pub struct Where {
     #[arg(long, value_name = "DIR", value_parser = absolute,
           default_value = kubelet::PLUGIN_DIR)]
     plugin_dir: PathBuf,
-    /// First half of the name that pods use
-    #[arg(long, value_name = "V", value_parser = plugin::vendor, default_value = layout::VENDOR)]
-    vendor: String,
-    /// Second half of the name that pods use
-    #[arg(long, value_name = "D", value_parser = plugin::driver, default_value = layout::DRIVER)]
-    driver: String,
+    #[command(flatten)]
+    plugin: Plugin,
     /// Directory below which the link for people is made
     #[arg(long, hide = true, value_parser = absolute, default_value = "/usr/local")]
     prefix: PathBuf,
@@ -93,25 +89,12 @@ struct New {
     elsewhere: Vec<PathBuf>,
 }
 
-/// Lists what was done, and what a person may do next.
-#[derive(Debug, Default)]
-struct InstallReport(String);
-
-impl InstallReport {
-    fn say(&mut self, what: &str, text: impl Display) {
-        let _ = writeln!(self.0, "{what:<10} {text}");
-    }
-
-    /// What was done before an error is printed, too.
-    fn printed_if_failed(&self, done: Result<()>) -> Result<()> {
-        if done.is_err() {
-            let _ = tell(&self.0);
-        }
-        done
-    }
+/// Prints what was done, or what a person may do next, at once: an error may follow.
+fn say(what: &str, text: impl Display) {
+    tell(&format!("{what:<10} {text}\n"));
 }
 
-pub fn install(host: &Host, options: &Install) -> Result<String> {
+pub fn install(host: &Host, options: &Install) -> Result<()> {
     let (place, layout) = (&options.place, options.place.layout());
     let exe = &layout.dir.exe;
     if options.link {
@@ -129,19 +112,15 @@ pub fn install(host: &Host, options: &Install) -> Result<String> {
         config,
         elsewhere: place.elsewhere(host),
     };
-    let mut report = InstallReport::default();
-    let mut done = put::put(host, &layout, &new, &mut report);
-    if done.is_ok() && options.link {
-        done = link::link(&place.prefix, exe, &mut report);
+    put::put(host, &layout, &new)?;
+    if options.link {
+        link::link(&place.prefix, exe)?;
     }
-    report.printed_if_failed(done)?;
     if options.follow {
-        let _ = tell(&report.0);
         while !host.kernel.pause(Duration::from_secs(3600)) {}
-        report = InstallReport::default();
-        report.say("stopped", "by a signal; the driver stays on the node");
+        say("stopped", "by a signal; the driver stays on the node");
     }
-    Ok(report.0)
+    Ok(())
 }
 
 /// Reads the config that a person or a `ConfigMap` gives.
@@ -162,20 +141,16 @@ fn given(file: &Path, attach: Attach) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-pub fn uninstall(host: &Host, place: &Where) -> Result<String> {
+pub fn uninstall(host: &Host, place: &Where) -> Result<()> {
     let layout = place.layout();
-    let mut report = InstallReport::default();
     if layout.has_dir()? {
         let _turn = take_turn(host.kernel, &layout.plugin_dir)?;
-        let done = remove::uninstall(host, &layout, &mut report);
-        report.printed_if_failed(done)?;
+        remove::uninstall(host, &layout)?;
     } else {
         let dir = layout.dir.path.shown();
-        report.say("nothing", format_args!("to remove: there is no {dir}"));
+        say("nothing", format_args!("to remove: there is no {dir}"));
     }
-    let done = link::unlink(&place.prefix, &layout.dir.exe, &mut report);
-    report.printed_if_failed(done)?;
-    Ok(report.0)
+    link::unlink(&place.prefix, &layout.dir.exe)
 }
 
 impl Where {
@@ -192,8 +167,7 @@ impl Where {
     }
 
     fn layout(&self) -> Layout {
-        let (vendor, driver) = (self.vendor.clone(), self.driver.clone());
-        Layout::new(&self.plugin_dir, Plugin { vendor, driver })
+        Layout::new(&self.plugin_dir, self.plugin.clone())
     }
 }
 

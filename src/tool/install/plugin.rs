@@ -6,18 +6,20 @@ use std::path::Path;
 use driver::mount::KubeletPath;
 use driver::names::ObjectName;
 
-/// The driver's name as pods say it, `<vendor>/<driver>`.
-///
-/// It has two readers: `<vendor>~<driver>` is a directory in which kubelet turns `~` into `/`, and
-/// the result must be a qualified name to Kubernetes. Source: kubelet's
-/// `pkg/volume/flexvolume/probe.go` and apimachinery's `IsQualifiedName`.
-#[derive(Debug, Clone)]
+// The driver's name as pods say it, `<vendor>/<driver>`, is a qualified name to Kubernetes; by default that of the bash
+// script. Sources: kubelet's `pkg/volume/flexvolume/probe.go` and apimachinery's `IsQualifiedName`.
+#[derive(Debug, Clone, clap::Args)]
 pub struct Plugin {
+    /// First half of the name that pods use
+    #[arg(long, value_name = "V", value_parser = vendor, default_value = "kubernetes.io")]
     pub vendor: String,
+    /// Second half of the name that pods use
+    #[arg(long, value_name = "D", value_parser = driver, default_value = "lvm")]
     pub driver: String,
 }
 
 impl Plugin {
+    /// In this directory of kubelet's the driver is.
     pub fn directory(&self) -> String {
         format!("{}~{}", self.vendor, self.driver)
     }

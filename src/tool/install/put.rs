@@ -1,12 +1,12 @@
 //! Putting the driver in place, so that kubelet never sees half of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
 use super::answer::{self, Init};
 use super::layout::{DriverDir, Layout};
-use super::{Attach, InstallReport, New};
+use super::{Attach, New, say};
 use crate::files::{self, Kind};
 use crate::kubelet;
 use driver::host::Host;
@@ -25,73 +25,72 @@ pub fn config_text(attach: bool) -> String {
 }
 
 /// The config that the new driver gets.
-enum NewConfig {
+struct NewConfig {
+    text: Vec<u8>,
+    from: Origin,
+}
+
+enum Origin {
     /// The one that is there stays.
-    Found(Vec<u8>),
+    Found,
     /// The one that was given takes the place of another.
-    Replaced(Vec<u8>),
+    Replaced,
     /// There was none: the one of this file, of an earlier installation or of another plugin directory.
-    Taken(PathBuf, Vec<u8>),
+    Taken(PathBuf),
     /// There was none: the one that was given, or the one of a new node.
-    Written(Vec<u8>),
+    Written,
 }
 
 impl NewConfig {
     fn choose(host: &Host, layout: &Layout, new: &New) -> Result<Self> {
         let file = &layout.dir.config;
-        let given = new.config.clone();
-        if files::exists(file)? {
-            let found = files::read(file)?;
-            return Ok(match given {
-                Some(text) if text != found => Self::Replaced(text),
-                _ => Self::Found(found),
-            });
+        let of = |from, text| Ok(Self { text, from });
+        let there = files::exists(file)?
+            .then(|| files::read(file))
+            .transpose()?;
+        match (new.config.clone(), there) {
+            (Some(given), Some(there)) if given != there => return of(Origin::Replaced, given),
+            (_, Some(there)) => return of(Origin::Found, there),
+            (Some(given), None) => return of(Origin::Written, given),
+            (None, None) => {}
         }
-        if let Some(text) = given {
-            return Ok(Self::Written(text));
-        }
-        let first = |files: [PathBuf; 2]| files.into_iter().find(|file| files::is_file(file));
-        let elsewhere = new.elsewhere.iter().filter_map(|dir| {
-            let other = Layout::new(dir, layout.plugin.clone());
-            first([other.dir.config, other.kept_config])
-        });
-        let kept = Some(layout.kept_config.clone()).filter(|file| files::is_file(file));
-        let mut found = kept
-            .map_or_else(|| elsewhere.collect(), |kept| vec![kept])
-            .into_iter();
-        if let Some(file) = found.next() {
-            let text = files::read(&file)?;
-            for other in found {
-                if files::read(&other)? != text {
-                    bail!(
-                        "{} and {} are configs of this driver, and differ: say which one it is to have, with --config",
-                        file.shown(),
-                        other.shown()
-                    );
-                }
+        let others = if files::is_file(&layout.kept_config) {
+            vec![layout.kept_config.clone()]
+        } else {
+            let dirs = new.elsewhere.iter();
+            dirs.filter_map(|dir| config_in(dir, layout)).collect()
+        };
+        let Some((file, others)) = others.split_first() else {
+            let attach = mode(host, &layout.dir, new.attach)?;
+            return of(Origin::Written, config_text(attach).into_bytes());
+        };
+        let text = files::read(file)?;
+        for other in others {
+            if files::read(other)? != text {
+                bail!(
+                    "{} and {} are configs of this driver, and differ: say which one it is to have, with --config",
+                    file.shown(),
+                    other.shown()
+                );
             }
-            return Ok(Self::Taken(file, text));
         }
-        let attach = mode(host, &layout.dir, new.attach)?;
-        Ok(Self::Written(config_text(attach).into_bytes()))
-    }
-
-    fn text(&self) -> &[u8] {
-        match self {
-            Self::Found(text)
-            | Self::Replaced(text)
-            | Self::Taken(_, text)
-            | Self::Written(text) => text,
-        }
+        of(Origin::Taken(file.clone()), text)
     }
 }
 
+/// The config of this driver in another plugin directory.
+fn config_in(plugin_dir: &Path, layout: &Layout) -> Option<PathBuf> {
+    let other = Layout::new(plugin_dir, layout.plugin.clone());
+    let files = [other.dir.config, other.kept_config];
+    files.into_iter().find(|file| files::is_file(file))
+}
+
 /// Installs or upgrades. Running it again, also after it was interrupted, is safe.
-pub fn put(host: &Host, layout: &Layout, new: &New, report: &mut InstallReport) -> Result<()> {
+pub fn put(host: &Host, layout: &Layout, new: &New) -> Result<()> {
     layout.clean()?;
     let done = prepare(host, layout, new).and_then(|ready| {
-        commit(layout, new, &ready, report)?;
-        next(host, layout, &ready.init, report);
+        commit(layout, new, &ready)?;
+        next(host, layout, &ready.init);
         Ok(())
     });
     // After any error, no half-made file stays.
@@ -125,7 +124,7 @@ fn prepare(host: &Host, layout: &Layout, new: &New) -> Result<Ready> {
     }
     let config = NewConfig::choose(host, layout, new)?;
     files::write(&staged.exe, &new.driver, EXECUTABLE)?;
-    files::write(&staged.config, config.text(), READABLE)?;
+    files::write(&staged.config, &config.text, READABLE)?;
     let init = answer::init(host, &staged.exe)
         .context("init of the new driver does not say Success; nothing was changed")?;
     if new
@@ -133,8 +132,8 @@ fn prepare(host: &Host, layout: &Layout, new: &New) -> Result<Ready> {
         .wanted()
         .is_some_and(|wanted| wanted != init.attach)
     {
-        let file = match &config {
-            NewConfig::Taken(file, _) => file,
+        let file = match &config.from {
+            Origin::Taken(file) => file,
             _ => &dir.config,
         };
         bail!(
@@ -165,12 +164,12 @@ fn prepare(host: &Host, layout: &Layout, new: &New) -> Result<Ready> {
 /// Puts all in place. A directory that is new gets its name last. Else the order is: copy of the driver before,
 /// config where there is none, driver, config that replaces another. An interruption leaves one driver whole, with
 /// a config that is right for it: an older driver may not know the keys of a newer config.
-fn commit(layout: &Layout, new: &New, ready: &Ready, report: &mut InstallReport) -> Result<()> {
+fn commit(layout: &Layout, new: &New, ready: &Ready) -> Result<()> {
     let Layout { dir, staged, .. } = layout;
     let (exe, file) = (dir.exe.shown(), dir.config.shown());
     let is_there = || files::read(&dir.exe).is_ok_and(|have| have == new.driver);
-    if matches!(ready.config, NewConfig::Found(_)) && files::is_executable(&dir.exe) && is_there() {
-        report.say("unchanged", format_args!("{exe} is this driver already"));
+    if matches!(ready.config.from, Origin::Found) && files::is_executable(&dir.exe) && is_there() {
+        say("unchanged", format_args!("{exe} is this driver already"));
         return Ok(());
     }
     if ready.is_first {
@@ -179,37 +178,38 @@ fn commit(layout: &Layout, new: &New, ready: &Ready, report: &mut InstallReport)
         if files::exists(&staged.original)? {
             files::rename(&staged.original, &dir.original)?;
         }
-        if matches!(ready.config, NewConfig::Taken(..) | NewConfig::Written(_)) {
+        if matches!(ready.config.from, Origin::Taken(_) | Origin::Written) {
             files::rename(&staged.config, &dir.config)?;
         }
         files::rename(&staged.exe, &dir.exe)?;
-        if matches!(ready.config, NewConfig::Replaced(_)) {
+        if matches!(ready.config.from, Origin::Replaced) {
             files::rename(&staged.config, &dir.config)?;
         }
     }
-    report.say("installed", exe);
+    say("installed", exe);
     if ready.is_foreign {
         let (original, back) = (dir.original.shown(), layout.uninstall());
         let kept = format_args!("{original}, the driver before; to put it back: {back}");
-        report.say("kept", kept);
+        say("kept", kept);
     }
     let attach = ready.init.attach;
-    match &ready.config {
-        NewConfig::Found(_) => report.say("kept", format_args!("{file}, as it is")),
-        NewConfig::Replaced(_) => {
-            report.say(
+    match &ready.config.from {
+        Origin::Found => say("kept", format_args!("{file}, as it is")),
+        Origin::Replaced => say(
+            "config",
+            format_args!("{file}: replaced, attach = {attach}"),
+        ),
+        Origin::Taken(from) => {
+            let shown = from.shown();
+            say(
                 "config",
-                format_args!("{file}: replaced, attach = {attach}"),
+                format_args!("{file}: that of {shown}, attach = {attach}"),
             );
-        }
-        NewConfig::Taken(from, _) => {
-            let said = format_args!("{file}: that of {}, attach = {attach}", from.shown());
-            report.say("config", said);
             if *from == layout.kept_config {
                 files::remove(from)?;
             }
         }
-        NewConfig::Written(_) => report.say("config", format_args!("{file}: attach = {attach}")),
+        Origin::Written => say("config", format_args!("{file}: attach = {attach}")),
     }
     Ok(())
 }
@@ -238,7 +238,7 @@ pub fn is_original(dir: &DriverDir) -> Result<bool> {
     Ok(files::exists(&dir.original)? && same())
 }
 
-fn next(host: &Host, layout: &Layout, init: &Init, report: &mut InstallReport) {
+fn next(host: &Host, layout: &Layout, init: &Init) {
     let plugin_dir = &layout.plugin_dir;
     let config = load(host.kernel, &layout.dir.exe, None);
     let config = config.or_default();
@@ -247,14 +247,15 @@ fn next(host: &Host, layout: &Layout, init: &Init, report: &mut InstallReport) {
     let of_kubelets = kubelets
         .iter()
         .flat_map(|one| one.problems(&host_name, Some(plugin_dir), config));
-    let warnings = init.message.clone().into_iter();
-    let warnings = warnings
+    let of_driver = Some(init.message.clone()).filter(|message| !message.is_empty());
+    let warnings = of_driver
+        .into_iter()
         .chain(require_roots(host.kernel, plugin_dir).err())
         .chain(of_kubelets);
     for warning in warnings {
-        report.say("warning", warning);
+        say("warning", warning);
     }
-    report.say(
+    say(
         "checked",
         format_args!("init says Success, attach = {}", init.attach),
     );
@@ -268,12 +269,12 @@ fn next(host: &Host, layout: &Layout, init: &Init, report: &mut InstallReport) {
         ),
         _ => format!("kubelet finds it by itself if its --volume-plugin-dir is {dir}"),
     };
-    report.say(
+    say(
         "next",
         format_args!("pods say `driver: {}`; {finds}", layout.plugin),
     );
     if init.attach {
-        report.say(
+        say(
             "next",
             "install it on the control-plane hosts too, or set enableControllerAttachDetach to \
              false in kubelet's config",

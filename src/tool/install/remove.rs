@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use super::layout::Layout;
 use super::put::{config_text, is_original, mode};
-use super::{Attach, InstallReport, answer};
+use super::{Attach, answer, say};
 use crate::files;
 use driver::host::Host;
 use driver::mount::Table;
@@ -17,7 +17,7 @@ use driver::names::Shown;
 /// The order matters. A running kubelet forgets a driver when its executable and its directory
 /// are unlinked; one that is renamed away stays an error in its queue. The mode is never changed
 /// under this driver while it is still there.
-pub fn uninstall(host: &Host, layout: &Layout, report: &mut InstallReport) -> Result<()> {
+pub fn uninstall(host: &Host, layout: &Layout) -> Result<()> {
     require_no_mounts(host, layout)?;
     require_own_driver(host, layout)?;
     let dir = &layout.dir;
@@ -33,26 +33,26 @@ pub fn uninstall(host: &Host, layout: &Layout, report: &mut InstallReport) -> Re
         files::rename(back, &dir.exe)?;
         layout.clean()?;
         let exe = dir.exe.shown();
-        report.say(
+        say(
             "restored",
             format_args!("{exe}, which was there before the first installation"),
         );
     } else {
         files::remove(&dir.exe)?;
     }
-    remove_config(host, layout, report)?;
+    remove_config(host, layout)?;
     if comes_back {
         files::remove(&dir.original)?;
     } else {
         files::remove_dir(&dir.path)?;
-        report.say("removed", dir.path.shown());
+        say("removed", dir.path.shown());
     }
     files::sync_parent(&dir.path)
 }
 
 /// Moves the config out of the directory, so that the next installation finds it. A config is deleted if any
 /// installation would write the same.
-fn remove_config(host: &Host, layout: &Layout, report: &mut InstallReport) -> Result<()> {
+fn remove_config(host: &Host, layout: &Layout) -> Result<()> {
     let config = &layout.dir.config;
     if !files::exists(config)? {
         return Ok(());
@@ -65,7 +65,7 @@ fn remove_config(host: &Host, layout: &Layout, report: &mut InstallReport) -> Re
     }
     files::rename(config, &layout.kept_config)?;
     let kept = layout.kept_config.shown();
-    report.say(
+    say(
         "kept",
         format_args!(
             "{kept}, which the next installation takes; in another plugin directory it wants --config {kept}"

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::host::all_tools;
-use crate::commands::survey::{GroupHealth, Health, Inventory, Request};
+use crate::commands::survey::{GroupHealth, Health, Inventory, Request, Seen};
 use crate::files;
 use crate::kubelet::{self, Kubelet};
 use driver::config::{Config, Loaded};
@@ -167,7 +167,7 @@ impl Lvm {
         let is_mountable = can_lock && loaded.problem.is_none();
         let look = |volume: &Volume| {
             if !is_mountable {
-                return inventory.health_as_it_is(volume);
+                return Health::of(&inventory, volume, Seen::default());
             }
             let others = inventory.patience(SHORTEST);
             let longest = if inventory.is_ours(volume) {
@@ -179,7 +179,7 @@ impl Lvm {
                 longest: Some(longest),
                 ..inventory.request(volume)
             };
-            inventory.health(volume, request, |_| None).0
+            inventory.health(volume, request).0
         };
         let all = inventory.volumes.iter();
         let (its, others): (Vec<_>, Vec<_>) = all.partition(|volume| inventory.is_ours(volume));

@@ -76,7 +76,7 @@ impl Line {
             longest,
             ..inventory.request(volume)
         };
-        let (health, facts) = inventory.health(volume, request, |_| None);
+        let (health, facts) = inventory.health(volume, request);
         let device = match &facts {
             Some(facts) => facts.device.clone(),
             None => inventory.device(volume).cloned(),

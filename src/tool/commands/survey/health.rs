@@ -15,15 +15,13 @@ use driver::volume::{
 /// The word for a volume with which nothing is wrong.
 pub const OK: &str = "ok";
 
-/// A look at a volume, of which the health is asked.
+/// What a look at a volume found. By default, where it is a pool, or no volume can be looked at, nothing.
+#[derive(Default)]
 pub struct Seen<'a> {
-    pub volume: &'a Volume,
-    /// `None`: it is a pool, or looking at it failed.
     pub facts: Option<&'a Facts>,
-    /// `None`: it is a pool, or no volume of this node can be looked at.
     pub verdict: Option<Verdict>,
-    /// Whether its device may be read.
-    pub reads: bool,
+    /// Whether its device must not be read any more.
+    pub unread: bool,
 }
 
 /// A volume, and what may be wrong with it.
@@ -55,10 +53,9 @@ pub struct Health {
 }
 
 impl Health {
-    pub fn of(inventory: &Inventory, seen: Seen) -> Self {
-        let Seen { volume, facts, .. } = seen;
-        let uses = facts.and_then(|facts| facts.uses.as_ref());
-        let content = facts.and_then(Facts::top_content);
+    pub fn of(inventory: &Inventory, volume: &Volume, seen: Seen) -> Self {
+        let uses = seen.facts.and_then(|facts| facts.uses.as_ref());
+        let content = seen.facts.and_then(Facts::top_content);
         let had_errors = matches!(content, Some(Content::Filesystem(found))
             if found.condition == Condition::Errors);
         let has_failed = uses.is_some_and(|uses| uses.failure.is_some());
@@ -82,7 +79,7 @@ impl Health {
                 && matches!(Device::find(inventory.host.kernel, &volume.id), Ok(None)),
             lock: inventory.lock(volume),
             header: read
-                .filter(|_| seen.reads)
+                .filter(|_| !seen.unread)
                 .and_then(|device| inventory.header_problem(volume, device)),
             is_kept_idle: inventory.is_kept_idle(volume),
             verdict: seen.verdict,

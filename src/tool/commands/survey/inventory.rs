@@ -10,7 +10,8 @@ use anyhow::Result;
 use super::health::{Health, Seen};
 use super::look::{Look, Request, look};
 use super::pods::Pods;
-use super::verdict::{Outcome, Verdict};
+use super::trial::objection;
+use super::verdict::Verdict;
 use crate::commands::log;
 use driver::config::{Config, Loaded};
 use driver::crypt;
@@ -205,19 +206,13 @@ impl<'a> Inventory<'a> {
         at_least.max(self.asked.checked_div(2).unwrap_or_default())
     }
 
-    /// The verdict in words, which `more` may know better, and the facts; a look that fails is a verdict too.
-    pub fn verdict(
-        &self,
-        id: &LvId,
-        request: Request,
-        more: impl FnOnce(&Look) -> Option<Outcome>,
-    ) -> (Verdict, Option<Facts>) {
+    /// The verdict and the facts; a look that fails is a verdict too.
+    pub fn verdict(&self, id: &LvId, request: Request) -> (Verdict, Option<Facts>) {
         match self.see(id, request) {
             Ok(seen) => {
-                let other = more(&seen);
+                let objection = objection(self.host, self.config, &seen, request.tries);
                 let mut verdict = Verdict::of(&seen.facts, seen.decision);
-                let lack = seen.lack.map(|(word, what)| Outcome::Tried(word, what));
-                verdict.outcome = other.or(lack).unwrap_or(verdict.outcome);
+                verdict.outcome = objection.unwrap_or(verdict.outcome);
                 (verdict, Some(seen.facts))
             }
             Err(error) => (Verdict::of_error(id, &error, self.host.limits), None),
@@ -225,32 +220,16 @@ impl<'a> Inventory<'a> {
     }
 
     /// What is wrong with a volume, and whether it would mount.
-    pub fn health(
-        &self,
-        volume: &Volume,
-        request: Request,
-        more: impl FnOnce(&Look) -> Option<Outcome>,
-    ) -> (Health, Option<Facts>) {
-        let seen = (!volume.is_pool()).then(|| self.verdict(&volume.id, request, more));
-        let (verdict, facts) = seen.map_or((None, None), |(verdict, facts)| (Some(verdict), facts));
+    pub fn health(&self, volume: &Volume, request: Request) -> (Health, Option<Facts>) {
+        let seen = (!volume.is_pool()).then(|| self.verdict(&volume.id, request));
+        let (verdict, facts) = seen.unzip();
+        let facts = facts.flatten();
         let seen = Seen {
-            volume,
             facts: facts.as_ref(),
             verdict,
-            reads: self.has_time(request.longest),
+            unread: !self.has_time(request.longest),
         };
-        (Health::of(self, seen), facts)
-    }
-
-    /// The same where no volume can be looked at.
-    pub fn health_as_it_is(&self, volume: &Volume) -> Health {
-        let seen = Seen {
-            volume,
-            facts: None,
-            verdict: None,
-            reads: true,
-        };
-        Health::of(self, seen)
+        (Health::of(self, volume, seen), facts)
     }
 
     /// Whether a volume is somebody's for the driver: it has a record, a pod has it, or the log has a call about it.

@@ -30,6 +30,8 @@ pub struct Request<'a> {
     pub unread: bool,
     /// Who has it open is looked at too, whatever the next mount would make of that.
     pub users: bool,
+    /// The tools of the decided mount are tried, too, without writing to the volume.
+    pub tries: bool,
 }
 
 pub struct Look {

@@ -1,4 +1,5 @@
-//! Tries the filesystem's tools without writing to the volume.
+//! What keeps the decided mount from succeeding on this node: what the node lacks, and the objections of the
+//! filesystem's tools, which write nothing to the volume.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,11 +17,16 @@ use driver::names::{Bytes, FsType, Shown};
 use driver::volume::lock::{self, LOCK_DIR};
 use driver::volume::{Content, Decision, Facts};
 
-/// The objection of the tool that the decided mount would run. `None`: no objection, or the mount runs no tool.
-pub fn tried(host: &Host, config: &Config, seen: &Look) -> Option<Outcome> {
-    if seen.lack.is_some() {
-        return None;
+/// What the node lacks, and if asked to try, the objection of the tool that the decided mount would run.
+pub fn objection(host: &Host, config: &Config, seen: &Look, tries: bool) -> Option<Outcome> {
+    if let Some((word, what)) = &seen.lack {
+        return Some(Outcome::Tried(word, what.clone()));
     }
+    tries.then(|| tried(host, config, seen)).flatten()
+}
+
+/// `None`: no objection, or the mount runs no tool.
+fn tried(host: &Host, config: &Config, seen: &Look) -> Option<Outcome> {
     // Of an encrypted volume the device inside, if it is open.
     let device = seen.facts.top()?;
     match &seen.decision {
