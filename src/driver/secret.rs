@@ -1,7 +1,5 @@
 //! A call that holds a secret, out of sight. All users of the host can read the arguments of a process, and
-//! journald copies them into each entry of the log.
-//!
-//! Such a call begins itself again, in the same process, and has kubelet's words on standard input.
+//! journald logs them. So such a call begins itself again, in the same process, with its words on standard input.
 
 use std::ffi::OsString;
 use std::io::Read;

@@ -137,7 +137,6 @@ pub fn sync_parent(path: &Path) -> Result<()> {
 
 /// Removes a file or a link, if it is there. It is looked for first, because a read-only filesystem
 /// says no before it looks.
-// The installer takes away what it made itself.
 pub fn remove(path: &Path) -> Result<()> {
     if exists(path)? {
         fs::remove_file(path)?;

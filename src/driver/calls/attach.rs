@@ -7,10 +7,8 @@ use crate::options::Options;
 use crate::reply::Reply;
 use crate::volume::{Job, Reason, Refusal, give_up};
 
-/// `attach <options> <node>`: activates the volume, and says what its device is.
-///
-/// The controller calls this on a host that is not the node and has no LVM. There the answer is the
-/// path that the device will have on the node; `waitforattach` looks for the device there.
+/// `attach <options> <node>`: activates the volume, and says what its device is. On the controller's host, which is not
+/// the node and has no LVM, the answer is the path that the device will have on the node.
 pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Result<Reply> {
     let elsewhere = Reply::device(&options.id.device());
     if !is_here(host, config, node) {

@@ -16,12 +16,8 @@ use crate::volume::{
 };
 
 /// `expandfs <options> <device> <dir> <new> <old>` and `expandvolume <options> <dir> <new> <old>`:
-/// makes the volume and the filesystem on it at least `size` large, while it is mounted.
-///
-/// Never shrinks, and may be repeated. Both call-outs do both, because the controller never makes
-/// the second: without this nobody would grow the volume itself.
-///
-/// In a shared group, a volume that is not mounted here is not kept.
+/// makes the volume and the filesystem on it at least `size` large, while it is mounted. Never shrinks, and may be
+/// repeated. Both call-outs do both, because the controller never makes the second.
 pub fn run(
     host: &Host,
     config: &Loaded,

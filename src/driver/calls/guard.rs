@@ -53,11 +53,8 @@ pub fn answer_panics(args: &[OsString], fields: Vec<(&'static str, String)>, tar
     });
 }
 
-/// The reply as kubelet reads it.
-///
-/// kubelet writes the whole argv of a call that exits other than 0 into its log, secrets included;
-/// it takes the failure from the document all the same. Source: kubelet's
-/// `pkg/volume/flexvolume/driver-call.go`, `Run`.
+/// The reply as kubelet reads it. kubelet takes a failure from the document, and logs the whole argv of a call that
+/// exits other than 0, secrets included. Source: kubelet's `pkg/volume/flexvolume/driver-call.go`, `Run`.
 pub fn printed(reply: &Reply, args: &[OsString]) -> Printed {
     printed_as(reply, args.iter().any(holds_secret))
 }

@@ -1,6 +1,3 @@
-//! `mountdevice` and `mount`: both end with the volume's filesystem at a directory, and differ
-//! only in which directory kubelet names.
-
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,9 +11,7 @@ use crate::volume::{Job, bring_up, close, give_up};
 
 /// `mountdevice <global dir> <device> <options>` and `mount <dir> <options>`: puts the volume's
 /// filesystem at `dir`, making it first if the volume is blank. A volume that is mounted already
-/// is bound from there: from the global mount in attach mode, from another pod's otherwise.
-///
-/// Calling it again succeeds and changes nothing.
+/// is bound from there. Calling it again succeeds and changes nothing.
 pub fn run(
     host: &Host,
     config: &Loaded,

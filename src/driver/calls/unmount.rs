@@ -15,11 +15,8 @@ use crate::volume::{
 };
 
 /// `unmount <dir>` and `unmountdevice <global dir>`: unmounts the directory. Nothing mounted, or no such
-/// directory, is success. Never lazy, never forced, and nothing in the directory is touched.
-///
-/// Without attach mode nobody calls `unmountdevice` and `detach`: there the last `unmount` of a
-/// volume also does their work. In attach mode `unmountdevice` does that of `detach`. In a shared group
-/// the last of all unmounts gives the volume to other nodes.
+/// directory, is success. Never lazy, never forced, and nothing in the directory is touched. The last one does the
+/// work of `unmountdevice` and `detach`, too, which nobody calls without attach mode; in a shared group always.
 pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
     let config = config.or_default();
     let place = KubeletPath::of(dir);

@@ -1,10 +1,4 @@
 //! LUKS2 on a logical volume, by cryptsetup(8). What may be done is decided elsewhere.
-//!
-//! - [`Header`]: what the volume has where its header should be, read by the driver itself and without a key.
-//! - [`mapping`]: the device inside, while it is open, from the kernel's tables.
-//! - [`read_key_file`]: a passphrase of the node. Each goes to cryptsetup through a pipe.
-//! - `format`, `open`, `close`, `resize`: cryptsetup.
-//! - [`Layout`], [`table_of`]: how it is encrypted, by its header and by the kernel.
 
 mod header;
 mod key;

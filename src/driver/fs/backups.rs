@@ -1,7 +1,5 @@
-//! Where an ext that was made on a volume keeps copies of its superblock.
-//!
-//! These are only the places to look at. Whether a copy is there, and belongs there, is for
-//! [`ext_backup`](super::superblock::ext_backup) to say.
+//! Where an ext that was made on a volume keeps copies of its superblock. Whether a copy is there, and belongs there,
+//! is for [`ext_backup`](super::superblock::ext_backup) to say.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,11 +21,8 @@ pub(super) fn places(size: u64, between: &Range<u64>) -> Vec<Range<u64>> {
 
 /// ext keeps copies at the beginning of group 1 and of those whose number is a power of 3, 5 or 7
 /// (`sparse_super`); without that feature in every group; with `sparse_super2` in group 1 and in
-/// the last one.
-///
-/// Groups are as large as mke2fs makes them unless told otherwise: one block of bitmap describes
-/// them. Not covered: other sizes (`mke2fs -g`, or very many inodes by `-N`), filesystems of one
-/// group, and `-E num_backup_sb=0`.
+/// the last one. Groups are as large as mke2fs makes them: one block of bitmap describes them. Not
+/// covered: other sizes (`mke2fs -g`, `-N`), filesystems of one group, and `-E num_backup_sb=0`.
 fn ext(size: u64, pages: &mut BTreeSet<u64>) {
     for log_block_size in 10..=16 {
         let block = 1_u64 << log_block_size;

@@ -79,10 +79,8 @@ pub fn all(host: &Host) -> Result<Vec<Identified>> {
     Ok(export.split("\n\n").filter_map(one).collect())
 }
 
-/// Whether wipefs(8) lists several signatures; with `--no-act` it changes nothing.
-///
-/// blkid of util-linux 2.41 and 2.42 exits with 2 for these too, as for nothing at all; that of 2.36
-/// and 2.38 with 8.
+/// Whether wipefs(8) lists several signatures; with `--no-act` it changes nothing. blkid of util-linux
+/// 2.41 and 2.42 exits with 2 for these too, as for nothing at all; that of 2.36 and 2.38 with 8.
 pub fn has_several(host: &Host, device: &Node) -> Result<bool> {
     let command = Command::reads("wipefs", host.limits.query)
         .args(["--no-act", "--noheadings", "--output", "TYPE"])

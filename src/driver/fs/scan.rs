@@ -143,12 +143,9 @@ pub fn superblock_of(
 }
 
 /// Reads the head, the tail and every usual place of a backup superblock of `device`, which has
-/// `size` bytes and was made at `lv_time` (seconds since the epoch; 0: nobody knows).
-///
-/// A backup counts if it was made or rewritten at `lv_time` or later. An older one is what a removed
-/// volume has left in the same place. All of this rests on the node's clock: if it was set back
-/// between lvcreate and mkfs, or if an older filesystem was copied onto the volume block by block,
-/// its backups look too old. Copies of other filesystems carry no time, and do not count.
+/// `size` bytes and was made at `lv_time` (seconds since the epoch; 0: nobody knows). A backup counts
+/// if it was written at `lv_time` or later, by the node's clock: an older one is what a removed volume
+/// has left in the same place.
 pub fn examine(device: &impl ReadAt, size: u64, lv_time: u64, extent: Extent) -> Examination {
     let mut seen = Examination {
         unreadable: None,

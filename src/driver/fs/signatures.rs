@@ -1,8 +1,6 @@
-//! A second opinion on "nothing": the marks of what begins beyond the first 4 KiB, which must be
-//! zero in any case.
-//!
-//! blkid wants more than a mark (checksums, sane numbers), and answers "nothing" for what is
-//! damaged, and for what it could not read at that moment. Neither makes a volume blank.
+//! A second opinion on "nothing": the marks of what begins beyond the first 4 KiB, which must be zero in any case.
+//! blkid wants more than a mark, and answers "nothing" for what is damaged, and for what it could not read at that
+//! moment. Neither makes a volume blank.
 
 /// Each mark: its content's name, its offset in bytes, its bytes. Sources: libblkid's
 /// `superblocks/*.c`.

@@ -1,7 +1,5 @@
 //! The tools of each filesystem.
 
-use std::time::Duration;
-
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,17 +39,15 @@ pub fn try_mkfs(host: &Host, fs: FsType, file: &Path, more: &[&str], lock: &Lock
         Family::Xfs => Some("-N"),
         Family::Btrfs => None,
     };
-    let more: Vec<&str> = more.iter().copied().chain(dry).collect();
+    let (tool, options) = mkfs_of(fs, more);
     // It changes no volume, so a command that only looks may run it.
-    Ok(run_mkfs(
-        host,
-        Command::reads,
-        fs,
-        &node,
-        &more,
-        false,
-        lock,
-    )?)
+    let command = Command::reads(tool, host.limits.make)
+        .stdin(lock.file())
+        .args(options.split(' '))
+        .args(more)
+        .args(dry);
+    host.run(&command.device(&node))?;
+    Ok(())
 }
 
 /// Runs mkfs on a device that holds nothing. `again`: it may overwrite what a killed mkfs left.
@@ -63,41 +59,27 @@ pub fn mkfs(
     again: bool,
     lock: &Lock,
 ) -> Result<(), ToolError> {
-    run_mkfs(
-        host,
-        Command::writes,
-        permit.used(),
-        device,
-        more,
-        again,
-        lock,
-    )
+    let fs = permit.used();
+    let (tool, options) = mkfs_of(fs, more);
+    // mke2fs needs no -F for a device that is neither mounted nor busy, and with it would not look.
+    let force = (again && !fs.is_ext()).then_some("-f");
+    let command = Command::writes(tool, host.limits.make)
+        .stdin(lock.file())
+        .args(options.split(' ').chain(force))
+        .args(more);
+    host.run(&command.device(device)).map(drop)
 }
 
-fn run_mkfs(
-    host: &Host,
-    command: fn(&'static str, Duration) -> Command,
-    fs: FsType,
-    device: &Node,
-    more: &[&str],
-    again: bool,
-    lock: &Lock,
-) -> Result<(), ToolError> {
-    let (tool, options) = match fs {
+/// The tool, and the driver's own options, which `more` follow.
+fn mkfs_of(fs: FsType, more: &[&str]) -> (&'static str, &'static str) {
+    match fs {
         FsType::Ext2 => ("mkfs.ext2", EXT),
         FsType::Ext3 => ("mkfs.ext3", EXT),
         FsType::Ext4 if more.iter().any(|word| may_decide_features(word)) => ("mkfs.ext4", EXT),
         FsType::Ext4 => ("mkfs.ext4", EXT4),
         FsType::Xfs => ("mkfs.xfs", XFS_AND_BTRFS),
         FsType::Btrfs => ("mkfs.btrfs", XFS_AND_BTRFS),
-    };
-    // mke2fs needs no -F for a device that is neither mounted nor busy, and with it would not look.
-    let force = (again && !fs.is_ext()).then_some("-f");
-    let command = command(tool, host.limits.make)
-        .stdin(lock.file())
-        .args(options.split(' ').chain(force))
-        .args(more);
-    host.run(&command.device(device)).map(drop)
+    }
 }
 
 /// Whether an option of mke2fs may leave out a feature that was asked for: `-O`, or a type of use, a
@@ -106,11 +88,9 @@ fn may_decide_features(word: &str) -> bool {
     word.starts_with('-') && word.contains(['O', 'T', 't', 'o', 'r'])
 }
 
-/// Checks an ext before it is mounted for writing, and repairs what is safe to repair. `all`: even
-/// a clean one, as resize2fs demands before it grows one that is not mounted.
-///
-/// Only ext is checked: e2fsck replays the journal and is done at once if that was all. xfs and
-/// btrfs recover when they are mounted, and repairing them before that destroys data.
+/// Checks an ext before it is mounted for writing, and repairs what is safe to repair. `all`: even a clean one, as
+/// resize2fs demands before it grows one that is not mounted. xfs and btrfs recover when they are mounted, and
+/// repairing them before that destroys data.
 pub fn check(host: &Host, device: &Node, all: bool, lock: &Lock) -> Result<(), ToolError> {
     // e2fsck(8): 1 is "errors corrected", 2 is "reboot", which only a mounted root would need.
     let command = Command::writes("e2fsck", host.limits.check)

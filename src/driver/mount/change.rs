@@ -23,9 +23,7 @@ pub const UNMOUNT: &str = "unmount-alone";
 const PATIENCE: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Mounts a device with mount(8), which knows every filesystem's options.
-///
-/// If mount(8) fails or is stopped, undoes what it left.
+/// Mounts a device with mount(8), and undoes what mount(8) leaves if it fails or is stopped.
 pub fn mount_device(host: &Host, source: &Source, dir: &Path, lock: &Lock) -> Result<()> {
     let Source { id, node, .. } = *source;
     let fs = source.filesystem.fs;
@@ -130,10 +128,8 @@ pub fn restrict(kernel: &Kernel, row: &Row, dir: &Path, flags: MsFlags) -> Resul
     .with_context(setting)
 }
 
-/// Unmounts `dir` until nothing is mounted there, and says what was. A directory that is missing
-/// or no mount point is success: kubelet calls for those too.
-///
-/// `table` tells which mount is the last of its filesystem; a mount that it lacks counts as the last.
+/// Unmounts `dir` until nothing is mounted there. A directory that is missing or no mount point is success: kubelet
+/// calls for those too. A mount that `table` lacks counts as the last of its filesystem.
 pub fn ensure_unmounted(host: &Host, dir: &Path, table: &Table) -> Result<()> {
     take_off(host.kernel, dir, |id| {
         // Told to stop, the driver starts no process any more.

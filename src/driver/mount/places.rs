@@ -64,10 +64,8 @@ impl KubeletPath {
 }
 
 /// Whether kubelet made this mount, and not the host for itself: it is where kubelet puts volumes, in one of
-/// `kubelet_dirs`. The shape of a path does not tell: a restored backup has it too.
-///
-/// The host may have kubelet's root directory itself on a logical volume, or a directory in it that
-/// serves all pods.
+/// `kubelet_dirs`. The shape of a path does not tell: a restored backup has it too. The host may have kubelet's root
+/// directory itself on a logical volume, or a directory in it that serves all pods.
 pub fn is_kubelets(kernel: &Kernel, table: &Table, row: &Row, kubelet_dirs: &[PathBuf]) -> bool {
     // The shortest path that kubelet gives to a volume: pods/<uid>/volumes/<plugin>/<name>.
     const FEWEST_PARTS: usize = 5;

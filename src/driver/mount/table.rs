@@ -230,10 +230,8 @@ fn btrfs_of_several_disks(kernel: &Kernel) -> Vec<Vec<DeviceNumber>> {
     groups
 }
 
-/// The id of the mount whose root is exactly `path`, the topmost one if several are stacked.
-///
-/// This asks for two ids and reads no table, so it costs the same with 10 mounts and with 5000. It
-/// never asks the mounted filesystem, so a dead one cannot hang it.
+/// The id of the mount whose root is exactly `path`, the topmost one if several are stacked. Neither the number of
+/// mounts nor a dead filesystem keeps it waiting: it asks for two ids, and reads no table.
 pub fn mounted_at(kernel: &Kernel, path: &Path) -> Result<Option<u64>> {
     use io::ErrorKind::{NotADirectory, NotFound};
     let looking = || format!("looking at {}", path.shown());

@@ -1,8 +1,6 @@
 //! Names that LVM accepts, and nothing else: a value of these types is safe as an operand and as a
-//! part of a path. And [`Foreign`], which is neither.
-//!
-//! Source: lvm(8) "VALID NAMES", and what lvm 2.03.16 refuses (lib/misc/lvm-string.c): it knows a
-//! few more reserved parts than its manual page lists.
+//! part of a path. And [`Foreign`], which is neither. Source: lvm(8) "VALID NAMES", and what lvm
+//! 2.03.16 refuses (lib/misc/lvm-string.c).
 
 mod encryption;
 mod foreign;
@@ -176,9 +174,7 @@ impl LvId {
         Self::new(VgName::parse(vg)?, LvName::parse(lv)?)
     }
 
-    /// The volume that device-mapper calls `name`. `None` if that is no name of a volume; the layers
-    /// below a volume (`vg-lv-real`) are not volumes.
-    ///
+    /// The volume that device-mapper calls `name`. The layers below a volume (`vg-lv-real`) are not volumes.
     /// Source: dmsetup(8) `splitname`, lvm(8) "VALID NAMES".
     pub fn from_dm_name(name: &str) -> Option<Self> {
         // A single hyphen separates; no name holds a slash.

@@ -56,9 +56,7 @@ impl Bytes {
     }
 
     /// Parses what LVM's users write: a number, decimals allowed, and a unit; without one, MiB.
-    /// A fraction of a byte is rounded up: nobody gets less than was asked for.
-    ///
-    /// Source: lvcreate(8) `--size` and "SIZE".
+    /// A fraction of a byte is rounded up. Source: lvcreate(8) `--size` and "SIZE".
     pub fn parse_lvm(text: &str) -> Result<Self> {
         const FORM: &str = "write a number and a unit (b s k m g t p e, or KiB MiB GiB …), such as \
             512m, 1.5g or 10GiB; without a unit it is MiB";

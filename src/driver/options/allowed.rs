@@ -14,7 +14,6 @@ pub enum Who {
 /// what concerns its own files. A value is a number (`N`), a size in bytes or with k, m or g (`SIZE`), any
 /// text (`TEXT`), or one of those named. Without one the option takes none; what nobody may set is
 /// refused with each.
-///
 /// Source: mount(8) "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", ext4(5), xfs(5), btrfs(5); `ext4_param_specs`,
 /// `xfs_fs_parameters` and `btrfs_fs_parameters` of Linux, and what came before these.
 #[rustfmt::skip] // a row is a line

@@ -1,6 +1,4 @@
-//! Mount options that a volume may carry.
-//!
-//! They reach mount(8) as one value of `-o`. Only those that [`allowed`](super::allowed) has do.
+//! Mount options that a volume may carry: those that [`allowed`](super::allowed) has.
 
 use anyhow::{Result, bail};
 
@@ -25,17 +23,11 @@ pub struct MountOptions(Vec<String>);
 
 impl MountOptions {
     /// Parses what a pod sets, as mount(8) takes it after `-o`. An empty text is an empty list.
-    ///
-    /// # Errors
-    /// They name the option, and say who may set it.
     pub fn of_pod(text: &str) -> Result<Self> {
         Self::parse(text, Pod)
     }
 
     /// Parses what the node's config sets, or the driver itself.
-    ///
-    /// # Errors
-    /// As [`Self::of_pod`].
     pub fn of_node(text: &str) -> Result<Self> {
         Self::parse(text, Node)
     }

@@ -217,25 +217,18 @@ impl Check {
 
 impl CheckReport {
     fn count(&mut self) {
-        let number = |is: &dyn Fn(&Verdict) -> bool| {
-            let counted = self.volumes.iter().filter(|one| one.counts);
-            counted.filter(|one| is(&one.verdict)).count()
-        };
         self.unwell = self.volumes.iter().filter(|one| one.is_unwell()).count();
-        self.not_counted = self.volumes.iter().filter(|one| !one.counts).count();
-        self.would_mount = number(&Verdict::is_good);
-        self.not_active = number(&Verdict::is_inactive);
-        self.busy = number(&|verdict| matches!(verdict.outcome, Outcome::Busy(_)));
-        self.to_repair = number(&|verdict| matches!(verdict.outcome, Outcome::Repair(_)));
-        let others = [
-            self.not_counted,
-            self.would_mount,
-            self.not_active,
-            self.busy,
-            self.to_repair,
-        ];
-        let others = others.iter().sum();
-        self.would_be_refused = self.volumes.len().saturating_sub(others);
+        for one in &self.volumes {
+            let number = match &one.verdict.outcome {
+                _ if !one.counts => &mut self.not_counted,
+                Outcome::Busy(_) => &mut self.busy,
+                Outcome::Repair(_) => &mut self.to_repair,
+                _ if one.verdict.is_good() => &mut self.would_mount,
+                _ if one.verdict.is_inactive() => &mut self.not_active,
+                _ => &mut self.would_be_refused,
+            };
+            *number = number.saturating_add(1);
+        }
     }
 }
 

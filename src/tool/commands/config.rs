@@ -18,20 +18,6 @@ struct ConfigReport<'a> {
     mistakes: Vec<String>,
 }
 
-impl<'a> ConfigReport<'a> {
-    fn of(file: &'a str, mistake: Option<String>) -> Self {
-        let mistakes = Vec::from_iter(mistake);
-        Self { file, mistakes }
-    }
-
-    fn printed(&self, said: String, json: bool) -> Result<Printed> {
-        Ok(Printed {
-            code: u8::from(!self.mistakes.is_empty()),
-            ..printed(self, said, json)?
-        })
-    }
-}
-
 /// Names the first mistake of `file`, or of the config that the driver reads. The exit code is 1 if there is one.
 pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>, json: bool) -> Result<Printed> {
     let own = Path::new(&loaded.config.file);
@@ -39,22 +25,27 @@ pub fn mistakes(host: &Host, loaded: &Loaded, file: Option<&Path>, json: bool) -
     let is_own = file == own;
     let shown = file.shown().to_string();
     let read = read_or_stdin(host.kernel, file);
-    let bytes = match (read, &loaded.problem) {
-        (Ok(bytes), _) => bytes,
+    let (mistake, is_there) = match (read, &loaded.problem) {
+        (Ok(bytes), _) => (Config::from_bytes(&bytes, &shown).err(), true),
         // It need not be there.
-        (Err(e), None) if is_own && e.kind() == ErrorKind::NotFound => {
-            let said = format!("{shown} is not there: all keys have their defaults\n");
-            return ConfigReport::of(&shown, None).printed(said, json);
-        }
+        (Err(e), None) if is_own && e.kind() == ErrorKind::NotFound => (None, false),
         (Err(_), Some(problem)) if is_own => bail!("{problem}"),
         (Err(e), _) => return Err(e).with_context(|| format!("reading {shown}")),
     };
-    let mistake = Config::from_bytes(&bytes, &shown).err();
     // Such as who may write it.
     let mistake = mistake.or_else(|| loaded.problem.clone().filter(|_| is_own));
     let said = match &mistake {
         Some(mistake) => format!("{mistake}\n"),
-        None => format!("{shown} has no mistakes\n"),
+        None if is_there => format!("{shown} has no mistakes\n"),
+        None => format!("{shown} is not there: all keys have their defaults\n"),
     };
-    ConfigReport::of(&shown, mistake).printed(said, json)
+    let code = u8::from(mistake.is_some());
+    let report = ConfigReport {
+        file: &shown,
+        mistakes: Vec::from_iter(mistake),
+    };
+    Ok(Printed {
+        code,
+        ..printed(&report, said, json)?
+    })
 }

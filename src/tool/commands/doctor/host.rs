@@ -61,21 +61,12 @@ pub fn config(facts: &Facts) -> Vec<Finding> {
 }
 
 pub fn device_mapper(facts: &Facts) -> Vec<Finding> {
-    let said = match &facts.device_mapper {
-        Ok(said) => said,
-        Err(problem) => {
-            let finding = Finding::failed("device-mapper", problem);
-            let finding = finding.why("without it there are no logical volumes");
-            return vec![finding.run("modprobe dm_mod")];
-        }
-    };
-    let versions = said.lines().filter_map(|line| line.split_once(':'));
-    let versions: Vec<&str> = versions.map(|(_, version)| version.trim()).collect();
-    let versions = versions.join(", ");
-    vec![Finding::ok(
-        "device-mapper",
-        format!("library and kernel: {versions}"),
-    )]
+    vec![match &facts.device_mapper {
+        Ok(versions) => Finding::ok("device-mapper", versions),
+        Err(problem) => Finding::failed("device-mapper", problem)
+            .why("without it there are no logical volumes")
+            .run("modprobe dm_mod"),
+    }]
 }
 
 pub fn udev(facts: &Facts) -> Vec<Finding> {

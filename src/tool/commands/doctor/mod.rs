@@ -9,7 +9,6 @@ mod groups;
 mod host;
 #[cfg(test)]
 mod tests;
-mod volumes;
 
 use anyhow::Result;
 
@@ -43,8 +42,8 @@ const OF_LVM: [OfLvm; 5] = [
     groups::config,
     groups::kept_away,
     groups::duplicate_disks,
-    volumes::lost,
-    volumes::left_out,
+    groups::lost,
+    groups::left_out,
 ];
 
 /// `quiet`: prints only what is not well.

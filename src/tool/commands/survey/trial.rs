@@ -1,7 +1,7 @@
 //! What keeps the decided mount from succeeding on this node: what the node lacks, and the objections of the
 //! filesystem's tools, which write nothing to the volume.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -12,7 +12,7 @@ use crate::files;
 use driver::config::Config;
 use driver::crypt::HEADER_SIZE;
 use driver::fs::{self, Condition, Judged};
-use driver::host::{Host, Lock};
+use driver::host::Host;
 use driver::names::{Bytes, FsType, Shown};
 use driver::volume::lock::{self, LOCK_DIR};
 use driver::volume::{Content, Decision, Facts};
@@ -80,29 +80,12 @@ fn is_left_by_a_crash(facts: &Facts) -> bool {
     matches!(content, Some(Content::Filesystem(found)) if found.condition == Condition::LogToReplay)
 }
 
-/// Tries whether mkfs takes the node's options, and a volume of this size.
+/// Tries whether mkfs takes the node's options, and a volume of this size, on a file of the driver's own.
 fn mkfs(host: &Host, more: &[&str], fs: FsType, size: Bytes) -> Result<()> {
-    let trial = Trial::begin(host)?;
-    files::sparse(&trial.image, size.get())?;
-    fs::try_mkfs(host, fs, &trial.image, more, &trial.lock)
-}
-
-/// A file of the driver's own in place of a volume, while this lives.
-struct Trial {
-    image: PathBuf,
-    lock: Lock,
-}
-
-impl Trial {
-    fn begin(host: &Host) -> Result<Self> {
-        let lock = lock::hold_trial(host.kernel, host.limits.lock)?;
-        let image = Path::new(LOCK_DIR).join("trial.image");
-        Ok(Self { image, lock })
-    }
-}
-
-impl Drop for Trial {
-    fn drop(&mut self) {
-        let _ = files::remove(&self.image);
-    }
+    let lock = lock::hold_trial(host.kernel, host.limits.lock)?;
+    let image = Path::new(LOCK_DIR).join("trial.image");
+    let made = files::sparse(&image, size.get());
+    let tried = made.and_then(|()| fs::try_mkfs(host, fs, &image, more, &lock));
+    let _ = files::remove(&image);
+    tried
 }
