@@ -167,25 +167,18 @@ pub enum LogTarget {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Limits {
-    /// A question to LVM or blkid.
     #[serde(deserialize_with = "values::seconds")]
     pub query: Duration,
-    /// lvchange: activating, deactivating, tagging.
     #[serde(deserialize_with = "values::seconds")]
     pub activate: Duration,
-    /// lvcreate and mkfs.
     #[serde(deserialize_with = "values::seconds")]
     pub make: Duration,
-    /// A check of the filesystem before it is mounted.
     #[serde(deserialize_with = "values::seconds")]
     pub check: Duration,
-    /// mount(8), with the recovery of a journal.
     #[serde(deserialize_with = "values::seconds")]
     pub mount: Duration,
-    /// lvextend and growing the filesystem.
     #[serde(deserialize_with = "values::seconds")]
     pub resize: Duration,
-    /// Waiting for another call that works on the same volume, or makes or grows one in the same group.
     #[serde(deserialize_with = "values::seconds")]
     pub lock: Duration,
 }
@@ -220,16 +213,13 @@ impl Default for Limits {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Luks {
-    /// The file with the passphrase, for all volumes whose Secret or group has no other.
     #[serde(deserialize_with = "values::key_file")]
     pub key_file: Option<PathBuf>,
-    /// How much memory it takes to try a passphrase.
     #[serde(deserialize_with = "values::pbkdf_memory")]
     pub pbkdf_memory: Bytes,
     /// How often that memory is gone through. `None`: as often as takes this node two seconds.
     #[serde(deserialize_with = "values::pbkdf_iterations")]
     pub pbkdf_iterations: Option<u32>,
-    /// Whether the disk is told which blocks are free.
     pub allow_discards: bool,
 }
 
@@ -250,17 +240,13 @@ impl Default for Luks {
 pub struct VolumeGroup {
     /// The only thin pool in which volumes are made. `None`: in the one that their options name, if any.
     pub thin_pool: Option<LvName>,
-    /// Whether each of its volumes is to be encrypted.
     pub encryption: Option<Encryption>,
-    /// The file with the passphrase of its encrypted volumes.
     #[serde(deserialize_with = "values::key_file")]
     pub key_file: Option<PathBuf>,
-    /// Whether a volume that is missing is made, from its option `size`.
     pub create: bool,
     /// The largest size that a volume is made with or grown to. `None`: no bound.
     #[serde(deserialize_with = "values::max_size")]
     pub max_size: Option<Bytes>,
-    /// How much of the group is left free when a volume is made or grown.
     #[serde(deserialize_with = "values::size")]
     pub reserve: Bytes,
     #[serde(deserialize_with = "values::lvcreate_options")]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::host::{DeviceNumber, Kernel};
-use crate::names::LvUuid;
+use crate::names::{LvUuid, with_hyphens};
 
 /// Without a hyphen, which each name of LVM's has: no volume can be called so.
 const PREFIX: &str = "flexvolume.";
@@ -87,14 +87,7 @@ fn luks_of(dm_uuid: &str, name: &str) -> Option<String> {
     let rest = dm_uuid.strip_prefix("CRYPT-LUKS2-")?;
     let (plain, named) = rest.split_once('-')?;
     let is_uuid = plain.len() == 32 && plain.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if named != name || !is_uuid {
-        return None;
-    }
-    let mut uuid = plain.to_ascii_lowercase();
-    for hyphen in [20, 16, 12, 8] {
-        uuid.insert(hyphen, '-');
-    }
-    Some(uuid)
+    (named == name && is_uuid).then(|| with_hyphens(plain.to_ascii_lowercase()))
 }
 
 #[cfg(test)]

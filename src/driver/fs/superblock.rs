@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use serde::{Deserialize, Serialize};
 
 use crate::host::Uncached;
-use crate::names::FsType;
+use crate::names::{FsType, with_hyphens};
 
 pub trait ReadAt {
     /// Reads some bytes at `offset`, as pread(2) does: 0 of them means that nothing is there.
@@ -330,10 +330,7 @@ impl Fields<'_> {
     }
 
     fn uuid(&self, at: usize) -> Option<String> {
-        let mut text = format!("{:032x}", u128::from_be_bytes(self.array(at)?));
-        for hyphen in [20, 16, 12, 8] {
-            text.insert(hyphen, '-');
-        }
-        Some(text)
+        let number = u128::from_be_bytes(self.array(at)?);
+        Some(with_hyphens(format!("{number:032x}")))
     }
 }

@@ -46,6 +46,21 @@ impl FsType {
     }
 }
 
+/// How a volume is encrypted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Display, EnumString)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Encryption {
+    Luks2,
+}
+
+impl Encryption {
+    pub fn parse(name: &str) -> Result<Self> {
+        name.parse()
+            .map_err(|_| invalid(name, "kind of encryption of this driver; it knows luks2"))
+    }
+}
+
 /// A filesystem by its type and UUID. In a volume's tag the type is text, since it may be one that this driver
 /// does not know.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -2,10 +2,8 @@
 //! part of a path. And [`Foreign`], which is neither. Source: lvm(8) "VALID NAMES", and what lvm
 //! 2.03.16 refuses (lib/misc/lvm-string.c).
 
-mod encryption;
 mod foreign;
 mod fs_type;
-mod object_name;
 mod size;
 mod suggest;
 #[cfg(test)]
@@ -19,15 +17,13 @@ use std::path::PathBuf;
 use anyhow::{Error, Result, anyhow};
 use serde::Deserialize;
 
-pub use encryption::Encryption;
 pub use foreign::{Foreign, Shown, folded, folded_to, is_printable};
-pub use fs_type::{Filesystem, FsType};
-pub use object_name::ObjectName;
+pub use fs_type::{Encryption, Filesystem, FsType};
 pub use size::Bytes;
 pub use suggest::{nearest, plain};
 #[cfg(test)]
 pub use tests::hostile;
-pub use uuid::LvUuid;
+pub use uuid::{LvUuid, with_hyphens};
 
 const VOLUME: &str = "logical volume";
 
@@ -112,6 +108,38 @@ impl LvName {
     }
 }
 
+/// The name of an object in Kubernetes: a DNS subdomain of RFC 1123. It fits into a tag of LVM.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectName(String);
+
+impl ObjectName {
+    pub fn parse(text: &str) -> Result<Self> {
+        const LONGEST: usize = 253;
+        let is_good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let is_label = |label: &str| {
+            label.starts_with(is_good)
+                && label.ends_with(is_good)
+                && label.chars().all(|c| is_good(c) || c == '-')
+        };
+        if text.len() > LONGEST || !text.split('.').all(is_label) {
+            let why = format!(
+                "name to Kubernetes, which takes a-z, 0-9, hyphens and dots, up to {LONGEST} characters, with \
+                 a letter or digit at both ends"
+            );
+            return Err(invalid(text, &why));
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// A volume's name in a call-out. kubelet takes it from an object. A person's call may also have capitals, `_`
+    /// and `+`, which a tag can hold: lvm(8), "TAGS".
+    pub fn of_volume(text: &str) -> Result<Self> {
+        let plain = text.to_ascii_lowercase().replace(['_', '+'], "0");
+        Self::parse(&plain).or_else(|_| Self::parse(text))?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
 macro_rules! checked_text {
     ($name:ident) => {
         impl $name {
@@ -138,6 +166,7 @@ macro_rules! checked_text {
 
 checked_text!(VgName);
 checked_text!(LvName);
+checked_text!(ObjectName);
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LvId {

@@ -2,6 +2,14 @@
 
 use std::fmt;
 
+/// The UUID of a filesystem or a LUKS2 header as it is written. `plain`: 32 hexadecimal digits.
+pub fn with_hyphens(mut plain: String) -> String {
+    for hyphen in [20, 16, 12, 8] {
+        plain.insert(hyphen, '-');
+    }
+    plain
+}
+
 /// The UUID of a logical volume, which keeps it when its name changes. Source: lvm2 lib/uuid/uuid.c: 32
 /// characters, for people in groups of 6, 4, 4, 4, 4, 4 and 6.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Error, Result};
-use tz::TimeZone;
+use tz::{DateTime, TimeZone};
 
 /// A time that a person writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,62 +36,46 @@ impl When {
         Ok(Self::Clock(time.duration_since(UNIX_EPOCH)?.as_secs()))
     }
 
-    pub fn in_zone(self, zone: &Zone) -> u64 {
+    pub fn in_zone(self, zone: &TimeZone) -> u64 {
         self.at(before(Duration::ZERO), zone)
     }
 
-    fn at(self, now: u64, zone: &Zone) -> u64 {
+    fn at(self, now: u64, zone: &TimeZone) -> u64 {
         const DAY: u64 = 86_400;
         let clock = match self {
             Self::Ago(ago) => return now.saturating_sub(ago.as_secs()),
             Self::Day(days) => {
-                let shown = now.saturating_add_signed(zone.offset(now));
+                let shown = now.saturating_add_signed(offset(zone, now));
                 (shown / DAY).saturating_sub(days).saturating_mul(DAY)
             }
             Self::Clock(clock) => clock,
         };
         // Wrong by an hour at most, in the hours around a change of summer time.
-        clock.saturating_add_signed(zone.offset(clock).saturating_neg())
+        clock.saturating_add_signed(offset(zone, clock).saturating_neg())
     }
 }
 
-/// Where times are shown.
-pub enum Zone {
-    Utc,
-    Local(TimeZone),
+/// The time zone of `TZ`, else of this host.
+pub fn local_zone() -> Result<TimeZone> {
+    let zone = match std::env::var("TZ") {
+        Ok(name) => TimeZone::from_posix_tz(&name),
+        Err(_) => TimeZone::local(),
+    };
+    zone.context("reading this host's time zone")
 }
 
-impl Zone {
-    /// The time zone of `TZ`, else of this host.
-    pub fn local() -> Result<Self> {
-        let zone = match std::env::var("TZ") {
-            Ok(name) => TimeZone::from_posix_tz(&name),
-            Err(_) => TimeZone::local(),
-        };
-        Ok(Self::Local(zone.context("reading this host's time zone")?))
-    }
+/// Seconds east of UTC at this time.
+fn offset(zone: &TimeZone, time: u64) -> i64 {
+    let kind = zone.find_local_time_type(time.try_into().unwrap_or(i64::MAX));
+    kind.map_or(0, |kind| kind.ut_offset().into())
+}
 
-    /// Seconds east of UTC at this time.
-    fn offset(&self, time: u64) -> i64 {
-        let Self::Local(zone) = self else { return 0 };
-        let kind = zone.find_local_time_type(time.try_into().unwrap_or(i64::MAX));
-        kind.map_or(0, |kind| kind.ut_offset().into())
-    }
-
-    /// RFC 3339, in this time zone.
-    pub fn date(&self, time: u64) -> String {
-        let offset = self.offset(time);
-        let shown = date(time.saturating_add_signed(offset));
-        if matches!(self, Self::Utc) {
-            return shown;
-        }
-        let sign = if offset < 0 { '-' } else { '+' };
-        let minutes = offset.unsigned_abs() / 60;
-        let (hours, minutes) = (minutes / 60, minutes % 60);
-        format!(
-            "{}{sign}{hours:02}:{minutes:02}",
-            shown.trim_end_matches('Z')
-        )
+/// RFC 3339, in this time zone.
+pub fn date_in(zone: &TimeZone, time: u64) -> String {
+    let seconds = time.try_into().unwrap_or(i64::MAX);
+    match DateTime::from_timespec(seconds, 0, zone.as_ref()) {
+        Ok(shown) => shown.to_string().replace(".000000000", ""),
+        Err(_) => date(time),
     }
 }
 
@@ -114,7 +98,8 @@ mod tests {
     #[test]
     fn a_time_is_written_as_people_do() {
         const NOW: u64 = 1_795_219_200 + 23 * 3600; // 2026-11-21 23:00 in UTC, and the next day in Berlin
-        let berlin = Zone::Local(TimeZone::from_posix_tz("CET-1CEST,M3.5.0,M10.5.0/3").unwrap());
+        let berlin = TimeZone::from_posix_tz("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let utc = TimeZone::utc();
         let cases = [
             ("1h", Some((NOW - 3600, NOW - 3600))),
             (
@@ -136,10 +121,10 @@ mod tests {
         ];
         for (text, want) in cases {
             let when = When::parse(text).ok();
-            let times = when.map(|when| (when.at(NOW, &Zone::Utc), when.at(NOW, &berlin)));
+            let times = when.map(|when| (when.at(NOW, &utc), when.at(NOW, &berlin)));
             assert_eq!(times, want, "{text}");
         }
-        assert_eq!(berlin.date(1_782_892_800), "2026-07-01T10:00:00+02:00");
-        assert_eq!(Zone::Utc.date(1_782_892_800), "2026-07-01T08:00:00Z");
+        assert_eq!(date_in(&berlin, 1_782_892_800), "2026-07-01T10:00:00+02:00");
+        assert_eq!(date_in(&utc, 1_782_892_800), "2026-07-01T08:00:00Z");
     }
 }

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Result;
+use tz::TimeZone;
 
 use super::survey::Pods;
-use super::time::{When, Zone, before, date};
+use super::time::{When, before, date, date_in, local_zone};
 use crate::output::{Printed, columns, indented, printed, red, titles, width};
 use driver::config::Config;
 use driver::host::Host;
@@ -42,9 +43,9 @@ pub struct Log {
 
 pub fn run(host: &Host, config: &Config, args: &Log) -> Result<Printed> {
     let zone = if args.local {
-        Zone::local()?
+        local_zone()?
     } else {
-        Zone::Utc
+        TimeZone::utc()
     };
     let oldest = args.since.as_ref().map_or(0, |when| when.in_zone(&zone));
     let mut calls = read(host, config, oldest)?;
@@ -94,12 +95,12 @@ pub fn since(host: &Host, config: &Config, since: Duration) -> Result<Vec<Call>>
 }
 
 /// Calls in columns; below one that failed, why.
-pub fn in_columns(calls: &[Call], zone: &Zone, with_titles: bool) -> String {
+pub fn in_columns(calls: &[Call], zone: &TimeZone, with_titles: bool) -> String {
     let titles = with_titles.then(|| titles(["TIME", "CALL", "VOLUME", "POD", "TOOK", "OUTCOME"]));
     let or_none = |text: Option<&String>| text.map_or("-", String::as_str).to_owned();
     let rows = calls.iter().map(|call| {
         vec![
-            zone.date(call.time),
+            date_in(zone, call.time),
             call.call.clone(),
             or_none(call.volume.as_ref().or(call.name.as_ref())),
             or_none(call.pod.as_ref()),
@@ -154,7 +155,7 @@ mod tests {
                 "outcome": "failed", "message": hostile,
             });
             let calls = [Call::parse(entry.to_string().as_bytes()).unwrap()];
-            let text = in_columns(&calls, &Zone::Utc, false).replace(&red("failed"), "failed");
+            let text = in_columns(&calls, &TimeZone::utc(), false).replace(&red("failed"), "failed");
             let lines = text.lines().count();
             prop_assert!(lines <= 3 && has_lines(&text, lines), "{text:?}");
             let json = serde_json::to_string(&calls).unwrap();

@@ -5,11 +5,11 @@ use std::fmt::Write;
 
 use anyhow::Result;
 use serde::Serialize;
+use tz::TimeZone;
 
 use super::row::Line;
 use crate::commands::log::{self, Call};
 use crate::commands::survey::{Inventory, content_in_words, uid_of};
-use crate::commands::time::Zone;
 use crate::output::{Printed, bold, columns_within, printed, red, width};
 use driver::crypt::Header;
 use driver::host::holders;
@@ -66,7 +66,7 @@ pub fn of(inventory: &Inventory, volume: &Volume, json: bool) -> Result<Printed>
         Ok(calls) if calls.is_empty() => text.push_str("Last calls:  none in the log\n"),
         Ok(calls) => {
             let _ = writeln!(text, "\n{}", bold("Last calls"));
-            text.push_str(&log::in_columns(&calls, &Zone::Utc, false));
+            text.push_str(&log::in_columns(&calls, &TimeZone::utc(), false));
         }
         Err(error) => {
             let _ = writeln!(text, "Last calls:  not known: {error:#}");
