@@ -91,13 +91,14 @@ impl Options {
             ),
         };
         let size = take(SIZE).as_deref().map(size).transpose()?;
-        let thin_pool = read(POOL, take(POOL), LvName::parse)?;
-        let encryption = read(ENCRYPTION, take(ENCRYPTION), Encryption::parse)?;
+        let thin_pool = read(POOL, take(POOL).as_deref(), LvName::parse)?;
+        let encryption = read(ENCRYPTION, take(ENCRYPTION).as_deref(), Encryption::parse)?;
         let passphrase = passphrase.map(|text| Passphrase::from_base64(&text));
         let passphrase = passphrase
             .transpose()
             .context("reading the key passphrase of the volume's Secret")?;
-        let mount_options = read(MOUNT, take(MOUNT), MountOptions::of_pod)?.unwrap_or_default();
+        let mount_options =
+            read(MOUNT, take(MOUNT).as_deref(), MountOptions::of_pod)?.unwrap_or_default();
         if said_read_only && mount_options.is_read_write() {
             bail!("option {MOUNT} holds rw, and the volume is readOnly; leave one out");
         }
@@ -108,7 +109,7 @@ impl Options {
             mount_options
         };
         let volume_name = take(NAME).filter(|name| !name.is_empty());
-        let volume_name = read(NAME, volume_name, ObjectName::of_volume)?;
+        let volume_name = read(NAME, volume_name.as_deref(), ObjectName::of_volume)?;
         Ok(Self {
             size,
             thin_pool,
@@ -122,8 +123,8 @@ impl Options {
 }
 
 /// An option, if it was given.
-fn read<T>(name: &str, text: Option<String>, parse: fn(&str) -> Result<T>) -> Result<Option<T>> {
-    let value = text.as_deref().map(parse).transpose();
+fn read<T>(name: &str, text: Option<&str>, parse: fn(&str) -> Result<T>) -> Result<Option<T>> {
+    let value = text.map(parse).transpose();
     value.with_context(|| format!("reading option {name}"))
 }
 

@@ -40,10 +40,10 @@ pub fn init(host: &Host, driver: &Path) -> Result<Init> {
 fn parse(stdout: &[u8]) -> Option<Init> {
     let document: Value = serde_json::from_slice(stdout).ok()?;
     let attach = document.pointer("/capabilities/attach");
-    let message = document["message"].as_str().unwrap_or_default();
-    (document["status"] == "Success").then(|| Init {
+    let message = document.get("message").and_then(Value::as_str);
+    (document.get("status")? == "Success").then(|| Init {
         attach: attach.and_then(Value::as_bool).unwrap_or(true),
-        message: message.to_owned(),
+        message: message.unwrap_or_default().to_owned(),
     })
 }
 

@@ -17,6 +17,7 @@ use driver::volume::{
 const HOLDER: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Default)]
+#[allow(clippy::struct_excessive_bools)] // wishes, each by itself
 pub struct Request<'a> {
     pub fs: Option<FsType>,
     pub read_only: bool,
