@@ -2,6 +2,7 @@
 //! volumes, and the mounts. With KEEP=1 there is a shell, too, before anything of the case is taken away.
 
 use std::fs::{self, File};
+use std::net::Shutdown;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Output};
 use std::sync::{Mutex, Once};
@@ -24,23 +25,36 @@ pub fn is_shown() {
 
 /// Runs a call of the driver, and remembers it with what it answered and logged.
 pub fn remembered(args: &[&str], run: impl FnOnce() -> Output) -> Output {
-    // There is no journald in a guest, and a command that asks for the log is to find none.
+    // There is no journald in a guest, and a command that asks for the log is to find none. The log is read while the
+    // call runs: the kernel keeps eleven lines, and dmeventd waits for room for the next one with LVM's locks.
     let log = UnixDatagram::bind("/dev/log").ok();
+    let reader = log.as_ref().map(|log| {
+        let log = log.try_clone().unwrap();
+        std::thread::spawn(move || lines(&log))
+    });
     let output = run();
+    if let Some(log) = log {
+        let _ = fs::remove_file("/dev/log");
+        log.shutdown(Shutdown::Read).unwrap();
+    }
     let mut call = format!("{}\n", shown(args));
     call.push_str(&String::from_utf8_lossy(&output.stdout));
     call.push_str(&String::from_utf8_lossy(&output.stderr));
-    if let Some(log) = log {
-        let _ = fs::remove_file("/dev/log");
-        log.set_nonblocking(true).unwrap();
-        let mut line = [0; 4096];
-        while let Ok(length) = log.recv(&mut line) {
-            call.push_str(&String::from_utf8_lossy(&line[..length]));
-            call.push('\n');
-        }
+    if let Some(reader) = reader {
+        call.push_str(&reader.join().unwrap());
     }
     remember(call);
     output
+}
+
+/// What is logged until the socket is shut down.
+fn lines(log: &UnixDatagram) -> String {
+    let (mut lines, mut line) = (String::new(), [0; 4096]);
+    while let Ok(length @ 1..) = log.recv(&mut line) {
+        lines.push_str(&String::from_utf8_lossy(&line[..length]));
+        lines.push('\n');
+    }
+    lines
 }
 
 fn remember(call: String) {
