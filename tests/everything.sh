@@ -65,5 +65,4 @@ full() {
     local SUITE="sid bookworm" VERSIONS_ONLY=1
     # shellcheck disable=SC2119 # all cases
     guest
-    ! (need_kubernetes kubelet && since 1.28) || here failover
 }

@@ -19,11 +19,9 @@
 #   tests/run.sh kubelet [CASE…] a real kubelet with pods on the driver's volumes, in a guest;
 #                                KUBERNETES=DIR has it, else Debian's 1.20 is built once from its
 #                                sources
-#   tests/run.sh plane [CASE…]   the same as a node of a control plane: claims, the scheduler, the
-#                                controller that attaches; KUBERNETES=DIR has kube-apiserver, kube-controller-manager and kube-scheduler too
+#   tests/run.sh plane [CASE…]   the same as a node of a control plane: claims, and the
+#                                controller that attaches; KUBERNETES=DIR has kube-apiserver and kube-controller-manager too
 #   tests/run.sh shared [CASE…]  two nodes in two guests, with one volume group on one disk
-#   tests/run.sh failover        two such nodes share a volume group, and one of them dies; Kubernetes
-#                                1.28 or newer
 #   tests/run.sh life [SECONDS [SEED]] a node's life at random, in a guest: pods,
 #                                operators, kills, broken disks, power cuts; 300 seconds. A life that
 #                                fails is printed as a short list of steps, and its seed plays it again
@@ -119,7 +117,7 @@ case $what in
         ;;
     release) release twice ;;
     lint | deny | book | aarch64 | cli | fuzz | mutants) "$what" "$@" ;;
-    packages | guest | selinux | shared | kubelet | life | plane | failover)
+    packages | guest | selinux | shared | kubelet | life | plane)
         [ "$what" != packages ] || PROFILE=release
         build
         "$what" "$@"

@@ -202,7 +202,7 @@ shared() {
     mapfile -t all < <("$tests" --list "$@" | sed -n 's/: test$//p')
     if [ ${#all[@]} -ge 10 ]; then
         # As long as the others together.
-        mapfile -t other < <(printf '%s\n' "${all[@]}" | grep -E '^(kills|moves)::')
+        mapfile -t other < <(printf '%s\n' "${all[@]}" | grep '^moves::')
         mapfile -t all < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${other[@]}")")
         timed shared-2 two_nodes shared-2 "$tests" "${other[@]}" &
         pid=$!
@@ -213,21 +213,14 @@ shared() {
     count shared "$DIR/shared.log"
 }
 
-# two_nodes NAME TESTS TEST…: runs tests on two nodes with a disk of their own.
+# two_nodes NAME TESTS TEST…: runs tests, which boot two guests with a disk of their own. The guests end when the tests
+# do.
 two_nodes() {
-    local name=$1 tests=$2 here=$DIR/$1
+    local name=$1 tests=$2 here=$DIR/$1 disk=/dev/shm/${DIR##*/}-$1
     shift 2
     mkdir "$here"
     install "$DRIVER" "$here/lvm"
-    on_two_nodes "$here" "$name.log" mem=1G "$tests" --exact "$@" || failed "$name"
-}
-
-# on_two_nodes DIR LOG OPTIONS [NAME=VALUE…] TESTS ARGUMENT…: runs tests, which boot two guests with
-# these options of user-mode Linux. The guests end when the tests do.
-on_two_nodes() {
-    local here=$1 log=$2 options=$3 disk=/dev/shm/${DIR##*/}-${2%.log} status=0
-    shift 3
-    say "two nodes on one disk: ${log%.log}"
+    say "two nodes on one disk: $name"
     # In memory: its leases are made of many small writes.
     ln -sfn "$disk" "$here/disk"
     # By whole lines: another pair prints too.
@@ -235,12 +228,10 @@ on_two_nodes() {
     # shellcheck disable=SC2016
     as_root sh -c 'echo $$ > "$0"; exec timeout --kill-after=10 0 "$@"' "$here/pid" env FLEXVOLUME_LVM_SHARED="$here" \
         FLEXVOLUME_LVM_PROCESSORS="$(processors | xargs)" FLEXVOLUME_LVM_LOCKD="$LOCKD" \
-        FLEXVOLUME_LVM_UML="$options" FLEXVOLUME_LVM_SEED="$SEED" BOOTS="$BOOTS" STEP="$STEP" \
-        ${FULL:+FLEXVOLUME_LVM_FULL=1} "$@" --test-threads=1 2>&1 | until_silent "$SILENCE" "$here/pid" |
-        tee "$DIR/$log" | sed -u "s/^/${log%.log}: /" || {
-        status=1
+        BOOTS="$BOOTS" STEP="$STEP" "$tests" --exact "$@" --test-threads=1 2>&1 | until_silent "$SILENCE" "$here/pid" |
+        tee "$DIR/$name.log" | sed -u "s/^/$name: /" || {
+        failed "$name"
         tail -n 20 "$here"/[ab]/printed
     }
     as_root rm -f "$disk"
-    return "$status"
 }

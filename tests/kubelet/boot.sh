@@ -7,7 +7,7 @@ CASES_AT_ONCE=4    # in a guest
 PROGRAMS=          # the directory of the programs of Kubernetes
 VERSION=           # theirs
 # One life of a volume, and what the versions of kubelet differ in.
-DIFFERS=(lives::ext4 pods::two_pods names:: changes::what_a_pod_asks restarts:: interrupted::)
+DIFFERS=(pods::two_pods names:: changes::the_config changes::what_a_pod_asks restarts:: interrupted::)
 
 # need_kubernetes PROGRAM…: sets PROGRAMS to a directory with these programs, and VERSION to theirs.
 # They come from the directory that KUBERNETES names; without it, they are built here, once. Nothing is downloaded but
@@ -180,13 +180,8 @@ kubelet_parts() {
     # Wherever they are: the guest may not see that place.
     install "$PROGRAMS/kubelet" "$DIR/the-kubelet"
     pod_image "$DIR/pod.tar"
-    new_disks "$DIR/disks"
-}
-
-# new_disks DIR: blank ones, which kubelet_guest then takes.
-new_disks() {
-    DISKS=$1
-    rm -rf "$DISKS"
+    # Blank ones, for kubelet_guest.
+    DISKS=$DIR/disks
     mkdir "$DISKS"
     truncate -s 6G "$DISKS/volumes" "$DISKS/kubelet"
 }
@@ -208,7 +203,7 @@ keep_calls() {
 kubelet() {
     kubelet_parts kubelet
     DRIVER=$DIR/lvm install/image.sh "$DIR/installer.tar"
-    local without=(--skip plane:: --skip failover::) name=kubelet-$VERSION
+    local without=(--skip plane::) name=kubelet-$VERSION
     say "$name: pods on the driver's volumes"
     step "$name" kubelet_guest kubelet-1 --skip after_the_power_came_back "${without[@]}" "$@"
     if [ -e "$DIR/again" ]; then

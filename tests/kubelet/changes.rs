@@ -1,38 +1,10 @@
-//! The driver and its config change while pods run.
-
-use std::fs::{self, File};
-use std::io::Write;
+//! The config changes while pods run.
 
 use crate::prelude::*;
 
 in_both_modes! {
-    the_driver_is_upgraded_while_pods_run
     the_config_is_edited_while_pods_run
     what_a_pod_asks_wrongly_is_explained_in_the_event_word_for_word
-}
-
-fn the_driver_is_upgraded_while_pods_run(mode: Mode) {
-    let (_running, case, driver, volume) = scene("upgrade", mode);
-    let before = Pod::answering(&driver, "before", &volume);
-    before.says("written");
-    let inits = driver.count("init");
-    driver.upgrade(&another_version(&case));
-    before.answers(&driver, &volume);
-    let mut pods = before.makes_way(mode);
-    pods.push(Pod::finding(&driver, "after", &volume));
-    assert!(driver.count("init") > inits, "kubelet has seen the new one");
-    all_end(&driver, mode, &volume, &pods);
-    driver.assert_no_failure();
-}
-
-/// The same driver in another file.
-fn another_version(case: &str) -> String {
-    let new = format!("/run/new-{case}");
-    fs::copy(from_environment("FLEXVOLUME_LVM_DRIVER"), &new).unwrap();
-    let mut file = File::options().append(true).open(&new).unwrap();
-    // The kernel does not mind what follows after the program.
-    file.write_all(b"newer").unwrap();
-    new
 }
 
 fn the_config_is_edited_while_pods_run(mode: Mode) {
@@ -40,6 +12,8 @@ fn the_config_is_edited_while_pods_run(mode: Mode) {
     let other = Volume::new(&case, "other");
     let running = Pod::answering(&driver, "running", &volume);
     running.says("written");
+    let tags = volume.tags();
+    assert!(tags.starts_with("flexvolume.fs=ext4:"), "{tags}");
 
     // A mistake keeps new volumes from coming up, and none from going down.
     driver.configure(mode, "default_fz = \"xfs\"");
@@ -48,13 +22,18 @@ fn the_config_is_edited_while_pods_run(mode: Mode) {
     assert!(text.contains(&format!("{case}~lvm/config.toml")), "{text}");
     assert!(text.contains("line 2"), "{text}");
     running.answers(&driver, &volume);
-    running.ends();
-    volume.is_unmounted();
+    all_end(&driver, mode, &volume, &[running]);
     refused.ends();
 
     driver.configure(mode, "default_fs = \"xfs\"");
     let next = Pod::finding(&driver, "next", &volume);
     all_end(&driver, mode, &volume, &[next]);
+    assert_eq!(volume.tags(), tags, "made once, not again");
+    let life = match mode {
+        Mode::Attach => "attach waitforattach mountdevice mount unmount unmountdevice detach",
+        Mode::MountOnly => "mount unmount",
+    };
+    driver.assert_order(&format!("{life} {life}"));
 }
 
 fn what_a_pod_asks_wrongly_is_explained_in_the_event_word_for_word(mode: Mode) {

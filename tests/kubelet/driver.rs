@@ -55,19 +55,13 @@ impl Driver {
         }
     }
 
-    /// A driver that was installed for the controller, which has its plugin directory and its
-    /// record in `root`.
-    pub fn that_controller_has(case: &str, root: &Path) -> Self {
-        Self {
+    /// Installs the driver for the controller. Both executables are there, in `root`.
+    pub fn for_controller(case: &str, root: &Path) -> Self {
+        let driver = Self {
             case: case.to_owned(),
             root: root.to_owned(),
             record: root.join("calls.jsonl"),
-        }
-    }
-
-    /// Installs the driver for the controller. Both executables are there, in `root`.
-    pub fn for_controller(case: &str, root: &Path) -> Self {
-        let driver = Self::that_controller_has(case, root);
+        };
         let program = root.join("drivers").join(driver.dir_name());
         symlink(root.join("lvm"), program).unwrap();
         let prepared = driver.prepare(&config(Mode::Attach, ""));
@@ -106,14 +100,6 @@ impl Driver {
         fs::create_dir(&prepared).unwrap();
         fs::write(prepared.join("config.toml"), config).unwrap();
         prepared
-    }
-
-    /// Replaces the executable, as an upgrade does. kubelet sees that the file is another one.
-    pub fn upgrade(&self, program: &str) {
-        self.put_program(program);
-        let new = self.dir().join(".lvm");
-        copy_executable(&from_environment("FLEXVOLUME_LVM_RECORDER"), &new);
-        fs::rename(new, self.dir().join("lvm")).unwrap();
     }
 
     fn put_program(&self, program: &str) {

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use crate::prelude::*;
 
 /// A mkfs.ext4 that waits until it is let go.
-pub struct Gate {
+struct Gate {
     dir: PathBuf,
 }
 
 impl Gate {
-    pub fn new(case: &str) -> Self {
+    fn new(case: &str) -> Self {
         let dir = PathBuf::from(format!("/run/gate-{case}"));
         fs::create_dir(&dir).unwrap();
         let gate = Self { dir };
@@ -28,18 +28,18 @@ impl Gate {
     }
 
     /// A driver that finds this mkfs.ext4 first.
-    pub fn driver(&self, case: &str, mode: Mode) -> Driver {
+    fn driver(&self, case: &str, mode: Mode) -> Driver {
         let dirs = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
         let first = self.dir.display();
         let line = format!("tool_dirs = [\"{first}\", \"{}\"]", dirs.join("\", \""));
         Driver::with_config(case, mode, &line)
     }
 
-    pub fn is_reached(&self) {
+    fn is_reached(&self) {
         wait_until("mkfs runs", || self.dir.join("reached").exists());
     }
 
-    pub fn open(&self) {
+    fn open(&self) {
         fs::write(self.dir.join("open"), "").unwrap();
     }
 }

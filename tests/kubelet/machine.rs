@@ -176,7 +176,7 @@ pub fn start_kubelet() {
     if !since(27) {
         args.push("--container-runtime=remote");
     }
-    let name = format!("--hostname-override={}", plane::node());
+    let name = format!("--hostname-override={NODE}");
     if plane::api::is_there() {
         text = plane::join(&text);
         args.extend(plane::KUBELET_ARGS);

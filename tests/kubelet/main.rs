@@ -34,9 +34,7 @@ mod volume;
 
 mod changes;
 mod container;
-mod failover;
 mod interrupted;
-mod lives;
 mod names;
 mod plane;
 mod pods;
@@ -50,11 +48,8 @@ mod prelude {
     pub use crate::driver::{Call, Driver};
     pub use crate::machine::*;
     pub use crate::plane::claim::*;
-    pub use crate::plane::deployment::Deployment;
     pub use crate::plane::pair::{Pair, scene_of_pair};
-    pub use crate::plane::{
-        NODE, api, controller_root, driver_of_controller, node, out_of_service,
-    };
+    pub use crate::plane::{NODE, api, driver_of_controller};
     pub use crate::pod::{
         Pod, all_end, ending_with, inline_is_shared, last_call, last_call_after_restart, scene,
     };

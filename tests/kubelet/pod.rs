@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::plane;
 use crate::prelude::*;
 
 /// A pod that kubelet has been asked to run.
@@ -30,7 +29,7 @@ impl Pod {
             "kind": "Pod",
             "metadata": {"name": name, "namespace": "default", "uid": uid},
             "spec": {
-                "nodeName": plane::node(),
+                "nodeName": NODE,
                 "hostNetwork": true,
                 "terminationGracePeriodSeconds": 5,
                 "containers": [{
@@ -100,23 +99,6 @@ impl Pod {
             uid,
             manifest,
         }
-    }
-
-    /// A pod that somebody else has made, as the API server has it.
-    pub fn that_is_there(manifest: Value) -> Self {
-        let text = |pointer: &str| manifest.pointer(pointer).and_then(Value::as_str);
-        Self {
-            name: text("/metadata/name").unwrap().to_owned(),
-            uid: text("/metadata/uid").unwrap().to_owned(),
-            manifest,
-        }
-    }
-
-    /// The pod's template, for a controller that makes such pods. The scheduler finds a node for them.
-    pub fn template(&self) -> Value {
-        let mut spec = self.manifest["spec"].clone();
-        spec.as_object_mut().unwrap().remove("nodeName");
-        spec
     }
 
     /// Changes a part of the manifest.

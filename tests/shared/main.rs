@@ -2,10 +2,8 @@
 //! root. Each node is a guest kernel with lvmlockd and sanlock on the same disk.
 #![allow(clippy::restriction, clippy::disallowed_methods)]
 
-mod kills;
 mod moves;
 mod obstacles;
-#[path = "../support/pair.rs"]
 mod pair;
 mod power;
 #[path = "../support/mod.rs"]

@@ -3,7 +3,6 @@
 
 BACKGROUND=() # what ends with tests/run.sh
 API=          # where the API server is, as the guest sees it
-GUEST_NODE=   # what the guest is called in the cluster
 
 # in_background NAME COMMAND…: what it prints is in $DIR/plane/NAME.log.
 in_background() {
@@ -40,14 +39,12 @@ answers() {
         "$1/api/v1/namespaces/default" > /dev/null
 }
 
-# Starts etcd, the API server, the scheduler, and the controllers of nodes, pods and volumes. The
+# Starts etcd, the API server, and the controllers of nodes, pods and volumes. Each pod names its node. The
 # controllers' driver is in $DIR/controller, where the recorder writes as well.
 start_plane() {
-    local here=$DIR/plane etcd_port port no_port=(--port=0) evictions=
+    local here=$DIR/plane etcd_port port no_port=(--port=0)
     need etcd:etcd-server curl:curl openssl:openssl python3:python3
     ! since 1.24 || no_port=()
-    # The controller of nodes did that before.
-    ! since 1.29 || evictions=,taint-eviction-controller
     mkdir -p "$here" "$DIR"/controller/{exec,drivers}
     ln "$DIR/lvm" "$DIR/recorder" "$DIR/controller/"
     touch "$DIR/controller/calls.jsonl"
@@ -57,10 +54,9 @@ start_plane() {
         --listen-client-urls "http://127.0.0.1:$etcd_port" \
         --advertise-client-urls "http://127.0.0.1:$etcd_port"
     openssl genrsa -out "$here/key" 2048 2> /dev/null
-    # The names of the nodes are also in the Rust files.
+    # The name of the node is also in the Rust files.
     printf '%s\n' 'admin,admin,1,"system:masters"' \
-        'node-in-the-guest,system:node:node-in-the-guest,2,"system:nodes"' \
-        'node-a,system:node:node-a,3,"system:nodes"' 'node-b,system:node:node-b,4,"system:nodes"' > "$here/tokens"
+        'node-in-the-guest,system:node:node-in-the-guest,2,"system:nodes"' > "$here/tokens"
     # The guest sees 127.0.0.1 of this machine as 10.0.2.2. Pods have no service accounts.
     in_background apiserver "$PROGRAMS/kube-apiserver" --bind-address=127.0.0.1 --secure-port="$port" \
         --etcd-servers="http://127.0.0.1:$etcd_port" --cert-dir="$here/certificates" \
@@ -82,17 +78,15 @@ start_plane() {
     FLEXVOLUME_LVM_RECORD=$DIR/controller/calls.jsonl in_background controller-manager \
         "$PROGRAMS/kube-controller-manager" --kubeconfig="$here/kubeconfig" --leader-elect=false \
         "${no_port[@]}" --secure-port=0 --flex-volume-plugin-dir="$DIR/controller/exec" --v=4 \
-        --controllers=attachdetach,persistentvolume-binder,persistentvolume-expander,pv-protection,pvc-protection,nodelifecycle,podgc,deployment,replicaset,statefulset$evictions
-    in_background scheduler "$PROGRAMS/kube-scheduler" --kubeconfig="$here/kubeconfig" \
-        --leader-elect=false "${no_port[@]}" --secure-port=0 --v=2
+        --controllers=attachdetach,persistentvolume-binder,persistentvolume-expander,pv-protection,pvc-protection,nodelifecycle,podgc
 }
 
-# stop_plane NUMBER: ends it, and keeps its logs and the record of the controllers' calls.
+# stop_plane: ends it, and keeps its logs and the record of the controllers' calls.
 stop_plane() {
     end_background
-    mkdir -p "$DIR/plane-$1"
-    mv "$DIR"/plane/*.log "$DIR/plane-$1/"
-    mv "$DIR/controller/calls.jsonl" "$DIR/plane-$1-controller.jsonl"
+    mkdir -p "$DIR/plane-1"
+    mv "$DIR"/plane/*.log "$DIR/plane-1/"
+    mv "$DIR/controller/calls.jsonl" "$DIR/plane-1-controller.jsonl"
     rm -rf "$DIR/plane" "$DIR/controller"
 }
 
@@ -104,8 +98,7 @@ plane_of_guest() {
         card=\$(ls /sys/class/net | grep -vx lo)
         ip link set \$card up; ip address add 10.0.2.15/24 dev \$card
         ip route add default via 10.0.2.2
-        export FLEXVOLUME_LVM_API=$API FLEXVOLUME_LVM_CONTROLLER=$FLEXVOLUME_LVM_CONTROLLER
-        export FLEXVOLUME_LVM_NODE=$GUEST_NODE"
+        export FLEXVOLUME_LVM_API=$API FLEXVOLUME_LVM_CONTROLLER=$FLEXVOLUME_LVM_CONTROLLER"
 }
 
 # plane_round TEST…: runs them, those of the controllers beside those of the node.
@@ -124,9 +117,7 @@ plane_round() {
         pid=$!
     fi
     if [ ${#nodes[@]} -gt 0 ]; then
-        GUEST_NODE=node-in-the-guest
-        new_disks "$DIR/disks"
-        say "plane: in the guest $GUEST_NODE"
+        say "plane: in the guest"
         kubelet_guest plane-1-node --exact "${nodes[@]}" || status=1
     fi
     if [ -n "$pid" ]; then
@@ -134,7 +125,7 @@ plane_round() {
         wait "$pid" || status=1
         tee "$DIR/plane-1-controllers.log" < "$DIR/plane/controllers.log"
     fi
-    stop_plane 1
+    stop_plane
     return "$status"
 }
 
@@ -144,7 +135,7 @@ plane() {
     local UML_OPTIONS=("eth0=slirp,,slirp-fullbolt") # without any privilege here
     # For the most part they wait for kubelet and the controllers.
     local CASES_AT_ONCE=12
-    kubelet_parts kubelet kube-apiserver kube-controller-manager kube-scheduler
+    kubelet_parts kubelet kube-apiserver kube-controller-manager
     name=plane-$VERSION
     need slirp-fullbolt:slirp
     mapfile -t tests < <("$DIR/kubelet-cases" --list "$@" | sed -n 's/^\(plane::.*\): test$/\1/p')
@@ -161,25 +152,4 @@ planes() {
     mkdir "$DIR"
     trap end_background EXIT
     here plane
-}
-
-# Two guests are nodes of a control plane and share a volume group. One of them dies.
-failover() {
-    local name
-    need_kubernetes kubelet
-    since 1.28 || die "the taint for a node that is out of service came with Kubernetes 1.28, and KUBERNETES= has $VERSION"
-    kubelet_parts kubelet kube-apiserver kube-controller-manager kube-scheduler
-    need slirp-fullbolt:slirp
-    need_lockd
-    name=failover-$VERSION
-    say "$name: a node dies, and its pods run on the other one"
-    GUEST_NODE=node-\$NODE
-    start_plane
-    guest_of_cases > "$DIR/cases"
-    timed "$name" on_two_nodes "$DIR" failover.log "mem=2G eth0=slirp,,slirp-fullbolt" \
-        FLEXVOLUME_LVM_API="$FLEXVOLUME_LVM_API" FLEXVOLUME_LVM_CONTROLLER="$DIR/controller" \
-        FLEXVOLUME_LVM_KUBERNETES="$VERSION" "$DIR/kubelet-cases" failover:: --nocapture || failed "$name"
-    stop_plane 2-nodes
-    keep_calls "$name" "$DIR"/plane-2-nodes* "$DIR"/[ab]
-    count "$name" "$DIR/failover.log"
 }

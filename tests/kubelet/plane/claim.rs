@@ -9,29 +9,6 @@ const CLASSES: &str = "/apis/storage.k8s.io/v1/storageclasses";
 /// Makes a `PersistentVolume` of the volume and a claim that is bound to it, both with the
 /// volume's name and of 32 MiB, and returns the volume as pods get it by the claim.
 pub fn claim(driver: &Driver, volume: &Volume) -> Volume {
-    make(driver, volume, "Immediate", &Value::Null);
-    is_bound(volume);
-    volume.clone().claimed()
-}
-
-/// The same for a volume that says on which node it is. The claim waits for its first pod.
-pub fn claim_on(node: &str, driver: &Driver, volume: &Volume) -> Volume {
-    let names = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [node]});
-    let affinity = json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [names]}]}});
-    make(driver, volume, "WaitForFirstConsumer", &affinity);
-    volume.clone().claimed()
-}
-
-/// Waits until the claim has got its volume.
-pub fn is_bound(volume: &Volume) {
-    let name = &volume.name;
-    wait_until(&format!("{name} is bound"), || {
-        let claim = claim_of(volume);
-        claim["status"]["phase"] == "Bound" && claim["spec"]["volumeName"] == *name
-    });
-}
-
-fn make(driver: &Driver, volume: &Volume, binding: &str, affinity: &Value) {
     let class = &driver.case;
     let name = &volume.name;
     let object = |kind: &str, spec: Value| json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}, "spec": spec});
@@ -44,7 +21,6 @@ fn make(driver: &Driver, volume: &Volume, binding: &str, affinity: &Value) {
             // Nobody makes volumes of it, but they may grow.
             "provisioner": "kubernetes.io/no-provisioner",
             "allowVolumeExpansion": true,
-            "volumeBindingMode": binding,
         }),
     );
     let persistent = json!({
@@ -52,7 +28,6 @@ fn make(driver: &Driver, volume: &Volume, binding: &str, affinity: &Value) {
         "accessModes": ["ReadWriteOnce"],
         "capacity": {"storage": "32Mi"},
         "flexVolume": volume.source(&driver.name()),
-        "nodeAffinity": affinity,
     });
     let claim = json!({
         "storageClassName": class,
@@ -67,6 +42,11 @@ fn make(driver: &Driver, volume: &Volume, binding: &str, affinity: &Value) {
         "persistentvolumeclaims",
         &object("PersistentVolumeClaim", claim),
     );
+    wait_until(&format!("{name} is bound"), || {
+        let claim = claim_of(volume);
+        claim["status"]["phase"] == "Bound" && claim["spec"]["volumeName"] == *name
+    });
+    volume.clone().claimed()
 }
 
 /// The claim as it is now.
@@ -86,14 +66,6 @@ pub fn attached(node: &str, driver: &Driver, volume: &Volume) -> Option<String> 
     let name = unique_name(driver, volume);
     let found = all.into_iter().find(|entry| entry["name"] == *name)?;
     Some(found["devicePath"].as_str().unwrap_or("").to_owned())
-}
-
-/// Whether the node says that it uses the volume.
-pub fn in_use(node: &str, driver: &Driver, volume: &Volume) -> bool {
-    let node = api::get(&format!("/api/v1/nodes/{node}")).expect("the node is there");
-    let name = Value::from(unique_name(driver, volume));
-    let all = node["status"]["volumesInUse"].as_array();
-    all.is_some_and(|all| all.contains(&name))
 }
 
 /// Waits until the cluster warns about a pod with a text that holds these words, and returns it.

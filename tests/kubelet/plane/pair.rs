@@ -23,13 +23,8 @@ impl Pair {
     /// Takes the pods from the node, and waits until nothing is left of them and their volume,
     /// neither there nor in what the controller knows.
     pub fn all_end(&self, volume: &Volume, pods: &[Pod]) {
-        self.all_end_by(volume, pods, || pods.iter().for_each(Pod::delete));
-    }
-
-    /// The same where `end` takes the pods from the node.
-    pub fn all_end_by(&self, volume: &Volume, pods: &[Pod], end: impl FnOnce()) {
         let detached = self.controller.as_ref().map(|side| side.count("detach"));
-        end();
+        pods.iter().for_each(Pod::delete);
         for pod in pods {
             pod.is_gone();
         }
@@ -43,7 +38,7 @@ impl Pair {
     pub fn is_detached(&self, volume: &Volume) {
         let name = unique_name(&self.node, volume);
         wait_until(&format!("{name} is detached"), || {
-            attached(&node(), &self.node, volume).is_none()
+            attached(NODE, &self.node, volume).is_none()
         });
     }
 

@@ -81,21 +81,6 @@ fn a_volume_that_is_attached_is_not_attached_again_and_detached_after_its_pod() 
 }
 
 #[test]
-fn a_volume_is_detached_from_a_node_that_left_the_cluster() {
-    let case = "node-removed";
-    let node = node(case);
-    let driver = driver_of_controller(case);
-    let volume = Volume::that_is_there(case, "data");
-    let pod = pod_on(&node, &driver, "web", &volume);
-    is_attached(&node, &driver, &volume);
-    api::delete(&format!("/api/v1/nodes/{node}"));
-    api::delete_by_force(&format!("pods/{}", pod.name));
-    driver.has_answered("detach", 1);
-    assert_eq!(driver.order(), "attach detach");
-    driver.assert_no_failure();
-}
-
-#[test]
 fn why_attach_failed_is_in_an_event_of_the_pod_word_for_word() {
     let case = "refused";
     let node = node(case);

@@ -98,15 +98,19 @@ impl Guest {
         );
         fs::write(files.join("command"), command).unwrap();
         let printed = File::create(files.join("printed")).unwrap();
-        let options = std::env::var("FLEXVOLUME_LVM_UML").unwrap();
         let processors = std::env::var("FLEXVOLUME_LVM_PROCESSORS").unwrap();
         let processors: Vec<&str> = processors.split(' ').collect();
         let processor = processors[self.host_id as usize % processors.len()];
         // On one processor: see tests/uml.sh.
         let guest = Command::new("taskset")
             .args(["--cpu-list", processor, "linux.uml"])
-            .args(options.split(' '))
-            .args(["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"])
+            .args([
+                "mem=1G",
+                "root=/dev/root",
+                "rootfstype=hostfs",
+                "rootflags=/",
+                "ro",
+            ])
             .arg(format!("init={}/init", files.display()))
             .arg(format!("share={share}"))
             .arg(format!("files={}", files.display()))
@@ -285,7 +289,7 @@ impl Begun<'_> {
 }
 
 /// A call of the driver, for a shell.
-pub fn line(mode: Mode, args: &[&str]) -> String {
+fn line(mode: Mode, args: &[&str]) -> String {
     let args: Vec<_> = args.iter().map(|arg| format!("'{arg}'")).collect();
     let exec = format!("{}/exec/kubernetes.io~lvm", top(mode));
     format!("{exec}/lvm {}", args.join(" "))

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Runs in a guest that is a node, after tests/support/pair.rs has said in HOST_ID, LOCKD and SHARE which
+# Runs in a guest that is a node, after tests/shared/pair.rs has said in HOST_ID, LOCKD and SHARE which
 # one: joins the lock manager, and then runs what the tests ask for, each in a process of its own.
 files=$SHARE/$NODE
 for dir in usr/sbin usr/lib/x86_64-linux-gnu; do
