@@ -15,11 +15,12 @@ mod terminal;
 mod units;
 
 use assert_cmd::Command;
-use std::fs::File;
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
 use std::path::Path;
-use support::host_name;
 use support::machine::Machine;
 use support::reply::Reply;
+use support::{host_name, run};
 
 /// kubelet's options for a volume that no machine has.
 const JSON: &str = r#"{"kubernetes.io/fsType":"ext4","kubernetes.io/pvOrVolumeName":"data","kubernetes.io/readwrite":"rw","size":"64m","volumeID":"data-1","volumegroup":"nosuch-vg"}"#;
@@ -94,15 +95,8 @@ fn a_broken_config_stops_only_what_brings_a_volume_up() {
         for words in ["config.toml", words] {
             assert!(init.message.contains(words), "{lines}: {}", init.message);
         }
+        brings_nothing_up(&machine, &["config.toml", words]);
         let host = host_name();
-        for args in [
-            &["attach", JSON, &host][..],
-            &["waitforattach", "", JSON],
-            &["mountdevice", "/mnt/x", DEVICE, JSON],
-            &["mount", "/mnt/x", JSON],
-        ] {
-            machine.refuses(args, &["config.toml", words]);
-        }
         for args in [
             &["isattached", JSON, &host][..],
             &["detach", "data", &host],
@@ -111,6 +105,31 @@ fn a_broken_config_stops_only_what_brings_a_volume_up() {
         ] {
             assert_eq!(machine.call(args).status, "Success", "{lines}: {args:?}");
         }
+    }
+    let config = machine.path("config.toml");
+    fs::rename(&config, machine.path("elsewhere")).unwrap();
+    brings_nothing_up(
+        &machine,
+        &["which FLEXVOLUME_LVM_CONFIG names, does not exist"],
+    );
+    symlink("/nonexistent", &config).unwrap();
+    brings_nothing_up(&machine, &["a symbolic link that leads nowhere"]);
+    fs::remove_file(&config).unwrap();
+    run("mkfifo", &[config.to_str().unwrap()]);
+    brings_nothing_up(&machine, &["not a regular file"]);
+}
+
+/// Every call-out that would bring a volume up or grow it is refused in these words.
+fn brings_nothing_up(machine: &Machine, words: &[&str]) {
+    for args in [
+        &["attach", JSON, &host_name()][..],
+        &["waitforattach", "", JSON],
+        &["mountdevice", "/mnt/x", DEVICE, JSON],
+        &["mount", "/mnt/x", JSON],
+        &["expandfs", JSON, DEVICE, "/mnt/x", "1", "1"],
+        &["expandvolume", JSON, "/mnt/x", "1", "1"],
+    ] {
+        machine.refuses(args, words);
     }
 }
 

@@ -23,10 +23,10 @@ pub fn shown(call: impl Debug) -> String {
 }
 
 impl Reply {
-    /// The command in the message that repairs an ext by one of its backup superblocks.
-    pub fn repair_by_backup(&self) -> Option<&str> {
-        let mut parts = self.message.split('`');
-        parts.find(|part| part.starts_with("e2fsck -b"))
+    /// The command of the message that begins so, if there is one.
+    pub fn command(&self, begins: &str) -> Option<&str> {
+        let mut spans = self.message.split('`').skip(1).step_by(2);
+        spans.find(|span| span.starts_with(begins))
     }
 
     /// Reads what a call left: one document on one line, nothing on standard error, and the exit

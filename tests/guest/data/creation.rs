@@ -162,17 +162,6 @@ fn data_put_on_a_created_volume_is_kept() {
 }
 
 #[test]
-fn a_volume_is_made_in_whole_extents() {
-    let group = Group::new("odd");
-    let node = Node::with_config(Mode::MountOnly, "[volume_group.odd]\ncreate = true\n");
-    for (lv, size) in [("tenths", "32.3m"), ("bytes", "33554433b")] {
-        let volume = Volume::new(&group, lv).with("size", size);
-        node.visit(&volume);
-        assert_eq!(group.size(lv), 36 << 20, "{size}");
-    }
-}
-
-#[test]
 fn none_is_made_in_a_thin_pool_that_is_full_or_not_there() {
     let group = Group::new("lean");
     group.pool();

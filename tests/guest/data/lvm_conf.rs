@@ -111,23 +111,3 @@ fn exported_group_is_named() {
     sh(&node.is_ill("groups", "exported", "vgimport exported"));
     node.up("pod", &volume);
 }
-
-/// kubelet's unit may set anything, and so may the shell of whoever calls by hand.
-#[test]
-fn the_environment_of_the_driver_changes_no_tool() {
-    let (node, _group, volume) = Node::with_data(Mode::MountOnly, "surroundings");
-    let dir = precreated(node.pod_dir("pod", &volume));
-    let args = ["mount", text(&dir), &volume.json_for("pod")];
-    let mut mount = assert_cmd::Command::new(node.exe());
-    // The report would go to descriptor 77; options after a name would be names; and mke2fs would fail.
-    mount.envs([
-        ("LVM_REPORT_FD", "77"),
-        ("POSIXLY_CORRECT", "1"),
-        ("MKE2FS_CONFIG", "/dev/null/none"),
-        ("LIBBLKID_DEBUG", "all"),
-    ]);
-    let output = mount.args(args).output().unwrap();
-    let reply = Reply::of(args, &output);
-    assert_eq!(reply.status, "Success", "{reply:?}");
-    node.down("pod", &volume);
-}

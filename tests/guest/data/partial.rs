@@ -79,14 +79,6 @@ fn a_raid_is_mounted_if_it_has_lost_no_more_disks_than_it_can() {
     }
 }
 
-/// Runs the command of a message that begins so, as an operator who agrees to all that it asks.
-fn run_what_it_says(message: &str, begins: &str) {
-    let mut spans = message.split('`').skip(1).step_by(2);
-    let command = spans.find(|span| span.starts_with(begins)).unwrap();
-    let agrees = format!("yes | head -n 9 | script -qec {command:?} /dev/null");
-    run("bash", &["-c", &agrees]);
-}
-
 #[test]
 fn a_volume_whose_cache_is_lost_keeps_its_data_by_what_the_message_says() {
     const WHOLE: &str = "All data is on the other disks";
@@ -123,14 +115,23 @@ fn a_volume_whose_cache_is_lost_keeps_its_data_by_what_the_message_says() {
             lvconvert -qq -y {converts} fast {name}/data; vgcfgbackup -qq -f /run/{name}.backup {name}"
         ));
         disks[1].fail_wholly();
-        let said = node.refuses_mount(&volume, &["the disk of its cache is missing", words]);
-        let said = said.message.replace("/etc/lvm/backup", "/run");
-        let said = said.replace(&format!("/run/{name} "), &format!("/run/{name}.backup "));
-        let said = said.replace("DISK", &spare.path()).replace("UUID", &uuid);
+        let refused = node.refuses_mount(&volume, &["the disk of its cache is missing", words]);
+        // As an operator who agrees to all that it asks.
+        let does = |begins: &str| {
+            let command = refused.command(begins).unwrap();
+            let command = command.replace("/etc/lvm/backup", "/run");
+            let command =
+                command.replace(&format!("/run/{name} "), &format!("/run/{name}.backup "));
+            let command = command
+                .replace("DISK", &spare.path())
+                .replace("UUID", &uuid);
+            let agrees = format!("yes | head -n 9 | script -qec {command:?} /dev/null");
+            run("bash", &["-c", &agrees]);
+        };
         if name == "poolbehind" {
-            run_what_it_says(&said, "pvcreate --uuid");
+            does("pvcreate --uuid");
         }
-        run_what_it_says(&said, "lvchange -an");
+        does("lvchange -an");
         node.finds(&volume, "kept");
     }
 }

@@ -62,32 +62,6 @@ fn a_volume_rolled_back_to_before_its_filesystem_is_refused() {
     node.finds(&volume, "thick");
 }
 
-#[test]
-fn a_volume_that_gets_the_name_of_another_is_not_formatted() {
-    let group = Group::new("renamed");
-    for lv in ["data", "other"] {
-        group.linear(lv, "32m");
-    }
-    // Not zero everywhere: blkid is asked, as the last of all.
-    put(&Volume::new(&group, "data").device(), 1 << 20, b"remains");
-    filled(&Node::new(Mode::MountOnly), &group, "other");
-    // After the driver's last look, the blank one is away and the other has its name.
-    let renames = "$REAL \"$@\"; code=$?\necho >> $HERE/blkid.runs\n\
-        if [ $(wc -l < $HERE/blkid.runs) = 2 ]; then\n\
-        lvrename -qq renamed/data away\nlvrename -qq renamed/other data\nfi >&2\nexit $code";
-    let tools = Tools::new().put("blkid", renames);
-    let (tools, node) = tools.counting("mkfs.ext4").node();
-    let volume = Volume::new(&group, "data");
-    let reply = node.mount("pod", &volume);
-    reply.is_failure(&["replaced by another"]);
-    assert_eq!(tools.runs("blkid").len(), 2);
-    assert!(tools.runs("mkfs.ext4").is_empty());
-    group.assert_recorded("data", "ext4");
-    assert_eq!(group.tags("away"), "");
-    Node::new(Mode::MountOnly).finds(&volume, "other");
-    group.assert_recorded("data", "ext4");
-}
-
 /// Merges a snapshot back into its origin and waits for the end of it.
 fn merge(group: &Group, snapshot: &str) {
     group.lv("lvconvert", &["-i", "1", "--merge"], snapshot);

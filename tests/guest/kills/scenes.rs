@@ -300,7 +300,7 @@ impl Scene {
             if self.is_creating() && said(&format!("`lvremove {}/{lv}`", group.name)) {
                 assert!(!stage.has_page, "{reply:?}");
                 group.lv("lvremove", &[], lv);
-            } else if let Some(repair) = reply.repair_by_backup() {
+            } else if let Some(repair) = reply.command("e2fsck -b") {
                 // e2fsck writes the fields of the superblock one after another, and its checksum last.
                 assert!(stage.has_page, "{reply:?}");
                 run("sh", &["-c", &format!("{repair} -y || [ $? = 1 ]")]);

@@ -15,8 +15,8 @@ pub fn agreed(node: &Node, volume: &Volume, group: &Group, word: &str, words: &s
     let said = node.prints(&["check", &id, "--json"], words, 1);
     assert!(said.contains(&format!("\"reason\": \"{word}\"")), "{said}");
     node.prints(&["status", "-x"], &id, 1);
-    node.prints(&["doctor"], words, 1);
-    node.prints(&["metrics"], &format!("reason=\"{word}\"}} 1"), 0);
+    let counted = format!("lv=\"data\",verdict=\"refuse\",reason=\"{word}\"}} 1");
+    node.prints(&["metrics"], &counted, 0);
     is_told_by_all(node, group, words);
 }
 

@@ -38,18 +38,6 @@ fn a_snapshot_is_mounted_beside_its_origin() {
 }
 
 #[test]
-fn a_snapshot_that_is_not_active_is_mounted() {
-    let node = Node::new(Mode::MountOnly);
-    let group = Group::new("asleep");
-    let (origin, clone) = origin_and_snapshot(&node, &group, "ext4", "32m");
-    node.down("origin", &origin);
-    run("vgchange", &["-qq", "-an", "asleep"]);
-    assert_eq!(read(&node.up("clone", &clone).join("page")), "before");
-    node.finds(&origin, "after");
-    node.down("clone", &clone);
-}
-
-#[test]
 fn btrfs_that_is_mounted_keeps_its_snapshot_out() {
     if kernel_tells_btrfs_apart() {
         return;

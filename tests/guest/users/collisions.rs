@@ -52,15 +52,3 @@ fn in_attach_mode_the_second_volume_of_a_name_is_refused() {
     assert!(!dir.join("page").exists());
     node.all_down(&["two"], &second);
 }
-
-#[test]
-fn a_directory_that_holds_another_volume_is_named_without_attach() {
-    let group = Group::new("occupied");
-    let [first, second] = ["data", "other"].map(|lv| group.linear(lv, "32m"));
-    let node = Node::new(Mode::MountOnly);
-    let dir = node.up("pod", &first);
-    let advice = format!("run `umount {}`", dir.display());
-    let words = ["already holds occupied/data, not occupied/other", &advice];
-    let reply = node.refuses(&["mount", text(&dir), &second.json()], &words);
-    assert!(!reply.message.contains("attach"), "{reply:?}");
-}

@@ -46,6 +46,10 @@ impl Outside {
     }
 }
 
+fn options_at(dir: &Path) -> String {
+    mount_at(dir).unwrap().options
+}
+
 #[test]
 fn a_restriction_is_on_the_mount_wherever_it_appears() {
     let group = Group::new("propagated");
@@ -65,6 +69,16 @@ fn a_restriction_is_on_the_mount_wherever_it_appears() {
             node.configure(mode, &lines);
             let later = node.up("later", &volume);
             let last = node.up("last", &reading);
+            // A call that was killed before it restricted its bind is repeated.
+            let killed = node.up("killed", &volume);
+            let freed = "remount,bind,rw,suid,dev,exec,symfollow";
+            run("mount", &["-o", freed, text(&killed)]);
+            assert!(!options_at(&killed).contains("nosuid"));
+            node.mount("killed", &volume).is_success();
+            let options = options_at(&killed);
+            let mut all = FINAL.split(',');
+            assert!(all.all(|option| options.contains(option)), "{options}");
+            assert!(!options_at(&writer).contains("nosuid"), "what runs stays");
             for outside in &outsides {
                 outside.assert_has(&writer, "rw,noatime");
                 outside.assert_has(&reader, "ro,noatime");
@@ -78,6 +92,7 @@ fn a_restriction_is_on_the_mount_wherever_it_appears() {
             // A writer beside readers only.
             node.down("writer", &volume);
             node.down("later", &volume);
+            node.down("killed", &volume);
             let again = node.up("again", &volume);
             fs::write(again.join("page"), "kept").unwrap();
             for outside in &outsides {
@@ -112,7 +127,7 @@ fn a_restriction_holds_for_a_kubelet_in_a_namespace_of_its_own() {
         let args = ["--mount", "--target", &pid, text(&exe), "mount", text(&dir)];
         let said = run("nsenter", &[&args[..], &[&volume.json_for(pod)]].concat());
         assert!(said.contains("Success"), "{said}");
-        mount_at(&dir).unwrap().options
+        options_at(&dir)
     };
     assert!(mount("writer", &volume).starts_with("rw"));
     let options = mount("reader", &volume.clone().read_only());
@@ -132,9 +147,9 @@ fn a_mount_in_use_keeps_its_flags_and_its_users_are_named() {
     let in_use = "is in use by sleep (pid";
     let words = ["setting the flags of the mount at", in_use];
     node.mount("pod", &volume).is_failure(&words);
-    assert!(!mount_at(&dir).unwrap().options.contains("nosuid"));
+    assert!(!options_at(&dir).contains("nosuid"));
     drop(user);
     node.mount("pod", &volume).is_success();
-    assert!(mount_at(&dir).unwrap().options.contains("nosuid"));
+    assert!(options_at(&dir).contains("nosuid"));
     node.down("pod", &volume);
 }
