@@ -1,17 +1,6 @@
 # shellcheck shell=bash
 # Sourced by tests/run.sh: the driver for aarch64, which qemu translates, process by process.
 
-# What the runner below would install while others run.
-need_aarch64() {
-    need qemu-aarch64:qemu-user
-    [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || install_packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross
-}
-
-build_aarch64() {
-    DRIVER=$(timed 'aarch64 build' install/build.sh aarch64)
-    [ -n "$DRIVER" ] || die "the driver did not build for aarch64"
-}
-
 # What counts system calls or kills the driver at each would see qemu's, a file's limit is qemu's too, and the
 # namespace has one user.
 export TRANSLATED="--skip cost:: --skip kills:: --skip image:: --skip a_log_file_that_may_not_grow
@@ -22,8 +11,9 @@ export HANDLER=':qemu-aarch64:M:16:\x02\x00\xb7\x00:\xfe\xff\xff\xff:/usr/bin/qe
 # aarch64: what needs no LVM. The tests are this machine's, and what they run is the driver for aarch64.
 aarch64() {
     local own tests
-    need_aarch64
-    build_aarch64
+    need qemu-aarch64:qemu-user
+    DRIVER=$(timed 'aarch64 build' install/build.sh aarch64)
+    [ -n "$DRIVER" ] || die "the driver did not build for aarch64"
     step "executable for aarch64" one_static_executable AArch64
     own=$(artifact --bin lvm)
     mapfile -t tests < <(for name in cli install superblocks; do artifact --test "$name"; done)

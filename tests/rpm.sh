@@ -39,21 +39,12 @@ another_driver() {
 }
 
 life() {
-    local older newer defaults word
+    local older newer defaults
     # shellcheck disable=SC2016
     another_driver '[ "$1" = init ] || exit 1; echo "{\"status\": \"Success\"}"'
     run --install "$old"
     said 'init says Success, attach = true'
-    # Where it was put is where it has to be taken away.
     defaults=$tree/etc/default/flexvolume-lvm
-    cp -p "$defaults" "$tree/defaults"
-    echo 'PLUGIN_DIR=/opt' >> "$defaults"
-    for word in install uninstall; do
-        if chroot "$tree" /usr/sbin/flexvolume-lvm $word > "$tree/said" 2>&1; then false; fi
-        said 'name the former there'
-        chroot "$tree" /usr/sbin/flexvolume-lvm $word --help > /dev/null
-    done
-    cp -p "$tree/defaults" "$defaults"
     older=$(version "$dir/lvm")
     echo '# mine' >> "$dir/config.toml"
     cp "$dir/config.toml" "$tree/config"
@@ -78,18 +69,13 @@ life() {
     echo 'METRICS_DIR=/metrics' >> "$defaults"
     run --erase flexvolume-lvm
     [ -z "$(ls "$tree/metrics")" ]
-    mv "$defaults.rpmsave" "$tree/defaults"
     cmp "$dir/lvm" "$tree/another"
     cmp "$tree/var/lib/flexvolume-lvm/config.toml" "$tree/config"
+    rm "$defaults.rpmsave"
     [ -z "$(find "$tree/etc" "$tree/usr" -name 'flexvolume*')" ]
-    # The next one takes it, and the config moves with the driver.
+    # The next one takes it.
     run --install "$new"
     cmp "$dir/config.toml" "$tree/config"
-    chroot "$tree" /usr/sbin/flexvolume-lvm uninstall
-    mkdir -p "$tree/opt/exec"
-    echo 'PLUGIN_DIR=/opt/exec' >> "$defaults"
-    chroot "$tree" /usr/sbin/flexvolume-lvm install
-    cmp "$tree/opt/exec/kubernetes.io~lvm/config.toml" "$tree/config"
 }
 
 fails() {

@@ -20,24 +20,25 @@ mod selinux;
 mod support;
 mod users;
 
-use lab::{disk, failure, fuse, group, node, signatures, snapshot, tools, volume};
+use lab::{disk, failure, group, node, signatures, snapshot, tools, volume};
 use std::path::Path;
 
 /// The values that nearly every case needs.
 mod prelude {
     pub use crate::disk::{Disk, looped, writes};
-    pub use crate::group::{Group, device, lenient};
+    pub use crate::group::{Group, lenient};
     pub use crate::node::{Node, in_both_modes, precreated, text};
     pub use crate::signatures::put;
     pub use crate::snapshot::{Mount, Snapshot, mount_at, mounts};
     pub use crate::support::reply::Reply;
     pub use crate::support::running::Running;
     pub use crate::support::trace::{Trace, programs, trace};
+    pub use crate::support::volume::{Volume, device};
     pub use crate::support::{
         BOTH_MODES, Finally, Mode, Process, at_last, bash, eventually, host_name, run, runs, sh,
     };
     pub use crate::tools::{JOURNALD, Tools, holds, processes_named};
-    pub use crate::volume::{FILESYSTEMS, Volume};
+    pub use crate::volume::FILESYSTEMS;
     pub(crate) use crate::{KIB, MIB, filesystem_size, read, write_synced};
 }
 

@@ -144,7 +144,15 @@ fn the_packages_driver_loses_no_config_where_there_are_two() {
     other(&node);
     packaged(
         &node,
-        "F install; cp $TOP/mine $TOP/exec/kubernetes.io~lvm/config.toml; F uninstall
+        "F install; cp $TOP/mine $TOP/exec/kubernetes.io~lvm/config.toml
+        # Where it was put is where it has to be taken away.
+        set_dir $TOP/other
+        for word in install uninstall; do
+            if F $word 2> $TOP/said; then exit 1; fi
+            grep -q 'name the former there' $TOP/said
+            F $word --help > /dev/null
+        done
+        set_dir $TOP/exec; F uninstall
         # Where kubelet looks is not there.
         set_dir $TOP/none
         if F install; then exit 1; fi

@@ -1,48 +1,10 @@
 //! A pod that is deleted before its volume is up.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use crate::prelude::*;
-
-/// A mkfs.ext4 that waits until it is let go.
-struct Gate {
-    dir: PathBuf,
-}
-
-impl Gate {
-    fn new(case: &str) -> Self {
-        let dir = PathBuf::from(format!("/run/gate-{case}"));
-        fs::create_dir(&dir).unwrap();
-        let gate = Self { dir };
-        let tool = gate.dir.join("mkfs.ext4");
-        let script = format!(
-            "#!/bin/sh\ncd {}\ntouch reached\nwhile [ ! -e open ]; do sleep 0.2; done\n\
-             exec /sbin/mkfs.ext4 \"$@\"\n",
-            gate.dir.display()
-        );
-        fs::write(&tool, script).unwrap();
-        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
-        gate
-    }
-
-    /// A driver that finds this mkfs.ext4 first.
-    fn driver(&self, case: &str, mode: Mode) -> Driver {
-        let dirs = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-        let first = self.dir.display();
-        let line = format!("tool_dirs = [\"{first}\", \"{}\"]", dirs.join("\", \""));
-        Driver::with_config(case, mode, &line)
-    }
-
-    fn is_reached(&self) {
-        wait_until("mkfs runs", || self.dir.join("reached").exists());
-    }
-
-    fn open(&self) {
-        fs::write(self.dir.join("open"), "").unwrap();
-    }
-}
+use crate::support::put;
 
 in_both_modes! {
     a_pod_deleted_while_its_mount_is_in_progress_leaves_nothing
@@ -51,18 +13,30 @@ in_both_modes! {
 fn a_pod_deleted_while_its_mount_is_in_progress_leaves_nothing(mode: Mode) {
     let _running = shared();
     let case = mode.case("hasty");
-    let gate = Gate::new(&case);
-    let driver = gate.driver(&case, mode);
+    // A mkfs.ext4 that waits until it is let go.
+    let dir = PathBuf::from(format!("/run/gate-{case}"));
+    fs::create_dir(&dir).unwrap();
+    let script = format!(
+        "#!/bin/sh\ncd {}\ntouch reached\nwhile [ ! -e open ]; do sleep 0.2; done\n\
+         exec /sbin/mkfs.ext4 \"$@\"\n",
+        dir.display()
+    );
+    put(&dir.join("mkfs.ext4"), script);
+    let dirs = format!(
+        "tool_dirs = ['{}', '/usr/sbin', '/usr/bin', '/sbin', '/bin']",
+        dir.display()
+    );
+    let driver = Driver::with_config(&case, mode, &dirs);
     let volume = Volume::new(&case, "data");
     let pod = Pod::writing(&driver, "first", &volume, "never");
-    gate.is_reached();
+    wait_until("mkfs runs", || dir.join("reached").exists());
     pod.delete();
     // Newer kubelets remove the empty directories of a pod that has gone, also this one.
     let has_no_place = mode == Mode::MountOnly && since(27);
     if has_no_place {
         pod.is_gone();
     }
-    gate.open();
+    fs::write(dir.join("open"), "").unwrap();
     if has_no_place {
         driver.has_answered("mount", 1);
     } else {

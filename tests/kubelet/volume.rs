@@ -98,7 +98,7 @@ impl Volume {
     }
 
     pub fn device(&self) -> String {
-        format!("/dev/mapper/{GROUP}-{}", self.lv.replace('-', "--"))
+        crate::support::volume::device(GROUP, &self.lv)
     }
 
     pub fn mounts(&self) -> Vec<String> {

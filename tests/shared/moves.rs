@@ -30,7 +30,7 @@ fn a_volume_moves_with_its_data_and_the_node_that_waits_is_told_who_has_it() {
 fn an_encrypted_volume_is_open_on_one_node_and_moves() {
     let pair = pair();
     for mode in BOTH_MODES {
-        let volume = Volume::encrypted(&pair.a, &mode.case("sealed"));
+        let volume = Volume::new(&pair.a, &mode.case("sealed")).encrypted();
         let dir = pod_dir(mode, &volume);
         pair.a.up(mode, &volume).is_success();
         pair.a.write(mode, &volume, "from a");
@@ -60,7 +60,7 @@ fn an_encrypted_volume_is_open_on_one_node_and_moves() {
 fn two_nodes_that_bring_up_one_blank_volume_make_one_filesystem() {
     let pair = pair();
     let blank = |mode: Mode| (mode, Volume::new(&pair.a, &mode.case("blank")), 0);
-    let sealed = Volume::encrypted(&pair.a, "sealed-once");
+    let sealed = Volume::new(&pair.a, "sealed-once").encrypted();
     let sealed = (Mode::MountOnly, sealed, 1);
     for (mode, volume, opened) in BOTH_MODES.map(blank).into_iter().chain([sealed]) {
         let replies = at_once(|| pair.a.up(mode, &volume), || pair.b.up(mode, &volume));
@@ -151,7 +151,7 @@ fn a_call_gives_back_what_a_killed_command_left() {
             format!("umount {dir}"),
             format!(
                 "lvchange -ay -K vg/{0} && dmsetup remove {device}",
-                volume.lv
+                volume.lv()
             ),
         ] {
             pair.a.sh(&left);
@@ -167,14 +167,11 @@ fn a_call_gives_back_what_a_killed_command_left() {
 fn a_node_keeps_no_volume_that_it_could_not_mount() {
     let pair = pair();
     for mode in BOTH_MODES {
-        let mut volume = Volume::new(&pair.a, &mode.case("refused"));
+        let volume = Volume::new(&pair.a, &mode.case("refused"));
         pair.a.can_have(mode, &volume);
-        volume.fs = "xfs";
-        pair.a
-            .up(mode, &volume)
-            .is_failure(&["holds ext4, not xfs"]);
+        let reply = pair.a.up(mode, &volume.clone().fs("xfs"));
+        reply.is_failure(&["holds ext4, not xfs"]);
         assert!(!pair.a.has(&volume));
-        volume.fs = "ext4";
         pair.b.can_have(mode, &volume);
     }
 }

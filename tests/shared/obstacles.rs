@@ -49,11 +49,10 @@ fn another_hosts_group_is_named() {
     node.sh("truncate -s 64m /run/foreign && losetup /dev/loop5 /run/foreign
         vgcreate --lock-type none --yes theirs /dev/loop5 && lvcreate --yes -an -Zn -Wn -L 32m -n data theirs
         vgchange --yes --systemid another-host theirs");
-    let json = r#"{"volumegroup":"theirs","volumeID":"data","kubernetes.io/fsType":"ext4","kubernetes.io/readwrite":"rw"}"#;
-    let dir = "/run/mount-only/kubelet/pods/pod/volumes/kubernetes.io~lvm/data";
+    let volume = Volume::of("theirs", "data");
     let words = ["\"another-host\"", "`vgchange --systemid ID theirs`"];
     node.sh("sed -i 's/^.volume_group.vg./[volume_group.theirs]\\n&/' /run/mount-only/exec/*/config.toml");
-    node.call(MODE, &["mount", dir, json]).is_failure(&words);
+    node.up(MODE, &volume).is_failure(&words);
     node.sh("losetup -d /dev/loop5; sed -i '/theirs/d' /run/mount-only/exec/*/config.toml");
 }
 
@@ -260,19 +259,19 @@ fn a_group_is_made_shared_once_nothing_of_it_is_active() {
         vgcreate --lock-type none --yes local /dev/loop6 && lvcreate --yes -L 64m -n data local
         sed -i 's/^.volume_group.vg./[volume_group.local]\\n&/' /run/mount-only/exec/*/config.toml",
     );
-    let json = r#"{"volumegroup":"local","volumeID":"data","kubernetes.io/fsType":"ext4","kubernetes.io/readwrite":"rw"}"#;
-    let dir = "/run/mount-only/kubelet/pods/pod/volumes/kubernetes.io~lvm/data";
-    let mount = || node.call(MODE, &["mount", dir, json]);
-    mount().is_success();
-    node.sh(&format!("echo kept > {dir}/page"));
+    let volume = Volume::of("local", "data");
+    node.up(MODE, &volume).is_success();
+    node.write(MODE, &volume, "kept");
     node.sh("! vgchange --yes --lock-type sanlock local");
-    node.call(MODE, &["unmount", dir]).is_success();
+    let unmount = ["unmount", &pod_dir(MODE, &volume)];
+    node.call(MODE, &unmount).is_success();
     node.sh("vgchange -an local && vgchange --yes --lock-type sanlock local");
-    mount().is_failure(&["`vgchange --lockstart local`"]);
+    node.up(MODE, &volume)
+        .is_failure(&["`vgchange --lockstart local`"]);
     node.sh("vgchange --lockstart local");
-    mount().is_success();
-    assert_eq!(node.sh(&format!("cat {dir}/page")), "kept");
-    node.call(MODE, &["unmount", dir]).is_success();
+    node.up(MODE, &volume).is_success();
+    assert_eq!(node.read(MODE, &volume), "kept");
+    node.down(MODE, &volume);
     node.sh(
         "test ! -e /dev/mapper/local-data && vgchange --lockstop local && losetup -d /dev/loop6
         sed -i /local/d /run/mount-only/exec/*/config.toml",

@@ -13,6 +13,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::support::reply::Reply;
+use crate::support::volume::Volume;
 use crate::support::{Mode, eventually};
 
 /// Each case works with both guests, one case at a time.
@@ -245,7 +246,7 @@ impl Guest {
             self.call(mode, &["unmountdevice", &global_dir(mode, volume)])
                 .is_success();
         }
-        assert!(!self.has(volume), "{} still has {}", self.name, volume.lv);
+        assert!(!self.has(volume), "{} still has {}", self.name, volume.lv());
     }
 
     /// How many encrypted volumes are open there.
@@ -304,43 +305,21 @@ fn top(mode: Mode) -> &'static str {
 
 pub fn global_dir(mode: Mode, volume: &Volume) -> String {
     let dir = "kubelet/plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts";
-    format!("{}/{dir}/{}-of-pod", top(mode), volume.lv)
+    format!("{}/{dir}/{}", top(mode), volume.name)
 }
 
 pub fn pod_dir(mode: Mode, volume: &Volume) -> String {
     let dir = "kubelet/pods/pod/volumes/kubernetes.io~lvm";
-    format!("{}/{dir}/{}-of-pod", top(mode), volume.lv)
-}
-
-/// A volume of the group.
-pub struct Volume {
-    pub lv: String,
-    pub fs: &'static str,
-    pub size: &'static str,
-    is_encrypted: bool,
+    format!("{}/{dir}/{}", top(mode), volume.name)
 }
 
 impl Volume {
-    /// A name for a volume that there is not yet.
+    /// A name for a volume of the group that there is not yet.
     pub fn named(lv: &str) -> Self {
-        let lv = lv.to_owned();
-        Self {
-            lv,
-            fs: "ext4",
-            size: "32m",
-            is_encrypted: false,
-        }
+        Self::of("vg", lv)
     }
 
-    /// One that is to be encrypted. A LUKS2 header takes 16 MiB of it.
-    pub fn encrypted(node: &Guest, lv: &str) -> Self {
-        Self {
-            is_encrypted: true,
-            ..Self::new(node, lv)
-        }
-    }
-
-    /// A blank volume, active nowhere.
+    /// A blank volume, active nowhere. A LUKS2 header takes 16 MiB of it.
     pub fn new(node: &Guest, lv: &str) -> Self {
         let volume = Self::named(lv);
         let device = volume.device();
@@ -350,22 +329,6 @@ impl Volume {
             blkdiscard --force --zeroout {device}; lvchange -an vg/{lv}"
         ));
         volume
-    }
-
-    pub fn device(&self) -> String {
-        format!("/dev/mapper/vg-{}", self.lv.replace('-', "--"))
-    }
-
-    pub fn json(&self) -> String {
-        let Self { lv, fs, size, .. } = self;
-        let encryption = if self.is_encrypted {
-            r#""encryption":"luks2","#
-        } else {
-            ""
-        };
-        format!(
-            r#"{{"volumegroup":"vg","volumeID":"{lv}","size":"{size}",{encryption}"kubernetes.io/fsType":"{fs}","kubernetes.io/readwrite":"rw","kubernetes.io/pvOrVolumeName":"{lv}-of-pod"}}"#
-        )
     }
 }
 

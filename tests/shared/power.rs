@@ -13,7 +13,7 @@ fn the_other_node_gets_the_volume_when_the_lease_has_run_out_and_not_before() {
     let (mode, volume) = (Mode::Attach, Volume::new(&pair.a, "power"));
     pair.a.up(mode, &volume).is_success();
     pair.a.write(mode, &volume, "synced");
-    let sealed = Volume::encrypted(&pair.a, "power-sealed");
+    let sealed = Volume::new(&pair.a, "power-sealed").encrypted();
     pair.a.up(mode, &sealed).is_success();
     pair.a.write(mode, &sealed, "sealed");
     pair.b.up(mode, &volume).is_failure(&["host 1 (node-a)"]);

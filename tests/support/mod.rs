@@ -8,6 +8,7 @@ pub mod running;
 pub mod schema;
 pub mod tools;
 pub mod trace;
+pub mod volume;
 
 use std::fs;
 use std::path::{Path, PathBuf};

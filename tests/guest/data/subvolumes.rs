@@ -3,23 +3,6 @@
 use crate::prelude::*;
 use crate::users::parts::btrfs_on_two;
 
-/// The page that the pod finds, in both of two pods, however often they are brought up.
-fn pods_find(node: &Node, volume: &Volume, page: &str) {
-    for pod in ["one", "two"] {
-        for _ in 0..2 {
-            assert_eq!(read(&node.up(pod, volume).join("page")), page);
-        }
-        // A call that is repeated finds what stands.
-        node.mount(pod, volume).is_success();
-    }
-    for pod in ["one", "two"] {
-        let dir = node.pod_dir(pod, volume);
-        assert_eq!(read(&dir.join("page")), page, "{pod}");
-        node.down(pod, volume);
-    }
-    node.down_globally(volume);
-}
-
 #[test]
 fn a_subvolume_is_for_as_many_pods_as_the_whole() {
     let group = Group::new("subvolumes");
@@ -35,13 +18,13 @@ fn a_subvolume_is_for_as_many_pods_as_the_whole() {
         let before = mounts();
 
         let named = volume.clone().with("mountoptions", "subvol=data");
-        pods_find(&node, &named, "of the subvolume");
-        pods_find(&node, &volume, "of the root");
+        brought_up(&node, &named, "of the subvolume");
+        brought_up(&node, &volume, "of the root");
 
         let dir = plain.up("pod", &volume);
         sh(&format!("btrfs subvolume set-default {}/data", text(&dir)));
         plain.down("pod", &volume);
-        pods_find(&node, &volume, "of the subvolume");
+        brought_up(&node, &volume, "of the subvolume");
         group.assert_recorded(mode.lv(), "btrfs");
         assert_eq!(mounts(), before, "{mode:?}");
     }
@@ -56,15 +39,15 @@ fn a_btrfs_on_two_volumes_is_mounted_by_either_name() {
         for volume in &volumes {
             println!("{mode:?}, {}", volume.device());
             for _ in 0..2 {
-                brought_up(&node, volume);
+                brought_up(&node, volume, "on both");
             }
         }
         assert_eq!(group.tags("one"), group.tags("two"), "one filesystem");
     }
 }
 
-/// Two pods, each brought up twice, and taken down.
-fn brought_up(node: &Node, volume: &Volume) {
+/// Two pods, each brought up twice, which find this page, and are taken down.
+fn brought_up(node: &Node, volume: &Volume, page: &str) {
     let (json, device) = (volume.json(), volume.device());
     let global = precreated(node.global_dir(volume));
     for pod in ["first", "first", "second", "second"] {
@@ -72,7 +55,7 @@ fn brought_up(node: &Node, volume: &Volume) {
             node.does(&["mountdevice", text(&global), &device, &json]);
         }
         node.mount(pod, volume).is_success();
-        assert_eq!(read(&node.pod_dir(pod, volume).join("page")), "on both");
+        assert_eq!(read(&node.pod_dir(pod, volume).join("page")), page);
     }
     for pod in ["first", "second"] {
         node.down(pod, volume);

@@ -213,13 +213,6 @@ impl Drop for Group {
     }
 }
 
-/// The device that a volume must have: device-mapper doubles the hyphens of both names.
-#[track_caller]
-pub fn device(vg: &str, lv: &str) -> String {
-    let [vg, lv] = [vg, lv].map(|name| name.replace('-', "--"));
-    format!("/dev/mapper/{vg}-{lv}")
-}
-
 /// The devices inside encrypted volumes of a group that are open.
 fn opened(vg: &str) -> Vec<String> {
     let names = sh("ls /dev/mapper");

@@ -2,7 +2,6 @@
 
 pub mod disk;
 pub mod failure;
-pub mod fuse;
 pub mod group;
 pub mod node;
 pub mod signatures;

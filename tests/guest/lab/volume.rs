@@ -1,20 +1,9 @@
-//! A volume as a pod's manifest names it, and the options that kubelet makes of that.
-
-use std::collections::BTreeMap;
+//! What a case does with a volume beside its calls.
 
 use crate::prelude::*;
 
 /// Those that the driver knows best, each with a size that is enough for it.
 pub const FILESYSTEMS: [(&str, &str); 3] = [("ext4", "32m"), ("xfs", "300m"), ("btrfs", "128m")];
-
-#[derive(Clone)]
-pub struct Volume {
-    /// Its name in the pod, or that of the `PersistentVolume`.
-    pub name: String,
-    vg: String,
-    lv: String,
-    options: BTreeMap<String, String>,
-}
 
 impl Volume {
     /// An ext4 volume for writing.
@@ -22,66 +11,14 @@ impl Volume {
         Self::of(&group.name, lv)
     }
 
-    pub fn of(vg: &str, lv: &str) -> Self {
-        // Kubernetes' names have fewer characters than LVM's.
-        let name = format!("{}-of-pod", lv.replace(['+', '_'], "-"));
-        let volume = Self {
-            name: name.clone(),
-            vg: vg.to_owned(),
-            lv: lv.to_owned(),
-            options: BTreeMap::new(),
-        };
-        volume
-            .with("volumegroup", vg)
-            .with("volumeID", lv)
-            .with("size", "64m")
-            .with("kubernetes.io/fsType", "ext4")
-            .with("kubernetes.io/readwrite", "rw")
-            .with("kubernetes.io/pvOrVolumeName", &name)
-    }
-
-    /// The same with this option; an empty value leaves it out.
-    pub fn with(mut self, key: &str, value: &str) -> Self {
-        self.options.insert(key.to_owned(), value.to_owned());
-        if value.is_empty() && !key.starts_with("kubernetes.io/") {
-            self.options.remove(key);
-        }
-        self
-    }
-
-    pub fn fs(self, fs: &str) -> Self {
-        self.with("kubernetes.io/fsType", fs)
-    }
-
-    pub fn read_only(self) -> Self {
-        self.with("kubernetes.io/readwrite", "ro")
-    }
-
-    pub fn device(&self) -> String {
-        device(&self.vg, &self.lv)
-    }
-
-    /// An encrypted one.
-    pub fn encrypted(self) -> Self {
-        self.with("encryption", "luks2")
-    }
-
     /// The device that is mounted: of an encrypted volume the one inside.
     pub fn mounted(&self) -> String {
-        if !self.options.contains_key("encryption") {
+        if !self.is_encrypted() {
             return self.device();
         }
-        let id = format!("{}/{}", self.vg, self.lv);
+        let id = format!("{}/{}", self.vg(), self.lv());
         let uuid = run("lvs", &["--noheadings", "-o", "lv_uuid", &id]);
-        format!("/dev/mapper/flexvolume.{}", uuid.trim().replace('-', ""))
-    }
-
-    pub fn vg(&self) -> &str {
-        &self.vg
-    }
-
-    pub fn lv(&self) -> &str {
-        &self.lv
+        format!("/dev/mapper/flexvolume.{}", uuid.replace('-', ""))
     }
 
     /// The UUID of its filesystem.
@@ -97,10 +34,6 @@ impl Volume {
         sh(&format!(
             "dd if={from} of={to} bs=1M conv=fsync status=none"
         ));
-    }
-
-    pub fn json(&self) -> String {
-        serde_json::to_string(&self.options).unwrap()
     }
 
     /// The options of `mount`, which also name the pod.

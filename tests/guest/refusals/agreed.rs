@@ -57,25 +57,6 @@ fn what_a_node_lacks_is_told_by_all() {
 }
 
 #[test]
-fn a_snapshot_that_ran_full_is_told_by_all() {
-    let (group, _) = Group::with_data("ran");
-    let node = Node::new(Mode::MountOnly);
-    sh("lvcreate -qq -y -s -n snap -L 8m ran/data");
-    sh("dd if=/dev/urandom of=/dev/ran/data bs=1M count=20 oflag=direct");
-    node.refuses_mount(&Volume::new(&group, "snap"), &["ran/snap", "run full"]);
-    for args in [
-        ["check", "ran"].as_slice(),
-        &["status", "-x"],
-        &["doctor", "-q"],
-    ] {
-        let said = node.prints(args, "ran/snap", 1);
-        assert!(!said.contains("lvextend"), "{said}");
-    }
-    let refused = "vg=\"ran\",lv=\"snap\",verdict=\"refuse\",reason=\"snapshot-full\"} 1";
-    node.prints(&["metrics"], refused, 0);
-}
-
-#[test]
 fn a_mistake_in_the_config_leaves_the_log_and_is_said_by_status() {
     let (group, volume) = Group::with_data("mistaken");
     let log = "log = '/run/mistaken.log'\n";

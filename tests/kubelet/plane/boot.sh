@@ -81,15 +81,6 @@ start_plane() {
         --controllers=attachdetach,persistentvolume-binder,persistentvolume-expander,pv-protection,pvc-protection,nodelifecycle,podgc
 }
 
-# stop_plane: ends it, and keeps its logs and the record of the controllers' calls.
-stop_plane() {
-    end_background
-    mkdir -p "$DIR/plane-1"
-    mv "$DIR"/plane/*.log "$DIR/plane-1/"
-    mv "$DIR/controller/calls.jsonl" "$DIR/plane-1-controller.jsonl"
-    rm -rf "$DIR/plane" "$DIR/controller"
-}
-
 # For a shell in the guest: how it reaches the control plane, if there is one.
 plane_of_guest() {
     [ -n "$API" ] || return 0
@@ -101,31 +92,27 @@ plane_of_guest() {
         export FLEXVOLUME_LVM_API=$API FLEXVOLUME_LVM_CONTROLLER=$FLEXVOLUME_LVM_CONTROLLER"
 }
 
-# plane_round TEST…: runs them, those of the controllers beside those of the node.
+# plane_round TEST…: runs them, those of the controllers beside those of the node. All logs are kept, and the record of
+# the controllers' calls.
 plane_round() {
-    local name status=0 nodes=() controllers=() pid=
-    for name in "$@"; do
-        case $name in
-            plane::node::*) nodes+=("$name") ;;
-            *) controllers+=("$name") ;;
-        esac
-    done
+    local status=0 nodes controllers pid
+    mapfile -t nodes < <(printf '%s\n' "$@" | grep '^plane::node::')
+    mapfile -t controllers < <(printf '%s\n' "$@" | grep '^plane::controller::')
     start_plane
-    if [ ${#controllers[@]} -gt 0 ]; then
-        # They do nothing but wait.
-        in_background controllers "$DIR/kubelet-cases" --test-threads=16 --exact "${controllers[@]}"
-        pid=$!
-    fi
-    if [ ${#nodes[@]} -gt 0 ]; then
+    # They do nothing but wait.
+    in_background controllers "$DIR/kubelet-cases" --test-threads=16 --exact "${controllers[@]:-none}"
+    pid=$!
+    [ ${#nodes[@]} = 0 ] || {
         say "plane: in the guest"
         kubelet_guest plane-1-node --exact "${nodes[@]}" || status=1
-    fi
-    if [ -n "$pid" ]; then
-        say "plane: on the controller's host"
-        wait "$pid" || status=1
-        tee "$DIR/plane-1-controllers.log" < "$DIR/plane/controllers.log"
-    fi
-    stop_plane
+    }
+    say "plane: on the controller's host"
+    wait "$pid" || status=1
+    tee "$DIR/plane-1-controllers.log" < "$DIR/plane/controllers.log"
+    end_background
+    mkdir -p "$DIR/plane-1"
+    mv "$DIR"/plane/*.log "$DIR/plane-1/"
+    mv "$DIR/controller/calls.jsonl" "$DIR/plane-1-controller.jsonl"
     return "$status"
 }
 

@@ -10,11 +10,7 @@ pub struct Pair {
 
 impl Pair {
     pub fn new(case: &str, mode: Mode) -> Self {
-        Self::of(Driver::new(case, mode), mode)
-    }
-
-    /// The controller's driver for one that is on the node already.
-    pub fn of(node: Driver, mode: Mode) -> Self {
+        let node = Driver::new(case, mode);
         let attaches = mode == Mode::Attach;
         let controller = attaches.then(|| driver_of_controller(&node.case));
         Self { node, controller }

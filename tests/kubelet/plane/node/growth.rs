@@ -67,32 +67,3 @@ fn a_claim_grows_whose_pod_went_before_the_node_did_its_part(mode: Mode) {
     pair.all_end(&volume, &[second]);
     pair.assert_no_failure();
 }
-
-/// kubelet grows before it lets the next pod start. The way out is to ask for less.
-#[test]
-fn a_growth_that_fails_holds_up_the_next_pod_until_the_claim_asks_for_less() {
-    if !since(32) {
-        println!("a claim cannot ask for less before 1.32");
-        return;
-    }
-    let _running = shared();
-    let (case, mode) = ("growth-fails", Mode::MountOnly);
-    let limit = format!("[volume_group.{GROUP}]\nmax_size = \"40m\"\n");
-    let pair = Pair::of(Driver::with_config(case, mode, &limit), mode);
-    let volume = Volume::new(case, "data").called(&format!("{case}-data"));
-    let volume = claim(&pair.node, &volume);
-    let first = Pod::written(&pair.node, "first", &volume);
-    ask_for(&volume, "64Mi");
-    wait_until("the claim says why", || {
-        let status = claim_of(&volume)["status"].take();
-        has_condition(&status, "NodeResizeError") && status.to_string().contains("max_size")
-    });
-    pair.all_end(&volume, &[first]);
-
-    let second = Pod::reading(&pair.node, "second", &volume);
-    event(&second.name, "FailedMount", "max_size");
-    assert_eq!(second.log(), "", "it waits");
-    ask_for(&volume, "36Mi");
-    second.says("kept");
-    pair.all_end(&volume, &[second]);
-}
