@@ -83,8 +83,5 @@ case ${1:-} in
         host
         ;;
     guest) guest ;;
-    *)
-        sed -n '2,7s/^# \{0,1\}//p' "$0"
-        exit 2
-        ;;
+    *) usage benches/run.sh "${1:-}" ;;
 esac

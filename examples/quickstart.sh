@@ -16,11 +16,7 @@ cd "$(dirname "$0")/.."
 
 case ${1:-} in
     '' | --here) ;;
-    *)
-        sed -n '2,12s/^# \{0,1\}//p' "$0"
-        [[ $1 == --help ]] && exit
-        exit 2
-        ;;
+    *) usage examples/quickstart.sh "$1" ;;
 esac
 
 if [ "${1:-}" = --here ]; then

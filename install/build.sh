@@ -12,20 +12,16 @@
 # checkout), where `cargo build` puts its own.
 set -euo pipefail
 
-say() { printf 'build.sh: %s\n' "$*" >&2; }
-fail() { say "$@"; exit 1; }
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+top=$PWD
+# shellcheck source=tests/boot.sh
+. tests/boot.sh
 
-top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-cd "$top"
 arch=${1:-}
 case $arch in
   x86_64) deb=amd64 ;;
   aarch64) deb=arm64 ;;
-  *)
-    sed -n '2,/^set /s/^# \{0,1\}//p' "$0"
-    [[ $arch == --help || $arch == -h ]] && exit
-    exit 2
-    ;;
+  *) usage install/build.sh "$arch" ;;
 esac
 shift
 [[ $# -gt 0 ]] || set -- --release --bin lvm
@@ -33,26 +29,16 @@ triple=$arch-unknown-linux-gnu
 export CARGO_HOME=${CARGO_HOME:-$HOME/.cargo} CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$top/target}
 [[ $CARGO_TARGET_DIR == /* ]] || CARGO_TARGET_DIR=$top/$CARGO_TARGET_DIR
 
-install_packages() {
-  local as_root=()
-  command -v apt-get >/dev/null || fail "install these of Debian's packages, or what they are called here: $*"
-  say "installing with apt: $*"
-  [[ $(id -u) == 0 ]] || as_root=(sudo)
-  "${as_root[@]}" apt-get update -qq >&2
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    -o DPkg::Lock::Timeout=300 "$@" >&2
-}
-
-command -v cargo >/dev/null || fail "install Rust, as https://rustup.rs says"
+command -v cargo >/dev/null || die "install Rust, as https://rustup.rs says"
 if [[ $arch != "$(uname -m)" ]]; then
   if ! compgen -G "$(rustc --print sysroot)/lib/rustlib/$triple/lib/libstd-*.rlib" >/dev/null; then
     # A network may swallow what is sent to it.
     timeout 300 rustup target add "$triple" >&2 ||
-      fail "rustc has no standard library for $triple, and rustup added none; build on $arch itself"
+      die "rustc has no standard library for $triple, and rustup added none; build on $arch itself"
   fi
   # Without the library it prints the bare name.
   [[ $("$arch-linux-gnu-gcc" --print-file-name=libc.a 2>/dev/null) == /* ]] ||
-    install_packages "gcc-${arch/_/-}-linux-gnu" "libc6-dev-$deb-cross"
+    install_packages "gcc-${arch/_/-}-linux-gnu" "libc6-dev-$deb-cross" >&2
 fi
 
 # Paths are in what a program says when it panics. One in cargo's registry has the name of a mirror.

@@ -13,11 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=install/linked.sh
 . install/linked.sh
 
-if [[ $# != 2 || $1 == -* ]]; then
-    sed -n '2,/^set /s/^# \{0,1\}//p' "install/${0##*/}"
-    [[ ${1:-} == --help || ${1:-} == -h ]] && exit
-    exit 2
-fi
+[[ $# == 2 && $1 != -* ]] || usage install/licenses.sh "${1:-}"
 need jq:jq >&2
 arch=$1
 linked_with "$arch" "$2"

@@ -23,11 +23,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 case $#${1:-} in
     3x86_64) machine=62 ;;
     3aarch64) machine=183 ;;
-    *)
-        sed -n '2,/^set /s/^# \{0,1\}//p' "install/${0##*/}"
-        [[ ${1:-} == --help || ${1:-} == -h ]] && exit
-        exit 2
-        ;;
+    *) usage install/package.sh "${1:-}" ;;
 esac
 of_cargo() { sed -n "s/^$1\$/\\1/p" Cargo.toml; }
 MAINTAINER=${MAINTAINER:-$(of_cargo 'authors = \["\(.*\)"\]')}

@@ -25,11 +25,7 @@ top=$PWD
 
 trial=
 [[ ${1:-} != --trial ]] || { trial=1; shift; }
-if [[ $# != [12] || $1 == -* ]]; then
-  sed -n '2,/^set /s/^# \{0,1\}//p' "install/${0##*/}"
-  [[ ${1:-} == --help || ${1:-} == -h ]] && exit
-  exit 2
-fi
+[[ $# == [12] && $1 != -* ]] || usage install/release.sh "${1:-}"
 version=$1
 read -ra arches <<<"${ARCHES:-x86_64 aarch64}"
 

@@ -22,6 +22,13 @@ timed() {
     return "$status"
 }
 
+# usage SCRIPT [WORD]: prints the head of a script and ends, well if the word asks for that.
+usage() {
+    sed -n '2,/^set /s/^# \{0,1\}//p' "$1"
+    [[ ${2:-} == --help || ${2:-} == -h ]] && exit
+    exit 2
+}
+
 die() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
     exit 1
@@ -83,12 +90,18 @@ need_cargo_tool() {
     (cd / && timed "cargo install" env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$root" "$name" --version "$version" "$@")
 }
 
-# zizmor, which audits workflows: sets ZIZMOR.
+# zizmor, which audits workflows, in a directory of its own: sets ZIZMOR.
 need_zizmor() {
-    local version=1.32.0
-    ZIZMOR=$CACHE/venv-zizmor-$version/bin/zizmor
+    local version=1.32.0 venv
+    venv=$CACHE/venv-zizmor-$version
+    ZIZMOR=$venv/bin/zizmor
     [ ! -x "$ZIZMOR" ] || return 0
-    need_venv "${ZIZMOR%/bin/*}" "zizmor==$version"
+    say "installing zizmor $version into $venv"
+    python3 -c 'import venv, ensurepip' 2> /dev/null || need python3-venv:python3-venv
+    rm -rf "$venv"
+    mkdir -p "$CACHE"
+    python3 -m venv "$venv"
+    "$venv/bin/pip" install --quiet --disable-pip-version-check "zizmor==$version"
 }
 
 # A guest that sees this machine's files has what is installed here.
@@ -125,16 +138,6 @@ need_lockd() {
     # Whether these two are one depends on the Debian.
     [ ! -e "$LOCKD.new/sbin" ] || cp -a "$LOCKD.new/sbin/." "$LOCKD.new/usr/sbin/"
     mv "$LOCKD.new" "$LOCKD"
-}
-
-# need_venv DIR PACKAGE: a package of Python in a directory of its own.
-need_venv() {
-    say "installing $2 into $1"
-    python3 -c 'import venv, ensurepip' 2> /dev/null || need python3-venv:python3-venv
-    rm -rf "$1"
-    mkdir -p "$CACHE"
-    python3 -m venv "$1"
-    "$1/bin/pip" install --quiet --disable-pip-version-check "$2"
 }
 
 # until_silent SECONDS FILE: hands on each line that it reads. If none comes for so long, the process whose id is

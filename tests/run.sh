@@ -124,8 +124,7 @@ case $what in
         ;;
     *)
         UNDER_WAY=
-        sed -n '2,/^set /s/^# \{0,1\}//p' "$0"
-        exit 2
+        usage tests/run.sh "$what"
         ;;
 esac
 verdict

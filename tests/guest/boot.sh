@@ -191,47 +191,32 @@ life() {
     echo "FLEXVOLUME_LVM_SEED=$SEED"
 }
 
-# shared [CASE…]: the tests run here, and tell two guests that share a disk what to do; or, if there are
-# many, two such pairs. One node of a pair waits while the other one works.
+# shared [CASE…]: the tests run here, and boot two guests that share a disk. The guests end when the tests do.
 shared() {
-    local SUITE='' FILES='' tests all other=() pid=
+    local SUITE='' FILES='' tests here=$DIR/shared disk=/dev/shm/${DIR##*/}-shared
     need_guest
     need_lockd
     tests=$(artifact --test shared)
     [ -n "$tests" ] || die "the tests for two nodes did not build"
-    mapfile -t all < <("$tests" --list "$@" | sed -n 's/: test$//p')
-    if [ ${#all[@]} -ge 10 ]; then
-        # As long as the others together.
-        mapfile -t other < <(printf '%s\n' "${all[@]}" | grep '^moves::')
-        mapfile -t all < <(printf '%s\n' "${all[@]}" | grep -vxF "$(printf '%s\n' "${other[@]}")")
-        timed shared-2 two_nodes shared-2 "$tests" "${other[@]}" &
-        pid=$!
-    fi
-    timed shared-1 two_nodes shared-1 "$tests" "${all[@]}"
-    [ -z "$pid" ] || wait "$pid"
-    cat "$DIR"/shared-?*.log > "$DIR/shared.log"
+    mkdir "$here"
+    install "$DRIVER" "$here/lvm"
+    # In memory: its leases are made of many small writes.
+    ln -sfn "$disk" "$here/disk"
+    timed shared two_nodes "$here" "$tests" "$@" || {
+        failed shared
+        tail -n 20 "$here"/[ab]/printed
+    }
+    as_root rm -f "$disk"
     count shared "$DIR/shared.log"
 }
 
-# two_nodes NAME TESTS TEST…: runs tests, which boot two guests with a disk of their own. The guests end when the tests
-# do.
 two_nodes() {
-    local name=$1 tests=$2 here=$DIR/$1 disk=/dev/shm/${DIR##*/}-$1
-    shift 2
-    mkdir "$here"
-    install "$DRIVER" "$here/lvm"
-    say "two nodes on one disk: $name"
-    # In memory: its leases are made of many small writes.
-    ln -sfn "$disk" "$here/disk"
-    # By whole lines: another pair prints too.
+    local here=$1
+    shift
     # The inner shell expands these.
     # shellcheck disable=SC2016
     as_root sh -c 'echo $$ > "$0"; exec timeout --kill-after=10 0 "$@"' "$here/pid" env FLEXVOLUME_LVM_SHARED="$here" \
         FLEXVOLUME_LVM_PROCESSORS="$(processors | xargs)" FLEXVOLUME_LVM_LOCKD="$LOCKD" \
-        BOOTS="$BOOTS" STEP="$STEP" "$tests" --exact "$@" --test-threads=1 2>&1 | until_silent "$SILENCE" "$here/pid" |
-        tee "$DIR/$name.log" | sed -u "s/^/$name: /" || {
-        failed "$name"
-        tail -n 20 "$here"/[ab]/printed
-    }
-    as_root rm -f "$disk"
+        BOOTS="$BOOTS" STEP="$STEP" "$@" --test-threads=1 2>&1 | until_silent "$SILENCE" "$here/pid" |
+        tee "$DIR/shared.log"
 }

@@ -2,12 +2,9 @@
 # Sourced by tests/run.sh: a kubelet, what its pods run, and the guest that they run in.
 
 KUBELET_LIMIT=1800 # seconds without a line from a guest
-DISKS=             # the directory of the disks of a guest
 CASES_AT_ONCE=4    # in a guest
 PROGRAMS=          # the directory of the programs of Kubernetes
 VERSION=           # theirs
-# One life of a volume, and what the versions of kubelet differ in.
-DIFFERS=(pods::two_pods names:: changes::the_config changes::what_a_pod_asks restarts:: interrupted::)
 
 # need_kubernetes PROGRAM…: sets PROGRAMS to a directory with these programs, and VERSION to theirs.
 # They come from the directory that KUBERNETES names; without it, they are built here, once. Nothing is downloaded but
@@ -124,23 +121,16 @@ pod_image() {
     rm -rf "$work"
 }
 
-# For a shell in a guest: what its cases want to know.
-guest_of_cases() {
-    echo "modprobe -a dm-mod loop overlay br_netfilter 2> /dev/null; cd /run; touch calls.jsonl
-        export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_BOOT_AGAIN=$DIR/again
-        export FLEXVOLUME_LVM_RECORDER=$DIR/recorder FLEXVOLUME_LVM_IMAGE=$DIR/pod.tar
-        export FLEXVOLUME_LVM_INSTALLER=$DIR/installer.tar KUBELET=$DIR/the-kubelet
-        export FLEXVOLUME_LVM_KUBERNETES=$VERSION"
-    plane_of_guest
-}
-
-# kubelet_guest BOOT ARGUMENT OF LIBTEST…: boots a guest with two disks, one for the volumes and
-# one for kubelet's own files, and runs cases in it. What they print is in $DIR/BOOT.log. The
-# guest ends as if its plug had been pulled.
+# kubelet_guest BOOT ARGUMENT OF LIBTEST…: boots a guest with a disk for the volumes, and runs cases in it. What they
+# print is in $DIR/BOOT.log. The guest ends as if its plug had been pulled.
 kubelet_guest() {
     local name=$1 command BOOT_FILES=$DIR/$1
     shift
-    command="$(guest_of_cases)
+    command="modprobe -a dm-mod loop overlay br_netfilter 2> /dev/null; cd /run; touch calls.jsonl
+        export FLEXVOLUME_LVM_DRIVER=$DIR/lvm FLEXVOLUME_LVM_RECORDER=$DIR/recorder FLEXVOLUME_LVM_IMAGE=$DIR/pod.tar
+        export FLEXVOLUME_LVM_INSTALLER=$DIR/installer.tar KUBELET=$DIR/the-kubelet
+        export FLEXVOLUME_LVM_KUBERNETES=$VERSION
+        $(plane_of_guest)
         as_root() { \"\$@\"; }; $(declare -f until_silent with_id)
         with_id /run/pid $DIR/kubelet-cases --test-threads=$CASES_AT_ONCE $(printf ' %q' "$@") 2>&1 |
             until_silent $((KUBELET_LIMIT - 300)) /run/pid | tee $DIR/$name.log
@@ -151,7 +141,7 @@ kubelet_guest() {
     # A long one would not fit into the kernel's command line.
     echo "$command" > "$DIR/$name.sh"
     # It has no time to hand on a status: the results say how it went.
-    boot "$DIR" "$KUBELET_LIMIT" ". $DIR/$name.sh" "$DISKS/volumes" "$DISKS/kubelet" || true
+    boot "$DIR" "$KUBELET_LIMIT" ". $DIR/$name.sh" "$DIR/disk" || true
     grep -q '^test result: ok' "$DIR/$name.log" || {
         say "the guest's console"
         tail -n 40 "$BOOT_FILES/console"
@@ -180,48 +170,33 @@ kubelet_parts() {
     # Wherever they are: the guest may not see that place.
     install "$PROGRAMS/kubelet" "$DIR/the-kubelet"
     pod_image "$DIR/pod.tar"
-    # Blank ones, for kubelet_guest.
-    DISKS=$DIR/disks
-    mkdir "$DISKS"
-    truncate -s 6G "$DISKS/volumes" "$DISKS/kubelet"
+    truncate -s 6G "$DIR/disk" # for kubelet_guest
 }
 
 # keep_calls NAME FILE…: keeps the record of a run, and the logs.
 keep_calls() {
-    local file kept=${CARGO_TARGET_DIR:-target}/$1
+    local kept=${CARGO_TARGET_DIR:-target}/$1
     shift
     rm -rf "$kept"
     mkdir -p "$kept"
     cp -r "$@" "$kept/"
-    for file in "$kept"/*.jsonl; do
-        [ -s "$file" ] || continue
-        say "what was called: $file has every call with its reply and duration"
-    done
+    say "what was called: $kept/*.jsonl has every call with its reply and duration"
 }
 
 # A real kubelet drives the driver. Every call and its reply, and the logs of the run, are kept.
 kubelet() {
     kubelet_parts kubelet
     DRIVER=$DIR/lvm install/image.sh "$DIR/installer.tar"
-    local without=(--skip plane::) name=kubelet-$VERSION
+    local name=kubelet-$VERSION
     say "$name: pods on the driver's volumes"
-    step "$name" kubelet_guest kubelet-1 --skip after_the_power_came_back "${without[@]}" "$@"
-    if [ -e "$DIR/again" ]; then
-        step "$name after a power-off" kubelet_guest kubelet-2 after_the_power_came_back
-    fi
-    cat "$DIR"/kubelet-?.log > "$DIR/kubelet.log"
-    keep_calls "$name" "$DIR"/kubelet-? "$DIR"/kubelet-?.jsonl
+    step "$name" kubelet_guest kubelet --skip plane:: "$@"
+    keep_calls "$name" "$DIR"/kubelet "$DIR"/kubelet.jsonl
     count "$name" "$DIR/kubelet.log"
 }
 
-# Kubelet of the Kubernetes that is there; and what may differ, with the oldest that is tested, which is
-# Debian's. It runs on this machine's files.
+# The same beside all else.
 kubelets() {
     local DIR=$TOP/kubelet
     mkdir "$DIR"
     here kubelet
-    [ -n "${KUBERNETES:-}" ] || return 0
-    DIR=$TOP/oldest
-    mkdir "$DIR"
-    KUBERNETES='' here kubelet "${DIFFERS[@]}"
 }

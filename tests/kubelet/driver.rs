@@ -41,12 +41,17 @@ impl Driver {
     /// Installs the driver with these lines in its config file too.
     pub fn with_config(case: &str, mode: Mode, lines: &str) -> Self {
         let driver = Self::installed(case);
-        driver.put_program(&from_environment("FLEXVOLUME_LVM_DRIVER"));
-        driver.install(&config(mode, lines));
+        let program = driver.root.join("drivers").join(driver.dir_name());
+        copy_executable(&from_environment("FLEXVOLUME_LVM_DRIVER"), &program);
+        // kubelet must never see half a driver: the directory comes into being as a whole.
+        let prepared = driver.prepare(&config(mode, lines));
+        let recorder = from_environment("FLEXVOLUME_LVM_RECORDER");
+        copy_executable(&recorder, &prepared.join("lvm"));
+        fs::rename(&prepared, driver.dir()).unwrap();
         driver
     }
 
-    /// A driver that an earlier boot has installed.
+    /// A driver that somebody else installs.
     pub fn installed(case: &str) -> Self {
         Self {
             case: case.to_owned(),
@@ -84,29 +89,12 @@ impl Driver {
         self.root.join("exec").join(self.dir_name())
     }
 
-    /// kubelet must never see half a driver: the directory comes into being as a whole.
-    fn install(&self, config: &str) {
-        let prepared = self.prepare(config);
-        copy_executable(
-            &from_environment("FLEXVOLUME_LVM_RECORDER"),
-            &prepared.join("lvm"),
-        );
-        fs::rename(&prepared, self.dir()).unwrap();
-    }
-
     /// A directory that kubelet does not look into yet.
     fn prepare(&self, config: &str) -> PathBuf {
         let prepared = self.dir().with_file_name(format!(".{}", self.dir_name()));
         fs::create_dir(&prepared).unwrap();
         fs::write(prepared.join("config.toml"), config).unwrap();
         prepared
-    }
-
-    fn put_program(&self, program: &str) {
-        let drivers = self.root.join("drivers");
-        let new = drivers.join(format!(".{}", self.dir_name()));
-        copy_executable(program, &new);
-        fs::rename(new, drivers.join(self.dir_name())).unwrap();
     }
 
     /// Writes the config file anew. kubelet notices that and calls `init` before its next call.

@@ -10,13 +10,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::plane;
 use crate::prelude::*;
 
-/// kubelet's own directory. It is on a disk, and so is still there after a power-off.
+/// kubelet's own directory.
 pub const KUBELET: &str = "/var/lib/kubelet";
 pub const MANIFESTS: &str = "/var/lib/kubelet/manifests";
 /// The volume group of all cases.
 pub const GROUP: &str = "pods";
 const VOLUMES_DISK: &str = "/dev/vda";
-const KUBELET_DISK: &str = "/dev/vdb";
 const LOGS: &str = "/run/log";
 
 static CHILD: Mutex<Option<Child>> = Mutex::new(None);
@@ -66,17 +65,8 @@ fn set_up() {
     run("mount", &["--make-rshared", "/"]);
     in_memory("/var/lib/containerd");
     in_memory("/var/log");
-    if Path::new(KUBELET_DISK).exists() {
-        if !is_filesystem(KUBELET_DISK) {
-            run("mkfs.ext4", &["-q", KUBELET_DISK]);
-            run("vgcreate", &["-q", GROUP, VOLUMES_DISK]);
-        }
-        fs::create_dir_all(KUBELET).unwrap();
-        run("mount", &[KUBELET_DISK, KUBELET]);
-    } else {
-        // The other disk is another node's too, and has its group already.
-        in_memory(KUBELET);
-    }
+    in_memory(KUBELET);
+    run("vgcreate", &["-q", GROUP, VOLUMES_DISK]);
     run("mount", &["--make-rshared", KUBELET]);
     for dir in ["manifests", "exec", "drivers"] {
         fs::create_dir_all(Path::new(KUBELET).join(dir)).unwrap();
@@ -101,16 +91,6 @@ fn show_clock_speed() {
         fs::write("/run/cpuinfo", processor).unwrap();
         run("mount", &["--bind", "/run/cpuinfo", "/proc/cpuinfo"]);
     }
-}
-
-fn is_filesystem(disk: &str) -> bool {
-    let mut blkid = Command::new("blkid");
-    blkid
-        .args(["-p", disk])
-        .stdout(Stdio::null())
-        .status()
-        .unwrap()
-        .success()
 }
 
 /// A file or value that tests/run.sh names.

@@ -38,7 +38,6 @@ mod interrupted;
 mod names;
 mod plane;
 mod pods;
-mod power;
 mod restarts;
 
 use std::time::{Duration, Instant};
@@ -50,9 +49,7 @@ mod prelude {
     pub use crate::plane::claim::*;
     pub use crate::plane::pair::{Pair, scene_of_pair};
     pub use crate::plane::{NODE, api, driver_of_controller};
-    pub use crate::pod::{
-        Pod, all_end, ending_with, inline_is_shared, last_call, last_call_after_restart, scene,
-    };
+    pub use crate::pod::{Pod, all_end, ending_with, inline_is_shared, last_call, scene};
     pub use crate::support::reply::Reply;
     pub use crate::support::{BOTH_MODES, Mode, run, sh};
     pub use crate::volume::Volume;

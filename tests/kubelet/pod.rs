@@ -89,18 +89,6 @@ impl Pod {
         self.says("are you well?");
     }
 
-    /// A pod of an earlier boot.
-    pub fn that_was_started(name: &str) -> Self {
-        let manifest = fs::read_to_string(manifest_of(name)).unwrap();
-        let manifest: Value = serde_json::from_str(&manifest).unwrap();
-        let uid = manifest["metadata"]["uid"].as_str().unwrap().to_owned();
-        Self {
-            name: name.to_owned(),
-            uid,
-            manifest,
-        }
-    }
-
     /// Changes a part of the manifest.
     pub fn with(mut self, pointer: &str, key: &str, value: Value) -> Self {
         self.manifest.pointer_mut(pointer).unwrap()[key] = value;
@@ -227,12 +215,6 @@ pub fn ending_with<'a>(
 /// kubelet's last call after an unmount, where kubelet attaches by itself.
 pub fn last_call(mode: Mode) -> Option<&'static str> {
     (mode == Mode::Attach).then_some("detach")
-}
-
-/// The same of a volume that a kubelet has found when it started: it does not know any more that it
-/// has attached it, since 1.28.
-pub fn last_call_after_restart(mode: Mode) -> Option<&'static str> {
-    last_call(mode).map(|last| if since(28) { "unmountdevice" } else { last })
 }
 
 /// Whether a second pod of the node gets an inline volume that another one has. Since 1.27 kubelet

@@ -18,23 +18,13 @@ pub struct Volume {
 impl Volume {
     /// Makes a blank logical volume for ext4. Pods call it by its own name.
     pub fn new(case: &str, name: &str) -> Self {
-        Self::of_size(case, name, "32m", "ext4")
-    }
-
-    pub fn xfs(case: &str, name: &str) -> Self {
-        Self::of_size(case, name, "300m", "xfs")
-    }
-
-    fn of_size(case: &str, name: &str, size: &str, fs: &str) -> Self {
-        let volume = Self::that_is_there(case, name).fs(fs);
-        sh(&format!(
-            "lvcreate -qq -y -W y -n {} -L {size} {GROUP}",
-            volume.lv
-        ));
+        let volume = Self::that_is_there(case, name);
+        let lv = &volume.lv;
+        sh(&format!("lvcreate -qq -y -W y -n {lv} -L 32m {GROUP}"));
         volume
     }
 
-    /// A volume that an earlier boot has made.
+    /// A volume that is made elsewhere, or not at all.
     pub fn that_is_there(case: &str, name: &str) -> Self {
         let lv = format!("{case}-{name}");
         Self {

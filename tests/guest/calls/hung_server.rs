@@ -61,6 +61,9 @@ fn without_an_answer(dir: &Path) -> (Process, Finally) {
     );
     let server = Process::new(&line, Path::new("/"));
     eventually("the mount", || mount_at(Path::new(dir)).is_some());
+    bash(&format!(
+        "timeout --signal=KILL 1 ls {dir} && exit 1 || [ $? = 137 ]"
+    ));
     (server, Finally(format!("umount --lazy {dir}")))
 }
 

@@ -154,39 +154,3 @@ fn a_token_of_the_header_is_no_passphrase() {
     );
     node.finds(&volume, "kept");
 }
-
-/// Prints the journal as it is after fifty calls, and the arguments and the environment of all processes
-/// when these calls have logged and not ended yet: nobody reads what they say.
-const FIFTY: &str = r#"cd /run
-mkfifo said
-exec 5<> said
-head -c 65536 /dev/zero >&5
-for n in {1..25}; do
-    "$0" mount no-directory "$(cat options)" >&5 &
-    "$0" attach "$(cat options)" another-node >&5 &
-done
-logged() { journalctl --quiet --output=export _UID=0 SYSLOG_IDENTIFIER=flexvolume-lvm; }
-until [ "$(logged | grep -c ^MESSAGE=)" = 50 ]; do [ $SECONDS -lt 300 ]; sleep 0.1; done
-journalctl --quiet --output=export
-cat /proc/[0-9]*/{cmdline,environ} 2> /dev/null | tr '\0' '\n'
-kill -KILL $(jobs -p)
-trap - EXIT
-rm said options"#;
-
-#[test]
-fn a_secret_is_in_no_field_of_the_journal_nor_in_the_arguments_of_a_process() {
-    let node = Node::new(Mode::MountOnly);
-    let options = format!(
-        r#"{{"volumegroup":"nosuch","volumeID":"data","kubernetes.io/secret/p":"{BASE64}"}}"#
-    );
-    fs::write("/run/options", options).unwrap();
-    let exe = node.exe();
-    let script = format!("{JOURNALD}{FIFTY}");
-    let said = run("unshare", &["--mount", "bash", "-c", &script, text(&exe)]);
-    let count = |words: &str| said.lines().filter(|line| line.starts_with(words)).count();
-    let hidden = format!("_CMDLINE={} call-stdin ", exe.display());
-    for (words, times) in [(&*hidden, 50), ("_COMM=lvm", 50), ("call-stdin", 50)] {
-        assert_eq!(count(words), times, "{words}: {said}");
-    }
-    assert!(!shows(&said), "{said}");
-}
