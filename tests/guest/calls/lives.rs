@@ -31,12 +31,11 @@ fn each_filesystem_lives_in_both_modes_on_linear_and_thin() {
         let group = Group::new("lives");
         group.pool();
         for mode in BOTH_MODES {
-            let (node, thin) = (Node::new(mode), format!("{}-thin", mode.lv()));
             group.linear(mode.lv(), size);
-            live_twice(&node, &group, mode.lv(), fs);
-            group.thin(&thin, size);
-            live_twice(&node, &group, &thin, fs);
+            live_twice(&Node::new(mode), &group, mode.lv(), fs);
         }
+        group.thin("thin", size);
+        live_twice(&Node::new(Mode::Attach), &group, "thin", fs);
     }
 }
 

@@ -43,7 +43,9 @@ fn a_volume_lives_with_the_key_of_its_node_in_both_modes() {
     let group = Group::new("crypt-key");
     for mode in BOTH_MODES {
         let node = with_key(mode, "crypt-key");
-        for (fs, size) in SIZES {
+        // The others live without attach mode by the key of a Secret.
+        let count = if mode == Mode::Attach { SIZES.len() } else { 1 };
+        for (fs, size) in SIZES.into_iter().take(count) {
             let lv = format!("{}-{fs}", mode.lv());
             let volume = group.linear(&lv, size).fs(fs).encrypted();
             let before = mounts();
