@@ -28,17 +28,14 @@ impl SlowTools {
         Self(machine)
     }
 
-    /// Makes a call that needs LVM.
-    fn start(&self) -> Running {
-        let json = r#"{"volumegroup":"nosuch","volumeID":"data"}"#;
-        self.0.start(&["waitforattach", "", json])
+    /// Makes a call that needs LVM, with one option more.
+    fn start_with(&self, option: &str) -> Running {
+        let json = format!(r#"{{"volumegroup":"nosuch","volumeID":"data"{option}}}"#);
+        self.0.start(&["waitforattach", "", &json])
     }
 
-    /// The same with a secret, which ends with 0 whatever it says.
-    fn start_with_secret(&self) -> Running {
-        let json =
-            r#"{"volumegroup":"nosuch","volumeID":"data","kubernetes.io/secret/key":"VE9Q"}"#;
-        self.0.start(&["waitforattach", "", json])
+    fn start(&self) -> Running {
+        self.start_with("")
     }
 
     /// A failure that says these words. Returns all of them.
@@ -150,9 +147,10 @@ fn sigterm_ends_a_call_while_a_tool_hangs() {
     let other_signals = [Signal::SIGINT, Signal::SIGHUP].map(|signal| (signal, cases[0]));
     let all = cases.map(|case| (Signal::SIGTERM, case));
     for (signal, (lvs, lvchange, step)) in all.into_iter().chain(other_signals) {
-        for start in [SlowTools::start, SlowTools::start_with_secret] {
+        // A call with a secret ends with 0 whatever it says.
+        for option in ["", r#","kubernetes.io/secret/key":"VE9Q""#] {
             let node = SlowTools::with_limits(lvs, lvchange, limits);
-            let call = start(&node);
+            let call = node.start_with(option);
             let pid = node.0.wait_for("pid");
             call.signal(signal);
             let words = [step, "was stopped because the driver was told to stop"];
