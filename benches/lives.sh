@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # In the guest of benches/run.sh: how long whole lives of volumes take, and a node that comes up.
-# `lives.sh DRIVER [SCRIPT]`; LIVES is how often.
+# `lives.sh DRIVER [SCRIPT]`; LIVES is how often, SCENES which, VOLUMES how many come up at once.
 set -euo pipefail
 
 DRIVER=$1
@@ -11,7 +11,6 @@ KEY=${ALONE%/*}/key
 (umask 077 && printf passphrase > "$KEY")
 printf 'attach = false\n[encryption]\nkey_file = "%s"\n' "$KEY" > "${ALONE%/*}/config.toml"
 SCRIPT=${2:-}
-scene=
 TOP=/var/lib/kubelet
 HOST=$(hostname)
 cd "$(mktemp -d -p /run)"
@@ -210,11 +209,16 @@ comes_up() {
 
 truncate -s 20G disk
 vgcreate -q bench "$(losetup --find --show disk)" > /dev/null
-lives ext4 64m
-lives xfs 320m
-lives btrfs 128m
-comes_up active 40 up bare ${SCRIPT:+script}
-comes_up inactive 40 up bare
-comes_up encrypted 10 encrypted bare
+for scene in ${SCENES:-ext4 xfs btrfs active inactive encrypted}; do
+    case $scene in
+        ext4) lives ext4 64m ;;
+        xfs) lives xfs 320m ;;
+        btrfs) lives btrfs 128m ;;
+        active) comes_up active "${VOLUMES:-40}" up bare ${SCRIPT:+script} ;;
+        inactive) comes_up inactive "${VOLUMES:-40}" up bare ;;
+        encrypted) comes_up encrypted "${VOLUMES:-10}" encrypted bare ;;
+        *) echo "no scene is called $scene"; exit 2 ;;
+    esac
+done
 vgchange -qq -an bench
 losetup --detach-all

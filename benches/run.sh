@@ -4,7 +4,8 @@
 #   benches/run.sh host    size, memory, system calls, instructions; times beside the floor
 #   benches/run.sh guest   whole lives of volumes, and a node that comes up, on real LVM in a guest
 #
-# ROUNDS (201) and LIVES (3) set how much is done. PEER=FILE is the bash script that the driver takes the place of.
+# ROUNDS (201) and LIVES (3) set how much is done, SCENES ("ext4 xfs btrfs active inactive encrypted") what of
+# it in the guest, VOLUMES how many come up. PEER=FILE is the bash script that the driver takes the place of.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/boot.sh
@@ -71,7 +72,7 @@ guest() {
     [ -z "${PEER:-}" ] || install "$PEER" "$DIR/script"
     boot "$DIR" "${GUEST_LIMIT:-3600}" "modprobe -qa loop dm-mod; mount -o remount,size=85% /run
         mkdir /run/driver && cp $DIR/lvm /run/driver/
-        LIVES=${LIVES:-3} $DIR/lives /run/driver/lvm ${PEER:+$DIR/script}" ||
+        LIVES=${LIVES:-3} VOLUMES=${VOLUMES:-} SCENES='${SCENES:-}' $DIR/lives /run/driver/lvm ${PEER:+$DIR/script}" ||
         { cat "$DIR/console"; return 1; }
 }
 

@@ -29,26 +29,60 @@ fn run(host: &Host, command: &Command, vg: &VgName) -> Result<()> {
 /// that needs the change looks again. Source: lvmreport(7), "Selection".
 fn lvchange(
     host: &Host,
-    (id, uuid): Target,
+    target: Target,
     options: &[&str],
     lock: Option<&Lock>,
     doing: &str,
 ) -> Result<()> {
-    let selected = format!("lv_uuid=\"{uuid}\"");
-    let mut command = Command::writes("lvchange", host.limits.activate)
-        .unseen(["--config", PLAIN, "--select", &selected])
-        .args(options);
+    let (id, command) = (target.0, lvchange_of(host, target, ""));
+    let mut command = command.args(options);
     if let Some(lock) = lock {
         command = command.stdin(lock.file());
     }
     run(host, &command.operand(id.to_string()), id.vg()).with_context(|| format!("{doing} {id}"))
 }
 
-/// Activates a volume on this host, also one that is marked to be left out at boot, as thin
-/// snapshots are; and with a snapshot its origin, of which LVM would ask.
+/// The command for a volume that has this UUID and fits `more`, which is empty or begins with ` && `.
+fn lvchange_of(host: &Host, target: Target, more: &str) -> Command {
+    let (_, uuid) = target;
+    let selected = format!("lv_uuid=\"{uuid}\"{more}");
+    let options = ["--config", PLAIN, "--select", &selected];
+    Command::writes("lvchange", host.limits.activate).unseen(options)
+}
+
+/// Activates also what is marked to be left out at boot, as thin snapshots are; and with a snapshot its origin, of
+/// which LVM would ask.
+const ACTIVATE: [&str; 4] = ["--activate", "y", "--ignoreactivationskip", "--yes"];
+
+/// Activates a volume on this host.
 pub fn activate(host: &Host, target: Target, lock: Option<&Lock>) -> Result<()> {
-    let options = ["--activate", "y", "--ignoreactivationskip", "--yes"];
-    lvchange(host, target, &options, lock, "activating")
+    lvchange(host, target, &ACTIVATE, lock, "activating")
+}
+
+/// Activates a volume that is still as it was listed. LVM compares tags, layout, role and health under its own lock,
+/// and does nothing if one of them has changed. `None`: its tags cannot be compared.
+pub fn activate_as_listed(host: &Host, volume: &Volume, lock: &Lock) -> Option<Result<()>> {
+    /// Metadata made by hand may have tags of any length.
+    const MOST: usize = 4096;
+    // Source: lvm(8), "VALID NAMES".
+    let is_of_tag = |c: char| c.is_ascii_alphanumeric() || "_+.-/=!:&#".contains(c);
+    let tags: Vec<&str> = volume.tags.split(',').collect();
+    let is_comparable =
+        volume.tags.len() <= MOST && tags.iter().all(|tag| tag.chars().all(is_of_tag));
+    let (layout, role) = (&volume.layout, &volume.role);
+    let same = format!(
+        " && lv_tags=[\"{}\"] && lv_layout=[\"{layout}\"] && lv_role=[\"{role}\"] && lv_health_status=\"{}\"",
+        tags.join("\" && \""),
+        volume.health
+    );
+    let id = &volume.id;
+    is_comparable.then(|| {
+        let command = lvchange_of(host, volume.target(), &same)
+            .args(ACTIVATE)
+            .stdin(lock.file())
+            .operand(id.to_string());
+        run(host, &command, id.vg()).with_context(|| format!("activating {id}"))
+    })
 }
 
 /// Deactivates a volume. LVM refuses while it is open.

@@ -15,7 +15,9 @@ mod tests;
 mod udev;
 mod wait;
 
-pub(crate) use change::{Larger, activate, create, deactivate, extend, refresh, retag};
+pub(crate) use change::{
+    Larger, activate, activate_as_listed, create, deactivate, extend, refresh, retag,
+};
 pub use disks::{Disk, Extensible, Fault, disks, extensible};
 pub use find::{
     Found, all_groups, all_volumes, find, find_as_it_is, find_group, has_unused_table, lock_of,

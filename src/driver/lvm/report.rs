@@ -22,6 +22,8 @@ pub struct Volume {
     /// When it was made (`lv_time`), in seconds since the epoch. 0: LVM does not know.
     pub created: u64,
     pub record: Record,
+    /// All of its tags (`lv_tags`), with a comma between two.
+    pub tags: String,
     pub active: bool,
     /// The number of its device. None: it is not active.
     pub number: Option<DeviceNumber>,
@@ -275,6 +277,7 @@ fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {
         // A volume whose metadata was made by hand may have no time at all.
         created: number(row, "lv_time").unwrap_or(0),
         record: Record::parse(text(row, "lv_tags")?.split(',')),
+        tags: text(row, "lv_tags")?.to_owned(),
         active: text(row, "lv_active")? == "active",
         // -1: none.
         number: number(row, "lv_kernel_major")

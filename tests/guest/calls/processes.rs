@@ -216,6 +216,38 @@ fn an_encrypted_volume_is_opened_once_and_closed_after_the_last_pod() {
 }
 
 #[test]
+fn of_an_inactive_volume_lvm_is_asked_once_if_it_is_recorded_and_plain() {
+    for (fs, size, check) in [("ext4", "32m", &["e2fsck"][..]), ("xfs", "300m", &[])] {
+        let node = Node::new(Mode::MountOnly);
+        let group = Group::new("dormant");
+        let volume = group.linear("data", size).fs(fs);
+        let dir = precreated(node.pod_dir("pod", &volume));
+        let args = ["mount", text(&dir), &volume.json()];
+        let make = format!("mkfs.{fs}");
+        let blank = [
+            ASK, CHANGE, ASK, EXAMINE, CHANGE, ALONE, &make, CHANGE, MOUNT,
+        ];
+        // LVM compares the volume with its answer when it activates the volume. What only the kernel knows of an
+        // active volume, who has it open, is asked of dmsetup.
+        let again = [&[ASK, CHANGE, ALONE, EXAMINE], check, &[MOUNT]].concat();
+        for programs in [&blank[..], &again] {
+            group.lv("lvchange", &["-an"], "data");
+            starts(&node, &args, programs);
+            starts(&node, &["unmount", text(&dir)], &[UNMOUNT]);
+        }
+        // A permission to format must go before the mount.
+        group.lv(
+            "lvchange",
+            &["-an", "--addtag", "flexvolume.mayformat=x:1"],
+            "data",
+        );
+        let two = [&[ASK, CHANGE, ASK, EXAMINE], check, &[CHANGE, MOUNT]].concat();
+        starts(&node, &args, &two);
+        starts(&node, &["unmount", text(&dir)], &[UNMOUNT]);
+    }
+}
+
+#[test]
 fn a_thin_volume_is_asked_for_with_its_pool() {
     let node = Node::new(Mode::MountOnly);
     let group = Group::new("pooled");

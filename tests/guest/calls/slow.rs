@@ -1,6 +1,8 @@
 //! Tools that take three seconds each, as on a node where a crowd of pods starts. A call must not start more of
 //! them for that: each process more makes all other calls slower, too.
 
+use std::fs;
+
 use crate::crypt;
 use crate::prelude::*;
 
@@ -64,6 +66,7 @@ fn a_call_starts_no_more_tools_where_each_takes_three_seconds() {
         scope.spawn(|| a_life("xfs", "300m", &["mkfs.xfs"], &[]));
         scope.spawn(|| a_life("btrfs", "128m", &["mkfs.btrfs"], &[]));
         scope.spawn(growth_of_a_mounted_volume);
+        scope.spawn(an_inactive_volume);
         scope.spawn(an_encrypted_volume);
     });
 }
@@ -78,6 +81,55 @@ fn growth_of_a_mounted_volume() {
     starts(&node, &tools, &grow, &["lvs", "lvextend", "resize2fs"]);
     let second = precreated(node.pod_dir("second", &volume));
     starts(&node, &tools, &["mount", text(&second), &json], &[]);
+}
+
+fn an_inactive_volume() {
+    let tools = slow_tools();
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let (group, volume) = Group::with_data("slowinactive");
+    node.visit(&volume);
+    group.lv("lvchange", &["-an"], "data");
+    let dir = precreated(node.pod_dir("pod", &volume));
+    let args = ["mount", text(&dir), &volume.json()];
+    let later = ["lvs", "lvchange", "dmsetup", "e2fsck", "dmsetup", "mount"];
+    starts(&node, &tools, &args, &later);
+}
+
+/// LVM's metadata changes after the driver has asked, and just before the driver activates the volume.
+#[test]
+fn what_changes_before_the_activation_is_seen() {
+    let group = Group::new("meanwhile");
+    let volume = group.linear("data", "32m");
+    let tools = Tools::new().put(
+        "lvchange",
+        "case \"$*\" in *activate*) $REAL $(cat /run/meanwhile) ;; esac\nexec $REAL \"$@\"",
+    );
+    let node = Node::with_config(Mode::MountOnly, &tools.config());
+    let id = format!("{}/data", group.name);
+    fs::write("/run/meanwhile", "--version").unwrap();
+    node.visit(&volume);
+    let tag = group.tags("data");
+    for (change, undo, words) in [
+        ("flexvolume.fs=ext4:another", &tag, "[swapped]"),
+        ("flexvolume.luks=another", &tag, "[encrypted]"),
+    ] {
+        group.lv("lvchange", &["-an"], "data");
+        fs::write(
+            "/run/meanwhile",
+            format!("--deltag {tag} --addtag {change} {id}"),
+        )
+        .unwrap();
+        node.mount("pod", &volume).is_failure(&[words]);
+        group.lv("lvchange", &["--deltag", change, "--addtag", undo], "data");
+    }
+    // Tags that are not the driver's do no harm, but the answer is no longer the same.
+    group.lv("lvchange", &["-an"], "data");
+    fs::write("/run/meanwhile", format!("--addtag operators {id}")).unwrap();
+    node.visit(&volume);
+    // So does a tag that LVM's selection cannot name.
+    group.lv("lvchange", &["-an", "--addtag", "a&b#c!=:/."], "data");
+    fs::write("/run/meanwhile", "--version").unwrap();
+    node.visit(&volume);
 }
 
 fn an_encrypted_volume() {

@@ -9,7 +9,7 @@ use super::resume::ensure_not_suspended;
 use crate::host::Lock;
 use crate::lvm::{self, Found, Tags, Volume};
 use crate::names::{Bytes, Shown};
-use crate::volume::decide::{Decision, Refusal, Wish, repair_pool};
+use crate::volume::decide::{Decision, Refusal, Wish, is_known_inactive, repair_pool};
 use crate::volume::device::Device;
 use crate::volume::job::{Job, Subject};
 use crate::volume::lock;
@@ -26,11 +26,14 @@ impl Job<'_> {
         const TRIES: usize = 8;
         let Subject { host, config, id } = self.subject;
         let patience = config.limits.lock;
-        let (mut locks, mut made) = (HeldLocks::default(), None);
+        let (mut locks, mut made, mut activated) = (HeldLocks::default(), None, None);
         for _ in 0..TRIES {
+            // It is good for one look.
+            let listed = activated.take();
             let asker = Asker::Call {
                 job: Some(*self),
                 made: made.as_ref(),
+                listed: listed.as_ref(),
             };
             let Decided { seen, decision } =
                 look_under_lock(self.subject, asker, wish, patience, &mut locks)?;
@@ -41,7 +44,7 @@ impl Job<'_> {
                 }
                 // lvcreate activates it.
                 Decision::Create(size) => made = self.create(wish, size, locks.group.take())?,
-                Decision::Activate => self.activate(seen, wish, &mut locks)?,
+                Decision::Activate => activated = self.activate(seen, wish, &mut locks)?,
                 Decision::Resume => {
                     let device = seen.facts.device.as_ref();
                     let device = device.context("a volume without a device is suspended")?;
@@ -102,12 +105,27 @@ impl Job<'_> {
     }
 
     /// Activates the volume. Its lock keeps the last unmount of another pod from deactivating it before this call
-    /// finds its device.
-    fn activate(&self, mut seen: Look, wish: &Wish, locks: &mut HeldLocks) -> Result<()> {
+    /// finds its device. Returns the volume if LVM has found it, under its own lock, as it was listed.
+    fn activate(
+        &self,
+        mut seen: Look,
+        wish: &Wish,
+        locks: &mut HeldLocks,
+    ) -> Result<Option<Volume>> {
         let Subject { host, config, id } = self.subject;
         let volume = seen.facts.require_volume()?.clone();
         locks.hold_volume(host.kernel, volume.target(), config.limits.lock)?;
         let lock = locks.of_volume()?;
+        if is_known_inactive(&volume, wish)
+            && !is_in_kernel(host.kernel, id)
+            && let Some(activated) = lvm::activate_as_listed(host, &volume, lock)
+        {
+            activated?;
+            // If not, the volume has changed.
+            if is_in_kernel(host.kernel, id) {
+                return self.wait_for_device().map(|()| Some(volume));
+            }
+        }
         let shared = volume.lock.is_some();
         if shared {
             // If this call is killed, another must know which volume to give back.
@@ -140,7 +158,7 @@ impl Job<'_> {
                 None => error,
             }
         })?;
-        self.wait_for_device()
+        self.wait_for_device().map(|()| None)
     }
 
     /// Waits for the node of the device. LVM itself waits for udev to make it; a killed command that activated the

@@ -25,6 +25,8 @@ pub struct Facts {
     pub not_its_device: Option<String>,
     pub uses: Option<Uses>,
     pub lvm: Option<Lvm>,
+    /// LVM's answer is from before this call activated the volume.
+    pub listed_inactive: bool,
     /// The group or pool in which to create the volume.
     pub room: Option<Room>,
     /// The state of lvmlockd's lock, for a volume in a shared group.
@@ -299,6 +301,7 @@ impl Facts {
             not_its_device: None,
             uses: None,
             lvm: None,
+            listed_inactive: false,
             room: None,
             locks: None,
             openers: None,

@@ -26,5 +26,5 @@ pub use facts::{
     Occupied, Openers, Parts, Place, Pool, Room, Sectors, There, Uses,
 };
 pub use reason::{NoKey, Reason};
-pub use rules::{decide, of_locks, of_openers};
+pub use rules::{decide, is_known_inactive, of_locks, of_openers};
 pub use users::users;

@@ -13,9 +13,43 @@ use crate::lvm::{LeaseState, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, VgName};
 
-/// Every rule of "Never lose data", from cheap facts to dear ones. What a device holds is decided in
-/// [`of_content`].
+/// Every rule of "Never lose data". What LVM said before this call activated the volume is enough to mount the
+/// recorded filesystem. For all else LVM is asked again.
 pub fn decide(facts: &Facts, wish: &Wish) -> Decision {
+    match of_all(facts, wish) {
+        decision if !facts.listed_inactive => decision,
+        Decision::Look(level) => Decision::Look(level),
+        Decision::Mount(mount)
+            if !mount.record
+                && mount.alive.is_none()
+                && !facts.read_only
+                && facts
+                    .volume()
+                    .is_some_and(|volume| is_known_inactive(volume, wish)) =>
+        {
+            Decision::Mount(mount)
+        }
+        _ => Decision::Look(Level::Lvm),
+    }
+}
+
+/// Whether LVM knows all of this volume that matters to a mount while the volume is not active: it is recorded and
+/// plain, and no other volume or node has to do with it.
+pub fn is_known_inactive(volume: &Volume, wish: &Wish) -> bool {
+    let record = &volume.record;
+    wish.purpose == Purpose::Filesystem
+        && record.made.is_some()
+        && record.content_tags().count() == 1
+        && record.luks.is_none()
+        && ["linear", "striped"].contains(&volume.layout.as_str())
+        && volume.role == "public"
+        && volume.pool.is_none()
+        && volume.health.is_empty()
+        && volume.lock.is_none()
+}
+
+/// The rules, from cheap facts to dear ones. What a device holds is decided in [`of_content`].
+fn of_all(facts: &Facts, wish: &Wish) -> Decision {
     if let Some(why) = &wish.not_allowed {
         return Decision::Refuse(Reason::NotAllowed(why.clone()));
     }
@@ -229,6 +263,7 @@ pub fn of_openers(facts: &Facts, wish: &Wish) -> Option<Decision> {
         return None;
     }
     let is_open = facts.volume().is_some_and(|volume| volume.open);
+    let is_open = is_open || facts.listed_inactive;
     if facts.openers.is_none() {
         return is_open.then_some(Decision::Look(Level::Openers));
     }

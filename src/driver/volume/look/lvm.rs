@@ -4,13 +4,45 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use super::device::forget_what_lvm_resumed;
 use super::{Asker, Look};
 use crate::lvm::{self, LeaseState};
 use crate::names::{LvId, LvName};
-use crate::volume::decide::{Lvm, Pool, Room, Wish};
+use crate::volume::decide::{Facts, Lvm, Pool, Room, Wish};
 use crate::volume::job::Subject;
 
 impl Look<'_> {
+    /// What LVM says of the volume. Of one that this call has just activated, that is at first what it said before.
+    pub(super) fn see_lvm(&mut self, wish: &Wish) {
+        let kernel = self.subject.host.kernel;
+        let listed = match self.asker {
+            Asker::Call { listed, .. } if self.facts.lvm.is_none() => listed,
+            _ => None,
+        };
+        // A person's look is no ground for mkfs.
+        let device = self.facts.device.clone();
+        let counted = device.as_ref().filter(|_| !self.asker.is_person());
+        self.written = counted.and_then(|one| one.written(kernel));
+        // What was read by an earlier answer does not count.
+        self.claim = None;
+        self.facts = Facts {
+            device,
+            uses: self.facts.uses.take(),
+            listed_inactive: listed.is_some(),
+            ..Facts::of(self.subject.id, self.facts.now)
+        };
+        self.facts.lvm = Some(match listed {
+            Some(volume) => Lvm::Volume {
+                volume: Box::new(volume.clone()),
+                pool: None,
+                unused_table: false,
+                lost: None,
+            },
+            None => self.ask_lvm(wish),
+        });
+        forget_what_lvm_resumed(kernel, &mut self.facts);
+    }
+
     /// Asks LVM for the volume and, unless it is only to be read, for its thin pool.
     pub fn ask_lvm(&self, wish: &Wish) -> Lvm {
         let Subject { host, id, .. } = self.subject;

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Error, Result};
 
 use super::job::{Job, Subject};
+use crate::lvm::Volume;
 use crate::mount::{KubeletPath, is_kubelets};
 use crate::names::LvUuid;
 use crate::volume::decide::{Content, Decision, Facts, Level, Mounted, Uses, Wish, decide};
@@ -48,6 +49,8 @@ pub enum Asker<'a> {
         /// `None`: the call gives the volume up.
         job: Option<Job<'a>>,
         made: Option<&'a Made>,
+        /// What LVM said of the volume just before this call activated it.
+        listed: Option<&'a Volume>,
     },
     /// A person. The look claims no device, and does not wait for those who have it open.
     Person {
@@ -61,6 +64,7 @@ impl<'a> Asker<'a> {
     pub const CALL: Self = Self::Call {
         job: None,
         made: None,
+        listed: None,
     };
 
     fn job(&self) -> Option<Job<'a>> {
@@ -148,14 +152,7 @@ impl<'a> Look<'a> {
             match decide(&self.facts, wish) {
                 Decision::Look(level) if level <= most => match level {
                     Level::Uses => self.facts.uses = self.uses()?,
-                    Level::Lvm => {
-                        // A person's look is no ground for mkfs.
-                        let device = self.facts.device.as_ref();
-                        let device = device.filter(|_| !self.asker.is_person());
-                        self.written = device.and_then(|one| one.written(self.subject.host.kernel));
-                        self.facts.lvm = Some(self.ask_lvm(wish));
-                        device::forget_what_lvm_resumed(self.subject.host.kernel, &mut self.facts);
-                    }
+                    Level::Lvm => self.see_lvm(wish),
                     Level::LeaseState => self.facts.locks = self.locks(),
                     Level::Openers => self.facts.openers = Some(self.openers(0)?),
                     Level::Ground => self.facts.ground = Some(self.ground()?),

@@ -13,7 +13,7 @@ use crate::volume::decide::decision::{Create, Decision, Level, Purpose, Wish};
 use crate::volume::decide::facts::{Content, Decrypted, Facts, Uses};
 use crate::volume::decide::reason::{NoKey, Reason};
 use crate::volume::decide::rules::decide;
-use promises::check;
+use promises::{check, listed_inactive};
 use sights::*;
 
 /// Each purpose, type, kind of access and policy, each with each other.
@@ -139,6 +139,9 @@ impl Cases {
                 *number = number.saturating_add(u64::from(is_one));
             }
             check(facts, wish, &decision);
+            if facts.lvm.is_some() && !matches!(decision, Decision::Refuse(_)) {
+                listed_inactive(facts, wish);
+            }
             return;
         };
         assert!(

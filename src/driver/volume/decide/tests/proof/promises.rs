@@ -133,6 +133,30 @@ pub fn check(facts: &Facts, wish: &Wish, decision: &Decision) {
     }
 }
 
+/// By what LVM said before this call activated the volume nothing is done but to mount the filesystem that the record
+/// names, and nothing is refused.
+pub fn listed_inactive(facts: &Facts, wish: &Wish) {
+    let facts = Facts {
+        listed_inactive: true,
+        ..facts.clone()
+    };
+    match decide(&facts, wish) {
+        Decision::Look(_) => {}
+        Decision::Mount(mount) => {
+            let (volume, uuid) = (volume_of(&facts), &mount.filesystem.uuid);
+            let made = volume.record.made.as_ref();
+            assert!(made.is_some_and(|made| made.uuid == *uuid), "{facts:?}");
+            let others = [&volume.record.making, &volume.record.luks];
+            assert_eq!(others, [&None, &None], "{facts:?}");
+            let is_alone = volume.lock.is_none() && volume.pool.is_none();
+            assert!(is_alone && !mount.record, "{facts:?}");
+            assert_eq!(volume.layout, "linear", "{facts:?}");
+            assert!(facts.openers.is_some() && !facts.read_only, "{facts:?}");
+        }
+        other => panic!("{other:?}\n{facts:?}\n{wish:?}"),
+    }
+}
+
 fn fits(sectors: &Sectors) -> bool {
     sectors.filesystem >= sectors.device
 }
