@@ -20,7 +20,7 @@ case ${1:-} in
 esac
 
 if [ "${1:-}" = --here ]; then
-    as_root true || die "--here needs root"
+    [ "$(id -u)" = 0 ] || sudo true || die "--here needs root or sudo"
     need dmsetup:dmsetup lvs:lvm2 mkfs.ext4:e2fsprogs cryptsetup:cryptsetup-bin findmnt:mount losetup:mount
     as_root dmsetup version > /dev/null 2>&1 ||
         die "this machine's kernel has no device-mapper; run it without --here"

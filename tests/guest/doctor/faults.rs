@@ -15,10 +15,10 @@ fn faults_of_the_host_are_named() {
         node("log = '/run/well.log'").is_well(check);
     }
     node("[volume_group.nosuch]").is_ill("config", "", "");
-    let nothing = node("tool_dirs = ['/nonexistent']");
-    nothing.is_ill("tools", "", "");
-    nothing.is_ill("device-mapper", "", "modprobe dm_mod");
+    node("tool_dirs = ['/nonexistent']").is_ill("tools", "", "");
     let broken = "echo broken >&2; exit 5";
+    let dmsetup = Tools::new().put("dmsetup", broken);
+    node(&dmsetup.config()).is_ill("device-mapper", "", "modprobe dm_mod");
     let lvm = Tools::new().put("lvm", broken).put("lvs", broken);
     node(&lvm.config()).is_ill("lvm", "", "");
     let pvs = Tools::new().put("pvs", broken);
@@ -41,8 +41,8 @@ fn faults_of_the_host_are_named() {
     }
 }
 
-/// How a volume that a pod has, its group or its host is broken, in shell; what finds that, on what, and how
-/// bad it is; a part of the command that helps, and how it is mended, unless by that command.
+/// Shell that breaks a pod's volume, its group or its host; the check that finds this, its subject and its severity; a
+/// part of the command that helps; and shell that mends it, unless that command does.
 type Row<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str, &'a str);
 
 #[test]
@@ -199,7 +199,7 @@ fn faults_of_a_volume_are_named() {
     node.is_ill(
         "pool-full",
         "ailing/pool",
-        "vgextend ailing DISK, then: lvextend",
+        "vgextend ailing DISK && lvextend",
     );
 }
 

@@ -61,12 +61,16 @@ pub fn config(facts: &Facts) -> Vec<Finding> {
 }
 
 pub fn device_mapper(facts: &Facts) -> Vec<Finding> {
-    vec![match &facts.device_mapper {
-        Ok(versions) => Finding::ok("device-mapper", versions),
-        Err(problem) => Finding::failed("device-mapper", problem)
-            .why("without it there are no logical volumes")
-            .run("modprobe dm_mod"),
-    }]
+    match &facts.device_mapper {
+        Ok(versions) => vec![Finding::ok("device-mapper", versions)],
+        // A tool that is missing is named as such.
+        Err(_) if !facts.has_tool("dmsetup") => Vec::new(),
+        Err(problem) => vec![
+            Finding::failed("device-mapper", problem)
+                .why("without it there are no logical volumes")
+                .run("modprobe dm_mod"),
+        ],
+    }
 }
 
 pub fn udev(facts: &Facts) -> Vec<Finding> {
@@ -77,8 +81,8 @@ pub fn udev(facts: &Facts) -> Vec<Finding> {
         Udev::CannotBeHeard => {
             return vec![
                 Finding::failed("udev", "this process runs in an IPC namespace of its own, where udevd's answer does not come")
-                    .why("if kubelet runs here, each call that activates or grows a volume waits until its limit")
-                    .run("readlink /proc/1/ns/ipc /proc/self/ns/ipc, and run kubelet in the host's (hostIPC: true)"),
+                    .why("a kubelet that runs here needs the host's (hostIPC: true), or each call that activates or grows a volume waits until its limit")
+                    .run("readlink /proc/1/ns/ipc /proc/self/ns/ipc"),
             ];
         }
     };
@@ -118,8 +122,8 @@ pub fn lvm_lock(facts: &Facts) -> Vec<Finding> {
     let finding = format!("LVM was locked by {who}, which has run for {age} s");
     vec![
         Finding::warning("lvm-lock", finding)
-            .why("every other LVM command waits for that, the driver's too")
-            .run(format!("ps -fp {}, and answer or end it", first.pid)),
+            .why("every other LVM command waits for it, also those of the driver: answer or end it")
+            .run(format!("ps -fp {}", first.pid)),
     ]
 }
 

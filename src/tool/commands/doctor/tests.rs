@@ -250,7 +250,7 @@ const ROWS: &[Row] = &[
     ("may-be-formatted", "warning", "vg/data", "check vg/data", |f| f.record(&["flexvolume.mayformat=mark:1"])),
     ("kept-from-others", "warning", "vg/data", "lvchange -an vg/data", |f| f.of("data").is_kept_idle = true),
     ("pool-full", "warning", "vg/pool", "lvextend --size +", |f| f.of("pool").volume.data_percent = Some(95.0)),
-    ("pool-full", "warning", "vg/pool", "vgextend vg DISK, then: lvextend", |f| {
+    ("pool-full", "warning", "vg/pool", "vgextend vg DISK && lvextend", |f| {
         let pool = &mut f.of("pool").volume;
         (pool.metadata_percent, pool.free) = (Some(95.0), Bytes::new(0));
     }),
@@ -313,10 +313,10 @@ const RUN: &[(&str, &str)] = &[
     ("pvs -a", "it only looks"),
     ("dmesg", "it only looks"),
     ("lvm check ", "it only looks"),
-    ("delete files, or: lvextend --resizefs ", "only a person can say whether files may go"),
+    ("lvextend --resizefs ", "only a person can say whether files may go"),
     ("lvextend --extents +20%ORIGIN ", "a_snapshot_that_is_nearly_full_is_named"),
     ("lvextend --size ", "faults_of_a_volume_are_named"),
-    ("vgextend vg DISK, then: lvextend ", "only a person has the disk"),
+    ("vgextend vg DISK && lvextend ", "only a person has the disk"),
     ("lvs -a -o +devices ", "it only looks"),
     ("lvchange -an -S pool_lv=", "the row pool_unwell of the refusals: the message has the same command"),
     ("lvchange -an ", "tests/shared/obstacles.rs: only two nodes have the fault"),

@@ -58,6 +58,7 @@ pub fn run(host: &Host, config: &Config, args: &Log) -> Result<Printed> {
     calls.retain(|call| call.failed || !args.failed);
     calls.drain(..calls.len().saturating_sub(args.lines));
     let text = match (&calls[..], &args.name) {
+        ([], None) if !args.failed && args.since.is_none() => "no call is in the log\n".to_owned(),
         ([], None) => "no such call is in the log\n".to_owned(),
         ([], Some(word)) => format!("no such call about {} is in the log\n", word.shown()),
         (calls, _) => in_columns(calls, &zone, true),

@@ -40,7 +40,7 @@ pub struct Health {
     pub failed: Option<Reason>,
     /// Whether the kernel met errors in its filesystem, now or before.
     pub has_errors: bool,
-    /// Of what its mounted filesystem has none left.
+    /// What its mounted filesystem has run out of.
     pub lack: Option<Lack>,
     /// Whether it is active and has no device node.
     pub lacks_node: bool,
@@ -145,7 +145,8 @@ impl Health {
     }
 
     fn next_mount(&self) -> Option<Finding> {
-        let reason = match &self.verdict.as_ref()?.outcome {
+        let verdict = self.verdict.as_ref()?;
+        let reason = match &verdict.outcome {
             Outcome::Decided(Decision::Refuse(reason)) => reason,
             Outcome::Tried(_, what) => return Some(refused(what)),
             Outcome::Unknown(error) => return Some(Finding::warning("next-mount", error)),
@@ -162,7 +163,7 @@ impl Health {
             Reason::PoolFull { pool, .. } => format!("the thin pool {pool} is full"),
             _ => reason.of(&self.volume.id),
         };
-        (!is_well).then(|| refused(&words))
+        (!is_well).then(|| refused(&format!("{words} [{}]", verdict.short())))
     }
 
     fn lvm(&self) -> Option<Finding> {
@@ -241,7 +242,7 @@ impl Health {
             commands.push(extend_pool(id, size, what));
         }
         let first = if volume.free.get() == 0 {
-            format!("vgextend {} DISK, then: ", id.vg())
+            format!("vgextend {} DISK && ", id.vg())
         } else {
             String::new()
         };
@@ -263,11 +264,10 @@ impl Health {
             Lack::Inodes => ("no inode is left in its filesystem", "no inodes"),
         };
         let finding = Finding::warning("filesystem-full", finding).word(word);
-        let finding = finding.why("pods cannot create files in it");
+        let finding = finding.why("pods cannot create files in it: delete files, or grow it");
         // A larger ext has more inodes: mke2fs(8), -i.
         let id = &self.volume.id;
-        let grow = format!("delete files, or: lvextend --resizefs --extents +20%LV {id}");
-        Some(finding.run(grow))
+        Some(finding.run(format!("lvextend --resizefs --extents +20%LV {id}")))
     }
 
     /// One that ran full is refused, and the words of that say what helps.
