@@ -16,7 +16,7 @@ const HOSTILE: [&str; 4] = [
     "long\n",
 ];
 
-/// LVM and the log have this in every place where they can.
+/// A machine whose LVM and log have this text wherever they can have one.
 fn machine(word: &str) -> Machine {
     let machine = Machine::new();
     let row = |vg: &str, lv: &str| {

@@ -62,7 +62,7 @@ fn wrongs(node: &TracedMachine, args: &[OsString], reason: &str) -> Option<Strin
     (!is_right).then(|| format!("{shown}\nfor {reason:?}: {done:?}\n"))
 }
 
-/// Makes each of these calls, and says of all that went wrong what it was.
+/// Makes each of these calls, and fails with all that were not refused as they should be.
 fn refuses_all<'a>(calls: impl IntoIterator<Item = (Vec<OsString>, &'a str)>) -> usize {
     let node = TracedMachine::new();
     let before = node.files();

@@ -17,7 +17,7 @@ impl Kubelet {
         Self::run_by(&[], node, args)
     }
 
-    /// The same with these words before its command line.
+    /// Runs it by a program, whose words stand before its command line.
     fn run_by(words: &[&str], node: &PluginDir, args: &[&str]) -> Self {
         let program = Self::compile(node);
         let line = [words, &[program.to_str().unwrap()], args].concat();

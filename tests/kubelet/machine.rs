@@ -51,8 +51,8 @@ pub fn shared() -> Running {
     running
 }
 
-/// kubelet is running, and no other case uses it: it may be killed. Who shares it comes first, so that
-/// nobody waits for a case that itself waits for others.
+/// Returns once kubelet is running and no other case uses it: the caller may kill it. Cases that share kubelet come
+/// first, so that none of them waits for a case that itself waits for others.
 pub fn alone() -> MutexGuard<'static, usize> {
     drop(shared());
     let users = ONE_LESS.wait_while(users(), |users| *users > 0);
@@ -217,8 +217,8 @@ pub fn stumbles_over(driver: &Driver, volume: &Volume) {
     });
 }
 
-/// Waits until kubelet's log has a line whose text, after what `find` splits off, holds these words,
-/// and returns the text. It may be quoted.
+/// Waits until kubelet's log has a line whose text holds these words. `find` splits a line into its head and its text,
+/// which may be quoted. Returns the text.
 fn logged(words: &str, find: impl Fn(&str) -> Option<(&str, &str)>) -> String {
     let text = |line: &str| {
         let (_, text) = find(line)?;

@@ -29,8 +29,8 @@ fn end(lives: &mut [Life], last: fn(Mode) -> Option<&'static str>) {
     }
 }
 
-/// kubelet has found by itself that the volume is mounted: with what little it knows of it, and
-/// without the node's pods. So it asks for the device of one that it has attached, under no name.
+/// kubelet has found the mount by itself, without the node's pods, and knows little of the volume: it asks for the
+/// device of an attached volume, and names none.
 fn assert_found_again(life: &Life, calls_before: usize) {
     if life.mode == Mode::Attach {
         life.driver.has_answered("waitforattach", 2);

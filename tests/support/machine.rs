@@ -61,7 +61,7 @@ impl Machine {
         put(&self.path("tools").join(name), script);
     }
 
-    /// The driver with these arguments, as what this program runs.
+    /// This program, which runs the driver with these arguments.
     pub fn under<A: AsRef<OsStr>>(&self, program: &[&OsStr], args: &[A]) -> Command {
         let mut words: Vec<OsString> = Vec::new();
         if !nix::unistd::Uid::effective().is_root() {

@@ -184,7 +184,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// How long a tool may run that changes a volume. `None`: nobody waits for minutes for it.
+    /// How long this tool may run, if it is one that may work on a volume for minutes.
     pub fn of_tool(&self, name: &str) -> Option<Duration> {
         match name {
             "e2fsck" => Some(self.check),

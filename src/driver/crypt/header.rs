@@ -11,7 +11,7 @@ use super::layout::{self, Layout};
 use crate::fs::superblock::{ReadAt, fill};
 use crate::names::Bytes;
 
-/// Of a header with its key slots, as cryptsetup makes it. Source: cryptsetup-luksFormat(8), `--offset`.
+/// The size of a header with its key slots, as cryptsetup makes it. Source: cryptsetup-luksFormat(8), `--offset`.
 pub const HEADER_SIZE: Bytes = Bytes::new(16 << 20);
 const FIRST: &[u8] = b"LUKS\xBA\xBE";
 const SECOND: &[u8] = b"SKUL\xBA\xBE";

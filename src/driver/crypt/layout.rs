@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-/// Of the segments, and of the key slots, so many may be there. LUKS2 has 32 key slots.
+/// The largest number of segments, and of key slots: LUKS2 has 32 key slots.
 const MOST: usize = 32;
-/// Of a text so many characters are kept: more than any that is allowed.
+/// So many characters are kept of a text. No text that is allowed is longer.
 const LONGEST: usize = 64;
 
 /// What one copy says. Its texts are anybody's who can write to the disk.
@@ -40,9 +40,9 @@ pub struct Keyslot {
     pub kind: String,
     /// Empty: it has none.
     pub cipher: String,
-    /// Of the key that encrypts the volume's, in bytes.
+    /// The size of the key that encrypts the volume's key, in bytes.
     pub key_size: u64,
-    /// Of the volume's key, in bytes.
+    /// The size of the volume's key, in bytes.
     pub volume_key_size: u64,
 }
 

@@ -115,8 +115,8 @@ pub enum Judged {
 pub const TOO_OLD: &str = "e2fsprogs of this node is too old for the features of this ext (`e2fsck -V`). Install a \
     newer one, or mount the volume on another node. A repair by this e2fsck fails in the same way";
 
-/// Whether e2fsck ended with this code because it does not know a feature. It ends so for other reasons too, so its
-/// version has to be older than the features.
+/// Whether e2fsck ended with this code because it does not know a feature. The code has other causes too, so the
+/// version of e2fsck must be older than a feature of the filesystem.
 pub fn is_too_old(host: &Host, code: i32, device: Opened) -> bool {
     // e2fsck(8): 8 is "operational error".
     const GAVE_UP: i32 = 8;

@@ -55,7 +55,7 @@ pub struct Command {
     pub(super) stdin: Option<Arc<File>>,
     /// An open file that the tool inherits beside its standard streams.
     pub(super) held: Option<Arc<File>>,
-    /// Of an answer that is too long, the beginning will do.
+    /// Whether the beginning of an answer that is too long is enough.
     pub(super) beginning: bool,
     /// The process that answers it stays for the next one: see [`Self::asks`].
     pub(super) stays: bool,

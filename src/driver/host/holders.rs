@@ -220,8 +220,8 @@ impl<'a> Search<'a> {
         self.began.elapsed() < Self::MOST && !self.kernel.stopping()
     }
 
-    /// The other processes. Those of this mount namespace come first: what pods run, which may be made to
-    /// take long, is in others.
+    /// All processes but this one. The processes of this mount namespace come first. Those of pods are in other
+    /// namespaces, and a pod may make them slow to read.
     pub fn processes(&self) -> impl Iterator<Item = u32> {
         let own = std::process::id();
         let ours = mount_namespace(self.kernel, "self");

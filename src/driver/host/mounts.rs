@@ -21,11 +21,11 @@ use super::paths::{mount_id_of, open_path};
 pub struct Space {
     pub bytes: u64,
     pub used: u64,
-    /// Of what nothing is left for those who are not root.
+    /// What users other than root have none left of.
     pub lack: Option<Lack>,
 }
 
-/// Of what a filesystem has none left, though it is mounted and well.
+/// What a filesystem has run out of, though it is mounted and well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lack {
     /// Less than a thousandth of its bytes is left.

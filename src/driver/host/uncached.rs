@@ -77,7 +77,7 @@ impl Uncached {
         Ok(copied.map(|(to, from)| *to = *from).count())
     }
 
-    /// Of pages of which one cannot be read, reads those before it: the kernel does not say which one it is.
+    /// Reads the pages before the first one that cannot be read. The kernel does not say which page that is.
     fn direct(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let error = match self.file.read_at(into, offset) {
             Err(error) if into.len() > PAGE => error,

@@ -57,8 +57,8 @@ pub fn suspended_inside(kernel: &Kernel) -> Option<String> {
     all.find_map(|device| device.suspended(kernel))
 }
 
-/// The command that resumes a device of this name with the table that it has. A killed LVM command may have left
-/// another one, for extents that LVM's metadata does not give to the volume.
+/// The command that resumes a device of this name with the table that it has. A killed LVM command may have loaded a
+/// second table, with extents that the volume does not have by LVM's metadata.
 pub fn with_its_table(name: &str) -> String {
     format!("dmsetup clear {name} && dmsetup resume {name}")
 }

@@ -41,7 +41,7 @@ pub struct Volume {
     pub layout: String,
     pub role: String,
     pub pool: Option<LvName>,
-    /// Of which volume it is a snapshot.
+    /// The volume of which it is a snapshot.
     pub origin: Option<LvName>,
     /// How full it is, in percent: of a pool, its data.
     pub data_percent: Option<f64>,

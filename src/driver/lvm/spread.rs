@@ -26,8 +26,8 @@ impl Spread {
         integrity: false,
     };
 
-    /// By lvcreate's options beside the size. A type that is not known here counts as three copies.
-    /// Source: lvcreate(8), lvmraid(7).
+    /// The spread that lvcreate's options ask for. A type that is not known here counts as three copies. Source:
+    /// lvcreate(8), lvmraid(7).
     pub fn of_options(words: &[String]) -> Self {
         let number = |short, long| -> Option<u64> {
             let value = value(words, short, long)?;

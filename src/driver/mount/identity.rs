@@ -61,8 +61,8 @@ fn is_btrfs(kernel: &Kernel, source: &Source) -> bool {
     })
 }
 
-/// Why btrfs does not take it: the kernel knows a filesystem by its UUID alone, and so takes a second one
-/// for the first; also of one that was unmounted, if that is newer.
+/// Why the kernel does not mount a btrfs that has a copy: it knows a filesystem by its UUID alone, and takes the second
+/// one for the first. It does so even if the first was unmounted, and is newer.
 pub fn twin(source: &Source) -> String {
     let Source { id, node, .. } = source;
     let own = by_hand(id, node, "btrfstune -u");

@@ -87,7 +87,7 @@ fn split(option: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a value is of this form.
+/// Whether a value is of this form: `TEXT`, `SIZE`, a word, or a word with `N` for a number.
 fn is_one(value: &str, form: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match form {

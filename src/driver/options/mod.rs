@@ -45,7 +45,7 @@ pub struct Options {
     pub thin_pool: Option<LvName>,
     /// `encryption`, for a volume that is, or is to be, encrypted.
     pub encryption: Option<Encryption>,
-    /// Of the Secret that the volume names.
+    /// The passphrase in the Secret that the volume names.
     pub passphrase: Option<Passphrase>,
     /// `mountoptions`; they hold `ro` if, and only if, `read_only` is true.
     pub mount_options: MountOptions,

@@ -76,7 +76,7 @@ struct Checked {
 }
 
 impl Checked {
-    /// Of a volume that a person names.
+    /// The result for a volume that a person names.
     fn named(verdict: Verdict) -> Self {
         Self {
             verdict,
@@ -174,7 +174,7 @@ fn volumes(host: &Host, config: &Loaded, args: &Check) -> Result<Printed> {
     Ok(printed)
 }
 
-/// Of a volume that was not named itself. `None`: it is a pool.
+/// The result for a volume that was not named itself. `None`: it is a pool.
 fn one_of_many(inventory: &Inventory, volume: &Volume, request: Request) -> Option<Checked> {
     let (health, _) = inventory.health(volume, request);
     let (word, is_ours, is_ill) = (health.word(), health.is_ours, health.is_ill());

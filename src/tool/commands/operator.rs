@@ -69,8 +69,8 @@ fn found(host: &Writing, seen: &Look) -> Result<Filesystem> {
     })
 }
 
-/// The device inside a LUKS2 volume that is refused or closed, and which an operator has opened. `None`: it is no
-/// such volume, or the filesystem inside is found as that of any other.
+/// The device that an operator opened inside a LUKS2 volume, if the driver refuses the volume or takes it for closed.
+/// `None`: there is none, or the driver finds the filesystem inside by itself.
 fn opened(host: &Writing, seen: &Look) -> Result<Option<Device>> {
     let id = &seen.facts.id;
     let may_be_adopted = matches!(

@@ -103,7 +103,7 @@ struct Ready {
     config: NewConfig,
     init: Init,
     is_first: bool,
-    /// The driver that is there is somebody else's.
+    /// The driver that is there is another one, such as the script.
     is_foreign: bool,
 }
 

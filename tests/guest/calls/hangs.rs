@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 
 use crate::prelude::*;
 
-/// Of an activation that waits in vain.
+/// The limit of an activation that waits in vain.
 const SHORT: &str = "[limits]\nactivate = 8\n";
 
 /// Makes a device of device-mapper hold every access to it.

@@ -3,7 +3,8 @@
 
 use super::*;
 
-/// Brings back the tags from while the volume was made, as vgcfgrestore(8) does. Returns those that were there.
+/// Gives the volume the tags that it had while it was made, as vgcfgrestore(8) can. Returns the tags that it had before
+/// that.
 fn as_if_making(group: &Group, volume: &Volume, fs: &str) -> String {
     let (lv, tags) = (volume.lv(), group.tags(volume.lv()));
     let making = format!("flexvolume.making=luks2:{fs}:{}", luks_uuid(volume));

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Of this case alone, so that nothing else in /run has it.
+/// Only this case uses it, so that nothing else in /run has it.
 const CANARY: &str = "canary-that-nobody-sees";
 const BASE64: &str = "Y2FuYXJ5LXRoYXQtbm9ib2R5LXNlZXM=";
 const TRACE: &str = "/run/unseen.trace";
@@ -18,7 +18,8 @@ fn shows(text: &str) -> bool {
     [CANARY, BASE64].iter().any(|canary| text.contains(canary))
 }
 
-/// Runs the driver with every program and every write of it and its children written down. Returns what it said.
+/// Runs the driver, and records every program and every write of the driver and its children. Returns the driver's
+/// output.
 fn followed(node: &Node, args: &[&str]) -> String {
     let out = "/run/unseen.out";
     let line = "exec strace -f -qq -y -v -s 65536 -o \"$0\" \

@@ -1,5 +1,5 @@
-//! lvcreate is killed before it has wiped what a removed volume left in the new one's place. Nobody
-//! may ever see that, and what somebody put there must not be lost.
+//! lvcreate is killed before it has wiped what a removed volume left there. No pod may see those remains, and data that
+//! was put on the new volume must not be lost.
 
 use crate::data::foreign::bytes;
 use crate::prelude::*;

@@ -1,5 +1,4 @@
-//! Disks that are gone or have a bad page, where what is left is enough for the volume; and where it
-//! is not.
+//! Disks that are gone or have a bad page. Of some volumes enough is left, of others not.
 
 use std::ops::Range;
 

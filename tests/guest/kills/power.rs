@@ -13,7 +13,7 @@ use crate::prelude::*;
 
 /// How many different calls are under way, if not all, and at how many steps each.
 const SAMPLE: (usize, usize) = (2, 3);
-/// Of the disk each volume group gets its own part: a stopped LVM command holds the group's lock.
+/// Each volume group has a part of the disk for itself, since a stopped LVM command holds its group's lock.
 const PART: usize = 768 << 20;
 
 /// The first part has the group of the pods that write.

@@ -311,7 +311,7 @@ fn changes(trace: &str) -> Vec<(String, usize)> {
     changes
 }
 
-/// Of each kind so many, from the first to the last.
+/// Keeps so many changes of each kind, spread from the first to the last.
 fn thin(changes: &[(String, usize)], most: usize) -> Vec<(String, usize)> {
     let mut kept = Vec::new();
     for (call, times) in changes {

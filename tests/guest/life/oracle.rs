@@ -20,7 +20,7 @@ pub enum Holds {
 pub enum Record {
     None,
     Right,
-    /// Of what it held before.
+    /// The record of what it held before.
     Old,
     Perhaps,
 }
@@ -43,7 +43,7 @@ pub struct Lv {
     pub scarred: bool,
     /// A call that worked on it was killed.
     pub killed: bool,
-    /// Of which volume it is a snapshot, or that of which that one is one.
+    /// The first volume in its line of snapshots.
     pub first: Option<usize>,
     /// It is a snapshot outside a thin pool: its space is beside its origin's.
     pub thick: bool,

@@ -224,7 +224,7 @@ impl Player {
         }
     }
 
-    /// Half of these steps a call does not come to; then it is not killed.
+    /// A call does not reach half of these steps, and then is not killed.
     fn kill(&mut self) -> Step {
         let (up, tool, none) = (self.below(3) > 0, 1 + self.below(6), String::new());
         let own = if up {

@@ -28,7 +28,7 @@ pub struct Row {
     pub asks: &'static [(&'static str, &'static str)],
     /// Words of the message beside those on the page, and the volume's or the group's name.
     pub says: &'static str,
-    /// The word of `check`, which knows no directory of kubelet's and no size. None: the same.
+    /// The word that `check` has, if not the mount's: `check` knows neither a directory of kubelet nor a size.
     pub check: Option<&'static str>,
     /// Whether the node's config says `attach`.
     pub mode: Mode,

@@ -215,7 +215,8 @@ pub fn read_only(overridden: bool) -> &'static str {
     }
 }
 
-/// The command that makes a read-only volume writable. By LVM's metadata an `overridden` one may be written.
+/// The command that makes a read-only volume writable. `overridden`: it is writable by LVM's metadata, and lvm.conf
+/// says otherwise.
 pub fn writable_again(id: &LvId, overridden: bool) -> String {
     if !overridden {
         return format!("run `lvchange --permission rw {id}`");

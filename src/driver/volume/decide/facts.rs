@@ -59,7 +59,7 @@ pub struct Uses {
     /// Devices built on top of it, by the name that `dmsetup` or the kernel shows; of an encrypted volume that is open, on top of the device
     /// inside, or beside that.
     pub holders: Vec<String>,
-    /// What an encrypted volume is open as. All that is here is about this device then.
+    /// The device inside, if an encrypted volume is open. The other fields are about that device then.
     pub inside: Option<Inside>,
     /// The device-mapper name of the suspended device: its own, or one that it is built on.
     pub suspended: Option<String>,

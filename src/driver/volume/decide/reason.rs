@@ -88,7 +88,7 @@ pub enum Reason {
     SnapshotFull,
     AnotherDevice,
     Suspended(String),
-    /// The same below an open encrypted volume: LVM, which reads what is inside, waits for it, too.
+    /// The volume below an open encrypted one is suspended. LVM waits for it too, since LVM reads what is inside.
     SuspendedInside(String),
     NoPool(LvId),
     PoolFull {

@@ -42,7 +42,7 @@ pub struct Made {
     pub written: u64,
 }
 
-/// Who wants to know.
+/// For whom a volume is looked at.
 #[derive(Clone, Copy)]
 pub enum Asker<'a> {
     Call {

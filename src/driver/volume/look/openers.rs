@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The device-mapper devices and who has them open, read once for one volume or for many.
 pub struct Openings {
-    /// How often each is open. Source: dmsetup(8), `-o open`.
+    /// How often each device is open. Source: dmsetup(8), `-o open`.
     counts: Vec<(DeviceNumber, usize)>,
     /// Read once some device is open more often than its mounts and loop devices explain.
     files: OnceLock<Vec<(DeviceNumber, Opener)>>,

@@ -10,7 +10,8 @@ use crate::volume::decide::Parts;
 use crate::volume::device::Device;
 
 impl Look<'_> {
-    /// `None`: the whole filesystem is on this device. Otherwise blkid reads all devices of the node.
+    /// The other devices of a filesystem that is on several. `None`: the whole filesystem is on this device, and blkid
+    /// reads no other one.
     pub(super) fn parts(&self, device: &Device, beyond: &Beyond) -> Result<Option<Parts>> {
         if *beyond == Beyond::Nothing {
             return Ok(None);

@@ -27,7 +27,7 @@ pub struct HeldLocks {
     of: Option<LvUuid>,
     /// The group's lock, held by a call that may create or extend the volume.
     pub group: Option<Lock>,
-    /// Whether a possible lvcreate of a killed call has ended: it may still be wiping the volume.
+    /// Whether no lvcreate of a killed call is left, which may still be wiping the volume.
     is_made: bool,
 }
 

@@ -278,7 +278,7 @@ fn group_cells(inventory: &Inventory, health: &GroupHealth, findings: &[Finding]
     ]
 }
 
-/// Of a group on this node's disks that it does not use.
+/// The row of a group that is on this node's disks, and that this node does not use.
 fn kept_cells(vg: &str, owner: &str) -> Cells {
     let none = String::new;
     let group = "group".to_owned();

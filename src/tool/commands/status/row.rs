@@ -46,7 +46,7 @@ pub struct Line {
 /// The layer below the filesystem of an encrypted volume, as far as it is known without a passphrase.
 #[derive(Serialize)]
 pub struct Encrypted {
-    /// Of the LUKS2 header that is recorded.
+    /// The UUID of the LUKS2 header in the record.
     pub uuid: String,
     /// The device inside. `None`: it is closed.
     pub open: Option<String>,

@@ -159,7 +159,7 @@ impl<'a> Inventory<'a> {
         self.host.kernel.space(&row.mount_point, row.id).ok()
     }
 
-    /// Of what the filesystem has none left, though pods may write to it.
+    /// What the filesystem has run out of, though pods may write to it.
     pub fn lack(&self, volume: &Volume, space: &Space) -> Option<Lack> {
         space.lack.filter(|_| !self.is_only_read(volume))
     }
@@ -232,8 +232,8 @@ impl<'a> Inventory<'a> {
         (Health::of(self, volume, seen), facts)
     }
 
-    /// Whether a volume is somebody's for the driver: it has a record, a pod has it, or the log has a call about it.
-    /// All others are as nobody asked the driver to have them, such as the host's own and those of virtual machines.
+    /// Whether the driver has to do with a volume: it has a record, a pod has it, or the log has a call about it. The
+    /// others are the host's own, or those of virtual machines.
     pub fn is_ours(&self, volume: &Volume) -> bool {
         // Volumes of pods are in it, or will be.
         volume.is_pool()

@@ -110,7 +110,7 @@ impl World {
         one != other && first(one) == first(other)
     }
 
-    /// Of what is mounted, too.
+    /// Makes a snapshot of a volume, which may be mounted.
     pub(super) fn snapshot(&mut self, slot: usize, to: usize) {
         let (from, at) = (&PLACES[slot], &PLACES[to]);
         let alike = (from.disk, from.fs, from.thin) == (at.disk, at.fs, at.thin);

@@ -23,7 +23,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Where this process sees it.
+    /// The volume's directory in this process's root.
     fn dir(&self) -> PathBuf {
         let root = text(&self.process.proc("root")).to_owned();
         PathBuf::from(format!("{root}{}", text(&self.point)))

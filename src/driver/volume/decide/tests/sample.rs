@@ -282,7 +282,8 @@ pub fn fitting(facts: &mut Facts, free: u64) {
     });
 }
 
-/// A part of it is elsewhere, and these have the UUIDs of this part and of that one.
+/// A part of the filesystem is on another device. `twins` have the UUID of this part, `ambiguous` that of the other
+/// part.
 pub fn parts(facts: &mut Facts, fs: FsType, twins: &[&str], ambiguous: &[&str]) {
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
     let parts = Some(Parts {
