@@ -237,7 +237,7 @@ const ROWS: &[Row] = &[
     ("missing-disks", "failed", "vg", "vgreduce --removemissing vg", |f| f.fault(Fault::Missing)),
     ("missing-disks", "failed", "vg", "vgextend --restoremissing vg /dev/sdb", |f| f.fault(Fault::Returned)),
     ("snapshot-full", "warning", "vg/snap", "lvextend --extents +20%ORIGIN vg/snap", |f| f.of("snap").volume.data_percent = Some(80.0)),
-    ("next-mount", "failed", "vg/data", "swap", |f| f.refuse("data", Reason::Swap)),
+    ("next-mount", "failed", "vg/data", "[swap]", |f| f.refuse("data", Reason::Swap)),
     ("next-mount", "warning", "vg/data", "broken", |f| f.next("data", Outcome::Unknown("broken".to_owned()))),
     ("filesystem-errors", "failed", "vg/data", "dmesg", |f| f.of("data").failed = Some(Reason::Swap)),
     ("filesystem-errors", "warning", "vg/data", "check vg/data; dmesg", |f| f.of("data").has_errors = true),
