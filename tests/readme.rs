@@ -393,9 +393,14 @@ fn every_command_in_a_message_is_run_by_its_row_or_the_list_says_why_not() {
         for command in commands::commands_in(line) {
             let is_it =
                 |(of, begins, _): &(&str, &str, &str)| *of == word && command.starts_with(begins);
-            let is_listed = commands::ELSEWHERE.iter().any(is_it);
+            let listed = commands::ELSEWHERE.iter().find(|one| is_it(one));
             unused.retain(|one| !is_it(one));
-            if !is_listed && !commands::only_looks(&command) && !row_runs(&word, command) {
+            let is_run = match listed {
+                Some((.., place)) if place.contains(' ') => true,
+                Some((_, begins, place)) => commands::is_run_in(place, begins),
+                None => commands::only_looks(&command) || row_runs(&word, command),
+            };
+            if !is_run {
                 missing.push(format!("{word}: {command}"));
             }
         }

@@ -35,7 +35,8 @@ mod prelude {
     pub use crate::support::trace::{Trace, programs, trace};
     pub use crate::support::volume::{Volume, device};
     pub use crate::support::{
-        BOTH_MODES, Finally, Mode, Process, at_last, bash, eventually, host_name, run, runs, sh,
+        BOTH_MODES, Finally, Mode, Process, agreeing, at_last, bash, eventually, host_name, run,
+        runs, sh, told,
     };
     pub use crate::tools::{JOURNALD, Tools, holds, processes_named};
     pub use crate::volume::FILESYSTEMS;

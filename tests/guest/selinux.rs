@@ -101,10 +101,9 @@ fn doctor_names_a_wrong_label_and_the_command_that_corrects_it() {
         String::from_utf8(output.unwrap().stdout).unwrap()
     };
     run("chcon", &["-t", "tmp_t", &exe]);
-    let command = format!("restorecon -v {exe}");
     let said = says();
-    assert!(said.contains(&command) && said.contains("tmp_t"), "{said}");
-    sh(&command);
+    assert!(said.contains("tmp_t"), "{said}");
+    sh(told(&said, "restorecon -v "));
     let said = says();
     let well = "SELinux is enforcing; this runs in system_u:system_r:initrc_t:s0";
     assert!(

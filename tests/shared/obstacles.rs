@@ -35,10 +35,10 @@ fn a_node_without_locks_is_told_how_to_start_them() {
     says("FAILED", "lvmlockd does not run");
     node.sh("sed -i 's/use_lvmlockd = 1/use_lvmlockd = 0/' /etc/lvm/lvm.conf");
     says("WARNING", "`use_lvmlockd = 1`");
-    node.up(MODE, &volume)
-        .is_failure(&["`use_lvmlockd = 1`", "`vgchange --lockstart vg`"]);
-    node.sh("sed -i 's/use_lvmlockd = 0/use_lvmlockd = 1/' /etc/lvm/lvm.conf");
-    node.sh("start_lvmlockd; vgchange --lockstart vg");
+    let refused = node.up(MODE, &volume);
+    refused.is_failure(&["`use_lvmlockd = 1`"]);
+    node.sh("sed -i 's/use_lvmlockd = 0/use_lvmlockd = 1/' /etc/lvm/lvm.conf; start_lvmlockd");
+    node.sh(refused.command("vgchange --lockstart ").unwrap());
     node.can_have(MODE, &volume);
 }
 
@@ -85,16 +85,17 @@ fn a_volume_active_without_its_own_lock_is_not_mounted() {
     let volume = Volume::new(&pair.a, "unlocked");
     pair.a.sh("lvchange -asy vg/unlocked");
     pair.b.sh("lvchange -asy vg/unlocked");
-    pair.a.up(MODE, &volume).is_failure(&["in shared mode"]);
-    pair.a.sh("lvchange -an vg/unlocked");
-    pair.b.sh("lvchange -an vg/unlocked");
+    let refused = pair.a.up(MODE, &volume);
+    refused.is_failure(&["in shared mode"]);
+    for node in [&pair.a, &pair.b] {
+        node.sh(refused.command("lvchange -an ").unwrap());
+    }
     // As if lvmlockd had lost its memory: device-mapper has it, and lvmlockd does not know of it.
     pair.a.sh("lvchange -ay vg/unlocked && dmsetup table vg-unlocked > /run/table && dmsetup info -c --noheadings -o uuid vg-unlocked > /run/uuid
         lvchange -an vg/unlocked && dmsetup create vg-unlocked -u $(cat /run/uuid) /run/table && udevadm settle");
-    pair.a
-        .up(MODE, &volume)
-        .is_failure(&["does not have its lock", "`lvchange -an vg/unlocked`"]);
-    pair.a.sh("dmsetup remove vg-unlocked || true");
+    let refused = pair.a.up(MODE, &volume);
+    refused.is_failure(&["does not have its lock"]);
+    pair.a.sh(refused.command("lvchange -an ").unwrap());
     pair.b.can_have(MODE, &volume);
 }
 
@@ -154,16 +155,17 @@ fn a_node_whose_sanlock_died_mounts_nothing_more_until_it_has_joined_again() {
     pair.a.write(MODE, &volume, "safe");
     pair.a.sh("lvchange -ay vg/idle; kill -9 $(pidof sanlock)");
     // lvmlockd does not notice, and LVM would let it be mounted.
-    for volume in [&idle, &other] {
-        let words = ["its sanlock died", "`lvmlockctl --drop vg`"];
-        pair.a.up(MODE, volume).is_failure(&words);
+    let refused = [&idle, &other].map(|volume| pair.a.up(MODE, volume));
+    for reply in &refused {
+        reply.is_failure(&["its sanlock died"]);
     }
     let (doctor, _) = pair.a.says(MODE, &["doctor"]);
     assert!(doctor.contains("its sanlock died"), "{doctor}");
     pair.a.down(MODE, &volume);
     pair.b.up(MODE, &volume).is_failure(&["host 1 (node-a)"]);
-    pair.a
-        .sh("set -e; sanlock daemon; vgchange -an vg; lvmlockctl --drop vg");
+    pair.a.sh(refused[0].command("vgchange -an ").unwrap());
+    pair.a.sh(refused[0].command("lvmlockctl --drop ").unwrap());
+    pair.a.sh("sanlock daemon");
     pair.a.join();
     // Its old locks are void now.
     for volume in [&volume, &idle] {
@@ -215,9 +217,9 @@ fn a_volume_that_is_kept_without_use_is_named() {
     assert!(doctor.contains("run: lvchange -an vg/kept"), "{doctor}");
     let (status, _) = pair.a.says(mode, &["status"]);
     assert!(status.contains("kept from others"), "{status}");
-    let words = ["host 1 (node-a)", "`lvchange -an vg/kept` on that node"];
-    pair.b.up(mode, &volume).is_failure(&words);
-    pair.a.sh("lvchange -an vg/kept");
+    let refused = pair.b.up(mode, &volume);
+    refused.is_failure(&["host 1 (node-a)", "on that node"]);
+    pair.a.sh(refused.command("lvchange -an ").unwrap());
     pair.b.can_have(mode, &volume);
 }
 

@@ -95,6 +95,22 @@ pub fn bash(lines: &str) -> String {
     run("bash", &["-c", &format!("set -e -o pipefail; {lines}")])
 }
 
+/// The command that begins so, of those that `doctor` prints.
+#[track_caller]
+pub fn told<'a>(said: &'a str, begins: &str) -> &'a str {
+    let lines = said.lines().map(str::trim);
+    let mut commands = lines.map(|line| line.trim_start_matches("run: "));
+    let command = commands.find(|command| command.starts_with(begins));
+    command.unwrap_or_else(|| panic!("no {begins} in {said}"))
+}
+
+/// Runs a command on a terminal, as a person who agrees to all that it asks. Whether it has helped is what
+/// the test looks at afterwards.
+pub fn agreeing(command: &str) {
+    let types = format!("yes | head -n 9 | script -qec {command:?} /dev/null || true");
+    bash(&types);
+}
+
 /// Runs these words when it is dropped.
 pub struct Finally(pub String);
 

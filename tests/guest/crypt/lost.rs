@@ -217,7 +217,8 @@ fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
     let command = format!("`{remedy}`");
     // Of its own calls none asks LVM.
     let words = [&*command, "`lvchange --refresh crypt-stuck/data`"];
-    node.mount("second", &volume).is_failure(&words);
+    let refused = node.mount("second", &volume);
+    refused.is_failure(&words);
     node.grow("pod", &volume, 80 << 20).is_failure(&words);
     node.call(&["unmount", text(&dir)]).is_failure(&words);
     // Nor does a command about it.
@@ -229,8 +230,8 @@ fn a_suspended_volume_keeps_lvm_waiting_and_each_call_has_the_remedy() {
     forget();
     let (said, code) = node.says(&["doctor"]);
     assert!(code != 0 && said.contains(&command), "{said}");
-    bash(remedy);
-    sh("lvchange --refresh crypt-stuck/data");
+    bash(refused.command("dmsetup clear ").unwrap());
+    sh(refused.command("lvchange --refresh ").unwrap());
     node.configure(Mode::MountOnly, &lines);
     node.grow("pod", &volume, 80 << 20).is_success();
     node.visit(&other);

@@ -108,6 +108,6 @@ fn exported_group_is_named() {
         let (said, _) = node.says(args);
         assert!(said.contains("exported/data"), "{args:?}: {said}");
     }
-    sh(&node.is_ill("groups", "exported", "vgimport exported"));
+    node.mends("groups", "exported", "vgimport exported");
     node.up("pod", &volume);
 }

@@ -115,22 +115,19 @@ fn a_volume_whose_cache_is_lost_keeps_its_data_by_what_the_message_says() {
         ));
         disks[1].fail_wholly();
         let refused = node.refuses_mount(&volume, &["the disk of its cache is missing", words]);
-        // As an operator who agrees to all that it asks.
-        let does = |begins: &str| {
-            let command = refused.command(begins).unwrap();
-            let command = command.replace("/etc/lvm/backup", "/run");
+        let does = |command: Option<&str>| {
+            let command = command.unwrap().replace("/etc/lvm/backup", "/run");
             let command =
                 command.replace(&format!("/run/{name} "), &format!("/run/{name}.backup "));
             let command = command
                 .replace("DISK", &spare.path())
                 .replace("UUID", &uuid);
-            let agrees = format!("yes | head -n 9 | script -qec {command:?} /dev/null");
-            run("bash", &["-c", &agrees]);
+            agreeing(&command);
         };
         if name == "poolbehind" {
-            does("pvcreate --uuid");
+            does(refused.command("pvcreate --uuid"));
         }
-        does("lvchange -an");
+        does(refused.command("lvchange -an"));
         node.finds(&volume, "kept");
     }
 }

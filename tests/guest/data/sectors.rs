@@ -126,20 +126,21 @@ fn a_volume_that_an_operator_extended_onto_such_a_disk_is_refused_until_it_is_mo
             assert_eq!(group.size("data"), size);
         }
         node.down("pod", &volume);
-        node.refuses_mount(&volume, &words);
+        let refused = node.refuses_mount(&volume, &words);
         node.prints(&["check", &id], words[0], 1);
         if options.is_empty() {
-            sh(&format!("pvmove -qq -i 1 {large}"));
+            sh(refused.command("pvmove ").unwrap());
         } else {
             // Two copies are on two disks.
             let third = format!("/run/{name}.3");
             sh(&format!("truncate -s 400M {third}"));
             let third = run("losetup", &["--find", "--show", &third]);
-            sh(&format!("vgextend -qq {MIXED} {name} {third}"));
-            sh(&format!("pvmove -qq -i 1 {large} {third}"));
-            let again = format!("lvchange --activate n {id} && lvchange --activate y {id}");
-            node.refuses_mount(&volume, &["which none of its disks has any more", &again]);
-            bash(&again);
+            let extends = refused.command("vgextend ").unwrap();
+            sh(&extends.replace("DISK", &third));
+            sh(refused.command("pvmove ").unwrap());
+            let words = ["which none of its disks has any more"];
+            let refused = node.refuses_mount(&volume, &words);
+            bash(refused.command("lvchange --activate n ").unwrap());
         }
         node.finds(&volume, "kept");
     }

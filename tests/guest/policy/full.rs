@@ -103,8 +103,6 @@ fn a_thin_pool_with_damaged_metadata_is_repaired_by_what_the_message_says() {
     ));
     let words = ["repair of the thin pool damaged-pool/pool"];
     let refused = node.refuses_mount(&volume, &words);
-    let (_, rest) = refused.message.split_once("and run `").unwrap();
-    let (command, _) = rest.split_once('`').unwrap();
-    bash(&command.replace("lvconvert", "lvconvert --yes"));
+    agreeing(refused.command("lvchange -an").unwrap());
     node.finds(&volume, "kept");
 }

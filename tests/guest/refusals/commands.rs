@@ -1,4 +1,5 @@
 //! The commands that messages print, and where each of them is run as it is printed.
+#![allow(dead_code)] // Each test that has this as a part takes what it needs.
 
 /// Commands that only look. A row runs each that its messages print, while the volume is refused.
 pub const LOOKS: &[&str] = &[
@@ -21,9 +22,8 @@ pub const LOOKS: &[&str] = &[
     "xfs_repair -n ",
 ];
 
-/// A word of docs/on-call.md, the beginning of a command of its messages that no row runs, and why, or which test
-/// runs it.
-#[allow(dead_code)] // for tests/readme.rs
+/// A word of docs/on-call.md, the beginning of a command of its messages that no row runs, and why, or the file with
+/// a case that runs it.
 #[rustfmt::skip] // a row is a line
 pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("open-unseen", "targetcli ls", "no guest has an iSCSI target"),
@@ -35,7 +35,8 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("active-shared", "lvchange -asy", "it says how the state came about"),
     ("active-shared", "lvchange -an ", "tests/shared/obstacles.rs"),
     ("active-without-lock", "lvchange -an ", "tests/shared/obstacles.rs"),
-    ("suspended-inside", "", "tests/guest/crypt/lost.rs"),
+    ("suspended-inside", "dmsetup clear ", "tests/guest/crypt/lost.rs"),
+    ("suspended-inside", "lvchange --refresh ", "tests/guest/crypt/lost.rs"),
     ("pool-full", "lvextend --poolmetadatasize ", "tests/guest/policy/full.rs"),
     ("still-mounted", "umount --lazy", "it says how the state came about"),
     ("larger-sectors", "vgextend ", "tests/guest/data/sectors.rs"),
@@ -51,6 +52,16 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("blank-read-only-volume", "blockdev --setrw ", "tests/guest/users/read_only.rs"),
     ("signs-of-data", "e2fsck -b ", "tests/guest/data/foreign.rs"),
 ];
+
+/// Whether a case in this file takes the command that begins so from what the driver printed, and runs that.
+pub fn is_run_in(file: &str, begins: &str) -> bool {
+    let file = format!("{}/{file}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(file).unwrap();
+    let calls = ["told(", "mends(", ".command("];
+    let mut calls = calls.iter().flat_map(|call| text.split(call).skip(1));
+    let is_its = |word: &str| word.starts_with(begins.trim_end());
+    calls.any(|call| call.split(')').next().unwrap().split('"').any(is_its))
+}
 
 /// The commands in a message: what is in backticks, but for names of settings, and commands that the driver ran.
 pub fn commands_in(message: &str) -> impl Iterator<Item = &str> {

@@ -168,8 +168,8 @@ pub fn mixed_up(id: &LvId, fs: FsType, with: &[String]) -> String {
     }
     format!(
         "{id} is one of several disks of a {fs}, and there are copies of them: the kernel could take a copy for a \
-         disk. Nothing was written.{same} Remove or deactivate the copies (`lvremove`, `lvchange -an`), and run `btrfs \
-         device scan --forget && btrfs device scan`"
+         disk. Nothing was written.{same} Remove the copies (`lvremove`), or deactivate those that are no snapshots \
+         (`lvchange -an`), and run `btrfs device scan --forget && btrfs device scan`"
     )
 }
 
