@@ -16,9 +16,7 @@ use assert_cmd::Command;
 use plugin_dir::{OURS, PluginDir, SCRIPT, driver, file, same, says};
 use predicates::prelude::*;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Command as Process, Stdio};
 
 #[test]
 fn a_new_node_gets_the_driver_and_attach_false() {
@@ -187,26 +185,4 @@ fn image_sh_says_what_is_wrong_with_its_driver() {
             .code(1)
             .stderr(says(message));
     }
-}
-
-#[test]
-fn with_follow_it_installs_and_waits_for_sigterm() {
-    let node = PluginDir::running(OURS);
-    let mut child = Process::new("timeout");
-    child.arg("600").args(node.argv("install")).arg("--follow");
-    let mut child = child.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut wait_for = |word: &str| {
-        let mut lines = lines.by_ref().map(Result::unwrap);
-        assert!(lines.any(|line| line.starts_with(word)), "no {word}");
-    };
-    wait_for("checked");
-    assert!(same(&node.exe(), &driver()));
-    assert!(child.try_wait().unwrap().is_none());
-    // timeout(1) hands SIGTERM on.
-    let pid = child.id().to_string();
-    assert!(Process::new("kill").arg(&pid).status().unwrap().success());
-    wait_for("stopped");
-    child.wait().unwrap();
-    assert!(same(&node.exe(), &driver()));
 }

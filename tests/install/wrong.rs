@@ -3,6 +3,7 @@
 use crate::plugin_dir::{OURS, PluginDir, SCRIPT, driver, same, says};
 use crate::support::{eventually, put, run};
 use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -134,19 +135,27 @@ fn one_run_at_a_time() {
 /// Everyone who can open a directory or a file can lock it.
 #[test]
 fn no_lock_that_a_user_can_take_keeps_root_from_installing() {
-    let node = PluginDir::new();
-    node.install(&driver(), &[]).success();
+    let node = PluginDir::running(OURS);
     let mut follow = Command::new("timeout");
     follow.arg("600").args(node.argv("install")).arg("--follow");
-    let mut follow = follow.stdout(Stdio::null()).spawn().unwrap();
+    let mut follow = follow.stdout(Stdio::piped()).spawn().unwrap();
     let lock = node.plugins().join(".flexvolume-lvm.lock");
     eventually("the lock of a run", || lock.exists());
     let mode = fs::metadata(&lock).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
-    // timeout(1) hands SIGTERM on.
+    // It waits for SIGTERM when it has installed. timeout(1) hands that on.
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    let mut wait_for = |word: &str| {
+        let mut lines = lines.by_ref().map(Result::unwrap);
+        assert!(lines.any(|line| line.starts_with(word)), "no {word}");
+    };
+    wait_for("checked");
+    assert!(follow.try_wait().unwrap().is_none());
     run("kill", &[&follow.id().to_string()]);
+    wait_for("stopped");
     follow.wait().unwrap();
     eventually("its end", || !lock.exists());
+    assert!(same(&node.exe(), &driver()));
     let held = [node.plugins(), node.dir(), node.exe(), node.config()];
     let held = held.map(|path| {
         let file = File::open(path).unwrap();

@@ -120,11 +120,13 @@ refusals! {
         check: Some("no-size"),
     }
     metadata_full {
-        prepare: "free() { vgs --noheadings --nosuffix --units b -o vg_mda_free $vg; }
-            tag() { vgchange -qq $(seq -f \"--addtag %0$1g\" $2) $vg; }
+        // A smaller area for the metadata is full sooner.
+        prepare: "vgremove -qq -f $vg; pvcreate -qq -ff -y --metadatasize 60k --dataalignment 64k $disk
+            vgcreate -qq $vg $disk; lvcreate -qq -y -W y -n data -L 32m $vg
+            free() { vgs --noheadings --nosuffix --units b -o vg_mda_free $vg; }
             # LVM notes each command, too.
-            tag 1000 200; n=999; for tags in 60 60 60 40 25; do tag $n $tags; n=$((n - 1)); done
-            while [ $(free) -gt 5000 ]; do tag $n $(($(free) / 3000)); n=$((n - 1)); done
+            tag() { vgchange -qq $(seq -f \"--addtag %0$1g\" $2) $vg; }
+            n=1000; while [ $(free) -gt 5000 ]; do tag $n $(($(free) / 3000)); n=$((n - 1)); done
             n=50; while [ $(free) -gt 2000 ]; do tag $n 4; n=$((n + 1)); done",
         says: "`vgs -o +vg_mda_free metadata-full`",
         undo: "truncate -s 64M $dir/lost; disk2=$(losetup --find --show $dir/lost)
