@@ -197,9 +197,9 @@ refusals! {
         prepare: "lvremove -qq -y $vg/data
             lvcreate -qq -y --type thin-pool -Z n -n pool -L 100m --poolmetadatasize 16m $vg
             for lv in data other; do lvcreate -qq -y -n $lv -V 32m --thinpool $vg/pool; done
-            dd if=/dev/urandom of=${dev%data}other bs=1M count=20 conv=fsync status=none",
+            dd if=/dev/urandom of=${dev%data}other bs=1M count=16 conv=fsync status=none",
         config: "thin_pool_limit = 15",
-        undo: "for time in 1 2 3 4 5 6 7 8; do told lvextend --size; done",
+        undo: "for time in 1 2; do told lvextend --size; done",
     }
     pool_unwell {
         prepare: "lvremove -qq -y $vg/data
