@@ -71,42 +71,39 @@ fn a_directory_that_holds_other_files_stays() {
 }
 
 #[test]
-fn it_is_refused_while_volumes_are_mounted() {
-    for place in [
-        "pods/1234/volumes/kubernetes.io~lvm/data",
-        "plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data",
+fn it_is_refused_while_volumes_are_mounted_and_in_a_container() {
+    let mounted = "are mounted; delete their pods";
+    for (options, mount, place, words) in [
+        (
+            "-rm",
+            "tmpfs none",
+            "pods/1234/volumes/kubernetes.io~lvm/data",
+            mounted,
+        ),
+        (
+            "-rm",
+            "tmpfs none",
+            "plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data",
+            mounted,
+        ),
+        ("-rmpf", "proc proc", "/proc", "runs in a container"),
     ] {
         let node = PluginDir::new();
         node.install(&node.driver("a", OURS), &[]).success();
         let target = node.path(place);
         fs::create_dir_all(&target).unwrap();
         let script = format!(
-            "mount -t tmpfs none '{}' || exit 77; exec '{}' uninstall --plugin-dir '{}'",
+            "mount -t {mount} '{}' || exit 77; exec '{}' uninstall --plugin-dir '{}'",
             target.display(),
             driver().display(),
             node.plugins().display()
         );
-        let output = PluginDir::in_namespace("-rm", &script);
+        let output = PluginDir::in_namespace(options, &script);
         assert_eq!(output.status.code(), Some(1));
         let text = String::from_utf8(output.stderr).unwrap();
-        assert!(text.contains("are mounted; delete their pods"), "{text}");
+        assert!(text.contains(words), "{text}");
         assert!(node.exe().exists());
     }
-}
-
-#[test]
-fn it_is_refused_in_a_container() {
-    let node = PluginDir::new();
-    node.install(&node.driver("a", OURS), &[]).success();
-    let script = format!(
-        "mount -t proc proc /proc || exit 77; exec '{}' uninstall --plugin-dir '{}'",
-        driver().display(),
-        node.plugins().display()
-    );
-    let output = PluginDir::in_namespace("-rmpf", &script);
-    let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("runs in a container"), "{text}");
-    assert!(node.exe().exists());
 }
 
 #[test]
