@@ -37,7 +37,9 @@ pub struct Facts {
     /// Who else than root can write there.
     pub plugin_dir_problem: Option<String>,
     pub kubelets: Vec<Kubelet>,
-    pub tools: Vec<Tool>,
+    pub missing_tools: BTreeSet<&'static str>,
+    /// Why tools that are there are not run.
+    pub distrusted_tools: Vec<String>,
     pub lvm: Result<Lvm, String>,
 }
 
@@ -47,13 +49,6 @@ pub struct Selinux {
     pub label: String,
     /// Whether the policy has another label for the executable.
     pub is_mislabelled: bool,
-}
-
-pub struct Tool {
-    pub name: &'static str,
-    pub is_there: bool,
-    /// Why it is not run, though it is there.
-    pub problem: Option<String>,
 }
 
 pub struct Lvm {
@@ -77,15 +72,8 @@ impl Facts {
         let lock_problem = lock_problem(host);
         let own_dir = own_dir();
         let plugin_dir = own_dir.as_deref().and_then(Path::parent);
-        let tools = all_tools().map(|name| {
-            let is_there = host.tools.has(name);
-            let problem = host.tools.lacks(name).filter(|_| is_there);
-            Tool {
-                name,
-                is_there,
-                problem,
-            }
-        });
+        let (there, missing): (Vec<_>, _) = all_tools().partition(|tool| host.tools.has(tool));
+        let distrusted = there.into_iter().filter_map(|tool| host.tools.lacks(tool));
         // Before LVM is asked, which waits for them as long as a limit allows.
         let lockers = holders::of_lvm_lock(kernel, None);
         let asked = Instant::now();
@@ -111,16 +99,15 @@ impl Facts {
             plugin_dir: plugin_dir.map(Path::to_owned),
             plugin_dir_problem: plugin_dir.and_then(|dir| require_roots(kernel, dir).err()),
             kubelets: kubelet::running(host.kernel),
-            tools: tools.collect(),
+            distrusted_tools: distrusted.collect(),
+            missing_tools: BTreeSet::from_iter(missing),
             lvm: lvm.map_err(|error| format!("{error:#}")),
             lock_problem,
         }
     }
 
     pub fn has_tool(&self, name: &str) -> bool {
-        self.tools
-            .iter()
-            .any(|one| one.name == name && one.is_there)
+        !self.missing_tools.contains(name)
     }
 }
 

@@ -137,8 +137,8 @@ pub fn locks(facts: &Facts) -> Vec<Finding> {
 }
 
 pub fn tools(facts: &Facts) -> Vec<Finding> {
-    let problems = facts.tools.iter().filter_map(|tool| tool.problem.as_ref());
-    let mut found: Vec<Finding> = problems.map(|it| Finding::failed("tools", it)).collect();
+    let distrusted = facts.distrusted_tools.iter();
+    let mut found: Vec<Finding> = distrusted.map(|it| Finding::failed("tools", it)).collect();
     let missing = NEEDED.into_iter().filter(|tool| !facts.has_tool(tool));
     let missing = missing.collect::<Vec<_>>().join(", ");
     if !missing.is_empty() {

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use super::facts::{Lvm, Selinux, Tool};
-use super::host::all_tools;
+use super::facts::{Lvm, Selinux};
 use super::*;
 use crate::commands::survey::{Outcome, Verdict};
 use crate::kubelet::Kubelet;
@@ -104,11 +103,6 @@ fn selinux(is_mislabelled: bool) -> Selinux {
 }
 
 fn well() -> Facts {
-    let tools = all_tools().map(|name| Tool {
-        name,
-        is_there: true,
-        problem: None,
-    });
     Facts {
         config: Config::default(),
         config_problem: None,
@@ -122,7 +116,8 @@ fn well() -> Facts {
         plugin_dir: Some(crate::kubelet::PLUGIN_DIR.into()),
         plugin_dir_problem: None,
         kubelets: Vec::new(),
-        tools: tools.collect(),
+        missing_tools: BTreeSet::new(),
+        distrusted_tools: Vec::new(),
         lvm: Ok(Lvm {
             volumes: volumes(),
             answered_after: Duration::ZERO,
@@ -164,8 +159,8 @@ impl Facts {
         self.config.volume_groups.insert(vg, policy);
     }
 
-    fn lose(&mut self, tool: &str) {
-        self.tools.retain(|one| one.name != tool);
+    fn lose(&mut self, tool: &'static str) {
+        self.missing_tools.insert(tool);
     }
 
     fn kept(&mut self, vg: &str) -> KeptAway {
@@ -219,7 +214,7 @@ const ROWS: &[Row] = &[
     ("tools", "failed", "", "lvchange not found", |f| f.lose("lvchange")),
     ("tools", "failed", "", "default_fs: install e2fsprogs", |f| f.lose("mkfs.ext4")),
     ("tools", "warning", "", "install xfsprogs", |f| f.lose("mkfs.xfs")),
-    ("tools", "failed", "", "lvs is not run", |f| f.tools[0].problem = Some("lvs is not run: /bin is anybody's".to_owned())),
+    ("tools", "failed", "", "lvs is not run", |f| f.distrusted_tools = vec!["lvs is not run: /bin is anybody's".to_owned()]),
     ("luks-header", "failed", "vg/data", "no answer", |f| f.of("data").header = Some("no answer".to_owned())),
     ("suspended", "warning", "vg/data", "dmsetup resume vg-data", |f| f.of("data").suspended = Some("vg-data".to_owned())),
     ("volume-health", "warning", "vg/pool", "lvconvert --repair vg/pool", |f| f.of("pool").volume.health = "failed".to_owned()),

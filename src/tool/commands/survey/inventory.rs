@@ -210,7 +210,8 @@ impl<'a> Inventory<'a> {
     pub fn verdict(&self, id: &LvId, request: Request) -> (Verdict, Option<Facts>) {
         match self.see(id, request) {
             Ok(seen) => {
-                let objection = objection(self.host, self.config, &seen, request.tries);
+                let (host, config) = (self.host, self.config);
+                let objection = objection(Subject { host, config, id }, request, &seen);
                 let mut verdict = Verdict::of(&seen.facts, seen.decision);
                 verdict.outcome = objection.unwrap_or(verdict.outcome);
                 (verdict, Some(seen.facts))

@@ -6,8 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use driver::host::Lock;
-use driver::host::trust::require_secret;
-use driver::names::{FsType, Shown};
+use driver::names::FsType;
 use driver::options::Options;
 use driver::volume::{
     Asker, Decided, Decision, Facts, HeldLocks, Known, Reason, Subject, Wish, look_under_lock,
@@ -38,9 +37,6 @@ pub struct Request<'a> {
 pub struct Look {
     pub facts: Facts,
     pub decision: Decision,
-    /// The tool or passphrase that the decided mount needs and this node does not have: a stable word, and the
-    /// message. Such a mount is refused.
-    pub lack: Option<(&'static str, String)>,
     /// The volume's lock. None: it is not active.
     pub lock: Option<Lock>,
 }
@@ -80,41 +76,8 @@ pub fn look(subject: Subject, known: Option<Known>, request: Request) -> Result<
         seen.facts.openers = Some(seen.users()?);
     }
     Ok(Look {
-        lack: lack(subject, request.options, &decision),
         facts: seen.facts,
         decision,
         lock: holding.volume,
     })
-}
-
-/// The tool or the passphrase that the decided mount needs and this node does not have.
-fn lack(
-    subject: Subject,
-    options: Option<&Options>,
-    decision: &Decision,
-) -> Option<(&'static str, String)> {
-    let Subject { host, config, id } = subject;
-    let is_encrypted = matches!(decision, Decision::Open { .. } | Decision::Encrypt { .. });
-    let mkfs = match decision {
-        Decision::Make { permit, .. }
-        | Decision::MakeInside { permit }
-        | Decision::Encrypt { permit, .. } => Some(format!("mkfs.{}", permit.fs())),
-        _ => None,
-    };
-    let tools = is_encrypted.then(|| "cryptsetup".to_owned());
-    for tool in tools.into_iter().chain(mkfs) {
-        if let Some(why) = host.tools.lacks(&tool) {
-            return Some(("no-tool", format!("{id} cannot be mounted: {why}")));
-        }
-    }
-    let has_secret = options.is_some_and(|options| options.passphrase.is_some());
-    let key = config
-        .key_file(id.vg())
-        .filter(|_| is_encrypted && !has_secret)?;
-    let problem = require_secret(host.kernel, key).err()?;
-    let key = key.shown();
-    Some((
-        "no-key",
-        format!("{id} cannot be mounted: reading the key_file {key}: {problem}"),
-    ))
 }

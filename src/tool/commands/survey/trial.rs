@@ -6,23 +6,51 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::look::Look;
+use super::look::{Look, Request};
 use super::verdict::Outcome;
 use crate::files;
 use driver::config::Config;
 use driver::crypt::HEADER_SIZE;
 use driver::fs::{self, Condition, Judged};
 use driver::host::Host;
+use driver::host::trust::require_secret;
 use driver::names::{Bytes, FsType, Shown};
+use driver::options::Options;
 use driver::volume::lock::{self, LOCK_DIR};
-use driver::volume::{Content, Decision, Facts};
+use driver::volume::{Content, Decision, Facts, Subject};
 
 /// What the node lacks, and if asked to try, the objection of the tool that the decided mount would run.
-pub fn objection(host: &Host, config: &Config, seen: &Look, tries: bool) -> Option<Outcome> {
-    if let Some((word, what)) = &seen.lack {
-        return Some(Outcome::Tried(word, what.clone()));
+pub fn objection(subject: Subject, request: Request, seen: &Look) -> Option<Outcome> {
+    let tried = || tried(subject.host, subject.config, seen);
+    let lack = lack(subject, request.options, &seen.decision);
+    lack.or_else(|| request.tries.then(tried).flatten())
+}
+
+/// The tool or the passphrase that the decided mount needs and this node does not have.
+fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Option<Outcome> {
+    let Subject { host, config, id } = subject;
+    let is_encrypted = matches!(decision, Decision::Open { .. } | Decision::Encrypt { .. });
+    let mkfs = match decision {
+        Decision::Make { permit, .. }
+        | Decision::MakeInside { permit }
+        | Decision::Encrypt { permit, .. } => Some(format!("mkfs.{}", permit.fs())),
+        _ => None,
+    };
+    let tools = is_encrypted.then(|| "cryptsetup".to_owned());
+    for tool in tools.into_iter().chain(mkfs) {
+        if let Some(why) = host.tools.lacks(&tool) {
+            let words = format!("{id} cannot be mounted: {why}");
+            return Some(Outcome::Tried("no-tool", words));
+        }
     }
-    tries.then(|| tried(host, config, seen)).flatten()
+    let has_secret = options.is_some_and(|options| options.passphrase.is_some());
+    let key = config
+        .key_file(id.vg())
+        .filter(|_| is_encrypted && !has_secret)?;
+    let problem = require_secret(host.kernel, key).err()?;
+    let key = key.shown();
+    let words = format!("{id} cannot be mounted: reading the key_file {key}: {problem}");
+    Some(Outcome::Tried("no-key", words))
 }
 
 /// `None`: no objection, or the mount runs no tool.
