@@ -1,14 +1,11 @@
 //! kubelet as it runs on this host.
 
-mod settings;
-
 use std::path::Path;
 
 use driver::config::Config;
 use driver::host::holders::Search;
 use driver::host::{Kernel, proc_file};
 use driver::names::Shown;
-use settings::{CommandLine, value_in};
 
 /// kubelet's defaults.
 pub const PLUGIN_DIR: &str = "/usr/libexec/kubernetes/kubelet-plugins/volume/exec";
@@ -44,10 +41,8 @@ pub fn running(kernel: &Kernel) -> Vec<Kubelet> {
         if only_tells || is_starting || !is_kubelet() {
             continue;
         }
-        let settings = CommandLine::parse(&line);
-        let file = settings.config.as_deref().map(Path::new);
-        let file = file.and_then(|file| text_of(kernel, file));
-        found.push(Kubelet::of(pid, settings, &file.unwrap_or_default()));
+        let file = flag(&line, "--config").and_then(|file| text_of(kernel, Path::new(file)));
+        found.push(Kubelet::of(pid, &line, &file.unwrap_or_default()));
     }
     found
 }
@@ -79,15 +74,40 @@ fn parent_in(stat: &str) -> Option<u32> {
     fields.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// The value of a flag on a command line, from the last time that it is there.
+fn flag<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let mut words = line.split('\0');
+    let mut value = None;
+    while let Some(word) = words.next() {
+        match word.strip_prefix(name) {
+            Some("") => value = words.next(),
+            Some(rest) => value = rest.strip_prefix('=').or(value),
+            None => {}
+        }
+    }
+    value
+}
+
+/// The value of a key in YAML or JSON, on whatever level.
+fn value_in<'a>(text: &'a str, wanted: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        let quotes = ['"', '\'', ',', ' ', '\t'];
+        let value = value.split(" #").next()?.trim_matches(quotes);
+        let key = key.trim_start_matches([' ', '-']).trim_matches(quotes);
+        (key == wanted && !value.is_empty()).then_some(value)
+    })
+}
+
 impl Kubelet {
-    fn of(pid: u32, settings: CommandLine, file: &str) -> Self {
-        let in_file = || value_in(file, "volumePluginDir").map(str::to_owned);
-        let plugin_dir = settings.plugin_dir.or_else(in_file);
+    fn of(pid: u32, line: &str, file: &str) -> Self {
+        let in_file = || value_in(file, "volumePluginDir");
+        let plugin_dir = flag(line, "--volume-plugin-dir").or_else(in_file);
         Self {
             name: format!("kubelet (pid {pid})"),
-            plugin_dir: plugin_dir.unwrap_or_else(|| PLUGIN_DIR.to_owned()),
-            root_dir: settings.root_dir.unwrap_or_else(|| ROOT_DIR.to_owned()),
-            node_name: settings.node_name,
+            plugin_dir: plugin_dir.unwrap_or(PLUGIN_DIR).to_owned(),
+            root_dir: flag(line, "--root-dir").unwrap_or(ROOT_DIR).to_owned(),
+            node_name: flag(line, "--hostname-override").map(str::to_owned),
         }
     }
 
@@ -139,7 +159,7 @@ impl Kubelet {
 impl Kubelet {
     /// One with this command line.
     pub fn sample(line: &str) -> Self {
-        Self::of(1, CommandLine::parse(&line.replace(' ', "\0")), "")
+        Self::of(1, &line.replace(' ', "\0"), "")
     }
 }
 
@@ -158,6 +178,36 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(are_all_roots(status), want, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn reads_command_lines() {
+        let cases = [
+            ("kubelet", None),
+            ("kubelet --root-dir=/b --v=2", Some("/b")),
+            ("kubelet --v 2 --root-dir /b", Some("/b")),
+            ("kubelet --root-dir=/a --root-dir /b", Some("/b")),
+            ("kubelet --root-dirs=/b --root", None),
+            ("kubelet --root-dir", None),
+        ];
+        for (text, want) in cases {
+            assert_eq!(flag(&text.replace(' ', "\0"), "--root-dir"), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn finds_a_value_in_kubelets_config() {
+        let cases = [
+            ("kind: K\nvolumePluginDir: /a\nx: y\n", Some("/a")),
+            ("volumePluginDir: \"/a\" # mine\n", Some("/a")),
+            ("{\n  \"volumePluginDir\": \"/a\",\n}", Some("/a")),
+            ("volumePluginDir: \"\"\n", None),
+            ("#volumePluginDir: /a\n", None),
+            ("", None),
+        ];
+        for (text, want) in cases {
+            assert_eq!(value_in(text, "volumePluginDir"), want, "{text}");
         }
     }
 }
