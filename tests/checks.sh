@@ -150,7 +150,7 @@ one_static_executable() {
 
 # The quickstart, as the README has it.
 quickstart() {
-    SUITE='' logged "$DIR/quickstart.log" examples/quickstart.sh > /dev/null || {
+    SUITE='' timed quickstart logged "$DIR/quickstart.log" examples/quickstart.sh > /dev/null || {
         tail -n 60 "$DIR/quickstart.log"
         failed quickstart
     }

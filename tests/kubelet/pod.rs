@@ -159,16 +159,6 @@ impl Pod {
         self.is_gone();
     }
 
-    /// Ends where kubelet gives its inline volume to no other pod meanwhile, and is returned where
-    /// it goes on.
-    pub fn makes_way(self, mode: Mode) -> Vec<Self> {
-        if inline_is_shared(mode) {
-            return vec![self];
-        }
-        self.ends();
-        Vec::new()
-    }
-
     /// Where kubelet has the volume for this pod.
     pub fn volume_dir(&self, driver: &Driver, volume: &Volume) -> PathBuf {
         let volumes = format!("pods/{}/volumes/{}~lvm", self.uid, driver.case);
