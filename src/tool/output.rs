@@ -8,7 +8,8 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
 pub use driver::reply::Printed;
 
-/// Writes to standard output at once, for a command that does not end by itself, or may still fail. Nobody need read it.
+/// Writes to standard output at once, for a command that does not end by itself, or may still fail. Nobody has to
+/// read it.
 pub fn tell(text: &str) {
     let mut out = anstream::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -61,10 +61,12 @@ pub fn format(
     Ok(permit)
 }
 
-/// Opens an encrypted volume. `source`: how people call the passphrase's.
+/// Opens an encrypted volume. `source`: the passphrase's source, as messages name it.
 ///
 /// The volume's key is in the table of the device, and not in the kernel's keyring: there, `cryptsetup resize`
-/// would ask for a passphrase, which kubelet gives to no call that grows a volume. Only the passphrase counts. cryptsetup tries the header's tokens first (a key in the kernel's keyring, a TPM), and
+/// would ask for a passphrase, which kubelet gives to no call that grows a volume.
+///
+/// Only the passphrase counts. cryptsetup tries the header's tokens first (a key in the kernel's keyring, a TPM), and
 /// they open the volume whatever the passphrase is; with the number of a token that no header can have it goes on to
 /// the passphrase. Source: cryptsetup src/cryptsetup.c, `action_open_luks`; LUKS2 has 32 tokens.
 pub fn open(

@@ -94,7 +94,7 @@ pub fn hold_group(kernel: &Kernel, vg: &VgName, limit: Duration) -> Result<Lock>
     hold_file(kernel, &path, limit).with_context(|| format!("locking the group {vg}"))
 }
 
-/// Takes the lock of the file on which doctor tries a tool.
+/// Takes the lock of the file on which `check` tries a tool.
 pub fn hold_trial(kernel: &Kernel, limit: Duration) -> Result<Lock> {
     let path = Path::new(LOCK_DIR).join("trial.lock");
     hold_file(kernel, &path, limit)

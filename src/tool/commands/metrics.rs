@@ -91,6 +91,7 @@ impl Metrics {
     fn add(&mut self, metric: Metric, labels: &[&str], value: f64) {
         // Source: Prometheus' exposition formats. The log may hold any text, though on one line.
         let escaped = |is: &str| is.replace('\\', r"\\").replace('"', "\\\"");
+        debug_assert_eq!(metric.labels().len(), labels.len(), "{labels:?}");
         let labels = metric.labels().iter().zip(labels);
         let labels = labels.map(|(key, is)| format!("{key}=\"{}\"", escaped(is)));
         let labels = labels.collect::<Vec<_>>().join(",");

@@ -19,7 +19,7 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// In this directory of kubelet's the driver is.
+    /// The name of the driver's directory in kubelet's plugin directory.
     pub fn directory(&self) -> String {
         format!("{}~{}", self.vendor, self.driver)
     }

@@ -12,9 +12,9 @@ use driver::host::Host;
 use driver::mount::Table;
 use driver::names::Shown;
 
-/// Takes the driver off this node. Running it again after it was interrupted finishes it. A running kubelet forgets a driver when its executable and its directory
-/// are unlinked; one that is renamed away stays an error in its queue. The mode is never changed
-/// under this driver while it is still there.
+/// Takes the driver off this node. Running it again after it was interrupted finishes it. A running kubelet forgets a
+/// driver when its executable and its directory are unlinked; one that is renamed away stays an error in its queue.
+/// The mode is never changed under this driver while it is still there.
 pub fn uninstall(host: &Host, layout: &Layout) -> Result<()> {
     require_no_mounts(host, layout)?;
     require_own_driver(host, layout)?;

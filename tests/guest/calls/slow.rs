@@ -109,24 +109,31 @@ fn what_changes_before_the_activation_is_seen() {
     fs::write("/run/meanwhile", "--version").unwrap();
     node.visit(&volume);
     let tag = group.tags("data");
+    let (swapped, luks) = ("flexvolume.fs=ext4:another", "flexvolume.luks=another");
     for (change, undo, words) in [
-        ("flexvolume.fs=ext4:another", &tag, "[swapped]"),
-        ("flexvolume.luks=another", &tag, "[encrypted]"),
+        (
+            format!("--deltag {tag} --addtag {swapped}"),
+            format!("--deltag {swapped} --addtag {tag}"),
+            "[swapped]",
+        ),
+        // One tag more is a difference, too.
+        (
+            format!("--addtag {luks}"),
+            format!("--deltag {luks}"),
+            "[encrypted]",
+        ),
     ] {
         group.lv("lvchange", &["-an"], "data");
-        fs::write(
-            "/run/meanwhile",
-            format!("--deltag {tag} --addtag {change} {id}"),
-        )
-        .unwrap();
+        fs::write("/run/meanwhile", format!("{change} {id}")).unwrap();
         node.mount("pod", &volume).is_failure(&[words]);
-        group.lv("lvchange", &["--deltag", change, "--addtag", undo], "data");
+        let undo: Vec<&str> = undo.split(' ').collect();
+        group.lv("lvchange", &undo, "data");
     }
     // Tags that are not the driver's do no harm, but the answer is no longer the same.
     group.lv("lvchange", &["-an"], "data");
     fs::write("/run/meanwhile", format!("--addtag operators {id}")).unwrap();
     node.visit(&volume);
-    // So does a tag that LVM's selection cannot name.
+    // A tag with each character that LVM allows is compared, too.
     group.lv("lvchange", &["-an", "--addtag", "a&b#c!=:/."], "data");
     fs::write("/run/meanwhile", "--version").unwrap();
     node.visit(&volume);

@@ -12,7 +12,7 @@ use crate::prelude::*;
 /// Clears the screen, begins a line, turns the writing around.
 const DIRECTORY: &str = "/run/evil\x1b[2J\nforged/data is ready: nobody has it\r\u{202e}\u{9b}31m";
 /// As much as the kernel keeps of a process' name.
-const PROCESS: &str = "k3s\x1b[2J\nforged\x07";
+const PROCESS: &str = "pod\x1b[2J\nforged\x07";
 
 /// A shell under that name, started by these words. Its file is removed at once: no other case sees it.
 fn shell(by: &str, args: &[&str]) -> Process {
@@ -24,7 +24,7 @@ fn shell(by: &str, args: &[&str]) -> Process {
     command.args(&by[1..]).arg(&exe).args(args);
     let process = Process(command.spawn().unwrap());
     eventually("its name", || {
-        read(&process.proc("comm")).starts_with("k3s")
+        read(&process.proc("comm")).starts_with("pod")
     });
     process
 }
@@ -86,32 +86,32 @@ fn names_of_a_pods_processes_and_directories_add_no_line() {
     let mut all = String::new();
     for (args, words) in [
         (&["check"][..], "evil [2J forged/data is ready"),
-        (&["check", held], "mounted elsewhere: k3s [2J forged"),
-        (&["check", open], "is open in k3s [2J forged"),
+        (&["check", held], "mounted elsewhere: pod [2J forged"),
+        (&["check", open], "is open in pod [2J forged"),
         (
             &["check", hosts],
             "by the host itself at /run/evil [2J forged",
         ),
-        (&["status"], "k3s [2J forged"),
+        (&["status"], "pod [2J forged"),
         (&["status", "-w"], "/run/evil [2J forged/data"),
-        (&["status", held], "mounted elsewhere: k3s [2J forged"),
-        (&["status", open], "used by k3s [2J forged"),
+        (&["status", held], "mounted elsewhere: pod [2J forged"),
+        (&["status", open], "used by pod [2J forged"),
         (&["status", hosts], "─ /run/evil [2J forged"),
-        (&["check", "--idle", held], "(k3s [2J forged (pid "),
+        (&["check", "--idle", held], "(pod [2J forged (pid "),
         (
             &["check", "--idle", open],
-            "is open in k3s [2J forged (pid ",
+            "is open in pod [2J forged (pid ",
         ),
         (
             &["check", "--idle", hosts],
             "run `umount /run/evil [2J forged",
         ),
-        (&["adopt", open], "is open in k3s [2J forged"),
+        (&["adopt", open], "is open in pod [2J forged"),
         (
             &["allow-format", "--yes", open],
-            "is open in k3s [2J forged",
+            "is open in pod [2J forged",
         ),
-        (&["doctor"], "k3s [2J forged (pid "),
+        (&["doctor"], "pod [2J forged (pid "),
         (&["metrics"], "reason=\"open\""),
     ] {
         all.extend(wrong(&node, args, words));

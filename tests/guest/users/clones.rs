@@ -34,6 +34,9 @@ fn a_snapshot_is_mounted_beside_its_origin() {
         node.down("origin", &origin);
         node.finds(&origin, "after");
         node.down("clone", &clone);
+        // LVM asks whether to activate the origin with a snapshot.
+        run("vgchange", &["-qq", "-an", "clones"]);
+        node.finds(&clone, "before");
     }
 }
 

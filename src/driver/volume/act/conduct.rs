@@ -105,7 +105,8 @@ impl Job<'_> {
     }
 
     /// Activates the volume. Its lock keeps the last unmount of another pod from deactivating it before this call
-    /// finds its device. Returns the volume if LVM has found it, under its own lock, as it was listed.
+    /// finds its device. Returns the volume if its listing is good
+    /// for a mount: LVM activated the volume as it was listed, or another did after that.
     fn activate(
         &self,
         mut seen: Look,
@@ -121,7 +122,7 @@ impl Job<'_> {
             && let Some(activated) = lvm::activate_as_listed(host, &volume, lock)
         {
             activated?;
-            // If not, the volume has changed.
+            // If not, the volume has changed, or lvm.conf leaves it out.
             if is_in_kernel(host.kernel, id) {
                 return self.wait_for_device().map(|()| Some(volume));
             }

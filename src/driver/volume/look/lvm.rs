@@ -19,8 +19,8 @@ impl Look<'_> {
             Asker::Call { listed, .. } if self.facts.lvm.is_none() => listed,
             _ => None,
         };
-        // A person's look is no ground for mkfs.
         let device = self.facts.device.clone();
+        // A person's look is no ground for mkfs.
         let counted = device.as_ref().filter(|_| !self.asker.is_person());
         self.written = counted.and_then(|one| one.written(kernel));
         // What was read by an earlier answer does not count.

@@ -81,7 +81,7 @@ pub fn udev(facts: &Facts) -> Vec<Finding> {
         Udev::CannotBeHeard => {
             return vec![
                 Finding::failed("udev", "this process runs in an IPC namespace of its own, where udevd's answer does not come")
-                    .why("a kubelet that runs here needs the host's (hostIPC: true), or each call that activates or grows a volume waits until its limit")
+                    .why("a kubelet that runs here needs the host's IPC namespace (hostIPC: true), or each call that activates or grows a volume waits until its limit")
                     .run("readlink /proc/1/ns/ipc /proc/self/ns/ipc"),
             ];
         }

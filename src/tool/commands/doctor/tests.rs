@@ -289,8 +289,8 @@ fn each_check_has_a_row_and_is_in_the_schema() {
     assert_eq!(rows.collect::<BTreeSet<_>>(), words);
 }
 
-/// The beginning of a command that a finding prints, and the file with a case that runs it as it is printed and sees the
-/// fault gone, or why no case does.
+/// The beginning of a command that a finding prints, and the file with a case that runs it as it is printed and sees
+/// the fault gone, or why no case does.
 #[rustfmt::skip] // a row is a line
 const RUN: &[(&str, &str)] = &[
     ("modprobe dm_mod", "no guest can be without device-mapper"),
