@@ -2,7 +2,7 @@
 # The tests:
 #
 #   tests/run.sh                 what to run before sending a change: all that needs no guest, and the core of the
-#                                cases on real LVM, two guests at once, by tests/guest/core.txt. Ten minutes on two
+#                                cases on real LVM, two guests at once, by tests/guest/core.txt. Nine minutes on two
 #                                processors; twelve the first time
 #   tests/run.sh rest            all else that must pass before a change is taken; .ci/run runs both
 #   tests/run.sh full            what costs much and finds little: before a release

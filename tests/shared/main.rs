@@ -12,5 +12,5 @@ mod support;
 mod prelude {
     pub use crate::pair::{at_once, global_dir, pair, pod_dir};
     pub use crate::support::volume::Volume;
-    pub use crate::support::{BOTH_MODES, Mode, at_last, eventually, told};
+    pub use crate::support::{BOTH_MODES, Mode, eventually, told};
 }
