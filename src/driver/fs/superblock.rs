@@ -92,7 +92,7 @@ pub struct Superblock {
 
 const PRIMARY_EXT: u64 = 1024;
 
-/// All fields below are within so many bytes: ext's `s_mkfs_time_hi` is the last.
+/// How many bytes hold all fields below: the last is `s_mkfs_time_hi` of ext.
 const LONGEST: usize = 1024;
 
 /// The primary superblock of the filesystem on `device`. None: there is no valid one.

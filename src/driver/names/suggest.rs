@@ -1,4 +1,4 @@
-/// A word without what people write in different ways.
+/// The word in small letters, without dashes, dots and spaces: people write `VG-Name`, `vg_name` and `vgname`.
 pub fn plain(word: &str) -> String {
     word.to_lowercase().replace(['-', '_', '.', ' '], "")
 }

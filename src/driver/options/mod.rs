@@ -17,7 +17,7 @@ pub use mount_options::MountOptions;
 pub use passphrase::{LONGEST as LONGEST_PASSPHRASE, Passphrase};
 
 const KUBELET: &str = "kubernetes.io/";
-/// With what the name of each value of a Secret begins.
+/// The beginning of the name of each value of a Secret.
 const SECRET: &str = "kubernetes.io/secret/";
 /// The key of a Secret that has the passphrase of an encrypted volume.
 pub const PASSPHRASE: &str = "kubernetes.io/secret/passphrase";

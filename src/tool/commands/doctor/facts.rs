@@ -58,7 +58,7 @@ pub struct Lvm {
     /// How long LVM's first answer took: it waits for whatever holds its lock.
     pub answered_after: Duration,
     pub kept_away: Vec<KeptAway>,
-    /// Those that LVM cannot use as they are.
+    /// The disks that LVM cannot use as they are.
     pub disks: Vec<Disk>,
     /// Volumes of pods that LVM does not know any more.
     pub lost: BTreeSet<LvId>,
