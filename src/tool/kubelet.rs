@@ -111,7 +111,7 @@ impl Kubelet {
         }
     }
 
-    /// One line about it if nothing is wrong.
+    /// The line about a kubelet with which nothing is wrong.
     pub fn in_short(&self) -> String {
         let dir = self.plugin_dir.shown();
         format!("{} looks for drivers in {dir}", self.name)
@@ -193,6 +193,18 @@ mod tests {
         ];
         for (text, want) in cases {
             assert_eq!(flag(&text.replace(' ', "\0"), "--root-dir"), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_command_line_holds_is_shown_on_one_line() {
+        let line = "kubelet --root-dir=/a\x1b[2J\nforged --hostname-override=n\nforged --volume-plugin-dir=/p\nforged";
+        let kubelet = Kubelet::sample(line);
+        let mut said = kubelet.problems("node", Some(Path::new("/exec")), &Config::default());
+        said.push(kubelet.in_short());
+        assert_eq!(said.len(), 4, "{said:?}");
+        for line in said {
+            assert!(!line.contains(char::is_control), "{line:?}");
         }
     }
 

@@ -308,7 +308,7 @@ const RUN: &[(&str, &str)] = &[
     ("pvs -a", "it only looks"),
     ("dmesg", "it only looks"),
     ("lvm check ", "it only looks"),
-    ("lvextend --resizefs ", "only a person can say whether files may go"),
+    ("lvextend --resizefs ", "tests/guest/doctor/faults.rs"),
     ("lvextend --extents +20%ORIGIN ", "tests/guest/doctor/nodes.rs"),
     ("lvextend --size ", "tests/guest/doctor/faults.rs"),
     ("vgextend vg DISK && lvextend ", "only a person has the disk"),

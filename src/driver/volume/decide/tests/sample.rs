@@ -89,14 +89,6 @@ pub fn tags(facts: &mut Facts, tags: &str) {
     volume(facts).record = Record::parse(tags.split(','));
 }
 
-/// It has its recorded filesystem, nobody has it open, and LVM was asked before this call activated it.
-pub fn inactive(facts: &mut Facts) {
-    holds(facts, FsType::Ext4, |_| ());
-    tags(facts, "flexvolume.fs=ext4:u");
-    facts.openers = Some(Openers::default());
-    facts.listed_inactive = true;
-}
-
 pub fn pool(facts: &mut Facts, data: f64, metadata: f64, health: &str) {
     let mut row = lvm::sample();
     row.id = LvId::parse("vg/pool").unwrap();
