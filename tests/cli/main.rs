@@ -43,6 +43,8 @@ fn good_input_succeeds_or_the_message_says_what_is_missing() {
         (&["detach", "data", NOT_HERE], "Success"),
         (&["detach", "data", &host], "Success"),
         (&["detach", DEVICE, &host], "Success"),
+        (&["detach", "", &host], "Success"),
+        (&["detach", "ö/ ü", &host], "Success"),
         (&["unmount", missing], "Success"),
         (&["unmountdevice", missing], "Success"),
         (&["waitforattach", DEVICE, JSON], "Failure"),
@@ -63,6 +65,8 @@ fn good_input_succeeds_or_the_message_says_what_is_missing() {
     // device-mapper doubles hyphens.
     let attached = machine.call(&["attach", JSON, NOT_HERE]).device;
     assert_eq!(attached.as_deref(), Some(DEVICE));
+    let elsewhere = machine.call(&["isattached", JSON, NOT_HERE]);
+    assert_eq!(elsewhere.attached, Some(true));
 }
 
 #[test]

@@ -31,108 +31,87 @@ pub fn prints(machine: &Machine, args: &[&str], words: &str, code: i32) {
     assert!(said.contains(words) && is == code, "{args:?}: {is} {said}");
 }
 
-/// The same on a terminal.
-fn says_on_a_terminal(machine: &Machine, line: &str, variable: &str) -> (String, i32) {
+/// What is seen on a terminal of so many columns, where these variables are set, and the exit code.
+pub fn on_a_terminal(
+    machine: &Machine,
+    columns: usize,
+    line: &str,
+    variables: &str,
+) -> (String, i32) {
     let driver = assert_cmd::cargo::cargo_bin!("lvm");
     // The person who runs the tests may have set something about colours.
     let env = "env -u CI -u NO_COLOR -u CLICOLOR -u CLICOLOR_FORCE TERM=xterm";
-    let line = format!("{env} {variable} {} {line}", driver.display());
+    let size = format!("stty rows 24 cols {columns}");
+    let line = format!("{size}; {env} {variables} {} {line}", driver.display());
     let script = format!("exec script -qec '{line}' /dev/null");
     let mut command = machine.under(&["sh".as_ref(), "-c".as_ref(), script.as_ref()], &[""]);
     let output = command.output().unwrap();
-    (text(&output.stdout), output.status.code().unwrap())
+    let screen = text(&output.stdout).replace('\r', "");
+    (screen, output.status.code().unwrap())
 }
+
+fn says_on_a_terminal(machine: &Machine, line: &str, variables: &str) -> (String, i32) {
+    on_a_terminal(machine, 200, line, variables)
+}
+
+/// A command line of older versions, and words of the answer.
+const GONE: &str = "\
+export vg/data | there is no `export` any more: moving.md
+man /tmp | `cargo xtask DIR` writes both
+completions bash | there is no `completions` any more
+key list vg/data | use `cryptsetup luksAddKey`
+log -f | use `journalctl -t flexvolume-lvm -f`
+header-backup | use `cryptsetup luksHeaderBackup
+adopt vg/data --key-file x | there is no `adopt --key-file` any more
+export --help | there is no `export` any more
+help export | there is no `export` any more
+import - | there is no `import` any more
+rename vg/data new | and then `lvrename VG LV NAME`
+config check x | use `check --config FILE`
+handover check | use `check --idle VG/LV`
+check -f pod.yaml | there is no `check -f` any more
+check -fpod.yaml | there is no `check -f` any more
+check --file=pod.yaml | there is no `check --file` any more
+check --idle vg/data --name x | use `check --idle VG/NAME`
+status --watch | any more: use `
+status --sort=size | any more: use `
+status --bytes | any more: use `
+status -o=volume | any more: use `
+status -n | any more: use `";
 
 #[test]
 fn a_word_that_is_gone_says_what_to_use() {
     let machine = Machine::new();
-    for (args, words) in [
-        (
-            &["export", "vg/data"][..],
-            "there is no `export` any more: moving.md",
-        ),
-        (&["man", "/tmp"], "`cargo xtask DIR` writes both"),
-        (
-            &["completions", "bash"],
-            "there is no `completions` any more",
-        ),
-        (&["key", "list", "vg/data"], "use `cryptsetup luksAddKey`"),
-        (&["log", "-f"], "use `journalctl -t flexvolume-lvm -f`"),
-        (&["header-backup"], "use `cryptsetup luksHeaderBackup"),
-        (
-            &["adopt", "vg/data", "--key-file", "x"],
-            "there is no `adopt --key-file` any more",
-        ),
-        (&["export", "--help"], "there is no `export` any more"),
-        (&["help", "export"], "there is no `export` any more"),
-        (&["import", "-"], "there is no `import` any more"),
-        (
-            &["rename", "vg/data", "new"],
-            "and then `lvrename VG LV NAME`",
-        ),
-        (&["config", "check", "x"], "use `check --config FILE`"),
-        (&["handover", "check"], "use `check --idle VG/LV`"),
-        (
-            &["check", "-f", "pod.yaml"],
-            "there is no `check -f` any more",
-        ),
-        (&["check", "-fpod.yaml"], "there is no `check -f` any more"),
-        (
-            &["check", "--file=pod.yaml"],
-            "there is no `check --file` any more",
-        ),
-        (
-            &["check", "--idle", "vg/data", "--name", "x"],
-            "use `check --idle VG/NAME`",
-        ),
-    ] {
-        let (said, code) = says(&machine, args);
-        assert_eq!((said.lines().count(), code), (1, 2), "{args:?}: {said}");
-        assert!(said.contains(words), "{args:?}: {said}");
+    for row in GONE.lines() {
+        let (line, words) = row.split_once(" | ").unwrap();
+        let (said, code) = says(&machine, &line.split(' ').collect::<Vec<_>>());
+        assert_eq!((said.lines().count(), code), (1, 2), "{line}: {said}");
+        assert!(said.contains(words), "{line}: {said}");
     }
 }
+
+/// A command line, and words of its help.
+const HELP: &str = "\
+--help | mountdevice | doctor | Exit codes: | FLEXVOLUME_LVM_CONFIG | Examples:
+-h | Look: | status | Decide: | help call-outs
+help call-outs | mountdevice <directory> | -o volumegroup=VG
+status --help | --unwell | status [OPTIONS] [NAME]...
+mount --help | mount <directory> <options>
+init -h | init [--verbose]
+help mount | mount <directory> <options>
+help status | --unwell";
 
 #[test]
 fn help_and_version_are_text_for_people() {
     let machine = Machine::new();
-    for (args, words) in [
-        (
-            &["--help"][..],
-            &[
-                "mountdevice",
-                "doctor",
-                "Exit codes:",
-                "FLEXVOLUME_LVM_CONFIG",
-                "Examples:",
-            ][..],
-        ),
-        (&["-h"], &["Look:\n  status ", "Decide:", "help call-outs"]),
-        (
-            &["help", "call-outs"],
-            &["mountdevice <directory>", "-o volumegroup=VG"],
-        ),
-        (
-            &["--version"],
-            &["flexvolume-lvm ", env!("CARGO_PKG_VERSION")],
-        ),
-        (
-            &["status", "--help"],
-            &["--unwell", "status [OPTIONS] [NAME]..."],
-        ),
-        // A call-out's, through a pipe as on a terminal.
-        (&["mount", "--help"], &["mount <directory> <options>"]),
-        (&["init", "-h"], &["init [--verbose]"]),
-        (&["help", "mount"], &["mount <directory> <options>"]),
-        (&["help", "status"], &["--unwell"]),
-    ] {
-        let (said, code) = says(&machine, args);
-        for words in words {
-            assert!(
-                said.contains(words) && code == 0,
-                "{args:?}: {words}: {said}"
-            );
+    let version = concat!("--version | flexvolume-lvm  | ", env!("CARGO_PKG_VERSION"));
+    for row in HELP.lines().chain([version]) {
+        let (line, words) = row.split_once(" | ").unwrap();
+        let (said, code) = says(&machine, &line.split(' ').collect::<Vec<_>>());
+        for words in words.split(" | ") {
+            assert!(said.contains(words) && code == 0, "{line}: {words}: {said}");
         }
-        assert!(!said.contains('\x1b'), "{args:?}: {said:?}");
+        assert!(!said.contains('\x1b'), "{line}: {said:?}");
     }
     let (said, code) = says_on_a_terminal(&machine, "mount --help", "");
     for words in [
@@ -266,7 +245,7 @@ fn a_wait_is_explained_at_a_terminal() {
     let (said, _) = says_on_a_terminal(&machine, call, &config);
     assert!(said.contains("waiting for `lvs"), "{said:?}");
     let (said, _) = says_on_a_terminal(&machine, "status", &config);
-    assert!(said.contains("waiting for `lvs`\r\n"), "{said:?}");
+    assert!(said.contains("waiting for `lvs`\n"), "{said:?}");
     assert!(said.contains("LVM shows no volume groups"), "{said}");
     let (said, _) = says(&machine, &["status"]);
     assert!(!said.contains("waiting"), "{said}");

@@ -1,7 +1,7 @@
 //! How `status` shows what it knows. What it knows of real volumes is in `tests/guest/`.
 
 use crate::Machine;
-use crate::people::{prints, says, text};
+use crate::people::{self, prints, says};
 use crate::support::machine::lvs_row;
 
 /// A group `vg` with a thin pool `data`, filled to so much.
@@ -33,15 +33,8 @@ fn named(vg: &str, lv: &str, fields: &[(&str, &str)]) -> Machine {
 }
 
 /// The screen of a terminal of so many columns, without colours.
-fn on_a_terminal(machine: &Machine, columns: usize, args: &str) -> String {
-    let driver = assert_cmd::cargo::cargo_bin!("lvm");
-    let line = format!(
-        "stty rows 24 cols {columns}; NO_COLOR=1 {} {args}",
-        driver.display()
-    );
-    let script = format!("exec script -qec '{line}' /dev/null");
-    let mut command = machine.under(&["sh".as_ref(), "-c".as_ref(), script.as_ref()], &[""]);
-    text(&command.output().unwrap().stdout).replace('\r', "")
+fn on_a_terminal(machine: &Machine, columns: usize, line: &str) -> String {
+    people::on_a_terminal(machine, columns, line, "NO_COLOR=1").0
 }
 
 #[test]
@@ -160,7 +153,4 @@ fn a_list_of_what_is_unwell_has_no_well_group_and_lines_that_tools_can_sort() {
         "{rows}"
     );
     prints(&with_pool("50.0"), &["status", "-x"], "all is well\n", 0);
-    for gone in ["--watch", "--sort=size", "--bytes", "-o=volume", "-n"] {
-        prints(&machine, &["status", gone], "any more: use `", 2);
-    }
 }
