@@ -46,22 +46,50 @@ fn blob(image: &Path, descriptor: &Value) -> PathBuf {
     path
 }
 
+/// The config of the image that a descriptor leads to, which holds this executable and nothing else.
+fn config_of(image: &Path, descriptor: &Value, executable: &Path) -> Value {
+    let manifest = parsed(&blob(image, descriptor));
+    let config = parsed(&blob(image, &manifest["config"]));
+    let layer = &manifest["layers"][0];
+    assert_eq!(config["rootfs"]["diff_ids"][0], layer["digest"]);
+    let layer = blob(image, layer);
+    let list = run("tar", &["-tvf", layer.to_str().unwrap()]);
+    assert_eq!(list.lines().count(), 1, "{list}");
+    assert!(list.starts_with("-rwxr-xr-x 0/0 "), "{list}");
+    unpack(&layer, image);
+    assert!(same(&image.join("lvm"), executable));
+    config
+}
+
+/// The config of the image that a docker finds which knows no index.
+fn config_for_docker(image: &Path) -> Value {
+    let docker = &parsed(&image.join("manifest.json"))[0];
+    assert_eq!(docker["RepoTags"][0], "localhost/test:1");
+    assert!(image.join(docker["Layers"][0].as_str().unwrap()).exists());
+    parsed(&image.join(docker["Config"].as_str().unwrap()))
+}
+
+/// The one entry of the image's index.
+fn entry(image: &Path) -> Value {
+    let index = parsed(&image.join("index.json"));
+    let [entry] = &index["manifests"].as_array().unwrap()[..] else {
+        panic!("{index}");
+    };
+    let names = &entry["annotations"];
+    assert_eq!(names["io.containerd.image.name"], "localhost/test:1");
+    entry.clone()
+}
+
 #[test]
 fn the_image_holds_the_executable_and_nothing_else() {
     let node = PluginDir::new();
     let image = image(&node, "image.tar", &[]);
     let layout = parsed(&image.join("oci-layout"));
     assert_eq!(layout["imageLayoutVersion"], "1.0.0");
-
-    let index = parsed(&image.join("index.json"));
-    let found = &index["manifests"][0];
-    assert_eq!(found["platform"]["os"], "linux");
-    let names = &found["annotations"];
-    assert_eq!(names["io.containerd.image.name"], "localhost/test:1");
-
-    let manifest = parsed(&blob(&image, found));
-    let config_file = blob(&image, &manifest["config"]);
-    let config = parsed(&config_file);
+    let entry = entry(&image);
+    assert_eq!(entry["platform"]["os"], "linux");
+    let config = config_of(&image, &entry, &driver());
+    assert_eq!(config_for_docker(&image), config);
     assert_eq!(config["config"]["Entrypoint"], json!(["/lvm"]));
     assert_eq!(config["config"]["Cmd"], json!(["install", "--follow"]));
     let labels = &config["config"]["Labels"];
@@ -75,22 +103,6 @@ fn the_image_holds_the_executable_and_nothing_else() {
         let label = format!("org.opencontainers.image.{label}");
         assert_eq!(labels[&label], value, "{label}");
     }
-
-    let layer = blob(&image, &manifest["layers"][0]);
-    let digest = &manifest["layers"][0]["digest"];
-    assert_eq!(&config["rootfs"]["diff_ids"][0], digest);
-    let list = run("tar", &["-tvf", layer.to_str().unwrap()]);
-    assert_eq!(list.lines().count(), 1, "{list}");
-    assert!(list.starts_with("-rwxr-xr-x 0/0 "), "{list}");
-    unpack(&layer, &image);
-    assert!(same(&image.join("lvm"), &driver()));
-
-    // docker reads these names instead.
-    let docker = &parsed(&image.join("manifest.json"))[0];
-    assert_eq!(docker["RepoTags"][0], "localhost/test:1");
-    assert_eq!(image.join(docker["Config"].as_str().unwrap()), config_file);
-    assert_eq!(image.join(docker["Layers"][0].as_str().unwrap()), layer);
-
     // The same executable makes the same image.
     self::image(&node, "again.tar", &[]);
     assert!(same(&node.path("image.tar"), &node.path("again.tar")));
@@ -107,27 +119,18 @@ fn an_image_for_both_architectures_has_one_name_and_the_executable_of_each() {
     bytes[18] = 183;
     put(&other, bytes);
     let image = image(&node, "image.tar", &[&here, &other]);
-
-    let top = &parsed(&image.join("index.json"))["manifests"];
-    assert_eq!(top.as_array().unwrap().len(), 1);
-    let names = &top[0]["annotations"];
-    assert_eq!(names["io.containerd.image.name"], "localhost/test:1");
-    let index = parsed(&blob(&image, &top[0]));
-    assert_eq!(index["mediaType"], top[0]["mediaType"]);
+    let entry = entry(&image);
+    let index = parsed(&blob(&image, &entry));
+    assert_eq!(index["mediaType"], entry["mediaType"]);
     let cases = [("amd64", &here), ("arm64", &other)];
     assert_eq!(index["manifests"].as_array().unwrap().len(), cases.len());
-    for ((arch, executable), found) in cases.iter().zip(index["manifests"].as_array().unwrap()) {
-        assert_eq!(found["platform"]["architecture"], *arch);
-        let manifest = parsed(&blob(&image, found));
-        let config = parsed(&blob(&image, &manifest["config"]));
-        assert_eq!(config["architecture"], *arch);
-        unpack(&blob(&image, &manifest["layers"][0]), &image);
-        assert!(same(&image.join("lvm"), executable), "{arch}");
+    for (n, (arch, executable)) in cases.into_iter().enumerate() {
+        let found = &index["manifests"][n];
+        assert_eq!(found["platform"]["architecture"], arch);
+        let config = config_of(&image, found, executable);
+        assert_eq!(config["architecture"], arch);
     }
-    // A docker that knows no index gets the first.
-    let docker = &parsed(&image.join("manifest.json"))[0];
-    let config = parsed(&image.join(docker["Config"].as_str().unwrap()));
-    assert_eq!(config["architecture"], "amd64");
+    assert_eq!(config_for_docker(&image)["architecture"], "amd64");
 }
 
 fn yaml(name: &str) -> Value {
@@ -136,15 +139,16 @@ fn yaml(name: &str) -> Value {
 
 #[test]
 fn the_daemonset_has_the_least_privilege_that_installing_needs() {
+    let node = PluginDir::new();
     let daemonset = yaml("install/daemonset.yaml");
     let pod = &daemonset["spec"]["template"]["spec"];
     for key in ["hostPID", "hostIPC", "hostNetwork"] {
         assert!(pod[key].is_null(), "{key}");
     }
     assert_eq!(pod["automountServiceAccountToken"], false);
-
+    let container = &pod["containers"][0];
     assert_eq!(
-        pod["containers"][0]["securityContext"],
+        container["securityContext"],
         json!({
             "runAsUser": 0,
             "privileged": false,
@@ -155,25 +159,18 @@ fn the_daemonset_has_the_least_privilege_that_installing_needs() {
             "seLinuxOptions": {"type": "spc_t"},
         })
     );
-}
-
-#[test]
-fn the_daemonset_runs_a_command_that_the_executable_knows_without_any_capability() {
-    let node = PluginDir::new();
-    let daemonset = yaml("install/daemonset.yaml");
-    let container = &daemonset["spec"]["template"]["spec"]["containers"][0];
     let version = env!("CARGO_PKG_VERSION");
     let name = format!("localhost/flexvolume-lvm:{version}");
     assert_eq!(container["image"], name);
     let base = yaml("install/kustomization.yaml");
     assert_eq!(base["images"][0]["newTag"], version);
-    let args = container["args"].as_array().unwrap();
-    let args = args.iter().map(|arg| arg.as_str().unwrap());
-    // With --follow it would not end.
+    // The executable knows the command, and needs no capability for it. With --follow it would not end.
+    let args = container["args"].as_array().unwrap().iter();
+    let args = args.filter_map(|arg| arg.as_str().filter(|arg| *arg != "--follow"));
     let output = Command::new("setpriv")
         .args(["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"])
         .arg(driver())
-        .args(args.filter(|arg| *arg != "--follow"))
+        .args(args)
         .arg("--plugin-dir")
         .arg(node.plugins())
         .output()
@@ -204,11 +201,8 @@ fn the_overlays_on_the_page_fit_the_daemonset() {
             let place = daemonset.pointer(path.trim_end_matches("/-")).unwrap();
             if step["op"] == "replace" {
                 let option = |value: &Value| {
-                    value
-                        .as_str()
-                        .unwrap()
-                        .split_once('=')
-                        .map(|(name, _)| name.to_owned())
+                    let value = value.as_str().unwrap();
+                    value.split_once('=').map(|(name, _)| name.to_owned())
                 };
                 assert_eq!(option(place), option(&step["value"]), "{step}");
             } else {

@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::time::Duration;
 
 use crate::plugin_dir::{PluginDir, driver};
-use crate::support::eventually;
+use crate::support::{eventually, run};
 
 /// A process that is called kubelet, and runs until it is dropped. It has a child that is about to become another
 /// program, as kubelet has one for each call of a driver.
@@ -33,12 +34,8 @@ impl Kubelet {
              int main(void) { if (!fork()) prctl(PR_SET_PDEATHSIG, SIGKILL); pause(); }\n";
         let file = node.path("kubelet.c");
         fs::write(&file, source).unwrap();
-        let cc = Command::new("cc")
-            .arg(file)
-            .arg("-o")
-            .arg(&program)
-            .status();
-        assert!(cc.unwrap().success());
+        let [file, out] = [&file, &program].map(|path| path.to_str().unwrap());
+        run("cc", &[file, "-o", out]);
         program
     }
 }
@@ -59,46 +56,27 @@ impl Drop for Kubelet {
     }
 }
 
-/// The output of doctor, which has to end.
-fn doctor(node: &PluginDir) -> String {
-    let mut doctor = Command::new("timeout");
-    let output = doctor
-        .args(["--signal=KILL", "600"])
-        .arg(node.exe())
-        .arg("doctor")
-        .output();
-    let output = output.unwrap();
-    assert!(
-        output.status.code().is_some_and(|code| code < 100),
-        "doctor waits"
-    );
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// The lines of this kubelet that are not "ok".
-fn warnings(text: &str, kubelet: &Kubelet) -> Vec<String> {
-    let mine = format!("(pid {})", kubelet.0.id());
-    let lines = text
-        .lines()
-        .filter(|line| line.contains(&mine) && !line.starts_with("ok"));
-    lines.map(str::to_owned).collect()
-}
-
-/// The messages about a kubelet, of a repeated `install` and then of `doctor`.
-fn said(node: &PluginDir, kubelet: &Kubelet) -> [Vec<String>; 2] {
+/// The output of a repeated `install`, and then of `doctor`, which has to end.
+fn said(node: &PluginDir) -> [String; 2] {
     let installed = node.install(&driver(), &[]).success();
-    let installed = String::from_utf8_lossy(&installed.get_output().stdout);
-    [&*installed, &doctor(node)].map(|text| warnings(text, kubelet))
+    let mut doctor = assert_cmd::Command::new(node.exe());
+    let doctor = doctor.arg("doctor").timeout(Duration::from_secs(600));
+    let doctor = doctor.output().unwrap();
+    assert!(doctor.status.code().is_some(), "doctor waits");
+    [&installed.get_output().stdout, &doctor.stdout]
+        .map(|bytes| String::from_utf8(bytes.clone()).unwrap())
 }
 
-fn assert_each_has(said: &[Vec<String>; 2], words: &[&str]) {
-    for lines in said {
+/// Both have these words about this kubelet, each in a line, and no other lines but such as are "ok".
+fn assert_each_has(said: &[String; 2], kubelet: &Kubelet, words: &[&str]) {
+    let mine = format!("(pid {})", kubelet.0.id());
+    let is_warning = |line: &&str| line.contains(&mine) && !line.starts_with("ok");
+    for text in said {
+        let lines: Vec<&str> = text.lines().filter(is_warning).collect();
         assert_eq!(lines.len(), words.len(), "{lines:#?}");
         for word in words {
-            assert!(
-                lines.iter().any(|line| line.contains(word)),
-                "{word}: {lines:#?}"
-            );
+            let has_it = lines.iter().any(|line| line.contains(word));
+            assert!(has_it, "{word}: {lines:#?}");
         }
     }
 }
@@ -114,16 +92,14 @@ fn a_kubelet_that_looks_elsewhere_is_named() {
         "runs with --root-dir /opt/root",
         "set `node_name` in config.toml to that",
     ];
-    assert_each_has(&said(&node, &kubelet), &want);
-    let doctor = doctor(&node);
-    let lines = doctor.lines().filter(|line| line.contains("/opt/other"));
-    assert_eq!(lines.count(), 1, "{doctor}");
+    let said = said(&node);
+    assert_each_has(&said, &kubelet, &want);
     // kubelet finds no driver then, or takes its own mounts for the host's.
-    let failed = warnings(&doctor, &kubelet);
-    assert!(
-        failed.iter().all(|line| line.starts_with("FAILED")),
-        "{failed:?}"
-    );
+    let lines = said[1].lines().filter(|line| line.starts_with("FAILED"));
+    let lines: Vec<&str> = lines
+        .filter(|line| want.iter().any(|words| line.contains(words)))
+        .collect();
+    assert_eq!(lines.len(), want.len(), "{lines:?}");
 }
 
 #[test]
@@ -131,15 +107,14 @@ fn a_kubelet_that_fits_is_only_shown() {
     let node = PluginDir::new();
     let dir = node.plugins().display().to_string();
     let kubelet = Kubelet::running(&node, &[&format!("--volume-plugin-dir={dir}/")]);
-    assert_each_has(&said(&node, &kubelet), &[]);
-    let line = format!(
-        "kubelet (pid {}) looks for drivers in {dir}",
-        kubelet.0.id()
-    );
-    assert!(doctor(&node).contains(&line));
+    let shown = said(&node);
+    assert_each_has(&shown, &kubelet, &[]);
+    let pid = kubelet.0.id();
+    let line = format!("kubelet (pid {pid}) looks for drivers in {dir}");
+    assert!(shown[1].contains(&line), "{shown:?}");
     // Somebody only asks for its version.
     let kubelet = Kubelet::running(&node, &["--version", "slowly"]);
-    assert_each_has(&said(&node, &kubelet), &[]);
+    assert_each_has(&said(&node), &kubelet, &[]);
 }
 
 const NOBODY: [&str; 4] = [
@@ -156,7 +131,7 @@ fn only_a_process_of_the_hosts_root_speaks_for_kubelet() {
     fs::set_permissions(node.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let fifo = node.path("fifo");
     let fifo = fifo.to_str().unwrap();
-    assert!(Command::new("mkfifo").arg(fifo).status().unwrap().success());
+    run("mkfifo", &[fifo]);
     let evil = [
         "--volume-plugin-dir=/run/evil",
         "--root-dir=/run/evil",
@@ -173,21 +148,15 @@ fn only_a_process_of_the_hosts_root_speaks_for_kubelet() {
     ] {
         let args = [&evil[..], &[config]].concat();
         let _kubelet = Kubelet::run_by(words, &node, &args);
-        let installed = node.install(&driver(), &[]).success();
-        let installed = String::from_utf8_lossy(&installed.get_output().stdout);
-        for text in [&*installed, &doctor(&node)] {
-            assert!(!text.contains("/run/evil"), "{words:?}: {text}");
-        }
+        let said = said(&node).concat();
+        assert!(!said.contains("/run/evil"), "{words:?}: {said}");
     }
     // Root's own is not believed to have a config that ends.
     for config in [fifo, "/dev/zero"] {
         let args = ["--root-dir=/run/roots", "--config", config];
-        let kubelet = Kubelet::running(&node, &args);
-        let said = warnings(&doctor(&node), &kubelet);
-        assert!(
-            said.iter().any(|line| line.contains("/run/roots")),
-            "{said:?}"
-        );
+        let _kubelet = Kubelet::running(&node, &args);
+        let [_, doctor] = said(&node);
+        assert!(doctor.contains("/run/roots"), "{doctor}");
     }
 }
 
@@ -203,7 +172,8 @@ fn a_program_with_the_set_user_id_bit_does_not_speak_for_kubelet() {
     let started = nobody.arg("--volume-plugin-dir=/run/user").spawn();
     let kubelet = Kubelet(started.unwrap());
     eventually("kubelet runs", || is_called_kubelet(&program));
-    assert_each_has(&said(&node, &kubelet), &[]);
+    let said = said(&node);
+    assert_each_has(&said, &kubelet, &[]);
     let name = format!("kubelet (pid {})", kubelet.0.id());
-    assert!(!doctor(&node).contains(&name));
+    assert!(!said[1].contains(&name), "{said:?}");
 }

@@ -72,20 +72,12 @@ fn a_directory_that_holds_other_files_stays() {
 
 #[test]
 fn it_is_refused_while_volumes_are_mounted_and_in_a_container() {
+    let pods = "pods/1234/volumes/kubernetes.io~lvm/data";
+    let global = "plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data";
     let mounted = "are mounted; delete their pods";
     for (options, mount, place, words) in [
-        (
-            "-rm",
-            "tmpfs none",
-            "pods/1234/volumes/kubernetes.io~lvm/data",
-            mounted,
-        ),
-        (
-            "-rm",
-            "tmpfs none",
-            "plugins/kubernetes.io/flexvolume/kubernetes.io/lvm/mounts/data",
-            mounted,
-        ),
+        ("-rm", "tmpfs none", pods, mounted),
+        ("-rm", "tmpfs none", global, mounted),
         ("-rmpf", "proc proc", "/proc", "runs in a container"),
     ] {
         let node = PluginDir::new();
