@@ -10,7 +10,7 @@ use crate::calls::{is_by_hand, named};
 use crate::child;
 use crate::config::{FILE_VARIABLE, Loaded, LogTarget};
 use crate::host::trust::load;
-use crate::host::{Host, Kernel, Log, Looking, Processes, Progress, Signals, Writing};
+use crate::host::{Host, Kernel, Log, Looking, Processes, Signals, Writing};
 use crate::options::holds_secret;
 use crate::reply::{Printed, Reply};
 use crate::secret;
@@ -37,7 +37,7 @@ pub fn words(args: &[OsString]) -> Result<Vec<OsString>, Printed> {
 pub fn main(args: &[OsString], words: &[OsString]) -> Option<Printed> {
     if words.first().is_some_and(|name| named(name).is_some()) && !is_by_hand(words) {
         let as_they_are = |_: &Host| Ok(words.to_vec());
-        return Some(answer(args, words, Progress::default(), as_they_are));
+        return Some(answer(args, words, false, as_they_are));
     }
     child::run(words)
 }
@@ -46,7 +46,7 @@ pub fn main(args: &[OsString], words: &[OsString]) -> Option<Printed> {
 pub fn answer(
     args: &[OsString],
     words: &[OsString],
-    progress: Progress,
+    is_verbose: bool,
     translated: impl FnOnce(&Host) -> Result<Vec<OsString>>,
 ) -> Printed {
     if args.iter().any(holds_secret) {
@@ -54,9 +54,10 @@ pub fn answer(
     }
     let target = LogTarget::default();
     answer_panics(words, Vec::new(), &target);
-    let reply = with_host(args, progress, |host, config| {
-        Ok(match translated(host) {
-            Ok(call) => run(&call, host, config),
+    let reply = with_host(args, |mut host, config| {
+        host.is_verbose = is_verbose;
+        Ok(match translated(&host) {
+            Ok(call) => run(&call, &host, config),
             Err(error) => logged(words, Err(error), &host.log, &config.or_default().log),
         })
     });
@@ -69,30 +70,24 @@ pub fn answer(
 /// what changes tags or a name.
 pub fn with_hosts<T>(
     args: &[OsString],
-    progress: Progress,
     work: impl FnOnce(&Host, &Writing, &Loaded) -> Result<T>,
 ) -> Result<T> {
-    with_host(args, progress, |host, config| {
+    with_host(args, |host, config| {
         let tools = Looking(host.tools);
         let looking = Host::new(&tools, host.kernel, host.limits);
-        work(&looking, &Writing(host), config)
+        work(&looking, &Writing(&host), config)
     })
 }
 
 /// Gives `work` this machine and the config of the driver that `args` call.
-fn with_host<T>(
-    args: &[OsString],
-    progress: Progress,
-    work: impl FnOnce(&Host, &Loaded) -> Result<T>,
-) -> Result<T> {
+fn with_host<T>(args: &[OsString], work: impl FnOnce(Host, &Loaded) -> Result<T>) -> Result<T> {
     let signals = Signals::install().context("installing the signal handlers")?;
-    let mut kernel = Kernel::new(&signals);
-    kernel.progress = progress;
+    let kernel = Kernel::new(&signals);
     let exe = executable(&kernel, args)?;
     let config = load(&kernel, &exe, std::env::var_os(FILE_VARIABLE).as_deref());
-    let tools = Processes::new(&signals, config.or_default().tool_dirs.clone(), progress);
+    let tools = Processes::new(&signals, config.or_default().tool_dirs.clone());
     let limits = &config.or_default().limits;
-    work(&Host::new(&tools, &kernel, limits), &config)
+    work(Host::new(&tools, &kernel, limits), &config)
 }
 
 /// Where the driver is installed. kubelet also runs a link to an executable that is elsewhere:

@@ -234,24 +234,6 @@ fn options_by_hand_are_kubelets_and_each_step_can_be_seen() {
 }
 
 #[test]
-fn a_wait_is_explained_at_a_terminal() {
-    let machine = Machine::new();
-    let report = r#"echo '{"report":[{"lv":[],"vg":[]}]}'"#;
-    machine.tool("lvs", &format!("sleep 4; {report}"));
-    machine.tool("vgs", report);
-    let config = machine.path("config.toml");
-    let config = format!("FLEXVOLUME_LVM_CONFIG={}", config.display());
-    let call = "waitforattach /dev/mapper/vg-data -o volumegroup=vg -o volumeID=data";
-    let (said, _) = says_on_a_terminal(&machine, call, &config);
-    assert!(said.contains("waiting for `lvs"), "{said:?}");
-    let (said, _) = says_on_a_terminal(&machine, "status", &config);
-    assert!(said.contains("waiting for `lvs`\n"), "{said:?}");
-    assert!(said.contains("LVM shows no volume groups"), "{said}");
-    let (said, _) = says(&machine, &["status"]);
-    assert!(!said.contains("waiting"), "{said}");
-}
-
-#[test]
 fn metrics_and_alert_rules_are_what_prometheus_reads() {
     let machine = Machine::new();
     let lvs = lvs_row().replace(r#""lv_layout":"linear""#, r#""lv_layout":"thin,pool""#);

@@ -9,23 +9,20 @@ use nix::libc::{ENXIO, O_EXCL};
 use nix::sys::resource::{Resource, setrlimit};
 use zeroize::Zeroizing;
 
+use super::Signals;
 use super::paths::{DeviceNumber, block_device, proc_file};
-use super::{Progress, Signals};
 
 /// The few system calls that the driver makes itself, and the files that it reads.
 ///
 /// Every error is the kernel's, without a path: the caller knows what it wanted.
 pub struct Kernel<'a> {
     signals: &'a Signals,
-    /// Shows a person the reason for a wait. Silent in a call of kubelet.
-    pub progress: Progress,
 }
 
 impl<'a> Kernel<'a> {
     /// A kernel whose waiting ends when one of `signals` comes.
     pub fn new(signals: &'a Signals) -> Self {
-        let progress = Progress::default();
-        Self { signals, progress }
+        Self { signals }
     }
 }
 

@@ -15,7 +15,6 @@ mod log;
 mod mounts;
 mod paths;
 mod process;
-mod progress;
 mod reader;
 mod reexec;
 pub mod selinux;
@@ -34,7 +33,6 @@ pub use log::Log;
 pub use mounts::{Lack, Space};
 pub use paths::{DeviceNumber, proc_file};
 pub use process::Processes;
-pub use progress::Progress;
 pub use reader::{READ_DEVICES, answer_each};
 pub use reexec::{reexec, take_name_of};
 pub use signals::Signals;
@@ -102,6 +100,8 @@ pub struct Host<'a> {
     pub limits: &'a Limits,
     /// Collects what the call does, for its one line in the log.
     pub log: Log,
+    /// Shows a person each step on standard error, which kubelet would read as part of the reply.
+    pub is_verbose: bool,
 }
 
 impl<'a> Host<'a> {
@@ -111,17 +111,33 @@ impl<'a> Host<'a> {
             kernel,
             limits,
             log: Log::default(),
+            is_verbose: false,
         }
     }
 
     /// Runs a tool and notes it, with its duration, as a step of this call.
     pub fn run(&self, command: &Command) -> Result<Output, ToolError> {
+        self.say(|| format!("+ {}", command.line()));
         let started = Instant::now();
         let result = self.tools.run(command);
         let took = started.elapsed();
         self.log.step(command.tool_name(), took, result.is_ok());
-        self.kernel.progress.ended(command, &result, took);
+        self.say(|| {
+            let how = match &result {
+                Ok(output) if output.code == 0 => String::new(),
+                Ok(output) => format!(", exit code {}", output.code),
+                Err(error) => format!(", failed: {error}"),
+            };
+            format!("  {} ms{how}", took.as_millis())
+        });
         result
+    }
+
+    fn say(&self, line: impl FnOnce() -> String) {
+        if self.is_verbose {
+            // Nobody may be reading.
+            let _ = io::stderr().write_all(format!("{}\n", line()).as_bytes());
+        }
     }
 }
 

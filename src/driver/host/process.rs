@@ -18,9 +18,7 @@ use super::reader::{self, READ_DEVICES};
 use super::selinux;
 use super::trust::{require_roots, require_roots_to_run};
 use super::watched::{End, Watched, one_line};
-use super::{
-    Command, Effect, Kernel, Output, Program, Progress, Signals, ToolError, Tools, holders,
-};
+use super::{Command, Effect, Kernel, Output, Program, Signals, ToolError, Tools};
 
 /// How long a writer may take to obey SIGTERM at its own limit.
 const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
@@ -39,7 +37,6 @@ const KEPT: [&str; 2] = [
 /// deadline.
 pub struct Processes<'a> {
     signals: &'a Signals,
-    progress: Progress,
     directories: Vec<PathBuf>,
     search_path: OnceCell<OsString>,
     /// The process that reads devices, once it has answered.
@@ -48,10 +45,9 @@ pub struct Processes<'a> {
 
 impl<'a> Processes<'a> {
     /// Looks for tools in `directories`, in this order, and nowhere else.
-    pub fn new(signals: &'a Signals, directories: Vec<PathBuf>, progress: Progress) -> Self {
+    pub fn new(signals: &'a Signals, directories: Vec<PathBuf>) -> Self {
         Self {
             signals,
-            progress,
             directories,
             search_path: OnceCell::new(),
             reader: RefCell::default(),
@@ -158,20 +154,6 @@ impl<'a> Processes<'a> {
         Ok(watched)
     }
 
-    /// Tells a person that a tool runs for long.
-    fn tell_wait(&self, command: &Command) {
-        let mut holders = holders::of_lvm_lock(&Kernel::new(self.signals), None);
-        // LVM's commands lock; what this one locks itself is not what it waits for.
-        holders.retain(|holder| holder.command.to_string() != command.tool_name());
-        let line = command.line();
-        self.progress.say(&if holders.is_empty() {
-            format!("waiting for `{line}`")
-        } else {
-            let holders = holders::name_them(&holders);
-            format!("waiting for LVM's lock, held by {holders}: `{line}`")
-        });
-    }
-
     /// Stops a child that takes too long. Returns its pid if it does not even die of SIGKILL.
     fn stop(&self, watched: &mut Watched, effect: Effect, grace: Duration) -> Option<u32> {
         let stuck = watched.stop(effect, grace);
@@ -208,19 +190,9 @@ impl Tools for Processes<'_> {
         };
         let path = self.path(&command.program)?;
         let mut watched = self.begin(&path, command).map_err(spawn_error)?;
-        let started = Instant::now();
-        let mut wait = |limit| {
-            let end = watched.wait(started.checked_add(limit), true);
-            end.map_err(spawn_error)
-        };
         let (limit, effect) = (command.limit, command.effect);
-        let tells = self.progress.waits() && Progress::PATIENCE < limit;
-        let mut end = wait(if tells { Progress::PATIENCE } else { limit })?;
-        if tells && matches!(end, End::Deadline) {
-            self.tell_wait(command);
-            end = wait(limit)?;
-        }
-        let status = match end {
+        let end = watched.wait(Instant::now().checked_add(limit), true);
+        let status = match end.map_err(spawn_error)? {
             End::Exited(status) => status,
             End::Answered => {
                 let answer = reader::answer(&std::mem::take(&mut watched.stdout));

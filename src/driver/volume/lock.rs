@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::config::Limits;
 use crate::host::holders::{self, Process};
 use crate::host::trust::require_roots;
-use crate::host::{Kernel, Lock, Progress};
+use crate::host::{Kernel, Lock};
 use crate::lvm::Target;
 use crate::names::{LvUuid, Shown, VgName};
 
@@ -104,7 +104,6 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
     // flock(2) cannot wait with a limit and be woken by a signal, so this loop tries again, less and less
     // often.
     let started = Instant::now();
-    let mut told = false;
     let mut pause = Duration::from_millis(5);
     loop {
         let lock = kernel
@@ -119,14 +118,6 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
             let holders = holders::of_file(kernel, path);
             let path = path.to_owned();
             return Err(Busy { path, holders }.into());
-        }
-        if !told && started.elapsed() >= Progress::PATIENCE && kernel.progress.waits() {
-            told = true;
-            let holders = holders::name_them(&holders::of_file(kernel, path));
-            let path = path.shown();
-            kernel
-                .progress
-                .say(&format!("waiting for {path}, held by {holders}"));
         }
         if kernel.pause(pause) {
             bail!(

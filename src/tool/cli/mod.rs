@@ -12,7 +12,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use clap::FromArgMatches;
 use driver::calls::{self, VERBOSE};
-use driver::host::{NAME, Progress, is_called_by_name, selinux};
+use driver::host::{NAME, is_called_by_name, selinux};
 use driver::names::{Shown, folded, nearest};
 use driver::reply::{Printed, Reply};
 use driver::with_hosts;
@@ -150,18 +150,13 @@ fn call_out(args: &[OsString], words: &[OsString]) -> Printed {
             ..Printed::text(format!("{}\n", reply.to_json()))
         };
     }
-    let steps = words.iter().any(|word| word == VERBOSE);
-    driver::answer(args, words, progress(steps), |host| {
+    let is_verbose = words.iter().any(|word| word == VERBOSE);
+    driver::answer(args, words, is_verbose, |host| {
         if is_by_hand {
             return by_hand::translated(host.kernel, words);
         }
         Ok(words.to_vec())
     })
-}
-
-/// On a terminal a command says what is waited for.
-fn progress(steps: bool) -> Progress {
-    Progress::to_a_person(steps, std::io::stderr().is_terminal())
 }
 
 fn people(args: &[OsString]) -> Printed {
@@ -191,7 +186,7 @@ fn people(args: &[OsString]) -> Printed {
             USAGE,
         );
     }
-    let answer = with_hosts(args, progress(false), |host, writing, config| {
+    let answer = with_hosts(args, |host, writing, config| {
         people::run(&task, host, writing, config)
     });
     styled(answer.unwrap_or_else(|error| {
