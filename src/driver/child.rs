@@ -11,7 +11,7 @@ use crate::crypt;
 use crate::fs::{
     EXAMINE, Extent, SUPERBLOCK, alone::named, scan::examine, superblock::read_primary,
 };
-use crate::host::{CLOSE_LAST, Kernel, READ_DEVICES, Signals, Uncached, answer_each, close_last};
+use crate::host::{CLOSE_LAST, Kernel, READ_DEVICES, Uncached, answer_each, close_last};
 use crate::mount::UNMOUNT;
 use crate::reply::Printed;
 
@@ -76,12 +76,10 @@ fn read(device: &Uncached, words: &[&str]) -> Result<String> {
 fn unmount(words: &[OsString]) -> Result<(), (anyhow::Error, u8)> {
     let other = |error| (error, u8::MAX);
     let dir = words.get(2).context("too few arguments").map_err(other)?;
-    let signals = Signals::install().map_err(|e| other(e.into()))?;
-    Kernel::new(&signals)
-        .unmount(Path::new(dir))
-        .map_err(|error| {
-            let code = error.raw_os_error();
-            let code = code.and_then(|code| u8::try_from(code).ok());
-            (error.into(), code.unwrap_or(u8::MAX))
-        })
+    let kernel = Kernel::new().map_err(|e| other(e.into()))?;
+    kernel.unmount(Path::new(dir)).map_err(|error| {
+        let code = error.raw_os_error();
+        let code = code.and_then(|code| u8::try_from(code).ok());
+        (error.into(), code.unwrap_or(u8::MAX))
+    })
 }

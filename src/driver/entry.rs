@@ -10,7 +10,7 @@ use crate::calls::{is_by_hand, named};
 use crate::child;
 use crate::config::{FILE_VARIABLE, Loaded, LogTarget};
 use crate::host::trust::load;
-use crate::host::{Host, Kernel, Log, Looking, Processes, Signals, Writing};
+use crate::host::{Host, Kernel, Log, Looking, Processes, Writing};
 use crate::options::holds_secret;
 use crate::reply::{Printed, Reply};
 use crate::secret;
@@ -81,11 +81,10 @@ pub fn with_hosts<T>(
 
 /// Gives `work` this machine and the config of the driver that `args` call.
 fn with_host<T>(args: &[OsString], work: impl FnOnce(Host, &Loaded) -> Result<T>) -> Result<T> {
-    let signals = Signals::install().context("installing the signal handlers")?;
-    let kernel = Kernel::new(&signals);
+    let kernel = Kernel::new().context("installing the signal handlers")?;
     let exe = executable(&kernel, args)?;
     let config = load(&kernel, &exe, std::env::var_os(FILE_VARIABLE).as_deref());
-    let tools = Processes::new(&signals, config.or_default().tool_dirs.clone());
+    let tools = Processes::new(&kernel, config.or_default().tool_dirs.clone());
     let limits = &config.or_default().limits;
     work(Host::new(&tools, &kernel, limits), &config)
 }

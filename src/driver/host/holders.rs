@@ -202,7 +202,7 @@ fn age(kernel: &Kernel, pid: u32) -> Option<Duration> {
 /// A search among the other processes. It ends when its time is over, or the driver is told to stop:
 /// anybody may run many processes and have a million files open, and no call is to wait for that.
 pub struct Search<'a> {
-    kernel: &'a Kernel<'a>,
+    kernel: &'a Kernel,
     began: Instant,
 }
 
@@ -211,7 +211,7 @@ impl<'a> Search<'a> {
     const MOST: Duration = Duration::from_secs(2);
 
     /// Begins now.
-    pub fn new(kernel: &'a Kernel<'a>) -> Self {
+    pub fn new(kernel: &'a Kernel) -> Self {
         let began = Instant::now();
         Self { kernel, began }
     }

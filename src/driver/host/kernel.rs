@@ -9,25 +9,24 @@ use nix::libc::{ENXIO, O_EXCL};
 use nix::sys::resource::{Resource, setrlimit};
 use zeroize::Zeroizing;
 
-use super::Signals;
 use super::paths::{DeviceNumber, block_device, proc_file};
+use super::signals::Signals;
 
 /// The few system calls that the driver makes itself, and the files that it reads.
 ///
 /// Every error is the kernel's, without a path: the caller knows what it wanted.
-pub struct Kernel<'a> {
-    signals: &'a Signals,
-}
-
-impl<'a> Kernel<'a> {
-    /// A kernel whose waiting ends when one of `signals` comes.
-    pub fn new(signals: &'a Signals) -> Self {
-        Self { signals }
-    }
+pub struct Kernel {
+    /// End a wait.
+    pub(super) signals: Signals,
 }
 
 #[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
-impl Kernel<'_> {
+impl Kernel {
+    pub fn new() -> io::Result<Self> {
+        let signals = Signals::install()?;
+        Ok(Self { signals })
+    }
+
     /// The size of a page of memory, in bytes.
     pub fn page_size(&self) -> u64 {
         let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE);
@@ -243,11 +242,11 @@ mod tests {
     #[test]
     fn the_end_of_a_child_does_not_cut_a_pause_short() {
         const MOST: Duration = Duration::from_millis(200);
-        let signals = Signals::install().unwrap();
-        signals.watch().unwrap();
+        let kernel = Kernel::new().unwrap();
+        kernel.signals.watch().unwrap();
         signal_hook::low_level::raise(signal_hook::consts::SIGCHLD).unwrap();
         let started = Instant::now();
-        assert!(!Kernel::new(&signals).pause(MOST));
+        assert!(!kernel.pause(MOST));
         assert!(started.elapsed() >= MOST);
     }
 }

@@ -42,7 +42,7 @@ impl Drop for LockPath {
 }
 
 #[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
-impl Kernel<'_> {
+impl Kernel {
     /// Takes the flock(2) on `path`, which is made if missing, with its directory. `None` if somebody
     /// holds it.
     ///
@@ -107,7 +107,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::host::Signals;
 
     /// The processes of this test are threads: flock(2) goes by the open file.
     #[test]
@@ -116,8 +115,7 @@ mod tests {
         let path = top.path().join("made/it.lock");
         let holders = AtomicUsize::new(0);
         let hold = || {
-            let signals = Signals::install().unwrap();
-            let kernel = Kernel::new(&signals);
+            let kernel = Kernel::new().unwrap();
             for _ in 0..1000 {
                 let lock = loop {
                     if let Some(lock) = kernel.try_lock(&path).unwrap() {
@@ -138,8 +136,7 @@ mod tests {
         });
         assert!(!path.exists());
 
-        let signals = Signals::install().unwrap();
-        let kernel = Kernel::new(&signals);
+        let kernel = Kernel::new().unwrap();
         let lock = kernel.try_lock(&path).unwrap().unwrap();
         let of_child = lock.file();
         drop(lock);

@@ -35,7 +35,6 @@ pub use paths::{DeviceNumber, proc_file};
 pub use process::Processes;
 pub use reader::{READ_DEVICES, answer_each};
 pub use reexec::{reexec, take_name_of};
-pub use signals::Signals;
 pub use uncached::{Pages, Uncached};
 
 use std::io::{self, Write};
@@ -96,7 +95,7 @@ impl<'a> Deref for Writing<'a> {
 /// The means of a call-out: tools and kernel of this machine, and the log.
 pub struct Host<'a> {
     pub tools: &'a dyn Tools,
-    pub kernel: &'a Kernel<'a>,
+    pub kernel: &'a Kernel,
     pub limits: &'a Limits,
     /// Collects what the call does, for its one line in the log.
     pub log: Log,
@@ -105,7 +104,7 @@ pub struct Host<'a> {
 }
 
 impl<'a> Host<'a> {
-    pub fn new(tools: &'a dyn Tools, kernel: &'a Kernel<'a>, limits: &'a Limits) -> Self {
+    pub fn new(tools: &'a dyn Tools, kernel: &'a Kernel, limits: &'a Limits) -> Self {
         Self {
             tools,
             kernel,

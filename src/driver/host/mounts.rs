@@ -34,7 +34,7 @@ pub enum Lack {
 }
 
 #[allow(clippy::unused_self)] // having the kernel is what allows a function to use it
-impl Kernel<'_> {
+impl Kernel {
     /// The id of the mount that `path` is on (first column of mountinfo). Never asks the mounted
     /// filesystem, so that a dead one answers too.
     pub fn mount_id(&self, path: &Path) -> io::Result<u64> {

@@ -18,7 +18,7 @@ use super::reader::{self, READ_DEVICES};
 use super::selinux;
 use super::trust::{require_roots, require_roots_to_run};
 use super::watched::{End, Watched, one_line};
-use super::{Command, Effect, Kernel, Output, Program, Signals, ToolError, Tools};
+use super::{Command, Effect, Kernel, Output, Program, ToolError, Tools};
 
 /// How long a writer may take to obey SIGTERM at its own limit.
 const GRACE_AT_LIMIT: Duration = Duration::from_secs(5);
@@ -36,7 +36,7 @@ const KEPT: [&str; 2] = [
 /// Runs real child processes: each in a process group of its own, with both pipes drained and a
 /// deadline.
 pub struct Processes<'a> {
-    signals: &'a Signals,
+    kernel: &'a Kernel,
     directories: Vec<PathBuf>,
     search_path: OnceCell<OsString>,
     /// The process that reads devices, once it has answered.
@@ -45,9 +45,9 @@ pub struct Processes<'a> {
 
 impl<'a> Processes<'a> {
     /// Looks for tools in `directories`, in this order, and nowhere else.
-    pub fn new(signals: &'a Signals, directories: Vec<PathBuf>) -> Self {
+    pub fn new(kernel: &'a Kernel, directories: Vec<PathBuf>) -> Self {
         Self {
-            signals,
+            kernel,
             directories,
             search_path: OnceCell::new(),
             reader: RefCell::default(),
@@ -56,12 +56,11 @@ impl<'a> Processes<'a> {
 
     /// The first tool of this name that only root can change.
     fn find(&self, tool: &str) -> Result<PathBuf, ToolError> {
-        let kernel = Kernel::new(self.signals);
         let files = self.directories.iter().map(|dir| dir.join(tool));
         let mut distrust = None;
         for file in files {
             let problem = match access(&file, AccessFlags::X_OK) {
-                Ok(()) => require_roots_to_run(&kernel, &file).err(),
+                Ok(()) => require_roots_to_run(self.kernel, &file).err(),
                 Err(Errno::EACCES) => Some(format!(
                     "{} may not be run: Permission denied{}",
                     file.shown(),
@@ -86,9 +85,8 @@ impl<'a> Processes<'a> {
     /// The `PATH` of tools: directories that only root can write.
     fn search_path(&self) -> &OsStr {
         self.search_path.get_or_init(|| {
-            let kernel = Kernel::new(self.signals);
             let all = self.directories.iter();
-            let trusted = all.filter(|dir| require_roots(&kernel, dir).is_ok());
+            let trusted = all.filter(|dir| require_roots(self.kernel, dir).is_ok());
             std::env::join_paths(trusted).unwrap_or_default()
         })
     }
@@ -142,11 +140,11 @@ impl<'a> Processes<'a> {
     /// A child that is at work on the command. `watch` comes before there is one, so that its end cannot come
     /// unnoticed.
     fn begin(&self, path: &Path, command: &Command) -> io::Result<Watched<'a>> {
-        self.signals.watch()?;
+        self.kernel.signals.watch()?;
         let reader = command.stays.then(|| self.reader.take()).flatten();
         let mut watched = match reader {
             Some(reader) => reader,
-            None => Watched::new(self.spawn(path, command)?, self.signals)?,
+            None => Watched::new(self.spawn(path, command)?, &self.kernel.signals)?,
         };
         if let Some(stdin) = &mut watched.child.stdin {
             reader::ask(stdin, command)?;
@@ -178,7 +176,7 @@ impl Tools for Processes<'_> {
 
     fn run(&self, command: &Command) -> Result<Output, ToolError> {
         let line = || command.line();
-        if self.signals.stopping() {
+        if self.kernel.stopping() {
             return Err(ToolError::Stopped {
                 line: line(),
                 effect: Effect::Reads,

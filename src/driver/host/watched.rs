@@ -9,7 +9,8 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
-use super::{Effect, Signals};
+use super::Effect;
+use super::signals::Signals;
 use crate::names::folded_to;
 
 /// More than any report: 10,000 logical volumes take about 4 MiB.

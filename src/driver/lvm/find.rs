@@ -169,7 +169,7 @@ pub fn find_group(host: &Host, vg: &VgName) -> Result<Option<Group>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Kernel, Output, Signals, Tools};
+    use crate::host::{Kernel, Output, Tools};
 
     /// LVM's answers about a volume, about the volumes of its group, and about all groups: what it
     /// prints, or the code that it fails with.
@@ -222,8 +222,7 @@ mod tests {
             ("a report without names", [Err(5), Ok(r#"{"report":[{"lv":[{}]}]}"#), HERE], None),
         ];
         for (name, answers, want) in cases {
-            let signals = Signals::install().unwrap();
-            let (tools, kernel) = (Answers(answers), Kernel::new(&signals));
+            let (tools, kernel) = (Answers(answers), Kernel::new().unwrap());
             let limits = crate::config::Limits::default();
             let host = Host::new(&tools, &kernel, &limits);
             let id = LvId::parse("vg/x").unwrap();

@@ -233,13 +233,12 @@ pub fn make_dirs(kernel: &Kernel, dir: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Signals;
 
     #[test]
     fn a_file_in_the_place_of_a_directory_is_named() {
         let top = tempfile::tempdir().unwrap();
-        let signals = Signals::install().unwrap();
-        let made = |name: &str| make_dirs(&Kernel::new(&signals), &top.path().join(name));
+        let kernel = Kernel::new().unwrap();
+        let made = |name: &str| make_dirs(&kernel, &top.path().join(name));
         std::fs::write(top.path().join("file"), "").unwrap();
         std::os::unix::fs::symlink("/nowhere", top.path().join("link")).unwrap();
         for name in ["file", "link"] {

@@ -84,7 +84,6 @@ pub fn is_kubelets(kernel: &Kernel, table: &Table, row: &Row, kubelet_dirs: &[Pa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Signals;
 
     #[test]
     fn knows_kubelets_directories_by_their_shape() {
@@ -112,7 +111,7 @@ mod tests {
     #[test]
     #[rustfmt::skip] // a row is a line
     fn a_volume_is_kubelets_and_what_holds_all_volumes_is_the_hosts() {
-        let signals = Signals::install().unwrap();
+        let kernel = Kernel::new().unwrap();
         let top = tempfile::tempdir().unwrap();
         let top = top.path().canonicalize().unwrap();
         std::fs::create_dir(top.join("real")).unwrap();
@@ -148,7 +147,7 @@ mod tests {
                  4 {} 254:1 / {path} rw - ext4 /dev/c rw", if path.starts_with("/disk") { 2 } else { 1 },
             ));
             let row = table.by_id(4).unwrap();
-            assert_eq!(is_kubelets(&Kernel::new(&signals), &table, row, &dirs), want, "{path}");
+            assert_eq!(is_kubelets(&kernel, &table, row, &dirs), want, "{path}");
         }
     }
 }

@@ -349,8 +349,7 @@ mod tests {
 
     #[test]
     fn a_mount_of_this_machine_is_known_by_its_directory() {
-        let signals = crate::host::Signals::install().unwrap();
-        let kernel = Kernel::new(&signals);
+        let kernel = Kernel::new().unwrap();
         let table = Table::read(&kernel).unwrap();
         for (path, is_one) in [("/", true), ("/proc", true), ("/proc/self", false)] {
             let rows = table.rows().iter().rev();

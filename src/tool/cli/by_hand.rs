@@ -108,7 +108,6 @@ pub fn translated(kernel: &Kernel, words: &[OsString]) -> Result<Vec<OsString>> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use driver::host::Signals;
 
     #[test]
     #[allow(clippy::type_complexity)]
@@ -154,8 +153,7 @@ mod tests {
                 Err("reading /nonexistent"),
             ),
         ];
-        let signals = Signals::install().unwrap();
-        let kernel = Kernel::new(&signals);
+        let kernel = Kernel::new().unwrap();
         for (words, want) in cases {
             let words: Vec<OsString> = words.iter().map(Into::into).collect();
             assert!(calls::is_by_hand(&words), "{words:?}");
