@@ -58,7 +58,7 @@ pub fn answer(
         host.is_verbose = is_verbose;
         Ok(match translated(&host) {
             Ok(call) => run(&call, &host, config),
-            Err(error) => logged(words, Err(error), &host.log, &config.or_default().log),
+            Err(error) => logged(words, Err(error), &host.log, &config.config.log),
         })
     });
     // The call ended before it wrote a line to the log, and before it read in the config where the log is.
@@ -84,8 +84,8 @@ fn with_host<T>(args: &[OsString], work: impl FnOnce(Host, &Loaded) -> Result<T>
     let kernel = Kernel::new().context("installing the signal handlers")?;
     let exe = executable(&kernel, args)?;
     let config = load(&kernel, &exe, std::env::var_os(FILE_VARIABLE).as_deref());
-    let tools = Processes::new(&kernel, config.or_default().tool_dirs.clone());
-    let limits = &config.or_default().limits;
+    let tools = Processes::new(&kernel, config.config.tool_dirs.clone());
+    let limits = &config.config.limits;
     work(Host::new(&tools, &kernel, limits), &config)
 }
 

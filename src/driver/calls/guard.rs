@@ -18,7 +18,7 @@ pub fn run(args: &[OsString], host: &Host, config: &Loaded) -> Reply {
     for (key, value) in &fields {
         host.log.about(key, value);
     }
-    let target = &config.or_default().log;
+    let target = &config.config.log;
     answer_panics(args, fields, target);
     logged(args, super::answer(args, host, config), &host.log, target)
 }

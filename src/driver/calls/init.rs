@@ -7,7 +7,7 @@ use crate::reply::Reply;
 /// node waits for, so it starts nothing; and a config that cannot be read is only said, since a
 /// failure here would unload the driver while volumes are mounted.
 pub fn run(config: &Loaded) -> Reply {
-    let known = config.or_default();
+    let known = &config.config;
     let reply = Reply {
         capabilities: Some(json!({
             "attach": known.attach,

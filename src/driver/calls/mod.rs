@@ -83,7 +83,7 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
 
 /// Whether a call that names `node` is for this host.
 fn is_here(host: &Host, config: &Loaded, node: &str) -> bool {
-    match &config.or_default().node_name {
+    match &config.config.node_name {
         Some(name) => same_host(node, name),
         None => same_host(node, &host.kernel.host_name()),
     }

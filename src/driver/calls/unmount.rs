@@ -18,7 +18,7 @@ use crate::volume::{
 /// directory, is success. Never lazy, never forced, and nothing in the directory is touched. The last one does the
 /// work of `unmountdevice` and `detach`, too, which nobody calls without attach mode; in a shared group always.
 pub fn run(host: &Host, config: &Loaded, dir: &Path) -> Result<Reply> {
-    let config = config.or_default();
+    let config = &config.config;
     let place = KubeletPath::of(dir);
     let mut device = None;
     if let (KubeletPath::Global | KubeletPath::Pod { .. }, Some(name)) = (&place, dir.file_name()) {

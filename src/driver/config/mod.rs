@@ -13,8 +13,6 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use serde::Deserialize;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
 
 use crate::names::{Bytes, Encryption, FsType, LvName, VgName};
 use crate::options::MountOptions;
@@ -49,7 +47,7 @@ pub struct Config {
     pub limits: Limits,
     #[serde(rename = "encryption")]
     pub luks: Luks,
-    #[serde(rename = "filesystem")]
+    #[serde(rename = "filesystem", deserialize_with = "values::filesystems")]
     pub filesystems: BTreeMap<FsType, FsConfig>,
     /// The volume groups that may be used. All, if the table is empty.
     #[serde(rename = "volume_group", deserialize_with = "values::volume_groups")]
@@ -92,8 +90,7 @@ impl Config {
             Some(policy) => Ok(Some(policy)),
             None => bail!(
                 "this node's config does not allow the volume group {vg}: add a table \
-                 [volume_group.{}] to {}, or name another group",
-                values::as_key(vg.as_str()),
+                 [volume_group.\"{vg}\"] to {}, or name another group",
                 self.file
             ),
         }
@@ -115,7 +112,7 @@ impl Config {
     pub fn mkfs_options(&self, vg: &VgName, fs: FsType) -> Vec<&str> {
         self.of_filesystem(vg, fs)
             .flat_map(|config| &config.mkfs_options)
-            .map(|word| word.get_ref().as_str())
+            .map(String::as_str)
             .collect()
     }
 
@@ -130,26 +127,6 @@ impl Config {
         let group = self.volume_groups.get(vg);
         let group = group.and_then(|group| group.filesystems.get(&fs));
         self.filesystems.get(&fs).into_iter().chain(group)
-    }
-
-    /// Parses the bytes of a config file. An error is one line with `file`, the line and the key.
-    pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Self, String> {
-        Self::parse(parse::text_of(bytes, file)?, file)
-    }
-
-    /// The defaults, but with the `attach` and the `log` of a file that is wrong elsewhere.
-    pub fn saved_from(bytes: &[u8], file: &str) -> Self {
-        let text = str::from_utf8(bytes).unwrap_or_default();
-        let (table, _) = DeTable::parse_recoverable(text);
-        let value = |key| table.get_ref().get(key).map(Spanned::get_ref);
-        let Self { attach, log, .. } = Self::default();
-        let named = value("log").and_then(|log| LogTarget::try_from(log.as_str()?.to_owned()).ok());
-        Self {
-            file: file.to_owned(),
-            attach: value("attach").and_then(DeValue::as_bool).unwrap_or(attach),
-            log: named.unwrap_or(log),
-            ..Self::default()
-        }
     }
 }
 
@@ -251,14 +228,14 @@ pub struct VolumeGroup {
     pub reserve: Bytes,
     #[serde(deserialize_with = "values::lvcreate_options")]
     pub lvcreate_options: Vec<String>,
-    #[serde(rename = "filesystem")]
+    #[serde(rename = "filesystem", deserialize_with = "values::filesystems")]
     pub filesystems: BTreeMap<FsType, FsConfig>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct FsConfig {
-    pub mkfs_options: Vec<Spanned<String>>,
+    pub mkfs_options: Vec<String>,
     #[serde(deserialize_with = "values::mount_options")]
     pub mount_options: MountOptions,
 }
@@ -274,10 +251,6 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    pub fn or_default(&self) -> &Config {
-        &self.config
-    }
-
     pub fn require(&self) -> Result<&Config> {
         match &self.problem {
             None => Ok(&self.config),

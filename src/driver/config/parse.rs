@@ -1,50 +1,59 @@
-//! From the text of the file to a [`Config`], or to its first mistake: toml's words, with the line and the key.
+//! From the bytes of the file to a [`Config`], or to its first mistake: toml's words, with the line and the key.
 
 use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, Deserializer, Error};
+use toml::de::{DeTable, DeValue, Deserializer, Error};
 
-use super::Config;
-use super::values::fit_together;
+use super::{Config, LogTarget};
 use crate::names::folded;
 
 impl Config {
-    /// An error is the first mistake, in one line.
+    /// An error is one line with `file`, the line and the key of the first mistake.
+    pub fn from_bytes(bytes: &[u8], file: &str) -> Result<Self, String> {
+        match str::from_utf8(bytes) {
+            Ok(text) => Self::parse(text, file),
+            Err(e) => {
+                let line = line_of(bytes, e.valid_up_to());
+                Err(format!("{file}, line {line}: this is not valid UTF-8 text"))
+            }
+        }
+    }
+
     pub fn parse(text: &str, file: &str) -> Result<Self, String> {
-        DeTable::parse(text)
-            .map_err(|error| Mistake::of_toml(text, &error))
-            .and_then(|document| Self::of_table(document, file))
-            .map_err(|Mistake { at, why }| {
-                let line = line_of(text.as_bytes(), at);
-                folded(&format!("{file}, line {line}: {why}"))
-            })
+        let mistake = |error: &Error, has_key: bool| {
+            let at = error.span().map_or(text.len(), |span| span.start);
+            let number = line_of(text.as_bytes(), at);
+            let line = text.lines().nth(number.saturating_sub(1));
+            let why = match line {
+                // The line shows which key it is.
+                Some(line) if !has_key => format!("{}, at {:?}", error.message(), line.trim()),
+                _ => in_one_line(error),
+            };
+            folded(&format!("{file}, line {number}: {why}"))
+        };
+        let document = DeTable::parse(text).map_err(|error| mistake(&error, false))?;
+        match Self::deserialize(Deserializer::from(document)) {
+            Ok(config) => Ok(Self {
+                file: file.to_owned(),
+                ..config
+            }),
+            Err(error) => Err(mistake(&error, true)),
+        }
     }
 
-    fn of_table(document: Spanned<DeTable>, file: &str) -> Result<Self, Mistake> {
-        let mut config = Self::deserialize(Deserializer::from(document)).map_err(|e| Mistake {
-            at: e.span().map_or(0, |span| span.start),
-            why: in_one_line(&e),
-        })?;
-        file.clone_into(&mut config.file);
-        fit_together(&config).map_err(|(at, why)| Mistake { at, why })?;
-        Ok(config)
-    }
-}
-
-struct Mistake {
-    /// The offset in the text, in bytes.
-    at: usize,
-    why: String,
-}
-
-impl Mistake {
-    fn of_toml(text: &str, error: &Error) -> Self {
-        let at = error.span().map_or(text.len(), |span| span.start);
-        // There may be no key yet, so the line itself is shown.
-        let line = line_of(text.as_bytes(), at).saturating_sub(1);
-        let line = text.lines().nth(line).unwrap_or_default();
-        let why = format!("{}, at {:?}", error.message(), line.trim());
-        Self { at, why }
+    /// The defaults, but with the `attach` and the `log` of a file that is wrong elsewhere.
+    pub fn saved_from(bytes: &[u8], file: &str) -> Self {
+        let text = str::from_utf8(bytes).unwrap_or_default();
+        let (table, _) = DeTable::parse_recoverable(text);
+        let value = |key| table.get_ref().get(key).map(Spanned::get_ref);
+        let Self { attach, log, .. } = Self::default();
+        let named = value("log").and_then(|log| LogTarget::try_from(log.as_str()?.to_owned()).ok());
+        Self {
+            file: file.to_owned(),
+            attach: value("attach").and_then(DeValue::as_bool).unwrap_or(attach),
+            log: named.unwrap_or(log),
+            ..Self::default()
+        }
     }
 }
 
@@ -56,13 +65,6 @@ fn in_one_line(error: &Error) -> String {
             .to_owned();
     }
     error.to_string().trim_end().replace("\nin `", ", in `")
-}
-
-pub fn text_of<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, String> {
-    str::from_utf8(bytes).map_err(|e| {
-        let line = line_of(bytes, e.valid_up_to());
-        format!("{file}, line {line}: this is not valid UTF-8 text")
-    })
 }
 
 /// The line, counted from 1, of the byte at `offset`.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::de::{Deserialize, Deserializer, Error};
 
-use super::{Config, LogTarget, VolumeGroup};
+use super::{FsConfig, LogTarget, VolumeGroup};
 use crate::names::{Bytes, FsType, VgName};
 use crate::options::MountOptions;
 
@@ -66,19 +66,13 @@ pub fn node_name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D
     })
 }
 
-/// Absolute, without `..`, and not the root directory.
 fn path(text: &str) -> Result<PathBuf, String> {
     let path = Path::new(text);
-    if text.contains(char::is_control) {
-        return Err(format!("{text:?} holds a control character"));
-    }
-    if !path.is_absolute() {
-        return Err(format!("{text:?} is not an absolute path"));
-    }
     let up = path.components().any(|part| part == Component::ParentDir);
-    if up || path.parent().is_none() {
+    let is_below = path.is_absolute() && path.parent().is_some() && !up;
+    if !is_below || text.contains(char::is_control) {
         return Err(format!(
-            "{text:?} must be a path below / and without \"..\""
+            "{text:?} is not an absolute path below /, without \"..\" and control characters"
         ));
     }
     Ok(path.to_owned())
@@ -87,9 +81,6 @@ fn path(text: &str) -> Result<PathBuf, String> {
 /// `None` for the empty text.
 pub fn key_file<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
     checked(from, |file: String| {
-        if file.ends_with('/') {
-            return Err(format!("{file:?} is a directory, not a file"));
-        }
         (!file.is_empty()).then(|| path(&file)).transpose()
     })
 }
@@ -127,17 +118,13 @@ impl TryFrom<String> for LogTarget {
     type Error = String;
 
     fn try_from(target: String) -> Result<Self, String> {
-        match target.as_str() {
+        let file = match target.as_str() {
             "syslog" => return Ok(Self::Syslog),
             "none" => return Ok(Self::None),
-            file if file.starts_with('/') && !file.ends_with('/') => {}
-            _ => {
-                return Err(format!(
-                    "\"syslog\", \"none\" or the absolute path of a file, not {target:?}"
-                ));
+            file => {
+                path(file).map_err(|why| format!("\"syslog\", \"none\" or a file, and {why}"))?
             }
-        }
-        let file = path(&target)?;
+        };
         // <vendor>~<driver>
         let dir = file.parent().and_then(Path::file_name);
         if dir.is_some_and(|dir| dir.as_encoded_bytes().contains(&b'~')) {
@@ -182,19 +169,13 @@ fn are_words(words: &[String], tool: &str) -> Result<(), String> {
     let mut after_option = false;
     for word in words {
         let is_option = word.starts_with('-');
-        if word.is_empty() || word == "--" || word == "-" || word.contains(char::is_control) {
-            return Err(format!("{word:?} is not an option of {tool}"));
-        }
-        if is_option && word.contains(char::is_whitespace) {
-            return Err(format!(
-                "write each word on its own: {:?}, not {word:?}",
-                word.split_whitespace().collect::<Vec<_>>()
-            ));
-        }
+        let has_space = is_option && word.contains(char::is_whitespace);
         // Another device or volume group would be one more operand.
-        if !is_option && !after_option {
+        let is_operand = !is_option && !after_option;
+        let is_none = ["", "-", "--"].contains(&word.as_str()) || word.contains(char::is_control);
+        if has_space || is_operand || is_none {
             return Err(format!(
-                "{word:?} is not an option of {tool}, nor the value of one"
+                "{word:?} is not an option of {tool}, nor the value of one; write each word on its own"
             ));
         }
         after_option = is_option && !(word.starts_with("--") && word.contains('='));
@@ -247,6 +228,18 @@ pub fn lvcreate_options<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String
     })
 }
 
+pub fn filesystems<'de, D>(from: D) -> Result<BTreeMap<FsType, FsConfig>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    checked(from, |all: BTreeMap<FsType, FsConfig>| {
+        for (fs, config) in &all {
+            are_mkfs_options(*fs, &config.mkfs_options)?;
+        }
+        Ok::<_, String>(all)
+    })
+}
+
 /// Options that would have mkfs overwrite data, make nothing, or also write elsewhere.
 fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
     let tool = format!("mkfs.{fs}");
@@ -271,27 +264,4 @@ fn are_mkfs_options(fs: FsType, words: &[String]) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Checks the options in each table for its filesystem. An error has its offset in the file, in bytes, and its message.
-pub fn fit_together(config: &Config) -> Result<(), (usize, String)> {
-    let groups = config.volume_groups.values();
-    let tables = groups.map(|group| &group.filesystems);
-    for (fs, of_fs) in tables.chain([&config.filesystems]).flatten() {
-        let words = &of_fs.mkfs_options;
-        let at = words.first().map_or(0, |word| word.span().start);
-        let words: Vec<String> = words.iter().map(|word| word.get_ref().clone()).collect();
-        are_mkfs_options(*fs, &words).map_err(|why| (at, format!("{why}, in `mkfs_options`")))?;
-    }
-    Ok(())
-}
-
-/// A word as a TOML key: in quotes if it needs them.
-pub fn as_key(word: &str) -> String {
-    let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !word.is_empty() && word.chars().all(is_bare) {
-        word.to_owned()
-    } else {
-        format!("{word:?}")
-    }
 }

@@ -192,7 +192,7 @@ impl Task {
 pub fn run(tool: &Task, host: &Host, writing: &Writing, loaded: &Loaded) -> Result<Printed> {
     match tool {
         Task::Status(args) => status::run(host, loaded, args),
-        Task::Log(args) => log::run(host, loaded.or_default(), args),
+        Task::Log(args) => log::run(host, &loaded.config, args),
         Task::Doctor { quiet, json } => doctor::run(host, loaded, *json, *quiet),
         Task::Check(args) => check::run(host, loaded, args),
         Task::Metrics { textfile } => metrics::run(host, loaded, textfile.as_deref()),

@@ -241,7 +241,7 @@ pub fn is_original(dir: &DriverDir) -> Result<bool> {
 fn next(host: &Host, layout: &Layout, init: &Init) {
     let plugin_dir = &layout.plugin_dir;
     let config = load(host.kernel, &layout.dir.exe, None);
-    let config = config.or_default();
+    let config = &config.config;
     let host_name = host.kernel.host_name();
     let kubelets = kubelet::running(host.kernel);
     let of_kubelets = kubelets

@@ -33,33 +33,31 @@ attach = 1⏎log = yes -> line 2: string values must be quoted, expected literal
 log = "none"⏎attach = true⏎attach = false -> line 3: duplicate key, at "attach = false"
 node_name = "a b" -> line 1: a node's name is letters, digits, dots and hyphens, at most 253, not "a b", in `node_name`
 kubelet_dirs = [] -> line 1: at least one directory, in `kubelet_dirs`
-⏎kubelet_dirs = [⏎"/a",⏎""] -> line 2: "" is not an absolute path, in `kubelet_dirs`
-kubelet_dirs = ["/"] -> line 1: "/" must be a path below / and without "..", in `kubelet_dirs`
+⏎kubelet_dirs = [⏎"/a",⏎""] -> line 2: "" is not an absolute path below /, without ".." and … in `kubelet_dirs`
+kubelet_dirs = ["/"] -> line 1: "/" is not an absolute path below /, without ".." and … in `kubelet_dirs`
 kubelet_dirs = "/a" -> line 1: invalid type: string "/a", expected a sequence, in `kubelet_dirs`
 kubelet_dirs = [⏎1] -> line 2: invalid type: integer `1`, expected a string, in `kubelet_dirs`
-tool_dirs = ["bin"] -> line 1: "bin" is not an absolute path, in `tool_dirs`
-tool_dirs = ["/a/../b"] -> line 1: "/a/../b" must be a path below / and without "..", in `tool_dirs`
-tool_dirs = ["/a\u0000"] -> line 1: "/a\0" holds a control character, in `tool_dirs`
+tool_dirs = ["bin"] -> line 1: "bin" is not an absolute path below /, without … in `tool_dirs`
+tool_dirs = ["/a/../b"] -> line 1: "/a/../b" is not an absolute path below /, without … in `tool_dirs`
+tool_dirs = ["/a\u0000"] -> line 1: "/a\0" is not an absolute path below /, without … in `tool_dirs`
 default_fs = "zfs" -> line 1: unknown variant `zfs`, expected one of `ext2`, … in `default_fs`
 thin_pool_limit = 0 -> line 1: whole percent from 1 to 100, in `thin_pool_limit`
 thin_pool_limit = 101 -> line 1: whole percent from 1 to 100, in `thin_pool_limit`
 thin_pool_limit = 357 -> line 1: whole percent from 1 to 100, in `thin_pool_limit`
 encryption = "luks2" -> line 1: invalid type: string "luks2", expected a table, in `encryption`
 key_file = "/etc/key" -> line 1: unknown field `key_file`, expected one of `attach`,
-encryption.key_file = "key" -> line 1: "key" is not an absolute path, in `encryption.key_file`
-encryption.key_file = "/etc/" -> line 1: "/etc/" is a directory, not a file, in `encryption.key_file`
+encryption.key_file = "key" -> line 1: "key" is not an absolute path below /, without … in `encryption.key_file`
 encryption.pbkdf_memory = 64 -> line 1: a size in quotes and with its unit, such as "10g", in `encryption.pbkdf_memory`
 encryption.pbkdf_memory = "31k" -> line 1: a size from "32k" to "4g", in `encryption.pbkdf_memory`
 encryption.pbkdf_memory = "5g" -> line 1: a size from "32k" to "4g", in `encryption.pbkdf_memory`
 encryption.pbkdf_iterations = 3 -> line 1: 0, or a whole number from 4 to 4294967295, in `encryption.pbkdf_iterations`
 [volume_group.data]⏎encryption = "luks1" -> line 2: unknown variant `luks1`, expected `luks2`, … in `volume_group.data.encryption`
-log = "lvm.log" -> line 1: "syslog", "none" or the absolute path of a file, not "lvm.log", in `log`
-log = "/var/log/" -> line 1: "syslog", "none" or the absolute path of a file, not "/var/log/", in `log`
+log = "lvm.log" -> line 1: "syslog", "none" or a file, and "lvm.log" is not an absolute path … in `log`
 log = "/exec/example.com~lvm/log" -> line 1: "/exec/example.com~lvm/log" is in the driver's own … in `log`
 filesystem.Ext4 = {} -> line 1: unknown variant `Ext4`, expected one of `ext2`, … in `filesystem`
 [filesystem.zfs]⏎x = 1 -> line 1: unknown variant `zfs`, expected one of `ext2`, … in `filesystem`
 filesystem.xfs.mkfs_option = [] -> line 1: unknown field `mkfs_option`, expected `mkfs_options` or `mount_options`, in `filesystem.xfs`
-[filesystem.xfs]⏎⏎mkfs_options = ["-f"] -> line 3: "-f" is not for here: the driver decides what … in `mkfs_options`
+[filesystem.xfs]⏎⏎mkfs_options = ["-f"] -> line 1: "-f" is not for here: the driver decides what mkfs.xfs … in `filesystem`
 filesystem.xfs.mount_options = "bind" -> line 1: mount option "bind" is refused: it asks for another … in `filesystem.xfs.mount_options`
 filesystem.xfs.mount_options = "noatime,ro" -> line 1: the volume says whether it is read-only (readOnly): … in `filesystem.xfs.mount_options`
 ⏎[volume_group] -> line 2: name at least one group: [volume_group.NAME], in `volume_group`
@@ -70,7 +68,7 @@ filesystem.xfs.mount_options = "noatime,ro" -> line 1: the volume says whether i
 [volume_group.data]⏎max_size = 10 -> line 2: a size in quotes and with its unit, such as "10g", in `volume_group.data.max_size`
 [volume_group.data]⏎max_size = "0" -> line 2: it would allow no volume at all, in `volume_group.data.max_size`
 [volume_group.data]⏎reserve = "5%" -> line 2: "5%" is not a size: write a number and a unit (b s … in `volume_group.data.reserve`
-[volume_group.'a.b']⏎⏎filesystem.ext4.mkfs_options = ["-n"] -> line 3: "-n" is not for here: the driver decides what … in `mkfs_options`
+[volume_group.'a.b']⏎⏎filesystem.ext4.mkfs_options = ["-n"] -> line 3: "-n" is not for here: the driver decides what mkfs.ext4 … in `volume_group.a.b.filesystem`
 "#;
 
 #[test]
@@ -111,7 +109,10 @@ fn options_of_lvcreate_that_the_driver_decides_are_refused() {
         (r#"["other"]"#, "\"other\" is not an option of lvcreate"),
         (r#"["-m", "1", "other"]"#, "\"other\" is not an option"),
         (r#"["--mirrors=1", "other"]"#, "\"other\" is not an option"),
-        (r#"["--type raid1"]"#, "each word on its own: [\"--type\", "),
+        (
+            r#"["--type raid1"]"#,
+            "nor the value of one; write each word on its own",
+        ),
         (r#"["--type\u0000"]"#, "\"--type\\0\" is not an option"),
         (r#""-m1""#, "expected a sequence"),
     ];

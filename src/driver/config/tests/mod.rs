@@ -174,9 +174,7 @@ fn reads_every_key() {
     let seconds = Duration::from_secs;
     let ext4 = |mkfs: [&str; 2], mount| {
         let of_fs = FsConfig {
-            mkfs_options: mkfs
-                .map(|word| Spanned::new(0..0, word.to_owned()))
-                .to_vec(),
+            mkfs_options: mkfs.map(str::to_owned).to_vec(),
             mount_options: MountOptions::of_node(mount).unwrap(),
         };
         BTreeMap::from([(FsType::Ext4, of_fs)])

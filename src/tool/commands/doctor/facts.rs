@@ -66,7 +66,7 @@ pub struct Lvm {
 
 impl Facts {
     pub fn ask(host: &Host, loaded: &Loaded) -> Self {
-        let (kernel, config) = (host.kernel, loaded.or_default());
+        let (kernel, config) = (host.kernel, &loaded.config);
         let version = Command::dmsetup_version();
         let version = host.run(&version);
         let lock_problem = lock_problem(host);

@@ -48,7 +48,7 @@ pub struct Inventory<'a> {
 
 impl<'a> Inventory<'a> {
     pub fn take(host: &'a Host<'a>, loaded: &'a Loaded) -> Result<Self> {
-        let config = loaded.or_default();
+        let config = &loaded.config;
         let began = Instant::now();
         let (mut volumes, groups) = (lvm::all_volumes(host)?, lvm::all_groups(host)?);
         let exported = groups.iter().filter(|group| group.exported);
