@@ -42,7 +42,7 @@ fn of_options(json: &str) -> (Option<LvId>, Option<String>, Option<String>) {
     let text = |key: &str| pairs.get(key).and_then(Value::as_str);
     let volume = || {
         let vg = VgName::parse(text(GROUP)?).ok()?;
-        LvId::new(vg, LvName::parse(text(VOLUME)?).ok()?).ok()
+        Some(LvId::new(vg, LvName::parse(text(VOLUME)?).ok()?))
     };
     let name = |key: &str| checked(text(key)?);
     let pod = name("kubernetes.io/pod.name").map(|pod| {

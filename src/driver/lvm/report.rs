@@ -96,7 +96,7 @@ impl Volume {
     }
 
     pub fn pool_id(&self) -> Option<LvId> {
-        LvId::new(self.id.vg().clone(), self.pool.clone()?).ok()
+        Some(LvId::new(self.id.vg().clone(), self.pool.clone()?))
     }
 
     /// Finds its pool in such a list.
@@ -261,10 +261,7 @@ fn percent(row: &Fields, field: &str) -> Option<f64> {
 pub(super) fn id(row: &Fields) -> Result<Option<LvId>, String> {
     let vg = VgName::parse(text(row, "vg_name")?);
     let lv = LvName::parse(text(row, "lv_name")?);
-    Ok(match (vg, lv) {
-        (Ok(vg), Ok(lv)) => LvId::new(vg, lv).ok(),
-        _ => None,
-    })
+    Ok(vg.ok().zip(lv.ok()).map(|(vg, lv)| LvId::new(vg, lv)))
 }
 
 fn volume(row: &Fields, id: LvId) -> Result<Volume, String> {

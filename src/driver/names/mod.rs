@@ -30,10 +30,6 @@ const VOLUME: &str = "logical volume";
 /// `NAME_LEN` less its NUL; `DM_NAME_LEN` of device-mapper allows as much.
 const LONGEST: usize = 127;
 
-/// The longest that the names of a group and a volume may be together: `vg_validate` in
-/// lib/metadata/metadata.c counts three characters more.
-const LONGEST_PAIR: usize = 124;
-
 /// An LV's name cannot begin like this: LVM names its own volumes so.
 const RESERVED_STARTS: [&str; 2] = ["pvmove", "snapshot"];
 
@@ -175,21 +171,8 @@ pub struct LvId {
 }
 
 impl LvId {
-    pub fn new(vg: VgName, lv: LvName) -> Result<Self> {
-        let id = Self { vg, lv };
-        let both = id.vg.0.len().saturating_add(id.lv.0.len());
-        let device = id.dm_name().len();
-        let why = if both > LONGEST_PAIR {
-            format!("group and volume have {both} characters; LVM allows {LONGEST_PAIR} for both")
-        } else if device > LONGEST {
-            format!(
-                "its device's name would have {device} characters (hyphens count twice there); \
-                 device-mapper allows {LONGEST}"
-            )
-        } else {
-            return Ok(id);
-        };
-        Err(invalid_name(&id.to_string(), VOLUME, why))
+    pub fn new(vg: VgName, lv: LvName) -> Self {
+        Self { vg, lv }
     }
 
     pub fn parse(text: &str) -> Result<Self> {
@@ -200,7 +183,7 @@ impl LvId {
                 "it must be VG/LV, with one slash",
             ));
         };
-        Self::new(VgName::parse(vg)?, LvName::parse(lv)?)
+        Ok(Self::new(VgName::parse(vg)?, LvName::parse(lv)?))
     }
 
     /// The volume that device-mapper calls `name`. The layers below a volume (`vg-lv-real`) are not volumes.
@@ -210,7 +193,7 @@ impl LvId {
         let folded = name.replace("--", "/");
         let (vg, lv) = folded.split_once('-')?;
         let [vg, lv] = [vg, lv].map(|name| name.replace('/', "-"));
-        let id = Self::new(VgName::parse(&vg).ok()?, LvName::parse(&lv).ok()?).ok()?;
+        let id = Self::new(VgName::parse(&vg).ok()?, LvName::parse(&lv).ok()?);
         // Only one way of writing it is right: this also drops a single hyphen in the second part.
         (id.dm_name() == name).then_some(id)
     }

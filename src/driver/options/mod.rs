@@ -268,7 +268,7 @@ fn volume_id(group: Option<&str>, volume: Option<&str>) -> Result<LvId> {
     }
     let vg = VgName::parse(group).with_context(|| format!("reading option {GROUP}"))?;
     let lv = LvName::parse(volume).with_context(|| format!("reading option {VOLUME}"))?;
-    LvId::new(vg, lv).with_context(|| format!("reading options {GROUP} and {VOLUME}"))
+    Ok(LvId::new(vg, lv))
 }
 
 fn size(text: &str) -> Result<Bytes> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use super::device::forget_what_lvm_resumed;
 use super::{Asker, Look};
@@ -89,8 +89,7 @@ impl Look<'_> {
 
     fn see_pool(&self, name: &LvName) -> Result<Pool> {
         let id = self.subject.id;
-        let pool = LvId::new(id.vg().clone(), name.clone())
-            .with_context(|| format!("naming the thin pool of {id}"))?;
+        let pool = LvId::new(id.vg().clone(), name.clone());
         Ok(match self.find(&pool)? {
             lvm::Found::Volume(row) => Pool::Seen(row),
             _ => Pool::Unseen(pool),
