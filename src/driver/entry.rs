@@ -10,7 +10,7 @@ use crate::calls::{is_by_hand, named};
 use crate::child;
 use crate::config::{FILE_VARIABLE, Loaded, LogTarget};
 use crate::host::trust::load;
-use crate::host::{Host, Kernel, Log, Looking, Processes, Writing};
+use crate::host::{Host, Kernel, Log, Processes, Writing};
 use crate::options::holds_secret;
 use crate::reply::{Printed, Reply};
 use crate::secret;
@@ -73,8 +73,8 @@ pub fn with_hosts<T>(
     work: impl FnOnce(&Host, &Writing, &Loaded) -> Result<T>,
 ) -> Result<T> {
     with_host(args, |host, config| {
-        let tools = Looking(host.tools);
-        let looking = Host::new(&tools, host.kernel, host.limits);
+        let mut looking = Host::new(host.tools, host.kernel, host.limits);
+        looking.is_looking = true;
         work(&looking, &Writing(&host), config)
     })
 }

@@ -1,15 +1,18 @@
+//! The call-outs that are about a volume's device: they activate the volume, ask for it, and deactivate it.
+
 use anyhow::Result;
 
 use super::is_here;
 use crate::config::Loaded;
 use crate::host::Host;
+use crate::lvm::{self, Found, find};
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::volume::{Job, Reason, Refusal, give_up};
+use crate::volume::{Device, Job, Reason, Refusal, give_up, release_named};
 
 /// `attach <options> <node>`: activates the volume, and says what its device is. On the controller's host, which is not
 /// the node and has no LVM, the answer is the path that the device will have on the node.
-pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Result<Reply> {
+pub fn attach(host: &Host, config: &Loaded, options: &Options, node: &str) -> Result<Reply> {
     let elsewhere = Reply::device(&options.id.device());
     if !is_here(host, config, node) {
         return Ok(elsewhere);
@@ -29,4 +32,45 @@ pub fn run(host: &Host, config: &Loaded, options: &Options, node: &str) -> Resul
             }
         },
     }
+}
+
+/// `waitforattach <device> <options>`: on the node, before every pod's mount, activates the volume
+/// and makes sure that the device is this volume's.
+pub fn waitforattach(
+    host: &Host,
+    config: &Loaded,
+    device: &str,
+    options: &Options,
+) -> Result<Reply> {
+    let job = Job {
+        handed: device,
+        ..Job::new(host, config.require()?, options)
+    };
+    let device = job.ensure_active();
+    let device = device.inspect_err(|_| give_up(job.subject))?;
+    Ok(Reply::device(&device.path))
+}
+
+/// `isattached <options> <node>`: whether the volume is active. The controller asks every minute, and attaches again
+/// what is said to be gone, so a host that is not the node, and cannot know, says yes.
+pub fn isattached(host: &Host, config: &Loaded, options: &Options, node: &str) -> Result<Reply> {
+    let attached = !is_here(host, config, node)
+        || Device::find(host.kernel, &options.id)?.is_some()
+        || !host.tools.has("lvs")
+        || find(host, &options.id)? == Found::NoGroup;
+    Ok(Reply {
+        attached: Some(attached),
+        ..Reply::success()
+    })
+}
+
+/// `detach <volume name> <node>`: deactivates the volume if the config asks for that, or nodes share
+/// its group, and nothing uses it. Anything that cannot be found is detached already.
+pub fn detach(host: &Host, config: &Loaded, volume: &str, node: &str) -> Result<Reply> {
+    let asked = config.config.deactivate;
+    let may_be = (asked || lvm::has_lvmlockd(host)) && host.tools.has("lvchange");
+    if may_be && is_here(host, config, node) {
+        release_named(host, &config.config, volume, asked)?;
+    }
+    Ok(Reply::success())
 }

@@ -1,15 +1,12 @@
-//! One file per call-out. Each handler reads as the sentence that describes it.
+//! The call-outs. Each handler reads as the sentence that describes it.
 
 mod attach;
-mod detach;
 mod expand;
 pub mod guard;
 mod init;
-mod isattached;
 mod log_fields;
 mod mount;
 mod unmount;
-mod waitforattach;
 mod words;
 
 pub use words::{ALL, VERBOSE, is_by_hand, named};
@@ -44,12 +41,12 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
     };
     match (*name, words) {
         ("init", []) => Ok(init::run(config)),
-        ("attach", [json, node]) => attach::run(host, config, &options(json)?, node),
+        ("attach", [json, node]) => attach::attach(host, config, &options(json)?, node),
         ("waitforattach", [device, json]) => {
             let device = device_of(device)?;
-            waitforattach::run(host, config, device, &options(json)?)
+            attach::waitforattach(host, config, device, &options(json)?)
         }
-        ("isattached", [json, node]) => isattached::run(host, config, &options(json)?, node),
+        ("isattached", [json, node]) => attach::isattached(host, config, &options(json)?, node),
         ("mountdevice", [dir, device, json]) => {
             let (dir, device) = (directory(dir)?, device_of(device)?);
             mount::run(host, config, &dir, device, &options(json)?)
@@ -59,7 +56,7 @@ pub fn answer(args: &[OsString], host: &Host, config: &Loaded) -> Result<Reply> 
             mount::run(host, config, &dir, "", &options(json)?)
         }
         ("unmount" | "unmountdevice", [dir]) => unmount::run(host, config, &directory(dir)?),
-        ("detach", [volume, node]) => detach::run(host, config, volume, node),
+        ("detach", [volume, node]) => attach::detach(host, config, volume, node),
         ("expandfs", [json, _, dir, new, _old]) | ("expandvolume", [json, dir, new, _old]) => {
             let (options, dir) = (options(json)?, directory(dir)?);
             let size = Bytes::parse_decimal(new);

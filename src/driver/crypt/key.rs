@@ -12,7 +12,7 @@ use crate::options::{LONGEST_PASSPHRASE, Passphrase};
 /// Reads it. From now on this process and its tools leave no core.
 pub fn read_key_file(host: &Host, file: &Path) -> Result<Passphrase> {
     leave_no_core().context("keeping this process from leaving a core")?;
-    require_secret(host.kernel, file)
+    require_secret(file)
         .map_err(Error::msg)
         .and_then(|()| {
             let bytes = host.kernel.read_secret(file, LONGEST_PASSPHRASE)?;

@@ -1,7 +1,6 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,10 +44,8 @@ pub struct Node {
 pub struct Command {
     pub(super) program: Program,
     pub(super) args: Vec<OsString>,
-    /// Replaces the argument with this number in the line for people.
-    shown: Option<(usize, OsString)>,
-    /// The arguments that are left out of the line for people.
-    unseen: Range<usize>,
+    /// The arguments as people see them.
+    shown: Vec<OsString>,
     pub(super) limit: Duration,
     pub(super) effect: Effect,
     pub(super) accepted: &'static [i32],
@@ -110,8 +107,7 @@ impl Command {
         Self {
             program,
             args: Vec::new(),
-            shown: None,
-            unseen: 0..0,
+            shown: Vec::new(),
             limit,
             effect,
             accepted: &[0],
@@ -125,36 +121,39 @@ impl Command {
 
     /// Adds options. They come from the driver or its config, never from a pod.
     pub fn args<I: IntoIterator<Item: Into<OsString>>>(mut self, args: I) -> Self {
-        debug_assert!(!self.has_operands, "an option after an operand");
-        self.args.extend(args.into_iter().map(Into::into));
+        let first = self.args.len();
+        self = self.unseen(args);
+        self.shown.extend(self.args.iter().skip(first).cloned());
         self
     }
 
     /// Adds options that tell the tool how to answer. A person who repeats the command does not need them, so its
     /// line leaves them out.
     pub fn unseen<I: IntoIterator<Item: Into<OsString>>>(mut self, args: I) -> Self {
-        let first = self.args.len();
-        self = self.args(args);
-        self.unseen = first..self.args.len();
+        debug_assert!(!self.has_operands, "an option after an operand");
+        self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
     /// Adds an operand. The first one is preceded by `--`, so that none is read as an option.
-    pub fn operand(mut self, operand: impl Into<OsString>) -> Self {
-        if !self.has_operands {
-            self.args.push("--".into());
-            self.has_operands = true;
-        }
-        self.args.push(operand.into());
-        self
+    pub fn operand(self, operand: impl Into<OsString>) -> Self {
+        let operand = operand.into();
+        self.shown_as(operand.clone(), operand)
     }
 
     /// Adds the device of a volume as an operand. People are shown its name.
     pub fn device(self, node: &Node) -> Self {
-        let mut command = self.operand(&node.path);
-        let last = command.args.len().saturating_sub(1);
-        command.shown = Some((last, node.name.clone().into()));
-        command
+        self.shown_as(node.path.clone().into(), node.name.clone().into())
+    }
+
+    fn shown_as(mut self, operand: OsString, shown: OsString) -> Self {
+        if !self.has_operands {
+            self = self.args(["--"]);
+            self.has_operands = true;
+        }
+        self.args.push(operand);
+        self.shown.push(shown);
+        self
     }
 
     pub fn accept(mut self, codes: &'static [i32]) -> Self {
@@ -197,41 +196,35 @@ impl Command {
         }
     }
 
+    /// What the process that reads devices is asked.
+    pub(super) fn question(&self, device: &str) -> String {
+        let args = self.args.iter().map(|arg| arg.to_string_lossy());
+        let words = [device.into(), self.tool_name().into()].into_iter();
+        words.chain(args).collect::<Vec<_>>().join(" ")
+    }
+
     /// The command line, for people: it can be pasted into a shell.
     pub fn line(&self) -> String {
-        self.line_without(&self.unseen)
+        self.line_of(&self.shown)
     }
 
     pub fn whole_line(&self) -> String {
-        self.line_without(&(0..0))
+        self.line_of(&self.args)
     }
 
-    fn line_without(&self, unseen: &Range<usize>) -> String {
+    fn line_of(&self, args: &[OsString]) -> String {
         if let (true, Some(device)) = (self.stays, &self.stdin) {
             let path = fs::read_link(format!("/proc/self/fd/{}", device.as_raw_fd()));
-            let args = self.args.iter().map(|arg| arg.to_string_lossy());
-            let work = self.tool_name().into();
-            let path = path.unwrap_or_default().to_string_lossy().into_owned();
-            let words: Vec<_> = [path.into(), work].into_iter().chain(args).collect();
-            let question = quoted(&words.join(" "));
-            return folded(&format!(
-                "echo {question} | {} {READ_DEVICES}",
-                quoted(&own_name())
-            ));
+            let question = self.question(&path.unwrap_or_default().to_string_lossy());
+            let (question, me) = (quoted(&question), quoted(&own_name()));
+            return folded(&format!("echo {question} | {me} {READ_DEVICES}"));
         }
         let mut words = match &self.program {
             Program::Tool(tool) => vec![(*tool).to_owned()],
             Program::Myself(work) => vec![quoted(&own_name()), (*work).to_owned()],
             Program::Driver(path) => vec![quoted(&path.to_string_lossy())],
         };
-        let args = self.args.iter().enumerate();
-        let args = args
-            .filter(|(n, _)| !unseen.contains(n))
-            .map(|(n, arg)| match &self.shown {
-                Some((which, shown)) if *which == n => shown,
-                _ => arg,
-            });
-        words.extend(args.map(|arg| quoted(&arg.to_string_lossy())));
+        words.extend(args.iter().map(|arg| quoted(&arg.to_string_lossy())));
         if let (Program::Myself(_), Some(file)) = (&self.program, &self.stdin)
             && let Ok(path) = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
         {

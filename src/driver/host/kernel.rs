@@ -1,6 +1,6 @@
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -98,15 +98,6 @@ impl Kernel {
         Ok(bytes)
     }
 
-    pub fn metadata(&self, path: &Path) -> io::Result<Metadata> {
-        fs::metadata(path)
-    }
-
-    /// Time since the last entry of a directory was made or removed.
-    pub fn age(&self, dir: &Path) -> Option<Duration> {
-        fs::metadata(dir).ok()?.modified().ok()?.elapsed().ok()
-    }
-
     pub fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut names = fs::read_dir(dir)?
             .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
@@ -129,11 +120,6 @@ impl Kernel {
     /// Where a path leads without links. Only for what must answer anyway, as kubelet's own directory.
     pub fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
         fs::canonicalize(path)
-    }
-
-    /// The user who made a symbolic link.
-    pub fn owner_of_link(&self, path: &Path) -> io::Result<u32> {
-        fs::symlink_metadata(path).map(|metadata| metadata.uid())
     }
 
     /// The number of the block device at `path`, if there is one. Paths outside /dev are not looked at:
@@ -163,11 +149,6 @@ impl Kernel {
     /// Whether `path` is a regular file, not following a link in its last part.
     pub fn is_file(&self, path: &Path) -> bool {
         fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
-    }
-
-    /// Whether `path` is a directory, not following a link in its last part.
-    pub fn is_dir(&self, path: &Path) -> bool {
-        fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
     }
 
     /// Opens a block device for reading, which keeps its number from being given to another one;

@@ -60,7 +60,7 @@ impl<'a> Processes<'a> {
         let mut distrust = None;
         for file in files {
             let problem = match access(&file, AccessFlags::X_OK) {
-                Ok(()) => require_roots_to_run(self.kernel, &file).err(),
+                Ok(()) => require_roots_to_run(&file).err(),
                 Err(Errno::EACCES) => Some(format!(
                     "{} may not be run: Permission denied{}",
                     file.shown(),
@@ -86,7 +86,7 @@ impl<'a> Processes<'a> {
     fn search_path(&self) -> &OsStr {
         self.search_path.get_or_init(|| {
             let all = self.directories.iter();
-            let trusted = all.filter(|dir| require_roots(self.kernel, dir).is_ok());
+            let trusted = all.filter(|dir| require_roots(dir).is_ok());
             std::env::join_paths(trusted).unwrap_or_default()
         })
     }
@@ -166,12 +166,8 @@ impl<'a> Processes<'a> {
 }
 
 impl Tools for Processes<'_> {
-    fn has(&self, tool: &str) -> bool {
-        !matches!(self.find(tool), Err(ToolError::Missing { .. }))
-    }
-
-    fn lacks(&self, tool: &str) -> Option<String> {
-        self.find(tool).err().map(|error| error.to_string())
+    fn lacks(&self, tool: &str) -> Option<ToolError> {
+        self.find(tool).err()
     }
 
     fn run(&self, command: &Command) -> Result<Output, ToolError> {

@@ -19,17 +19,8 @@ pub const READ_DEVICES: &str = "read-devices";
 pub(super) fn ask(stdin: &mut ChildStdin, command: &Command) -> io::Result<()> {
     let device = command.stdin.as_ref();
     let device = device.ok_or(io::ErrorKind::InvalidInput)?.as_raw_fd();
-    let mut line = format!(
-        "/proc/{}/fd/{device} {}",
-        process::id(),
-        command.tool_name()
-    );
-    for arg in &command.args {
-        line.push(' ');
-        line.push_str(&arg.to_string_lossy());
-    }
-    line.push('\n');
-    stdin.write_all(line.as_bytes())
+    let question = command.question(&format!("/proc/{}/fd/{device}", process::id()));
+    stdin.write_all(format!("{question}\n").as_bytes())
 }
 
 /// The findings, or why there are none.

@@ -1,6 +1,7 @@
 //! Finds the config and makes sure that nobody but root could have written it, or the driver.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -35,9 +36,9 @@ pub fn load(kernel: &Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
 }
 
 fn read(kernel: &Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Config, String> {
-    require_roots(kernel, exe)?;
+    require_roots(exe)?;
     if let Some(dir) = exe.parent() {
-        require_roots(kernel, dir)?;
+        require_roots(dir)?;
     }
     let none = || Config {
         file: file.to_string_lossy().into_owned(),
@@ -47,7 +48,7 @@ fn read(kernel: &Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Conf
     if is_named && file == Path::new("/dev/null") {
         return Ok(none());
     }
-    let is_link = kernel.link(file).is_ok();
+    let is_link = fs::read_link(file).is_ok();
     let bytes = match kernel.read_bytes(file) {
         Ok(bytes) => bytes,
         Err(e) => {
@@ -66,16 +67,16 @@ fn read(kernel: &Kernel, exe: &Path, file: &Path, is_named: bool) -> Result<Conf
             };
         }
     };
-    require_roots(kernel, file)?;
+    require_roots(file)?;
     if is_link || is_named {
-        require_roots_on_the_way(kernel, file)?;
+        require_roots_on_the_way(file)?;
     }
     Config::from_bytes(&bytes, &file.to_string_lossy())
 }
 
 /// Checks the directory of a file, and of every link that leads to it: a user who can write there
 /// can put another file in its place.
-fn require_roots_on_the_way(kernel: &Kernel, file: &Path) -> Result<(), String> {
+fn require_roots_on_the_way(file: &Path) -> Result<(), String> {
     /// As many as the kernel follows: `path_resolution(7)`.
     const MOST_LINKS: usize = 40;
     let mut file = file.to_owned();
@@ -85,12 +86,12 @@ fn require_roots_on_the_way(kernel: &Kernel, file: &Path) -> Result<(), String> 
         };
         // A name without a directory is relative to the current one.
         let is_here = dir.as_os_str().is_empty();
-        require_roots(kernel, if is_here { Path::new(".") } else { &dir })?;
-        let Ok(target) = kernel.link(&file) else {
+        require_roots(if is_here { Path::new(".") } else { &dir })?;
+        let Ok(target) = fs::read_link(&file) else {
             break;
         };
         // In a directory like /tmp others may add links.
-        if kernel.owner_of_link(&file).is_ok_and(|uid| uid != 0) {
+        if fs::symlink_metadata(&file).is_ok_and(|link| link.uid() != 0) {
             let shown = file.display();
             return Err(format!(
                 "{shown} is a symbolic link that root did not make; remove it"
@@ -102,10 +103,10 @@ fn require_roots_on_the_way(kernel: &Kernel, file: &Path) -> Result<(), String> 
 }
 
 /// Fails if anybody but root could read or change this file, or put another in its place.
-pub fn require_secret(kernel: &Kernel, file: &Path) -> Result<(), String> {
+pub fn require_secret(file: &Path) -> Result<(), String> {
     const OTHERS: u32 = 0o077;
-    require_roots_to_run(kernel, file)?;
-    let metadata = kernel.metadata(file).map_err(|e| e.to_string())?;
+    require_roots_to_run(file)?;
+    let metadata = fs::metadata(file).map_err(|e| e.to_string())?;
     let mode = metadata.mode() & 0o7777;
     if mode & OTHERS != 0 {
         return Err(format!(
@@ -117,19 +118,18 @@ pub fn require_secret(kernel: &Kernel, file: &Path) -> Result<(), String> {
 }
 
 /// Fails if anybody but root could change what this file runs, or put another in its place.
-pub fn require_roots_to_run(kernel: &Kernel, file: &Path) -> Result<(), String> {
-    require_roots_on_the_way(kernel, file)?;
-    require_roots(kernel, file)
+pub fn require_roots_to_run(file: &Path) -> Result<(), String> {
+    require_roots_on_the_way(file)?;
+    require_roots(file)
 }
 
 /// Fails if anybody but root could change this file or directory.
-pub fn require_roots(kernel: &Kernel, path: &Path) -> Result<(), String> {
+pub fn require_roots(path: &Path) -> Result<(), String> {
     const GROUP_WRITES: u32 = 0o020;
     const OTHERS_WRITE: u32 = 0o002;
     const STICKY: u32 = 0o1000;
-    let metadata = kernel
-        .metadata(path)
-        .map_err(|e| format!("{} cannot be looked at: {e}", path.shown()))?;
+    let metadata =
+        fs::metadata(path).map_err(|e| format!("{} cannot be looked at: {e}", path.shown()))?;
     let (uid, mode) = (metadata.uid(), metadata.mode() & 0o7777);
     if uid != 0 {
         let shown = path.shown();

@@ -193,10 +193,6 @@ mod tests {
                 ..Output::default()
             })
         }
-
-        fn has(&self, _: &str) -> bool {
-            true
-        }
     }
 
     #[test]

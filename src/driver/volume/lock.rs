@@ -111,7 +111,7 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
             .with_context(|| format!("opening the lock file {}", path.shown()))?;
         if let Some(lock) = lock {
             // Anyone who can write to the directory can put another file in place of the lock.
-            require_roots(kernel, Path::new(LOCK_DIR)).map_err(anyhow::Error::msg)?;
+            require_roots(Path::new(LOCK_DIR)).map_err(anyhow::Error::msg)?;
             return Ok(lock);
         }
         if started.elapsed() >= limit {

@@ -250,7 +250,7 @@ fn next(host: &Host, layout: &Layout, init: &Init) {
     let of_driver = Some(init.message.clone()).filter(|message| !message.is_empty());
     let warnings = of_driver
         .into_iter()
-        .chain(require_roots(host.kernel, plugin_dir).err())
+        .chain(require_roots(plugin_dir).err())
         .chain(of_kubelets);
     for warning in warnings {
         say("warning", warning);

@@ -73,7 +73,10 @@ impl Facts {
         let own_dir = own_dir();
         let plugin_dir = own_dir.as_deref().and_then(Path::parent);
         let (there, missing): (Vec<_>, _) = all_tools().partition(|tool| host.tools.has(tool));
-        let distrusted = there.into_iter().filter_map(|tool| host.tools.lacks(tool));
+        let distrusted = there
+            .into_iter()
+            .filter_map(|tool| host.tools.lacks(tool))
+            .map(|error| error.to_string());
         // Before LVM is asked, which waits for them as long as a limit allows.
         let lockers = holders::of_lvm_lock(kernel, None);
         let asked = Instant::now();
@@ -97,7 +100,7 @@ impl Facts {
             lvm_lockers: lockers.collect(),
             host_name: kernel.host_name(),
             plugin_dir: plugin_dir.map(Path::to_owned),
-            plugin_dir_problem: plugin_dir.and_then(|dir| require_roots(kernel, dir).err()),
+            plugin_dir_problem: plugin_dir.and_then(|dir| require_roots(dir).err()),
             kubelets: kubelet::running(host.kernel),
             distrusted_tools: distrusted.collect(),
             missing_tools: BTreeSet::from_iter(missing),
@@ -137,7 +140,7 @@ fn selinux(host: &Host) -> Option<Selinux> {
 fn lock_problem(host: &Host) -> Option<String> {
     let dir = Path::new(LOCK_DIR);
     match host.kernel.try_lock(&dir.join("doctor.lock")) {
-        Ok(_) => require_roots(host.kernel, dir).err(),
+        Ok(_) => require_roots(dir).err(),
         Err(e) => Some(format!("no lock file can be made in {LOCK_DIR}: {e}")),
     }
 }

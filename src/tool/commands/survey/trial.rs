@@ -47,7 +47,7 @@ fn lack(subject: Subject, options: Option<&Options>, decision: &Decision) -> Opt
     let key = config
         .key_file(id.vg())
         .filter(|_| is_encrypted && !has_secret)?;
-    let problem = require_secret(host.kernel, key).err()?;
+    let problem = require_secret(key).err()?;
     let key = key.shown();
     let words = format!("{id} cannot be mounted: reading the key_file {key}: {problem}");
     Some(Outcome::Tried("no-key", words))
