@@ -1,7 +1,11 @@
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use serde_json::Value;
+use zeroize::Zeroize;
+
 use crate::names::{LvId, LvName, ObjectName, VgName};
-use crate::options::{GROUP, NAME, VOLUME, holds_secret, pairs};
+use crate::options::{GROUP, NAME, VOLUME, holds_secret};
 
 /// Whom a call is about, for the log: the volume, the pod, and kubelet's name of the volume, as far
 /// as they can be read. Whatever else is wrong with the call, the log has it under these names.
@@ -26,8 +30,14 @@ pub fn log_fields(args: &[OsString]) -> Vec<(&'static str, String)> {
 }
 
 fn of_options(json: &str) -> Vec<(&'static str, Option<String>)> {
-    let (pairs, _) = pairs(json).unwrap_or_default();
-    let text = |key: &str| pairs.get(key).map(String::as_str);
+    // Also options that hold something else than strings, which a call refuses.
+    let mut pairs: BTreeMap<String, Value> = serde_json::from_str(json).unwrap_or_default();
+    for (key, value) in &mut pairs {
+        if let (true, Value::String(secret)) = (holds_secret(key), value) {
+            secret.zeroize();
+        }
+    }
+    let text = |key: &str| pairs.get(key).and_then(Value::as_str);
     let volume = || {
         let vg = VgName::parse(text(GROUP)?).ok()?;
         let lv = LvName::parse(text(VOLUME)?).ok()?;

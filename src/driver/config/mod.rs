@@ -160,18 +160,6 @@ pub struct Limits {
     pub lock: Duration,
 }
 
-impl Limits {
-    /// How long this tool may run, if it is one that may work on a volume for minutes.
-    pub fn of_tool(&self, name: &str) -> Option<Duration> {
-        match name {
-            "e2fsck" => Some(self.check),
-            "resize2fs" | "xfs_growfs" | "btrfs" => Some(self.resize),
-            "mount" => Some(self.mount),
-            name => name.starts_with("mkfs.").then_some(self.make),
-        }
-    }
-}
-
 impl Default for Limits {
     fn default() -> Self {
         Self {

@@ -52,8 +52,6 @@ pub struct Command {
     pub(super) stdin: Option<Arc<File>>,
     /// An open file that the tool inherits beside its standard streams.
     pub(super) held: Option<Arc<File>>,
-    /// Whether the beginning of an answer that is too long is enough.
-    pub(super) beginning: bool,
     /// The process that answers it stays for the next one: see [`Self::asks`].
     pub(super) stays: bool,
     has_operands: bool,
@@ -113,7 +111,6 @@ impl Command {
             accepted: &[0],
             stdin: None,
             held: None,
-            beginning: false,
             stays: false,
             has_operands: false,
         }
@@ -180,12 +177,6 @@ impl Command {
     pub(crate) fn secret(self, bytes: &[u8]) -> io::Result<Self> {
         let pipe = OwnedFd::from(pipe_of(bytes)?);
         Ok(self.stdin(Arc::new(File::from(pipe))))
-    }
-
-    /// If the answer is too long, its beginning is taken. Without this, such an answer is an error.
-    pub fn or_its_beginning(mut self) -> Self {
-        self.beginning = true;
-        self
     }
 
     pub fn tool_name(&self) -> &'static str {

@@ -168,12 +168,8 @@ pub fn own_name() -> String {
     let exe = exe.to_string_lossy();
     let exe = exe.trim_end_matches(" (deleted)");
     let packaged = std::fs::read_to_string(PACKAGED).unwrap_or_default();
-    if packaged.trim_end() == exe {
-        NAME
-    } else {
-        exe
-    }
-    .to_owned()
+    let is_packaged = packaged.trim_end() == exe;
+    if is_packaged { NAME } else { exe }.to_owned()
 }
 
 #[cfg(test)]

@@ -172,11 +172,14 @@ impl Tools for Processes<'_> {
 
     fn run(&self, command: &Command) -> Result<Output, ToolError> {
         let line = || command.line();
+        let failed = |code, stderr| ToolError::Failed {
+            line: line(),
+            code,
+            stderr,
+        };
         if self.kernel.stopping() {
-            return Err(ToolError::Stopped {
-                line: line(),
-                effect: Effect::Reads,
-            });
+            let (line, effect) = (line(), Effect::Reads);
+            return Err(ToolError::Stopped { line, effect });
         }
         let spawn_error = |source| ToolError::Spawn {
             tool: command.tool_name(),
@@ -191,11 +194,7 @@ impl Tools for Processes<'_> {
             End::Answered => {
                 let answer = reader::answer(&std::mem::take(&mut watched.stdout));
                 self.reader.replace(Some(watched));
-                return answer.map_err(|stderr| ToolError::Failed {
-                    line: line(),
-                    code: 1,
-                    stderr,
-                });
+                return answer.map_err(|why| failed(1, why));
             }
             End::Deadline => {
                 let (stuck, line) = (self.stop(&mut watched, effect, GRACE_AT_LIMIT), line());
@@ -211,14 +210,6 @@ impl Tools for Processes<'_> {
                 let line = line();
                 return Err(ToolError::Stopped { line, effect });
             }
-            End::Flooded if command.beginning => {
-                let stdout = std::mem::take(&mut watched.stdout);
-                self.stop(&mut watched, effect, GRACE_AT_LIMIT);
-                return Ok(Output {
-                    stdout,
-                    ..Output::default()
-                });
-            }
             End::Flooded => {
                 self.stop(&mut watched, effect, GRACE_AT_LIMIT);
                 let (line, reason) = (command.whole_line(), "more than 16 MiB".to_owned());
@@ -229,18 +220,13 @@ impl Tools for Processes<'_> {
             .code()
             .or_else(|| status.signal().map(|signal| signal.saturating_add(128)))
             .unwrap_or(-1);
-        if command.accepted.contains(&code) {
-            Ok(Output {
-                code,
-                stderr: one_line(&watched.stderr),
-                stdout: watched.stdout,
-            })
-        } else {
-            Err(ToolError::Failed {
-                line: line(),
-                code,
-                stderr: watched.complaint(),
-            })
+        if !command.accepted.contains(&code) {
+            return Err(failed(code, watched.complaint()));
         }
+        Ok(Output {
+            code,
+            stderr: one_line(&watched.stderr),
+            stdout: watched.stdout,
+        })
     }
 }

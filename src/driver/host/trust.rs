@@ -25,13 +25,13 @@ pub fn load(kernel: &Kernel, exe: &Path, variable: Option<&OsStr>) -> Loaded {
         },
         // A mistyped key elsewhere, or loose permissions, must not make kubelet attach the volumes
         // of a node that does not attach.
-        Err(problem) => Loaded {
-            config: Config::saved_from(
-                &kernel.read_bytes(&file).unwrap_or_default(),
-                &file.to_string_lossy(),
-            ),
-            problem: Some(problem),
-        },
+        Err(problem) => {
+            let bytes = kernel.read_bytes(&file).unwrap_or_default();
+            Loaded {
+                config: Config::saved_from(&bytes, &file.to_string_lossy()),
+                problem: Some(problem),
+            }
+        }
     }
 }
 

@@ -35,15 +35,6 @@ impl Bytes {
         format!("{value:.0} PiB")
     }
 
-    /// Both rounded, or both exact if rounding makes them equal.
-    pub fn compared(self, other: Self) -> [String; 2] {
-        let rounded = [self, other].map(Self::rounded);
-        if rounded[0] == rounded[1] {
-            return [self, other].map(|bytes| bytes.to_string());
-        }
-        rounded
-    }
-
     /// Parses what kubelet writes: decimal digits, nothing else.
     pub fn parse_decimal(text: &str) -> Result<Self> {
         // `u64::from_str` takes a sign, too.
@@ -144,16 +135,6 @@ impl fmt::Display for Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn two_that_differ_are_told_apart() {
-        let compared = |a, b| Bytes::new(a).compared(Bytes::new(b));
-        assert_eq!(compared(999_865_782_271, 1 << 30), ["931 GiB", "1 GiB"]);
-        assert_eq!(
-            compared((1 << 30) + 1, 1 << 30),
-            ["1073741825 bytes", "1 GiB"]
-        );
-    }
 
     #[test]
     fn is_rounded_for_people() {

@@ -145,11 +145,11 @@ pub fn by_hand(pair: &str) -> Result<(String, String)> {
     Ok((key.to_owned(), value.to_owned()))
 }
 
-pub type Pairs = BTreeMap<String, String>;
+type Pairs = BTreeMap<String, String>;
 
 /// The pairs of the one flat object of strings that kubelet sends, without its secrets; and the one secret that
 /// the driver knows.
-pub fn pairs(json: &str) -> Result<(Pairs, Option<Zeroizing<String>>)> {
+fn pairs(json: &str) -> Result<(Pairs, Option<Zeroizing<String>>)> {
     const FORM: &str =
         r#"they must be one object of strings, such as {"volumegroup":"vg","volumeID":"data"}"#;
     if !json.trim_start().starts_with('{') {

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::config::Limits;
 use crate::host::holders::{self, Process};
 use crate::host::trust::require_roots;
 use crate::host::{Kernel, Lock};
@@ -27,30 +26,21 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// The step that it is at, for how long, and how long it may take: the youngest of its processes.
-    pub fn at_work(&self, limits: &Limits) -> String {
-        match self.holders.iter().min_by_key(|process| process.age) {
-            Some(Process {
-                command, pid, age, ..
-            }) => {
-                let most = limits.of_tool(&command.to_string());
-                let most = most.map(|most| format!(", of at most {}", in_words(most)));
-                let (age, most) = (in_words(*age), most.unwrap_or_default());
-                let name = self.path.file_name().and_then(|name| name.to_str());
-                let is_groups = name.is_some_and(|name| name.starts_with("group-"));
-                let on = if is_groups { "in its group" } else { "on it" };
-                format!("{command} (pid {pid}) has been at work {on} for {age}{most}")
-            }
-            None => "a call that has just ended was at work on it".to_owned(),
-        }
-    }
-}
-
-/// `90 s`, `4 min`.
-fn in_words(time: Duration) -> String {
-    match time.as_secs() {
-        seconds if seconds < 120 => format!("{seconds} s"),
-        seconds => format!("{} min", seconds / 60),
+    /// The step that it is at, and for how long: the youngest of its processes.
+    pub fn at_work(&self) -> String {
+        let Some(youngest) = self.holders.iter().min_by_key(|process| process.age) else {
+            return "a call that has just ended was at work on it".to_owned();
+        };
+        let Process {
+            command, pid, age, ..
+        } = youngest;
+        let name = self.path.file_name().and_then(|name| name.to_str());
+        let is_groups = name.is_some_and(|name| name.starts_with("group-"));
+        let on = if is_groups { "in its group" } else { "on it" };
+        format!(
+            "{command} (pid {pid}) has been at work {on} for {} s",
+            age.as_secs()
+        )
     }
 }
 
@@ -134,41 +124,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_says_for_how_long_it_runs_and_may_run() {
-        for (command, age, want) in [
-            (
-                "e2fsck",
-                250,
-                "e2fsck (pid 7) has been at work on it for 4 min, of at most 30 min",
-            ),
-            (
-                "mkfs.ext4",
-                40,
-                "mkfs.ext4 (pid 7) has been at work on it for 40 s, of at most 15 min",
-            ),
-            (
-                "sleep",
-                119,
-                "sleep (pid 7) has been at work on it for 119 s",
-            ),
-        ] {
-            let youngest = Process {
-                pid: 7,
-                command: command.shown(),
-                what: "holds the lock".shown(),
-                age: Duration::from_secs(age),
-            };
-            let call = Process {
-                command: "lvm".shown(),
-                age: Duration::from_secs(900),
-                ..youngest.clone()
-            };
-            let path = Path::new(LOCK_DIR).join("a.lock");
-            let busy = Busy {
-                path,
-                holders: vec![call, youngest],
-            };
-            assert_eq!(busy.at_work(&Limits::default()), want);
-        }
+    fn the_youngest_process_says_for_how_long_it_runs() {
+        let youngest = Process {
+            pid: 7,
+            command: "e2fsck".shown(),
+            what: "holds the lock".shown(),
+            age: Duration::from_secs(250),
+        };
+        let call = Process {
+            command: "lvm".shown(),
+            age: Duration::from_secs(900),
+            ..youngest.clone()
+        };
+        let path = Path::new(LOCK_DIR).join("a.lock");
+        let holders = vec![call, youngest];
+        let busy = Busy { path, holders };
+        assert_eq!(
+            busy.at_work(),
+            "e2fsck (pid 7) has been at work on it for 250 s"
+        );
     }
 }

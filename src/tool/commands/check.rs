@@ -294,7 +294,6 @@ mod tests {
 
     use super::*;
     use crate::hostile::{has_lines, hostile};
-    use driver::config::Limits;
     use driver::host::holders::Opener;
     use driver::mount::Table;
     use driver::names::Shown;
@@ -321,7 +320,7 @@ mod tests {
                 Content::Failed(hostile.to_owned()),
                 Decision::Refuse(Reason::Open(vec![opener])),
             ),
-            Verdict::of_error(&id, &Error::msg(hostile.to_owned()), &Limits::default()),
+            Verdict::of_error(&id, &Error::msg(hostile.to_owned())),
         ];
         CheckReport {
             volumes: verdicts.map(Checked::named).into(),

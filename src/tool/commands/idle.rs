@@ -42,7 +42,7 @@ pub fn check(host: &Host, config: &Loaded, id: &LvId, json: bool) -> Result<Prin
         Ok(seen) => obstacles(host, &seen),
         Err(error) => match error.downcast_ref::<lock::Busy>() {
             Some(busy) => {
-                let work = busy.at_work(host.limits);
+                let work = busy.at_work();
                 let message = format!("{id} has a call under way: {work}; wait for it to end");
                 vec![Obstacle::new("busy", message)]
             }

@@ -49,8 +49,10 @@ pub fn filesystem_failed(id: &LvId, place: &Place, failure: Failure) -> String {
 
 /// kubelet starts no pod of a claim whose growth fails, so an operator has to know the way back.
 pub fn no_room(id: &LvId, needed: &Needed) -> String {
-    let (vg, has) = (id.vg(), needed.has);
-    let [more, free] = needed.more.compared(needed.free);
+    let Needed {
+        has, more, free, ..
+    } = needed;
+    let vg = id.vg();
     if has.get() == 0 {
         return format!(
             "{id} needs {more}, but {vg} has only {free} free: ask for a smaller `size`, or add a disk (`vgextend {vg} \

@@ -134,24 +134,18 @@ impl Reason {
                  node's config says {pool} for {vg} (`thin_pool`). Leave the option `thinpool` out, \
                  or name {pool}"
             ),
-            Self::TooLarge { size, largest } => {
-                let [size, largest] = size.compared(*largest);
-                format!(
-                    "{id} needs {size} in whole extents, but the node's config allows at most {largest} for a \
-                     volume in {vg}: ask for less, or raise `max_size`"
-                )
-            }
+            Self::TooLarge { size, largest } => format!(
+                "{id} needs {size} in whole extents, but the node's config allows at most {largest} for a \
+                 volume in {vg}: ask for less, or raise `max_size`"
+            ),
             Self::Reserve {
                 more,
                 free,
                 reserve,
-            } => {
-                let ([more, free], reserve) = (more.compared(*free), reserve.rounded());
-                format!(
-                    "{id} needs {more} more, but {vg} has {free} free, of which the node's config keeps \
-                     {reserve}: ask for less, add a disk (`vgextend {vg} DISK`), or lower `reserve`"
-                )
-            }
+            } => format!(
+                "{id} needs {more} more, but {vg} has {free} free, of which the node's config keeps \
+                 {reserve}: ask for less, add a disk (`vgextend {vg} DISK`), or lower `reserve`"
+            ),
             Self::NoRoom(needed) => no_room(id, needed),
             Self::Pool => format!(
                 "{id} is a pool that holds other volumes, not a volume for a filesystem. Name a volume in \
@@ -302,15 +296,12 @@ impl Reason {
                 "{id} should hold {recorded} according to its tag, but holds {found}: somebody replaced, \
                  restored or swapped its content. If this is the right content, run `{me} adopt {id}`"
             ),
-            Self::Reduced { fs, has, covers } => {
-                let [has, all] = has.compared(*covers);
-                format!(
-                    "{id} has {has}, but the {fs} on it covers {all}: the volume was reduced, or an image \
-                     was not copied whole. Nothing was written. Extend it again (`lvextend --size {}b \
-                     {id}`). Do not repair it first: a repair deletes the files in the missing part",
-                    covers.get()
-                )
-            }
+            Self::Reduced { fs, has, covers } => format!(
+                "{id} has {has}, but the {fs} on it covers {covers}: the volume was reduced, or an image \
+                 was not copied whole. Nothing was written. Extend it again (`lvextend --size {}b \
+                 {id}`). Do not repair it first: a repair deletes the files in the missing part",
+                covers.get()
+            ),
             Self::LargerSectors(sectors) => larger_sectors(id, sectors),
             Self::LargeBlocks {
                 fs,

@@ -11,7 +11,7 @@ use driver::host::{Command, Host};
 use driver::names::Shown;
 
 /// At most this many lines of the journal, or bytes of a file, are read: the newest.
-const MOST_LINES: usize = 20_000;
+const MOST_LINES: usize = 5000;
 const MOST_BYTES: u64 = 8 << 20;
 
 /// The fields of an entry that are read. Of a long journal, all fields would not fit in what is read.
@@ -40,8 +40,7 @@ fn of_journal(host: &Host, config: &Config, oldest: u64) -> Result<Vec<Call>> {
         .args(["--identifier=flexvolume-lvm", "_UID=0"])
         // The newest first: where there are more entries than are asked for, the oldest ones are left out.
         .args(["--reverse", &format!("--lines={MOST_LINES}")])
-        .args([format!("--since=@{oldest}")])
-        .or_its_beginning();
+        .args([format!("--since=@{oldest}")]);
     let output = host.run(&command).context(
         "asking the journal (without one, look where the syslog daemon writes, such as \
          /var/log/syslog, or set `log` in config.toml to a file)",

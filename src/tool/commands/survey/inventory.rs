@@ -216,7 +216,7 @@ impl<'a> Inventory<'a> {
                 verdict.outcome = objection.unwrap_or(verdict.outcome);
                 (verdict, Some(seen.facts))
             }
-            Err(error) => (Verdict::of_error(id, &error, self.host.limits), None),
+            Err(error) => (Verdict::of_error(id, &error), None),
         }
     }
 

@@ -3,7 +3,6 @@
 use anyhow::Error;
 use serde::{Serialize, Serializer};
 
-use driver::config::Limits;
 use driver::names::{LvId, Shown, folded};
 use driver::volume::{Content, Decision, Elsewhere, Facts, Grow, Lvm, Reason, lock};
 
@@ -67,9 +66,9 @@ impl Verdict {
     }
 
     /// The verdict when looking at the volume failed.
-    pub fn of_error(id: &LvId, error: &Error, limits: &Limits) -> Self {
+    pub fn of_error(id: &LvId, error: &Error) -> Self {
         let outcome = match error.downcast_ref::<lock::Busy>() {
-            Some(busy) => Outcome::Busy(busy.at_work(limits)),
+            Some(busy) => Outcome::Busy(busy.at_work()),
             None => Outcome::Unknown(folded(&format!("{error:#}"))),
         };
         Self {
