@@ -24,7 +24,7 @@ pub use find::{
     tagged, volumes_of,
 };
 pub use mapped::{DEEPEST, Mapped, with_its_table};
-pub use parts::{Lost, lost};
+pub use parts::is_lost;
 pub use record::{
     Record, Tags, is_permission, luks_tag, made_tag, making_in_luks_tag, making_tag,
     permission_tag, volume_tag,

@@ -70,10 +70,6 @@ impl Row {
         has_option(&self.super_options, "ro")
     }
 
-    pub fn has_option(&self, option: &str) -> bool {
-        has_option(&self.options, option) || has_option(&self.super_options, option)
-    }
-
     /// Whether all of the filesystem is seen here, not one directory of it.
     pub fn is_whole(&self) -> bool {
         self.root == Path::new("/")
@@ -342,9 +338,6 @@ mod tests {
         assert_eq!(disks, [number("98:0"), disk]);
         let is_whole: Vec<bool> = table.rows.iter().map(Row::is_whole).collect();
         assert_eq!(is_whole, [true, false, true]);
-        for (option, want) in [("noatime", true), ("errors=continue", true), ("ro", false)] {
-            assert_eq!(table.rows[0].has_option(option), want, "{option}");
-        }
     }
 
     #[test]

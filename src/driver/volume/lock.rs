@@ -25,25 +25,6 @@ pub struct Busy {
     holders: Vec<Process>,
 }
 
-impl Busy {
-    /// The step that it is at, and for how long: the youngest of its processes.
-    pub fn at_work(&self) -> String {
-        let Some(youngest) = self.holders.iter().min_by_key(|process| process.age) else {
-            return "a call that has just ended was at work on it".to_owned();
-        };
-        let Process {
-            command, pid, age, ..
-        } = youngest;
-        let name = self.path.file_name().and_then(|name| name.to_str());
-        let is_groups = name.is_some_and(|name| name.starts_with("group-"));
-        let on = if is_groups { "in its group" } else { "on it" };
-        format!(
-            "{command} (pid {pid}) has been at work {on} for {} s",
-            age.as_secs()
-        )
-    }
-}
-
 impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.shown();
@@ -116,32 +97,5 @@ fn hold_file(kernel: &Kernel, path: &Path, limit: Duration) -> Result<Lock> {
             );
         }
         pause = pause.saturating_mul(2).min(Duration::from_millis(250));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_youngest_process_says_for_how_long_it_runs() {
-        let youngest = Process {
-            pid: 7,
-            command: "e2fsck".shown(),
-            what: "holds the lock".shown(),
-            age: Duration::from_secs(250),
-        };
-        let call = Process {
-            command: "lvm".shown(),
-            age: Duration::from_secs(900),
-            ..youngest.clone()
-        };
-        let path = Path::new(LOCK_DIR).join("a.lock");
-        let holders = vec![call, youngest];
-        let busy = Busy { path, holders };
-        assert_eq!(
-            busy.at_work(),
-            "e2fsck (pid 7) has been at work on it for 250 s"
-        );
     }
 }

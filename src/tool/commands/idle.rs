@@ -40,14 +40,10 @@ impl Obstacle {
 pub fn check(host: &Host, config: &Loaded, id: &LvId, json: bool) -> Result<Printed> {
     let obstacles = match seen(host, config.require()?, id) {
         Ok(seen) => obstacles(host, &seen),
-        Err(error) => match error.downcast_ref::<lock::Busy>() {
-            Some(busy) => {
-                let work = busy.at_work();
-                let message = format!("{id} has a call under way: {work}; wait for it to end");
-                vec![Obstacle::new("busy", message)]
-            }
-            None => return Err(error),
-        },
+        Err(error) if error.is::<lock::Busy>() => {
+            vec![Obstacle::new("busy", format!("{error:#}"))]
+        }
+        Err(error) => return Err(error),
     };
     let report = IdleReport {
         volume: id.to_string(),

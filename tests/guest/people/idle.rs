@@ -105,7 +105,7 @@ fn a_volume_that_anybody_has_is_not_idle() {
         tools.wait_for("e2fsck");
         let before = Snapshot::take(node.kubelet_dir());
         let check = ["check", "--idle", "handed/data"];
-        node.prints(&check, "has a call under way: ", 1);
+        node.prints(&check, " is held by ", 1);
         assert_eq!(Snapshot::take(node.kubelet_dir()), before);
         tools.let_go();
         assert_eq!(call.reply().status, "Success");

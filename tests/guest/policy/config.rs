@@ -107,30 +107,6 @@ fn no_pod_undoes_the_mount_options_of_the_node() {
 }
 
 #[test]
-fn the_nodes_options_that_a_mounted_filesystem_does_not_have_are_logged() {
-    let group = Group::new("unapplied");
-    for mode in BOTH_MODES {
-        let mut node = Node::new(mode);
-        let volume = group.linear(mode.lv(), "32m");
-        node.up("first", &volume);
-        let log = format!("/run/unapplied-{}.log", mode.lv());
-        let lines = "[filesystem.ext4]\nmount_options = 'nosuid,noatime,commit=7'\n";
-        node.configure(mode, &format!("log = '{log}'\n{lines}"));
-        node.up("second", &volume.clone().with("mountoptions", "discard"));
-        let said = read(Path::new(&log));
-        let missing = r#""mountoptions-not-applied":"noatime,commit=7,discard""#;
-        assert_eq!(said.matches(missing).count(), 1, "{said}");
-        assert!(!said.contains("nosuid"), "{said}");
-        node.all_down(&["first", "second"], &volume);
-        // A filesystem that is mounted with all of them.
-        fs::remove_file(&log).unwrap();
-        node.visit(&volume);
-        assert!(!read(Path::new(&log)).contains("not-applied"));
-        node.down_globally(&volume);
-    }
-}
-
-#[test]
 fn the_nodes_restrictions_hold_beside_a_csi_drivers_mount() {
     let lines = "[filesystem.ext4]\nmount_options = 'nosuid,nodev'\n";
     let group = Group::new("csimade");

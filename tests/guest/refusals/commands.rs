@@ -45,7 +45,6 @@ pub const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("mixed-up", "lvchange -an", "tests/guest/users/parts.rs"),
     ("mixed-up", "btrfs device scan ", "tests/guest/users/parts.rs"),
     ("partial", "lvchange -an ", "tests/guest/data/partial.rs"),
-    ("partial", "pvcreate --uuid ", "tests/guest/data/partial.rs"),
     ("read-only-volume", "lvchange --refresh ", "tests/guest/users/read_only.rs"),
     ("read-only-volume", "blockdev --setrw ", "tests/guest/users/read_only.rs"),
     ("blank-read-only-volume", "lvchange --refresh ", "tests/guest/users/read_only.rs"),

@@ -9,8 +9,7 @@ use nix::mount::MsFlags;
 use super::encrypted;
 use super::first_mount::FirstMount;
 use super::make::{What, make};
-use crate::mount::{Row, bind, make_dirs, mounted_at, restrict};
-use crate::names::FsType;
+use crate::mount::{bind, make_dirs, mounted_at, restrict};
 use crate::volume::decide::{Decision, Refusal, There};
 use crate::volume::job::{Job, Subject};
 use crate::volume::look::{HeldLocks, Look};
@@ -62,7 +61,6 @@ fn mount(
     let on = on.with_context(|| format!("{id} has no device"))?;
     let made = match decision {
         Decision::Bind(from) => {
-            note_options(job, &from);
             return match bind(host.kernel, &from, dir, job.wish().restrictions(&from)) {
                 // An unmount takes no lock: the mount to bind from may have just gone.
                 Err(error) if is_gone(&error) => Ok(None),
@@ -117,35 +115,11 @@ fn keep(job: &Job, seen: &Look, dir: &Path, flags: Option<MsFlags>) -> Result<()
     let Some(There::This(row)) = uses.and_then(|uses| uses.there.as_ref()) else {
         return Ok(());
     };
-    note_options(job, row);
     if let Some(flags) = flags {
         // The node's config has changed, or somebody has changed the mount.
         restrict(job.subject.host.kernel, row, dir, flags)?;
     }
     Ok(())
-}
-
-/// Logs mount options of the node and of the pod that do not apply. They belong to the filesystem, which pods share,
-/// so they count only at its first mount. Those by which the node restricts each mount do apply.
-fn note_options(job: &Job, row: &Row) {
-    let Subject { host, config, id } = job.subject;
-    let of_pod = &job.options.mount_options;
-    let of_node = FsType::parse(&row.fs_type).map(|fs| config.mount_options(id.vg(), fs));
-    let of_node = of_node.unwrap_or_default();
-    let finals: Vec<&str> = of_node.finals().collect();
-    let wanted = of_node.and_of_pod(of_pod).0.joined().unwrap_or_default();
-    // ext shows `errors=` only if its superblock says otherwise.
-    let says_errors = row.super_options.contains("errors=");
-    let is_untold = |option: &str| option.starts_with("errors=") && !says_errors;
-    let missing: Vec<&str> = wanted
-        .split(',')
-        .filter(|option| !["", "ro", "rw"].contains(option) && !finals.contains(option))
-        .filter(|option| !row.has_option(option) && !is_untold(option))
-        .collect();
-    if !missing.is_empty() {
-        host.log
-            .about("mountoptions-not-applied", &missing.join(","));
-    }
 }
 
 fn is_gone(error: &Error) -> bool {

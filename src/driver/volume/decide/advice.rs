@@ -4,7 +4,7 @@ use super::encrypted::WHOLE_LUKS2;
 use super::facts::{Elsewhere, Place, Sectors};
 use super::reason::Needed;
 use crate::host::own_name;
-use crate::lvm::{Holder, Lost};
+use crate::lvm::Holder;
 use crate::names::{Bytes, FsType, LvId, Shown};
 use crate::volume::device::Failure;
 
@@ -70,40 +70,6 @@ pub fn no_room(id: &LvId, needed: &Needed) -> String {
         "{id} needs {more} more to be {} large, but {vg} has only {free} free{only}: add {such}a disk (`vgextend \
          {mixed}{vg} DISK`), or set the claim's request back to {has} (Kubernetes 1.32 and later)",
         needed.size.rounded()
-    )
-}
-
-pub fn partial(id: &LvId, lost: &Lost) -> String {
-    let vg = id.vg();
-    let Lost::Cache {
-        cached,
-        is_ahead,
-        is_pool,
-    } = lost
-    else {
-        return format!(
-            "{id} is partial: one of its disks is missing (`pvs`, `lvs -a -o +devices {id}`). Bring the disk back, or \
-             restore the volume from a backup"
-        );
-    };
-    let what = if *is_ahead {
-        "Only what was not yet written back from the cache is lost with it"
-    } else {
-        "All data is on the other disks"
-    };
-    // LVM flushes such a cache at any rate.
-    let first = if *is_ahead && *is_pool {
-        format!(
-            "put a new disk in its place with `pvcreate --uuid UUID --restorefile /etc/lvm/backup/{vg} DISK` (`pvs -o \
-             +pv_uuid` has the UUID), "
-        )
-    } else {
-        String::new()
-    };
-    format!(
-        "{id} is partial: the disk of its cache is missing (`pvs`, `lvs -a -o +devices {vg}`). {what}. Bring the disk \
-         back. If you cannot, end the pods of the volume, {first}and run `lvchange -an {id} && lvconvert --uncache \
-         --force {vg}/{cached}`"
     )
 }
 

@@ -10,7 +10,7 @@ use crate::crypt::{DmTable, Header};
 use crate::fs::Condition;
 use crate::host::DeviceNumber;
 use crate::host::holders::Opener;
-use crate::lvm::{Group, LeaseState, Lost, Volume};
+use crate::lvm::{Group, LeaseState, Volume};
 use crate::mount::Row;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, Shown};
 use crate::volume::device::{Device, Failure};
@@ -151,8 +151,8 @@ pub enum Lvm {
         pool: Option<Pool>,
         /// Whether a killed LVM command left a table that the kernel does not use yet.
         unused_table: bool,
-        /// What a missing disk took away, of which no other disk has a copy.
-        lost: Option<Lost>,
+        /// Whether a missing disk took away something of which no other disk has a copy.
+        is_lost: bool,
     },
 }
 

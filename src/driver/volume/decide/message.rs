@@ -2,7 +2,7 @@
 
 use super::advice::{
     extend_pool, filesystem_failed, held_elsewhere, larger_sectors, mixed_up, no_room, other,
-    partial, read_only, repair_pool, same_name_advice, writable_again,
+    read_only, repair_pool, same_name_advice, writable_again,
 };
 use super::doubt::Doubt;
 use super::facts::{Elsewhere, Occupied};
@@ -162,7 +162,12 @@ impl Reason {
                  the pods and processes that use it here, then run `lvchange -an {id}`. If that or the next mount \
                  fails, restart this node"
             ),
-            Self::Partial(lost) => partial(id, lost),
+            Self::Partial => format!(
+                "{id} is partial: one of its disks is missing (`pvs`, `lvs -a -o +devices {vg}`). Bring the disk \
+                 back. If you cannot, and only a cache was on that disk, end the pods of the volume, and run \
+                 `lvchange -an {id} && lvconvert --uncache --force {id}`: the other disks have what was written \
+                 back. Else restore the volume from a backup"
+            ),
             Self::SnapshotFull => format!(
                 "{id} is a snapshot that has run full, so its content is lost. The original volume is not \
                  affected. Remove the snapshot (`lvremove {id}`), and make a larger one"

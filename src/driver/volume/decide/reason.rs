@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::doubt::Doubt;
 use super::facts::{Elsewhere, Occupied, Place, Sectors};
 use crate::host::holders::Opener;
-use crate::lvm::{Holder, Lost};
+use crate::lvm::Holder;
 use crate::names::{Bytes, Filesystem, Foreign, FsType, LvId, LvName};
 use crate::volume::device::Failure;
 
@@ -84,7 +84,7 @@ pub enum Reason {
     HeldElsewhere(Option<Holder>),
     ActiveShared,
     ActiveWithoutLock,
-    Partial(Lost),
+    Partial,
     SnapshotFull,
     AnotherDevice,
     Suspended(String),
@@ -183,7 +183,7 @@ impl Reason {
             Self::NotItsDevice(_)
                 | Self::AnotherDevice
                 | Self::LvmSilent(_)
-                | Self::Partial(_)
+                | Self::Partial
                 | Self::SnapshotFull
                 | Self::Suspended(_)
                 | Self::SuspendedInside(_)

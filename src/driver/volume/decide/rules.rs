@@ -176,7 +176,7 @@ fn best<'a>(mounts: &'a [Mounted], wish: &Wish) -> Option<&'a Row> {
 /// Decides by LVM's answer. `None`: nothing speaks against going on.
 fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
     let refuse = |reason| Some(Decision::Refuse(reason));
-    let (volume, pool, unused_table, lost) = match lvm {
+    let (volume, pool, unused_table, is_lost) = match lvm {
         Lvm::Silent(words) => return refuse(Reason::LvmSilent(words.clone())),
         Lvm::Hidden => return refuse(Reason::Hidden),
         Lvm::NoGroup | Lvm::NoVolume if facts.device.is_some() => {
@@ -188,14 +188,14 @@ fn of_lvm(facts: &Facts, lvm: &Lvm, wish: &Wish) -> Option<Decision> {
             volume,
             pool,
             unused_table,
-            lost,
-        } => (volume, pool, *unused_table, lost),
+            is_lost,
+        } => (volume, pool, *unused_table, *is_lost),
     };
     if volume.is_pool() {
         return refuse(Reason::Pool);
     }
-    if let Some(lost) = lost {
-        return refuse(Reason::Partial(lost.clone()));
+    if is_lost {
+        return refuse(Reason::Partial);
     }
     if volume.has_overflowed() {
         return refuse(Reason::SnapshotFull);

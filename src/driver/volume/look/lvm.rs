@@ -36,7 +36,7 @@ impl Look<'_> {
                 volume: Box::new(volume.clone()),
                 pool: None,
                 unused_table: false,
-                lost: None,
+                is_lost: false,
             },
             None => self.ask_lvm(wish),
         });
@@ -58,16 +58,12 @@ impl Look<'_> {
             let suspended = self.facts.uses.as_ref().and_then(|u| u.suspended.as_ref());
             let unused_table = suspended.is_some_and(|name| *name == id.dm_name())
                 && lvm::has_unused_table(host, id)?;
-            let is_partial = volume.health.contains("partial");
-            let lost = is_partial
-                .then(|| lvm::lost(host, &volume))
-                .transpose()?
-                .flatten();
+            let is_lost = volume.health.contains("partial") && lvm::is_lost(host, &volume)?;
             Ok(Lvm::Volume {
                 volume,
                 pool,
                 unused_table,
-                lost,
+                is_lost,
             })
         };
         answer().unwrap_or_else(|error| Lvm::Silent(format!("{error:#}")))

@@ -11,7 +11,7 @@ use crate::kubelet::Kubelet;
 use driver::config::{Config, VolumeGroup};
 use driver::host::holders::Process;
 use driver::host::{Lack, own_name};
-use driver::lvm::{Disk, Fault, Group, KeptAway, LeaseState, Lost, Record, Report, Udev};
+use driver::lvm::{Disk, Fault, Group, KeptAway, LeaseState, Record, Report, Udev};
 use driver::names::{Bytes, LvId, LvName, Shown, VgName};
 use driver::volume::{Decision, Reason};
 use serde_json::Value;
@@ -238,7 +238,7 @@ const ROWS: &[Row] = &[
     ("filesystem-errors", "warning", "vg/data", "check vg/data; dmesg", |f| f.of("data").has_errors = true),
     ("filesystem-full", "warning", "vg/data", "lvextend --resizefs", |f| f.of("data").lack = Some(Lack::Space)),
     ("filesystem-full", "note", "vg/data", "lvextend --resizefs", |f| (f.of("data").is_ours, f.of("data").lack) = (false, Some(Lack::Space))),
-    ("next-mount", "note", "vg/data", "is partial", |f| { f.of("data").is_ours = false; f.refuse("data", Reason::Partial(Lost::Data)); }),
+    ("next-mount", "note", "vg/data", "is partial", |f| { f.of("data").is_ours = false; f.refuse("data", Reason::Partial); }),
     ("filesystem-full", "warning", "vg/data", "no inode is left", |f| f.of("data").lack = Some(Lack::Inodes)),
     ("volume-health", "warning", "vg/data", "lvs -a -o +devices vg/data", |f| f.of("data").volume.health = "partial".to_owned()),
     ("mkfs-unfinished", "warning", "vg/data", "mkfs.xfs was not seen to end", |f| f.record(&["flexvolume.making=xfs"])),

@@ -22,7 +22,7 @@ pub enum Outcome {
     Repair(String),
     /// The tool that it takes refuses: a stable word for which, and what it says.
     Tried(&'static str, String),
-    /// A call works on it just now: its step, and for how long.
+    /// A call works on it just now.
     Busy(String),
     /// Looking at it failed.
     Unknown(String),
@@ -67,9 +67,11 @@ impl Verdict {
 
     /// The verdict when looking at the volume failed.
     pub fn of_error(id: &LvId, error: &Error) -> Self {
-        let outcome = match error.downcast_ref::<lock::Busy>() {
-            Some(busy) => Outcome::Busy(busy.at_work()),
-            None => Outcome::Unknown(folded(&format!("{error:#}"))),
+        let why = folded(&format!("{error:#}"));
+        let outcome = if error.is::<lock::Busy>() {
+            Outcome::Busy(why)
+        } else {
+            Outcome::Unknown(why)
         };
         Self {
             id: id.clone(),

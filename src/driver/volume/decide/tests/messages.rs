@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::fs::Backup;
 use crate::host::holders::Opener;
 use crate::host::own_name;
-use crate::lvm::{Holder, LeaseState, Lost, twins};
+use crate::lvm::{Holder, LeaseState, twins};
 use crate::names::hostile::{has_lines, hostile};
 use crate::names::{Bytes, FsType, LvId, LvName, Shown, VgName};
 use crate::volume::decide::doubt::Doubt;
@@ -84,14 +84,6 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
     let blank = |overridden| Reason::BlankReadOnlyVolume {
         fs: FsType::Ext4,
         overridden,
-    };
-    let cache = |is_ahead, is_pool| {
-        let cached = LvName::parse("pool7").unwrap();
-        Reason::Partial(Lost::Cache {
-            cached,
-            is_ahead,
-            is_pool,
-        })
     };
     vec![
         Reason::NotAllowed(config.policy(&vg).unwrap_err().to_string()),
@@ -179,10 +171,7 @@ fn samples(text: &dyn Fn(&str) -> String) -> Vec<Reason> {
         holder(70),
         Reason::ActiveShared,
         Reason::ActiveWithoutLock,
-        Reason::Partial(Lost::Data),
-        cache(false, true),
-        cache(true, false),
-        cache(true, true),
+        Reason::Partial,
         Reason::SnapshotFull,
         Reason::AnotherDevice,
         Reason::Suspended(text("vg7-web7")),

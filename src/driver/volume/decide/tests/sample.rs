@@ -48,7 +48,7 @@ pub fn blank() -> Facts {
         volume: Box::new(lvm::sample()),
         pool: None,
         unused_table: false,
-        lost: None,
+        is_lost: false,
     });
     facts.content = Some(Content::Blank {
         zero: true,

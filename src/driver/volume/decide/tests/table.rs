@@ -4,7 +4,7 @@ use nix::mount::MsFlags;
 
 use super::sample::*;
 use crate::crypt::HEADER_SIZE;
-use crate::lvm::{LeaseState, Lost};
+use crate::lvm::LeaseState;
 use crate::names::{Bytes, FsType, LvId, LvName, LvUuid, Shown};
 use crate::volume::Permit;
 use crate::volume::decide::decision::{Create, Decision, Grow, Level, Purpose};
@@ -123,7 +123,7 @@ fn what_lvm_says() {
         ("not active", |f, _| f.device = None, Activate),
         ("not active, only to be active", |f, w| { f.device = None; w.purpose = Purpose::Device; }, Activate),
         ("a pool", |f, _| volume(f).layout = "thin,pool".into(), Refuse(Reason::Pool)),
-        ("a disk is missing", |f, _| if let Some(Lvm::Volume { lost, .. }) = &mut f.lvm { *lost = Some(Lost::Data); }, Refuse(Reason::Partial(Lost::Data))),
+        ("a disk is missing", |f, _| if let Some(Lvm::Volume { is_lost, .. }) = &mut f.lvm { *is_lost = true; }, Refuse(Reason::Partial)),
         ("a disk is missing, and another has all", |f, _| volume(f).health = "partial".into(), make(Ext4)),
         ("a snapshot that has run full", |f, _| volume(f).health = "snapshot invalid".into(), Refuse(Reason::SnapshotFull)),
         ("the device is another volume's", |f, _| volume(f).uuid = LvUuid::of("c-d"), Refuse(Reason::AnotherDevice)),

@@ -1,7 +1,6 @@
 //! Methods of the values that `decide` takes and gives.
 
 use super::sample::*;
-use crate::lvm::Lost;
 use crate::names::LvId;
 use crate::volume::decide::decision::{Create, Refusal};
 use crate::volume::decide::doubt::Doubt;
@@ -67,5 +66,5 @@ fn a_refusal_says_its_reason_and_whether_something_is_broken() {
     let id = LvId::parse("vg/lv").unwrap();
     let message = Refusal::of(&id, Reason::Swap).to_string();
     assert_eq!(message, format!("{} [swap]", Reason::Swap.of(&id)));
-    assert!(Reason::Partial(Lost::Data).is_broken() && !Reason::Swap.is_broken());
+    assert!(Reason::Partial.is_broken() && !Reason::Swap.is_broken());
 }

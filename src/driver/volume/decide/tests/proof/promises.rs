@@ -222,7 +222,10 @@ fn is_one_filesystem(facts: &Facts) -> bool {
 /// All was looked at, and no answer is one that nobody could give.
 pub fn is_known_and_well(facts: &Facts) -> bool {
     let Some(Lvm::Volume {
-        volume, pool, lost, ..
+        volume,
+        pool,
+        is_lost,
+        ..
     }) = &facts.lvm
     else {
         return false;
@@ -255,7 +258,7 @@ pub fn is_known_and_well(facts: &Facts) -> bool {
         .as_ref()
         .is_some_and(|device| device.lv_uuid == volume.uuid)
         && facts.not_its_device.is_none()
-        && lost.is_none()
+        && !is_lost
         && !matches!(pool, Some(Pool::Unseen(_)))
         && is_held
         && nobody_writes

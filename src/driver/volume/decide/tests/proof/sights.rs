@@ -1,7 +1,7 @@
 //! Representatives of all that can be seen of a volume.
 
 use super::super::sample::*;
-use crate::lvm::{LeaseState, Lost, Record};
+use crate::lvm::{LeaseState, Record};
 use crate::names::{Bytes, FsType, LvUuid, Shown};
 use crate::volume::decide::doubt::Doubt;
 use crate::volume::decide::facts::{
@@ -246,8 +246,8 @@ pub fn elsewhere(hosts: bool) -> Vec<Elsewhere> {
 }
 
 pub fn lose(facts: &mut Facts) {
-    if let Some(Lvm::Volume { lost, .. }) = &mut facts.lvm {
-        *lost = Some(Lost::Data);
+    if let Some(Lvm::Volume { is_lost, .. }) = &mut facts.lvm {
+        *is_lost = true;
     }
 }
 
